@@ -1,0 +1,385 @@
+"""Wire format v1, once and as data: tables, JSON records, commands, names on the wire.
+
+`python -m ag_visual.observe.schema` prints extension/src/protocol/schema.ts; a test compares.
+Imports nothing of the package, so that every layer from observe upward may read it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+VERSION: Final = 1
+NONE: Final = 4294967295
+"""What a u32 column holds where there is nothing: an edge to None, a row without a site."""
+
+COMM_TARGET: Final = "ag_visual.events"
+REQUEST_TYPE: Final = "ag_visual_request"
+REPLY_TYPE: Final = "ag_visual_reply"
+RECORDING_FORMAT: Final = "ag_visual-recording"
+RECORDING_ELEMENT: Final = "ag-visual-recording"
+WINDOW: Final = 8
+"""Batches that a page may leave unacknowledged before the kernel holds back."""
+
+ALIGNMENT: Final = 8
+"""Every column begins at a multiple of this many bytes in its batch's buffer."""
+
+ColumnType = Literal["u8", "i32", "u32", "f64"]
+Meaning = Literal["", "string", "site"]
+
+
+class Layout(NamedTuple):
+    """How a column type is stored: struct letter, bytes per value, JavaScript's array."""
+
+    letter: str
+    itemsize: int
+    script: str
+
+
+COLUMN_TYPES: Final[dict[ColumnType, Layout]] = {
+    "u8": Layout("B", 1, "Uint8Array"),
+    "i32": Layout("i", 4, "Int32Array"),
+    "u32": Layout("I", 4, "Uint32Array"),
+    "f64": Layout("d", 8, "Float64Array"),
+}
+
+
+class Column(NamedTuple):
+    """One column: its type, what its numbers point into, and one phrase for the reader."""
+
+    type: ColumnType
+    of: Meaning = ""
+    says: str = ""
+
+
+_SEQ = Column("u32", says="the node's number, in order of creation")
+_TASK = Column("u32", says="the backward pass")
+_TIME = Column("f64", says="milliseconds since the session began")
+_SHAPE = Column("u32", "string", "64×128; empty for a scalar")
+_DTYPE = Column("u32", "string", "float32")
+_SITE = Column("u32", "site")
+_STORAGE = Column("u32", says="the storage's number, shared by all its views")
+
+TABLES: Final[dict[str, dict[str, Column]]] = {
+    "nodes": {
+        "seq": _SEQ,
+        "name": Column("u32", "string", "MulBackward0"),
+        "site": _SITE,
+        "thread": Column("u32", says="small number of the thread that created it"),
+        "t": _TIME,
+        "shape": _SHAPE,
+        "dtype": _DTYPE,
+        "outputs": Column("u32", says="how many outputs the op had"),
+        "numel": Column("f64", says="elements of the first output"),
+        "step": Column("u32", says="the recorded backward it was created for, from 1"),
+    },
+    "leaves": {
+        "seq": _SEQ,
+        "label": Column("u32", "string", "the variable's name, empty while unknown"),
+        "shape": _SHAPE,
+        "dtype": _DTYPE,
+        "storage": _STORAGE,
+        "t": _TIME,
+        "site": _SITE,
+    },
+    "edges": {
+        "src": Column("u32", says="the node whose next_functions holds the edge"),
+        "dst": Column("u32", says="the node it leads to, NONE where no gradient flows"),
+        "src_index": Column("u32", says="position in next_functions"),
+        "dst_index": Column("u32", says="which output of dst"),
+    },
+    "saved": {
+        "node": _SEQ,
+        "name": Column("u32", "string", "self, result, ..."),
+        "storage": _STORAGE,
+        "version": Column("u32", says="the storage's version when it was saved"),
+        "bytes": Column("f64"),
+        "shape": _SHAPE,
+        "dtype": _DTYPE,
+        "flags": Column("u8", says="1: the node's own output"),
+    },
+    "runs": {
+        "seq": _SEQ,
+        "task": _TASK,
+        "order": Column("u32", says="0 for the first node that the task ran"),
+        "t0": _TIME,
+        "t1": _TIME,
+        "norm": Column("f64", says="2-norm of the incoming gradient, NaN possible, -1: none came"),
+        "flags": Column("u8", says="1: the gradient held a NaN or an infinity"),
+    },
+    "tasks": {
+        "task": _TASK,
+        "t": _TIME,
+        "site": _SITE,
+        "total": Column("u32", says="nodes to run"),
+        "retain": Column("u8"),
+        "ended": Column("u8", says="0: began, 1: ended well, 2: ended in an error"),
+        "thread": Column("u32"),
+        "root": Column("u32", says="seq of the first root, NONE in rows of an end"),
+    },
+    "writes": {
+        "storage": _STORAGE,
+        "version": Column("u32", says="torch's counter after the write"),
+        "writes": Column("u32", says="all writes so far, those through .data included"),
+        "op": Column("u32", "string", "add_"),
+        "site": _SITE,
+        "t": _TIME,
+    },
+    "hooks": {
+        "seq": _SEQ,
+        "task": _TASK,
+        "kind": Column("u32", "string", "tensor, pre, post, retain_grad, post_accumulate"),
+        "name": Column("u32", "string", "the hook function's name"),
+        "before": Column("f64", says="2-norm before the hook, -1: none"),
+        "after": Column("f64", says="2-norm after the hook, -1: none"),
+        "t": _TIME,
+    },
+    "freed": {"seq": _SEQ, "t": _TIME},
+    "labels": {"seq": _SEQ, "label": Column("u32", "string", "the leaf's name, found later")},
+}
+
+# JSON records: field -> type, written in the small part of TypeScript that `observe.check` reads
+# (names, literals, null, X[], [X, Y], Record<string, X>, X | Y). After " -- " a phrase for the
+# reader. A field whose name ends in "?" may be absent.
+RECORDS: Final[dict[str, dict[str, str]]] = {
+    "Site": {
+        "file": "string",
+        "kind": "'cell' | 'file'",
+        "cell_id": "string | null",
+        "execution_count": "number | null",
+        "line": "number -- from 1",
+        "col": "number -- from 0, in characters",
+        "end_line": "number",
+        "end_col": "number",
+        "function": "string",
+        "text": "string -- the exact expression",
+        "where": "string -- cell In[7], line 3",
+        "source_line": "string -- the whole line, stripped",
+    },
+    "Paused": {
+        "task": "number",
+        "seq": "number -- the node about to run",
+        "order": "number -- nodes that ran before it",
+        "total": "number",
+        "thread": "number",
+        "since": "number -- milliseconds since the session began",
+    },
+    "Breakpoint": {
+        "id": "number",
+        "kind": "'node' | 'name'",
+        "seq?": "number",
+        "name?": "string",
+    },
+    "State": {
+        "recording": "boolean",
+        "scope": "'off' | 'block' | 'once' | 'every'",
+        "every": "number",
+        "paused": "Paused | null",
+        "breakpoints": "Breakpoint[]",
+        "pause_next": "boolean",
+        "control": "boolean -- false: commands cannot reach a busy kernel; record, then scrub",
+        "kernel_busy?": "boolean",
+        "message": "string -- one sentence for the reader, empty when there is nothing to say",
+    },
+    "Write": {
+        "site": "Site | null",
+        "version": "number",
+        "op": "string",
+    },
+    "Problem": {
+        "id": "number",
+        "kind": "'modified-by-inplace' | 'leaf-inplace' | 'view-inplace' | 'second-backward'"
+        " | 'silent' | 'other'",
+        "title": "string",
+        "detail": "string",
+        "node_seq": "number | null",
+        "node_name": "string",
+        "saved_name": "string",
+        "tensor": "ProblemTensor",
+        "saved": "SavedAt | null",
+        "writes": "Write[]",
+        "more_writes": "number -- writes left out between the first and the last",
+        "version_then": "number | null",
+        "version_now": "number | null",
+        "repair": "Repair | null",
+        "where": "Site | null -- the line that failed",
+        "text": "string -- the full plain message",
+    },
+    "ProblemTensor": {
+        "name": "string | null",
+        "shape": "number[]",
+        "dtype": "string",
+    },
+    "SavedAt": {
+        "site": "Site | null",
+        "version": "number",
+    },
+    "Repair": {
+        "text": "string",
+        "code": "string | null",
+    },
+    "TableHeader": {
+        "rows": "number",
+        "columns": "Record<string, [number, number]> -- byte offset and byte length",
+    },
+    "Header": {
+        "v": "number",
+        "session": "string",
+        "epoch": "number -- grows with clear and resync; another session starts again",
+        "batch": "number -- 1, 2, ... within an epoch",
+        "t": "number -- milliseconds since the session began",
+        "coalesced": "Record<string, number> -- rows left out so far, by table",
+        "dropped_steps": "number -- whole backward passes left out so far",
+        "strings": "string[] -- new ones; ids go on from the last batch's; id 0 is ''",
+        "sites": "Site[] -- new ones; ids go on from the last batch's",
+        "tables": "Record<string, TableHeader>",
+        "state": "State",
+        "problems": "Problem[]",
+    },
+    "NextFunction": {
+        "seq": "number | null",
+        "name": "string",
+        "label": "string | null",
+        "index": "number",
+    },
+    "OutputMeta": {
+        "shape": "number[]",
+        "dtype": "string",
+    },
+    "SavedTensor": {
+        "name": "string",
+        "shape": "number[]",
+        "dtype": "string",
+        "bytes": "number",
+        "version_then": "number",
+        "version_now": "number | null -- null when the tensor was freed",
+        "storage": "number",
+        "shared_with": "string[] -- variables and saved tensors on the same storage",
+        "freed": "boolean",
+        "own_output": "boolean",
+    },
+    "SavedValue": {
+        "name": "string",
+        "text": "string",
+    },
+    "HookInfo": {
+        "kind": "string",
+        "name": "string",
+    },
+    "NodeDetails": {
+        "seq": "number",
+        "name": "string",
+        "site": "Site | null",
+        "next": "NextFunction[]",
+        "outputs": "OutputMeta[]",
+        "saved": "SavedTensor[]",
+        "values": "SavedValue[] -- what it saved that is not a tensor",
+        "hooks": "HookInfo[]",
+        "alive": "boolean -- false: told from the recording, the node itself is gone",
+        "variable": "string | null",
+    },
+    "Histogram": {
+        "edges": "number[]",
+        "counts": "number[]",
+    },
+    "Picture": {
+        "rows": "number",
+        "cols": "number",
+        "values": "(number | null)[] -- row by row; null where nothing finite was",
+        "pooled": "boolean -- true: one value stands for several elements",
+    },
+    "Values": {
+        "shape": "number[]",
+        "dtype": "string",
+        "numel": "number",
+        "bytes": "number",
+        "min": "number | null -- of the finite elements, by size where complex",
+        "max": "number | null",
+        "mean": "number | null",
+        "norm": "number | null",
+        "nan": "number",
+        "inf": "number",
+        "zero": "number",
+        "sampled": "number -- elements looked at; less than numel for a large tensor",
+        "histogram": "Histogram",
+        "picture": "Picture | null",
+        "text": "string -- a short repr",
+    },
+    "Hello": {
+        "v": "number",
+        "session": "string",
+        "epoch": "number",
+        "python": "string",
+        "package_version": "string",
+        "state": "State",
+        "control": "boolean",
+    },
+    "Exported": {
+        "html": "string -- path of the file that was written",
+    },
+    "RecordingBatch": {
+        "header": "Header",
+        "buffer": "string -- base64",
+    },
+    "Recording": {
+        "format": f"'{RECORDING_FORMAT}'",
+        "v": "number",
+        "created": "string -- ISO 8601, UTC",
+        "package_version": "string",
+        "batches": "RecordingBatch[]",
+        "details": "Record<string, NodeDetails> -- by seq",
+        "values": "Record<string, Values> -- by '<seq> <which>'",
+    },
+}
+
+
+class Command(NamedTuple):
+    """A request of the page: its arguments (as in RECORDS) and the type of its result."""
+
+    arguments: dict[str, str]
+    result: str
+    says: str
+
+
+_PAGE: Final = {"page?": "string -- the id it opened its comm with; without one all pages are meant"}
+
+COMMANDS: Final[dict[str, Command]] = {
+    "hello": Command({}, "Hello", "who is there"),
+    "resync": Command(_PAGE, "State", "sends everything kept again, from batch 1 of a new epoch"),
+    "ack": Command({"batch": "number", **_PAGE}, "null", "a batch arrived"),
+    "record": Command(
+        {"on": "boolean", "scope?": "'block' | 'once' | 'every'", "every?": "number"},
+        "State",
+        "starts or ends recording",
+    ),
+    "pause": Command({}, "State", "stops before the next node that runs"),
+    "step": Command({}, "State", "runs one node and stops again"),
+    "continue": Command({}, "State", "runs on to the next breakpoint or the end"),
+    "run_to": Command({"seq": "number"}, "State", "runs on to this node"),
+    "breakpoint": Command(
+        {"on": "boolean", "seq?": "number", "name?": "string"},
+        "State",
+        "sets or removes a breakpoint on one node or on a node name",
+    ),
+    "clear": Command({}, "State", "forgets what was recorded"),
+    "node": Command({"seq": "number"}, "NodeDetails", "all about one node"),
+    "values": Command(
+        {
+            "seq": "number",
+            "which": "string -- saved:<name>, grad or variable",
+            "limit?": "number -- bytes that the answer may take",
+        },
+        "Values",
+        "a summary of one tensor's values",
+    ),
+    "export": Command(
+        {"values": "boolean", "source": "boolean"}, "Exported", "writes a standalone HTML file"
+    ),
+}
+
+
+if __name__ == "__main__":
+    import sys
+
+    from ag_visual.observe.typescript import render
+
+    sys.stdout.write(render())
