@@ -1,7 +1,7 @@
 """Where an array lives: `device("cpu")`, `device("cuda:1")`.
 
-Layer 0: may import nothing of the package. Knows names only; what can really be used is the backends'
-business, and they add the type of a further one with `add_type`.
+Layer 0: may import nothing of the package. Knows names only; what can really be used is the
+backends' business, and they add the type of a further one with `add_type`.
 """
 
 from __future__ import annotations

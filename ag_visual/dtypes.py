@@ -1,7 +1,7 @@
 """Element types under torch's names, and their link to NumPy's.
 
 Layer 0: may import nothing of the package. Every layer may import it. Inside this module the public
-names `bool`, `int`, `float` ... are dtypes from the middle of the file on; builtins are reached by module.
+names `bool`, `int`, `float` ... are dtypes; the builtins are reached through their module.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class dtype:  # noqa: N801 - torch's public name
         return _REAL.get(self, self)
 
     def to_complex(self) -> dtype:
-        """The complex type with this real part. float16 gives complex64: there is no complex32 here."""
+        """The complex type with this real part (float16 gives complex64: no complex32 here)."""
         if self.category < FLOAT:
             raise RuntimeError(f"{self!r} has no complex counterpart; use a floating-point dtype")
         return _COMPLEX.get(self, self)
@@ -133,7 +133,7 @@ _BY_NUMPY: Final[dict[Any, dtype]] = {t.np: t for t in ALL}
 
 
 def of_numpy(numpy_type: Any) -> dtype:
-    """The dtype of a NumPy dtype; TypeError for one that has no counterpart (strings, uint16 ...)."""
+    """The dtype of a NumPy dtype; TypeError for one without a counterpart (strings ...)."""
     found = _BY_NUMPY.get(numpy_type)
     if found is not None:
         return found
@@ -212,7 +212,7 @@ class finfo:  # noqa: N801 - torch's public name
                 "Use torch.iinfo to handle integers"
             )
         real = of.to_real()
-        limits = ml_dtypes.finfo(real.np)
+        limits: Any = ml_dtypes.finfo(real.np)  # type: ignore[no-untyped-call]
         self.bits = real.itemsize * 8
         self.eps = builtins.float(limits.eps)
         self.max = builtins.float(limits.max)

@@ -63,7 +63,7 @@ _MIXED: Final[tuple[tuple[dtype, ...], ...]] = tuple(
 
 
 def scalar_dtype(value: Any) -> dtype:
-    """The dtype a Python number enters promotion with (int64, the default float or complex, bool)."""
+    """What a Python number enters promotion as: bool, int64, default float or complex."""
     kind = type(value)
     if kind is builtins.float:
         return dtypes.get_default_dtype()

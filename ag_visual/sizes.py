@@ -1,7 +1,7 @@
 """Size: the shape of a tensor, a tuple that prints as torch's.
 
-Layer 0: may import nothing of the package. `size_of(shape)` is the unchecked way for shapes that come
-from an array and are known to be tuples of ints.
+Layer 0: may import nothing of the package. `size_of(shape)` is the unchecked way for shapes that
+come from an array and are known to be tuples of ints.
 """
 
 from __future__ import annotations
@@ -68,4 +68,4 @@ class Size(tuple[int, ...]):
         return Size, (tuple(self),)
 
 
-size_of: Callable[[Iterable[int]], Size] = partial(tuple.__new__, Size)  # type: ignore[type-var]
+size_of: Callable[[Iterable[int]], Size] = partial(tuple.__new__, Size)
