@@ -1,0 +1,10 @@
+// Unit tests of the front end. A test that needs a document starts with `// @vitest-environment jsdom`.
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    environment: 'node',
+    include: ['tests/**/*.test.{ts,tsx}', 'src/**/*.test.{ts,tsx}'],
+    passWithNoTests: false
+  }
+});
