@@ -1,0 +1,60 @@
+// What the Inspector needs of its host: batches in, requests out, source lines shown.
+// JupyterLab's panel, the inline widget and the standalone page each implement it once.
+
+import type { CommandName, Commands, Header, Site } from './schema';
+import type { Listenable } from './signal';
+
+/** A batch as it came over the wire: not yet checked. */
+export interface RawBatch {
+  header: Header | unknown;
+  buffer: ArrayBuffer | ArrayBufferView;
+}
+
+export type ConnectionKind =
+  /** no notebook or kernel to follow */
+  | 'none'
+  /** a kernel is there, the channel is being opened */
+  | 'connecting'
+  | 'connected'
+  /** the kernel died or went away; what was recorded stays on screen */
+  | 'disconnected'
+  /** a recording without a kernel */
+  | 'offline'
+  /** the recording or the channel cannot be used at all */
+  | 'failed';
+
+export interface ConnectionStatus {
+  kind: ConnectionKind;
+  /** one sentence for the reader; empty when there is nothing to say */
+  detail: string;
+  /** the kernel is executing something */
+  busy: boolean;
+  /** who is followed: a notebook's name, a file's name */
+  subject: string;
+}
+
+export interface Capabilities {
+  /** new batches may still come */
+  live: boolean;
+  /** commands reach the kernel even while it runs a cell */
+  control: boolean;
+}
+
+export type Theme = 'light' | 'dark';
+
+export interface Controller {
+  readonly capabilities: Capabilities;
+  readonly status: ConnectionStatus;
+  /** Emits in the order of the wire. A batch is handled when emit returns: acknowledge it then. */
+  readonly onBatch: Listenable<RawBatch>;
+  readonly onStatus: Listenable<ConnectionStatus>;
+  /** Rejects with an Error whose message can be shown as it is. */
+  request<C extends CommandName>(
+    command: C,
+    args: Commands[C]['args']
+  ): Promise<Commands[C]['result']>;
+  /** Shows a source line where the user edits it; false when it cannot be found. */
+  reveal(site: Site): Promise<boolean>;
+  /** Called once when the Inspector is listening: send what was kept. */
+  ready?(): void;
+}
