@@ -1,0 +1,193 @@
+"""The class in front of an array library, and the registry: array -> backend, device -> backend.
+
+Layer 1: imports layer 0. Kernels and ops write on `backend.xp`; what NumPy and CuPy do
+under different names (moving data, scattered addition, special functions, random numbers) is a
+method here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from ag_visual import devices
+from ag_visual.devices import device
+
+if TYPE_CHECKING:
+    from ag_visual.arrays.random import Generator
+
+# An array of any backend. The libraries share an interface but no common base class.
+Array = Any
+
+
+class BackendUnavailable(RuntimeError):
+    """A device was asked for whose array library or hardware is not there."""
+
+
+class Backend(ABC):
+    """One array library: its namespace `xp`, its array type, and what differs between libraries.
+
+    `device_type` is the type of the devices its arrays live on. Shapes, strides and offsets are in
+    the units of the array library (strides in bytes).
+    """
+
+    name: str
+    device_type: str
+    xp: Any
+    array_type: type
+
+    @abstractmethod
+    def asarray(self, data: Any, dtype: Any = None) -> Array:
+        """An array of this backend from numbers, sequences or host arrays; may alias `data`."""
+
+    @abstractmethod
+    def to_numpy(self, array: Array) -> numpy.ndarray[Any, Any]:
+        """The values as a NumPy array on the host; the array itself where that is one already."""
+
+    @abstractmethod
+    def from_numpy(self, array: numpy.ndarray[Any, Any]) -> Array:
+        """An array of this backend on the current device; the same object on the host."""
+
+    @abstractmethod
+    def device(self, array: Array) -> device:
+        """The device an array lives on, always with its index where the type has several."""
+
+    @abstractmethod
+    def pointer(self, array: Array) -> int:
+        """The address of the first element."""
+
+    @abstractmethod
+    def add_at(self, target: Array, index: Any, values: Any) -> None:
+        """`target[index] += values` in place, where positions that occur twice are added twice."""
+
+    @abstractmethod
+    def maximum_at(self, target: Array, index: Any, values: Any) -> None:
+        """`target[index] = maximum(target[index], values)` in place, duplicates included."""
+
+    @abstractmethod
+    def minimum_at(self, target: Array, index: Any, values: Any) -> None:
+        """`target[index] = minimum(target[index], values)` in place, duplicates included."""
+
+    @abstractmethod
+    def as_strided(self, array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+        """A view that starts at the array's first element, with strides in bytes; unchecked."""
+
+    @property
+    @abstractmethod
+    def special(self) -> ModuleType | Any:
+        """The library's scipy.special."""
+
+    @abstractmethod
+    def random_bits(self, seed: int) -> Any:
+        """A fresh source of random numbers: `numpy.random.Generator` or its equal."""
+
+    @abstractmethod
+    def random_state(self, bits: Any) -> bytes:
+        """All of the state of such a source."""
+
+    @abstractmethod
+    def set_random_state(self, bits: Any, state: bytes) -> None:
+        """Put a source into a state; ValueError when the bytes are not one of its own."""
+
+    def generator(self, seed: int | None = None) -> Generator:
+        """A new random number generator for the current device."""
+        from ag_visual.arrays.random import Generator
+
+        return Generator(self, seed)
+
+    def count(self) -> int:
+        """How many devices there are."""
+        return 1
+
+    def on(self, index: int | None) -> AbstractContextManager[Any]:
+        """A context in which device `index` is the current one (None changes nothing)."""
+        if index is not None and not 0 <= index < self.count():
+            raise BackendUnavailable(
+                f"device '{self.device_type}:{index}' does not exist; there "
+                f"{'is' if self.count() == 1 else 'are'} {self.count()} of type "
+                f"'{self.device_type}'"
+            )
+        return nullcontext()
+
+    def synchronize(self) -> None:
+        """Wait until all work given to the device is done."""
+        return
+
+    def __repr__(self) -> str:
+        return f"<backend {self.name} for '{self.device_type}'>"
+
+
+_by_array: dict[type, Backend] = {}
+_by_device: dict[str, Backend] = {}
+_by_namespace: dict[Any, Backend] = {}
+
+
+def _load_cuda() -> Backend:
+    from ag_visual.arrays.cupy import CupyBackend
+
+    return CupyBackend()
+
+
+# Backends that are imported when their device type is first asked for.
+_lazy: dict[str, Callable[[], Backend]] = {"cuda": _load_cuda}
+
+
+def register(backend: Backend) -> Backend:
+    """Make a backend known under its array type, namespace and device type; the last one wins."""
+    devices.add_type(backend.device_type)
+    _by_array[backend.array_type] = backend
+    _by_device[backend.device_type] = backend
+    _by_namespace[backend.xp] = backend
+    return backend
+
+
+def registered() -> tuple[Backend, ...]:
+    """The backends in use so far; asking loads none."""
+    return tuple(_by_device.values())
+
+
+def backend_of(array: Array) -> Backend:
+    """The backend of an array, found by its type."""
+    try:
+        return _by_array[type(array)]
+    except KeyError:
+        return _backend_of_subclass(array)
+
+
+def _backend_of_subclass(array: Array) -> Backend:
+    for kind in type(array).__mro__:
+        if kind in _by_array:
+            return _by_array[kind]
+    if type(array).__module__.partition(".")[0] == "cupy":
+        backend = backend_for("cuda")
+        if isinstance(array, backend.array_type):
+            return backend
+    known = ", ".join(f"{b.array_type.__module__}.{b.array_type.__name__}" for b in registered())
+    raise TypeError(f"no array library is known for {type(array).__name__}; known: {known}")
+
+
+def backend_for(where: device | str) -> Backend:
+    """The backend of a device or device type; imports CuPy when 'cuda' is first asked for.
+
+    Raises BackendUnavailable, saying what to install, when that cannot be used here.
+    """
+    kind = where.type if isinstance(where, device) else where
+    found = _by_device.get(kind)
+    if found is None:
+        load = _lazy.get(kind)
+        if load is None:
+            raise BackendUnavailable(
+                f"no array library serves device type {kind!r}; known: {', '.join(_by_device)}"
+            )
+        found = register(load())
+    return found
+
+
+def of_namespace(xp: Any) -> Backend:
+    """The backend whose namespace is `xp`: how a kernel reaches what `xp` lacks."""
+    return _by_namespace[xp]

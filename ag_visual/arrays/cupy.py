@@ -1,0 +1,121 @@
+"""The CuPy backend: device 'cuda'. Imported only when a cuda device is asked for.
+
+Layer 1: imports backend.py. Written against CuPy 13 and 14.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+from types import ModuleType
+from typing import Any
+
+import numpy
+
+from ag_visual.arrays.backend import Array, Backend, BackendUnavailable
+from ag_visual.devices import device
+
+_INSTALL = "pip install 'ag_visual[cuda12]' (CUDA 12) or 'ag_visual[cuda13]' (CUDA 13)"
+
+try:
+    import cupy
+    import cupyx
+except ImportError as missing:
+    raise BackendUnavailable(
+        f"device 'cuda' needs CuPy, which cannot be imported here ({missing}): {_INSTALL}"
+    ) from missing
+
+
+class CupyBackend(Backend):
+    """CuPy arrays on NVIDIA GPUs."""
+
+    name = "cupy"
+    device_type = "cuda"
+    xp = cupy
+    array_type = cupy.ndarray
+
+    def __init__(self) -> None:
+        try:
+            self._count = int(cupy.cuda.runtime.getDeviceCount())
+        except cupy.cuda.runtime.CUDARuntimeError as problem:
+            raise BackendUnavailable(
+                f"CuPy {cupy.__version__} is installed but no GPU answers: {problem}. "
+                "Found no NVIDIA driver on your system, or it is too old for this CuPy; "
+                "check nvidia-smi"
+            ) from problem
+        if self._count == 0:
+            visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+            hint = "" if visible is None else f" (CUDA_VISIBLE_DEVICES={visible!r})"
+            raise BackendUnavailable(
+                f"CuPy {cupy.__version__} is installed but there is no CUDA device{hint}"
+            )
+
+    def asarray(self, data: Any, dtype: Any = None) -> Array:
+        return cupy.asarray(data, dtype)
+
+    def to_numpy(self, array: Array) -> numpy.ndarray[Any, Any]:
+        return cupy.asnumpy(array)  # type: ignore[no-any-return]
+
+    def from_numpy(self, array: numpy.ndarray[Any, Any]) -> Array:
+        return cupy.asarray(array)
+
+    def device(self, array: Array) -> device:
+        return device("cuda", array.device.id)
+
+    def pointer(self, array: Array) -> int:
+        return int(array.data.ptr)
+
+    def add_at(self, target: Array, index: Any, values: Any) -> None:
+        if target.dtype.kind == "c":
+            # atomicAdd knows no complex numbers: add the parts, which are views.
+            values = cupy.asarray(values, target.dtype)
+            cupyx.scatter_add(target.real, index, values.real)
+            cupyx.scatter_add(target.imag, index, values.imag)
+        elif target.dtype.kind in "bi" and target.dtype.itemsize != 4:
+            # Nor 8, 16 and signed 64 bit integers; addition wraps alike in the unsigned type.
+            wide = target.astype(numpy.uint64)
+            cupyx.scatter_add(wide, index, cupy.asarray(values).astype(numpy.uint64))
+            target[...] = wide.astype(target.dtype)
+        else:
+            cupyx.scatter_add(target, index, values)
+
+    def maximum_at(self, target: Array, index: Any, values: Any) -> None:
+        cupyx.scatter_max(target, index, values)
+
+    def minimum_at(self, target: Array, index: Any, values: Any) -> None:
+        cupyx.scatter_min(target, index, values)
+
+    def as_strided(self, array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+        return cupy.lib.stride_tricks.as_strided(array, shape, strides)
+
+    @property
+    def special(self) -> ModuleType:
+        import cupyx.scipy.special
+
+        return cupyx.scipy.special  # type: ignore[no-any-return]
+
+    def random_bits(self, seed: int) -> Any:
+        return cupy.random.Generator(cupy.random.Philox4x3210(seed))
+
+    # CuPy has no public way to read a bit generator's state; `_state` is the array that holds it.
+
+    def random_state(self, bits: Any) -> bytes:
+        return cupy.asnumpy(bits.bit_generator._state).tobytes()  # type: ignore[no-any-return]
+
+    def set_random_state(self, bits: Any, state: bytes) -> None:
+        inner = bits.bit_generator._state
+        if len(state) != inner.nbytes:
+            raise ValueError(
+                f"not a state of the cuda generator: {len(state)} bytes, expected {inner.nbytes}"
+            )
+        inner[...] = cupy.asarray(numpy.frombuffer(state, inner.dtype))
+
+    def count(self) -> int:
+        return self._count
+
+    def on(self, index: int | None) -> AbstractContextManager[Any]:
+        context = super().on(index)
+        return context if index is None else cupy.cuda.Device(index)
+
+    def synchronize(self) -> None:
+        cupy.cuda.get_current_stream().synchronize()

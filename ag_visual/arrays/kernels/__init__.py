@@ -1,0 +1,1 @@
+"""Array functions that NumPy and CuPy lack, each `kernel(xp, arrays, ...)`; no Tensor anywhere."""
