@@ -340,7 +340,9 @@ class Command(NamedTuple):
     says: str
 
 
-_PAGE: Final = {"page?": "string -- the id it opened its comm with; without one all pages are meant"}
+_PAGE: Final = {
+    "page?": "string -- the id it opened its comm with; without one all pages are meant"
+}
 
 COMMANDS: Final[dict[str, Command]] = {
     "hello": Command({}, "Hello", "who is there"),

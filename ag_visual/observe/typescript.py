@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ag_visual.observe import schema
 
-
 _WIDTH = 100
 
 
@@ -68,7 +67,10 @@ def _tables() -> list[str]:
 
 
 def _commands() -> list[str]:
-    lines = ["/** What the page may ask over the control channel. */", "export interface Commands {"]
+    lines = [
+        "/** What the page may ask over the control channel. */",
+        "export interface Commands {",
+    ]
     for name, command in schema.COMMANDS.items():
         lines.append(f"  /** {command.says} */")
         lines.append(f"  {name}: {{")
