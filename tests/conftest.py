@@ -1,0 +1,85 @@
+"""Options of the whole suite, and what happens to the browser tests where there is no browser.
+
+Without Chromium the browser tests are not collected and the last lines of the report say so once; with CI=true a
+missing Chromium is an error, so that nobody takes silence for success.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+HOW_TO = "`apt-get install chromium` or `pytest --chromium PATH`"
+NOT_RUN = pytest.StashKey[str]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("ag_visual")
+    group.addoption("--chromium", metavar="PATH", help="the Chromium that the browser tests drive")
+    group.addoption(
+        "--docs-images",
+        action="store_true",
+        help="copy the screenshots that the documentation shows to docs/images",
+    )
+
+
+def chromium(config: pytest.Config) -> str | None:
+    """Path of the browser: the option, else the first one on PATH."""
+    named = config.getoption("--chromium")
+    if named is None:
+        return next(filter(None, map(shutil.which, BROWSERS)), None)
+    found = shutil.which(named)
+    if found is None:
+        raise pytest.UsageError(f"--chromium {named}: no such program")
+    return found
+
+
+def missing(config: pytest.Config) -> str | None:
+    """What keeps the browser tests from running here, and how to get it; None if nothing does."""
+    if chromium(config) is None:
+        return f"no Chromium on PATH: {HOW_TO}"
+    for module in ("playwright", "jupyterlab"):
+        if importlib.util.find_spec(module) is None:
+            return f'the package {module} is missing: pip install ".[test]"'
+    return None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if (here / "ui") in item.path.parents:
+            item.add_marker("ui")
+    browser_tests = [item for item in items if item.get_closest_marker("ui")]
+    if not browser_tests:
+        return
+    reason = missing(config)
+    if reason is None:
+        # They take longest: a mistake elsewhere should show first.
+        items.sort(key=lambda item: item.get_closest_marker("ui") is not None)
+        return
+    if os.environ.get("CI", "").lower() in ("1", "true"):
+        raise pytest.UsageError(f"CI=true and the browser tests cannot run: {reason}")
+    items[:] = [item for item in items if item not in browser_tests]
+    config.hook.pytest_deselected(items=browser_tests)
+    config.stash[NOT_RUN] = f"{len(browser_tests)} browser tests not run: {reason}"
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    line = config.stash.get(NOT_RUN, None)
+    if line:
+        terminalreporter.write_line(line, yellow=True)
+
+
+@pytest.fixture(scope="session")
+def chromium_path(pytestconfig: pytest.Config) -> str:
+    """The browser's executable."""
+    found = chromium(pytestconfig)
+    assert found is not None
+    return found

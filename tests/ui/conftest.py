@@ -1,0 +1,79 @@
+"""Fixtures of the browser tests: one JupyterLab server and one Chromium a session, one fresh page a test."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright
+
+from .lab import CHECKOUT, EXTENSION, Lab, Server
+
+HERE = Path(__file__).parent
+# name -> what was checked in the picture when it was last looked at: docs/images/README.md tells the same
+SHOWN: tuple[str, ...] = ()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """JupyterLab with ag_visual's extension, in folders of its own."""
+    running = Server(tmp_path_factory.mktemp("lab"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def browser(chromium_path: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium_path, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context(viewport={"width": 1560, "height": 900})
+    context.set_default_timeout(15_000)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A page that fails its test when a script of ours failed in it (JupyterLab has slips of its own)."""
+    page = context.new_page()
+    errors: list[str] = []
+
+    def on_error(error: Error) -> None:
+        told = f"{error}\n{error.stack or ''}"
+        if "/static/lab/" not in told or EXTENSION in told:
+            errors.append(told)
+
+    page.on("pageerror", on_error)
+    yield page
+    assert not errors, "scripts failed in the page:\n" + "\n".join(errors)
+
+
+@pytest.fixture(scope="session")
+def screenshots(pytestconfig: pytest.Config) -> Iterator[Path]:
+    """Folder of this run's pictures; with --docs-images those that the documentation shows go to docs/images."""
+    folder = HERE / "screenshots"
+    folder.mkdir(exist_ok=True)
+    yield folder
+    if pytestconfig.getoption("--docs-images"):
+        images = CHECKOUT / "docs" / "images"
+        images.mkdir(parents=True, exist_ok=True)
+        for name in SHOWN:
+            if (folder / f"{name}.png").exists():
+                shutil.copy(folder / f"{name}.png", images)
+
+
+@pytest.fixture
+def lab(server: Server, page: Page, screenshots: Path) -> Iterator[Lab]:
+    yield Lab(server, page, screenshots)
+    page.goto("about:blank")
+    server.end_sessions()

@@ -1,0 +1,263 @@
+"""A JupyterLab server of its own, and a notebook in a page, as the browser tests use them.
+
+Nothing of the person's own configuration is read or written: every Jupyter folder is a temporary one. When ag_visual
+is imported from a checkout, that checkout's built front end is served; otherwise the installed one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from playwright.sync_api import Locator, Page
+
+import ag_visual
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+EXTENSION = "ag-visual-inspector"
+START_SECONDS = 60
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """JupyterLab in a child process, on a free port, with its files under `home`."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.root = home / "work"
+        self.root.mkdir(parents=True)
+        self.token = secrets.token_hex(16)
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = home / "server.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "jupyterlab", "--no-browser"),
+                    *(f"--ServerApp.port={self.port}", "--ServerApp.port_retries=0"),
+                    f"--IdentityProvider.token={self.token}",
+                    f"--ServerApp.root_dir={self.root}",
+                    "--ServerApp.allow_root=True",
+                    "--LabApp.expose_app_in_browser=True",
+                ],
+                env=self.environment(),
+                cwd=self.root,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            self.wait_until_up()
+        except BaseException:
+            self.stop()
+            raise
+
+    def environment(self) -> dict[str, str]:
+        """The child's environment: temporary Jupyter folders, and the checkout where it is under test."""
+        own = {
+            "JUPYTER_CONFIG_DIR": "config",
+            "JUPYTER_DATA_DIR": "data",
+            "JUPYTER_RUNTIME_DIR": "runtime",
+            "JUPYTERLAB_SETTINGS_DIR": "settings",
+            "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+            "IPYTHONDIR": "ipython",
+        }
+        environment = dict(os.environ, **{key: str(self.home / at) for key, at in own.items()})
+        settings = self.home / "settings" / "@jupyterlab" / "apputils-extension"
+        settings.mkdir(parents=True)
+        quiet = {"fetchNews": "false", "checkForUpdates": False}
+        (settings / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
+        if CHECKOUT in Path(ag_visual.__file__).resolve().parents:
+            built = CHECKOUT / "extension" / "dist" / "labextension"
+            assert built.exists(), f"{built} is missing: build it with `npm run build` in extension/"
+            served = self.home / "share" / "labextensions"
+            served.mkdir(parents=True)
+            (served / EXTENSION).symlink_to(built, target_is_directory=True)
+            environment["JUPYTER_PATH"] = str(self.home / "share")
+            environment["PYTHONPATH"] = str(CHECKOUT)
+        return environment
+
+    def wait_until_up(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"JupyterLab ended at once:\n{self.tail()}")
+            try:
+                with urllib.request.urlopen(f"{self.url}/api?token={self.token}", timeout=2):
+                    return
+            except OSError:
+                time.sleep(0.1)
+        raise RuntimeError(f"JupyterLab did not start within {START_SECONDS} s:\n{self.tail()}")
+
+    def tail(self, lines: int = 30) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def api(self, method: str, path: str) -> Any:
+        request = urllib.request.Request(
+            f"{self.url}/api/{path}",
+            method=method,
+            headers={"Authorization": f"token {self.token}"},
+        )
+        with urllib.request.urlopen(request, timeout=20) as reply:
+            body = reply.read()
+        return json.loads(body) if body else None
+
+    def end_sessions(self) -> None:
+        """Shut all kernels down, so that the next test begins with an idle machine."""
+        for session in self.api("GET", "sessions"):
+            self.api("DELETE", f"sessions/{session['id']}")
+
+    def stop(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Lab:
+    """One page with JupyterLab in it; notebooks are driven through the application's own commands."""
+
+    def __init__(self, server: Server, page: Page, screenshots: Path) -> None:
+        self.server = server
+        self.page = page
+        self.screenshots = screenshots
+
+    def open(self, name: str, cells: list[str], *, theme: str = "JupyterLab Light") -> Lab:
+        """Write a notebook with these code cells, open it and wait for its kernel."""
+        path = self.server.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        notebook = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(source) for source in cells],
+            metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+        )
+        nbformat.write(notebook, path)
+        self.load()
+        self.command("apputils:change-theme", theme=theme)
+        self.open_path(name)
+        return self
+
+    def load(self) -> None:
+        """Load JupyterLab in a workspace of this test's own."""
+        self.workspace = f"{self.server.url}/lab/workspaces/{secrets.token_hex(4)}"
+        self.page.goto(f"{self.workspace}?token={self.server.token}")
+        self.started()
+
+    def reload(self) -> None:
+        """Reload the page, as a person does; the layout and the kernels are found again."""
+        # The layout is written a moment after it changed.
+        self.page.wait_for_timeout(1500)
+        self.page.goto(self.workspace)
+        self.started()
+
+    def started(self) -> None:
+        self.page.wait_for_function("() => window.jupyterapp !== undefined", timeout=30_000)
+        self.page.evaluate("async () => { await window.jupyterapp.restored }")
+
+    def command(self, name: str, /, **arguments: Any) -> None:
+        """Execute a JupyterLab command and wait until it is done."""
+        self.page.evaluate(
+            "async ([name, args]) => { await window.jupyterapp.commands.execute(name, args) }",
+            [name, arguments],
+        )
+
+    def open_path(self, path: str) -> None:
+        self.page.evaluate(
+            """async path => {
+                const app = window.jupyterapp;
+                const widget = await app.commands.execute('docmanager:open', {path, factory: 'Notebook'});
+                await widget.revealed;
+                await widget.context.ready;
+                await widget.sessionContext.ready;
+                await widget.sessionContext.session.kernel.info;
+                app.shell.activateById(widget.id);
+            }""",
+            path,
+        )
+
+    def start(self, cell: int) -> None:
+        """Begin to run a cell of the current notebook and return at once."""
+        self.page.evaluate(
+            """index => {
+                const app = window.jupyterapp;
+                const notebook = [...app.shell.widgets('main')].find(w => w.isVisible && w.content?.widgets);
+                notebook.content.activeCellIndex = index;
+                notebook.content.mode = 'command';
+                app.shell.activateById(notebook.id);
+                app.commands.execute('notebook:run-cell');
+            }""",
+            cell,
+        )
+
+    def run(self, cell: int, *, timeout: float = 30) -> str:
+        """Run a cell to its end; its outputs as one text."""
+        before = self.count(cell)
+        self.start(cell)
+        self.until(lambda: self.count(cell) not in (None, before), timeout, f"cell {cell} to end")
+        return self.output(cell)
+
+    def run_all(self, *, timeout: float = 60) -> list[str]:
+        total = self.page.evaluate(f"() => {NOTEBOOK}.content.widgets.length")
+        return [self.run(index, timeout=timeout) for index in range(total)]
+
+    def count(self, cell: int) -> int | None:
+        """The number in the cell's prompt; None while it runs or before it ever ran."""
+        shown: str = self.page.evaluate(
+            f"index => {NOTEBOOK}.content.widgets[index].promptNode.textContent", cell
+        )
+        digits = "".join(filter(str.isdigit, shown))
+        return int(digits) if digits else None
+
+    def output(self, cell: int) -> str:
+        outputs: list[dict[str, Any]] = self.page.evaluate(
+            f"index => {NOTEBOOK}.content.widgets[index].model.outputs.toJSON()", cell
+        )
+        return "".join(text_of(output) for output in outputs)
+
+    def until(self, condition: Callable[[], object], timeout: float, what: str) -> None:
+        """Wait for something that is not in the page's DOM."""
+        deadline = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < deadline, f"waited {timeout} s for {what}"
+            self.page.wait_for_timeout(50)
+
+    def inspector(self) -> Locator:
+        """The Inspector's panel, opened beside the notebook if it is not there yet."""
+        panel = self.page.locator(".ag-inspector-panel")
+        if panel.count() == 0:
+            self.command("ag-visual:open-inspector")
+        panel.wait_for(state="visible")
+        return panel
+
+    def screenshot(self, name: str) -> Path:
+        """Take a picture; those whose names docs/images knows are copied there by `--docs-images`."""
+        path = self.screenshots / f"{name}.png"
+        self.page.screenshot(path=path)
+        return path
+
+
+NOTEBOOK = "[...window.jupyterapp.shell.widgets('main')].find(w => w.isVisible && w.content?.widgets)"
+
+
+def text_of(output: dict[str, Any]) -> str:
+    kind = output["output_type"]
+    if kind == "stream":
+        return "".join(output["text"])
+    if kind == "error":
+        return f"{output['ename']}: {output['evalue']}\n"
+    return "".join(output.get("data", {}).get("text/plain", "")) + "\n"
