@@ -1,0 +1,80 @@
+"""Stable elementwise formulas that NumPy and CuPy lack, in torch's results at the extremes.
+
+Layer 1. Results are fresh arrays of the input's dtype; float16 and bfloat16 are computed in
+float32.
+"""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+from typing import Any
+
+from ag_visual.arrays.backend import Array, of_namespace
+
+
+def _wide(xp: Any, array: Array) -> Array:
+    return array if array.dtype.itemsize > 2 else array.astype(xp.float32)
+
+
+def sigmoid(xp: Any, self: Array) -> Array:
+    """1 / (1 + exp(-x)), without overflow and without cancellation.
+
+    With y = exp(-|x|) it is 1 / (1 + y) for x >= 0 and y / (1 + y) below.
+    """
+    if self.dtype.kind == "c":
+        return xp.asarray(1 / (1 + xp.exp(-self)))
+    x = _wide(xp, self)
+    y = xp.asarray(xp.exp(-xp.abs(x)))
+    numerator = xp.where(x >= 0, xp.ones_like(y), y)
+    y += 1
+    result = xp.asarray(numerator / y)
+    return result.astype(self.dtype, copy=False)
+
+
+def log_sigmoid(xp: Any, self: Array) -> Array:
+    """min(x, 0) - log(1 + exp(-|x|))."""
+    x = _wide(xp, self)
+    tail = xp.log1p(xp.exp(-xp.abs(x)))
+    result = xp.asarray(xp.minimum(x, xp.zeros_like(x)) - tail)
+    return result.astype(self.dtype, copy=False)
+
+
+def softplus(xp: Any, self: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
+    """log(1 + exp(beta x)) / beta, and x itself where beta x exceeds `threshold`."""
+    x = _wide(xp, self)
+    scaled = x * beta
+    smooth = (xp.maximum(scaled, xp.zeros_like(x)) + xp.log1p(xp.exp(-xp.abs(scaled)))) / beta
+    result = xp.asarray(xp.where(scaled > threshold, x, smooth))
+    return result.astype(self.dtype, copy=False)
+
+
+def erf(xp: Any, self: Array) -> Array:
+    """The error function."""
+    x = _wide(xp, self)
+    return xp.asarray(of_namespace(xp).special.erf(x)).astype(self.dtype, copy=False)
+
+
+def gelu(xp: Any, self: Array, approximate: str = "none") -> Array:
+    """x * Phi(x) with the normal distribution function Phi, or its tanh approximation."""
+    x = _wide(xp, self)
+    if approximate == "tanh":
+        inner = sqrt(2 / pi) * (x + 0.044715 * (x * x * x))
+        result = 0.5 * x * (1 + xp.tanh(inner))
+    else:
+        result = 0.5 * x * (1 + of_namespace(xp).special.erf(x * sqrt(0.5)))
+    return xp.asarray(result).astype(self.dtype, copy=False)
+
+
+def gelu_backward(xp: Any, g: Array, self: Array, approximate: str = "none") -> Array:
+    """g * (Phi(x) + x * phi(x)), or the derivative of the tanh approximation."""
+    x = _wide(xp, self)
+    if approximate == "tanh":
+        scale = sqrt(2 / pi)
+        t = xp.tanh(scale * (x + 0.044715 * (x * x * x)))
+        slope = scale * (1 + 3 * 0.044715 * (x * x))
+        derivative = 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope
+    else:
+        below = 0.5 * (1 + of_namespace(xp).special.erf(x * sqrt(0.5)))
+        density = xp.exp(-0.5 * (x * x)) * (1 / sqrt(2 * pi))
+        derivative = below + x * density
+    return xp.asarray(g * derivative).astype(self.dtype, copy=False)

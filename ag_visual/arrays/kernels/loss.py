@@ -1,0 +1,116 @@
+"""nll_loss and its backward: one value picked per row, weighted, summed or averaged.
+
+Layer 1. `logp` is (C,), (N, C) or (N, C, d1, ...), `target` has the class dimension removed and is
+int64. Reductions are torch's numbers: 0 none, 1 mean, 2 sum. Nothing returned aliases an input.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ag_visual.arrays.backend import Array
+from ag_visual.arrays.kernels.bounds import first_outside
+
+NONE = 0
+MEAN = 1
+SUM = 2
+
+
+def _selection(
+    xp: Any, logp: Array, target: Array, weight: Array | None, ignore_index: int
+) -> tuple[Array, Array | None, Array | None]:
+    """The classes to pick (0 where ignored), the mask of counted positions, their weights.
+
+    The mask is None when every position counts, the weights are None when all are 1.
+    """
+    classes = logp.shape[1] if logp.ndim > 1 else logp.shape[0]
+    counted = None
+    if target.size and (int(target.min()) < 0 or int(target.max()) >= classes):
+        counted = target != ignore_index
+        target = xp.where(counted, target, xp.zeros_like(target))
+        if int(target.min()) < 0 or int(target.max()) >= classes:
+            raise IndexError(
+                f"Target {first_outside(xp, target, classes)} is out of bounds. There are "
+                f"{classes} classes and ignore_index is {ignore_index}"
+            )
+    elif 0 <= ignore_index < classes:
+        counted = target != ignore_index
+    weights = None if weight is None else weight[target]
+    if counted is not None:
+        weights = (
+            counted.astype(logp.dtype)
+            if weights is None
+            else xp.where(counted, weights, xp.zeros_like(weights))
+        )
+    return target, counted, weights
+
+
+def nll_loss(
+    xp: Any,
+    logp: Array,
+    target: Array,
+    weight: Array | None = None,
+    reduction: int = MEAN,
+    ignore_index: int = -100,
+) -> tuple[Array, Array]:
+    """-w[t] * logp[t] per position, and the sum of the weights used (0-d, 0 for reduction none).
+
+    The mean divides by that sum: all positions ignored, or none given, is 0 / 0 = nan.
+    """
+    classes, counted, weights = _selection(xp, logp, target, weight, ignore_index)
+    if logp.ndim == 1:
+        picked = logp[classes]
+    elif logp.ndim == 2:
+        picked = logp[xp.arange(logp.shape[0]), classes]
+    else:
+        picked = xp.take_along_axis(logp, xp.expand_dims(classes, 1), axis=1)
+        picked = picked.reshape(target.shape)
+    picked = xp.asarray(-picked)
+    if weights is not None:
+        picked = picked * weights
+    if counted is not None:
+        picked = xp.where(counted, picked, xp.zeros_like(picked))
+    if reduction == NONE:
+        return xp.asarray(picked), xp.zeros((), logp.dtype)
+    if weights is None:
+        total = xp.full((), target.size, logp.dtype)
+    else:
+        total = xp.asarray(weights.sum(), dtype=logp.dtype)
+    wide = xp.float32 if logp.dtype.itemsize == 2 else logp.dtype
+    loss = picked.sum(dtype=wide)
+    if reduction == MEAN:
+        loss = loss / total.astype(wide)
+    return xp.asarray(loss, dtype=logp.dtype), total
+
+
+def nll_loss_backward(
+    xp: Any,
+    g: Array,
+    logp: Array,
+    target: Array,
+    weight: Array | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Array,
+) -> Array:
+    """-w[t] * g at the picked positions, zero elsewhere; divided by `total_weight` for the mean."""
+    classes, _, weights = _selection(xp, logp, target, weight, ignore_index)
+    value = -g / total_weight if reduction == MEAN else -g
+    if weights is not None:
+        value = value * weights
+    grad = xp.zeros(logp.shape, logp.dtype)
+    if logp.ndim == 1:
+        grad[classes] = value
+    elif logp.ndim == 2:
+        grad[xp.arange(logp.shape[0]), classes] = value
+    else:
+        rows = logp.shape[0]
+        inner = target.size // rows if rows else 0
+        flat = grad.reshape(rows, logp.shape[1], inner)
+        value = xp.broadcast_to(value, target.shape).reshape(rows, inner)
+        flat[
+            xp.arange(rows).reshape(rows, 1),
+            classes.reshape(rows, inner),
+            xp.arange(inner).reshape(1, inner),
+        ] = value
+    return grad

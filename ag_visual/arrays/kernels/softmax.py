@@ -1,0 +1,114 @@
+"""softmax, log_softmax and logsumexp with their backward functions, each in a few passes.
+
+Layer 1. `dim` counts from either end; a 0-d array has the one dimension torch gives it. float16 and
+bfloat16 are computed in float32. Nothing returned aliases an input.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ag_visual.arrays.backend import Array
+
+
+def _wide(xp: Any, array: Array) -> Array:
+    """The array in a type that is wide enough to sum in: itself from float32 on."""
+    return array if array.dtype.itemsize > 2 else array.astype(xp.float32)
+
+
+def _shifted(xp: Any, self: Array, dim: int) -> Array:
+    """A fresh `self - max(self)` along `dim`, so that no exponential overflows."""
+    return self - self.max(axis=dim, keepdims=True)
+
+
+def softmax(xp: Any, self: Array, dim: int) -> Array:
+    """exp(x) / sum(exp(x)) along `dim`."""
+    if self.ndim == 0:
+        return softmax(xp, self.reshape(1), 0).reshape(())
+    if self.size == 0:
+        return xp.empty_like(self)
+    x = _wide(xp, self)
+    result = _shifted(xp, x, dim)
+    xp.exp(result, out=result)
+    result /= result.sum(axis=dim, keepdims=True)
+    return result if x is self else result.astype(self.dtype)
+
+
+def softmax_backward(xp: Any, g: Array, result: Array, dim: int) -> Array:
+    """result * (g - sum(g * result)) along `dim`."""
+    if g.ndim == 0:
+        return softmax_backward(xp, g.reshape(1), result.reshape(1), 0).reshape(())
+    gw, rw = _wide(xp, g), _wide(xp, result)
+    grad = gw * rw
+    total = grad.sum(axis=dim, keepdims=True)
+    total = rw * total
+    grad -= total
+    return grad if gw is g else grad.astype(g.dtype)
+
+
+def log_softmax(xp: Any, self: Array, dim: int) -> Array:
+    """x - log(sum(exp(x))) along `dim`, without forming the exponentials' quotient."""
+    if self.ndim == 0:
+        return log_softmax(xp, self.reshape(1), 0).reshape(())
+    if self.size == 0:
+        return xp.empty_like(self)
+    x = _wide(xp, self)
+    result = _shifted(xp, x, dim)
+    total = xp.exp(result).sum(axis=dim, keepdims=True)
+    result -= xp.log(total)
+    return result if x is self else result.astype(self.dtype)
+
+
+def log_softmax_backward(xp: Any, g: Array, result: Array, dim: int) -> Array:
+    """g - exp(result) * sum(g) along `dim`."""
+    if g.ndim == 0:
+        return log_softmax_backward(xp, g.reshape(1), result.reshape(1), 0).reshape(())
+    gw, rw = _wide(xp, g), _wide(xp, result)
+    grad = xp.exp(rw)
+    grad *= gw.sum(axis=dim, keepdims=True)
+    xp.subtract(gw, grad, out=grad)
+    return grad if gw is g else grad.astype(g.dtype)
+
+
+def _axes(ndim: int, dim: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(dim) if dim else tuple(range(ndim))
+
+
+def logsumexp(xp: Any, self: Array, dim: tuple[int, ...], keepdim: bool = False) -> Array:
+    """log(sum(exp(x))) over the dimensions in `dim` (all of them when empty)."""
+    if self.ndim == 0:
+        return logsumexp(xp, self.reshape(1), (0,)).reshape(())
+    axes = _axes(self.ndim, dim)
+    x = _wide(xp, self)
+    if any(self.shape[axis] == 0 for axis in axes):
+        total = xp.exp(x).sum(axis=axes, keepdims=keepdim)
+        return xp.log(total).astype(self.dtype)
+    real = x.real if x.dtype.kind == "c" else x
+    peak = real.max(axis=axes, keepdims=True) if x.size else real.sum(axis=axes, keepdims=True)
+    # An infinite peak would make inf - inf; torch, too, subtracts 0 there.
+    peak = xp.where(xp.isfinite(peak), peak, xp.zeros_like(peak))
+    shifted = x - peak
+    xp.exp(shifted, out=shifted)
+    result = xp.log(shifted.sum(axis=axes, keepdims=True)) + peak
+    if not keepdim:
+        result = result.reshape(_kept(self, axes))
+    return result if x is self else result.astype(self.dtype)
+
+
+def _kept(self: Array, axes: tuple[int, ...]) -> tuple[int, ...]:
+    gone = {axis % self.ndim for axis in axes}
+    return tuple(n for axis, n in enumerate(self.shape) if axis not in gone)
+
+
+def logsumexp_backward(
+    xp: Any, g: Array, self: Array, result: Array, dim: tuple[int, ...], keepdim: bool = False
+) -> Array:
+    """g * conj(exp(x - result)), with `g` and `result` spread over the summed dimensions."""
+    if self.ndim and not keepdim:
+        gone = {axis % self.ndim for axis in _axes(self.ndim, dim)}
+        shape = tuple(1 if axis in gone else n for axis, n in enumerate(self.shape))
+        g, result = g.reshape(shape), result.reshape(shape)
+    weight = xp.exp(_wide(xp, self) - _wide(xp, result))
+    if weight.dtype.kind == "c":
+        weight = xp.conj(weight)
+    return (g * weight).astype(self.dtype, copy=False)
