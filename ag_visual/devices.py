@@ -22,7 +22,7 @@ def add_type(name: str) -> None:
         _types.append(name)
 
 
-class device:  # noqa: N801 - torch's public name
+class device:
     """A device: `type` ('cpu' or 'cuda') and `index` (None means the current one).
 
     Accepts a string ('cuda:0'), a type with an index ('cuda', 0), an index alone (a cuda device) or
@@ -35,7 +35,7 @@ class device:  # noqa: N801 - torch's public name
     index: int | None
     _hash: int
 
-    def __new__(cls, type: Any, index: int | None = None) -> device:  # noqa: A002 - torch's name
+    def __new__(cls, type: Any, index: int | None = None) -> device:
         if isinstance(type, device):
             if index is not None:
                 raise TypeError(
@@ -43,7 +43,7 @@ class device:  # noqa: N801 - torch's public name
                 )
             return type
         if isinstance(type, int) and not isinstance(type, bool) and index is None:
-            type, index = "cuda", type  # noqa: A001
+            type, index = "cuda", type
         if not isinstance(type, str):
             raise TypeError(
                 "device() takes a string such as 'cpu' or 'cuda:0', an index or a device, "

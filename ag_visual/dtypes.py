@@ -18,7 +18,7 @@ FLOAT: Final = 2
 COMPLEX: Final = 3
 
 
-class dtype:  # noqa: N801 - torch's public name
+class dtype:
     """An element type such as `torch.float32`: one object per type, compared by identity.
 
     `np` is the NumPy dtype, `category` is 0 bool, 1 int, 2 float, 3 complex, `index` the row in the
@@ -97,7 +97,7 @@ def by_name(name: str) -> dtype:
     return found
 
 
-bool = dtype("bool", numpy.bool_, BOOL, "BoolTensor")  # noqa: A001
+bool = dtype("bool", numpy.bool_, BOOL, "BoolTensor")
 uint8 = dtype("uint8", numpy.uint8, INT, "ByteTensor")
 int8 = dtype("int8", numpy.int8, INT, "CharTensor")
 int16 = dtype("int16", numpy.int16, INT, "ShortTensor")
@@ -111,10 +111,10 @@ complex64 = dtype("complex64", numpy.complex64, COMPLEX, "ComplexFloatTensor")
 complex128 = dtype("complex128", numpy.complex128, COMPLEX, "ComplexDoubleTensor")
 
 short = int16
-int = int32  # noqa: A001
+int = int32
 long = int64
 half = float16
-float = float32  # noqa: A001
+float = float32
 double = float64
 cfloat = complex64
 cdouble = complex128
@@ -194,7 +194,7 @@ def set_default_dtype(d: dtype) -> None:
     _default, _default_complex = d, d.to_complex()
 
 
-class finfo:  # noqa: N801 - torch's public name
+class finfo:
     """Limits of a floating-point dtype; for a complex one those of its parts.
 
     Example:
@@ -204,7 +204,7 @@ class finfo:  # noqa: N801 - torch's public name
 
     __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
 
-    def __init__(self, type: dtype | None = None) -> None:  # noqa: A002 - torch's argument name
+    def __init__(self, type: dtype | None = None) -> None:
         of = _default if type is None else type
         if not isinstance(of, dtype) or of.category < FLOAT:
             raise TypeError(
@@ -239,7 +239,7 @@ class finfo:  # noqa: N801 - torch's public name
 _RESOLUTION: Final = {float16: 1e-3, bfloat16: 1e-2, float32: 1e-6, float64: 1e-15}
 
 
-class iinfo:  # noqa: N801 - torch's public name
+class iinfo:
     """Limits of an integer dtype.
 
     Example:
@@ -249,7 +249,7 @@ class iinfo:  # noqa: N801 - torch's public name
 
     __slots__ = ("bits", "dtype", "max", "min")
 
-    def __init__(self, type: dtype) -> None:  # noqa: A002 - torch's argument name
+    def __init__(self, type: dtype) -> None:
         if type is bool:
             raise TypeError("torch.bool is not supported by torch.iinfo")
         if not isinstance(type, dtype) or type.category != INT:

@@ -15,7 +15,7 @@ import numpy
 from ag_visual.arrays.backend import Array, Backend, BackendUnavailable
 from ag_visual.devices import device
 
-_INSTALL = "pip install 'ag_visual[cuda12]' (CUDA 12) or 'ag_visual[cuda13]' (CUDA 13)"
+_INSTALL = "pip install 'ag-visual[cuda12]' (CUDA 12) or 'ag-visual[cuda13]' (CUDA 13)"
 
 try:
     import cupy

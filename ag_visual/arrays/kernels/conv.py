@@ -27,7 +27,7 @@ def output_size(size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation:
     )
 
 
-def _padded(xp: Any, input: Array, padding: Ints) -> Array:  # noqa: A002 - torch's argument name
+def _padded(xp: Any, input: Array, padding: Ints) -> Array:
     """The contiguous input with zeros around its spatial dimensions; itself when that is a copy."""
     if not any(padding):
         return xp.ascontiguousarray(input)
@@ -67,7 +67,7 @@ def _compute_type(xp: Any, array: Array) -> Any:
 
 def conv2d(
     xp: Any,
-    input: Array,  # noqa: A002 - torch's argument name
+    input: Array,
     weight: Array,
     bias: Array | None,
     stride: Ints,
@@ -155,7 +155,7 @@ def _offsets(kernel: Ints) -> list[Ints]:
 def conv2d_weight(
     xp: Any,
     g: Array,
-    input: Array,  # noqa: A002 - torch's argument name
+    input: Array,
     weight_shape: Ints,
     stride: Ints,
     padding: Ints,

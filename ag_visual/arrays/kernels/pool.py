@@ -18,7 +18,8 @@ def pooled_size(
     size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> Ints:
     """Spatial size of the output; with `ceil_mode` the last window may hang over, but not begin,
-    beyond the padded input on the right."""
+    beyond the padded input on the right.
+    """
     return tuple(
         _pooled(n, k, s, p, d, ceil_mode)
         for n, k, s, p, d in zip(size, kernel, stride, padding, dilation, strict=True)
@@ -49,7 +50,7 @@ def _lowest(xp: Any, dtype: Any) -> Any:
 
 def max_pool2d(
     xp: Any,
-    input: Array,  # noqa: A002 - torch's argument name
+    input: Array,
     kernel_size: Ints,
     stride: Ints,
     padding: Ints,
