@@ -58,7 +58,8 @@ def repair(
     name: str | None = None,
     save_line: str = "",
     write_line: str = "",
-    source: str = "",
+    save_source: str = "",
+    write_source: str = "",
     save_lineno: int = 0,
     write_lineno: int = 0,
     module: str = "torch",
@@ -69,16 +70,16 @@ def repair(
     the one whose saved tensors were freed, and the failing call). save_line, write_line: the whole
     lines. kind: 'modified-by-inplace', 'leaf-inplace', 'view-inplace', 'second-backward' or
     'silent'. write_op: the writing op ('add_', '__setitem__'). name: the written tensor's variable.
-    source, save_lineno, write_lineno: the text of the cell or file and where in it they stand
-    (from 1); with it, assignments and loops around the lines are understood too. module: what the
-    user's code calls this package.
+    save_source, write_source: the text of the cells or files, save_lineno, write_lineno: where in
+    it they stand (from 1); with these, assignments and loops around the lines are understood too.
+    module: what the user's code calls this package.
 
     >>> repair("torch.relu(x)", "out += h", "modified-by-inplace").code
     'out = out + h'
     """
     try:
-        write = Place(write_text, write_line, source, write_lineno)
-        save = Place(save_text, save_line, source, save_lineno)
+        write = Place(write_text, write_line, write_source, write_lineno)
+        save = Place(save_text, save_line, save_source, save_lineno)
         if kind == "leaf-inplace":
             return _leaf(write, module)
         if kind == "view-inplace":

@@ -91,7 +91,8 @@ def ask(kind: str, program: str, **more: str) -> Repair | None:
         kind,
         save_line=found[0],
         write_line=found[1],
-        source=program,
+        save_source=program,
+        write_source=program,
         save_lineno=saved,
         write_lineno=wrote,
         **more,
@@ -160,7 +161,7 @@ def test_unknown_kind_has_no_repair():
 
 @given(st.sampled_from(KINDS), st.text(), st.text(), st.integers(0, 5))
 def test_any_text_gives_an_answer_and_code_that_parses(kind, save, write, line):
-    found = repair(save, write, kind, source=write, write_lineno=line, write_line=write)
+    found = repair(save, write, kind, write_source=write, write_lineno=line, write_line=write)
     assert found is not None
     if found.code is not None:
         ast.parse(found.code.removeprefix("return "))
