@@ -1,0 +1,265 @@
+"""`backward` and `grad`: checks of what was asked for, then the engine.
+
+Source: https://pytorch.org/docs/2.8/autograd.html#torch.autograd.backward
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..core import source
+from ..core.tensor import Tensor, from_array, method
+from ..engine.run import run_backward
+from ..sizes import Size
+
+
+def _listed(value: Any) -> list[Any]:
+    return [value] if isinstance(value, Tensor) or not isinstance(value, Sequence) else list(value)
+
+
+def _root(tensor: Any, index: int) -> Any:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"element {index} of tensors must be a Tensor, but got {type(tensor).__name__}"
+        )
+    edge = tensor.gradient_edge()
+    if edge is None:
+        raise RuntimeError(
+            f"element {index} of tensors does not require grad and does not have a grad_fn: no "
+            "operation on a tensor that requires grad led to it (or it was detached, or made "
+            "under no_grad)"
+        )
+    return edge
+
+
+def _seed(output: Tensor, grad: Any, index: int) -> Tensor:
+    """The gradient to start with: what was given, checked, or one for a real scalar."""
+    if grad is None:
+        if output.numel() != 1:
+            raise RuntimeError(
+                "grad can be implicitly created only for scalar outputs, but output "
+                f"{index} has shape {list(output.shape)}: pass gradient=, or reduce it (.sum())"
+            )
+        if output.dtype.is_complex:
+            raise RuntimeError(
+                "grad can be implicitly created only for real scalar outputs but got "
+                f"{output.dtype}"
+            )
+        from ..arrays.backend import backend_of
+
+        return from_array(backend_of(output._array).xp.ones_like(output._array))  # type: ignore[no-any-return]
+    if not isinstance(grad, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+    if grad.shape != output.shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{index}] has a shape of {Size(grad.shape)} and "
+            f"output[{index}] has a shape of {Size(output.shape)}."
+        )
+    if grad.dtype.is_complex != output.dtype.is_complex:
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. "
+            f"Mismatch in dtype: grad_output[{index}] has a dtype of {grad.dtype} and "
+            f"output[{index}] has a dtype of {output.dtype}."
+        )
+    if grad.device != output.device:
+        raise RuntimeError(
+            f"grad_output[{index}] is on {grad.device} but output[{index}] is on {output.device}: "
+            "move one with .to(device)"
+        )
+    return grad
+
+
+def _seeds(outputs: list[Any], grads: Any) -> list[Tensor]:
+    given = [None] * len(outputs) if grads is None else _listed(grads)
+    if len(given) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
+    return [_seed(o, g, i) for i, (o, g) in enumerate(zip(outputs, given, strict=True))]
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Add the gradients of `tensors` with respect to the graph's leaves to their `.grad`.
+
+    tensors: one Tensor or a sequence; grad_tensors: the vectors of the vector-Jacobian product, of
+    the same shapes (may be left out for scalars). retain_graph: keep what the graph saved, for
+    another backward (default: create_graph). create_graph: record the backward itself. inputs:
+    accumulate only into these. Raises RuntimeError for a tensor that does not require grad, a
+    mismatch in shape, a graph that was freed, a saved tensor that was modified.
+    """
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                "`backward()`. Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    outputs = _listed(tensors)
+    edges = None
+    if inputs is not None:
+        wanted = _listed(inputs)
+        if not wanted:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        edges = [_input(t) for t in wanted]
+        for tensor in wanted:
+            if isinstance(tensor, Tensor) and not tensor.is_leaf:
+                tensor.retain_grad()
+    roots = [_root(t, i) for i, t in enumerate(outputs)]
+    if create_graph:
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the "
+            "parameter and its gradient which can cause a memory leak. We recommend using "
+            "autograd.grad when creating the graph to avoid this. If you have to use this "
+            "function, make sure to reset the .grad fields of your parameters to None after use to "
+            "break the cycle and avoid the leak.",
+            UserWarning,
+            stacklevel=2,
+        )
+    run_backward(
+        roots,
+        _seeds(outputs, grad_tensors),
+        retain=create_graph if retain_graph is None else retain_graph,
+        create_graph=create_graph,
+        place=source.here(),
+        inputs=edges,
+    )
+
+
+def _input(tensor: Any) -> Any:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"inputs must be Tensors, but got {type(tensor).__name__}")
+    edge = tensor.gradient_edge()
+    if edge is None:
+        raise RuntimeError(
+            "One of the differentiated Tensors does not require grad: it has shape "
+            f"{list(tensor.shape)} and dtype {tensor.dtype}"
+        )
+    return edge
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """The gradients of `outputs` with respect to `inputs`, as a tuple; no `.grad` is touched.
+
+    grad_outputs: as grad_tensors of `backward`. allow_unused: None for inputs that `outputs` do
+    not depend on, instead of an error. materialize_grads: zeros for them. Shapes and dtypes are
+    those of the inputs.
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+            "allow_unused=False."
+        )
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    wanted = _listed(inputs)
+    if not wanted:
+        raise ValueError("grad requires non-empty inputs.")
+    results = _listed(outputs)
+    edges = [_input(t) for t in wanted]
+    roots = [_root(t, i) for i, t in enumerate(results)]
+    place = source.here()
+    retain = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        return _batched(results, roots, edges, grad_outputs, retain, create_graph, place)
+    found = run_backward(
+        roots,
+        _seeds(results, grad_outputs),
+        retain=retain,
+        create_graph=create_graph,
+        place=place,
+        inputs=edges,
+        into_leaves=False,
+    )
+    if materialize_grads:
+        from ..arrays.backend import backend_of
+
+        return tuple(
+            from_array(backend_of(t._array).xp.zeros_like(t._array)) if g is None else g
+            for t, g in zip(wanted, found, strict=True)
+        )
+    if not allow_unused and any(g is None for g in found):
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set "
+            "allow_unused=True if this is the desired behavior."
+        )
+    return tuple(found)
+
+
+def _batched(
+    outputs: list[Any],
+    roots: list[Any],
+    edges: list[Any],
+    grad_outputs: Any,
+    retain: bool,
+    create_graph: bool,
+    place: Any,
+) -> tuple[Any, ...]:
+    """One run for each slice of the first dimension of grad_outputs, stacked."""
+    given = _listed(grad_outputs)
+    for index, (output, g) in enumerate(zip(outputs, given, strict=True)):
+        if g.shape[1:] != output.shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
+                "as the batch dimension. The sizes of the remaining dimensions are expected to "
+                f"match the shape of corresponding output, but a mismatch was detected: "
+                f"grad_output[{index}] has a shape of {Size(g.shape)} and output[{index}] has a "
+                f"shape of {Size(output.shape)}."
+            )
+    count = given[0].shape[0]
+    rows = [
+        run_backward(
+            roots,
+            _seeds(outputs, [g[i] for g in given]),
+            retain=retain or i < count - 1,
+            create_graph=create_graph,
+            place=place,
+            inputs=edges,
+            into_leaves=False,
+        )
+        for i in range(count)
+    ]
+    from ..ops.table import traced
+
+    return tuple(
+        None if column[0] is None else traced.stack(list(column))
+        for column in zip(*rows, strict=True)
+    )
+
+
+@method("backward")
+def _tensor_backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the gradients of this tensor with respect to the graph's leaves to their `.grad`."""
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)

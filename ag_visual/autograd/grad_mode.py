@@ -1,0 +1,143 @@
+"""no_grad, enable_grad, set_grad_enabled: thread-local, as context managers and decorators.
+
+Source: https://pytorch.org/docs/2.8/autograd.html#locally-disabling-gradient-computation
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable, Generator
+from typing import Any
+
+from ..core import modes
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are recorded in this thread."""
+    return modes.state.grad
+
+
+class _GradMode:
+    """Base of the three: sets `mode` on entry and restores what was there."""
+
+    mode: bool
+
+    def __init__(self) -> None:
+        self._previous: list[bool] = []
+
+    def clone(self) -> _GradMode:
+        return type(self)()
+
+    def __enter__(self) -> None:
+        self._previous.append(modes.set_grad(self.mode))
+
+    def __exit__(self, *_: object) -> None:
+        modes.set_grad(self._previous.pop())
+
+    def __call__(self, function: Any) -> Any:
+        if inspect.isclass(function):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You "
+                "should only decorate functions or methods. To preserve the current behavior of "
+                "class decoration, you can directly decorate the `__init__` method and nothing "
+                "else.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            function.__init__ = self(function.__init__)
+            return function
+        if inspect.isgeneratorfunction(function):
+            return self._generator(function)
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return wrapped
+
+    def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A generator runs each of its steps in this mode and its caller in the caller's."""
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+            generator = function(*args, **kwargs)
+            try:
+                with self.clone():
+                    value = generator.send(None)
+                while True:
+                    try:
+                        sent = yield value
+                    except GeneratorExit:
+                        with self.clone():
+                            generator.close()
+                        raise
+                    except BaseException as error:
+                        with self.clone():
+                            value = generator.throw(error)
+                    else:
+                        with self.clone():
+                            value = generator.send(sent)
+            except StopIteration as stop:
+                return stop.value
+
+        return wrapped
+
+
+class no_grad(_GradMode):
+    """Nothing is recorded inside: results do not require grad. Context manager and decorator.
+
+    >>> import ag_visual as ag
+    >>> x = ag.tensor([1.], requires_grad=True)
+    >>> with ag.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    mode = False
+
+    def __new__(cls, function: Any = None) -> Any:
+        mode = super().__new__(cls)
+        if function is None:
+            return mode
+        mode.__init__()  # type: ignore[misc]
+        return mode(function)
+
+
+class enable_grad(_GradMode):
+    """Recording is on inside, also within `no_grad`. Context manager and decorator."""
+
+    mode = True
+
+    def __new__(cls, function: Any = None) -> Any:
+        mode = super().__new__(cls)
+        if function is None:
+            return mode
+        mode.__init__()  # type: ignore[misc]
+        return mode(function)
+
+
+class set_grad_enabled(_GradMode):
+    """Set grad mode at once; as a context manager, restore it on leaving; also a decorator."""
+
+    def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled(mode): mode must be a bool, not {mode!r}")
+        self.mode = mode
+        self._before = modes.set_grad(mode)
+
+    def clone(self) -> set_grad_enabled:
+        return type(self)(self.mode)
+
+    def __call__(self, function: Any) -> Any:
+        modes.set_grad(self._before)  # a decorator changes nothing where it is applied
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        modes.set_grad(self.mode)
+
+    def __exit__(self, *_: object) -> None:
+        modes.set_grad(self._before)

@@ -1,0 +1,269 @@
+"""Structured autograd errors: from what was remembered to fields, and from fields to text.
+
+The text begins with the phrase that torch's users search for; what follows names the line that
+saved, the lines that wrote, and a repair. Fields are plain data and `source.Site`s.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import warnings
+from typing import Any
+
+from ..dtypes import legacy_name, of_numpy
+from ..errors import (
+    AutogradError,
+    FreedGraphError,
+    InplaceError,
+    LeafInplaceError,
+    SilentWriteWarning,
+    ViewInplaceError,
+)
+from . import seam, source
+from .repair import repair
+
+SHOWN_WRITES = 3
+
+
+def tell(error: Any) -> Any:
+    """Report a structured error to the observer, and return it for raising."""
+    if seam.problem is not None:
+        seam.problem(error, error.fields)
+    return error
+
+
+def type_name(array: Any) -> str:
+    """torch's name for an array: 'torch.FloatTensor [5, 5]'."""
+    device = "cuda." if type(array).__module__.startswith("cupy") else ""
+    return f"torch.{device}{legacy_name(of_numpy(array.dtype))} {list(array.shape)}"
+
+
+def variable_name(matches: Any) -> str | None:
+    """The name of a variable in the user's frames for which `matches(value)` holds."""
+    frame = source.outside(sys._getframe(1))
+    searched_globals = False
+    while frame is not None:
+        if not source.inside[frame.f_code.co_filename]:
+            for name, value in frame.f_locals.items():
+                if not name.startswith("_") and matches(value):
+                    return str(name)
+            if not searched_globals:
+                searched_globals = True
+                for name, value in frame.f_globals.items():
+                    if not name.startswith("_") and matches(value):
+                        return str(name)
+        frame = frame.f_back
+    return None
+
+
+def describe_array(array: Any, name: str | None) -> dict[str, Any]:
+    return {"name": name, "shape": tuple(array.shape), "dtype": array.dtype.name}
+
+
+def _line(label: str, site: source.Site, code: str) -> str:
+    return f"\n  {label}  {site.where}: {code}" if site is not source.UNKNOWN else ""
+
+
+def _distinct(writes: list[Any]) -> list[dict[str, Any]]:
+    """Writes by place, first ones first: a loop that writes often is one line."""
+    found: dict[Any, dict[str, Any]] = {}
+    for write in writes:
+        key = write.place and (id(write.place[0]), write.place[1])
+        entry = found.setdefault(
+            key,
+            {"site": source.resolve_place(write.place), "version": write.version, "op": write.op},
+        )
+        entry["times"] = entry.get("times", 0) + 1
+    return list(found.values())
+
+
+def _saved_fields(node: Any, name: str, storage: Any, then: tuple[int, int]) -> dict[str, Any]:
+    value = getattr(node, f"s_{name}")
+    own_output = getattr(node, f"o_{name}", None) is not None
+    if isinstance(value, tuple):
+        value = next(v for v in value if getattr(v, "_storage", None) is storage)
+    array = value if own_output else value._array
+
+    def matches(candidate: Any) -> bool:
+        if own_output:
+            return (
+                getattr(candidate, "_storage", None) is storage
+                and candidate._array.shape == array.shape
+            )
+        return candidate is value
+
+    writes, forgotten = storage.writes_since(then[1])
+    places = _distinct(writes)
+    edge = None if own_output else value._edge
+    shown_name = variable_name(matches)
+    return {
+        "kind": "modified-by-inplace",
+        "node_name": node.name(),
+        "node_seq": node.seq,
+        "saved_name": name,
+        "own_output": own_output,
+        "tensor": describe_array(array, shown_name),
+        "tensor_type": type_name(array),
+        "producer": (node.name(), 0) if own_output else edge and (edge[0].name(), edge[1]),
+        "saved": {"site": source.resolve_place(node.place), "version": then[0]},
+        "writes": places,
+        "more_writes": forgotten,
+        "version_then": then[0],
+        "version_now": storage.stamp[0],
+        "where": source.resolve_place(source.here()),
+    }
+
+
+def _add_repair(fields: dict[str, Any]) -> None:
+    save = fields["saved"]["site"] if fields.get("saved") else source.UNKNOWN
+    write = fields["writes"][0]["site"] if fields.get("writes") else fields["where"]
+    found = repair(
+        save.text,
+        write.text,
+        fields["kind"],
+        write_op=fields["writes"][0]["op"] if fields.get("writes") else "",
+        name=fields["tensor"]["name"],
+        save_line=save.source_line,
+        write_line=write.source_line,
+        save_source="".join(linecache.getlines(save.file)),
+        write_source="".join(linecache.getlines(write.file)),
+        save_lineno=save.line,
+        write_lineno=write.line,
+        module=_module_name(),
+    )
+    fields["repair"] = {"text": found.text, "code": found.code} if found else None
+
+
+def _module_name() -> str:
+    """What the user's code calls this package."""
+    frame = source.outside(sys._getframe(1))
+    package = sys.modules.get(__name__.partition(".")[0])
+    names = frame.f_globals.items() if frame is not None else ()
+    return next((name for name, value in names if value is package), "torch")
+
+
+def _lines(fields: dict[str, Any]) -> str:
+    """The part of the text that names places."""
+    text = ""
+    name = fields["tensor"]["name"]
+    if name:
+        text += f"\n  tensor      `{name}`"
+    saved = fields.get("saved")
+    if saved:
+        site = saved["site"]
+        code = f"{site.text}  ({fields['node_name']} saved its {fields['saved_name']})"
+        text += _line("saved at  ", site, code)
+    for write in fields["writes"][:SHOWN_WRITES]:
+        times = f", {write['times']} times" if write["times"] > 1 else ""
+        text += _line("written at", write["site"], f"{write['site'].text}  ({write['op']}{times})")
+    more = len(fields["writes"]) - SHOWN_WRITES + fields["more_writes"]
+    if len(fields["writes"]) <= SHOWN_WRITES:
+        more = fields["more_writes"]
+    if more > 0:
+        text += f"\n  and {more} more writes"
+    if fields.get("repair"):
+        text += f"\n  repair      {fields['repair']['text']}"
+    return text
+
+
+def modified(node: Any, name: str, storage: Any, then: tuple[int, int]) -> AutogradError:
+    """A saved tensor was written in place before backward needed it."""
+    fields = _saved_fields(node, name, storage, then)
+    _add_repair(fields)
+    producer = fields["producer"]
+    which = f", which is output {producer[1]} of {producer[0]}," if producer else ""
+    text = (
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: [{fields['tensor_type']}]{which} is at version {fields['version_now']}; "
+        f"expected version {fields['version_then']} instead." + _lines(fields)
+    )
+    fields["text"] = text
+    return tell(InplaceError(text, fields))  # type: ignore[no-any-return]
+
+
+def warn_silent(node: Any, name: str, storage: Any, then: tuple[int, int]) -> None:
+    """A saved tensor was written through `.data`: torch's gradient is silently wrong here."""
+    fields = _saved_fields(node, name, storage, then)
+    fields["kind"] = "silent"
+    _add_repair(fields)
+    fields["text"] = text = (
+        f"a tensor that {node.name()} saved for backward was written through .data (or another "
+        f"alias with its own version counter): [{fields['tensor_type']}]. The version counter did "
+        "not see it, so backward uses the new values and the gradient is silently wrong."
+        + _lines(fields)
+    )
+    warnings.warn(tell(SilentWriteWarning(text, fields)), stacklevel=2)
+
+
+def freed_graph(node: Any) -> AutogradError:
+    """Saved tensors were asked for after a backward had freed them."""
+    first = source.resolve_place(node.freed if node.freed and node.freed[0] else None)
+    text = (
+        "Trying to backward through the graph a second time (or directly access saved tensors "
+        "after they have already been freed). Saved intermediate values of the graph are freed "
+        "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+        "backward through the graph a second time or if you need to access saved tensors after "
+        "calling backward."
+    )
+    site = source.resolve_place(node.place)
+    fields: dict[str, Any] = {
+        "kind": "second-backward",
+        "node_name": node.name(),
+        "node_seq": node.seq,
+        "saved_name": "",
+        "tensor": {"name": None, "shape": tuple(node.shape), "dtype": node.dtype.name},
+        "first_backward": first,
+        "saved": {"site": site, "version": 0},
+        "writes": [],
+        "more_writes": 0,
+        "where": source.resolve_place(source.here()),
+    }
+    _add_repair(fields)
+    text += _line("made at       ", site, f"{site.text}  ({node.name()})")
+    text += _line("first backward", first, first.text)
+    if fields["repair"]:
+        text += f"\n  repair          {fields['repair']['text']}"
+    fields["text"] = text
+    return tell(FreedGraphError(text, fields))  # type: ignore[no-any-return]
+
+
+def _inplace_fields(kind: str, tensor: Any, op: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "kind": kind,
+        "node_name": op,
+        "node_seq": None,
+        "saved_name": "",
+        "tensor": describe_array(tensor._array, variable_name(lambda v: v is tensor)),
+        "saved": None,
+        "writes": [],
+        "more_writes": 0,
+        "where": source.resolve_place(source.here()),
+    }
+    _add_repair(fields)
+    return fields
+
+
+def leaf_inplace(tensor: Any, op: str, *, view: bool, used: bool = False) -> AutogradError:
+    """An in-place op on a leaf that requires grad (or on a view of one)."""
+    fields = _inplace_fields("leaf-inplace", tensor, op)
+    what = "a view of a leaf" if view else "a leaf"
+    verb = "has been used" if used else "is being used"
+    where = fields["where"]
+    text = f"{what} Variable that requires grad {verb} in an in-place operation."
+    text += _line("written at", where, f"{where.text}  ({op})") + _lines(fields)
+    fields["text"] = text
+    return tell(LeafInplaceError(text, fields))  # type: ignore[no-any-return]
+
+
+def view_inplace(tensor: Any, op: str, message: str, made: Any) -> AutogradError:
+    """An in-place op on a view that autograd cannot follow; `made` is where the view was made."""
+    fields = _inplace_fields("view-inplace", tensor, op)
+    site = source.resolve_place(made)
+    fields["saved"] = None
+    fields["made"] = site
+    where = fields["where"]
+    text = message + _line("view made at", site, site.text)
+    text += _line("written at  ", where, f"{where.text}  ({op})") + _lines(fields)
+    fields["text"] = text
+    return tell(ViewInplaceError(text, fields))  # type: ignore[no-any-return]

@@ -1,0 +1,181 @@
+"""The backward graph: nodes, their edges, and the node that accumulates into a leaf.
+
+An edge is `(node, output number)`, or None where no gradient flows. Op nodes are subclasses made
+by `ops.record` from each declaration; what they save is described by `saved_names`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from . import saved, seam, source
+from .hooks import HookTable, NodeHooks, RemovableHandle, register
+
+Edge = tuple["Node", int] | None
+Meta = tuple[tuple[int, ...], Any]
+"""Shape and array dtype of one output."""
+
+sequence = itertools.count(1)
+LAST = 2**64 - 1
+"""torch's sequence number of AccumulateGrad: runs as soon as it is ready."""
+
+
+class Node:
+    """One operation in the backward graph (torch's `grad_fn`)."""
+
+    __slots__ = (
+        "__weakref__",
+        "_metadata",
+        "code",
+        "dtype",
+        "freed",
+        "hooks",
+        "lasti",
+        "next",
+        "outs",
+        "seq",
+        "shape",
+    )
+
+    leaf: ClassVar[bool] = False
+    runs_undefined: ClassVar[bool] = False  # whether it runs when no gradient arrived
+    holomorphic: ClassVar[bool] = False
+    saved_names: ClassVar[tuple[str, ...]] = ()
+    value_names: ClassVar[tuple[str, ...]] = ()
+
+    next: tuple[Edge, ...]
+    seq: int
+    code: Any
+    lasti: int
+    shape: tuple[int, ...]
+    dtype: Any
+    outs: tuple[Meta, ...] | None  # several outputs; None: one, described by shape and dtype
+    hooks: NodeHooks | None
+    freed: tuple[Any, int] | None  # the place of the backward that freed the saved tensors
+    _metadata: dict[Any, Any] | None
+
+    def __init__(self, edges: tuple[Edge, ...], outputs: tuple[Meta, ...]) -> None:
+        self.next = edges
+        self.seq = next(sequence)
+        place = source.here()
+        self.code, self.lasti = (None, 0) if place is None else place
+        self.shape, self.dtype = outputs[0]
+        self.outs = outputs if len(outputs) > 1 else None
+        self.hooks = None
+        self.freed = None
+        self._metadata = None
+
+    # What it computes ------------------------------------------------------------------------
+
+    def raw(self, F: Any, g: Any) -> Any:
+        """Gradients of the inputs as arrays; `g` is an array (or a list for several outputs)."""
+        raise NotImplementedError(f"{type(self).__name__} has no array form")
+
+    def traced(self, g: Any) -> Any:
+        """The same on Tensors, recorded while grad mode is on."""
+        raise NotImplementedError(f"{type(self).__name__} has no Tensor form")
+
+    def release(self) -> None:
+        """Drop what was saved (`freed` is set by the engine)."""
+
+    # What can be seen of it ------------------------------------------------------------------
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        return tuple((None, 0) if edge is None else edge for edge in self.next)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        if self._metadata is None:
+            self._metadata = {}
+        return self._metadata
+
+    def _sequence_nr(self) -> int:
+        return self.seq
+
+    @property
+    def output_meta(self) -> tuple[tuple[tuple[int, ...], str], ...]:
+        """Shape and dtype name of each output."""
+        outs = self.outs or ((self.shape, self.dtype),)
+        return tuple((shape, getattr(dtype, "name", str(dtype))) for shape, dtype in outs)
+
+    @property
+    def place(self) -> Any:
+        return None if self.code is None else (self.code, self.lasti)
+
+    def saved_fields(self) -> list[saved.SavedInfo]:
+        """Everything this node saved, without values."""
+        return saved.describe(self)
+
+    def saved_array(self, name: str) -> Any:
+        """The saved array of that name, or None when it was freed or not saved."""
+        return saved.peek(self, name)
+
+    # Hooks -----------------------------------------------------------------------------------
+
+    def _hooks(self) -> NodeHooks:
+        if self.hooks is None:
+            self.hooks = NodeHooks()
+        return self.hooks
+
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(grad_inputs, grad_outputs)` after this node ran; it may replace these."""
+        return register(self._hooks().post, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(grad_outputs)` before this node runs; it may replace them."""
+        return register(self._hooks().pre, hook)
+
+    def __call__(self, *grads: Any) -> Any:
+        expected = len(self.outs) if self.outs else 1
+        if len(grads) != expected:
+            raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
+        result = tuple(self.traced(list(grads) if self.outs else grads[0]))
+        return result[0] if len(result) == 1 else result
+
+
+class AccumulateGrad(Node):
+    """The sink of the graph: adds into `variable.grad`."""
+
+    __slots__ = ("lock", "variable")
+
+    leaf = True
+
+    def __init__(self, variable: Any) -> None:
+        self.variable = variable
+        self.lock = threading.Lock()
+        self.next = ()
+        self.seq = next(sequence)
+        self.code, self.lasti = None, 0
+        array = variable._array
+        self.shape, self.dtype = array.shape, array.dtype
+        self.outs = None
+        self.hooks = None
+        self.freed = None
+        self._metadata = None
+        if seam.sink is not None:
+            saved.report_leaf(self)
+
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
+
+    def _sequence_nr(self) -> int:
+        return LAST
+
+
+class LeafState:
+    """What a leaf keeps beside its data: its accumulator (weakly) and its own hooks."""
+
+    __slots__ = ("accumulator", "hooks", "post_accumulate")
+
+    def __init__(self) -> None:
+        self.accumulator: weakref.ref[AccumulateGrad] | None = None
+        self.hooks = HookTable()
+        self.post_accumulate = HookTable()

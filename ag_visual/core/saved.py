@@ -1,0 +1,324 @@
+"""Saved tensors: how a node keeps them, checks them and gives them back.
+
+A node keeps a field `x` in the slot `s_x` with the stamp of its storage in `t_x`; a saved own
+output keeps its array in `s_x` and its storage in `o_x`, because holding the output Tensor would
+make a cycle. `s_x` may also hold a number, None, a tuple of tensors, or a `Packed` value.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from . import blame, seam
+
+_tensor_type: Any = None  # core.tensor.Tensor, set there: the one cycle of this layer
+_rebuild: Callable[..., Any]
+
+
+def bind(tensor_type: Any, rebuild: Callable[..., Any]) -> None:
+    """Called once by core.tensor."""
+    global _tensor_type, _rebuild
+    _tensor_type, _rebuild = tensor_type, rebuild
+
+
+class SavedInfo(NamedTuple):
+    """What is known of one saved field without looking at its values."""
+
+    name: str
+    kind: str
+    shape: tuple[int, ...] | None
+    dtype: str | None
+    nbytes: int
+    storage_uid: int | None
+    version_then: int | None
+    version_now: int | None
+    freed: bool
+    own_output: bool
+    value: Any
+
+
+class Packed:
+    """A saved tensor that went through a pack hook."""
+
+    __slots__ = ("shape", "unpack", "value")
+
+    def __init__(self, pack: Callable[..., Any], unpack: Callable[..., Any], tensor: Any) -> None:
+        stamp = tensor._storage.stamp
+        self.value = pack(tensor)
+        if tensor._storage.stamp is not stamp:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as "
+                "input to pack hook can not be modified by in-place operations as this can lead "
+                "to unexpected side-effects. Work on a clone inside the hook instead."
+            )
+        self.unpack = unpack
+        self.shape = tensor._array.shape
+
+    def tensor(self) -> Any:
+        value = self.unpack(self.value)
+        if not isinstance(value, _tensor_type):
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of "
+                f"type {type(value).__name__}"
+            )
+        return value
+
+
+def check(node: Any, name: str, storage: Any, then: tuple[int, int]) -> None:
+    """Raise when the saved field was written since; warn when only `.data` wrote it."""
+    now = storage.stamp
+    if now == then:
+        return
+    if now[0] != then[0]:
+        raise blame.modified(node, name, storage, then)
+    blame.warn_silent(node, name, storage, then)
+    setattr(node, f"t_{name}", now)
+
+
+def raw(node: Any, name: str) -> Any:
+    """The field as an array (or a number, or None when it was not saved)."""
+    value = getattr(node, f"s_{name}")
+    if value is None:
+        if node.freed is not None:
+            raise blame.freed_graph(node)
+        return None
+    if isinstance(value, Packed):
+        return value.tensor()._array
+    if isinstance(value, _tensor_type):
+        check(node, name, value._storage, getattr(node, f"t_{name}"))
+        return value._array
+    if isinstance(value, tuple):
+        check_all(node, name, value)
+        return tuple(v._array if isinstance(v, _tensor_type) else v for v in value)
+    owner = getattr(node, f"o_{name}", None)
+    if owner is not None:
+        check(node, name, owner[0], getattr(node, f"t_{name}"))
+    return value
+
+
+def traced(node: Any, name: str) -> Any:
+    """The field as a Tensor that is part of the graph (or a number, or None)."""
+    value = getattr(node, f"s_{name}")
+    if value is None:
+        if node.freed is not None:
+            raise blame.freed_graph(node)
+        return None
+    if isinstance(value, Packed):
+        return value.tensor()
+    if isinstance(value, _tensor_type):
+        check(node, name, value._storage, getattr(node, f"t_{name}"))
+        return value
+    if isinstance(value, tuple):
+        check_all(node, name, value)
+        return value
+    owner = getattr(node, f"o_{name}", None)
+    if owner is None:
+        return value
+    storage, number, differentiable = owner
+    check(node, name, storage, getattr(node, f"t_{name}"))
+    return _rebuild(value, storage, (node, number) if differentiable else None)
+
+
+def check_all(node: Any, name: str, value: tuple[Any, ...]) -> None:
+    stamps = getattr(node, f"t_{name}") or ()
+    for tensor, then in zip(value, stamps, strict=False):
+        if isinstance(tensor, _tensor_type):
+            check(node, name, tensor._storage, then)
+
+
+def claim(node: Any, place: Any) -> None:
+    """Mark the node's saved tensors as taken by the backward at `place`, or raise.
+
+    Of two backwards that share a graph exactly one passes: between the test and the store no
+    bytecode lets another thread in (no call and no jump backwards).
+    """
+    if node.freed is None:
+        node.freed = place
+    else:
+        raise blame.freed_graph(node)
+
+
+def peek(node: Any, name: str) -> Any:
+    value = getattr(node, f"s_{name}", None)
+    if isinstance(value, _tensor_type):
+        return value._array
+    if isinstance(value, Packed) or value is None:
+        return None
+    return value
+
+
+def stamp_of(value: Any) -> Any:
+    """The stamp to keep beside a saved value."""
+    if isinstance(value, _tensor_type):
+        return value._storage.stamp
+    if isinstance(value, tuple):
+        return tuple(v._storage.stamp if isinstance(v, _tensor_type) else None for v in value)
+    return None
+
+
+def _one(node: Any, name: str, value: Any, then: Any) -> Any:
+    freed = node.freed is not None and value is None
+    owner = getattr(node, f"o_{name}", None)
+    if isinstance(value, _tensor_type):
+        storage, array = value._storage, value._array
+    elif isinstance(value, Packed):
+        return SavedInfo(name, "packed", value.shape, None, 0, None, None, None, freed, False, None)
+    elif owner is not None and value is not None:
+        storage, array = owner[0], value
+    else:
+        kind = "tensor" if freed else "value"
+        return SavedInfo(name, kind, None, None, 0, None, None, None, freed, False, value)
+    return SavedInfo(
+        name=name,
+        kind="tensor",
+        shape=array.shape,
+        dtype=array.dtype.name,
+        nbytes=array.nbytes,
+        storage_uid=storage.uid,
+        version_then=None if then is None else then[0],
+        version_now=storage.stamp[0],
+        freed=freed,
+        own_output=owner is not None,
+        value=None,
+    )
+
+
+def describe(node: Any) -> list[Any]:
+    """`SavedInfo` of every field the node saved or freed."""
+    found = []
+    for name in node.saved_names:
+        value = getattr(node, f"s_{name}")
+        if value is None and node.freed is None:
+            continue
+        then = getattr(node, f"t_{name}")
+        if isinstance(value, tuple):
+            stamps = then or (None,) * len(value)
+            found.extend(
+                _one(node, name, v, t)._replace(name=f"{name}[{i}]")
+                for i, (v, t) in enumerate(zip(value, stamps, strict=True))
+            )
+        else:
+            found.append(_one(node, name, value, then))
+    for name in node.value_names:
+        value = getattr(node, f"a_{name}")
+        found.append(SavedInfo(name, "value", None, None, 0, None, None, None, False, False, value))
+    return found
+
+
+# What an observer hears -------------------------------------------------------------------------
+
+
+def report_node(node: Any, sink: Callable[[seam.Event], None] | None = None) -> None:
+    """Send the birth of a node to the seam (or, told later, to the given sink)."""
+    sink = sink or seam.sink
+    if sink is None:
+        return
+    kept = []
+    for name in node.saved_names:
+        value = getattr(node, f"s_{name}")
+        if value is None or isinstance(value, Packed):
+            continue
+        if isinstance(value, tuple):
+            items = [(f"{name}[{i}]", v, None) for i, v in enumerate(value)]
+        else:
+            items = [(name, value, getattr(node, f"o_{name}", None))]
+        for label, v, owner in items:
+            if owner is not None:
+                storage, array = owner[0], v
+            elif isinstance(v, _tensor_type):
+                storage, array = v._storage, v._array
+            else:
+                continue
+            kept.append(
+                (
+                    label,
+                    storage.uid,
+                    storage.stamp[0],
+                    array.nbytes,
+                    array.shape,
+                    array.dtype.name,
+                    owner is not None,
+                )
+            )
+    edges = node.next
+    sink(
+        (
+            seam.NODE,
+            time.perf_counter_ns(),
+            threading.get_ident(),
+            node.seq,
+            type(node).__name__,
+            node.code,
+            node.lasti,
+            tuple([-1 if e is None else e[0].seq for e in edges]),
+            tuple([0 if e is None else e[1] for e in edges]),
+            node.shape,
+            node.dtype.name,
+            1 if node.outs is None else len(node.outs),
+            tuple(kept),
+            weakref.ref(node),
+        )
+    )
+
+
+def report_leaf(node: Any, sink: Callable[[seam.Event], None] | None = None) -> None:
+    """Send the birth of an AccumulateGrad to the seam (or, told later, to the given sink)."""
+    sink = sink or seam.sink
+    if sink is not None:
+        variable = node.variable
+        sink(
+            (
+                seam.LEAF,
+                time.perf_counter_ns(),
+                threading.get_ident(),
+                node.seq,
+                node.shape,
+                node.dtype.name,
+                variable._storage.uid,
+                weakref.ref(variable),
+            )
+        )
+
+
+class SavedTensor:
+    """`grad_fn._raw_saved_x`: one saved field, to which a pair of hooks can be attached."""
+
+    __slots__ = ("_name", "_node")
+
+    def __init__(self, *args: Any) -> None:
+        if len(args) != 2:
+            raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
+        self._node, self._name = args
+
+    def register_hooks(
+        self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]
+    ) -> None:
+        """Replace the saved tensor by `pack_hook(tensor)`; `unpack_hook` gives it back."""
+        value = getattr(self._node, f"s_{self._name}")
+        if value is None and self._node.freed is not None:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor after it has been freed. Saved "
+                "intermediate values of the graph are freed when you call .backward() or "
+                "autograd.grad(). Specify retain_graph=True if you need to backward through the "
+                "graph a second time or if you need to access saved tensors after calling backward."
+            )
+        if value is None:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor with value None is forbidden"
+            )
+        if isinstance(value, Packed):
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. "
+                "Hint: only one pair of hooks is allowed at a time."
+            )
+        if not callable(pack_hook) or not callable(unpack_hook):
+            raise TypeError(
+                "register_hooks(): incompatible function arguments. The following argument types "
+                "are supported: (pack_hook: Callable, unpack_hook: Callable)"
+            )
+        tensor = traced(self._node, self._name)
+        setattr(self._node, f"s_{self._name}", Packed(pack_hook, unpack_hook, tensor))

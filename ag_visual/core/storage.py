@@ -1,0 +1,120 @@
+"""Identity of memory: the version counter that views share, and the log of who wrote.
+
+A storage carries two counts: `version` (torch's meaning) and `writes` (all writes through any
+tensor on the same memory, `.data` included). Both sit in one immutable `stamp`, replaced at each
+write, so that "unchanged since it was saved" is one identity comparison.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from types import CodeType
+
+Place = tuple[CodeType, int] | None
+"""Where in the user's code: (code object, instruction offset). Resolved by `core.source`."""
+
+ZERO = (0, 0)
+FIRST_WRITES = 8
+LAST_WRITES = 8
+_uids = itertools.count(1)
+
+
+class Write:
+    """One write: the version and write count it led to, the op, and where it happened."""
+
+    __slots__ = ("op", "place", "version", "writes")
+
+    def __init__(self, op: str, place: Place, version: int, writes: int) -> None:
+        self.op = op
+        self.place = place
+        self.version = version
+        self.writes = writes
+
+
+class Log:
+    """What a storage needs only when somebody writes, looks or makes a `.data` alias."""
+
+    __slots__ = ("family", "first", "last", "uid")
+
+    def __init__(self) -> None:
+        self.uid = next(_uids)
+        self.first: list[Write] = []
+        self.last: list[Write] = []
+        # Every storage on the same memory with a version counter of its own (`.data` aliases).
+        self.family: list[weakref.ref[Storage]] | None = None
+
+    def add(self, write: Write) -> None:
+        if len(self.first) < FIRST_WRITES:
+            self.first.append(write)
+            return
+        self.last.append(write)
+        if len(self.last) > LAST_WRITES:
+            del self.last[0]
+
+
+class Storage:
+    """One version counter over one piece of memory."""
+
+    __slots__ = ("__weakref__", "log", "stamp")
+
+    stamp: tuple[int, int]
+    log: Log | None
+
+    def __init__(self) -> None:
+        self.stamp = ZERO
+        self.log = None
+
+    @property
+    def version(self) -> int:
+        return self.stamp[0]
+
+    @property
+    def writes(self) -> int:
+        return self.stamp[1]
+
+    def known(self) -> Log:
+        if self.log is None:
+            self.log = Log()
+        return self.log
+
+    @property
+    def uid(self) -> int:
+        return self.known().uid
+
+    def alias(self) -> Storage:
+        """A storage on the same memory with a version counter of its own, as `.data` has."""
+        log = self.known()
+        other = Storage()
+        other.stamp = (0, self.stamp[1])
+        other.log = log
+        alive = [r for r in log.family or () if r() is not None] or [weakref.ref(self)]
+        alive.append(weakref.ref(other))
+        log.family = alive
+        return other
+
+    def wrote(self, op: str, place: Place) -> None:
+        """Count one write through a tensor of this storage."""
+        version, writes = self.stamp
+        version += 1
+        writes += 1
+        self.stamp = (version, writes)
+        log = self.known()
+        log.add(Write(op, place, version, writes))
+        if log.family is not None:
+            for ref in log.family:
+                other = ref()
+                if other is not None and other is not self:
+                    other.stamp = (other.stamp[0], writes)
+
+    def set_version(self, version: int) -> None:
+        if version < 0:
+            raise RuntimeError(f"Cannot set a version_counter to a value below 0: {version}")
+        self.stamp = (version, self.stamp[1])
+
+    def writes_since(self, writes: int) -> tuple[list[Write], int]:
+        """The remembered writes after write number `writes`, and how many more there were."""
+        if self.log is None:
+            return [], self.stamp[1] - writes
+        known = [w for w in (*self.log.first, *self.log.last) if w.writes > writes]
+        return known, self.stamp[1] - writes - len(known)

@@ -1,0 +1,608 @@
+"""The Tensor: an array, its storage, and its place in the graph. No mathematics: ops add that.
+
+`_edge` is where gradients of this tensor go: `(node, output number)`; None for leaves, whose
+accumulator is found through `_leaf`. `_rg` is requires_grad as far as this object knows; a view
+asks `view.refresh` first. Upper layers attach methods with `method`.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy
+
+from .. import dtypes
+from ..arrays import backend as backends
+from ..devices import device as Device
+from ..sizes import Size
+from . import blame, hooks, modes, saved, seam, source, view
+from .node import AccumulateGrad, Edge, LeafState, Node
+from .storage import Storage
+
+
+class Tensor:
+    """A multi-dimensional array that autograd can follow.
+
+    `Tensor(data)` makes a copy in the default dtype; prefer `ag.tensor(data)`.
+    """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_array",
+        "_edge",
+        "_grad",
+        "_leaf",
+        "_rg",
+        "_storage",
+        "_view",
+    )
+
+    _array: Any
+    _storage: Storage
+    _edge: Edge
+    _rg: bool
+    _view: view.View | None
+    _grad: Tensor | None
+    _leaf: LeafState | None
+    __array_priority__: ClassVar[int] = 1000
+
+    def __new__(cls, *data: Any, device: Any = None) -> Any:
+        default = dtypes.get_default_dtype().np
+        if len(data) == 1 and not isinstance(data[0], int):
+            source_ = data[0]
+            if isinstance(source_, Tensor):
+                return from_array(source_._array, cls=cls)
+            array = numpy.array(source_, dtype=default)
+        else:
+            array = numpy.empty(data if data else (0,), dtype=default)
+        target = backends.backend_for(Device("cpu") if device is None else device)
+        return from_array(target.from_numpy(array), cls=cls)
+
+    # Array facts -----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Size:
+        return Size(self._array.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        return Size(self._array.shape) if dim is None else self._array.shape[dim]
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        return dtypes.of_array(self._array)
+
+    @property
+    def device(self) -> Device:
+        return backends.backend_of(self._array).device(self._array)
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.device.type == "cuda"
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.device.type == "cpu"
+
+    @property
+    def ndim(self) -> int:
+        return int(self._array.ndim)
+
+    def dim(self) -> int:
+        return int(self._array.ndim)
+
+    def numel(self) -> int:
+        return int(self._array.size)
+
+    nelement = numel
+
+    @property
+    def itemsize(self) -> int:
+        return int(self._array.itemsize)
+
+    def element_size(self) -> int:
+        return int(self._array.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._array.nbytes)
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Strides in elements."""
+        item = self._array.itemsize
+        strides = tuple(s // item for s in self._array.strides)
+        return strides if dim is None else strides[dim]
+
+    def storage_offset(self) -> int:
+        """Distance in elements from the start of the memory that views share."""
+        array = self._array
+        root = array if self._view is None else self._view.base._array
+        return int((data_pointer(array) - data_pointer(root)) // array.itemsize)
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return data_pointer(self._array)
+
+    def is_contiguous(self) -> bool:
+        return bool(self._array.flags.c_contiguous)
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def is_conj(self) -> bool:
+        """Always False: NumPy has no lazy conjugation, `conj` copies."""
+        return False
+
+    # Out of the graph ------------------------------------------------------------------------
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """The NumPy array that shares this tensor's memory (CPU tensors that need no grad)."""
+        if force:
+            return backends.backend_of(self._array).to_numpy(self._array)
+        if self.requires_grad:
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                "instead."
+            )
+        if type(self._array) is not numpy.ndarray:
+            raise TypeError(
+                f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to "
+                "copy the tensor to host memory first."
+            )
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return numpy.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def item(self) -> Any:
+        """The one element as a Python number."""
+        if self._array.size != 1:
+            raise RuntimeError(
+                f"a Tensor with {self._array.size} elements cannot be converted to Scalar"
+            )
+        return self._array.item()
+
+    def tolist(self) -> Any:
+        return backends.backend_of(self._array).to_numpy(self._array).tolist()
+
+    def _scalar(self, kind: Callable[[Any], Any]) -> Any:
+        if self.requires_grad:
+            warnings.warn(
+                "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
+                "behavior.\nConsider using tensor.detach() first.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return kind(self.item())
+
+    def __float__(self) -> float:
+        return float(self._scalar(float))
+
+    def __int__(self) -> int:
+        return int(self._scalar(int))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar(complex))
+
+    def __index__(self) -> int:
+        if self.dtype.category > 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return operator.index(self.item())
+
+    def __bool__(self) -> bool:
+        if self._array.size != 1:
+            values = "no values" if self._array.size == 0 else "more than one value"
+            raise RuntimeError(f"Boolean value of Tensor with {values} is ambiguous")
+        return bool(self._array.item())
+
+    def __len__(self) -> int:
+        if self._array.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self._array.shape[0])
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self._array.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))  # type: ignore[attr-defined]
+
+    # Version ---------------------------------------------------------------------------------
+
+    @property
+    def _version(self) -> int:
+        return self._storage.stamp[0]
+
+    @property
+    def _base(self) -> Tensor | None:
+        return None if self._view is None else self._view.base
+
+    def _is_view(self) -> bool:
+        return self._view is not None
+
+    # The graph -------------------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._rg or (self._view is not None and self._view.base._rg and self._follows())
+
+    def _follows(self) -> bool:
+        """Does this view take part in the history of its base?"""
+        view_ = self._view
+        if view_ is None or self._storage.stamp[0] == view_.stamp[0]:
+            return self._rg
+        return True
+
+    @requires_grad.setter
+    def requires_grad(self, value: Any) -> None:
+        if not isinstance(value, bool):
+            raise RuntimeError("requires_grad must be a bool")
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Say whether autograd should record operations on this leaf."""
+        if self._edge is not None or (self._view is not None and self.grad_fn is not None):
+            if requires_grad:
+                return self
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a "
+                "computed variable in a subgraph that doesn't require differentiation use "
+                "var_no_grad = var.detach()."
+            )
+        if requires_grad and self.dtype.category < 2:
+            raise RuntimeError(
+                "only Tensors of floating point and complex dtype can require gradients, but this "
+                f"tensor is {self.dtype}"
+            )
+        self._rg = bool(requires_grad)
+        return self
+
+    @property
+    def grad_fn(self) -> Node | None:
+        view_ = self._view
+        if view_ is not None and view_.stamp is not self._storage.stamp:
+            view.refresh(self)
+        return None if self._edge is None else self._edge[0]
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.grad_fn is None
+
+    @property
+    def output_nr(self) -> int:
+        return 0 if self._edge is None else self._edge[1]
+
+    def gradient_edge(self) -> Edge:
+        """Where gradients of this tensor go, or None when it needs none."""
+        view_ = self._view
+        if view_ is not None and view_.stamp is not self._storage.stamp:
+            view.refresh(self)
+        if self._edge is not None:
+            return self._edge
+        return accumulator(self) if self._rg else None
+
+    @property
+    def grad(self) -> Tensor | None:
+        if self._grad is None and self._edge is not None and not self.retains_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
+                ".grad attribute won't be populated during autograd.backward(). If you indeed want "
+                "the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
+                "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
+                "access the leaf Tensor instead.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is None:
+            self._grad = None
+            return
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                "assigned grad expected to be a Tensor or None but got grad of type "
+                f"{type(value).__name__}"
+            )
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if value._array.dtype != self._array.dtype:
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{_c_name(value)}' to a tensor with "
+                f"dtype '{_c_name(self)}'. Please ensure that the gradient and the tensor have the "
+                "same dtype"
+            )
+        if value.device != self.device:
+            raise RuntimeError(
+                f"attempting to assign a gradient with device type '{value.device.type}' to a "
+                f"tensor with device type '{self.device.type}'. Please ensure that the gradient "
+                "and the tensor are on the same device"
+            )
+        if value._array.shape != self._array.shape:
+            raise RuntimeError(
+                f"attempting to assign a gradient of size '{list(value._array.shape)}' to a tensor "
+                f"of size '{list(self._array.shape)}'. Please ensure that the gradient and the "
+                "tensor are the same size"
+            )
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    def detach(self) -> Tensor:
+        """The same memory and version counter, outside of the graph."""
+        result = _blank(type(self) if type(self) in _keeps_type else Tensor)
+        result._array = self._array
+        result._storage = self._storage
+        return result
+
+    def detach_(self) -> Tensor:
+        """Take this tensor out of the graph; it becomes a leaf that requires no grad."""
+        if self._view is not None:
+            raise RuntimeError(
+                "Can't detach views in-place. Use detach() instead. If you are using "
+                "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
+                "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
+                "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
+                "function in torch/optim/optimizer.py as a reference."
+            )
+        self._edge = None
+        self._rg = False
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory with a version counter of its own: writes to it are not seen by autograd.
+
+        (They are seen here all the same: a saved tensor that was written this way warns.)
+        """
+        result = _blank(Tensor)
+        result._array = self._array
+        result._storage = self._storage.alias()
+        return result
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if value.device != self.device:
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+                f"incompatible tensor type: {self.device} and {value.device}."
+            )
+        if self._rg and value.dtype.category < 2:
+            raise RuntimeError(
+                "data set to a tensor that requires gradients must be floating point or complex "
+                f"dtype, but got {value.dtype}"
+            )
+        self._array = value._array
+        if self._leaf is not None:
+            self._leaf.accumulator = None
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
+    # Hooks -----------------------------------------------------------------------------------
+
+    def register_hook(self, hook: Callable[[Tensor], Any]) -> hooks.RemovableHandle:
+        """Call `hook(grad)` when the gradient of this tensor is known; it may return another."""
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        node = self.grad_fn
+        if node is None:
+            return hooks.register(_leaf_state(self).hooks, hook)
+        return hooks.register(node._hooks().of_output(self.output_nr), hook)
+
+    def register_post_accumulate_grad_hook(
+        self, hook: Callable[[Tensor], None]
+    ) -> hooks.RemovableHandle:
+        """Call `hook(tensor)` after a backward has accumulated into this leaf's `.grad`."""
+        if not self.requires_grad:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self.grad_fn is not None:
+            raise RuntimeError(
+                "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            )
+        return hooks.register(_leaf_state(self).post_accumulate, hook)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this non-leaf in `.grad` during backward."""
+        if not self.requires_grad:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        node = self.grad_fn
+        if node is not None:
+            node._hooks().retain[self.output_nr] = weakref.ref(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        edge = self._edge
+        if edge is None or edge[0].hooks is None:
+            return False
+        ref = edge[0].hooks.retain.get(edge[1])
+        return ref is not None and ref() is self
+
+    # Copying ---------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                "protocol at the moment. If you were attempting to deepcopy a module, this may be "
+                "because of a tensor in it that was computed: detach it first."
+            )
+        if id(self) in memo:
+            return memo[id(self)]  # type: ignore[no-any-return]
+        result = from_array(self._array.copy(), requires_grad=self._rg, cls=type(self))
+        memo[id(self)] = result
+        result._grad = copy.deepcopy(self._grad, memo)
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return result  # type: ignore[no-any-return]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only leaf tensors can be pickled: a pickle cannot hold the graph of a computed "
+                "tensor. Pickle tensor.detach() instead."
+            )
+        array = backends.backend_of(self._array).to_numpy(self._array)
+        return _unpickle, (array, str(self.device), self._rg, type(self), dict(self.__dict__))
+
+    def __repr__(self) -> str:
+        from .printing import tensor_repr
+
+        return tensor_repr(self)
+
+    def __format__(self, spec: str) -> str:
+        if self._array.ndim == 0 and spec:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+
+_keeps_type: set[type] = set()
+"""Subclasses whose `detach` keeps the type (none by default; Parameter detaches to Tensor)."""
+
+_new = object.__new__
+
+
+def _blank(cls: type) -> Any:
+    result = _new(cls)
+    result._edge = None
+    result._rg = False
+    result._view = None
+    result._grad = None
+    result._leaf = None
+    return result
+
+
+def from_array(array: Any, requires_grad: bool = False, cls: type = Tensor) -> Any:
+    """A new leaf around `array` (no copy)."""
+    result = _blank(cls)
+    result._array = array
+    result._storage = Storage()
+    result._rg = requires_grad
+    return result
+
+
+def _rebuild(array: Any, storage: Storage, edge: Edge) -> Tensor:
+    """A saved own output as a Tensor again."""
+    result: Tensor = _blank(Tensor)
+    result._array = array
+    result._storage = storage
+    result._edge = edge
+    result._rg = edge is not None
+    return result
+
+
+saved.bind(Tensor, _rebuild)
+
+
+def _unpickle(array: Any, device: str, requires_grad: bool, cls: type, extra: Any) -> Any:
+    target = backends.backend_for(Device(device))
+    result = from_array(target.from_numpy(array), requires_grad, cls)
+    result.__dict__.update(extra)
+    return result
+
+
+def data_pointer(array: Any) -> int:
+    """Address of the first element of an array of any backend."""
+    return backends.backend_of(array).pointer(array)
+
+
+def _leaf_state(tensor: Tensor) -> LeafState:
+    if tensor._leaf is None:
+        tensor._leaf = LeafState()
+    return tensor._leaf
+
+
+def accumulator(tensor: Tensor) -> Edge:
+    """The edge into the AccumulateGrad of a leaf; the same node as long as somebody holds it."""
+    state = tensor._leaf
+    if state is None:
+        state = tensor._leaf = LeafState()
+    ref = state.accumulator
+    node = None if ref is None else ref()
+    if node is None:
+        node = AccumulateGrad(tensor)
+        state.accumulator = weakref.ref(node)
+    return (node, 0)
+
+
+def _c_name(tensor: Tensor) -> str:
+    names = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int"}
+    return names.get(tensor.dtype.name, tensor.dtype.name)
+
+
+def method(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Attach a function of an upper layer as `Tensor.<name>`."""
+
+    def attach(function: Callable[..., Any]) -> Callable[..., Any]:
+        setattr(Tensor, name, function)
+        return function
+
+    return attach
+
+
+def check_inplace(tensor: Tensor, op: str) -> None:
+    """Raise when an in-place op that needs grad may not write `tensor` (grad mode is on)."""
+    view_ = tensor._view
+    if view_ is None:
+        if tensor._rg and tensor._edge is None:
+            raise blame.leaf_inplace(tensor, op, view=False)
+        return
+    if view_.stamp is not tensor._storage.stamp:
+        view.refresh(tensor)
+    if view_.meta != view.DEFAULT:
+        made = view_.made or (tensor._edge and tensor._edge[0].place)
+        raise blame.view_inplace(tensor, op, view.message(tensor), made)
+    if view_.base._rg and view_.base._edge is None:
+        raise blame.leaf_inplace(tensor, op, view=True)
+
+
+def wrote(tensor: Tensor, op: str) -> None:
+    """Count a write to `tensor` at the user's line that called for it."""
+    place = source.here()
+    storage = tensor._storage
+    storage.wrote(op, place)
+    sink = seam.sink
+    if sink is not None:
+        code, lasti = place or (None, 0)
+        array = tensor._array
+        version, writes = storage.stamp
+        shape, dtype = array.shape, array.dtype.name
+        now, thread = time.perf_counter_ns(), threading.get_ident()
+        sink((seam.WRITE, now, thread, storage.uid, version, writes, op, code, lasti, shape, dtype))
+
+
+def rebase(tensor: Tensor, node: Node) -> None:
+    """Make `node` the history of a tensor that was just written in place."""
+    view_ = tensor._view
+    if view_ is None:
+        old = tensor._edge
+        tensor._edge = (node, 0)
+        tensor._rg = True
+        view.move_retain_grad(tensor, old)
+        return
+    base = view_.base
+    old = base._edge
+    base._edge = (view.CopySlices(base, base.gradient_edge(), view_, node), 0)
+    base._rg = True
+    view.move_retain_grad(base, old)
+    view.refresh(tensor)
+
+
+def grad_mode() -> bool:
+    return modes.grad_enabled()

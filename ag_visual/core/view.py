@@ -1,0 +1,217 @@
+"""Views: who looks into whose memory, and how a view's grad_fn follows writes to that memory.
+
+`refresh` is the one version-checked function that a view's `requires_grad` and `grad_fn` go
+through. Writing through a view rebases the history of its base with `CopySlices`; other views of
+the base then regenerate their grad_fn, as torch does: lazily, as AsStridedBackward0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import blame, modes, saved, seam
+from .node import Edge, Node
+
+DEFAULT, NO_GRAD, MULTI_OUTPUT, NO_GRAD_MULTI_OUTPUT, IN_FUNCTION = range(5)
+"""Under which circumstances a view was made (torch's CreationMeta)."""
+
+_AMBIGUOUS = (
+    " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
+    "code by moving both the view and the inplace either both inside the no_grad block (if you "
+    "don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+)
+_MULTI = (
+    " This view is the output of a function that returns multiple views. Such functions do not "
+    "allow the output views to be modified inplace. You should replace the inplace operation by an "
+    "out-of-place one."
+)
+
+
+class View:
+    """How a tensor looks into `base`: the step `(op, args)` from `parent` (None: from base)."""
+
+    __slots__ = ("args", "base", "made", "meta", "op", "parent", "stamp")
+
+    def __init__(
+        self, base: Any, parent: View | None, op: Any, args: Any, stamp: tuple[int, int], meta: int
+    ) -> None:
+        self.base = base
+        self.parent = parent
+        self.op = op
+        self.args = args
+        self.stamp = stamp  # of the storage, when the tensor's grad_fn was last right
+        self.meta = meta
+        self.made: Any = None  # where, for views that were made without a node
+
+    def steps(self) -> list[tuple[Any, Any]]:
+        """The steps from base to this view, first one first."""
+        found = []
+        view: View | None = self
+        while view is not None:
+            found.append((view.op, view.args))
+            view = view.parent
+        return found[::-1]
+
+
+def child_meta(parent: View | None, *, multi: bool = False) -> int:
+    """The creation meta of a view made now."""
+    inherited = DEFAULT if parent is None else parent.meta
+    if multi:
+        return MULTI_OUTPUT if modes.grad_enabled() else NO_GRAD_MULTI_OUTPUT
+    if inherited != DEFAULT:
+        return inherited
+    return DEFAULT if modes.grad_enabled() else NO_GRAD
+
+
+class AsStridedBackward0(Node):
+    """Backward of a regenerated view: all steps from its base at once."""
+
+    __slots__ = ("a_size", "a_storage_offset", "a_stride", "base_meta", "steps")
+
+    value_names = ("size", "stride", "storage_offset")
+
+    def __init__(self, tensor: Any, base: Any, edge: Edge, steps: list[tuple[Any, Any]]) -> None:
+        array = tensor._array
+        super().__init__((edge,), ((array.shape, array.dtype),))
+        self.steps = steps
+        self.base_meta = (base._array.shape, base._array.dtype)
+        item = array.dtype.itemsize
+        self.a_size = tuple(array.shape)
+        self.a_stride = tuple(stride // item for stride in array.strides)
+        self.a_storage_offset = tensor.storage_offset()
+        if seam.sink is not None:
+            saved.report_node(self)
+
+    _saved_size = property(lambda self: self.a_size)
+    _saved_stride = property(lambda self: self.a_stride)
+    _saved_storage_offset = property(lambda self: self.a_storage_offset)
+
+    def raw(self, F: Any, g: Any) -> Any:
+        return (self._back(F, g),)
+
+    def traced(self, g: Any) -> Any:
+        from_op = self.steps[0][0]
+        return (self._back(from_op.table.traced, g),)
+
+    def _back(self, F: Any, g: Any) -> Any:
+        shapes = [self.base_meta[0]]
+        for op, args in self.steps[:-1]:
+            shapes.append(op.view_shape(shapes[-1], args))
+        for (op, args), shape in zip(reversed(self.steps), reversed(shapes), strict=True):
+            g = op.view_back(F, g, shape, args)
+        return g
+
+
+class CopySlices(Node):
+    """History of a base written through a view: the rest passes, the slice goes to `fn`."""
+
+    __slots__ = ("fn", "steps")
+
+    def __init__(self, base: Any, edge: Edge, view: View, fn: Node) -> None:
+        array = base._array
+        super().__init__((edge, *fn.next[1:]), ((array.shape, array.dtype),))
+        self.fn = fn
+        self.steps = view.steps()
+        self.code, self.lasti = fn.code, fn.lasti
+        if seam.sink is not None:
+            saved.report_node(self)
+
+    @property
+    def saved_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ()
+
+    def raw(self, F: Any, g: Any) -> Any:
+        table = self.steps[0][0].table
+        xp = F.xp
+        result = xp.array(g, order="C", copy=True)
+        part = result
+        for op, args in self.steps:
+            part = op.view_array(xp, part, args)
+        grads = list(self.fn.raw(F, xp.array(part, copy=True)))
+        mine = grads[0]
+        if mine is None:
+            part[...] = 0
+        else:
+            part[...] = table.fit(xp, mine, part.shape, part.dtype)
+        grads[0] = result
+        return grads
+
+    def traced(self, g: Any) -> Any:
+        result = g.clone()
+        part = result
+        for op, args in self.steps:
+            part = op.replay(part, args)
+        grads = list(self.fn.traced(part.clone()))
+        mine = grads[0]
+        if mine is None:
+            part.zero_()
+        else:
+            part.copy_(mine)
+        grads[0] = result
+        return grads
+
+    def release(self) -> None:
+        self.fn.freed = self.freed
+        self.fn.release()
+
+
+def refresh(tensor: Any) -> None:
+    """Bring a view's requires_grad and grad_fn up to date with its base."""
+    view = tensor._view
+    stamp = tensor._storage.stamp
+    if stamp[0] == view.stamp[0]:
+        view.stamp = stamp
+        return
+    base = view.base
+    if not base._rg:
+        view.stamp = stamp
+        return
+    if view.meta != DEFAULT:
+        raise blame.view_inplace(
+            tensor,
+            "",
+            message(tensor, "its base or another view of its base has been modified inplace"),
+            view.made or (tensor._edge and tensor._edge[0].place),
+        )
+    # torch orders the two the same way: the base's history first, then the view's node.
+    old = tensor._edge
+    tensor._edge = (AsStridedBackward0(tensor, base, base.gradient_edge(), view.steps()), 0)
+    tensor._rg = True
+    view.stamp = stamp
+    move_retain_grad(tensor, old)
+
+
+def move_retain_grad(tensor: Any, old: Edge) -> None:
+    """retain_grad follows the tensor to its new node; other hooks stay with the old one."""
+    if old is None or old[0].hooks is None:
+        return
+    ref = old[0].hooks.retain.pop(old[1], None)
+    if ref is not None:
+        node, number = tensor._edge
+        node._hooks().retain[number] = ref
+
+
+def message(tensor: Any, what: str = "is being modified inplace") -> str:
+    """torch's text for a view that must not be modified."""
+    meta = tensor._view.meta
+    edge = tensor._edge
+    if meta == IN_FUNCTION:
+        name = edge[0].name() if edge else "a custom Function"
+        return (
+            f"Output 0 of {name} is a view and {what}. This view was created inside a custom "
+            "Function (or because an input was returned as-is) and the autograd logic to handle "
+            "view+inplace would override the custom backward associated with the custom Function, "
+            "leading to incorrect gradients. This behavior is forbidden. You can fix this by "
+            "cloning the output of the custom Function."
+        )
+    if meta == MULTI_OUTPUT:
+        which = f"Output {edge[1]} of {edge[0].name()} is a view" if edge else "A view"
+        return f"{which} and {what}.{_MULTI}"
+    start = "A view was created in no_grad mode"
+    if edge is not None:
+        start = (
+            f"Output {edge[1]} of {edge[0].name()} is a view of a view which was created in "
+            "no_grad mode"
+        )
+    tail = _MULTI if meta == NO_GRAD_MULTI_OUTPUT else _AMBIGUOUS
+    return f"{start} and {what} with grad mode enabled.{tail}"

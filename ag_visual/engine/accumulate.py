@@ -1,0 +1,70 @@
+"""AccumulateGrad: how a gradient becomes `.grad`, with torch's layout rules.
+
+A gradient is adopted without a copy only when nobody else can hold it; one that is there already
+is added to in place, unless a graph is being recorded.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy
+
+from ..core.tensor import Tensor, from_array
+
+
+def _probe() -> int:
+    fresh = numpy.empty(1)
+    return sys.getrefcount(fresh)
+
+
+# How many references sys.getrefcount counts for an array that only one local variable holds.
+ALONE = _probe()
+
+
+def _dense_strides(array: Any) -> tuple[int, ...] | None:
+    """The strides of a non-overlapping dense array, else None."""
+    expected = array.itemsize
+    order = sorted(range(array.ndim), key=lambda i: (array.strides[i], array.shape[i]))
+    for i in order:
+        if array.shape[i] == 1:
+            continue
+        if array.strides[i] != expected:
+            return None
+        expected *= array.shape[i]
+    return tuple(array.strides)
+
+
+def laid_out(xp: Any, g: Any, variable: Any) -> Any:
+    """A copy of `g` in the layout of the variable (row-major when that has none of its own)."""
+    if variable.flags.c_contiguous or _dense_strides(variable) is None:
+        return xp.array(g, order="C", copy=True)
+    order = sorted(range(variable.ndim), key=lambda i: -variable.strides[i])
+    inverse = sorted(range(len(order)), key=order.__getitem__)
+    fresh = xp.empty(tuple(variable.shape[i] for i in order), dtype=g.dtype)
+    fresh = fresh.transpose(inverse)
+    fresh[...] = g
+    return fresh
+
+
+def accumulate(xp: Any, variable: Any, g: Any, alone: bool, place: Any) -> None:
+    """Add the array `g` to `variable.grad`; `alone`: nobody else holds it."""
+    old = variable._grad
+    if old is None:
+        array = variable._array
+        adopt = alone and g.base is None and g.flags.c_contiguous and array.flags.c_contiguous
+        variable._grad = from_array(g if adopt else laid_out(xp, g, array))
+        return
+    if old._rg:
+        # A gradient with a graph of its own (create_graph) must not be written.
+        variable._grad = from_array(old._array + g)
+        return
+    xp.add(old._array, g, out=old._array)
+    old._storage.wrote("accumulate_grad", place)
+
+
+def accumulate_traced(F: Any, variable: Any, g: Tensor) -> None:
+    """The same while a graph is recorded: out of place, and the gradient stays in the graph."""
+    old = variable._grad
+    variable._grad = F.clone(g) if old is None else F.add(old, g)

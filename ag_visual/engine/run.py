@@ -1,0 +1,431 @@
+"""The backward pass: dependency counts, then nodes by descending sequence number.
+
+AccumulateGrad runs as soon as it is ready. Nothing here recurses. While no graph is recorded,
+gradients are plain arrays and nodes run their raw face; otherwise Tensors and the traced face.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy
+from numpy import asarray, ndarray, vdot
+
+from ..arrays import backend as backends
+from ..core import modes, seam
+from ..core.node import Edge
+from ..core.saved import claim
+from ..core.tensor import Tensor, from_array
+from ..ops import edges
+from ..ops.table import raw, raw_numpy, traced
+from . import accumulate, hook_calls
+
+_ids = itertools.count(1)
+_C64, _C128 = numpy.dtype(numpy.complex64), numpy.dtype(numpy.complex128)
+
+
+class GraphTask:
+    """One run of backward: what it was asked for and how far it is."""
+
+    __slots__ = (
+        "callbacks",
+        "captures",
+        "create_graph",
+        "id",
+        "order",
+        "parent",
+        "place",
+        "retain",
+        "roots",
+        "thread",
+        "total",
+    )
+
+    def __init__(self, roots: Sequence[Any], retain: bool, create_graph: bool, place: Any) -> None:
+        self.id = next(_ids)
+        self.roots = tuple(edge[0] for edge in roots)
+        self.retain = retain
+        self.create_graph = create_graph
+        self.place = place
+        self.order = 0
+        self.total = 0
+        self.thread = threading.get_ident()
+        self.callbacks: list[Callable[[], None]] = []
+        self.captures: dict[Any, list[Any]] = {}
+        self.parent: GraphTask | None = None
+
+
+def dependencies(roots: Sequence[Any]) -> dict[Any, int]:
+    """How many gradients each reachable node waits for."""
+    counts: dict[Any, int] = dict.fromkeys((edge[0] for edge in roots), 0)
+    stack = list(counts)
+    pop, push = stack.pop, stack.append
+    while stack:
+        for edge in pop().next:
+            if edge is not None:
+                node = edge[0]
+                if node in counts:
+                    counts[node] += 1
+                else:
+                    counts[node] = 1
+                    push(node)
+    return counts
+
+
+def _needed(counts: dict[Any, int], captured: set[Any]) -> set[Any]:
+    """The nodes that must run so that every captured node gets its gradient."""
+    needed: set[Any] = set()
+    # Inputs have lower sequence numbers than what uses them; leaves come first whatever theirs.
+    for node in sorted(counts, key=lambda n: -1 if n.leaf else n.seq):
+        if any(e is not None and (e[0] in needed or e[0] in captured) for e in node.next):
+            needed.add(node)
+    return needed
+
+
+def run_backward(
+    roots: Sequence[Any],
+    grads: Sequence[Any],
+    *,
+    retain: bool,
+    create_graph: bool,
+    place: Any,
+    inputs: Sequence[Edge] | None = None,
+    into_leaves: bool = True,
+) -> list[Any]:
+    """Run backward from `roots` (edges) with `grads` (Tensors).
+
+    inputs: edges whose gradients are wanted; only what leads to them runs. into_leaves: with
+    `inputs`, accumulate (backward) instead of only returning (grad). Returns the gradients of
+    `inputs` as Tensors, None where nothing arrived.
+    """
+    task = GraphTask(roots, retain, create_graph, place)
+    state = modes.state
+    task.parent, state.task = state.task, task
+    previous = modes.set_grad(create_graph)
+    error = ""
+    try:
+        if seam.begin is not None:
+            seam.begin(task)
+        sink = seam.sink
+        counts = dependencies(roots)
+        task.total = len(counts)
+        needed = captured = None
+        if inputs is not None:
+            captured = {edge[0] for edge in inputs if edge is not None}
+            needed = _needed(counts, captured)
+            task.total = len(needed) + sum(1 for n in captured if n.leaf and into_leaves)
+        if sink is not None:
+            code, lasti = place or (None, 0)
+            starts = tuple(n.seq for n in task.roots)
+            now = time.perf_counter_ns()
+            sink((seam.BEGIN, now, task.thread, task.id, code, lasti, starts, task.total, retain))
+        with numpy.errstate(all="ignore"):
+            _loop(task, counts, roots, grads, needed, captured, into_leaves)
+        for callback in task.callbacks:
+            callback()
+    except BaseException as caught:
+        error = type(caught).__name__
+        raise
+    finally:
+        modes.set_grad(previous)
+        state.task = task.parent
+        if seam.sink is not None:
+            seam.sink((seam.END, time.perf_counter_ns(), task.thread, task.id, error))
+        if seam.end is not None:
+            seam.end(task)
+    if inputs is None:
+        return []
+    return [
+        None if edge is None else _captured(task.captures.get(edge[0]), edge[1]) for edge in inputs
+    ]
+
+
+def _captured(values: Any, number: int) -> Any:
+    return None if values is None else hook_calls.wrap(values[number])
+
+
+def _loop(
+    task: GraphTask,
+    counts: dict[Any, int],
+    roots: Sequence[Any],
+    grads: Sequence[Any],
+    needed: set[Any] | None,
+    captured: set[Any] | None,
+    into_leaves: bool,
+) -> None:
+    recording = task.create_graph
+    retain, place = task.retain, task.place
+    buffers: dict[Any, Any] = {}
+    owned: set[Any] = set()
+    ready: list[tuple[int, Any]] = []
+    leaves: list[Any] = []
+    for edge, grad in zip(roots, grads, strict=True):
+        _add(buffers, owned, edge[0], edge[1], grad if recording else grad._array)
+    for node in dict.fromkeys(edge[0] for edge in roots):
+        if counts[node] == 0:
+            if node.leaf:
+                leaves.append(node)
+            else:
+                heappush(ready, (-node.seq, node))
+    while True:
+        if leaves:
+            node = leaves.pop(0)
+        elif ready:
+            node = heappop(ready)[1]
+        else:
+            return
+        g = buffers.pop(node, None)
+        if node.leaf:
+            if needed is None or node in captured:  # type: ignore[operator]
+                alone = sys.getrefcount(g) == accumulate.ALONE
+                _leaf(task, node, g, alone, into_leaves)
+            continue
+        if node.hooks is not None:
+            g = _hooks_before(task, node, g)
+        if captured is not None:
+            if node in captured:
+                task.captures[node] = list(g) if node.outs is not None and g else [g]
+            if node not in needed:  # type: ignore[operator]
+                continue
+        sink = seam.sink
+        if sink is not None:
+            started = time.perf_counter_ns()
+        if node.hooks is not None and node.hooks.pre:
+            g = _pre(task, node, g)
+        if seam.gate is not None:
+            g = _gate(task, node, g)
+        if not retain and node.saved_names and node.freed is None:
+            node.freed = place or (None, 0)
+        elif not retain and node.saved_names:
+            claim(node, place)
+        # The gradients of the node's inputs.
+        if g is None and not node.runs_undefined:
+            results: Any = (None,) * len(node.next)
+        elif recording:
+            results = node.traced(g)
+        else:
+            F = raw_numpy if type(g) is ndarray else _face(g)
+            dtype = node.dtype
+            if (dtype is _C128 or dtype is _C64) and node.holomorphic:
+                results = conjugated(F, node, g)
+            else:
+                results = node.raw(F, g)
+        if not retain:
+            node.release()
+        if sink is not None:
+            _record(sink, task, node, g, started)
+        task.order += 1
+        if node.hooks is not None and node.hooks.post:
+            results = _post(task, node, results, g)
+        for edge, result in zip(node.next, results, strict=True):
+            if edge is None:
+                continue
+            following, number = edge
+            left = counts[following] - 1
+            counts[following] = left
+            if needed is not None and following not in needed and following not in captured:  # type: ignore[operator]
+                continue
+            if result is not None:
+                outs = following.outs
+                if recording:
+                    result = _fit_traced(following, number, result)
+                    _add(buffers, owned, following, number, result)
+                else:
+                    if type(result) is not ndarray:
+                        result = _array(result, g)
+                    if outs is None:
+                        if result.shape != following.shape or result.dtype is not following.dtype:
+                            result = edges.fit(
+                                _xp(result), result, following.shape, following.dtype
+                            )
+                        if following in buffers:
+                            _add(buffers, owned, following, 0, result)
+                        else:
+                            buffers[following] = result
+                    else:
+                        shape, dtype = outs[number]
+                        result = edges.fit(_xp(result), result, shape, dtype)
+                        _add(buffers, owned, following, number, result)
+            if left == 0:
+                if following.leaf:
+                    leaves.append(following)
+                else:
+                    heappush(ready, (-following.seq, following))
+        # No name may keep a gradient alive that a leaf could adopt.
+        results = result = g = None
+
+
+def _add(buffers: dict[Any, Any], owned: set[Any], node: Any, number: int, g: Any) -> None:
+    """Add a gradient to what has arrived at a node; sums that we made are added to in place."""
+    if node.outs is not None:
+        slots = buffers.get(node)
+        if slots is None:
+            slots = buffers[node] = [None] * len(node.outs)
+        old = slots[number]
+        slots[number] = g if old is None else _sum(old, g)
+        return
+    old = buffers.get(node)
+    if old is None:
+        buffers[node] = g
+    elif node in owned and type(old) is ndarray:
+        numpy.add(old, g, out=old)
+    else:
+        buffers[node] = _sum(old, g)
+        owned.add(node)
+
+
+def _sum(a: Any, b: Any) -> Any:
+    result = a + b
+    return asarray(result) if isinstance(result, numpy.generic) else result
+
+
+def conjugated(F: Any, node: Any, g: Any) -> list[Any]:
+    """Run a holomorphic node on conjugated gradients (docs/notes/holomorphic-rules)."""
+    given = [None if x is None else F.conj(x) for x in g] if node.outs is not None else F.conj(g)
+    return [None if x is None else F.conj(x) for x in node.raw(F, given)]
+
+
+def _first(g: Any) -> Any:
+    return next((x for x in g if x is not None), None) if isinstance(g, list) else g
+
+
+def _xp(array: Any) -> Any:
+    return numpy if type(array) is ndarray else backends.backend_of(array).xp
+
+
+def _face(g: Any) -> Any:
+    first = _first(g)
+    return raw_numpy if first is None else raw(_xp(first))
+
+
+def _array(result: Any, like: Any) -> Any:
+    """Scalars that NumPy returns for 0-d arithmetic, as arrays; other backends' arrays as is."""
+    if isinstance(result, numpy.generic) or not hasattr(result, "shape"):
+        first = _first(like)
+        backend = backends.backend_of(first) if first is not None else None
+        return asarray(result) if backend is None else backend.asarray(result)
+    return result
+
+
+def _fit_traced(node: Any, number: int, g: Any) -> Any:
+    shape, dtype = (node.shape, node.dtype) if node.outs is None else node.outs[number]
+    if g._array.shape != shape or g._array.dtype != dtype:
+        return edges.fit_traced(traced, g, shape, dtype)
+    return g
+
+
+def _bare(value: Any, recording: bool) -> Any:
+    return value if value is None or recording else value._array
+
+
+def _hooks_before(task: GraphTask, node: Any, g: Any) -> Any:
+    """Tensor hooks of each output, then retain_grad."""
+    hooks = node.hooks
+    if g is None or not (hooks.tensor or hooks.retain):
+        return g
+    values = list(g) if node.outs is not None else [g]
+    for number in dict.fromkeys((*hooks.tensor, *hooks.retain)):
+        if values[number] is None:
+            continue
+        tensor = hook_calls.wrap(values[number])
+        if number in hooks.tensor:
+            tensor = hook_calls.tensor_hooks(hooks.tensor[number], tensor, node, task)
+        if number in hooks.retain:
+            hook_calls.retain(node, number, tensor, task)
+        values[number] = _bare(tensor, task.create_graph)
+    return values if node.outs is not None else values[0]
+
+
+def _pre(task: GraphTask, node: Any, g: Any) -> Any:
+    values = list(g) if node.outs is not None and g is not None else [g]
+    values = hook_calls.pre_hooks(node, [hook_calls.wrap(v) for v in values], task)
+    values = [_bare(v, task.create_graph) for v in values]
+    return values if node.outs is not None else values[0]
+
+
+def _post(task: GraphTask, node: Any, results: Any, g: Any) -> Any:
+    given = list(g) if node.outs is not None and g is not None else [g]
+    wrapped = []
+    for edge, result in zip(node.next, results, strict=True):
+        if result is not None and not isinstance(result, Tensor):
+            result = _array(result, g)
+            if edge is not None:
+                shape, dtype = (
+                    (edge[0].shape, edge[0].dtype)
+                    if edge[0].outs is None
+                    else edge[0].outs[edge[1]]
+                )
+                result = edges.fit(_xp(result), result, shape, dtype)
+        wrapped.append(hook_calls.wrap(result))
+    values = hook_calls.post_hooks(node, wrapped, [hook_calls.wrap(v) for v in given], task)
+    return [_bare(v, task.create_graph) for v in values]
+
+
+def _gate(task: GraphTask, node: Any, g: Any) -> Any:
+    """Let the observer look, wait or replace the gradients before the node runs."""
+    gate = seam.gate
+    if gate is None:
+        return g
+    values = list(g) if node.outs is not None and g is not None else [g]
+    values = gate(task, node, values)
+    return values if node.outs is not None else values[0]
+
+
+def _record(sink: Any, task: GraphTask, node: Any, g: Any, started: int) -> None:
+    if type(g) is ndarray:
+        total = float(vdot(g, g).real)
+    elif g is None:
+        total = -1.0
+    else:
+        known = [hook_calls.norm2(x) for x in (g if isinstance(g, list) else [g]) if x is not None]
+        total = sum(known) if known else -1.0
+    nonfinite = not (total < numpy.inf)
+    now, thread = time.perf_counter_ns(), task.thread
+    sink((seam.EXEC, started, now, thread, node.seq, task.id, task.order, total, nonfinite))
+
+
+def _leaf(task: GraphTask, node: Any, g: Any, alone: bool, into_leaves: bool) -> None:
+    """Run an AccumulateGrad: leaf hooks, pre-hooks, accumulate, post-accumulate hooks, hooks."""
+    if g is None:
+        return
+    variable = node.variable
+    leaf = variable._leaf
+    if leaf is not None and leaf.hooks:
+        g = hook_calls.tensor_hooks(leaf.hooks, hook_calls.wrap(g), node, task)
+        alone = False
+        g = _bare(g, task.create_graph)
+    if not into_leaves:
+        task.captures[node] = [g]
+        return
+    sink = seam.sink
+    started = time.perf_counter_ns() if sink is not None else 0
+    if node.hooks is not None and node.hooks.pre:
+        g = _pre(task, node, g)
+        alone = False
+    if seam.gate is not None:
+        g = _gate(task, node, g)
+        alone = False
+    with node.lock:
+        if task.create_graph:
+            accumulate.accumulate_traced(traced, variable, g)
+        else:
+            accumulate.accumulate(_xp(g), variable, g, alone, task.place)
+    if sink is not None:
+        _record(sink, task, node, g, started)
+    task.order += 1
+    if leaf is not None and leaf.post_accumulate:
+        for hook in list(leaf.post_accumulate.values()):
+            if hook(variable) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+            hook_calls.report(node, task, "post_accumulate", hook, g, g)
+    if node.hooks is not None and node.hooks.post:
+        hook_calls.post_hooks(node, [], [hook_calls.wrap(g)], task)
+
+
+__all__ = ["GraphTask", "from_array", "run_backward"]

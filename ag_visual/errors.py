@@ -1,0 +1,45 @@
+"""The exceptions of the package. Each subclasses the builtin that torch raises.
+
+Structured errors carry `fields` (plain data: what, where, which values, what to do); their text is
+built from the same fields, and an observer receives them as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class AutogradError(RuntimeError):
+    """An autograd error that knows more than its text: see `fields`."""
+
+    def __init__(self, message: str, fields: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.fields: dict[str, Any] = fields or {}
+
+
+class InplaceError(AutogradError):
+    """A tensor that a node saved for backward was written before backward used it."""
+
+
+class LeafInplaceError(AutogradError):
+    """An in-place operation on a leaf that requires grad, or on a view of one."""
+
+
+class ViewInplaceError(AutogradError):
+    """An in-place operation on a view that autograd cannot follow."""
+
+
+class FreedGraphError(AutogradError):
+    """Backward through a graph whose saved tensors were already freed."""
+
+
+class SilentWriteWarning(UserWarning):
+    """A saved tensor was written through `.data`: its gradient is silently wrong in torch."""
+
+    def __init__(self, message: str, fields: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.fields: dict[str, Any] = fields or {}
+
+
+class MissingExtraError(ImportError):
+    """A feature needs a package that is an optional extra; the text names the command."""

@@ -1,0 +1,46 @@
+"""What an edge of the graph repairs, once for every op: shape, dtype and the real part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
+    """Sum a gradient over the dimensions that broadcasting added or stretched."""
+    extra = g.ndim - len(shape)
+    dims = tuple(range(extra)) + tuple(
+        i + extra for i, size in enumerate(shape) if size == 1 and g.shape[i + extra] != 1
+    )
+    if dims:
+        g = xp.sum(g, axis=dims, keepdims=True, dtype=g.dtype)
+    return g.reshape(shape)
+
+
+def fit(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """The gradient as an input of this shape and dtype takes it."""
+    if not hasattr(g, "ndim") or g.ndim == 0:
+        g = xp.asarray(g)
+    if g.shape != shape:
+        small = g.ndim < len(shape) or any(
+            have < want for have, want in zip(g.shape[g.ndim - len(shape) :], shape, strict=True)
+        )
+        g = xp.broadcast_to(g, shape) if small else sum_to(xp, g, shape)
+    if g.dtype != dtype:
+        if g.dtype.kind == "c" and dtype.kind != "c":
+            g = g.real
+        g = g.astype(dtype)
+    return g
+
+
+def fit_traced(F: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """`fit` on Tensors."""
+    if tuple(g.shape) != shape:
+        small = g.ndim < len(shape) or any(
+            have < want for have, want in zip(g.shape[g.ndim - len(shape) :], shape, strict=True)
+        )
+        g = F.expand(g, shape) if small else F.sum_to_size(g, shape)
+    if g._array.dtype != dtype:
+        if g._array.dtype.kind == "c" and dtype.kind != "c":
+            g = F.real(g)
+        g = F.cast(g, dtype)
+    return g

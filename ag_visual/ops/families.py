@@ -1,0 +1,107 @@
+"""Families of ops: from one derivative follow vjp, jvp, twin, promotion and sample inputs.
+
+Rules leave out conjugation: for holomorphic ops the engine conjugates the incoming gradient and
+the results when the output is complex (docs/notes/holomorphic-rules).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .record import FLOAT, LINEAR, PROMOTE, ErrorSample, Op, Sample
+from .table import op
+
+
+def _times(derivative: Callable[..., Any], carried: str) -> Callable[..., Any]:
+    """The rule `carried * derivative(...)`, asking for what the derivative asks for."""
+    names = tuple(inspect.signature(derivative).parameters)
+    asked = ("F", carried, *(n for n in names if n != "F"))
+    passed = ", ".join(names)
+    scope: dict[str, Any] = {"derivative": derivative}
+    source = f"lambda {', '.join(asked)}: {carried} * derivative({passed})"
+    return eval(source, scope)  # type: ignore[no-any-return]
+
+
+def unary_samples(low: float, high: float) -> Callable[[Any], Iterator[Sample]]:
+    """Samples of an elementwise op on values between low and high."""
+
+    def samples(make: Any) -> Iterator[Sample]:
+        for shape in ((3, 4), (), (5,), (2, 0, 3), (2, 1, 3)):
+            yield Sample((make(shape, low=low, high=high),))
+
+    return samples
+
+
+def unary(
+    name: str,
+    derivative: Callable[..., Any] | None,
+    kernel: str | Callable[..., Any] | None = None,
+    *,
+    policy: str = FLOAT,
+    low: float = -2.0,
+    high: float = 2.0,
+    **options: Any,
+) -> Op:
+    """An elementwise function of one tensor; `derivative` of self and/or result."""
+    rules = None if derivative is None else {"self": _times(derivative, "g")}
+    moves = None if derivative is None else {"self": _times(derivative, "t_self")}
+    options.setdefault("inplace", True)
+    options.setdefault("samples", unary_samples(low, high))
+    options.setdefault("jvp", moves)
+    return op(name, kernel or name, vjp=rules, policy=policy, inputs=("self",), **options)
+
+
+def binary_samples(
+    low: float = -2.0, high: float = 2.0, low2: float | None = None, high2: float | None = None
+) -> Callable[[Any], Iterator[Sample]]:
+    """Samples of a broadcasting op of two tensors, and of a tensor and a number."""
+    low2 = low if low2 is None else low2
+    high2 = high if high2 is None else high2
+
+    def samples(make: Any) -> Iterator[Sample]:
+        pairs = [((3, 4), (3, 4)), ((3, 4), (4,)), ((3, 1), (1, 4)), ((), (2,)), ((2, 0), (1, 1))]
+        for a, b in pairs:
+            yield Sample((make(a, low=low, high=high), make(b, low=low2, high=high2)))
+        yield Sample((make((2, 3), low=low, high=high), round((low2 + 2 * high2) / 3, 1)))
+
+    return samples
+
+
+def binary_errors(make: Any) -> Iterator[ErrorSample]:
+    """Shapes that do not broadcast, and an argument that is no tensor."""
+    yield ErrorSample((make((2, 3)), make((4,))), RuntimeError, "must match the size of tensor")
+    yield ErrorSample((make((2, 3)), "text"), TypeError, "must be Tensor")
+
+
+def binary(
+    name: str,
+    d_self: Callable[..., Any] | None,
+    d_other: Callable[..., Any] | None,
+    kernel: str | Callable[..., Any] | None = None,
+    *,
+    policy: str = PROMOTE,
+    **options: Any,
+) -> Op:
+    """A broadcasting elementwise function of two tensors, or of a tensor and a number."""
+    given = {"self": d_self, "other": d_other}
+    rules = {k: _times(d, "g") for k, d in given.items() if d is not None}
+    moves = {k: _times(d, f"t_{k}") for k, d in given.items() if d is not None}
+    options.setdefault("inplace", True)
+    options.setdefault("samples", binary_samples())
+    options.setdefault("errors", binary_errors)
+    options.setdefault("jvp", moves or None)
+    if kernel is None or isinstance(kernel, str):
+        options.setdefault("params", ("self", "other"))
+    return op(
+        name,
+        kernel or name,
+        vjp=rules or None,
+        policy=policy,
+        inputs=("self", "other"),
+        **options,
+    )
+
+
+__all__ = ["LINEAR", "binary", "binary_samples", "unary", "unary_samples"]

@@ -1,0 +1,603 @@
+"""The reference path of every op: interprets the record, handles everything.
+
+`build` makes a fast wrapper from the same record for the common case; tests compare the two.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from .. import dtypes, promotion
+from ..arrays import backend as backends
+from ..core import modes, saved, seam, source, view
+from ..core.node import Node
+from ..core.storage import Storage
+from ..core.tensor import Tensor, _blank, check_inplace, rebase, wrote
+from .record import FLOAT, KEEP, LINEAR, PROMOTE, Op
+
+NUMBERS = (bool, int, float, complex)
+
+
+class OpNode(Node):
+    """A node of a declared op. Subclasses carry the record and the slots of what it saves."""
+
+    __slots__ = ()
+    op: Op
+
+    def raw(self, F: Any, g: Any) -> list[Any]:
+        return self._run(F, g, saved.raw)
+
+    def traced(self, g: Any) -> list[Any]:
+        F = self.op.table.traced
+        if self.op.holomorphic and self.dtype.kind == "c":
+            conj = [x if x is None else F.conj(x) for x in g] if self.outs else F.conj(g)
+            return [x if x is None else F.conj(x) for x in self._run(F, conj, saved.traced)]
+        return self._run(F, g, saved.traced)
+
+    def _run(self, F: Any, g: Any, unpack: Callable[[Any, str], Any]) -> list[Any]:
+        op = self.op
+        known: dict[str, Any] = {"F": F, "g": g, "gs": g}
+        edges = op.differentiated
+        wanted = dict(zip(edges, (edge is not None for edge in self.next), strict=False))
+        if op.lists and op.lists[0] in edges:
+            wanted = {op.lists[0]: True}
+        for name in op.shapes:
+            known[name] = getattr(self, f"h_{name}")
+        for name in op.values:
+            known[name] = getattr(self, f"a_{name}")
+        grads: dict[str, Any] = {}
+        for rule in op.rules:
+            if not any(wanted[i] for i in rule.inputs):
+                continue
+            known["needs"] = tuple(wanted[i] for i in rule.inputs)
+            arguments = {
+                name: unpack(self, name) if name in op.saves else known[name]
+                for name in rule.requests
+            }
+            result = rule.function(**arguments)
+            if rule.joint:
+                grads.update(zip(rule.inputs, result, strict=True))
+            else:
+                grads[rule.inputs[0]] = result
+        if op.lists and op.lists[0] in edges:
+            return list(grads[op.lists[0]])
+        return [grads.get(i) if wanted[i] else None for i in edges]
+
+    def release(self) -> None:
+        for name in self.op.saves:
+            setattr(self, f"s_{name}", None)
+
+
+def _value(node: Any, name: str) -> Any:
+    """What `node._saved_<name>` reads."""
+    value = saved.traced(node, name)
+    if isinstance(value, NUMBERS):
+        from ..core.tensor import from_array
+
+        return from_array(numpy.asarray(value))
+    return value
+
+
+def make_node_class(op: Op) -> type[OpNode]:
+    """The node class of a record, with torch's attribute names."""
+    slots = [f"s_{n}" for n in op.saves] + [f"t_{n}" for n in op.saves]
+    slots += [f"o_{n}" for n in op.saves if n in op.outputs]
+    slots += [f"a_{n}" for n in op.values] + [f"h_{n}" for n in op.shapes]
+    body: dict[str, Any] = {
+        "__slots__": tuple(slots),
+        "__module__": "torch.autograd.graph",
+        "op": op,
+        "holomorphic": op.holomorphic,
+        "saved_names": op.saves,
+        "value_names": op.values,
+    }
+    for name in op.saves:
+        body[f"_saved_{name}"] = property(lambda self, n=name: _value(self, n))
+        body[f"_raw_saved_{name}"] = property(lambda self, n=name: saved.SavedTensor(self, n))
+    for name in op.values:
+        body[f"_saved_{name}"] = property(lambda self, n=name: getattr(self, f"a_{n}"))
+    return type(op.node_name, (OpNode,), body)
+
+
+def equip(op: Op) -> None:
+    """Give a record its node class and its reference call."""
+    op.node_class = make_node_class(op)
+    signature = op.signature
+    names = op.params
+    varargs = op.varargs
+    count = len(op.params) - len(op.arguments)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if varargs and varargs not in kwargs:
+            args, kwargs[varargs] = args[:count], flat(args[count:])
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{op.name}(): {error}") from None
+        bound.apply_defaults()
+        return run(op, [bound.arguments[n] for n in names])
+
+    call.__name__ = call.__qualname__ = op.name
+    op.compute = call
+    op.call = call
+
+
+def flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """(2, 3) from either f(2, 3) or f((2, 3))."""
+    if len(args) == 1 and isinstance(args[0], (tuple, list)):
+        return tuple(args[0])
+    return args
+
+
+# Forward ----------------------------------------------------------------------------------------
+
+
+def _bad_argument(op: Op, name: str, value: Any) -> TypeError:
+    return TypeError(
+        f"{op.name}(): argument '{name}' (position {op.params.index(name) + 1}) must be Tensor, "
+        f"not {type(value).__name__}"
+    )
+
+
+def _check_devices(op: Op, tensors: list[Any]) -> Any:
+    """The backend of all tensors; 0-d CPU tensors may join any device, as in torch."""
+    backend: Any = None
+    first: Any = None
+    for tensor in tensors:
+        found = backends.backend_of(tensor._array)
+        if backend is None or (backend is not found and tensor._array.ndim > 0):
+            if first is not None and first._array.ndim > 0:
+                raise RuntimeError(
+                    f"{op.name}(): Expected all tensors to be on the same device, but found at "
+                    f"least two devices, {first.device} and {tensor.device}. Move one with "
+                    ".to(device)."
+                )
+            backend, first = found, tensor
+    return backend
+
+
+def promoted(op: Op, values: dict[str, Any]) -> Any:
+    """The dtype in which a promoting op computes (an array dtype)."""
+    operands = []
+    for name in op.inputs:
+        value = values[name]
+        if isinstance(value, Tensor):
+            operands.append((value.dtype, 2 if value._array.ndim else 1))
+        elif value is not None:
+            operands.append((promotion.scalar_dtype(value), 0))
+    target = promotion.result_type(*operands)
+    if op.policy == FLOAT and target.category < 2:
+        target = dtypes.get_default_dtype()
+    return target
+
+
+def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The backend and the kernel's arrays, promoted as the record says."""
+    tensors = []
+    for name in op.inputs:
+        value = values[name]
+        if isinstance(value, Tensor):
+            tensors.append(value)
+        elif value is None and name in op.optional:
+            continue
+        elif op.policy == KEEP or not isinstance(value, (*NUMBERS, numpy.number, numpy.bool_)):
+            raise _bad_argument(op, name, value)
+    for name in op.lists:
+        items = values[name]
+        if isinstance(items, Tensor) or not isinstance(items, (tuple, list)):
+            raise TypeError(
+                f"{op.name}(): argument '{name}' must be a tuple or list of Tensors, "
+                f"not {type(items).__name__}"
+            )
+        for i, item in enumerate(items):
+            if isinstance(item, Tensor):
+                tensors.append(item)
+            elif item is not None:
+                raise TypeError(
+                    f"{op.name}(): expected Tensor as element {i} of argument '{name}', but got "
+                    f"{type(item).__name__}"
+                )
+    backend = _check_devices(op, tensors)
+    target = promoted(op, values) if op.policy != KEEP else None
+    arrays: dict[str, Any] = {}
+    for name in op.inputs:
+        value = values[name]
+        if isinstance(value, Tensor):
+            array = value._array
+            if type(array) is not backend.array_type:
+                array = backend.from_numpy(array)
+            if target is not None and array.dtype != target.np:
+                array = array.astype(target.np)
+            arrays[name] = array
+        elif value is not None and target is not None:
+            arrays[name] = backend.asarray(cast_number(value, target), dtype=target.np)
+        else:
+            arrays[name] = value
+    for name in op.lists:
+        arrays[name] = tuple(None if v is None else v._array for v in values[name])
+    return backend, arrays
+
+
+def cast_number(value: Any, target: dtypes.dtype) -> Any:
+    """A Python number as `target` holds it: integers wrap around, as torch's do."""
+    if target.category == 1 and isinstance(value, int):
+        return numpy.asarray(value).astype(target.np)
+    return value
+
+
+def _arguments(op: Op, values: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
+    """The plain arguments, checked and completed."""
+    names = op.arguments
+    if op.normalize is None:
+        return {n: values[n] for n in names}
+    given = [arrays[n] if n in arrays else values[n] for n in op.params]
+    done = op.normalize(*given)
+    return dict(zip(names, done, strict=True))
+
+
+def run(op: Op, args: list[Any]) -> Any:
+    """One call of an op: kernel, outputs, node."""
+    values = dict(zip(op.params, args, strict=True))
+    backend, arrays = arrays_of(op, values)
+    arguments = _arguments(op, values, arrays)
+    results = _compute(op, backend, arrays, arguments)
+    several = op.multi or len(op.outputs) > 1
+    found = list(results) if several else [results]
+    found = [r if type(r) is backend.array_type else backend.asarray(r) for r in found]
+    record_grad = modes.grad_enabled()
+    outputs = []
+    for r in found:
+        out = _blank(Tensor)
+        out._array = r
+        out._storage = values[op.params[0]]._storage if op.view else Storage()
+        outputs.append(out)
+    if record_grad and op.rules:
+        edges = _edges(op, values)
+        if any(edge is not None for edge in edges):
+            _make_node(op, values, arguments, outputs, edges)
+    if op.view:
+        _link_views(op, values[op.params[0]], arguments, outputs)
+    return _package(op, outputs)
+
+
+def _compute(op: Op, backend: Any, arrays: dict[str, Any], arguments: dict[str, Any]) -> Any:
+    """Run the kernel, silently where NumPy would warn of inf and nan, with torch's error types."""
+    positional = [arrays[n] if n in arrays else arguments[n] for n in op.params]
+    try:
+        with numpy.errstate(all="ignore"):
+            return op._kernel(backend.xp)(*positional)
+    except (ValueError, IndexError) as error:
+        raise _kernel_error(op, arrays, error) from None
+
+
+def _kernel_error(op: Op, arrays: dict[str, Any], error: Exception) -> Exception:
+    shapes = [tuple(a.shape) for a in arrays.values() if hasattr(a, "shape")]
+    if op.policy != KEEP and len(shapes) > 1:
+        longest = max(len(s) for s in shapes)
+        padded = [(1,) * (longest - len(s)) + s for s in shapes]
+        for dim in range(longest - 1, -1, -1):
+            sizes = [s[dim] for s in padded if s[dim] != 1]
+            if len(set(sizes)) > 1:
+                return RuntimeError(
+                    f"{op.name}(): The size of tensor a ({sizes[0]}) must match the size of tensor "
+                    f"b ({sizes[1]}) at non-singleton dimension {dim}. Shapes: "
+                    f"{' and '.join(str(list(s)) for s in shapes)}"
+                )
+    kind = IndexError if isinstance(error, IndexError) else RuntimeError
+    listed = ", ".join(str(list(s)) for s in shapes)
+    return kind(f"{op.name}(): {error} (shapes: {listed})" if listed else f"{op.name}(): {error}")
+
+
+def _package(op: Op, outputs: list[Any]) -> Any:
+    if op.multi:
+        return tuple(outputs)
+    if len(outputs) == 1:
+        return outputs[0]
+    return named_tuple(op.returns or op.name, op.outputs)(*outputs)
+
+
+_named: dict[tuple[str, tuple[str, ...]], Any] = {}
+
+
+def named_tuple(name: str, fields: tuple[str, ...]) -> Any:
+    key = (name, fields)
+    if key not in _named:
+        _named[key] = collections.namedtuple(name, fields)  # type: ignore[misc]
+    return _named[key]
+
+
+def _edges(op: Op, values: dict[str, Any]) -> list[Any]:
+    edges: list[Any] = []
+    for name in op.differentiated:
+        value = values[name]
+        if name in op.lists:
+            edges.extend(None if v is None else _edge(v) for v in value)
+        else:
+            edges.append(_edge(value) if isinstance(value, Tensor) else None)
+    return edges
+
+
+def _edge(tensor: Any) -> Any:
+    return tensor.gradient_edge()
+
+
+def _make_node(
+    op: Op,
+    values: dict[str, Any],
+    arguments: dict[str, Any],
+    outputs: list[Any],
+    edges: list[Any],
+    inplace: bool = False,
+) -> Any:
+    """The node of this call, with everything it saves, made history of the outputs."""
+    differentiable = range(len(outputs)) if op.multi else op.differentiable
+    grown = [i for i in differentiable if outputs[i]._array.dtype.kind in "fcV"]
+    if not grown:
+        return None
+    metas = tuple((outputs[i]._array.shape, outputs[i]._array.dtype) for i in grown)
+    node = op.node_class(tuple(edges), metas)
+    if op.multi and node.outs is None:
+        node.outs = metas
+    if not inplace:
+        for number, i in enumerate(grown):
+            outputs[i]._edge = (node, number)
+            outputs[i]._rg = True
+    wanted = dict(zip(op.differentiated, (e is not None for e in edges), strict=False))
+    if op.lists and op.lists[0] in op.differentiated:
+        wanted = dict.fromkeys(op.differentiated, True)
+    for name in op.saves:
+        needed = any(wanted.get(i, False) for i in op.wanted_by(name))
+        _save(op, node, name, values, outputs, needed, inplace)
+    for name in op.values:
+        setattr(node, f"a_{name}", arguments[name])
+    for name in op.shapes:
+        owner, _, what = name.rpartition("_")
+        setattr(node, f"h_{name}", _fact(values[owner], what))
+    if seam.sink is not None and not inplace:
+        saved.report_node(node)
+    return node
+
+
+def _fact(value: Any, what: str) -> Any:
+    """The shape or dtype of an input (of each, for a list)."""
+    if value is None:
+        return None
+    if isinstance(value, (tuple, list)):
+        return tuple(_fact(v, what) for v in value)
+    if not isinstance(value, Tensor):
+        return () if what == "shape" else None
+    return value._array.shape if what == "shape" else value._array.dtype
+
+
+def _save(
+    op: Op,
+    node: Any,
+    name: str,
+    values: dict[str, Any],
+    outputs: list[Any],
+    needed: bool,
+    inplace: bool,
+) -> None:
+    slot, stamp = f"s_{name}", f"t_{name}"
+    if name in op.outputs:
+        number = op.outputs.index(name)
+        out = outputs[number]
+        differentiable = number in op.differentiable
+        setattr(node, f"o_{name}", (out._storage, number, differentiable))
+        if modes.state.saved_hooks and needed:
+            pack, unpack = modes.state.saved_hooks[-1]
+            setattr(node, slot, saved.Packed(pack, unpack, out))
+        else:
+            setattr(node, slot, out._array if needed else None)
+        setattr(node, stamp, out._storage.stamp)
+        return
+    value = values[name] if needed else None
+    if isinstance(value, list):
+        value = tuple(value)
+    if isinstance(value, Tensor) and modes.state.saved_hooks:
+        pack, unpack = modes.state.saved_hooks[-1]
+        setattr(node, stamp, value._storage.stamp)
+        setattr(node, slot, saved.Packed(pack, unpack, value))
+        return
+    setattr(node, slot, value)
+    setattr(node, stamp, saved.stamp_of(value))
+
+
+def _link_views(op: Op, source_: Any, arguments: dict[str, Any], outputs: list[Any]) -> None:
+    """Tell each output of a view op what it looks into."""
+    parent = source_._view
+    base = source_ if parent is None else parent.base
+    args = tuple(arguments[n] for n in op.arguments)
+    meta = view.child_meta(parent, multi=op.multi)
+    for i, out in enumerate(outputs):
+        step_op, step_args = (ListItem(op, i), args) if op.multi else (op, args)
+        out._view = view.View(base, parent, step_op, step_args, out._storage.stamp, meta)
+        if out._edge is None:
+            out._view.made = source.here()
+
+
+class ListItem:
+    """One output of a view op with several, as a step that can be replayed."""
+
+    __slots__ = ("index", "op")
+
+    def __init__(self, op: Op, index: int) -> None:
+        self.op = op
+        self.index = index
+
+    @property
+    def table(self) -> Any:
+        return self.op.table
+
+    def view_array(self, xp: Any, array: Any, args: Any) -> Any:
+        return self.op._kernel(xp)(array, *args)[self.index]
+
+    def view_shape(self, shape: Any, args: Any) -> Any:
+        empty = numpy.broadcast_to(numpy.empty(()), shape)
+        return self.view_array(numpy, empty, args).shape
+
+    def replay(self, tensor: Any, args: Any) -> Any:
+        return self.op.call(tensor, *args)[self.index]
+
+    def view_back(self, F: Any, g: Any, shape: Any, args: Any) -> Any:
+        count = len(self.op._kernel(numpy)(numpy.broadcast_to(numpy.empty(()), shape), *args))
+        gs = [None] * count
+        gs[self.index] = g
+        rule = self.op.rules[0]
+        known = dict(zip(self.op.params[1:], args, strict=True))
+        known.update(F=F, gs=gs, g=g, self_shape=shape, self_dtype=g.dtype)
+        return rule.function(**{name: known[name] for name in rule.requests})
+
+
+# In place ---------------------------------------------------------------------------------------
+
+
+def _can_hold(target: Any, dtype: Any) -> bool:
+    return promotion.can_cast(dtypes.of_numpy(dtype), dtypes.of_numpy(target))
+
+
+def inplace_twin(op: Op) -> Callable[..., Any]:
+    """`name_`: the same op, written into its first argument."""
+    signature, names, varargs = op.signature, op.params, op.varargs
+    twin = f"{op.name}_"
+    count = len(op.params) - len(op.arguments)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if varargs and varargs not in kwargs:
+            args, kwargs[varargs] = args[:count], flat(args[count:])
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{twin}(): {error}") from None
+        bound.apply_defaults()
+        return run_inplace(op, twin, [bound.arguments[n] for n in names])
+
+    call.__name__ = call.__qualname__ = twin
+    op.write = call
+    return call
+
+
+def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
+    values = dict(zip(op.params, args, strict=True))
+    target = values[op.params[0]]
+    if not isinstance(target, Tensor):
+        raise _bad_argument(op, op.params[0], target)
+    edges = []
+    if modes.grad_enabled() and op.rules:
+        edges = _edges(op, values)
+    grows = any(edge is not None for edge in edges)
+    if grows:
+        check_inplace(target, twin)
+        edges = _edges(op, values)
+    if (
+        grows
+        and op.params[0] in op.saves
+        and any(
+            e is not None
+            for i, e in zip(op.differentiated, edges, strict=True)
+            if i in op.wanted_by(op.params[0])
+        )
+    ):
+        # The rule wants the value from before the write; the node keeps a copy of it.
+        values = {**values, op.params[0]: _copy_of(target)}
+    backend, arrays = arrays_of(op, values)
+    arguments = _arguments(op, values, arrays)
+    array = target._array
+    result = _compute(op, backend, arrays, arguments)
+    if op.outputs != ("result",):
+        result = result[0]
+    shape = getattr(result, "shape", ())
+    if shape != array.shape:
+        raise RuntimeError(
+            f"output with shape {list(array.shape)} doesn't match the broadcast shape "
+            f"{list(shape)} in {twin}"
+        )
+    if result.dtype != array.dtype and not _can_hold(array.dtype, result.dtype):
+        raise RuntimeError(
+            f"result type {dtypes.of_numpy(result.dtype).name} can't be cast to the desired output "
+            f"type {dtypes.of_numpy(array.dtype).name} in {twin}"
+        )
+    _refuse_overlap(target, twin)
+    array[...] = result
+    wrote(target, twin)
+    if grows:
+        node = _make_node(op, values, arguments, [target], edges, inplace=True)
+        for name in op.saves:
+            if name in op.outputs and getattr(node, f"s_{name}") is not None:
+                setattr(node, f"t_{name}", target._storage.stamp)
+        if seam.sink is not None:
+            saved.report_node(node)
+        rebase(target, node)
+    return target
+
+
+def _copy_of(tensor: Any) -> Any:
+    copy = _blank(Tensor)
+    copy._array = tensor._array.copy()
+    copy._storage = Storage()
+    copy._edge = tensor._edge
+    copy._rg = tensor._rg
+    return copy
+
+
+def _refuse_overlap(tensor: Any, twin: str) -> None:
+    array = tensor._array
+    if any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
+        raise RuntimeError(
+            f"{twin}: unsupported operation: more than one element of the written-to tensor refers "
+            "to a single memory location. Please clone() the tensor before performing the "
+            "operation."
+        )
+
+
+# Forward derivative -----------------------------------------------------------------------------
+
+
+def jvp(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], tangents: dict[str, Any]) -> Any:
+    """The op's result on arrays and its directional derivative, by its jvp rules.
+
+    tangents: {input: array}. For ops without jvp rules the answer is None.
+    """
+    xp = backends.backend_of(next(iter(tangents.values()))).xp
+    bound = op.signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    values = dict(bound.arguments)
+    arguments = _arguments(op, values, {n: values[n] for n in op.inputs})
+    kernel = op._kernel(xp)
+
+    def at(inputs: dict[str, Any]) -> Any:
+        return kernel(*[inputs[n] if n in inputs else arguments[n] for n in op.params])
+
+    primal = {n: values[n] for n in (*op.inputs, *op.lists)}
+    result = at(primal)
+    if op.jvp is None:
+        return result, None
+    F = op.table.raw(xp)
+    if op.jvp == LINEAR:
+        moved = dict(primal)
+        for name in op.differentiated:
+            if name in tangents:
+                moved[name] = tangents[name]
+            elif name in op.lists:
+                moved[name] = tuple(xp.zeros_like(v) for v in primal[name])
+            elif primal[name] is not None:
+                moved[name] = xp.zeros_like(primal[name])
+        return result, at(moved)
+    outputs = dict(zip(op.outputs, result if len(op.outputs) > 1 else (result,), strict=True))
+    total = None
+    for name, tangent in tangents.items():
+        rule = op.jvp[name]
+        known = {**arguments, **primal, **outputs, "F": F, f"t_{name}": tangent}
+        for each in op.inputs:
+            known[f"{each}_shape"] = getattr(primal[each], "shape", ())
+            known[f"{each}_dtype"] = getattr(primal[each], "dtype", None)
+        part = rule.function(**{request: known[request] for request in rule.requests})
+        total = part if total is None else total + part
+    return result, total
+
+
+__all__ = ["PROMOTE", "OpNode", "equip", "flat", "inplace_twin", "jvp", "named_tuple", "run"]

@@ -1,0 +1,278 @@
+"""How an op is declared: one record per op, from which everything else follows.
+
+A rule's parameter names are its requests: `F` the op namespace, `g` the incoming gradient (`gs` for
+several), `t_x` a tangent, an input's name its saved value, an output's name (`result`) the saved
+output, `x_shape`/`x_dtype` what they say, an argument's name its value, `needs` which gradients are
+wanted. They are read once, here; an unknown name fails at import.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+LINEAR = "linear"
+"""jvp: the op is linear in all its differentiable inputs together."""
+
+PROMOTE, FLOAT, KEEP = "promote", "float", "keep"
+"""What happens to dtypes before the kernel: a common one; a common floating one; nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A derivative rule and what it asks for."""
+
+    function: Callable[..., Any]
+    inputs: tuple[str, ...]
+    requests: tuple[str, ...]
+
+    @property
+    def joint(self) -> bool:
+        return len(self.inputs) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One call for the table-driven tests: arrays (or numbers) and plain arguments."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    # Whether finite differences make sense here (not at kinks, not for a random result).
+    smooth: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSample:
+    """One bad call: what it raises and the phrase of its text."""
+
+    args: tuple[Any, ...]
+    error: type[BaseException]
+    phrase: str
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+class Op:
+    """One differentiable operation (or one overload of it).
+
+    Attributes that rules and tests read: `params` (the kernel's parameters after xp), `inputs`
+    (those that are tensors), `lists` (those that are sequences of tensors), `outputs` (names),
+    `differentiable` (which outputs), `rules`, `saves` (tensor fields in the node), `values`
+    (plain fields in the node).
+    """
+
+    __slots__ = (
+        "call",
+        "compute",
+        "differentiable",
+        "direct",
+        "errors",
+        "files",
+        "holomorphic",
+        "inplace",
+        "inputs",
+        "jvp",
+        "keeps",
+        "kernel",
+        "lists",
+        "method",
+        "multi",
+        "name",
+        "node_class",
+        "node_name",
+        "normalize",
+        "optional",
+        "outputs",
+        "params",
+        "policy",
+        "public",
+        "returns",
+        "rules",
+        "samples",
+        "saves",
+        "shapes",
+        "signature",
+        "table",
+        "values",
+        "varargs",
+        "view",
+        "write",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        kernel: str | Callable[..., Any],
+        *,
+        vjp: dict[Any, Callable[..., Any]] | None,
+        jvp: Any,
+        inputs: Sequence[str] | None,
+        lists: Sequence[str],
+        outputs: Sequence[str] | str,
+        differentiable: Sequence[int] | None,
+        policy: str,
+        normalize: Callable[..., Any] | None,
+        view: bool,
+        inplace: bool,
+        holomorphic: bool,
+        public: bool,
+        method: bool,
+        varargs: str | None,
+        node: str | None,
+        keeps: Sequence[str],
+        returns: str | None,
+        samples: Callable[..., Iterable[Sample]] | None,
+        errors: Callable[..., Iterable[ErrorSample]] | None,
+        table: Any,
+        params: Sequence[str] | None = None,
+    ) -> None:
+        self.name = name
+        self.table = table
+        self.direct = kernel if isinstance(kernel, str) else None
+        self.kernel = kernel
+        if self.direct is not None:
+            self.params = tuple(params or ("self",))
+            self.signature = inspect.Signature(
+                [inspect.Parameter(p, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in self.params]
+            )
+        else:
+            assert callable(kernel)
+            signature = inspect.signature(kernel)
+            parameters = list(signature.parameters.values())[1:]
+            self.params = tuple(p.name for p in parameters)
+            self.signature = inspect.Signature(parameters)
+        self.multi = outputs == "list"
+        self.outputs = ("result",) if self.multi else tuple(outputs)
+        self.lists = tuple(lists)
+        keys = [(k,) if isinstance(k, str) else tuple(k) for k in (vjp or {})]
+        differentiated = [k for key in keys for k in key]
+        if inputs is None:
+            known = {*differentiated, "self", "other", "input"}
+            inputs = [p for p in self.params if p in known and p not in self.lists]
+        self.inputs = tuple(p for p in self.params if p in inputs)
+        self.optional = frozenset(
+            p for p in self.inputs if self.signature.parameters[p].default is None
+        )
+        self.differentiable = (
+            tuple(range(len(self.outputs))) if differentiable is None else tuple(differentiable)
+        )
+        self.policy = policy
+        self.normalize = normalize
+        self.view = view
+        self.inplace = inplace
+        self.holomorphic = holomorphic
+        self.public = public
+        self.method = method
+        self.varargs = varargs
+        self.returns = returns
+        self.samples = samples
+        self.errors = errors
+        self.node_name = node or f"{camel(name)}Backward0"
+        self.rules = tuple(
+            self._rule(key, function)
+            for key, function in zip(keys, (vjp or {}).values(), strict=True)
+        )
+        self.jvp = jvp if jvp is None or jvp == LINEAR else self._jvp(jvp)
+        self._collect(keeps)
+        self.node_class: Any = None
+        self.call: Callable[..., Any]
+        self.compute: Callable[..., Any]
+        self.write: Callable[..., Any]
+        self.files = ""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Parameters that are not tensors."""
+        return tuple(p for p in self.params if p not in self.inputs and p not in self.lists)
+
+    def _known(self) -> dict[str, str]:
+        known = dict.fromkeys(("F", "g", "gs", "needs"), "call")
+        for name in (*self.inputs, *self.lists):
+            known[name] = "saved"
+            known[f"{name}_shape"] = "shape"
+            known[f"{name}_dtype"] = "shape"
+        for name in self.outputs:
+            known.setdefault(name, "saved")
+        for name in self.arguments:
+            known[name] = "value"
+        return known
+
+    def _requests(self, function: Callable[..., Any], extra: Iterable[str] = ()) -> tuple[str, ...]:
+        known = {*self._known(), *extra}
+        names = tuple(inspect.signature(function).parameters)
+        for name in names:
+            if name not in known:
+                raise TypeError(
+                    f"op {self.name!r}: a rule asks for {name!r}, which is none of "
+                    f"{', '.join(sorted(known))}"
+                )
+        return names
+
+    def _rule(self, key: tuple[str, ...], function: Callable[..., Any]) -> Rule:
+        for name in key:
+            if name not in self.params:
+                raise TypeError(f"op {self.name!r}: a rule for {name!r}, which is no parameter")
+        return Rule(function, key, self._requests(function))
+
+    def _jvp(self, rules: dict[str, Callable[..., Any]]) -> dict[str, Rule]:
+        return {key: Rule(f, (key,), self._requests(f, [f"t_{key}"])) for key, f in rules.items()}
+
+    def _collect(self, keeps: Sequence[str]) -> None:
+        known = self._known()
+        asked = [r for rule in self.rules for r in rule.requests]
+        ordered = dict.fromkeys([*asked, *keeps])
+        self.keeps = tuple(keeps)
+        for name in keeps:
+            if known.get(name) not in ("saved", "value", "shape"):
+                raise TypeError(f"op {self.name!r}: keeps {name!r}, which it does not know")
+        self.saves = tuple(n for n in ordered if known[n] == "saved")
+        self.values = tuple(n for n in ordered if known[n] == "value")
+        self.shapes = tuple(n for n in ordered if known[n] == "shape")
+
+    def wanted_by(self, name: str) -> tuple[str, ...]:
+        """The differentiable inputs whose rules ask for `name` (all, when it is only kept)."""
+        found = tuple(
+            dict.fromkeys(i for rule in self.rules if name in rule.requests for i in rule.inputs)
+        )
+        return found or tuple(i for rule in self.rules for i in rule.inputs)
+
+    @property
+    def differentiated(self) -> tuple[str, ...]:
+        """Inputs that have a rule, in parameter order: the node's edges."""
+        ruled = {i for rule in self.rules for i in rule.inputs}
+        return tuple(p for p in self.params if p in ruled)
+
+    # Views, as core.view replays them ------------------------------------------------------
+
+    def view_array(self, xp: Any, array: Any, args: tuple[Any, ...]) -> Any:
+        """This view of another array."""
+        return self._kernel(xp)(array, *args)
+
+    def view_shape(self, shape: tuple[int, ...], args: tuple[Any, ...]) -> tuple[int, ...]:
+        import numpy
+
+        return self.view_array(numpy, numpy.broadcast_to(numpy.empty(()), shape), args).shape  # type: ignore[no-any-return]
+
+    def replay(self, tensor: Any, args: tuple[Any, ...]) -> Any:
+        return self.call(tensor, *args)
+
+    def view_back(self, F: Any, g: Any, shape: tuple[int, ...], args: tuple[Any, ...]) -> Any:
+        """The gradient of the viewed tensor (of `shape`) from that of the view."""
+        rule = self.rules[0]
+        known: dict[str, Any] = dict(zip(self.params[1:], args, strict=True))
+        known.update(F=F, g=g, self_shape=shape)
+        return rule.function(**{name: known[name] for name in rule.requests})
+
+    def _kernel(self, xp: Any) -> Callable[..., Any]:
+        if self.direct is not None:
+            return getattr(xp, self.direct)  # type: ignore[no-any-return]
+        kernel = self.kernel
+        return lambda *args, **kwargs: kernel(xp, *args, **kwargs)  # type: ignore[operator]
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+def camel(name: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))

@@ -1,0 +1,216 @@
+"""The table of ops and its two faces: `traced` maps Tensors to Tensors, `raw(xp)` arrays.
+
+`op` declares one op; `composite` declares a function written on the face `F` it is given.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy
+
+from ..core.tensor import Tensor
+from . import build, edges, generic
+from .record import KEEP, Op
+
+ops: dict[str, Op] = {}
+composites: dict[str, Callable[..., Any]] = {}
+fit = edges.fit
+
+
+class Raw:
+    """The op namespace on arrays of one library. Attributes are made when first asked for."""
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name in composites:
+            function = functools.partial(composites[name], self)
+        elif name in ops:
+            function = _raw(ops[name], self.xp)
+        else:
+            raise AttributeError(f"no op is called {name!r}")
+        setattr(self, name, function)
+        return function
+
+
+def _raw(op: Op, xp: Any) -> Callable[..., Any]:
+    kernel = op._kernel(xp)
+    normalize = op.normalize
+    if normalize is None and not op.varargs:
+        return kernel
+    signature = op.signature
+    count = len(op.params) - len(op.arguments)
+    varargs = op.varargs
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if varargs:
+            given, args = args[count:], args[:count]
+            kwargs[varargs] = generic.flat(given) if varargs not in kwargs else kwargs[varargs]
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        values = list(bound.arguments.values())
+        if normalize is not None:
+            values[count:] = normalize(*values)
+        return kernel(*values)
+
+    return call
+
+
+class Traced:
+    """The op namespace on Tensors."""
+
+    xp = None
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name in composites:
+            function = functools.partial(composites[name], self)
+        elif name in ops:
+            function = ops[name].call
+        else:
+            raise AttributeError(f"no op is called {name!r}")
+        setattr(self, name, function)
+        return function
+
+
+traced = Traced()
+_raws: dict[int, Raw] = {}
+
+
+def raw(xp: Any) -> Raw:
+    """The raw face on one array namespace."""
+    found = _raws.get(id(xp))
+    if found is None:
+        found = _raws[id(xp)] = Raw(xp)
+    return found
+
+
+raw_numpy = raw(numpy)
+
+
+class _Table:
+    """What core objects reach through an op, without importing this layer."""
+
+    traced = traced
+    fit = staticmethod(edges.fit)
+    raw = staticmethod(raw)
+
+
+_table = _Table()
+functions: dict[str, Callable[..., Any]] = {}
+"""Public functions by torch's name: what `ag.<name>` is."""
+
+
+def op(
+    name: str,
+    kernel: str | Callable[..., Any],
+    *,
+    vjp: dict[Any, Callable[..., Any]] | None = None,
+    jvp: Any = None,
+    inputs: Sequence[str] | None = None,
+    lists: Sequence[str] = (),
+    outputs: Sequence[str] | str = ("result",),
+    differentiable: Sequence[int] | None = None,
+    policy: str = KEEP,
+    normalize: Callable[..., Any] | None = None,
+    view: bool = False,
+    inplace: bool = False,
+    holomorphic: bool = True,
+    public: bool = True,
+    method: bool = True,
+    varargs: str | None = None,
+    node: str | None = None,
+    keeps: Sequence[str] = (),
+    returns: str | None = None,
+    samples: Any = None,
+    errors: Any = None,
+    params: Sequence[str] | None = None,
+) -> Op:
+    """Declare an op.
+
+    kernel: a function `(xp, *params)` on arrays, or the name of one in the array namespace.
+    vjp: {input: rule} or {(inputs): rule returning a tuple}; None: not differentiable.
+    jvp: LINEAR, {input: rule on t_input}, or None (the vjp is transposed).
+    inputs: which parameters are tensors (default: those with a rule, and self, other, input).
+    lists: parameters that are sequences of tensors. outputs: names, or "list".
+    differentiable: which outputs carry gradients. policy: what happens to dtypes first.
+    normalize: checks and completes the arguments: `(arrays..., arguments...) -> arguments`.
+    view: the result shares memory with self. inplace: has a twin `name_`.
+    holomorphic: rules may leave out conjugation (docs/notes/holomorphic-rules).
+    keeps: further fields that torch's node has. returns: torch's name of the named tuple.
+    """
+    if name in ops:
+        raise TypeError(f"op {name!r} is declared twice")
+    record = Op(
+        name,
+        kernel,
+        vjp=vjp,
+        jvp=jvp,
+        inputs=inputs,
+        lists=lists,
+        outputs=outputs,
+        differentiable=differentiable,
+        policy=policy,
+        normalize=normalize,
+        view=view,
+        inplace=inplace,
+        holomorphic=holomorphic,
+        public=public,
+        method=method,
+        varargs=varargs,
+        node=node,
+        keeps=keeps,
+        returns=returns,
+        samples=samples,
+        errors=errors,
+        table=_table,
+        params=params,
+    )
+    record.files = inspect.stack()[1].filename
+    ops[name] = record
+    generic.equip(record)
+    build.specialize(record)
+    if public:
+        functions[name] = record.call
+        if method:
+            setattr(Tensor, name, record.call)
+    if inplace:
+        twin = generic.inplace_twin(record)
+        if public:
+            setattr(Tensor, f"{name}_", twin)
+            functions[f"{name}_"] = twin
+    return record
+
+
+def composite(
+    name: str | None = None,
+    *,
+    public: bool = True,
+    method: bool = True,
+    aliases: Sequence[str] = (),
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a function of other ops: `def name(F, self, ...)`, usable on both faces."""
+
+    def declare(body: Callable[..., Any]) -> Callable[..., Any]:
+        key = name or body.__name__
+        if key in composites or key in ops:
+            raise TypeError(f"op {key!r} is declared twice")
+        composites[key] = body
+        call = build.bind_face(body, traced, key)
+        if public:
+            for each in (key, *aliases):
+                functions[each] = call
+                if method:
+                    setattr(Tensor, each, call)
+        return call
+
+    return declare
+
+
+def differentiable_ops() -> Iterator[Op]:
+    """Every op that has a derivative."""
+    return (record for record in ops.values() if record.rules)
