@@ -1,12 +1,5 @@
-import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+// Entry of the JupyterLab extension.
 
-const plugin: JupyterFrontEndPlugin<void> = {
-  id: 'ag-visual-inspector:plugin',
-  description: 'The Inspector: the backward graph of the active notebook, live.',
-  autoStart: true,
-  activate: (app: JupyterFrontEnd) => {
-    console.log('ag_visual Inspector', app.version);
-  }
-};
+import { plugin } from './host/lab';
 
 export default plugin;

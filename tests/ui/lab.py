@@ -83,7 +83,9 @@ class Server:
         (settings / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
         if CHECKOUT in Path(ag_visual.__file__).resolve().parents:
             built = CHECKOUT / "extension" / "dist" / "labextension"
-            assert built.exists(), f"{built} is missing: build it with `npm run build` in extension/"
+            assert built.exists(), (
+                f"{built} is missing: build it with `npm run build` in extension/"
+            )
             served = self.home / "share" / "labextensions"
             served.mkdir(parents=True)
             (served / EXTENSION).symlink_to(built, target_is_directory=True)
@@ -140,17 +142,22 @@ class Lab:
 
     def open(self, name: str, cells: list[str], *, theme: str = "JupyterLab Light") -> Lab:
         """Write a notebook with these code cells, open it and wait for its kernel."""
-        path = self.server.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        notebook = nbformat.v4.new_notebook(
-            cells=[nbformat.v4.new_code_cell(source) for source in cells],
-            metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
-        )
-        nbformat.write(notebook, path)
+        self.write(name, cells)
         self.load()
         self.command("apputils:change-theme", theme=theme)
         self.open_path(name)
         return self
+
+    def write(self, name: str, cells: list[str], metadata: dict[str, Any] | None = None) -> None:
+        """Write a notebook file where the server serves it."""
+        path = self.server.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+        notebook = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(source) for source in cells],
+            metadata=kernel | (metadata or {}),
+        )
+        nbformat.write(notebook, path)
 
     def load(self) -> None:
         """Load JupyterLab in a workspace of this test's own."""
@@ -251,7 +258,9 @@ class Lab:
         return path
 
 
-NOTEBOOK = "[...window.jupyterapp.shell.widgets('main')].find(w => w.isVisible && w.content?.widgets)"
+NOTEBOOK = (
+    "[...window.jupyterapp.shell.widgets('main')].find(w => w.isVisible && w.content?.widgets)"
+)
 
 
 def text_of(output: dict[str, Any]) -> str:

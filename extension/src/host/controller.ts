@@ -1,0 +1,144 @@
+// One notebook as the Inspector sees it: follows the notebook through changes and restarts of its kernel.
+
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import { UUID } from '@lumino/coreutils';
+import type { Capabilities, ConnectionStatus, Controller, RawBatch } from '../protocol/controller';
+import type { CommandName, Commands, Site } from '../protocol/schema';
+import type { Disposable } from '../protocol/signal';
+import { Signal } from '../protocol/signal';
+import { LabKernel } from './kernel';
+import { reveal } from './source';
+import { Transport } from './transport';
+
+/** One page, one name, whatever it connects to. */
+const PAGE = UUID.uuid4();
+
+const NO_KERNEL = 'This notebook has no kernel: choose one in its toolbar.';
+
+function pausedIn(state: unknown): boolean | undefined {
+  return typeof state === 'object' && state !== null && 'paused' in state ? state.paused !== null : undefined;
+}
+
+export class NotebookController implements Controller, Disposable {
+  readonly onBatch = new Signal<RawBatch>();
+  readonly onStatus = new Signal<ConnectionStatus>();
+  /** A backward pass of this notebook stopped, or went on. */
+  readonly onPaused = new Signal<boolean>();
+
+  private kernel: LabKernel | null = null;
+  private transport: Transport | null = null;
+  private listening = false;
+  private stopped = false;
+
+  constructor(
+    private readonly app: JupyterFrontEnd,
+    readonly panel: NotebookPanel
+  ) {
+    panel.sessionContext.kernelChanged.connect(this.follow, this);
+    panel.title.changed.connect(this.announce, this);
+    this.follow();
+  }
+
+  get capabilities(): Capabilities {
+    const link = this.transport?.link;
+    return { live: link?.kind === 'connected', control: link?.control ?? false };
+  }
+
+  get status(): ConnectionStatus {
+    const subject = this.panel.title.label;
+    if (!this.transport) {
+      return { kind: 'none', detail: NO_KERNEL, busy: false, subject };
+    }
+    const { kind, detail } = this.transport.link;
+    return { kind, detail, busy: this.kernel?.busy ?? false, subject };
+  }
+
+  get paused(): boolean {
+    return this.stopped;
+  }
+
+  async request<C extends CommandName>(
+    command: C,
+    args: Commands[C]['args']
+  ): Promise<Commands[C]['result']> {
+    if (!this.transport) {
+      throw new Error(NO_KERNEL);
+    }
+    const result = await this.transport.request(command, args);
+    this.note(result);
+    return result;
+  }
+
+  async reveal(site: Site): Promise<boolean> {
+    const found = await reveal(this.app, this.panel, site);
+    if (found && site.kind === 'cell') {
+      this.app.shell.activateById(this.panel.id);
+      this.panel.content.mode = 'edit';
+    }
+    return found;
+  }
+
+  ready(): void {
+    this.listening = true;
+    this.transport?.listen();
+  }
+
+  dispose(): void {
+    this.panel.sessionContext.kernelChanged.disconnect(this.follow, this);
+    this.panel.title.changed.disconnect(this.announce, this);
+    this.transport?.dispose();
+    this.transport = null;
+    this.setPaused(false);
+    this.onBatch.clear();
+    this.onStatus.clear();
+    this.onPaused.clear();
+  }
+
+  private follow(): void {
+    this.transport?.dispose();
+    this.transport = null;
+    this.kernel = null;
+    this.setPaused(false);
+    const connection = this.panel.sessionContext.session?.kernel;
+    if (connection) {
+      this.kernel = new LabKernel(connection);
+      this.transport = new Transport(this.kernel, PAGE);
+      this.kernel.onChange.connect(() => this.announce());
+      this.transport.onLink.connect(link => {
+        if (link.kind !== 'connected') {
+          this.setPaused(false);
+        }
+        this.announce();
+      });
+      this.transport.onBatch.connect(batch => {
+        const header = batch.header as { state?: unknown };
+        this.note(header.state);
+        this.onBatch.emit(batch);
+      });
+      if (this.listening) {
+        this.transport.listen();
+      }
+    }
+    this.announce();
+  }
+
+  private note(state: unknown): void {
+    const paused = pausedIn(state);
+    if (paused !== undefined) {
+      this.setPaused(paused);
+    }
+  }
+
+  private setPaused(paused: boolean): void {
+    if (paused !== this.stopped) {
+      this.stopped = paused;
+      this.panel.toggleClass('ag-mod-paused', paused);
+      this.onPaused.emit(paused);
+    }
+  }
+
+  private announce(): void {
+    this.onStatus.emit(this.status);
+  }
+}

@@ -1,0 +1,129 @@
+// The JupyterLab plugin: commands, keys, launcher, and where the panel docks. Wires, decides nothing about graphs.
+
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ILayoutRestorer } from '@jupyterlab/application';
+import { ICommandPalette, WidgetTracker, showErrorMessage } from '@jupyterlab/apputils';
+import { ILauncher } from '@jupyterlab/launcher';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import type { NotebookController } from './controller';
+import { InspectorPanel, inspectorIcon } from './panel';
+
+const PLUGIN_ID = 'ag-visual-inspector:plugin';
+const CATEGORY = 'Inspector';
+
+export const CommandIDs = {
+  open: 'ag-visual:open-inspector',
+  record: 'ag-visual:record',
+  pause: 'ag-visual:pause',
+  step: 'ag-visual:step',
+  continue: 'ag-visual:continue',
+  clear: 'ag-visual:clear'
+};
+
+function activate(
+  app: JupyterFrontEnd,
+  notebooks: INotebookTracker,
+  palette: ICommandPalette | null,
+  launcher: ILauncher | null,
+  restorer: ILayoutRestorer | null,
+  settings: ISettingRegistry | null
+): void {
+  const { commands, shell } = app;
+  const tracker = new WidgetTracker<InspectorPanel>({ namespace: 'ag-visual-inspector' });
+  let panel: InspectorPanel | null = null;
+
+  /** Opens the panel to the right of a notebook; an open one is shown where it is. */
+  const open = (beside: NotebookPanel | null, focus: boolean): InspectorPanel => {
+    if (!panel || panel.isDisposed) {
+      panel = new InspectorPanel(app, notebooks);
+      void tracker.add(panel);
+    }
+    if (!panel.isAttached) {
+      shell.add(panel, 'main', beside ? { mode: 'split-right', ref: beside.id } : {});
+    }
+    if (focus) {
+      shell.activateById(panel.id);
+    }
+    return panel;
+  };
+
+  const controller = (): NotebookController | null =>
+    panel && !panel.isDisposed ? panel.controller : null;
+  const connected = (): boolean => controller()?.status.kind === 'connected';
+  const paused = (): boolean => controller()?.paused ?? false;
+
+  const request = (label: string, ask: (to: NotebookController) => Promise<unknown>): Promise<void> => {
+    const to = controller();
+    return to
+      ? ask(to).then(
+          () => undefined,
+          (error: unknown) => showErrorMessage(label, error instanceof Error ? error : String(error))
+        )
+      : Promise.resolve();
+  };
+
+  commands.addCommand(CommandIDs.open, {
+    label: args => (args.isPalette || args.isLauncher ? 'Open Inspector' : 'Inspector'),
+    caption: 'Watch the backward passes of this notebook',
+    icon: inspectorIcon,
+    describedBy: { args: { type: 'object', properties: { focus: { type: 'boolean' } } } },
+    execute: args => open(notebooks.currentWidget, args.focus !== false)
+  });
+  commands.addCommand(CommandIDs.record, {
+    label: 'Record Backward Passes',
+    isEnabled: connected,
+    execute: () => request('Record', to => to.request('record', { on: true, scope: 'every', every: 1 }))
+  });
+  commands.addCommand(CommandIDs.pause, {
+    label: 'Pause Before the Next Node',
+    isEnabled: () => connected() && !paused(),
+    execute: () => request('Pause', to => to.request('pause', {}))
+  });
+  commands.addCommand(CommandIDs.step, {
+    label: 'Step One Node',
+    isEnabled: paused,
+    execute: () => request('Step', to => to.request('step', {}))
+  });
+  commands.addCommand(CommandIDs.continue, {
+    label: 'Continue the Backward Pass',
+    isEnabled: paused,
+    execute: () => request('Continue', to => to.request('continue', {}))
+  });
+  commands.addCommand(CommandIDs.clear, {
+    label: 'Clear the Recording',
+    isEnabled: connected,
+    execute: () => request('Clear', to => to.request('clear', {}))
+  });
+
+  for (const command of Object.values(CommandIDs)) {
+    palette?.addItem({ command, category: CATEGORY, args: { isPalette: true } });
+  }
+  launcher?.add({ command: CommandIDs.open, category: 'Other', args: { isLauncher: true }, rank: 20 });
+  void restorer?.restore(tracker, {
+    command: CommandIDs.open,
+    args: () => ({ focus: false }),
+    name: () => 'inspector'
+  });
+
+  // A notebook can ask for the panel, so that a lesson opens as its teacher meant it.
+  const wanted = settings?.load(PLUGIN_ID).then(found => found.get('openWithNotebook').composite !== false);
+  notebooks.widgetAdded.connect((_, notebook) => {
+    void Promise.all([notebook.revealed, notebook.context.ready, app.restored]).then(async () => {
+      const asked = notebook.model?.getMetadata('ag_visual') as { inspector?: unknown } | undefined;
+      if (asked?.inspector === 'open' && !notebook.isDisposed && (await (wanted ?? true))) {
+        open(notebook, false);
+      }
+    });
+  });
+}
+
+export const plugin: JupyterFrontEndPlugin<void> = {
+  id: PLUGIN_ID,
+  description: 'The Inspector: the backward graph of the active notebook, live.',
+  autoStart: true,
+  requires: [INotebookTracker],
+  optional: [ICommandPalette, ILauncher, ILayoutRestorer, ISettingRegistry],
+  activate
+};

@@ -1,0 +1,126 @@
+// The panel beside the notebook: shows the Inspector of the notebook that was active last, keeps those of the others.
+
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import { LabIcon } from '@jupyterlab/ui-components';
+import { Widget } from '@lumino/widgets';
+import type { Disposable } from '../protocol/signal';
+import { NotebookController } from './controller';
+import { mountOutline as mountInspector } from './outline';
+
+export const PANEL_ID = 'ag-visual-inspector';
+
+const NO_NOTEBOOK = 'Open a notebook: its backward passes are shown here.';
+
+export const inspectorIcon = new LabIcon({
+  name: 'ag-visual:inspector',
+  svgstr:
+    '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 16 16"><g class="jp-icon3" fill="#616161">' +
+    '<rect x="4.5" y="1" width="7" height="4" rx="1"/><rect x="1" y="11" width="6" height="4" rx="1"/>' +
+    '<rect x="9" y="11" width="6" height="4" rx="1"/>' +
+    '<path d="M7.4 5v2.5L4 9.4V11h1V10l3-1.7 3 1.7v1h1V9.4L8.6 7.5V5z"/></g></svg>'
+});
+
+/** One notebook's Inspector, mounted in an element of its own so that it keeps its view while another is shown. */
+class Mounted implements Disposable {
+  readonly element = document.createElement('div');
+  readonly controller: NotebookController;
+  private readonly inspector: Disposable;
+
+  constructor(app: JupyterFrontEnd, notebook: NotebookPanel, parent: HTMLElement) {
+    this.element.className = 'ag-inspector-host';
+    parent.appendChild(this.element);
+    this.controller = new NotebookController(app, notebook);
+    this.inspector = mountInspector(this.element, this.controller);
+  }
+
+  dispose(): void {
+    this.inspector.dispose();
+    this.controller.dispose();
+    this.element.remove();
+  }
+}
+
+export class InspectorPanel extends Widget {
+  private readonly mounted = new Map<NotebookPanel, Mounted>();
+  private readonly empty = document.createElement('p');
+  private current: Mounted | null = null;
+
+  constructor(
+    private readonly app: JupyterFrontEnd,
+    private readonly notebooks: INotebookTracker
+  ) {
+    super();
+    this.id = PANEL_ID;
+    this.addClass('ag-inspector-panel');
+    this.node.tabIndex = -1;
+    this.title.label = 'Inspector';
+    this.title.icon = inspectorIcon;
+    this.title.closable = true;
+    this.empty.className = 'ag-inspector-empty';
+    this.empty.textContent = NO_NOTEBOOK;
+    this.node.appendChild(this.empty);
+    notebooks.currentChanged.connect(this.follow, this);
+    this.follow();
+  }
+
+  /** The controller of the notebook that is shown. */
+  get controller(): NotebookController | null {
+    return this.current?.controller ?? null;
+  }
+
+  override dispose(): void {
+    if (this.isDisposed) {
+      return;
+    }
+    this.notebooks.currentChanged.disconnect(this.follow, this);
+    this.mounted.forEach(mounted => mounted.dispose());
+    this.mounted.clear();
+    this.current = null;
+    super.dispose();
+  }
+
+  protected override onActivateRequest(): void {
+    const inside = this.current?.element.querySelector<HTMLElement>('[tabindex="0"]');
+    (inside ?? this.node).focus();
+  }
+
+  private follow(): void {
+    const notebook = this.notebooks.currentWidget;
+    let next: Mounted | null = null;
+    if (notebook && !notebook.isDisposed) {
+      next = this.mounted.get(notebook) ?? this.mount(notebook);
+    }
+    this.current = next;
+    this.mounted.forEach(mounted => {
+      mounted.element.hidden = mounted !== next;
+    });
+    this.empty.hidden = next !== null;
+    this.tell();
+  }
+
+  private mount(notebook: NotebookPanel): Mounted {
+    const mounted = new Mounted(this.app, notebook, this.node);
+    this.mounted.set(notebook, mounted);
+    mounted.controller.onPaused.connect(() => this.tell());
+    notebook.disposed.connect(() => {
+      this.mounted.delete(notebook);
+      mounted.dispose();
+      if (this.current === mounted) {
+        this.follow();
+      }
+    });
+    return mounted;
+  }
+
+  /** The tab says when something is paused, also while the panel lies behind another. */
+  private tell(): void {
+    const paused = this.current?.controller.paused ?? false;
+    this.title.label = paused ? 'Inspector (paused)' : 'Inspector';
+    this.title.className = paused ? 'ag-mod-paused' : '';
+    this.title.caption = this.current
+      ? `Backward passes of ${this.current.controller.panel.title.label}`
+      : NO_NOTEBOOK;
+    this.app.commands.notifyCommandChanged();
+  }
+}

@@ -1,0 +1,308 @@
+// The page's side of the wire to one kernel: finds ag_visual in it, opens the event channel, hands batches on
+// undecoded, acknowledges them, and turns requests into promises with time limits. Knows nothing of JupyterLab.
+
+import type { ConnectionKind, RawBatch } from '../protocol/controller';
+import type { CommandName, Commands, Hello, Reply } from '../protocol/schema';
+import { COMM_TARGET, VERSION } from '../protocol/schema';
+import type { Disposable } from '../protocol/signal';
+import { Signal } from '../protocol/signal';
+import type { KernelPort } from './port';
+
+export interface Link {
+  kind: ConnectionKind;
+  /** one sentence for the reader */
+  detail: string;
+  /** commands reach the kernel while a cell runs */
+  control: boolean;
+}
+
+/** Milliseconds a request may take; writing a file and summing up a large tensor take longer than a step. */
+const LIMITS: Partial<Record<CommandName, number>> = { export: 60_000, values: 20_000, resync: 20_000 };
+const LIMIT = 8_000;
+const HELLO_LIMIT = 4_000;
+/** An idle kernel answers a probe in a few milliseconds; one that has not by now runs or pauses a cell. */
+const PROBE_LIMIT = 1_000;
+
+const WAITING = 'Waiting for this notebook to run `import ag_visual`.';
+const RESTARTING = 'The kernel is restarting.';
+const DEAD = 'The kernel died. What it sent before is still here.';
+const UNREACHABLE = 'The connection to the server is lost. What was received is still here.';
+const NO_CONTROL =
+  'This kernel takes no commands while a cell runs: record, then look through what was recorded.';
+
+class TimeLimit extends Error {}
+
+function within<T>(promise: Promise<T>, milliseconds: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new TimeLimit()), milliseconds);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+function delay(milliseconds: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, milliseconds));
+}
+
+export class Transport implements Disposable {
+  readonly onBatch = new Signal<RawBatch>();
+  readonly onLink = new Signal<Link>();
+  /** Names this page to the kernel, also after it reconnected. */
+  readonly page: string;
+
+  private current: Link = { kind: 'connecting', detail: '', control: true };
+  private readonly connections: Disposable[];
+  private events: Disposable | null = null;
+  /** grows when the kernel's life changes: whatever was begun before is stale then */
+  private life = 0;
+  private attempt: Promise<void> | null = null;
+  private listening = false;
+  private requests = 0;
+  private disposed = false;
+
+  constructor(
+    private readonly port: KernelPort,
+    page: string
+  ) {
+    this.page = page;
+    this.connections = [
+      port.onChange.connect(() => this.onStanding()),
+      port.onOccasion.connect(() => this.look())
+    ];
+    this.look();
+  }
+
+  get link(): Link {
+    return this.current;
+  }
+
+  /** The Inspector listens from now on: everything kept is sent, now or when the kernel is found. */
+  listen(): void {
+    this.listening = true;
+    if (this.current.kind === 'connected') {
+      this.resync();
+    }
+  }
+
+  /** Asks the kernel; rejects with a sentence for the reader. */
+  async request<C extends CommandName>(
+    command: C,
+    args: Commands[C]['args']
+  ): Promise<Commands[C]['result']> {
+    if (this.disposed) {
+      throw new Error('This notebook is closed.');
+    }
+    if (this.current.kind !== 'connected') {
+      throw new Error(this.current.detail || 'There is no connection to the kernel yet.');
+    }
+    if (!this.current.control) {
+      throw new Error(NO_CONTROL);
+    }
+    return this.send(command, args, LIMITS[command] ?? LIMIT);
+  }
+
+  dispose(): void {
+    if (this.disposed) {
+      return;
+    }
+    this.disposed = true;
+    this.life += 1;
+    this.connections.forEach(connection => connection.dispose());
+    this.closeEvents();
+    this.onBatch.clear();
+    this.onLink.clear();
+    this.port.dispose();
+  }
+
+  private async send<C extends CommandName>(
+    command: C,
+    args: Commands[C]['args'],
+    limit: number
+  ): Promise<Commands[C]['result']> {
+    const id = `${this.page}:${++this.requests}`;
+    let reply: Reply<C>;
+    try {
+      reply = (await within(this.port.control({ id, command, ...args }), limit)) as Reply<C>;
+    } catch (error) {
+      if (error instanceof TimeLimit) {
+        throw new Error(
+          `The kernel did not answer '${command}' within ${limit / 1000} s. ` +
+            'It may be inside one long computation: wait, or interrupt the kernel.'
+        );
+      }
+      throw new Error(`'${command}' was not answered: the kernel is gone or restarting.`);
+    }
+    if (reply.ok) {
+      return reply.result;
+    }
+    throw new Error(reply.error || `The kernel refused '${command}' and gave no reason.`);
+  }
+
+  private onStanding(): void {
+    const { standing } = this.port;
+    if (standing === 'alive') {
+      if (this.current.kind === 'disconnected') {
+        // After a restart nothing is imported; after a lost connection everything is still there.
+        const restarted = this.current.detail !== UNREACHABLE;
+        this.settle({ kind: 'connecting', detail: restarted ? WAITING : '', control: true });
+        this.look();
+      }
+      return;
+    }
+    this.life += 1;
+    this.attempt = null;
+    this.closeEvents();
+    const detail = { restarting: RESTARTING, dead: DEAD, unreachable: UNREACHABLE }[standing];
+    this.settle({ kind: 'disconnected', detail, control: true });
+  }
+
+  private look(): void {
+    if (this.attempt || this.disposed || this.current.kind === 'connected') {
+      return;
+    }
+    if (this.port.standing !== 'alive') {
+      this.onStanding();
+      return;
+    }
+    const { life } = this;
+    const attempt = this.find()
+      .catch(() => this.stale(life) || this.wait())
+      .then(() => {
+        if (this.attempt === attempt) {
+          this.attempt = null;
+        }
+      });
+    this.attempt = attempt;
+  }
+
+  private wait(): void {
+    this.settle({ kind: 'connecting', detail: WAITING, control: true });
+  }
+
+  /**
+   * Whether ag_visual is in the kernel. An idle kernel is probed, which leaves no trace in its log. While a cell runs
+   * or is paused, the probe waits behind it and saying hello over the control channel gets through: tried once the
+   * probe is late (a page that was reloaded), and when the kernel announces ag_visual (a cell that imports it).
+   */
+  private async present(): Promise<boolean> {
+    const { life } = this;
+    const probed = this.port.probe();
+    let occasion = delay(PROBE_LIMIT);
+    while (!this.stale(life)) {
+      const found = await Promise.race([probed, occasion.then(() => null)]);
+      if (found !== null || (await this.hello())) {
+        return found ?? true;
+      }
+      occasion = new Promise(resolve => {
+        const connection = this.port.onOccasion.connect(() => {
+          connection.dispose();
+          resolve();
+        });
+      });
+    }
+    return false;
+  }
+
+  private async find(): Promise<void> {
+    const { life } = this;
+    await this.port.ready();
+    if (this.stale(life)) {
+      return;
+    }
+    const present = await this.present();
+    if (this.stale(life)) {
+      return;
+    }
+    const hello = present ? await this.hello() : null;
+    if (this.stale(life)) {
+      return;
+    }
+    if (!present) {
+      this.wait();
+      return;
+    }
+    if (hello && hello.v !== VERSION) {
+      this.settle({
+        kind: 'failed',
+        detail:
+          `ag_visual ${hello.package_version} in this kernel speaks format ${hello.v}, this Inspector format ${VERSION}: ` +
+          'install one release in both places, then reload the page.',
+        control: false
+      });
+      return;
+    }
+    const control = hello?.control ?? false;
+    // Commands work from here on, even where a running cell still holds up the event channel.
+    this.settle({ kind: 'connected', detail: control ? '' : NO_CONTROL, control });
+    const events = await this.port.open(
+      COMM_TARGET,
+      { v: VERSION, page: this.page },
+      {
+        message: (data, buffers) => this.stale(life) || this.receive(data, buffers),
+        closed: () => this.stale(life) || this.lost()
+      }
+    );
+    if (this.stale(life)) {
+      events.dispose();
+      return;
+    }
+    this.events = events;
+    if (this.listening) {
+      this.resync();
+    }
+  }
+
+  private async hello(): Promise<Hello | null> {
+    try {
+      return await this.send('hello', {}, HELLO_LIMIT);
+    } catch {
+      return null;
+    }
+  }
+
+  private receive(header: unknown, buffers: readonly (ArrayBuffer | ArrayBufferView)[]): void {
+    const buffer = buffers[0] ?? new ArrayBuffer(0);
+    const batch =
+      typeof header === 'object' && header !== null && 'batch' in header ? header.batch : undefined;
+    if (typeof batch === 'number') {
+      this.onBatch.emit({ header, buffer });
+      this.tell('ack', { batch, page: this.page });
+    } else {
+      // A ping: a background page may not run its timers, but it answers messages.
+      this.tell('ack', { batch: 0, page: this.page });
+    }
+  }
+
+  /** Sends what needs no answer. */
+  private tell<C extends CommandName>(command: C, args: Commands[C]['args']): void {
+    this.send(command, args, LIMIT).catch(() => undefined);
+  }
+
+  private resync(): void {
+    this.tell('resync', { page: this.page });
+  }
+
+  /** The kernel closed the channel: the session ended there, or ag_visual was never ready to listen. */
+  private lost(): void {
+    this.events = null;
+    this.life += 1;
+    this.attempt = null;
+    this.wait();
+  }
+
+  private closeEvents(): void {
+    this.events?.dispose();
+    this.events = null;
+  }
+
+  private stale(life: number): boolean {
+    return this.disposed || life !== this.life;
+  }
+
+  private settle(link: Link): void {
+    const { kind, detail, control } = this.current;
+    if (kind !== link.kind || detail !== link.detail || control !== link.control) {
+      this.current = link;
+      this.onLink.emit(link);
+    }
+  }
+}
