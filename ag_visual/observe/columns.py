@@ -1,0 +1,350 @@
+"""Events to columns: interned strings and sites, chunks of tables, the encoder between them.
+
+Runs off the hot path, on whole lists of events at once: columns are filled by `zip` and C-level
+mapping, never row by row. An encoder is used under its recorder's lock.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from math import prod
+from types import CodeType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ag_visual.core import seam, source
+from ag_visual.observe import schema
+
+Array = NDArray[Any]
+Tables = dict[str, dict[str, Array]]
+
+LABEL, FREED = 7, 8
+"""Kinds that only the recorder makes: (LABEL, seq, text) and (FREED, seq, t)."""
+
+DTYPES: Final = {
+    name: np.dtype("<" + layout.letter) for name, layout in schema.COLUMN_TYPES.items()
+}
+
+
+def shape_text(shape: Iterable[int]) -> str:
+    """A shape as people write it: 64×128, and nothing for a scalar."""
+    return "×".join(map(str, shape))
+
+
+class Strings(dict[str, int]):
+    """Text -> id, in order of appearance; id 0 is the empty string."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self[""]
+
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self.texts)
+        self.texts.append(text)
+        return number
+
+
+class _Shapes(dict[tuple[int, ...], tuple[int, float]]):
+    """Shape -> (id of its text, number of elements)."""
+
+    def __init__(self, strings: Strings) -> None:
+        super().__init__()
+        self.strings = strings
+
+    def __missing__(self, shape: tuple[int, ...]) -> tuple[int, float]:
+        self[shape] = found = self.strings[shape_text(shape)], float(prod(shape))
+        return found
+
+
+class Sites(dict[tuple[int, int], int]):
+    """(id of a code object, offset) -> id of the place, resolved once, when it is encoded.
+
+    Code objects are kept: their ids must not be used again, and they hold no user data alive.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.codes: dict[int, CodeType] = {}
+        self.found: list[source.Site] = []
+
+    def __missing__(self, key: tuple[int, int]) -> int:
+        code = self.codes.get(key[0])
+        self[key] = number = schema.NONE if code is None else len(self.found)
+        if code is not None:
+            self.found.append(source.resolve(code, key[1]))
+        return number
+
+    def ids(self, codes: Sequence[CodeType | None], offsets: Sequence[int]) -> list[int]:
+        keys = list(map(id, codes))
+        self.codes.update(
+            (key, code) for key, code in zip(keys, codes, strict=True) if code is not None
+        )
+        return list(map(self.__getitem__, zip(keys, offsets, strict=True)))
+
+
+class Chunk:
+    """Rows of some tables, in the order in which they happened."""
+
+    __slots__ = ("nbytes", "tables")
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self.nbytes = sum(a.nbytes for columns in tables.values() for a in columns.values())
+
+    def rows(self, table: str) -> int:
+        columns = self.tables.get(table)
+        return 0 if not columns else len(next(iter(columns.values())))
+
+    @staticmethod
+    def joined(chunks: Sequence[Chunk]) -> Chunk:
+        """One chunk with the rows of all."""
+        if len(chunks) == 1:
+            return chunks[0]
+        tables: Tables = {}
+        for table, columns in schema.TABLES.items():
+            parts = [chunk.tables[table] for chunk in chunks if table in chunk.tables]
+            if parts:
+                tables[table] = {c: np.concatenate([p[c] for p in parts]) for c in columns}
+        return Chunk(tables)
+
+
+class _Steps:
+    """Which recorded backward the stream is in: a step ends with its outermost backward."""
+
+    def __init__(self) -> None:
+        self.now = 1
+        self.depth: dict[int, int] = {}
+
+    def began(self, thread: int) -> None:
+        self.depth[thread] = self.depth.get(thread, 0) + 1
+
+    def ended(self, thread: int) -> bool:
+        """Count the end of a backward; True when it was the outermost one of its thread."""
+        depth = self.depth.pop(thread, 1) - 1
+        if depth > 0:
+            self.depth[thread] = depth
+            return False
+        self.now += 1
+        return True
+
+
+class Encoder:
+    """Turns event tuples into chunks; keeps what ids mean for as long as its epoch lasts."""
+
+    def __init__(self, zero: int) -> None:
+        self.zero = zero  # perf_counter_ns when the session began
+        self.strings = Strings()
+        self.sites = Sites()
+        self.threads: dict[int, int] = {}
+        self.steps = _Steps()
+        self._shapes = _Shapes(self.strings)
+
+    def thread(self, ident: int) -> int:
+        """The small number of a thread."""
+        return self.threads.setdefault(ident, len(self.threads))
+
+    def milliseconds(self, t: int) -> float:
+        return (t - self.zero) / 1e6
+
+    def encode(
+        self,
+        events: Sequence[seam.Event],
+        label: Callable[[weakref.ref[Any]], str] = lambda ref: "",
+    ) -> Chunk:
+        """Columns of all events. `label` names a leaf from the weak reference of its event."""
+        kinds: list[list[seam.Event]] = [[] for _ in range(9)]
+        steps: list[tuple[int, int]] = []  # (nodes before the end of a step, its number)
+        for event in events:
+            kind = event[0]
+            kinds[kind].append(event)
+            if kind == seam.BEGIN:
+                self.steps.began(event[2])
+            elif kind == seam.END:
+                number = self.steps.now
+                if self.steps.ended(event[2]):
+                    steps.append((len(kinds[seam.NODE]), number))
+        steps.append((len(kinds[seam.NODE]), self.steps.now))
+        tables: dict[str, dict[str, Any]] = {}
+        if kinds[seam.NODE]:
+            self._nodes(kinds[seam.NODE], steps, tables)
+        if kinds[seam.LEAF]:
+            tables["leaves"] = self._leaves(kinds[seam.LEAF], label)
+        if kinds[seam.EXEC]:
+            tables["runs"] = self._runs(kinds[seam.EXEC])
+        if kinds[seam.BEGIN] or kinds[seam.END]:
+            tables["tasks"] = self._tasks(kinds[seam.BEGIN], kinds[seam.END])
+        if kinds[seam.WRITE]:
+            tables["writes"] = self._writes(kinds[seam.WRITE])
+        if kinds[seam.HOOK]:
+            tables["hooks"] = self._hooks(kinds[seam.HOOK])
+        if kinds[LABEL]:
+            _, seqs, texts = zip(*kinds[LABEL], strict=True)
+            tables["labels"] = {"seq": seqs, "label": self._ids(texts)}
+        if kinds[FREED]:
+            _, seqs, times = zip(*kinds[FREED], strict=True)
+            tables["freed"] = {"seq": seqs, "t": self._times(times)}
+        return Chunk(
+            {
+                table: {
+                    column: _array(values[column], about.type)
+                    for column, about in schema.TABLES[table].items()
+                }
+                for table, values in tables.items()
+            }
+        )
+
+    def _ids(self, texts: Iterable[str]) -> list[int]:
+        return list(map(self.strings.__getitem__, texts))
+
+    def _times(self, times: Sequence[int]) -> Array:
+        return (np.array(times, np.int64) - self.zero) / 1e6
+
+    def _shape_ids(
+        self, shapes: Iterable[tuple[int, ...]]
+    ) -> tuple[Sequence[int], Sequence[float]]:
+        ids, sizes = zip(*map(self._shapes.__getitem__, shapes), strict=True)
+        return ids, sizes
+
+    def _threads(self, idents: Iterable[int]) -> list[int]:
+        return list(map(self.thread, idents))
+
+    def _nodes(
+        self,
+        events: Sequence[seam.Event],
+        steps: Sequence[tuple[int, int]],
+        tables: dict[str, dict[str, Any]],
+    ) -> None:
+        columns = tuple(zip(*events, strict=True))
+        _, times, threads, seqs, names, codes, offsets = columns[:7]
+        next_seqs, next_numbers, shapes, dtypes, outputs, saved = columns[7:13]
+        seq = _array(seqs, "u32")
+        shape_ids, sizes = self._shape_ids(shapes)
+        ends = np.diff([0, *(end for end, _ in steps)])
+        tables["nodes"] = {
+            "seq": seq,
+            "name": self._ids(names),
+            "site": self.sites.ids(codes, offsets),
+            "thread": self._threads(threads),
+            "t": self._times(times),
+            "shape": shape_ids,
+            "dtype": self._ids(dtypes),
+            "outputs": outputs,
+            "numel": sizes,
+            "step": np.repeat([number for _, number in steps], ends),
+        }
+        counts = np.fromiter(map(len, next_seqs), np.int64, len(events))
+        total = int(counts.sum())
+        if total:
+            first = np.cumsum(counts) - counts
+            tables["edges"] = {
+                "src": np.repeat(seq, counts),
+                "dst": np.fromiter(chain.from_iterable(next_seqs), np.int64, total),
+                "src_index": np.arange(total) - np.repeat(first, counts),
+                "dst_index": np.fromiter(chain.from_iterable(next_numbers), np.int64, total),
+            }
+        rows = list(chain.from_iterable(saved))
+        if rows:
+            counts = np.fromiter(map(len, saved), np.int64, len(events))
+            names, storages, versions, sizes, shapes, dtypes, own = zip(*rows, strict=True)
+            tables["saved"] = {
+                "node": np.repeat(seq, counts),
+                "name": self._ids(names),
+                "storage": storages,
+                "version": versions,
+                "bytes": sizes,
+                "shape": self._shape_ids(shapes)[0],
+                "dtype": self._ids(dtypes),
+                "flags": own,
+            }
+
+    def _leaves(
+        self, events: Sequence[seam.Event], label: Callable[[weakref.ref[Any]], str]
+    ) -> dict[str, Any]:
+        _, times, _, seqs, shapes, dtypes, storages, refs = zip(*events, strict=True)
+        return {
+            "seq": seqs,
+            "label": self._ids(map(label, refs)),
+            "shape": self._shape_ids(shapes)[0],
+            "dtype": self._ids(dtypes),
+            "storage": storages,
+            "t": self._times(times),
+            "site": [schema.NONE] * len(events),
+        }
+
+    def _runs(self, events: Sequence[seam.Event]) -> dict[str, Any]:
+        _, t0, t1, _, seqs, tasks, orders, squares, nonfinite = zip(*events, strict=True)
+        return {
+            "seq": seqs,
+            "task": tasks,
+            "order": orders,
+            "t0": self._times(t0),
+            "t1": self._times(t1),
+            "norm": _norms(squares),
+            "flags": nonfinite,
+        }
+
+    def _tasks(self, begins: Sequence[seam.Event], ends: Sequence[seam.Event]) -> dict[str, Any]:
+        rows = [
+            (
+                task,
+                t,
+                self.sites.ids([code], [offset])[0],
+                total,
+                int(retain),
+                0,
+                self.thread(thread),
+                roots[0] if roots else schema.NONE,
+            )
+            for _, t, thread, task, code, offset, roots, total, retain in begins
+        ]
+        rows += [
+            (task, t, schema.NONE, 0, 0, 2 if error else 1, self.thread(thread), schema.NONE)
+            for _, t, thread, task, error in ends
+        ]
+        rows.sort(key=lambda row: row[1])
+        names = ("task", "t", "site", "total", "retain", "ended", "thread", "root")
+        found: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
+        found["t"] = self._times(found["t"])
+        return found
+
+    def _writes(self, events: Sequence[seam.Event]) -> dict[str, Any]:
+        columns = tuple(zip(*events, strict=True))
+        _, times, _, storages, versions, writes, ops, codes, offsets = columns[:9]
+        return {
+            "storage": storages,
+            "version": versions,
+            "writes": writes,
+            "op": self._ids(ops),
+            "site": self.sites.ids(codes, offsets),
+            "t": self._times(times),
+        }
+
+    def _hooks(self, events: Sequence[seam.Event]) -> dict[str, Any]:
+        _, times, _, seqs, tasks, kinds, names, before, after = zip(*events, strict=True)
+        return {
+            "seq": seqs,
+            "task": tasks,
+            "kind": self._ids(kinds),
+            "name": self._ids(names),
+            "before": _norms(before),
+            "after": _norms(after),
+            "t": self._times(times),
+        }
+
+
+def _array(values: Any, kind: schema.ColumnType) -> Array:
+    """A column as it is stored; -1 in a u32 column becomes NONE."""
+    dtype = DTYPES[kind]
+    array = np.asarray(values, np.float64 if kind == "f64" else np.int64)
+    return np.ascontiguousarray(array.astype(dtype, copy=False))
+
+
+def _norms(squares: Sequence[float]) -> Array:
+    """2-norms from sums of squares; -1 stays what it means: there was no gradient."""
+    values = np.array(squares, np.float64)
+    return np.where(values < 0, -1.0, np.sqrt(np.abs(values)))

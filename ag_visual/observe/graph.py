@@ -1,0 +1,33 @@
+"""The backward graph as it stands: walking it without recursion, and telling it as events.
+
+Used where nobody recorded while the graph grew: show(loss), to_dot(loss), a recording that begins
+in the middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from ag_visual.core import saved, seam
+from ag_visual.core.node import AccumulateGrad, Node
+
+
+def walk(roots: Iterable[Node], known: Collection[int] = ()) -> list[Node]:
+    """All nodes below `roots` in order of creation, not looking below those whose seq is known."""
+    pending = [node for node in roots if node.seq not in known]
+    found = {node.seq: node for node in pending}
+    while pending:
+        for node, _ in pending.pop().next_functions:
+            if node is not None and node.seq not in found and node.seq not in known:
+                found[node.seq] = node
+                pending.append(node)
+    return [found[seq] for seq in sorted(found)]
+
+
+def events_of(nodes: Iterable[Node]) -> list[seam.Event]:
+    """The NODE and LEAF events that the births of these nodes would have sent, told now."""
+    events: list[seam.Event] = []
+    for node in nodes:
+        report = saved.report_leaf if isinstance(node, AccumulateGrad) else saved.report_node
+        report(node, events.append)
+    return events
