@@ -1,1 +1,33 @@
-""""""
+"""ag_visual: automatic differentiation under torch's names, whose insides can be watched.
+
+The top of the package: it names what the layers below offer. `import ag_visual as torch` runs
+ordinary autograd code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import warnings as _warnings
+from typing import Any
+
+__version__ = "0.1.0"
+
+# NumPy warns of inf and nan where torch is silent. A filter costs nothing per call, errstate 0.9 us.
+_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"ag_visual\.")
+
+from . import autograd, dtypes  # noqa: E402
+from .core.tensor import Tensor  # noqa: E402
+from .devices import device  # noqa: E402
+from .dtypes import dtype, finfo, get_default_dtype, iinfo, set_default_dtype  # noqa: E402
+from .sizes import Size  # noqa: E402
+from .ops.table import functions as _functions  # noqa: E402
+
+for _name in ("pointwise", "reductions", "matmul", "neural", "shapes", "casting", "indexing", "joining", "creation", "random"):
+    if importlib.util.find_spec(f"ag_visual.ops.{_name}"):
+        importlib.import_module(f"ag_visual.ops.{_name}")
+
+from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402
+
+globals().update(_functions)
+globals().update({k: v for k, v in vars(dtypes).items() if isinstance(v, dtype)})

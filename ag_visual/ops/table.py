@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import functools
-import inspect
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -170,7 +170,7 @@ def op(
         table=_table,
         params=params,
     )
-    record.files = inspect.stack()[1].filename
+    record.files = sys._getframe(1).f_code.co_filename
     ops[name] = record
     generic.equip(record)
     build.specialize(record)
@@ -207,6 +207,21 @@ def composite(
                 if method:
                     setattr(Tensor, each, call)
         return call
+
+    return declare
+
+
+def function(
+    *, name: str | None = None, method: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a plain function (one that is neither op nor composite) public under torch's name."""
+
+    def declare(body: Callable[..., Any]) -> Callable[..., Any]:
+        key = name or body.__name__
+        functions[key] = body
+        if method:
+            setattr(Tensor, key, body)
+        return body
 
     return declare
 

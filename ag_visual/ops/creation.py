@@ -1,0 +1,735 @@
+"""New tensors from data, shapes and ranges. None of these is differentiable; all may be leaves.
+
+Imported by the package's top alone; `shape_of`, `dtype_of` and `make` also serve ops/random.py.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from ..arrays import backend as backends
+from ..core.tensor import Tensor, from_array
+from ..devices import device as Device
+from .table import function
+
+_PYTHON_TYPES = {
+    float: dtypes.float64,
+    int: dtypes.int64,
+    bool: dtypes.bool,
+    complex: dtypes.complex128,
+}
+NEEDS_FLOAT = "Only Tensors of floating point and complex dtype can require gradients"
+
+
+# Arguments --------------------------------------------------------------------------------------
+
+
+def dtype_of(name: str, dtype: Any, default: dtypes.dtype | None = None) -> dtypes.dtype:
+    """The dtype that an argument names: a dtype, a Python type, or None for the default."""
+    if dtype is None:
+        return default or dtypes.get_default_dtype()
+    if isinstance(dtype, dtypes.dtype):
+        return dtype
+    if isinstance(dtype, type) and dtype in _PYTHON_TYPES:
+        return _PYTHON_TYPES[dtype]
+    raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+
+
+def shape_of(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
+    """(2, 3) from either f(2, 3) or f((2, 3)), checked."""
+    given: Any = size
+    if len(size) == 1 and isinstance(size[0], (tuple, list)):
+        given = size[0]
+    shape = []
+    for at, n in enumerate(given):
+        try:
+            shape.append(operator.index(n))
+        except TypeError:
+            kind = type(n).__name__
+            if given is size:
+                raise TypeError(
+                    f"{name}(): argument 'size' (position 1) must be tuple of ints, not {kind}"
+                ) from None
+            raise TypeError(
+                f"{name}(): argument 'size' failed to unpack the object at pos {at + 1} with error "
+                f'"type must be tuple of ints,but got {kind}"'
+            ) from None
+    for n in shape:
+        if n < 0:
+            raise RuntimeError(
+                f"{name}: Dimension size must be non-negative; trying to create tensor with "
+                f"negative dimension {n}: {shape}"
+            )
+    return tuple(shape)
+
+
+def make(
+    build: Callable[[Any], Any],
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A leaf around the array that `build(backend)` makes on a device."""
+    if device is None:
+        return leaf(build(_cpu), requires_grad)
+    where = Device(device)
+    backend = backends.backend_for(where)
+    with backend.on(where.index):
+        return leaf(build(backend), requires_grad)
+
+
+_cpu = backends.backend_for("cpu")
+
+
+def leaf(array: Any, requires_grad: bool) -> Tensor:
+    """The array as a tensor, which may require grad if its dtype allows it."""
+    if requires_grad and dtypes.of_array(array).category < 2:
+        raise RuntimeError(
+            f"{NEEDS_FLOAT}, but this tensor is {dtypes.of_array(array)}: pass a floating-point "
+            "dtype"
+        )
+    return from_array(array, bool(requires_grad))  # type: ignore[no-any-return]
+
+
+# From data --------------------------------------------------------------------------------------
+
+
+def _leaf_types(data: Sequence[Any], found: set[type]) -> None:
+    kinds = set(map(type, data))
+    found |= kinds
+    if list in kinds or tuple in kinds:
+        for item in data:
+            if isinstance(item, (list, tuple)):
+                _leaf_types(item, found)
+
+
+def _without_tensors(data: Any) -> Any:
+    if isinstance(data, Tensor):
+        if data.numel() != 1:
+            raise ValueError(
+                "only one element tensors can be converted to Python scalars; to join tensors of "
+                f"shape {list(data.shape)} use stack or cat"
+            )
+        return backends.backend_of(data._array).to_numpy(data._array).reshape(())[()]
+    if isinstance(data, (list, tuple)):
+        return [_without_tensors(item) for item in data]
+    return data
+
+
+def _check_rectangle(data: Any, shape: tuple[int, ...], dim: int = 0) -> None:
+    """Raise torch's error for the first place where nested sequences differ in length."""
+    nested = isinstance(data, (list, tuple))
+    if dim == len(shape):
+        if nested:
+            raise TypeError(f"'{type(data).__name__}' object cannot be interpreted as a number")
+        return
+    if not nested:
+        raise TypeError("not a sequence")
+    if len(data) != shape[dim]:
+        raise ValueError(
+            f"expected sequence of length {shape[dim]} at dim {dim} (got {len(data)})"
+        )
+    for item in data:
+        _check_rectangle(item, shape, dim + 1)
+
+
+def _first_shape(data: Any) -> tuple[int, ...]:
+    shape = []
+    while isinstance(data, (list, tuple)):
+        shape.append(len(data))
+        if not data:
+            break
+        data = data[0]
+    return tuple(shape)
+
+
+def _sequence_array(data: Any) -> tuple[Any, dtypes.dtype]:
+    """A NumPy array of nested sequences of numbers, and the dtype torch infers for it."""
+    kinds: set[type] = set()
+    if isinstance(data, (list, tuple)):
+        _leaf_types(data, kinds)
+    else:
+        kinds.add(type(data))
+    if any(issubclass(kind, Tensor) for kind in kinds):
+        data = _without_tensors(data)
+        kinds.add(numpy.generic)  # their dtype counts, not Python's default
+    for kind in kinds:
+        if issubclass(kind, (str, bytes)):
+            what = "new(): invalid data type" if kind is type(data) else "too many dimensions"
+            error = TypeError if kind is type(data) else ValueError
+            raise error(f"{what} '{kind.__name__}'")
+    try:
+        array = numpy.array(data)
+    except ValueError:
+        _check_rectangle(data, _first_shape(data))
+        raise
+    except OverflowError:
+        raise ValueError("Overflow when unpacking long long") from None
+    if array.dtype == object or array.dtype == numpy.uint64:
+        _check_rectangle(data, _first_shape(data))
+        if any(issubclass(kind, int) for kind in kinds) and all(
+            issubclass(kind, (int, float, list, tuple)) for kind in kinds
+        ):
+            raise ValueError("Overflow when unpacking long long")
+        odd = next((k for k in kinds if not issubclass(k, (int, float, list, tuple))), type(data))
+        raise RuntimeError(f"Could not infer dtype of {odd.__name__}")
+    if array.size == 0 and not any(issubclass(k, (numpy.generic, numpy.ndarray)) for k in kinds):
+        return array, dtypes.get_default_dtype()
+    inferred = dtypes.of_array(array)
+    plain = not any(issubclass(k, (numpy.generic, numpy.ndarray)) for k in kinds)
+    if plain and inferred.category == 2:
+        inferred = dtypes.get_default_dtype()
+    elif plain and inferred.category == 3:
+        inferred = dtypes.get_default_complex_dtype()
+    return array, inferred
+
+
+def _fits(array: Any, target: dtypes.dtype) -> None:
+    """Raise for Python numbers that `target` cannot hold."""
+    if target.category != 1 or not array.size or array.dtype.kind not in "iuf":
+        return
+    limits = numpy.iinfo(target.np)
+    if array.min() < limits.min or array.max() > limits.max:
+        raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
+
+
+def array_from(name: str, data: Any, dtype: Any, *, copy: bool) -> Any:
+    """A host or device array of what a user gave: numbers, nested sequences, arrays, tensors."""
+    target = None if dtype is None else dtype_of(name, dtype)
+    if isinstance(data, Tensor):
+        array = data._array
+    elif isinstance(data, (numpy.ndarray, numpy.generic)):
+        array = numpy.asarray(data)
+        _check_numpy(array)
+    elif any(isinstance(data, b.array_type) for b in backends.registered()):
+        array = data
+    elif hasattr(data, "__array__"):
+        array = numpy.asarray(data)
+        _check_numpy(array)
+    else:
+        if not isinstance(data, (list, tuple)) and isinstance(data, Sequence | range):
+            data = data if isinstance(data, (str, bytes)) else list(data)
+        array, inferred = _sequence_array(data)
+        if target is not None:
+            if array.dtype.kind == "c" and target.category < 3:
+                raise TypeError("must be real number, not complex")
+            _fits(array, target)
+        return array.astype((target or inferred).np, copy=False)
+    if target is not None and array.dtype != target.np:
+        return cast_array(array, target.np)
+    return array.copy(order="C") if copy else array
+
+
+def cast_array(array: Any, dtype: Any) -> Any:
+    """`array.astype` that takes the real part of complex numbers silently, as torch does."""
+    if array.dtype.kind == "c" and dtype.kind not in "cb":
+        array = array.real
+    with numpy.errstate(all="ignore"):
+        return array.astype(dtype)
+
+
+def _check_numpy(array: Any) -> None:
+    try:
+        dtypes.of_numpy(array.dtype)
+    except TypeError as error:
+        raise TypeError(
+            f"can't convert np.ndarray of type numpy.{array.dtype.type.__name__}: {error}"
+        ) from None
+
+
+def _moved(array: Any, device: Any, like: Any = None) -> Any:
+    """The array on the wanted device; without one it stays."""
+    if device is None:
+        return array
+    where = Device(device)
+    target = backends.backend_for(where)
+    here = backends.backend_of(array)
+    if here is target and where.index in (None, here.device(array).index):
+        return array
+    with target.on(where.index):
+        return target.from_numpy(here.to_numpy(array))
+
+
+@function()
+def tensor(
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A new leaf with a copy of `data`: numbers, nested sequences, arrays.
+
+    dtype: inferred (bool, int64, the default float or complex dtype; an array keeps its own).
+    Raises ValueError for ragged sequences, TypeError or RuntimeError for what is no number.
+
+    >>> import ag_visual as ag
+    >>> ag.tensor([[1, 2], [3, 4]])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    if isinstance(data, Tensor):
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use "
+            "sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than "
+            "torch.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
+    return leaf(_moved(array_from("tensor", data, dtype, copy=True), device), requires_grad)
+
+
+@function()
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`data` as a tensor, without a copy (and in the graph) where dtype and device allow it."""
+    if isinstance(data, Tensor):
+        if dtype is None and device is None:
+            return data
+        return data.to(dtype=dtype, device=device)  # type: ignore[attr-defined, no-any-return]
+    return leaf(_moved(array_from("as_tensor", data, dtype, copy=False), device), False)
+
+
+@function()
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`obj` as a tensor: shared if it can be (copy=None), always copied, or never (False)."""
+    found = as_tensor(obj, dtype, device)
+    shared = found is obj or (
+        isinstance(obj, numpy.ndarray) and numpy.shares_memory(found._array, obj)
+    )
+    if copy is False and not shared:
+        raise ValueError("asarray(): can't alias obj without a copy, but copy=False was given")
+    if copy and shared:
+        found = found.clone()  # type: ignore[attr-defined]
+    return found.requires_grad_() if requires_grad and not found.requires_grad else found
+
+
+@function()
+def from_numpy(ndarray: Any) -> Tensor:
+    """A tensor that shares memory with a NumPy array: writes to one are seen in the other."""
+    if not isinstance(ndarray, numpy.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+    array = numpy.asarray(ndarray)
+    _check_numpy(array)
+    if any(stride < 0 for stride in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative "
+            "strides are not currently supported. (You can probably work around this by making a "
+            "copy of your array with array.copy().)"
+        )
+    if not array.flags.writeable:
+        warnings.warn(
+            "The given NumPy array is not writable, and PyTorch does not support non-writable "
+            "tensors. Copy the array (array.copy()) before you write to the tensor.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return from_array(array)  # type: ignore[no-any-return]
+
+
+@function()
+def scalar_tensor(
+    s: complex, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """A 0-d tensor of one number, in the default dtype."""
+    return full((), s, dtype=dtype_of("scalar_tensor", dtype), device=device).requires_grad_(
+        requires_grad
+    )
+
+
+# Filled -----------------------------------------------------------------------------------------
+
+
+def _filled(name: str, method: str, text: str) -> Callable[..., Tensor]:
+    def create(
+        *size: Any,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
+        **named: Any,
+    ) -> Tensor:
+        if "size" in named:
+            size = (named.pop("size"),)
+        elif not size:
+            raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+        named.pop("memory_format", None)
+        if named:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(named))}'")
+        shape = shape_of(name, size)
+        kind = dtype_of(name, dtype).np
+        return make(lambda b: getattr(b.xp, method)(shape, dtype=kind), device, requires_grad)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = text
+    return function()(create)
+
+
+zeros = _filled("zeros", "zeros", "Zeros in a new tensor of a shape: `zeros(2, 3)`.")
+ones = _filled("ones", "ones", "Ones in a new tensor of a shape: `ones(2, 3)`.")
+empty = _filled("empty", "empty", "A new tensor of a shape with whatever was in memory.")
+
+
+def _number_dtype(value: Any) -> dtypes.dtype:
+    if isinstance(value, (bool, numpy.bool_)):
+        return dtypes.bool
+    if isinstance(value, (int, numpy.integer)):
+        return dtypes.int64
+    return (
+        dtypes.get_default_complex_dtype()
+        if isinstance(value, (complex, numpy.complexfloating))
+        else dtypes.get_default_dtype()
+    )
+
+
+def _number(name: str, argument: str, value: Any) -> Any:
+    """A Python number, from a number or a tensor with one element."""
+    if isinstance(value, Tensor):
+        return value.item()
+    if isinstance(value, (bool, int, float, complex, numpy.number, numpy.bool_)):
+        return value
+    raise TypeError(f"{name}(): argument '{argument}' must be Number, not {type(value).__name__}")
+
+
+def _full_array(backend: Any, shape: tuple[int, ...], value: Any, kind: Any) -> Any:
+    with numpy.errstate(all="ignore"):
+        one = numpy.asarray(value)
+        return backend.xp.full(shape, cast_array(one, kind)[()], dtype=kind)
+
+
+@function()
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A new tensor of a shape filled with one number, whose dtype it takes."""
+    value = _number("full", "fill_value", fill_value)
+    kind = dtype_of("full", dtype, _number_dtype(value)).np
+    shape = shape_of("full", (size,))
+    return make(lambda b: _full_array(b, shape, value, kind), device, requires_grad)
+
+
+@function()
+def empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A new tensor with given strides (in elements) and whatever was in memory."""
+    shape = shape_of("empty_strided", (tuple(size),))
+    if len(shape) != len(stride):
+        raise RuntimeError(
+            f"mismatch in length of strides and shape: {list(stride)} and {list(shape)}"
+        )
+    kind = dtype_of("empty_strided", dtype).np
+    needed = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+    needed = 0 if 0 in shape else needed
+    strides = tuple(s * kind.itemsize for s in stride)
+    return make(
+        lambda b: b.as_strided(b.xp.empty((needed,), dtype=kind), shape, strides),
+        device,
+        requires_grad,
+    )
+
+
+# Like another -----------------------------------------------------------------------------------
+
+
+def like(
+    input: Tensor,
+    name: str,
+    build: Callable[[Any, Any, Any], Any],
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+) -> Tensor:
+    """A leaf of the same shape, dtype, layout and device, unless told otherwise.
+
+    build: `(backend, prototype array, array dtype) -> array`.
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
+    array = input._array
+    kind = array.dtype if dtype is None else dtype_of(name, dtype).np
+    if device is None:
+        return leaf(build(backends.backend_of(array), array, kind), requires_grad)
+    where = Device(device)
+    backend = backends.backend_for(where)
+    with backend.on(where.index):
+        here = _moved(array, where)
+        return leaf(build(backend, here, kind), requires_grad)
+
+
+def _filled_like(name: str, text: str) -> Callable[..., Tensor]:
+    def create(
+        input: Tensor,
+        *,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        return like(
+            input,
+            name,
+            lambda b, a, kind: getattr(b.xp, name)(a, dtype=kind),
+            dtype,
+            device,
+            requires_grad,
+        )
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = text
+    return function()(create)
+
+
+zeros_like = _filled_like("zeros_like", "Zeros with the shape, dtype and device of `input`.")
+ones_like = _filled_like("ones_like", "Ones with the shape, dtype and device of `input`.")
+empty_like = _filled_like("empty_like", "Uninitialised, with the shape and dtype of `input`.")
+
+
+@function()
+def full_like(
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """One number everywhere, with the shape, dtype and device of `input`."""
+    value = _number("full_like", "fill_value", fill_value)
+
+    def build(b: Any, a: Any, kind: Any) -> Any:
+        result = b.xp.empty_like(a, dtype=kind)
+        result[...] = cast_array(numpy.asarray(value), kind)[()]
+        return result
+
+    return like(input, "full_like", build, dtype, device, requires_grad)
+
+
+def _new(name: str, create: Callable[..., Tensor], text: str) -> None:
+    def method(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, **named: Any) -> Any:
+        return create(
+            *args,
+            dtype=self.dtype if dtype is None else dtype,
+            device=self.device if device is None else device,
+            **named,
+        )
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = text
+    setattr(Tensor, name, method)
+
+
+_new("new_zeros", zeros, "Zeros of a shape, in this tensor's dtype and on its device.")
+_new("new_ones", ones, "Ones of a shape, in this tensor's dtype and on its device.")
+_new("new_empty", empty, "Uninitialised, of a shape, in this tensor's dtype and on its device.")
+_new("new_full", full, "One number in a shape, in this tensor's dtype and on its device.")
+_new("new_empty_strided", empty_strided, "Uninitialised, with given strides, in this dtype.")
+
+
+def _new_tensor(
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A copy of `data` in this tensor's dtype and on its device."""
+    where = self.device if device is None else device
+    kind = self.dtype if dtype is None else dtype
+    return leaf(_moved(array_from("new_tensor", data, kind, copy=True), where), requires_grad)
+
+
+Tensor.new_tensor = _new_tensor  # type: ignore[attr-defined]
+
+
+# Ranges -----------------------------------------------------------------------------------------
+
+
+@function()
+def arange(
+    start: Any,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """start, start + step, ... below end; int64 where all three are integers."""
+    if end is None:
+        start, end = 0, start
+    start, end, step = (
+        _number("arange", n, v) for n, v in (("start", start), ("end", end), ("step", step))
+    )
+    whole = all(isinstance(v, (int, numpy.integer)) for v in (start, end, step))
+    kind = dtype_of("arange", dtype, dtypes.int64 if whole else None).np
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not all(math.isfinite(v) for v in (start, end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (step > 0) != (end >= start) and start != end:
+        raise RuntimeError(
+            f"upper bound and lower bound inconsistent with step sign: {start} to {end} by {step}"
+        )
+    count = -((start - end) // step) if whole else math.ceil((end - start) / step)
+
+    def build(b: Any) -> Any:
+        steps = b.xp.arange(int(count))
+        if whole:
+            return (start + steps * step).astype(kind)
+        return (start + steps.astype(numpy.float64) * step).astype(kind)
+
+    return make(build, device, requires_grad)
+
+
+def _line(b: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
+    """As torch computes it: from both ends, so that a symmetric range is exactly symmetric."""
+    xp = b.xp
+    wide = kind if kind.kind in "fc" and kind.itemsize >= 4 else numpy.dtype(numpy.float64)
+    if steps <= 1:
+        return xp.full((steps,), start, dtype=wide)
+    at = xp.arange(steps).astype(wide)
+    first, last = xp.asarray(start, dtype=wide), xp.asarray(end, dtype=wide)
+    step = (last - first) / (steps - 1)
+    return xp.where(xp.arange(steps) < steps // 2, first + at * step, last - (steps - 1 - at) * step)
+
+
+def _range_dtype(name: str, dtype: Any, *ends: Any) -> Any:
+    complex_ends = any(isinstance(v, (complex, numpy.complexfloating)) for v in ends)
+    return dtype_of(name, dtype, dtypes.get_default_complex_dtype() if complex_ends else None).np
+
+
+@function()
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`steps` numbers from start to end, both included, evenly spaced."""
+    if steps < 0:
+        raise RuntimeError(f"number of steps must be non-negative, got {steps}")
+    start, end = _number("linspace", "start", start), _number("linspace", "end", end)
+    kind = _range_dtype("linspace", dtype, start, end)
+    return make(
+        lambda b: cast_array(_line(b, start, end, steps, kind), kind), device, requires_grad
+    )
+
+
+@function()
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """base**start ... base**end: `steps` numbers evenly spaced on a logarithmic scale."""
+    if steps < 0:
+        raise RuntimeError(f"number of steps must be non-negative, got {steps}")
+    start, end = _number("logspace", "start", start), _number("logspace", "end", end)
+    kind = _range_dtype("logspace", dtype, start, end)
+
+    def build(b: Any) -> Any:
+        line = _line(b, start, end, steps, numpy.dtype(numpy.float64))
+        return cast_array(b.xp.asarray(base, dtype=line.dtype) ** line, kind)
+
+    return make(build, device, requires_grad)
+
+
+@function()
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Ones on the diagonal of an n x m matrix of zeros."""
+    for name, size in (("n", n), ("m", m)):
+        if size is not None and size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
+    kind = dtype_of("eye", dtype).np
+    return make(lambda b: b.xp.eye(n, m, dtype=kind), device, requires_grad)
+
+
+def _triangle_indices(name: str, side: str) -> Callable[..., Tensor]:
+    def create(
+        row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None
+    ) -> Tensor:
+        kind = dtype_of(name, dtype, dtypes.int64).np
+        found = numpy.stack(getattr(numpy, side)(row, offset, col)).astype(kind)
+        return make(lambda b: b.from_numpy(found), device)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = f"Row and column numbers of a matrix's {name[:4]} part, row by row."
+    return function()(create)
+
+
+tril_indices = _triangle_indices("tril_indices", "tril_indices")
+triu_indices = _triangle_indices("triu_indices", "triu_indices")
+
+
+@function(name="complex")
+def _complex(real: Tensor, imag: Tensor) -> Tensor:
+    """Complex numbers from their real and imaginary parts (floating-point tensors)."""
+    for part in (real, imag):
+        if not part.is_floating_point():
+            raise RuntimeError(
+                "Expected both inputs to be Half, Float or Double tensors but got "
+                f"{real.dtype} and {imag.dtype}"
+            )
+    if real.dtype != imag.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for "
+            "second argument"
+        )
+    return real + imag * 1j  # type: ignore[operator, no-any-return]
