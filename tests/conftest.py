@@ -1,7 +1,7 @@
 """Options of the whole suite, and what happens to the browser tests where there is no browser.
 
-Without Chromium the browser tests are not collected and the last lines of the report say so once; with CI=true a
-missing Chromium is an error, so that nobody takes silence for success.
+Without Chromium the browser tests are not run and the report's last lines say so once; with CI=true
+a missing Chromium is an error, so that nobody takes silence for success.
 """
 
 from __future__ import annotations

@@ -1,12 +1,21 @@
 // Builds the front end: `node scripts/build.mjs [all|workers|inspector|lab|clean]`.
 //
-// workers    each src/**/worker.ts becomes worker_source.ts beside it (a string), so that one file starts
-//            the worker from a blob in every host: JupyterLab, a cell's output, a saved page without a server.
-// inspector  src/entries/inspector.ts -> ../ag_visual/display/static/inspector.js, an ES module with its own React.
+// workers    each src/**/worker.ts becomes worker_source.ts beside it (a string), so that one file
+//            starts the worker from a blob in every host: JupyterLab, a cell's output, a saved page.
+// inspector  src/entries/inspector.ts -> ../ag_visual/display/static/inspector.js, an ES module
+//            with its own React.
 // lab        tsc -> lib/, then the federated JupyterLab extension -> dist/labextension.
 
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync
+} from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -41,9 +50,9 @@ async function workers() {
       minify: true,
       target: 'es2022'
     });
-    const text = `// Generated from worker.ts by scripts/build.mjs; not kept in git.\nexport default ${JSON.stringify(
-      built.outputFiles[0].text
-    )};\n`;
+    const text =
+      '// Generated from worker.ts by scripts/build.mjs; not kept in git.\n' +
+      `export default ${JSON.stringify(built.outputFiles[0].text)};\n`;
     const target = file.replace(/\.ts$/, '_source.ts');
     if (!existsSync(target) || readFileSync(target, 'utf8') !== text) {
       writeFileSync(target, text);
@@ -65,7 +74,7 @@ async function inspector() {
     loader: { '.css': 'text' },
     define: { 'process.env.NODE_ENV': '"production"' }
   });
-  // The page that carries a recording has this file inside a <script>: a closing tag in a string would end it.
+  // A page that carries a recording has this file inside a <script>: a closing tag would end it.
   const text = readFileSync(bundle, 'utf8').replaceAll('</script', '<\\/script');
   writeFileSync(bundle, text);
   console.log(`${relative(join(root, '..'), bundle)} ${(text.length / 1024).toFixed(0)} kB`);

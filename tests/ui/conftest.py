@@ -1,4 +1,4 @@
-"""Fixtures of the browser tests: one JupyterLab server and one Chromium a session, one fresh page a test."""
+"""Fixtures of the browser tests: one JupyterLab and one Chromium a session, a fresh page a test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playw
 from .lab import CHECKOUT, EXTENSION, Lab, Server
 
 HERE = Path(__file__).parent
-# name -> what was checked in the picture when it was last looked at: docs/images/README.md tells the same
+# the pictures that the documentation shows; docs/images/README.md says what was checked in each
 SHOWN: tuple[str, ...] = ()
 
 
@@ -44,7 +44,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def page(context: BrowserContext) -> Iterator[Page]:
-    """A page that fails its test when a script of ours failed in it (JupyterLab has slips of its own)."""
+    """A page that fails its test when one of our scripts failed in it (JupyterLab has its own)."""
     page = context.new_page()
     errors: list[str] = []
 
@@ -60,7 +60,7 @@ def page(context: BrowserContext) -> Iterator[Page]:
 
 @pytest.fixture(scope="session")
 def screenshots(pytestconfig: pytest.Config) -> Iterator[Path]:
-    """Folder of this run's pictures; with --docs-images those that the documentation shows go to docs/images."""
+    """Folder of this run's pictures; --docs-images copies those that the documentation shows."""
     folder = HERE / "screenshots"
     folder.mkdir(exist_ok=True)
     yield folder

@@ -1,4 +1,5 @@
-// One notebook as the Inspector sees it: follows the notebook through changes and restarts of its kernel.
+// One notebook as the Inspector sees it: follows the notebook through changes and restarts of its
+// kernel.
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { NotebookPanel } from '@jupyterlab/notebook';
@@ -17,7 +18,9 @@ const PAGE = UUID.uuid4();
 const NO_KERNEL = 'This notebook has no kernel: choose one in its toolbar.';
 
 function pausedIn(state: unknown): boolean | undefined {
-  return typeof state === 'object' && state !== null && 'paused' in state ? state.paused !== null : undefined;
+  return typeof state === 'object' && state !== null && 'paused' in state
+    ? state.paused !== null
+    : undefined;
 }
 
 export class NotebookController implements Controller, Disposable {

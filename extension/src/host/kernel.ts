@@ -1,5 +1,6 @@
-// A JupyterLab kernel connection as the port that a transport talks through. See docs/notes on busy kernels for why
-// requests go over the control channel and events over a comm that the page never writes to.
+// A JupyterLab kernel connection as the port that a transport talks through. See docs/notes on busy
+// kernels for why requests go over the control channel and events over a comm that the page never
+// writes to.
 
 import type { Kernel } from '@jupyterlab/services';
 import { KernelMessage } from '@jupyterlab/services';
@@ -12,7 +13,10 @@ import type { EventListener, KernelPort, KernelStanding } from './port';
 export const ANNOUNCEMENT = 'ag_visual_announce';
 
 const LOADED = "'ag_visual' in __import__('sys').modules";
-/** Milliseconds to wait for the subshell of the event comm; without it the comm still opens, after the running cell. */
+/**
+ * Milliseconds to wait for the subshell of the event comm; without it the comm still opens, after
+ * the running cell.
+ */
 const SUBSHELL_LIMIT = 3_000;
 
 export class LabKernel implements KernelPort {
@@ -62,7 +66,8 @@ export class LabKernel implements KernelPort {
     if (content.status !== 'ok') {
       return false;
     }
-    const answer = content.user_expressions.loaded as { data?: { 'text/plain'?: string } } | undefined;
+    const answer = content.user_expressions.loaded as
+      { data?: { 'text/plain'?: string } } | undefined;
     return answer?.data?.['text/plain'] === 'True';
   }
 
@@ -140,7 +145,11 @@ export class LabKernel implements KernelPort {
     }
     const { execution_state } = (message as KernelMessage.IStatusMsg).content;
     const parent = message.parent_header;
-    if (execution_state !== 'idle' || !('msg_type' in parent) || parent.msg_type !== 'execute_request') {
+    if (
+      execution_state !== 'idle' ||
+      !('msg_type' in parent) ||
+      parent.msg_type !== 'execute_request'
+    ) {
       return;
     }
     if (!this.own.delete(parent.msg_id)) {

@@ -1,4 +1,5 @@
-// The JupyterLab plugin: commands, keys, launcher, and where the panel docks. Wires, decides nothing about graphs.
+// The JupyterLab plugin: commands, keys, launcher, and where the panel docks. Wires, decides
+// nothing about graphs.
 
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ILayoutRestorer } from '@jupyterlab/application';
@@ -54,12 +55,16 @@ function activate(
   const connected = (): boolean => controller()?.status.kind === 'connected';
   const paused = (): boolean => controller()?.paused ?? false;
 
-  const request = (label: string, ask: (to: NotebookController) => Promise<unknown>): Promise<void> => {
+  const request = (
+    label: string,
+    ask: (to: NotebookController) => Promise<unknown>
+  ): Promise<void> => {
     const to = controller();
     return to
       ? ask(to).then(
           () => undefined,
-          (error: unknown) => showErrorMessage(label, error instanceof Error ? error : String(error))
+          (error: unknown) =>
+            showErrorMessage(label, error instanceof Error ? error : String(error))
         )
       : Promise.resolve();
   };
@@ -74,7 +79,8 @@ function activate(
   commands.addCommand(CommandIDs.record, {
     label: 'Record Backward Passes',
     isEnabled: connected,
-    execute: () => request('Record', to => to.request('record', { on: true, scope: 'every', every: 1 }))
+    execute: () =>
+      request('Record', to => to.request('record', { on: true, scope: 'every', every: 1 }))
   });
   commands.addCommand(CommandIDs.pause, {
     label: 'Pause Before the Next Node',
@@ -100,7 +106,12 @@ function activate(
   for (const command of Object.values(CommandIDs)) {
     palette?.addItem({ command, category: CATEGORY, args: { isPalette: true } });
   }
-  launcher?.add({ command: CommandIDs.open, category: 'Other', args: { isLauncher: true }, rank: 20 });
+  launcher?.add({
+    command: CommandIDs.open,
+    category: 'Other',
+    args: { isLauncher: true },
+    rank: 20
+  });
   void restorer?.restore(tracker, {
     command: CommandIDs.open,
     args: () => ({ focus: false }),
@@ -108,7 +119,9 @@ function activate(
   });
 
   // A notebook can ask for the panel, so that a lesson opens as its teacher meant it.
-  const wanted = settings?.load(PLUGIN_ID).then(found => found.get('openWithNotebook').composite !== false);
+  const wanted = settings
+    ?.load(PLUGIN_ID)
+    .then(found => found.get('openWithNotebook').composite !== false);
   notebooks.widgetAdded.connect((_, notebook) => {
     void Promise.all([notebook.revealed, notebook.context.ready, app.restored]).then(async () => {
       const asked = notebook.model?.getMetadata('ag_visual') as { inspector?: unknown } | undefined;

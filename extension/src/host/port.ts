@@ -1,4 +1,5 @@
-// What a transport needs of a kernel, so that it can be tested without one. JupyterLab's kernels are wrapped in kernel.ts.
+// What a transport needs of a kernel, so that it can be tested without one. JupyterLab's kernels
+// are wrapped in kernel.ts.
 
 import type { Disposable, Listenable } from '../protocol/signal';
 
@@ -28,8 +29,15 @@ export interface KernelPort extends Disposable {
   ready(): Promise<void>;
   /** Whether the kernel has imported ag_visual. Waits for its turn: a running cell comes first. */
   probe(): Promise<boolean>;
-  /** Sends one request over the control channel, which a running cell does not hold up; the reply's content. */
+  /**
+   * Sends one request over the control channel, which a running cell does not hold up; the reply's
+   * content.
+   */
   control(content: object): Promise<unknown>;
   /** Opens the comm on which the kernel sends its events. */
-  open(target: string, data: { v: number; page: string }, listener: EventListener): Promise<Disposable>;
+  open(
+    target: string,
+    data: { v: number; page: string },
+    listener: EventListener
+  ): Promise<Disposable>;
 }

@@ -1,4 +1,5 @@
-// Shows a place in the user's code: the cell or file, the cursor on its line, the expression marked.
+// Shows a place in the user's code: the cell or file, the cursor on its line, the expression
+// marked.
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { CodeEditor } from '@jupyterlab/codeeditor';
@@ -37,7 +38,10 @@ const marked = StateField.define<DecorationSet>({
 
 let shown: CodeMirrorEditor | null = null;
 
-/** Puts the cursor on the site's line and marks its expression; false if the editor has no such line. */
+/**
+ * Puts the cursor on the site's line and marks its expression; false if the editor has no such
+ * line.
+ */
 function show(editor: CodeEditor.IEditor, site: Site): boolean {
   if (site.line < 1 || site.line > editor.lineCount) {
     return false;
@@ -58,7 +62,10 @@ function show(editor: CodeEditor.IEditor, site: Site): boolean {
     const last = document.line(Math.min(Math.max(site.end_line, site.line), document.lines));
     const to = Math.min(last.from + site.end_col, last.to);
     view.dispatch({
-      effects: [mark.of({ from, to: Math.max(from, to) }), EditorView.scrollIntoView(from, { y: 'nearest' })]
+      effects: [
+        mark.of({ from, to: Math.max(from, to) }),
+        EditorView.scrollIntoView(from, { y: 'nearest' })
+      ]
     });
   }
   return true;
@@ -91,13 +98,21 @@ async function revealFile(app: JupyterFrontEnd, site: Site): Promise<boolean> {
     return false;
   }
   const path = PathExt.relative(root, site.file);
-  const opened = (await app.commands.execute('docmanager:open', { path })) as IDocumentWidget | undefined;
+  const opened = (await app.commands.execute('docmanager:open', { path })) as
+    IDocumentWidget | undefined;
   await opened?.revealed;
   const content = opened?.content as { editor?: CodeEditor.IEditor } | undefined;
   return content?.editor !== undefined && show(content.editor, site);
 }
 
-/** False when the cell was deleted or its line edited since it ran, or when the file is out of the server's reach. */
-export async function reveal(app: JupyterFrontEnd, panel: NotebookPanel, site: Site): Promise<boolean> {
+/**
+ * False when the cell was deleted or its line edited since it ran, or when the file is out of the
+ * server's reach.
+ */
+export async function reveal(
+  app: JupyterFrontEnd,
+  panel: NotebookPanel,
+  site: Site
+): Promise<boolean> {
   return site.kind === 'cell' ? revealCell(panel, site) : revealFile(app, site);
 }

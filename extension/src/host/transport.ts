@@ -1,5 +1,6 @@
-// The page's side of the wire to one kernel: finds ag_visual in it, opens the event channel, hands batches on
-// undecoded, acknowledges them, and turns requests into promises with time limits. Knows nothing of JupyterLab.
+// The page's side of the wire to one kernel: finds ag_visual in it, opens the event channel, hands
+// batches on undecoded, acknowledges them, and turns requests into promises with time limits. Knows
+// nothing of JupyterLab.
 
 import type { ConnectionKind, RawBatch } from '../protocol/controller';
 import type { CommandName, Commands, Hello, Reply } from '../protocol/schema';
@@ -16,14 +17,24 @@ export interface Link {
   control: boolean;
 }
 
-/** Milliseconds a request may take; writing a file and summing up a large tensor take longer than a step. */
-const LIMITS: Partial<Record<CommandName, number>> = { export: 60_000, values: 20_000, resync: 20_000 };
+/**
+ * Milliseconds a request may take; writing a file and summing up a large tensor take longer than a
+ * step.
+ */
+const LIMITS: Partial<Record<CommandName, number>> = {
+  export: 60_000,
+  values: 20_000,
+  resync: 20_000
+};
 const LIMIT = 8_000;
 const HELLO_LIMIT = 4_000;
-/** An idle kernel answers a probe in a few milliseconds; one that has not by now runs or pauses a cell. */
+/**
+ * An idle kernel answers a probe in a few milliseconds; one that has not by now runs or pauses a
+ * cell.
+ */
 const PROBE_LIMIT = 1_000;
 
-const WAITING = 'Waiting for this notebook to run `import ag_visual`.';
+const WAITING = 'Waiting for this notebook to import ag_visual.';
 const RESTARTING = 'The kernel is restarting.';
 const DEAD = 'The kernel died. What it sent before is still here.';
 const UNREACHABLE = 'The connection to the server is lost. What was received is still here.';
@@ -75,7 +86,9 @@ export class Transport implements Disposable {
     return this.current;
   }
 
-  /** The Inspector listens from now on: everything kept is sent, now or when the kernel is found. */
+  /**
+   * The Inspector listens from now on: everything kept is sent, now or when the kernel is found.
+   */
   listen(): void {
     this.listening = true;
     if (this.current.kind === 'connected') {
@@ -179,9 +192,10 @@ export class Transport implements Disposable {
   }
 
   /**
-   * Whether ag_visual is in the kernel. An idle kernel is probed, which leaves no trace in its log. While a cell runs
-   * or is paused, the probe waits behind it and saying hello over the control channel gets through: tried once the
-   * probe is late (a page that was reloaded), and when the kernel announces ag_visual (a cell that imports it).
+   * Whether ag_visual is in the kernel. An idle kernel is probed, which leaves no trace in its log.
+   * While a cell runs or is paused, the probe waits behind it and saying hello over the control
+   * channel gets through: tried once the probe is late (a page that was reloaded), and when the
+   * kernel announces ag_visual (a cell that imports it).
    */
   private async present(): Promise<boolean> {
     const { life } = this;
@@ -224,7 +238,8 @@ export class Transport implements Disposable {
       this.settle({
         kind: 'failed',
         detail:
-          `ag_visual ${hello.package_version} in this kernel speaks format ${hello.v}, this Inspector format ${VERSION}: ` +
+          `ag_visual ${hello.package_version} in this kernel speaks format ${hello.v}, ` +
+          `this Inspector format ${VERSION}: ` +
           'install one release in both places, then reload the page.',
         control: false
       });
@@ -281,7 +296,9 @@ export class Transport implements Disposable {
     this.tell('resync', { page: this.page });
   }
 
-  /** The kernel closed the channel: the session ended there, or ag_visual was never ready to listen. */
+  /**
+   * The kernel closed the channel: the session ended there, or ag_visual was never ready to listen.
+   */
   private lost(): void {
     this.events = null;
     this.life += 1;

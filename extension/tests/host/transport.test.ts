@@ -93,7 +93,10 @@ describe('finding ag_visual', () => {
     kernel.imported = false;
     const transport = new Transport(kernel, 'page-1');
     await settle();
-    expect(transport.link).toMatchObject({ kind: 'connecting', detail: expect.stringContaining('import ag_visual') });
+    expect(transport.link).toMatchObject({
+      kind: 'connecting',
+      detail: expect.stringContaining('import ag_visual')
+    });
     kernel.onOccasion.emit();
     await settle();
     expect(kernel.probes).toBe(2);
@@ -181,7 +184,9 @@ describe('batches', () => {
 describe('requests', () => {
   it('resolve with the result and carry their arguments and an id of their own', async () => {
     const { kernel, transport } = await connected();
-    await expect(transport.request('breakpoint', { on: true, seq: 4 })).resolves.toEqual({ echoed: 'breakpoint' });
+    await expect(transport.request('breakpoint', { on: true, seq: 4 })).resolves.toEqual({
+      echoed: 'breakpoint'
+    });
     await transport.request('step', {});
     const [first, second] = kernel.requests.slice(-2);
     expect(first).toMatchObject({ command: 'breakpoint', on: true, seq: 4 });
@@ -196,7 +201,9 @@ describe('requests', () => {
   it('reject in words after their time', async () => {
     const { kernel, transport } = await connected();
     kernel.mute = true;
-    const step = expect(transport.request('step', {})).rejects.toThrow(/'step' within 8 s.*interrupt/);
+    const step = expect(transport.request('step', {})).rejects.toThrow(
+      /'step' within 8 s.*interrupt/
+    );
     await vi.advanceTimersByTimeAsync(8_000);
     await step;
   });
@@ -216,7 +223,10 @@ describe('a kernel that goes away', () => {
     const { kernel, transport } = await connected();
     transport.listen();
     kernel.become('restarting');
-    expect(transport.link).toMatchObject({ kind: 'disconnected', detail: 'The kernel is restarting.' });
+    expect(transport.link).toMatchObject({
+      kind: 'disconnected',
+      detail: 'The kernel is restarting.'
+    });
     expect(kernel.opened[0].closed).toBe(true);
     kernel.imported = false;
     kernel.become('alive');
@@ -230,7 +240,7 @@ describe('a kernel that goes away', () => {
     expect(kernel.commands()).toEqual(['hello', 'resync', 'hello', 'resync']);
   });
 
-  it('is asked over the control channel after a lost connection, even while its cell is paused', async () => {
+  it('is found again after a lost connection, even while its cell is paused', async () => {
     const { kernel, transport } = await connected();
     kernel.become('unreachable');
     expect(transport.link.kind).toBe('disconnected');
