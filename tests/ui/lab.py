@@ -1,7 +1,8 @@
 """A JupyterLab server of its own, and a notebook in a page, as the browser tests use them.
 
-Nothing of the person's own configuration is read or written: every Jupyter folder is a temporary one. When ag_visual
-is imported from a checkout, that checkout's built front end is served; otherwise the installed one.
+Nothing of the person's own configuration is read or written: every Jupyter folder is a temporary
+one. When ag_visual is imported from a checkout, that checkout's built front end is served; otherwise
+the installed one.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Server:
             raise
 
     def environment(self) -> dict[str, str]:
-        """The child's environment: temporary Jupyter folders, and the checkout where it is under test."""
+        """The child's environment: temporary folders, and the checkout where that is under test."""
         own = {
             "JUPYTER_CONFIG_DIR": "config",
             "JUPYTER_DATA_DIR": "data",
@@ -133,7 +134,7 @@ class Server:
 
 
 class Lab:
-    """One page with JupyterLab in it; notebooks are driven through the application's own commands."""
+    """One page with JupyterLab in it; notebooks are driven through its own commands."""
 
     def __init__(self, server: Server, page: Page, screenshots: Path) -> None:
         self.server = server
@@ -187,7 +188,8 @@ class Lab:
         self.page.evaluate(
             """async path => {
                 const app = window.jupyterapp;
-                const widget = await app.commands.execute('docmanager:open', {path, factory: 'Notebook'});
+                const options = {path, factory: 'Notebook'};
+                const widget = await app.commands.execute('docmanager:open', options);
                 await widget.revealed;
                 await widget.context.ready;
                 await widget.sessionContext.ready;
@@ -200,14 +202,14 @@ class Lab:
     def start(self, cell: int) -> None:
         """Begin to run a cell of the current notebook and return at once."""
         self.page.evaluate(
-            """index => {
+            f"""index => {{
                 const app = window.jupyterapp;
-                const notebook = [...app.shell.widgets('main')].find(w => w.isVisible && w.content?.widgets);
+                const notebook = {NOTEBOOK};
                 notebook.content.activeCellIndex = index;
                 notebook.content.mode = 'command';
                 app.shell.activateById(notebook.id);
                 app.commands.execute('notebook:run-cell');
-            }""",
+            }}""",
             cell,
         )
 
@@ -252,7 +254,7 @@ class Lab:
         return panel
 
     def screenshot(self, name: str) -> Path:
-        """Take a picture; those whose names docs/images knows are copied there by `--docs-images`."""
+        """Take a picture of the page as it is now."""
         path = self.screenshots / f"{name}.png"
         self.page.screenshot(path=path)
         return path

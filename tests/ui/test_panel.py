@@ -1,4 +1,4 @@
-"""The panel as a piece of JupyterLab: where it docks, what it follows, what a reload leaves of it."""
+"""The panel as a piece of JupyterLab: where it docks, what it follows, what outlives a reload."""
 
 from __future__ import annotations
 
