@@ -94,10 +94,12 @@ def nll_loss_backward(
     total_weight: Array,
 ) -> Array:
     """-w[t] * g at the picked positions, zero elsewhere; divided by `total_weight` for the mean."""
-    classes, _, weights = _selection(xp, logp, target, weight, ignore_index)
+    classes, counted, weights = _selection(xp, logp, target, weight, ignore_index)
     value = -g / total_weight if reduction == MEAN else -g
     if weights is not None:
         value = value * weights
+    if counted is not None:
+        value = xp.where(counted, value, xp.zeros_like(value))
     grad = xp.zeros(logp.shape, logp.dtype)
     if logp.ndim == 1:
         grad[classes] = value

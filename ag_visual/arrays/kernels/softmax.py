@@ -111,4 +111,4 @@ def logsumexp_backward(
     weight = xp.exp(_wide(xp, self) - _wide(xp, result))
     if weight.dtype.kind == "c":
         weight = xp.conj(weight)
-    return (g * weight).astype(self.dtype, copy=False)
+    return xp.asarray(g * weight).astype(self.dtype, copy=False)

@@ -1,0 +1,458 @@
+"""An array library for tests that is as strict as CuPy: device type 'strict'.
+
+Its arrays refuse to become NumPy arrays or to mix with them, its results are never NumPy scalars,
+and its namespace offers only the names and keywords in cupy_surface.json. What runs
+here stays on `xp`. Values are computed by NumPy inside. Importing this module registers the
+backend.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import numpy
+import scipy.special
+from numpy.lib.stride_tricks import as_strided
+
+from ag_visual.arrays.backend import Backend, register
+from ag_visual.arrays.numpy import BACKEND as HOST
+from ag_visual.devices import device
+
+SURFACE: Final[dict[str, Any]] = json.loads(
+    (Path(__file__).parent / "cupy_surface.json").read_text(encoding="utf-8")
+)
+_METHODS: Final[dict[str, str]] = SURFACE["ndarray"]["methods"]
+_ATTRIBUTES: Final[list[str]] = SURFACE["ndarray"]["attributes"]
+_VALUES: Final = "_values_on_the_strict_device"
+
+# `ufunc.at` and friends exist in CuPy for these only.
+_UFUNC_METHODS: Final = {
+    "reduce": ("add", "multiply"),
+    "accumulate": ("add", "multiply"),
+    "reduceat": ("add",),
+    "at": ("add", "subtract", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    "outer": None,
+}
+
+
+class NotInCuPy(AttributeError):  # noqa: N818 - reads as a sentence
+    """A name that CuPy does not have was used on the strict namespace or a strict array."""
+
+
+def _refuse_numpy(value: Any, where: str) -> None:
+    if isinstance(value, numpy.ndarray):
+        raise TypeError(
+            f"Unsupported type <class 'numpy.ndarray'> in {where}: a host array of shape "
+            f"{value.shape} met a device array; create it with xp or backend.from_numpy"
+        )
+
+
+def _inward(value: Any, where: str) -> Any:
+    """Strict arrays to the NumPy arrays inside, also within sequences; host arrays are refused."""
+    if type(value) is StrictArray:
+        return getattr(value, _VALUES)
+    _refuse_numpy(value, where)
+    if type(value) in (tuple, list):
+        return type(value)(_inward(item, where) for item in value)
+    if type(value) is slice:
+        return slice(*(_inward(item, where) for item in (value.start, value.stop, value.step)))
+    return value
+
+
+def _outward(value: Any) -> Any:
+    """NumPy results to strict arrays: scalars become 0-d arrays, as in CuPy."""
+    if isinstance(value, numpy.ndarray | numpy.generic):
+        return wrap(numpy.asarray(value))
+    if type(value) in (tuple, list):
+        return type(value)(_outward(item) for item in value)
+    if isinstance(value, tuple):  # named results of numpy.linalg
+        return tuple(_outward(item) for item in value)
+    return value
+
+
+def _check_arguments(
+    where: str, parameters: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
+    names = [name.strip() for name in parameters.split(",") if name.strip() not in ("", "/")]
+    open_positions = any(name.startswith("*") and name != "*" for name in names)
+    star = next((i for i, name in enumerate(names) if name.startswith("*")), len(names))
+    if not open_positions and len(args) > star:
+        raise TypeError(f"{where} takes {star} positional arguments in CuPy, got {len(args)}")
+    unknown = sorted(set(kwargs) - {name for name in names if not name.startswith("*")})
+    if unknown:
+        raise TypeError(f"{where} has no argument {unknown[0]!r} in CuPy; it has: {parameters}")
+
+
+def _wrapped(where: str, parameters: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        _check_arguments(where, parameters, args, kwargs)
+        inner = [_inward(arg, where) for arg in args]
+        named = {name: _inward(arg, where) for name, arg in kwargs.items()}
+        result = function(*inner, **named)
+        out = kwargs.get("out")
+        return out if type(out) is StrictArray else _outward(result)
+
+    call.__name__ = where
+    return call
+
+
+class StrictUfunc:
+    """A ufunc with `out`, `dtype` and `casting`, and the methods CuPy implements for it."""
+
+    def __init__(self, name: str, function: Any, arity: str) -> None:
+        self.name = name
+        self._function = function
+        self.nin, self.nout = map(int, arity.split("->"))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        unknown = sorted(set(kwargs) - {"out", "dtype", "casting"})
+        if unknown:
+            raise TypeError(f"ufunc {self.name} has no argument {unknown[0]!r} in CuPy")
+        where = f"xp.{self.name}"
+        inner = [_inward(arg, where) for arg in args]
+        named = {name: _inward(arg, where) for name, arg in kwargs.items()}
+        result = self._function(*inner, **named)
+        out = kwargs.get("out", args[self.nin] if len(args) > self.nin else None)
+        return out if type(out) is StrictArray else _outward(result)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _UFUNC_METHODS:
+            raise NotInCuPy(f"ufunc {self.name} has no attribute {name!r} in CuPy")
+        known = _UFUNC_METHODS[name]
+        if known is not None and self.name not in known:
+            raise NotImplementedError(f"`cupy.{self.name}.{name}` is not supported")
+        method = getattr(self._function, name)
+        where = f"xp.{self.name}.{name}"
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            unknown = sorted(set(kwargs) - {"axis", "dtype", "out", "keepdims"})
+            if unknown:
+                raise TypeError(f"{where} has no argument {unknown[0]!r} in CuPy")
+            inner = [_inward(arg, where) for arg in args]
+            named = {key: _inward(arg, where) for key, arg in kwargs.items()}
+            return _outward(method(*inner, **named))
+
+        return call
+
+
+class StrictFlags:
+    """The flags CuPy knows: there is no `writeable`."""
+
+    def __init__(self, flags: Any) -> None:
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> bool:
+        if name not in SURFACE["flags"]:
+            raise NotInCuPy(f"flags has no attribute {name!r} in CuPy")
+        return bool(getattr(self._flags, name))
+
+
+class StrictArray:
+    """An array on the strict device."""
+
+    __slots__ = (_VALUES, "__weakref__")
+    __hash__ = None  # type: ignore[assignment]
+    __array_priority__ = 100
+
+    def __init__(self, *_: Any) -> None:
+        raise TypeError("strict arrays come from xp or from the backend")
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to "
+            "construct a NumPy array explicitly."
+        )
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        # A NumPy number on the left of an operator arrives here; CuPy takes it.
+        if any(isinstance(value, numpy.generic) for value in inputs):
+            return getattr(STRICT.xp, ufunc.__name__)(*inputs, **named)
+        raise TypeError(f"numpy.{ufunc.__name__} was given a device array; call it on xp")
+
+    def __array_function__(self, function: Any, *_: Any) -> NoReturn:
+        raise TypeError(f"numpy.{function.__name__} was given a device array; call it on xp")
+
+    def get(self) -> numpy.ndarray[Any, Any]:
+        """A copy on the host: the explicit way out."""
+        return numpy.array(getattr(self, _VALUES))
+
+    def item(self) -> Any:
+        return getattr(self, _VALUES).item()
+
+    def tolist(self) -> Any:
+        return getattr(self, _VALUES).tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        return bytes(getattr(self, _VALUES).tobytes(order))
+
+    @property
+    def base(self) -> Any:
+        inner = getattr(self, _VALUES).base
+        return _outward(inner) if isinstance(inner, numpy.ndarray) else None
+
+    @property
+    def device(self) -> int:
+        return 0
+
+    @property
+    def flags(self) -> StrictFlags:
+        return StrictFlags(getattr(self, _VALUES).flags)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == _VALUES:
+            raise AttributeError(name)
+        values = getattr(self, _VALUES)
+        if name in _METHODS:
+            return _wrapped(f"ndarray.{name}", _METHODS[name], getattr(values, name))
+        if name in _ATTRIBUTES:
+            return _outward(getattr(values, name))
+        raise NotInCuPy(f"ndarray has no attribute {name!r} in CuPy")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in ("real", "imag", "shape"):
+            raise NotInCuPy(f"ndarray.{name} cannot be set in CuPy")
+        setattr(getattr(self, _VALUES), name, _inward(value, f"ndarray.{name}"))
+
+    def __getitem__(self, index: Any) -> Any:
+        return _outward(getattr(self, _VALUES)[_inward(index, "an index")])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        where = "an assignment"
+        getattr(self, _VALUES)[_inward(index, where)] = _inward(value, where)
+
+    def __len__(self) -> int:
+        return len(getattr(self, _VALUES))
+
+    def __iter__(self) -> Any:
+        return (self[at] for at in range(len(self)))
+
+    def __bool__(self) -> bool:
+        return bool(getattr(self, _VALUES))
+
+    def __int__(self) -> int:
+        return int(getattr(self, _VALUES))
+
+    def __float__(self) -> float:
+        return float(getattr(self, _VALUES))
+
+    def __complex__(self) -> complex:
+        return complex(getattr(self, _VALUES))
+
+    def __format__(self, spec: str) -> str:
+        return format(getattr(self, _VALUES), spec)
+
+    def __copy__(self) -> StrictArray:
+        return wrap(getattr(self, _VALUES).copy())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StrictArray:
+        return wrap(getattr(self, _VALUES).copy())
+
+    def __repr__(self) -> str:
+        return f"strict {getattr(self, _VALUES)!r}"
+
+
+def _give_operators() -> None:
+    """Arithmetic and comparison operators, reflected and in place."""
+    binary = ["add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul"]
+    binary += ["and", "or", "xor", "lshift", "rshift"]
+    names = [f"__{name}__" for name in (*binary, "lt", "le", "eq", "ne", "gt", "ge")]
+    names += [f"__r{name}__" for name in binary]
+    in_place = [f"__i{name}__" for name in binary if name not in ("divmod", "matmul")]
+
+    def make(name: str) -> Callable[..., Any]:
+        def operate(self: StrictArray, other: Any) -> Any:
+            inner = _inward(other, name)
+            if type(other) is not StrictArray and not isinstance(
+                other, int | float | complex | numpy.generic
+            ):
+                return NotImplemented
+            return _outward(getattr(getattr(self, _VALUES), name)(inner))
+
+        return operate
+
+    def make_in_place(name: str) -> Callable[..., Any]:
+        def operate(self: StrictArray, other: Any) -> Any:
+            # NumPy, too, changes the same memory; a different object would be a wrong result.
+            values = getattr(self, _VALUES)
+            changed = getattr(values, name)(_inward(other, name))
+            assert changed is values
+            return self
+
+        return operate
+
+    def make_unary(name: str) -> Callable[..., Any]:
+        return lambda self: _outward(getattr(getattr(self, _VALUES), name)())
+
+    for name in names:
+        setattr(StrictArray, name, make(name))
+    for name in in_place:
+        setattr(StrictArray, name, make_in_place(name))
+    for name in ("__neg__", "__pos__", "__abs__", "__invert__"):
+        setattr(StrictArray, name, make_unary(name))
+
+
+_give_operators()
+
+
+def wrap(values: numpy.ndarray[Any, Any]) -> StrictArray:
+    """A strict array over these very values (no copy)."""
+    made = object.__new__(StrictArray)
+    object.__setattr__(made, _VALUES, values)
+    return made
+
+
+def to_host(array: Any) -> Any:
+    """The NumPy array inside a strict array (no copy); sequences likewise; others as they are."""
+    if type(array) is StrictArray:
+        return getattr(array, _VALUES)
+    if type(array) in (tuple, list):
+        return type(array)(to_host(item) for item in array)
+    return array
+
+
+def to_strict(array: Any) -> Any:
+    """A strict copy of a NumPy array; sequences likewise; others as they are."""
+    if isinstance(array, numpy.ndarray):
+        return wrap(array.copy(order="K"))
+    if type(array) in (tuple, list):
+        return type(array)(to_strict(item) for item in array)
+    return array
+
+
+class StrictNamespace:
+    """A part of the CuPy namespace over the part of NumPy's that computes its values."""
+
+    def __init__(self, name: str, inside: Any, offered: dict[str, Any], parts: Any = ()) -> None:
+        self.__name__ = name
+        for key, parameters in offered["functions"].items():
+            function = _wrapped(f"{name}.{key}", parameters, getattr(inside, key))
+            setattr(self, key, function)
+        for key, arity in offered["ufuncs"].items():
+            setattr(self, key, StrictUfunc(key, getattr(inside, key), arity))
+        for key in offered["values"]:
+            setattr(self, key, getattr(inside, key))
+        for key, part in dict(parts).items():
+            setattr(self, key, part)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotInCuPy(f"CuPy has no {self.__name__}.{name}")
+
+    def __repr__(self) -> str:
+        return f"<strict namespace {self.__name__}>"
+
+
+def _namespace() -> StrictNamespace:
+    parts = SURFACE["namespaces"]
+    tricks = StrictNamespace(
+        "xp.lib.stride_tricks", numpy.lib.stride_tricks, parts["lib.stride_tricks"]
+    )
+    none: dict[str, Any] = {"functions": {}, "ufuncs": {}, "values": []}
+    inner = {
+        name: StrictNamespace(f"xp.{name}", getattr(numpy, name), parts[name])
+        for name in ("linalg", "fft", "random")
+    }
+    inner["lib"] = StrictNamespace("xp.lib", numpy.lib, none, {"stride_tricks": tricks})
+    made = StrictNamespace("xp", numpy, parts[""], inner)
+    made.ndarray = StrictArray
+    # These two take host data: the way in.
+    for key in ("array", "asarray"):
+        setattr(made, key, _entry(key, parts[""]["functions"][key]))
+    return made
+
+
+def _entry(key: str, parameters: str) -> Callable[..., Any]:
+    function = getattr(numpy, key)
+
+    def call(obj: Any, *args: Any, **kwargs: Any) -> Any:
+        _check_arguments(f"xp.{key}", parameters, (obj, *args), kwargs)
+        if isinstance(obj, numpy.ndarray):
+            obj = obj.copy(order="K")
+        elif type(obj) is StrictArray and key == "asarray":
+            dtype = args[0] if args else kwargs.get("dtype")
+            if dtype is None or numpy.dtype(dtype) == obj.dtype:
+                return obj
+        return _outward(function(_contents(obj), *args, **kwargs))
+
+    return call
+
+
+def _contents(value: Any) -> Any:
+    if type(value) is StrictArray:
+        return getattr(value, _VALUES)
+    if type(value) in (tuple, list):
+        return type(value)(_contents(item) for item in value)
+    return value
+
+
+class StrictRandom:
+    """CuPy's Generator methods over NumPy's generator."""
+
+    def __init__(self, seed: int) -> None:
+        self.host = HOST.random_bits(seed)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in SURFACE["generator"]:
+            raise NotInCuPy(f"cupy.random.Generator has no {name}")
+        parameters = SURFACE["generator"][name]
+        return _wrapped(f"Generator.{name}", parameters, getattr(self.host, name))
+
+
+class StrictBackend(Backend):
+    """Strict arrays on the one device 'strict:0'."""
+
+    name = "strict"
+    device_type = "strict"
+    xp = _namespace()
+    array_type = StrictArray
+    _special = StrictNamespace("special", scipy.special, SURFACE["special"])
+
+    def asarray(self, data: Any, dtype: Any = None) -> Any:
+        return self.xp.asarray(data, dtype)
+
+    def to_numpy(self, array: Any) -> numpy.ndarray[Any, Any]:
+        return array.get()  # type: ignore[no-any-return]
+
+    def from_numpy(self, array: numpy.ndarray[Any, Any]) -> Any:
+        return to_strict(array)
+
+    def device(self, array: Any) -> device:
+        return device("strict", 0)
+
+    def pointer(self, array: Any) -> int:
+        return int(to_host(array).ctypes.data)
+
+    def add_at(self, target: Any, index: Any, values: Any) -> None:
+        self._at("add", target, index, values)
+
+    def maximum_at(self, target: Any, index: Any, values: Any) -> None:
+        self._at("maximum", target, index, values)
+
+    def minimum_at(self, target: Any, index: Any, values: Any) -> None:
+        self._at("minimum", target, index, values)
+
+    def _at(self, name: str, target: Any, index: Any, values: Any) -> None:
+        where = f"{name}_at"
+        inner = [_inward(array, where) for array in (target, index, values)]
+        getattr(numpy, name).at(*inner)
+
+    def as_strided(self, array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        return wrap(as_strided(_inward(array, "as_strided"), shape, strides))
+
+    @property
+    def special(self) -> Any:
+        return self._special
+
+    def random_bits(self, seed: int) -> Any:
+        return StrictRandom(seed)
+
+    def random_state(self, bits: Any) -> bytes:
+        return HOST.random_state(bits.host)
+
+    def set_random_state(self, bits: Any, state: bytes) -> None:
+        HOST.set_random_state(bits.host, state)
+
+
+STRICT: Final = register(StrictBackend())

@@ -1,0 +1,90 @@
+"""Convolution and its two gradients against torch's, on every array library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pytest
+
+from ag_visual.arrays.kernels import conv
+
+from ..oracle import torch
+from .compare import agree, random_array, theirs
+
+# input, weight, stride, padding, dilation, groups
+CASES: list[tuple[Any, ...]] = [
+    ((2, 3, 7, 8), (4, 3, 3, 2), (1, 1), (0, 0), (1, 1), 1),
+    ((2, 3, 7, 8), (4, 3, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    ((2, 4, 9, 8), (6, 2, 3, 2), (2, 3), (1, 0), (1, 1), 2),
+    ((1, 4, 9, 9), (4, 1, 3, 3), (1, 2), (2, 1), (2, 1), 4),
+    ((2, 3, 5, 5), (8, 3, 1, 1), (1, 1), (0, 0), (1, 1), 1),
+    ((2, 2, 6, 7), (3, 2, 2, 3), (3, 2), (0, 2), (1, 2), 1),
+    ((3, 2, 3, 3), (30, 2, 3, 3), (1, 1), (0, 0), (1, 1), 1),
+    ((0, 3, 5, 5), (2, 3, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    ((2, 3, 9), (4, 3, 3), (2,), (1,), (2,), 1),
+    ((1, 2, 4, 5, 4), (2, 2, 2, 3, 2), (1, 2, 1), (1, 1, 0), (1, 1, 2), 1),
+]
+
+
+def reference(case: tuple[Any, ...], dtype: str, bias: Any) -> tuple[Any, ...]:
+    shape, weight_shape, stride, padding, dilation, groups = case
+    x = theirs(random_array(shape, dtype)).requires_grad_()
+    w = theirs(random_array(weight_shape, dtype, seed=1)).requires_grad_()
+    function = getattr(torch.nn.functional, f"conv{len(stride)}d")
+    out = function(x, w, theirs(bias), stride, padding, dilation, groups)
+    g = random_array(tuple(out.shape), dtype, seed=2)
+    # torch conjugates in the gradients of complex numbers; these kernels are plain transposes.
+    gx, gw = torch.autograd.grad(out, [x, w], theirs(g).conj() if out.is_complex() else theirs(g))
+    if out.is_complex():
+        gx, gw = gx.conj().resolve_conj(), gw.conj().resolve_conj()
+    return x.detach().numpy(), w.detach().numpy(), out, g, gx, gw
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_convolution_is_torchs(run: Callable[..., Any], case: tuple[Any, ...], dtype: str) -> None:
+    bias = random_array((case[1][0],), dtype, seed=3)
+    x, w, out, g, gx, gw = reference(case, dtype, bias)
+    limits = case[2:]
+    agree(run(conv.conv2d, x, w, bias, *limits), out)
+    agree(run(conv.conv2d_input, g, w, x.shape, *limits), gx)
+    agree(run(conv.conv2d_weight, g, x, w.shape, *limits), gw)
+
+
+def test_complex_convolution_is_torchs(run: Callable[..., Any]) -> None:
+    x, w, out, g, gx, gw = reference(CASES[2], "complex128", None)
+    limits = CASES[2][2:]
+    agree(run(conv.conv2d, x, w, None, *limits), out)
+    agree(run(conv.conv2d_input, g, w, x.shape, *limits), gx)
+    agree(run(conv.conv2d_weight, g, x, w.shape, *limits), gw)
+
+
+def test_integers_and_half_precision_are_computed_in_wider_types(run: Callable[..., Any]) -> None:
+    limits = CASES[1][2:]
+    x, w = random_array((2, 3, 7, 8), "int64"), random_array((4, 3, 3, 3), "int64", 1)
+    exact = run(conv.conv2d, x, w, None, *limits)
+    agree(exact, torch.nn.functional.conv2d(theirs(x), theirs(w), None, *limits))
+    narrow = run(conv.conv2d, x.astype("float16"), w.astype("float16"), None, *limits)
+    numpy.testing.assert_array_equal(narrow, exact.astype("float16"))
+
+
+def test_memory_layout_of_the_operands_does_not_matter(run: Callable[..., Any]) -> None:
+    x, w, out, g, gx, gw = reference(CASES[1], "float64", None)
+    limits = CASES[1][2:]
+    x, w, g = (numpy.asfortranarray(array) for array in (x, w, g))
+    agree(run(conv.conv2d, x, w, None, *limits), out)
+    agree(run(conv.conv2d_input, g, w, x.shape, *limits), gx)
+    agree(run(conv.conv2d_weight, g, x, w.shape, *limits), gw)
+
+
+@pytest.mark.parametrize("case", CASES[:4], ids=str)
+def test_a_batch_in_parts_gives_the_same(
+    run: Callable[..., Any], case: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conv, "_PART_BYTES", 1)
+    x, w, out, g, gx, gw = reference(case, "float64", None)
+    agree(run(conv.conv2d, x, w, None, *case[2:]), out)
+    agree(run(conv.conv2d_input, g, w, x.shape, *case[2:]), gx)
+    agree(run(conv.conv2d_weight, g, x, w.shape, *case[2:]), gw)
