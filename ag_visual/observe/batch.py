@@ -5,16 +5,23 @@ Decoding checks everything it reads: a batch may come from a file that somebody 
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+import os
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 
-from ag_visual.core.source import Site
+from ag_visual.core.source import UNKNOWN, Site
 from ag_visual.observe import schema
 from ag_visual.observe.check import FormatError, check
-from ag_visual.observe.columns import DTYPES, Chunk, Tables
+from ag_visual.observe.columns import DTYPES, Chunk, Encoder, Tables
+from ag_visual.observe.store import Dropped
 
 Header = dict[str, Any]
+
+NOWHERE: Final = dataclasses.replace(UNKNOWN, line=1)
+"""Stands in the list of sites for a place whose line is not known, so that ids go on."""
 
 
 def site_json(site: Site | None) -> dict[str, Any] | None:
@@ -46,6 +53,67 @@ def encode_tables(chunk: Chunk) -> tuple[dict[str, Any], bytes]:
             offset += len(data) + padding
         tables[table] = {"rows": chunk.rows(table), "columns": places}
     return tables, b"".join(parts)
+
+
+class Stream:
+    """The numbered batches of one epoch for one reader, who gets every string and site once."""
+
+    def __init__(self, session: str, epoch: int, encoder: Encoder, *, source: bool = True) -> None:
+        self.session = session
+        self.epoch = epoch
+        self.encoder = encoder
+        self.source = source  # False: leave the text of the user's code out
+        self.batch = 0
+        self.dropped = Dropped()
+        self._strings = 0
+        self._sites = 0
+
+    def next(
+        self,
+        chunk: Chunk,
+        state: dict[str, Any],
+        problems: Sequence[dict[str, Any]] = (),
+        t: float = 0.0,
+    ) -> tuple[Header, bytes]:
+        """The next batch: this chunk, what is new about strings and sites, and the state."""
+        tables, buffer = encode_tables(chunk)
+        self.batch += 1
+        strings, sites = self.encoder.strings.texts, self.encoder.sites.found
+        header: Header = {
+            "v": schema.VERSION,
+            "session": self.session,
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "t": t,
+            "coalesced": dict(self.dropped.rows),
+            "dropped_steps": self.dropped.steps,
+            "strings": strings[self._strings :],
+            "sites": [self._site(site) for site in sites[self._sites :]],
+            "tables": tables,
+            "state": state,
+            "problems": list(problems) if self.source else [without_source(p) for p in problems],
+        }
+        self._strings, self._sites = len(strings), len(sites)
+        return header, buffer
+
+    def _site(self, site: Site) -> dict[str, Any]:
+        found = site_json(site) or site_json(NOWHERE)
+        assert found is not None
+        return found if self.source else without_source(found)
+
+
+def without_source(value: Any) -> Any:
+    """The same JSON without text of the user's code and without folder names."""
+    if isinstance(value, list):
+        return [without_source(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {key: without_source(part) for key, part in value.items()}
+    if "source_line" in kept:  # a Site
+        kept |= {"text": "", "source_line": "", "file": os.path.basename(kept["file"])}
+    if "repair" in kept:  # a Problem
+        kept |= {"text": "", "detail": "", "repair": None}
+    return kept
 
 
 def decode_tables(header: Header, buffer: bytes) -> Tables:

@@ -100,6 +100,10 @@ class Labels:
         found = self._names.get(id(ref))
         return found[1] if found and found[0] is ref else ""
 
+    def of(self, tensor: Tensor) -> str:
+        """The name last seen for a leaf, empty when there is none."""
+        return self(weakref.ref(tensor))
+
     def learn(self, frame: FrameType | None) -> None:
         """Take down the names of all leaves that the user's frames can see."""
         for scope in scopes_of(frame):

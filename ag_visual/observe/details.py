@@ -1,0 +1,274 @@
+"""All about one node, when somebody asks: from the node while it lives, else from the recording.
+
+Reads slots and shapes only; values are `summaries`. Nothing here is recorded itself: it works on
+arrays and never calls an op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from ag_visual.core import source
+from ag_visual.core.hooks import hook_name
+from ag_visual.core.node import AccumulateGrad, Node
+from ag_visual.observe import schema
+from ag_visual.observe.batch import site_json
+from ag_visual.observe.columns import Chunk, Encoder
+from ag_visual.observe.names import Scope, names_on_storage
+from ag_visual.observe.recorder import Recorder
+
+_TEXT: Final = 200
+
+
+class NotKeptError(LookupError):
+    """What was asked for is not there (any more); the text says why and what to do."""
+
+
+def node_details(recorder: Recorder, seq: int, scopes: Iterable[Scope] = ()) -> dict[str, Any]:
+    """A `NodeDetails` record. Raises NotKeptError for a number that was never recorded."""
+    node = recorder.node(seq)
+    if node is not None:
+        return _of_living(recorder, node, list(scopes))
+    return _of_recorded(recorder, seq)
+
+
+def label_of(recorder: Recorder, node: Node) -> str | None:
+    """The name of a leaf's variable where one is known."""
+    if not isinstance(node, AccumulateGrad):
+        return None
+    return recorder.labels.of(node.variable) or None
+
+
+def _of_living(recorder: Recorder, node: Node, scopes: list[Scope]) -> dict[str, Any]:
+    fields = node.saved_fields()
+    others = _saved_elsewhere(recorder, node.seq)
+    saved = []
+    for field in fields:
+        if field.kind == "value":
+            continue
+        uid = field.storage_uid
+        shared = [] if uid is None else names_on_storage(iter(scopes), uid) + others.get(uid, [])
+        saved.append(
+            {
+                "name": field.name,
+                "shape": [int(n) for n in field.shape or ()],
+                "dtype": field.dtype or "",
+                "bytes": int(field.nbytes),
+                "version_then": int(field.version_then or 0),
+                "version_now": None if field.freed else field.version_now,
+                "storage": uid or 0,
+                "shared_with": shared,
+                "freed": bool(field.freed),
+                "own_output": bool(field.own_output),
+            }
+        )
+    return {
+        "seq": node.seq,
+        "name": node.name(),
+        "site": site_json(None if node.code is None else source.resolve(node.code, node.lasti)),
+        "next": [
+            {
+                "seq": None if below is None else below.seq,
+                "name": "" if below is None else below.name(),
+                "label": None if below is None else label_of(recorder, below),
+                "index": int(index),
+            }
+            for below, index in node.next_functions
+        ],
+        "outputs": [
+            {"shape": [int(n) for n in shape], "dtype": dtype} for shape, dtype in node.output_meta
+        ],
+        "saved": saved,
+        "values": [
+            {"name": field.name, "text": _short(field.value)}
+            for field in fields
+            if field.kind == "value"
+        ],
+        "hooks": list(_hooks(node)),
+        "alive": True,
+        "variable": label_of(recorder, node),
+    }
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _TEXT else text[:_TEXT] + "..."
+
+
+def _hooks(node: Node) -> Iterator[dict[str, str]]:
+    """Hooks in the order in which they run."""
+
+    def told(kind: str, hooks: Iterable[Any]) -> Iterator[dict[str, str]]:
+        return ({"kind": kind, "name": hook_name(hook)} for hook in list(hooks))
+
+    own = node.hooks
+    leaf = node.variable._leaf if isinstance(node, AccumulateGrad) else None
+    if leaf is not None:
+        yield from told("tensor", leaf.hooks.values())
+    if own is not None:
+        for table in list(own.tensor.values()):
+            yield from told("tensor", table.values())
+        for ref in list(own.retain.values()):
+            if ref() is not None:
+                yield {"kind": "retain_grad", "name": "retain_grad"}
+        yield from told("pre", own.pre.values())
+    if leaf is not None:
+        yield from told("post_accumulate", leaf.post_accumulate.values())
+    if own is not None:
+        yield from told("post", own.post.values())
+
+
+def _saved_elsewhere(recorder: Recorder, seq: int) -> dict[int, list[str]]:
+    """Storage number -> what other living nodes saved on it, as 'MulBackward0.self'."""
+    found: dict[int, list[str]] = {}
+    mine = recorder.node(seq)
+    fields = [] if mine is None else mine.saved_fields()
+    wanted = {field.storage_uid for field in fields if field.storage_uid is not None}
+    if not wanted:
+        return found
+    texts = recorder.encoder.strings.texts
+    for chunk in recorder.chunks():
+        table = chunk.tables.get("saved")
+        if table is None:
+            continue
+        rows = np.isin(table["storage"], np.array(sorted(wanted), np.int64))
+        for i in np.flatnonzero(rows):
+            other = recorder.node(int(table["node"][i]))
+            if other is None or other.seq == seq or other.freed is not None:
+                continue
+            name = f"{other.name()}.{texts[int(table['name'][i])]}"
+            names = found.setdefault(int(table["storage"][i]), [])
+            if name not in names:
+                names.append(name)
+    return found
+
+
+class _Rows:
+    """Rows of one seq in the recorded chunks, read back as Python values."""
+
+    def __init__(self, encoder: Encoder, chunks: Iterable[Chunk]) -> None:
+        self.encoder = encoder
+        self.chunks = list(chunks)
+
+    def where(self, table: str, column: str, value: int) -> Iterator[dict[str, Any]]:
+        for chunk in self.chunks:
+            columns = chunk.tables.get(table)
+            if columns is None:
+                continue
+            for i in np.flatnonzero(columns[column] == value):
+                yield {name: self._value(table, name, array[i]) for name, array in columns.items()}
+
+    def _value(self, table: str, column: str, value: Any) -> Any:
+        of = schema.TABLES[table][column].of
+        if of == "string":
+            return self.encoder.strings.texts[int(value)]
+        if of == "site":
+            return None if value == schema.NONE else self.encoder.sites.found[int(value)]
+        return value.item()
+
+
+def _dims(text: str) -> list[int]:
+    return [int(n) for n in text.split("×")] if text else []
+
+
+def _of_recorded(recorder: Recorder, seq: int) -> dict[str, Any]:
+    rows = _Rows(recorder.encoder, recorder.chunks())
+    found = next(rows.where("nodes", "seq", seq), None)
+    leaf = next(rows.where("leaves", "seq", seq), None)
+    row = found or leaf
+    if row is None:
+        raise NotKeptError(
+            f"node {seq} is not in this recording: it was never recorded, or dropped"
+        )
+    labels = [r["label"] for r in rows.where("labels", "seq", seq)]
+    label = (labels or [leaf["label"] if leaf else ""])[-1] or None
+    return {
+        "seq": seq,
+        "name": found["name"] if found else "torch::autograd::AccumulateGrad",
+        "site": site_json(row["site"]),
+        "next": [
+            {
+                "seq": None if edge["dst"] == schema.NONE else edge["dst"],
+                "name": _name_of(rows, edge["dst"]),
+                "label": None,
+                "index": edge["dst_index"],
+            }
+            for edge in rows.where("edges", "src", seq)
+        ],
+        "outputs": [{"shape": _dims(row["shape"]), "dtype": row["dtype"]}],
+        "saved": [
+            {
+                "name": saved["name"],
+                "shape": _dims(saved["shape"]),
+                "dtype": saved["dtype"],
+                "bytes": int(saved["bytes"]),
+                "version_then": saved["version"],
+                "version_now": None,
+                "storage": saved["storage"],
+                "shared_with": [],
+                "freed": True,
+                "own_output": bool(saved["flags"]),
+            }
+            for saved in rows.where("saved", "node", seq)
+        ],
+        "values": [],
+        "hooks": [
+            {"kind": hook["kind"], "name": hook["name"]} for hook in rows.where("hooks", "seq", seq)
+        ],
+        "alive": False,
+        "variable": label,
+    }
+
+
+def _name_of(rows: _Rows, seq: int) -> str:
+    if seq == schema.NONE:
+        return ""
+    found = next(rows.where("nodes", "seq", seq), None)
+    return str(found["name"]) if found else "torch::autograd::AccumulateGrad"
+
+
+def array_of(recorder: Recorder, seq: int, which: str) -> Any:
+    """The array that `which` names: 'saved:<name>', 'grad' or 'variable'. Raises NotKeptError."""
+    node = recorder.node(seq)
+    if node is None:
+        raise NotKeptError(
+            f"node {seq} is gone, and its values with it: pause before they are freed"
+        )
+    if which.startswith("saved:"):
+        return _saved_array(node, which.removeprefix("saved:"))
+    if which not in ("grad", "variable"):
+        raise NotKeptError(
+            f"which should be 'saved:<name>', 'grad' or 'variable', but is {which!r}"
+        )
+    if not isinstance(node, AccumulateGrad):
+        raise NotKeptError(
+            f"{node.name()} keeps no gradient: pause before it, or call retain_grad() on its output"
+            if which == "grad"
+            else f"{node.name()} belongs to no variable: only AccumulateGrad does"
+        )
+    if which == "variable":
+        return node.variable._array
+    grad = node.variable._grad
+    if grad is None:
+        raise NotKeptError("this leaf has no .grad yet: it comes when its AccumulateGrad has run")
+    return grad._array
+
+
+def _saved_array(node: Node, name: str) -> Any:
+    array = node.saved_array(name)
+    if array is None and name.endswith("]"):
+        parts = node.saved_array(name.partition("[")[0])
+        index = name.partition("[")[2].rstrip("]")
+        if isinstance(parts, tuple | list) and index.isdigit() and int(index) < len(parts):
+            array = getattr(parts[int(index)], "_array", parts[int(index)])
+    if array is None or not hasattr(array, "shape"):
+        names = [field.name for field in node.saved_fields() if field.kind != "value"]
+        if node.freed is not None and name in names:
+            raise NotKeptError(
+                f"{node.name()} gave {name} back after its backward: pause before it"
+            )
+        raise NotKeptError(f"{node.name()} has no saved tensor {name!r}; it has {names}")
+    return array

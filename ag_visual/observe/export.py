@@ -1,0 +1,266 @@
+"""Recordings as files: a versioned JSON (gzip) to load again, and a standalone HTML page.
+
+Both hold the same record. Files are written beside their place and renamed, so that nobody sees
+half of one; reading checks everything and never evaluates anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gzip
+import html
+import io
+import json
+import os
+import tempfile
+import zlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from ag_visual.observe import schema
+from ag_visual.observe.batch import Stream, decode_tables, without_source
+from ag_visual.observe.check import FormatError, check_fields
+from ag_visual.observe.columns import Chunk, Tables
+from ag_visual.observe.details import NotKeptError, array_of, node_details
+from ag_visual.observe.recorder import Recorder
+from ag_visual.observe.summaries import summarize
+
+BATCH_BYTES: Final = 1_000_000
+LARGEST: Final = 2**30
+"""Bytes of JSON that a recording may have: what a small gzip file may grow to when it is read."""
+
+MOST_DETAILS: Final = 2000
+"""Nodes whose details (and values) go into a file."""
+
+VALUE_LIMIT: Final = 8192
+
+
+class Recording:
+    """What was recorded, apart from the program: `record` is the JSON that files hold."""
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        self.record = record
+
+    @property
+    def tables(self) -> Tables:
+        """All batches' tables joined, as arrays by table and column."""
+        chunks = [
+            Chunk(decode_tables(batch["header"], base64.b64decode(batch["buffer"])))
+            for batch in self.record["batches"]
+        ]
+        return Chunk.joined(chunks).tables if chunks else {}
+
+    @property
+    def strings(self) -> list[str]:
+        """What ids of strings mean."""
+        return [s for batch in self.record["batches"] for s in batch["header"]["strings"]]
+
+    def rows(self, table: str) -> int:
+        """How many rows a table has."""
+        columns = self.tables.get(table)
+        return 0 if columns is None else len(next(iter(columns.values())))
+
+    def __repr__(self) -> str:
+        nodes, runs = self.rows("nodes"), self.rows("runs")
+        return f"<ag_visual recording of {nodes} nodes, {runs} runs, {self.record['created']}>"
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the recording for `load_recording`."""
+        text = json.dumps(self.record, separators=(",", ":"), allow_nan=False)
+        return write_atomically(path, gzip.compress(text.encode(), 6, mtime=0))
+
+
+def take(
+    recorder: Recorder,
+    *,
+    session: str = "",
+    problems: list[dict[str, Any]] | None = None,
+    values: bool = False,
+    source: bool = True,
+    version: str = "",
+) -> Recording:
+    """Everything that is kept, as a recording. values: also summaries of living saved tensors.
+
+    source=False leaves the text of the user's code out, values=False all numbers of tensors.
+    """
+    chunks = recorder.chunks()
+    stream = Stream(session, 1, recorder.encoder, source=source)
+    stream.dropped.add(recorder.store.dropped)
+    pieces = pieces_of(chunks, BATCH_BYTES) or [Chunk({})]
+    state = {
+        "recording": False,
+        "scope": "off",
+        "every": 1,
+        "paused": None,
+        "breakpoints": [],
+        "pause_next": False,
+        "control": False,
+        "message": "",
+    }
+    batches = []
+    for i, piece in enumerate(pieces):
+        header, buffer = stream.next(piece, state, (problems or []) if i == 0 else ())
+        batches.append({"header": header, "buffer": base64.b64encode(buffer).decode()})
+    details, summaries = _about_living(recorder, values)
+    return Recording(
+        {
+            "format": schema.RECORDING_FORMAT,
+            "v": schema.VERSION,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "package_version": version,
+            "batches": batches,
+            "details": details if source else without_source(details),
+            "values": summaries,
+        }
+    )
+
+
+def pieces_of(chunks: list[Chunk], size: int) -> list[Chunk]:
+    """The chunks joined to pieces of about `size` bytes."""
+    pieces: list[Chunk] = []
+    waiting: list[Chunk] = []
+    for chunk in chunks:
+        if waiting and sum(c.nbytes for c in waiting) + chunk.nbytes > size:
+            pieces.append(Chunk.joined(waiting))
+            waiting = []
+        waiting.append(chunk)
+    if waiting:
+        pieces.append(Chunk.joined(waiting))
+    return pieces
+
+
+def _about_living(recorder: Recorder, values: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    details: dict[str, Any] = {}
+    summaries: dict[str, Any] = {}
+    for seq in map(int, recorder.alive()[-MOST_DETAILS:]):
+        if recorder.node(seq) is None:
+            continue
+        found = details[str(seq)] = node_details(recorder, seq)
+        if not values:
+            continue
+        wanted = [f"saved:{saved['name']}" for saved in found["saved"] if not saved["freed"]]
+        if found["variable"] is not None or not found["next"]:
+            wanted += ["variable", "grad"]
+        for which in wanted:
+            with contextlib.suppress(NotKeptError):
+                summaries[f"{seq} {which}"] = summarize(array_of(recorder, seq, which), VALUE_LIMIT)
+    return details, summaries
+
+
+def load_recording(path: str | os.PathLike[str]) -> Recording:
+    """Read a recording that `save_recording` wrote.
+
+    Raises FormatError for a file that is cut short, foreign, or of another format version, and
+    OSError where it cannot be read at all.
+    """
+    where = os.fspath(path)
+    data = Path(path).read_bytes()
+    if data[:2] == b"\x1f\x8b":
+        data = _unpacked(data, where)
+    try:
+        record = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        cut = schema.RECORDING_FORMAT.encode() in data[:400]
+        raise FormatError(
+            f"{where} is a recording cut short: its end is missing; save or copy it again"
+            if cut
+            else f"{where} is not an ag_visual recording"
+        ) from error
+    if not isinstance(record, dict) or record.get("format") != schema.RECORDING_FORMAT:
+        raise FormatError(f"{where} is not an ag_visual recording")
+    if record.get("v") != schema.VERSION:
+        raise FormatError(
+            f"{where} has format version {record.get('v')!r}, this ag_visual reads "
+            f"{schema.VERSION}: open it with the release that wrote it"
+        )
+    check_fields(schema.RECORDS["Recording"], record, where)
+    recording = Recording(record)
+    try:
+        _ = recording.tables
+    except ValueError as error:
+        raise FormatError(f"{where} is damaged: {error}") from error
+    return recording
+
+
+def _unpacked(data: bytes, where: str) -> bytes:
+    try:
+        with gzip.open(io.BytesIO(data)) as file:
+            found = file.read(LARGEST + 1)
+    except (EOFError, OSError, zlib.error) as error:
+        raise FormatError(
+            f"{where} is damaged or cut short ({error}): save or copy it again"
+        ) from error
+    if len(found) > LARGEST:
+        raise FormatError(f"{where} unpacks to more than {LARGEST} bytes: this is no recording")
+    return found
+
+
+_PAGE: Final = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
+script-src 'unsafe-inline' data: blob:; worker-src data: blob:; style-src 'unsafe-inline'; \
+img-src data: blob:; font-src data:">
+<title>{title}</title>
+<style>html, body, #ag-visual {{ height: 100%; margin: 0 }}</style>
+</head>
+<body>
+<div id="ag-visual"></div>
+<noscript>A script draws this recording: allow scripts for this page.</noscript>
+<script type="application/json" id="{element}">{recording}</script>
+<script type="module">
+const {{ mount }} = await import('data:text/javascript;charset=utf-8;base64,{bundle}');
+const recording = JSON.parse(document.getElementById('{element}').textContent);
+const dark = matchMedia('(prefers-color-scheme: dark)').matches;
+mount(document.getElementById('ag-visual'), {{
+  recording, theme: dark ? 'dark' : 'light', host: 'standalone'
+}});
+</script>
+</body>
+</html>
+"""
+
+
+def to_html(recording: Recording, bundle: str, title: str = "ag_visual recording") -> str:
+    """One page that needs neither kernel nor network; `bundle` is the renderer's ES module.
+
+    Nothing of the recording can become markup: its JSON is ASCII without any `<`.
+    """
+    text = json.dumps(recording.record, separators=(",", ":"), allow_nan=False)
+    return _PAGE.format(
+        title=html.escape(title),
+        element=schema.RECORDING_ELEMENT,
+        recording=text.replace("<", "\\u003c"),
+        bundle=base64.b64encode(bundle.encode()).decode(),
+    )
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
+    """Write a whole file or nothing: beside its place first, then renamed."""
+    target = Path(path)
+    try:
+        handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"cannot write {target}: the folder {target.parent} does not exist"
+        ) from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(beside, 0o666 & ~_umask())
+        os.replace(beside, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+    return target
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
