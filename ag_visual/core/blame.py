@@ -81,9 +81,12 @@ def _distinct(writes: list[Any]) -> list[dict[str, Any]]:
 def _saved_fields(node: Any, name: str, storage: Any, then: tuple[int, int]) -> dict[str, Any]:
     value = getattr(node, f"s_{name}")
     own_output = getattr(node, f"o_{name}", None) is not None
-    if isinstance(value, tuple):
-        value = next(v for v in value if getattr(v, "_storage", None) is storage)
-    array = value if own_output else value._array
+    array = value
+    if not own_output:
+        if isinstance(value, tuple):
+            value = next(v for v in value if getattr(v, "_storage", None) is storage)
+        array = value._array
+        own_output = not hasattr(value, "_edge")
 
     def matches(candidate: Any) -> bool:
         if own_output:

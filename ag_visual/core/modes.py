@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 special = 0
+# Anomaly mode of the process: None off, else whether gradients are checked for NaN.
+anomaly: bool | None = None
 _lock = threading.Lock()
 
 
@@ -20,6 +22,12 @@ class _State(threading.local):
     slow: int = 0
     # Innermost last: (pack, unpack) pairs of saved_tensors_hooks.
     saved_hooks: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] = ()
+    # The message of the innermost disable_saved_tensors_hooks.
+    saved_hooks_disabled: str | None = None
+    # The context of allow_mutation_on_saved_tensors, and what in-place ops do before they write.
+    mutation: Any = None
+    # The node that runs in this thread, while anomaly mode is on.
+    node: Any = None
     # The GraphTask that runs in this thread, and how many of them are nested.
     task: Any = None
     depth: int = 0
@@ -30,7 +38,7 @@ state = _State()
 
 def plain() -> bool | None:
     """Grad mode of this thread, or None when an op must take the slow path."""
-    return None if state.slow else state.grad
+    return None if state.slow or anomaly is not None else state.grad
 
 
 def grad_enabled() -> bool:
@@ -45,6 +53,15 @@ def set_grad(mode: bool) -> bool:
         state.grad = mode
         with _lock:
             special += -1 if mode else 1
+    return previous
+
+
+def set_anomaly(check_nan: bool | None) -> bool | None:
+    """Switch anomaly mode and return what it was."""
+    global anomaly, special
+    with _lock:
+        previous, anomaly = anomaly, check_nan
+        special += (check_nan is not None) - (previous is not None)
     return previous
 
 

@@ -7,12 +7,14 @@ by `ops.record` from each declaration; what they save is described by `saved_nam
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
+import traceback
 import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from . import saved, seam, source
+from . import modes, saved, seam, source
 from .hooks import HookTable, NodeHooks, RemovableHandle, register
 
 Edge = tuple["Node", int] | None
@@ -68,12 +70,28 @@ class Node:
         self.hooks = None
         self.freed = None
         self._metadata = None
+        if modes.anomaly is not None:
+            self.keep_stack()
+
+    def keep_stack(self) -> None:
+        """Anomaly mode: keep the whole stack, and the node whose backward made this one."""
+        frames = traceback.extract_stack(source.outside(sys._getframe(1)))
+        self.metadata["traceback_"] = traceback.format_list(frames)
+        self.metadata["parent_"] = modes.state.node
 
     # What it computes ------------------------------------------------------------------------
 
     def raw(self, F: Any, g: Any) -> Any:
         """Gradients of the inputs as arrays; `g` is an array (or a list for several outputs)."""
         raise NotImplementedError(f"{type(self).__name__} has no array form")
+
+    def take(self, F: Any, g: Any, place: Any) -> Any:
+        """`raw`, and let go of what was saved: at most one caller gets it."""
+        if self.saved_names:
+            saved.claim(self, place)
+        result = self.raw(F, g)
+        self.release()
+        return result
 
     def traced(self, g: Any) -> Any:
         """The same on Tensors, recorded while grad mode is on."""

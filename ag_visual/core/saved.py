@@ -41,6 +41,22 @@ class SavedInfo(NamedTuple):
     value: Any
 
 
+class OwnOutput:
+    """A saved own output inside a tuple of saved tensors: what the slots `s_x`, `o_x` hold."""
+
+    __slots__ = ("_array", "_storage", "differentiable", "number")
+
+    def __init__(self, array: Any, storage: Any, number: int, differentiable: bool) -> None:
+        self._array = array
+        self._storage = storage
+        self.number = number
+        self.differentiable = differentiable
+
+    def tensor(self, node: Any) -> Any:
+        edge = (node, self.number) if self.differentiable else None
+        return _rebuild(self._array, self._storage, edge)
+
+
 class Packed:
     """A saved tensor that went through a pack hook."""
 
@@ -92,8 +108,9 @@ def raw(node: Any, name: str) -> Any:
         check(node, name, value._storage, getattr(node, f"t_{name}"))
         return value._array
     if isinstance(value, tuple):
-        check_all(node, name, value)
-        return tuple(v._array if isinstance(v, _tensor_type) else v for v in value)
+        return tuple(
+            getattr(v, "_array", v) for v in traced_all(node, name, value)
+        )
     owner = getattr(node, f"o_{name}", None)
     if owner is not None:
         check(node, name, owner[0], getattr(node, f"t_{name}"))
@@ -113,8 +130,7 @@ def traced(node: Any, name: str) -> Any:
         check(node, name, value._storage, getattr(node, f"t_{name}"))
         return value
     if isinstance(value, tuple):
-        check_all(node, name, value)
-        return value
+        return traced_all(node, name, value)
     owner = getattr(node, f"o_{name}", None)
     if owner is None:
         return value
@@ -123,11 +139,17 @@ def traced(node: Any, name: str) -> Any:
     return _rebuild(value, storage, (node, number) if differentiable else None)
 
 
-def check_all(node: Any, name: str, value: tuple[Any, ...]) -> None:
-    stamps = getattr(node, f"t_{name}") or ()
-    for tensor, then in zip(value, stamps, strict=False):
-        if isinstance(tensor, _tensor_type):
-            check(node, name, tensor._storage, then)
+def traced_all(node: Any, name: str, value: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The items of a saved sequence as Tensors, each checked."""
+    found = []
+    for item, then in zip(value, getattr(node, f"t_{name}"), strict=True):
+        if isinstance(item, Packed):
+            found.append(item.tensor())
+            continue
+        if isinstance(item, (_tensor_type, OwnOutput)):
+            check(node, name, item._storage, then)
+        found.append(item.tensor(node) if isinstance(item, OwnOutput) else item)
+    return tuple(found)
 
 
 def claim(node: Any, place: Any) -> None:
@@ -156,14 +178,16 @@ def stamp_of(value: Any) -> Any:
     if isinstance(value, _tensor_type):
         return value._storage.stamp
     if isinstance(value, tuple):
-        return tuple(v._storage.stamp if isinstance(v, _tensor_type) else None for v in value)
+        return tuple(
+            v._storage.stamp if isinstance(v, (_tensor_type, OwnOutput)) else None for v in value
+        )
     return None
 
 
 def _one(node: Any, name: str, value: Any, then: Any) -> Any:
     freed = node.freed is not None and value is None
     owner = getattr(node, f"o_{name}", None)
-    if isinstance(value, _tensor_type):
+    if isinstance(value, (_tensor_type, OwnOutput)):
         storage, array = value._storage, value._array
     elif isinstance(value, Packed):
         return SavedInfo(name, "packed", value.shape, None, 0, None, None, None, freed, False, None)
@@ -182,7 +206,7 @@ def _one(node: Any, name: str, value: Any, then: Any) -> Any:
         version_then=None if then is None else then[0],
         version_now=storage.stamp[0],
         freed=freed,
-        own_output=owner is not None,
+        own_output=owner is not None or isinstance(value, OwnOutput),
         value=None,
     )
 
@@ -229,7 +253,7 @@ def report_node(node: Any, sink: Callable[[seam.Event], None] | None = None) -> 
         for label, v, owner in items:
             if owner is not None:
                 storage, array = owner[0], v
-            elif isinstance(v, _tensor_type):
+            elif isinstance(v, (_tensor_type, OwnOutput)):
                 storage, array = v._storage, v._array
             else:
                 continue
@@ -241,7 +265,7 @@ def report_node(node: Any, sink: Callable[[seam.Event], None] | None = None) -> 
                     array.nbytes,
                     array.shape,
                     array.dtype.name,
-                    owner is not None,
+                    owner is not None or isinstance(v, OwnOutput),
                 )
             )
     edges = node.next

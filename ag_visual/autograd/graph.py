@@ -1,0 +1,235 @@
+"""torch.autograd.graph: nodes, gradient edges, saved-tensor hooks, multi-grad hooks.
+
+Source: https://pytorch.org/docs/2.8/autograd.html#autograd-graph
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from ..core import modes
+from ..core.hooks import RemovableHandle
+from ..core.node import AccumulateGrad, Node
+from ..core.tensor import Tensor
+
+__all__ = [
+    "AccumulateGrad",
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+
+class GradientEdge(NamedTuple):
+    """Where a gradient goes: a node and the number of its output."""
+
+    node: Node
+    output_nr: int
+    ownership_token: Any = None
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The gradient edge of a tensor; raises RuntimeError when it requires no grad."""
+    edge = tensor.gradient_edge() if tensor.requires_grad else None
+    if edge is None:
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not require "
+            f"gradients (shape {list(tensor.shape)}, dtype {tensor.dtype})"
+        )
+    return GradientEdge(*edge)
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Say that a tensor was modified by means that autograd cannot see."""
+    from ..core.tensor import wrote
+
+    for each in [tensor] if isinstance(tensor, Tensor) else tensor:
+        wrote(each, "increment_version")
+
+
+class saved_tensors_hooks:
+    """Pack every tensor that is saved inside with `pack_hook`, unpack it with `unpack_hook`.
+
+    pack_hook(tensor) may return anything; unpack_hook must return a tensor from it. Only the
+    innermost pair applies.
+
+    >>> import ag_visual as ag
+    >>> x = ag.tensor([2.], requires_grad=True)
+    >>> with ag.autograd.graph.saved_tensors_hooks(lambda t: t * 1, lambda t: t):
+    ...     y = x * x
+    >>> y.backward()
+    >>> x.grad
+    tensor([4.])
+    """
+
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        state = modes.state
+        if state.saved_hooks_disabled is not None:
+            raise RuntimeError(state.saved_hooks_disabled)
+        state.saved_hooks = (*state.saved_hooks, (self.pack_hook, self.unpack_hook))
+        modes.enter_slow()
+
+    def __exit__(self, *_: object) -> None:
+        modes.state.saved_hooks = modes.state.saved_hooks[:-1]
+        modes.leave_slow()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keep saved tensors on the CPU and move them back when backward needs them.
+
+    pin_memory: as a hint; host memory that CuPy pins is not addressable as a tensor here, so the
+    copy is pageable. device_type: only tensors on this type of device are moved.
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Tensor) -> Any:
+            if tensor.device.type == "cpu":
+                return (tensor.device, tensor.clone() if pin_memory else tensor)
+            return (tensor.device, tensor.cpu())
+
+        def unpack(packed: Any) -> Tensor:
+            device, tensor = packed
+            return tensor.to(device)
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Generator[None, None, None]:
+    """Raise RuntimeError(error_message) where saved-tensor hooks are used inside."""
+    state = modes.state
+    if state.saved_hooks:
+        raise RuntimeError(error_message)
+    previous = state.saved_hooks_disabled
+    state.saved_hooks_disabled = error_message
+    try:
+        yield
+    finally:
+        state.saved_hooks_disabled = previous
+
+
+class _Handles(RemovableHandle):
+    """Removes several hooks as one."""
+
+    __slots__ = ("_handles",)
+
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        self._handles = tuple(handles)
+        self.id = handles[0].id if handles else -1
+
+    def remove(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor],
+    fn: Callable[..., None],
+    *,
+    mode: Literal["all", "any"] = "all",
+) -> RemovableHandle:
+    """Call `fn` once per backward with the gradients of several tensors.
+
+    mode "all": when all that will get a gradient have it, with a tuple in which the others are
+    None. mode "any": with the first one.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    lock = threading.Lock()
+    if mode == "any":
+        done: set[int] = set()
+
+        def first(grad: Tensor) -> None:
+            task = _task()
+            with lock:
+                if task.id in done:
+                    return
+                done.add(task.id)
+                task.callbacks.append(lambda: done.discard(task.id))
+            fn(grad)
+
+        return _Handles([t.register_hook(first) for t in tensors])
+
+    edges = [t.gradient_edge() for t in tensors]
+    nodes = [edge[0] for edge in edges if edge is not None]
+    waiting: dict[int, list[Any]] = {}
+
+    def make(index: int) -> Callable[[Tensor], None]:
+        def hook(grad: Tensor) -> None:
+            task = _task()
+            with lock:
+                entry = waiting.get(task.id)
+                if entry is None:
+                    expected = sum(1 for n in nodes if task.will_run(n))
+                    entry = waiting[task.id] = [expected, [None] * len(tensors)]
+                entry[0] -= 1
+                entry[1][index] = grad
+                complete = entry[0] == 0
+                if complete:
+                    del waiting[task.id]
+            if complete:
+                fn(entry[1])
+
+        return hook
+
+    return _Handles([t.register_hook(make(i)) for i, t in enumerate(tensors)])
+
+
+def _task() -> Any:
+    task = modes.state.task
+    if task is None:
+        raise RuntimeError("multi-grad hooks run only during a backward pass")
+    return task
+
+
+class _Mutation:
+    """The clones that `allow_mutation_on_saved_tensors` made, by storage."""
+
+    def __init__(self) -> None:
+        self.saved: dict[int, list[Any]] = {}
+        self.active = True
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Generator[_Mutation, None, None]:
+    """Inside, in-place writes to saved tensors are fine: what was saved is cloned before a write."""
+    if modes.state.mutation is not None:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    context = _Mutation()
+
+    def pack(tensor: Tensor) -> Any:
+        entry = [tensor, False]
+        context.saved.setdefault(id(tensor._storage), []).append(entry)
+        return entry
+
+    def unpack(entry: Any) -> Tensor:
+        if not context.active:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"
+                "in which the graph was originally recorded."
+            )
+        return entry[0]  # type: ignore[no-any-return]
+
+    with saved_tensors_hooks(pack, unpack):
+        modes.state.mutation = context
+        try:
+            yield context
+        finally:
+            modes.state.mutation = None
+            context.active = False
+            context.saved.clear()

@@ -1,0 +1,122 @@
+"""`python -m tests.bench`: ratios to torch and to HIPS autograd, measured in turns in one run.
+
+`--seconds N` is spent on each row. `--panel` adds the time to first paint in a real browser.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+import ag_visual
+from ag_visual.core import seam
+from ag_visual.ops import build, table
+
+from . import cases
+
+
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip() or "unknown"
+
+
+def _recorded(run: cases.Case) -> cases.Case:
+    """The same with full recording on; batches are encoded outside of the timed part."""
+
+    def recorded() -> None:
+        with ag_visual.record():
+            run()
+
+    return recorded
+
+
+def _sunk(run: cases.Case) -> cases.Case:
+    """The same with a sink that only collects events: the cost that the program itself feels."""
+    from collections import deque
+
+    events: deque[Any] = deque(maxlen=10_000)
+
+    def sunk() -> None:
+        previous, seam.sink = seam.sink, events.append
+        try:
+            run()
+        finally:
+            seam.sink = previous
+
+    return sunk
+
+
+def _without_places(make: Callable[[cases.Engine], cases.Case], engine: cases.Engine) -> cases.Case:
+    """The chain on a multiplication that does not remember where it was called."""
+    plain = build.forward(table.ops["mul"], places=False)
+    tensor_type = type(engine.tensor(numpy.ones(1)))
+    run = make(engine)
+
+    def untracked() -> None:
+        tracked = tensor_type.__mul__
+        tensor_type.__mul__ = plain
+        try:
+            run()
+        finally:
+            tensor_type.__mul__ = tracked
+
+    return untracked
+
+
+def _print(label: str, found: dict[str, float], per: int) -> None:
+    ours = found["ag_visual"]
+    row = [f"{label:34}", f"{ours / per * 1e6:10.2f} us"]
+    for name, seconds in found.items():
+        if name != "ag_visual":
+            row.append(f"{name} {seconds / per * 1e6:10.2f} us, ratio {ours / seconds:5.2f}")
+    print("  ".join(row), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--panel", action="store_true")
+    parser.add_argument("--torch-threads", type=int, default=1)
+    options = parser.parse_args()
+
+    import torch
+
+    torch.set_num_threads(options.torch_threads)
+    ours, theirs = cases.Engine("ag_visual", ag_visual), cases.Engine("torch", torch)
+    print(f"ag_visual {_commit()}, torch {torch.__version__}, numpy {numpy.__version__}")
+
+    def both(make: Callable[[cases.Engine], cases.Case]) -> dict[str, cases.Case]:
+        return {"ag_visual": make(ours), "torch": make(theirs)}
+
+    def show(label: str, runs: dict[str, cases.Case], per: int = 1) -> None:
+        _print(label, cases.best(runs, options.seconds), per)
+
+    for backward, label in ((False, "chain, forward"), (True, "chain, forward and backward")):
+        runs = both(lambda e, b=backward: cases.chain(e, b))  # type: ignore[misc]
+        runs["autograd"] = cases.hips_chain(backward)
+        show(f"{label}, per op", runs, cases.CHAIN)
+    full = lambda e: cases.chain(e, True)  # noqa: E731
+    show("chain, events collected, per op", {**both(full), "ag_visual": _sunk(full(ours))}, 200)
+    show("chain, recorded, per op", {**both(full), "ag_visual": _recorded(full(ours))}, 200)
+    show(
+        "chain, source tracking on / off",
+        {"ag_visual": full(ours), "untracked": _without_places(full, ours)},
+        cases.CHAIN,
+    )
+    show("MLP step, 64 digits", both(cases.mlp))
+    show("MLP step, recorded", {**both(cases.mlp), "ag_visual": _recorded(cases.mlp(ours))})
+    show("1M-element chain, per op", both(cases.large), cases.LARGE)
+    show("retained 100,000-element chain", both(cases.retained), cases.RETAINED)
+    if options.panel:
+        from . import panel
+
+        panel.main()
+
+
+main()

@@ -1,0 +1,134 @@
+"""The programs that are timed, each written once on the names that all three engines share.
+
+An engine is a small namespace: how to make tensors, and how to run a program forwards and backwards.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+CHAIN = 200
+LARGE = 20
+RETAINED = 40
+
+
+class Engine:
+    """One engine under test: `torch`-like modules, or HIPS autograd through its own interface."""
+
+    def __init__(self, name: str, module: Any) -> None:
+        self.name = name
+        self.t = module
+
+    def tensor(self, array: Any, grad: bool = False) -> Any:
+        result = self.t.from_numpy(numpy.array(array, dtype=numpy.float32))
+        return result.requires_grad_() if grad else result
+
+
+Case = Callable[[], None]
+
+
+def chain(engine: Engine, backward: bool) -> Case:
+    """CHAIN multiplications of 4 elements; time is per op."""
+    x = engine.tensor(numpy.ones(4), grad=True)
+    y = engine.tensor(numpy.ones(4))
+    one = engine.tensor(numpy.ones(4))
+
+    def run() -> None:
+        h = x
+        for _ in range(CHAIN):
+            h = h * y
+        if backward:
+            h.backward(one)
+
+    return run
+
+
+def mlp(engine: Engine) -> Case:
+    """One training step of a 64-64-10 network on 64 digits, with plain SGD on tensors."""
+    t = engine.t
+    rng = numpy.random.default_rng(0)
+    x = engine.tensor(rng.random((64, 64)))
+    target = t.from_numpy(rng.integers(0, 10, 64))
+    w1 = engine.tensor(rng.normal(size=(64, 64)) / 8, grad=True)
+    b1 = engine.tensor(numpy.zeros(64), grad=True)
+    w2 = engine.tensor(rng.normal(size=(64, 10)) / 8, grad=True)
+    b2 = engine.tensor(numpy.zeros(10), grad=True)
+    parameters = (w1, b1, w2, b2)
+    cross_entropy = t.nn.functional.cross_entropy
+
+    def run() -> None:
+        hidden = t.relu(x @ w1 + b1)
+        loss = cross_entropy(hidden @ w2 + b2, target)
+        loss.backward()
+        with t.no_grad():
+            for p in parameters:
+                p -= 0.01 * p.grad
+                p.grad = None
+
+    return run
+
+
+def large(engine: Engine) -> Case:
+    """LARGE elementwise operations on a million elements, forward and backward."""
+    x = engine.tensor(numpy.linspace(0.5, 1.5, 1_000_000), grad=True)
+
+    def run() -> None:
+        h = x
+        for _ in range(LARGE // 2):
+            h = (h * 1.01).sin()
+        h.sum().backward()
+        x.grad = None
+
+    return run
+
+
+def retained(engine: Engine) -> Case:
+    """RETAINED operations on 100,000 elements whose graph stays alive until the end."""
+    x = engine.tensor(numpy.linspace(0.5, 1.5, 100_000), grad=True)
+    y = engine.tensor(numpy.ones(100_000), grad=True)
+
+    def run() -> None:
+        h = x
+        kept = []
+        for _ in range(RETAINED):
+            h = h * y
+            kept.append(h)
+        h.sum().backward()
+        x.grad = y.grad = None
+
+    return run
+
+
+def hips_chain(backward: bool) -> Case:
+    """The chain on HIPS autograd, which has no tensors: a function and its gradient."""
+    import autograd
+    import autograd.numpy as anp
+
+    x = numpy.ones(4, dtype=numpy.float32)
+    y = numpy.ones(4, dtype=numpy.float32)
+
+    def forward(h: Any) -> Any:
+        for _ in range(CHAIN):
+            h = h * y
+        return anp.sum(h)
+
+    gradient = autograd.grad(forward)
+    return (lambda: gradient(x)) if backward else (lambda: forward(x))
+
+
+def best(cases: dict[str, Case], seconds: float) -> dict[str, float]:
+    """The best time of each case in seconds, measured in turns until `seconds` have passed."""
+    found = dict.fromkeys(cases, float("inf"))
+    for run in cases.values():
+        run()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for name, run in cases.items():
+            started = time.perf_counter()
+            run()
+            found[name] = min(found[name], time.perf_counter() - started)
+    return found

@@ -1,0 +1,370 @@
+"""backward() and grad(): arguments, accumulation, freeing, depth, threads."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import warnings
+import weakref
+from typing import Any
+
+import pytest
+
+import ag_visual
+from tests.programs import agree, expect, raised
+
+
+def test_gradients_accumulate_in_the_same_object() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0], requires_grad=True)
+        (x * x).sum().backward()
+        first = x.grad
+        (x * 3).sum().backward()
+        return [x.grad, x.grad is first]
+
+    agree(program, [[5.0, 7.0], True])
+
+
+def test_grad_with_create_graph_gives_higher_derivatives() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([2.0], requires_grad=True)
+        y = x * x * x
+        (g,) = t.autograd.grad(y, x, create_graph=True)
+        (h,) = t.autograd.grad(g, x, create_graph=True)
+        (k,) = t.autograd.grad(h, x)
+        return [g, h, k, g.requires_grad]
+
+    agree(program, [[12.0], [12.0], [6.0], True])
+
+
+def test_errors_of_arguments() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0], requires_grad=True)
+        n = t.tensor([1.0])
+        z = t.tensor([1.0], requires_grad=True)
+        y = x * 2
+        calls = [
+            lambda: n.backward(),
+            lambda: y.backward(),
+            lambda: y.backward(t.ones(3)),
+            lambda: t.autograd.backward(y, t.ones(2), inputs=[]),
+            lambda: t.autograd.grad(y.sum(), z),
+            lambda: t.autograd.grad(y.sum(), n),
+            lambda: t.autograd.grad(y.sum(), x, allow_unused=False, materialize_grads=True),
+        ]
+        return [raised(call) for call in calls]
+
+    phrases = [
+        "element 0 of tensors does not require grad and does not have a grad_fn",
+        "grad can be implicitly created only for scalar outputs",
+        "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a "
+        "shape of torch.Size([2]).",
+        "`inputs` argument to `backward()` cannot be empty.",
+        "One of the differentiated Tensors appears to not have been used in the graph. Set "
+        "allow_unused=True if this is the desired behavior.",
+        "One of the differentiated Tensors does not require grad",
+        "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+        "allow_unused=False.",
+    ]
+    kinds = ["RuntimeError"] * 6 + ["ValueError"]
+    for (kind, text), expected_kind, phrase in zip(
+        program(ag_visual), kinds, phrases, strict=True
+    ):
+        assert kind == expected_kind
+        assert phrase in text
+
+
+def test_integer_tensors_cannot_require_grad() -> None:
+    x = ag_visual.tensor([1, 2])
+    with pytest.raises(RuntimeError, match="only Tensors of floating point"):
+        x.requires_grad = True
+    with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype"):
+        ag_visual.tensor([1, 2], requires_grad=True)
+    with pytest.raises(RuntimeError, match="requires_grad must be a bool"):
+        x.requires_grad = 1
+
+
+def test_allow_unused_and_materialize_grads() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0], requires_grad=True)
+        z = t.tensor([1.0, 1.0], requires_grad=True)
+        y = (x * 2).sum()
+        g, none = t.autograd.grad(y, (x, z), allow_unused=True, retain_graph=True)
+        _, zeros = t.autograd.grad(y, (x, z), materialize_grads=True)
+        return [g, none is None, zeros]
+
+    agree(program, [[2.0, 2.0], True, [0.0, 0.0]])
+
+
+def test_duplicate_outputs_and_inputs() -> None:
+    def program(t: Any) -> Any:
+        w = t.tensor([1.0, 2.0], requires_grad=True)
+        s = (w * w).sum()
+        return list(t.autograd.grad([s, s], [w, w]))
+
+    agree(program, [[4.0, 8.0], [4.0, 8.0]])
+
+
+def test_second_backward_names_the_first_one() -> None:
+    x = ag_visual.tensor([1.0], requires_grad=True)
+    y = x * x
+    y.backward()
+    with pytest.raises(RuntimeError, match="Specify retain_graph=True") as caught:
+        y.backward()
+    text = str(caught.value)
+    assert "y = x * x" in text or "x * x" in text
+    assert "first backward" in text
+    assert "y.backward()" in text
+    with pytest.raises(RuntimeError, match="after they have already been freed"):
+        _ = y.grad_fn._saved_self
+
+
+def test_nodes_that_save_nothing_run_twice() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0], requires_grad=True)
+        y = (x + 1).sum()
+        y.backward()
+        y.backward()
+        return x.grad
+
+    agree(program, [2.0])
+
+
+def test_non_leaf_inputs_get_grad_without_retain_grad() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0], requires_grad=True)
+        y = x * 2
+        (y * y).sum().backward(inputs=[y])
+        return [y.grad, x.grad is None]
+
+    agree(program, [[4.0], True])
+
+
+def test_broadcasting_and_dtypes_are_repaired_on_edges() -> None:
+    def program(t: Any) -> Any:
+        a = t.ones(3, 1, requires_grad=True)
+        b = t.ones(4, dtype=t.float64, requires_grad=True)
+        (a * b).sum().backward()
+        return [a.grad, str(a.grad.dtype), b.grad, str(b.grad.dtype)]
+
+    agree(program, [[[4.0]] * 3, "torch.float32", [3.0] * 4, "torch.float64"])
+
+
+def test_gradients_given_by_the_user_are_not_aliased() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0], requires_grad=True)
+        given = t.ones(2)
+        (x + 0).backward(given)
+        x.grad.add_(5)
+        return [given, x.grad]
+
+    agree(program, [[1.0, 1.0], [6.0, 6.0]])
+
+
+def test_expanded_gradients_are_materialised() -> None:
+    def program(t: Any) -> Any:
+        x = t.zeros(2, 3, requires_grad=True)
+        x.sum().backward()
+        return [list(x.grad.stride()), x.grad]
+
+    agree(program, [[3, 1], [[1.0] * 3] * 2])
+
+
+def test_grad_takes_the_layout_of_a_dense_leaf() -> None:
+    def program(t: Any) -> Any:
+        dense = t.zeros(3, 4).t().requires_grad_()
+        (dense * 2).sum().backward()
+        overlapping = t.zeros(1, 4).expand(3, 4).requires_grad_()
+        (overlapping * 2).sum().backward()
+        return [list(dense.grad.stride()), list(overlapping.grad.stride())]
+
+    agree(program, [[1, 4], [4, 1]])
+
+
+def test_create_graph_backward_warns_and_keeps_the_graph() -> None:
+    x = ag_visual.tensor([3.0], requires_grad=True)
+    with pytest.warns(UserWarning, match="reference cycle"):
+        (x * x).backward(create_graph=True)
+    assert x.grad is not None
+    assert x.grad.requires_grad
+    x.grad = None
+
+
+def _chain(t: Any, length: int) -> Any:
+    x = t.tensor([1.0], requires_grad=True)
+    y = x
+    for _ in range(length):
+        y = y + 1
+    return x, y
+
+
+def test_deep_chains_run_and_are_freed_without_recursion() -> None:
+    x, y = _chain(ag_visual, 100_000)
+    node = weakref.ref(y.grad_fn)
+    y.backward()
+    assert x.grad.item() == 1.0
+    del y
+    assert node() is None
+
+
+def test_dead_graphs_are_freed_by_reference_counting() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        x = ag_visual.tensor([1.0, 2.0], requires_grad=True)
+        y = (x * 2).exp()
+        y.register_hook(lambda g: g * 2)
+        node, tensor = weakref.ref(y.grad_fn), weakref.ref(y)
+        y.sum().backward()
+        del y
+        assert node() is None
+        assert tensor() is None
+    finally:
+        gc.enable()
+
+
+def test_threads_accumulate_exactly() -> None:
+    x = ag_visual.tensor([0.0] * 1000, requires_grad=True)
+
+    def work() -> None:
+        for _ in range(20):
+            (x * 1).sum().backward()
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert x.grad.tolist() == [160.0] * 1000
+
+
+def test_of_threads_sharing_a_graph_exactly_one_succeeds() -> None:
+    for _ in range(20):
+        x = ag_visual.tensor([2.0], requires_grad=True)
+        y = x * x
+        results: list[bool] = []
+        barrier = threading.Barrier(8)
+
+        def work(y: Any = y, results: Any = results, barrier: Any = barrier) -> None:
+            barrier.wait()
+            try:
+                y.backward()
+                results.append(True)
+            except RuntimeError:
+                results.append(False)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert results.count(True) == 1
+        assert x.grad.tolist() == [4.0]
+
+
+def test_grad_mode_is_thread_local_and_restored_after_errors() -> None:
+    seen = []
+    with ag_visual.no_grad():
+        thread = threading.Thread(target=lambda: seen.append(ag_visual.is_grad_enabled()))
+        thread.start()
+        thread.join()
+        assert not ag_visual.is_grad_enabled()
+    assert seen == [True]
+    with pytest.raises(ZeroDivisionError), ag_visual.no_grad():
+        _ = 1 / 0
+    assert ag_visual.is_grad_enabled()
+    x = ag_visual.tensor([1.0], requires_grad=True)
+    y = x * 2
+
+    def fail(_: Any) -> None:
+        raise ValueError("from a hook")
+
+    y.register_hook(fail)
+    with pytest.raises(ValueError, match="from a hook"):
+        y.backward()
+    assert ag_visual.is_grad_enabled()
+
+
+def test_grad_modes_as_decorators_generators_and_functions() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0], requires_grad=True)
+
+        @t.no_grad()
+        def plain() -> Any:
+            return (x * 2).requires_grad
+
+        @t.no_grad()
+        def steps() -> Any:
+            yield t.is_grad_enabled()
+            yield t.is_grad_enabled()
+
+        seen = [plain()]
+        for value in steps():
+            seen += [value, t.is_grad_enabled()]
+        t.set_grad_enabled(False)
+        seen.append(t.is_grad_enabled())
+        t.set_grad_enabled(True)
+        with t.no_grad(), t.enable_grad():
+            seen.append((x * 2).requires_grad)
+        with t.set_grad_enabled(False):
+            seen.append(t.is_grad_enabled())
+        return [*seen, t.is_grad_enabled()]
+
+    agree(program)
+
+
+def test_reading_grad_of_a_non_leaf_warns() -> None:
+    y = ag_visual.tensor([1.0], requires_grad=True) * 2
+    with pytest.warns(UserWarning, match="not a leaf Tensor is being accessed"):
+        assert y.grad is None
+
+
+def test_complex_gradients_are_conjugate_wirtinger() -> None:
+    def program(t: Any) -> Any:
+        z = t.tensor([1.0 + 2.0j], requires_grad=True)
+        (z * z).backward(t.tensor([1.0 + 0.0j]))
+        first = z.grad
+        z.grad = None
+        r = t.tensor([3.0], requires_grad=True)
+        (r * z).sum().backward(t.tensor(1.0 + 0.0j))
+        return [[first.real, first.imag], [r.grad, str(r.grad.dtype)]]
+
+    agree(program, [[[2.0], [-4.0]], [[1.0], "torch.float32"]])
+
+
+def test_no_warning_is_left_by_infinities() -> None:
+    def program(t: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            x = t.tensor([0.0, 1.0], requires_grad=True)
+            x.log().sum().backward()
+            y = t.tensor([0.0], requires_grad=True)
+            y.sqrt().sum().backward()
+            return [x.grad, y.grad]
+
+    agree(program, [[float("inf"), 1.0], [float("inf")]])
+
+
+def test_node_facts() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0], requires_grad=True)
+        y = x * 2
+        leaf = y.grad_fn.next_functions[0][0]
+        y.grad_fn.metadata["k"] = 1
+        return [
+            y.grad_fn is y.grad_fn,
+            leaf.variable is x,
+            (x * 3).grad_fn.next_functions[0][0] is leaf,
+            y.grad_fn.metadata,
+            y.grad_fn.name(),
+            leaf.name(),
+            y.grad_fn(t.tensor([5.0])),
+        ]
+
+    agree(program)
+    expect(lambda t: leaf_number(t), 2**64 - 1)
+
+
+def leaf_number(t: Any) -> int:
+    x = t.tensor([1.0], requires_grad=True)
+    return (x * 2).grad_fn.next_functions[0][0]._sequence_nr()

@@ -1,0 +1,143 @@
+"""The order of nodes and hooks, as torch documents it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.programs import agree
+
+
+def test_ready_nodes_run_by_descending_sequence_number_and_leaves_at_once() -> None:
+    def program(t: Any) -> Any:
+        seen: list[str] = []
+        x = t.tensor([1.0], requires_grad=True)
+        a, b, c = x * 2, x * 3, x * 4
+        z = (a + b) + c
+        for name, tensor in (("a", a), ("b", b), ("c", c), ("z", z)):
+            tensor.grad_fn.register_hook(lambda gi, go, n=name: seen.append(n))
+        x.register_hook(lambda g: seen.append("x"))
+        z.backward()
+        return seen
+
+    agree(program, ["z", "c", "b", "a", "x"])
+
+
+def test_hooks_of_a_non_leaf_in_torchs_order() -> None:
+    def program(t: Any) -> Any:
+        seen: list[Any] = []
+        x = t.tensor([1.0], requires_grad=True)
+        y = x * 2
+        y.grad_fn.register_prehook(lambda go: seen.append(("pre", go[0].item())))
+        y.register_hook(lambda g: (seen.append(("tensor", g.item())), g * 5)[1])
+        y.retain_grad()
+        y.grad_fn.register_hook(lambda gi, go: seen.append(("post", gi[0].item(), go[0].item())))
+        (y * 1).backward()
+        return [seen, y.grad.item(), x.grad.item()]
+
+    agree(program, [[["tensor", 1.0], ["pre", 5.0], ["post", 10.0, 5.0]], 5.0, 10.0])
+
+
+def test_retain_grad_sees_all_tensor_hooks_but_no_pre_hook() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0], requires_grad=True)
+        y = x * 2
+        y.retain_grad()
+        y.grad_fn.register_prehook(lambda go: (go[0] * 100,))
+        y.register_hook(lambda g: g * 10)
+        y.sum().backward()
+        return [y.grad, x.grad]
+
+    agree(program, [[10.0], [2000.0]])
+
+
+def test_hooks_of_a_leaf_in_torchs_order() -> None:
+    def program(t: Any) -> Any:
+        seen: list[Any] = []
+        x = t.tensor([1.0], requires_grad=True)
+        y = x * 3
+        node = y.grad_fn.next_functions[0][0]
+        node.register_hook(lambda gi, go: seen.append(("post", len(gi), go[0].item())))
+        x.register_post_accumulate_grad_hook(lambda p: seen.append(("after", p.grad.item())))
+        node.register_prehook(lambda go: seen.append(("pre", go[0].item())))
+        x.register_hook(lambda g: (seen.append(("tensor", g.item())), g * 2)[1])
+        y.backward()
+        return seen
+
+    agree(program, [["tensor", 3.0], ["pre", 6.0], ["after", 6.0], ["post", 0, 6.0]])
+
+
+def test_grad_runs_tensor_hooks_of_its_inputs_only() -> None:
+    def program(t: Any) -> Any:
+        seen: list[str] = []
+        x = t.tensor([2.0], requires_grad=True)
+        y = x * 2
+        y.register_hook(lambda g: (seen.append("tensor"), g * 5)[1])
+        y.grad_fn.register_prehook(lambda go: seen.append("pre"))
+        y.grad_fn.register_hook(lambda gi, go: seen.append("post"))
+        x.register_post_accumulate_grad_hook(lambda p: seen.append("after"))
+        z = (y * y).sum()
+        (gy,) = t.autograd.grad(z, y, retain_graph=True)
+        first = list(seen)
+        gx, gy2 = t.autograd.grad(z, (x, y))
+        return [gy, first, gx, gy2, seen, x.grad is None]
+
+    agree(program)
+
+
+def test_a_tensor_hook_sees_the_sum_once() -> None:
+    def program(t: Any) -> Any:
+        seen: list[Any] = []
+        x = t.tensor([1.0, 1.0], requires_grad=True)
+        y = x * 1
+        y.register_hook(lambda g: seen.append(g.tolist()))
+        (y * 2 + y * 3).sum().backward()
+        return seen
+
+    agree(program, [[[5.0, 5.0][0], 5.0]])
+
+
+def test_backward_inputs_accumulates_only_there() -> None:
+    def program(t: Any) -> Any:
+        seen: list[str] = []
+        x = t.tensor([2.0], requires_grad=True)
+        w = t.tensor([3.0], requires_grad=True)
+        x.register_hook(lambda g: seen.append("x hook"))
+        x.register_post_accumulate_grad_hook(lambda p: seen.append("x after"))
+        w.register_hook(lambda g: seen.append("w hook"))
+        y = x * w
+        (y * y).sum().backward(inputs=[x])
+        return [x.grad, w.grad is None, seen]
+
+    agree(program, [[36.0], True, ["x hook", "x after"]])
+
+
+def test_a_removed_hook_is_not_called_and_handles_are_context_managers() -> None:
+    def program(t: Any) -> Any:
+        seen: list[str] = []
+        x = t.tensor([1.0], requires_grad=True)
+        y = x * 2
+        handle = y.register_hook(lambda g: seen.append("removed"))
+        with y.register_hook(lambda g: seen.append("left")):
+            pass
+        y.register_hook(lambda g: seen.append("kept"))
+        handle.remove()
+        handle.remove()
+        y.backward()
+        return seen
+
+    agree(program, ["kept"])
+
+
+def test_a_tensor_hook_stays_with_its_node_while_retain_grad_moves() -> None:
+    def program(t: Any) -> Any:
+        seen: list[str] = []
+        x = t.tensor([1.0], requires_grad=True)
+        y = x * 2
+        y.register_hook(lambda g: seen.append("before"))
+        y.retain_grad()
+        y.mul_(3)
+        y.register_hook(lambda g: seen.append("after"))
+        y.sum().backward()
+        return [seen, y.grad, x.grad]
+
+    agree(program, [["after", "before"], [1.0], [6.0]])
