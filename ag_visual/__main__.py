@@ -1,0 +1,7 @@
+"""`python -m ag_visual script.py`: see cli/script.py."""
+
+import sys
+
+from .cli.script import main
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,77 @@
+"""`ag-visual`: reads the command line and says in one sentence what went wrong, never a traceback."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+class CommandError(Exception):
+    """A command cannot go on; the message is all that the person needs."""
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="ag-visual", description="Automatic differentiation whose insides can be watched."
+    )
+    top.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    tour = commands.add_parser(
+        "tour",
+        help="open the tour notebook in JupyterLab with the Inspector beside it",
+        description="Open the tour notebook in JupyterLab with the Inspector docked beside it, "
+        "or run it from top to bottom without a browser.",
+    )
+    tour.add_argument("--headless", action="store_true", help="run the notebook without a browser")
+    tour.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        default=Path("ag-visual-tour"),
+        help="folder for the notebook and its recording (default: ./ag-visual-tour)",
+    )
+    tour.add_argument(
+        "--port",
+        type=int,
+        metavar="N",
+        help="port for JupyterLab (default: the first free one from 8888); --headless needs none",
+    )
+    tour.add_argument(
+        "--no-browser", action="store_true", help="print the address instead of opening a browser"
+    )
+    run = commands.add_parser(
+        "run", help="run a script in which `import torch` gives ag_visual", add_help=False
+    )
+    run.add_argument("words", nargs=argparse.REMAINDER, metavar="script.py [arguments]")
+    return top
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    known = parser()
+    arguments = known.parse_args(words)
+    if arguments.version:
+        from .. import __version__
+
+        print(f"ag_visual {__version__}")
+        return 0
+    if arguments.command is None:
+        known.print_help(sys.stderr)
+        return 2
+    try:
+        if arguments.command == "run":
+            from . import script
+
+            return script.main(arguments.words)
+        from . import tour
+
+        if arguments.headless:
+            return tour.headless(arguments.output)
+        return tour.interactive(arguments.output, arguments.port, browser=not arguments.no_browser)
+    except CommandError as error:
+        print(f"ag-visual: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nag-visual: interrupted", file=sys.stderr)
+        return 130

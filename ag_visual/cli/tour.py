@@ -1,0 +1,204 @@
+"""`ag-visual tour`: the tour notebook in JupyterLab, or from top to bottom without a browser."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import ag_visual
+
+from .main import CommandError
+
+NOTEBOOK = "00_tour.ipynb"
+FIRST_PORT = 8888
+CELL_SECONDS = 300
+# import name -> what it is called on the package index
+NEEDED = {
+    "jupyterlab": "jupyterlab",
+    "ipykernel": "ipykernel",
+    "nbclient": "nbclient",
+    "nbformat": "nbformat",
+    "anywidget": "anywidget",
+    "plotly": "plotly",
+    "sklearn": "scikit-learn",
+    "tqdm": "tqdm",
+}
+# What the last cell of the notebook publishes for this command.
+RESULT = "application/vnd.ag-visual.tour+json"
+
+
+def require(*modules: str) -> None:
+    """Every optional package that the command needs is there, or the command ends saying which."""
+    lacking = [NEEDED[name] for name in modules if importlib.util.find_spec(name) is None]
+    if lacking:
+        raise CommandError(
+            f"the tour needs {', '.join(lacking)}, which the extra 'lab' brings. "
+            'Install it with: pip install "ag-visual[lab]" (in a checkout: pip install ".[lab]")'
+        )
+
+
+def source() -> Path:
+    """The tour as it came with the package, or as it lies in the checkout."""
+    package = Path(ag_visual.__file__).parent
+    for folder in (package / "notebooks", package.parent / "notebooks"):
+        if (folder / NOTEBOOK).is_file():
+            return folder / NOTEBOOK
+    raise CommandError(f"{NOTEBOOK} is missing from {package}: install ag-visual again")
+
+
+def prepare(folder: Path, *, fresh: bool) -> Path:
+    """A copy of the notebook in `folder`; one that a reader already worked in is kept."""
+    original = source()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        copy = folder / NOTEBOOK
+        if fresh or not copy.exists():
+            shutil.copyfile(original, copy)
+    except OSError as error:
+        raise CommandError(
+            f"cannot write to {folder}: {error.strerror}. Choose another folder with --output DIR"
+        ) from None
+    return copy
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        if os.name != "nt":
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
+
+
+def choose_port(wanted: int | None) -> int:
+    """The wanted port, or the first free one; a taken one ends the command."""
+    if wanted is None:
+        return next(filter(is_free, range(FIRST_PORT, FIRST_PORT + 100)), 0)
+    if not 1 <= wanted <= 65535:
+        raise CommandError(f"--port {wanted} is no port: use a number from 1 to 65535")
+    if not is_free(wanted):
+        raise CommandError(
+            f"port {wanted} is taken (another JupyterLab, perhaps). Choose another with --port N, "
+            "or leave --port out and a free one is found"
+        )
+    return wanted
+
+
+def has_display() -> bool:
+    """Whether a browser could show itself here."""
+    if sys.platform in ("win32", "darwin") or os.environ.get("BROWSER"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def environment() -> dict[str, str]:
+    """The kernel of this environment comes before one of the same name in the user's folder."""
+    return dict(os.environ, JUPYTER_PREFER_ENV_PATH="1")
+
+
+def interactive(folder: Path, port: int | None, *, browser: bool) -> int:
+    """JupyterLab with the tour open, until it is stopped."""
+    require(*NEEDED)
+    port = choose_port(port)
+    notebook = prepare(folder, fresh=False).resolve()
+    shown = browser and has_display()
+    if browser and not shown:
+        print(
+            "ag-visual: there is no display here, so no browser was opened. Open the address below "
+            "in a browser that reaches this machine,\n"
+            "or run the tour without one: ag-visual tour --headless",
+            file=sys.stderr,
+        )
+    words = [
+        *(sys.executable, "-m", "jupyterlab", str(notebook)),
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        *([] if shown else ["--no-browser"]),
+        # Containers run as root; the server listens on this machine alone and asks for its token.
+        *(["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),
+    ]
+    print(f"The tour is {notebook}. Stop JupyterLab with Ctrl-C.", file=sys.stderr, flush=True)
+    server = subprocess.Popen(words, env=environment(), cwd=notebook.parent)
+    while True:
+        try:
+            code = server.wait()
+        except KeyboardInterrupt:
+            # Ctrl-C reached JupyterLab too, which asks before it stops.
+            continue
+        return 0 if code in (0, -signal.SIGINT, -signal.SIGTERM) else 1
+
+
+def headless(folder: Path) -> int:
+    """Run the notebook from top to bottom and print what came of it."""
+    require(*NEEDED)
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+    path = prepare(folder, fresh=True)
+    notebook = nbformat.read(path, as_version=4)
+    os.environ |= {"JUPYTER_PREFER_ENV_PATH": "1", "AG_VISUAL_HEADLESS": "1"}
+    began = time.monotonic()
+    client = NotebookClient(
+        notebook,
+        timeout=CELL_SECONDS,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder)}},
+        on_cell_error=report_cell,
+    )
+    try:
+        client.execute()
+    except CellExecutionError as error:
+        raise CommandError(
+            f"the tour failed: {error.ename}: {error.evalue}. As far as it came: {path}"
+        ) from None
+    except (CellTimeoutError, TimeoutError):
+        raise CommandError(
+            f"a cell of the tour ran for more than {CELL_SECONDS} s. As far as it came: {path}"
+        ) from None
+    except DeadKernelError:
+        raise CommandError("the kernel died while it ran the tour") from None
+    finally:
+        nbformat.write(notebook, path)
+    return tell(result_of(notebook), folder, time.monotonic() - began)
+
+
+def report_cell(cell: Any, cell_index: int, execute_reply: Any) -> None:
+    """Show the cell that failed, as its reader would number it."""
+    number = execute_reply["content"].get("execution_count")
+    shown = "\n".join(f"    {line}" for line in cell.source.splitlines()[:12])
+    print(f"cell In[{number}]:\n{shown}", file=sys.stderr)
+
+
+def result_of(notebook: Any) -> dict[str, Any]:
+    """What the notebook published about itself."""
+    for cell in reversed(notebook.cells):
+        for output in cell.get("outputs", ()):
+            found = output.get("data", {}).get(RESULT)
+            if found is not None:
+                return json.loads(found) if isinstance(found, str) else dict(found)
+    raise CommandError(f"the tour ran, but published no result ({RESULT})")
+
+
+def tell(result: dict[str, Any], folder: Path, seconds: float) -> int:
+    """Print the result; a recording that is not there is a failure."""
+    recording = (folder / result["recording"]).resolve()
+    if not recording.is_file():
+        raise CommandError(f"the tour ran, but its recording is missing: {recording}")
+    print(f"test accuracy   {result['accuracy']:.1%}")
+    print(f"recorded nodes  {result['nodes']:,}")
+    print(f"recorded events {result['events']:,}")
+    print(f"recording       {recording}")
+    print(f"executed        {(folder / NOTEBOOK).resolve()} in {seconds:.1f} s")
+    return 0

@@ -1,0 +1,148 @@
+"""`import torch` that gives this package, for code that a user wants to watch unchanged.
+
+`install()` is called by `%ag_visual as_torch` and by `python -m ag_visual script.py`. A real torch
+that is already imported is never replaced.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+ALIAS = "torch"
+# Whose alias it is; by name, because this module stands below the package's top.
+PACKAGE = __name__.partition(".")[0]
+# The release whose behaviour the package follows; scripts compare it.
+VERSION = "2.8.0+ag_visual"
+# Our own layers: torch has no such modules, or others of the same name.
+INTERNAL = frozenset(
+    "arrays core ops engine observe session display cli errors dtypes sizes devices promotion "
+    "typing notebooks".split()
+)
+
+
+class AliasModule(ModuleType):
+    """A module of this package under torch's name; a name it lacks is explained."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__doc__ = f"{own_name(name)} under the name {name}."
+
+    def __getattr__(self, name: str) -> object:
+        target = sys.modules[own_name(self.__name__)]
+        path = f"{self.__name__}.{name}"
+        if is_ours(path):
+            return importlib.import_module(path)
+        if name.startswith("__") or hasattr(target, name):
+            return getattr(target, name)
+        raise AttributeError(explain(path))
+
+    def __dir__(self) -> list[str]:
+        return sorted(public_names(self.__name__))
+
+
+class AliasFinder(MetaPathFinder, Loader):
+    """Answers for `torch` and everything below it, so that no part of a real torch is mixed in."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != ALIAS and not fullname.startswith(f"{ALIAS}."):
+            return None
+        if fullname != ALIAS and not is_ours(fullname):
+            raise ImportError(explain(fullname), name=fullname)
+        return ModuleSpec(fullname, self, origin=PACKAGE, is_package=True)
+
+    def create_module(self, spec: ModuleSpec) -> AliasModule:
+        return AliasModule(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        source = importlib.import_module(own_name(module.__name__))
+        for name, value in vars(source).items():
+            if not name.startswith("__") and not isinstance(value, ModuleType):
+                vars(module)[name] = value
+        if module.__name__ == ALIAS:
+            vars(module)["__version__"] = VERSION
+
+
+_finder = AliasFinder()
+
+
+def install() -> None:
+    """Let `import torch` give this package from now on, in the whole process.
+
+    Raises:
+        RuntimeError: a real torch is already imported here.
+    """
+    present = sys.modules.get(ALIAS)
+    if present is not None and not isinstance(present, AliasModule):
+        version = getattr(present, "__version__", "of unknown version")
+        raise RuntimeError(
+            f"torch {version} is already imported in this process, from {present.__file__}: "
+            "as_torch never replaces it. Restart the kernel (or start a new process) and run "
+            "as_torch before anything imports torch."
+        )
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+
+
+def uninstall() -> None:
+    """Let `import torch` mean torch again; modules that imported the alias keep it."""
+    if _finder in sys.meta_path:
+        sys.meta_path.remove(_finder)
+    for name in [name for name, module in sys.modules.items() if isinstance(module, AliasModule)]:
+        del sys.modules[name]
+
+
+def own_name(alias: str) -> str:
+    """'torch.nn.functional' -> 'ag_visual.nn.functional'."""
+    return PACKAGE + alias.removeprefix(ALIAS)
+
+
+def is_ours(alias: str) -> bool:
+    """Whether the package has a module that stands for this one of torch."""
+    parts = alias.split(".")[1:]
+    if not parts or parts[0] in INTERNAL or any(part.startswith("_") for part in parts):
+        return False
+    try:
+        return importlib.util.find_spec(own_name(alias)) is not None
+    except ModuleNotFoundError:  # a parent that is no package
+        return False
+
+
+def public_names(alias: str) -> Iterator[str]:
+    """The public names of one module, its submodules included."""
+    target = importlib.import_module(own_name(alias))
+    for name, value in vars(target).items():
+        if not name.startswith("_") and not isinstance(value, ModuleType):
+            yield name
+    for found in pkgutil.iter_modules(getattr(target, "__path__", ())):
+        if is_ours(f"{alias}.{found.name}"):
+            yield found.name
+
+
+def explain(path: str) -> str:
+    """Says that a torch name does not exist here, and which names are nearest."""
+    missing = path.rpartition(".")[2]
+    known = {name: f"{ALIAS}.{name}" for name in public_names(ALIAS)}
+    for module in list(known):
+        if is_ours(f"{ALIAS}.{module}"):
+            below = f"{ALIAS}.{module}"
+            known |= {name: f"{below}.{name}" for name in public_names(below) if name not in known}
+    parent = path.rpartition(".")[0]
+    if parent == ALIAS or is_ours(parent):
+        known |= {name: f"{parent}.{name}" for name in public_names(parent)}
+    near = [known[name] for name in get_close_matches(missing, known, n=3, cutoff=0.6)]
+    hint = (
+        f"The nearest name{'s are' if len(near) > 1 else ' is'} {', '.join(near)}."
+        if near
+        else "No name here is like it; dir(torch) lists what there is."
+    )
+    return f"{PACKAGE} has no {path}. {hint}"

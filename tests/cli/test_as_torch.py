@@ -1,0 +1,133 @@
+"""`import torch` on this engine: in a process of its own, because torch itself may be installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+
+def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, timeout=60, check=False, cwd=cwd
+    )
+
+
+def script(folder: Path, text: str) -> str:
+    path = folder / "train.py"
+    path.write_text(textwrap.dedent(text))
+    return str(path)
+
+
+def under_hook(text: str) -> subprocess.CompletedProcess[str]:
+    head = "import ag_visual\nfrom ag_visual.session import as_torch\nas_torch.install()\n"
+    return run("-W", "error", "-c", head + textwrap.dedent(text))
+
+
+def test_unchanged_torch_code_runs(tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        """
+        import sys
+        import torch
+        from torch import tensor
+        from torch.autograd import grad
+        import torch.autograd as autograd
+
+        w = tensor([1.0, 2.0], requires_grad=True)
+        (w * w * float(sys.argv[1])).sum().backward()
+        assert grad((w * 3).sum(), w)[0].tolist() == [3.0, 3.0]
+        assert autograd.grad is grad and torch.autograd is autograd
+        print(torch.__name__, w.grad.tolist(), type(w).__module__, __name__, sys.argv[1:])
+        """,
+    )
+    done = run("-m", "ag_visual", path, "0.5", "more")
+    assert done.stderr == ""
+    assert done.stdout == ("torch [1.0, 2.0] ag_visual.core.tensor __main__ ['0.5', 'more']\n")
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "error", "told"),
+    [
+        ("torch.tensr", "AttributeError", "ag_visual has no torch.tensr. The nearest name"),
+        ("torch.tensr", "AttributeError", "torch.tensor"),
+        ("torch.autograd.gradd", "AttributeError", "torch.autograd.grad"),
+        ("from torch import tensr", "ImportError", "torch.tensor"),
+        ("from torch.autograd import gradd", "ImportError", "torch.autograd.grad"),
+        ("import torch.autogradd", "ImportError", "torch.autograd"),
+        ("import torch.core", "ImportError", "ag_visual has no torch.core"),
+        ("torch.observe", "AttributeError", "ag_visual has no torch.observe"),
+        ("torch.qqqqqqqq", "AttributeError", "No name here is like it"),
+    ],
+)
+def test_a_missing_name_says_so_and_names_the_nearest(line: str, error: str, told: str) -> None:
+    done = under_hook(f"import torch\n{line}\n")
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"{error}: ")
+    assert told in last
+
+
+def test_the_aliased_modules_stay_themselves() -> None:
+    done = under_hook(
+        """
+        import importlib, torch, torch.autograd
+        assert ag_visual.__spec__.name == ag_visual.__name__ == "ag_visual"
+        assert ag_visual.autograd.__spec__.name == "ag_visual.autograd"
+        assert torch.Tensor is ag_visual.Tensor
+        assert not hasattr(torch, "compile")
+        as_torch.install()
+        as_torch.uninstall()
+        assert "torch" not in __import__("sys").modules
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_real_torch_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("__version__ = '9.9'\n")
+    done = run(
+        "-c",
+        "import torch, ag_visual; from ag_visual.session import as_torch; as_torch.install()",
+        cwd=tmp_path,
+    )
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("RuntimeError: torch 9.9 is already imported in this process")
+    assert "Restart the kernel" in last
+
+
+def test_an_error_in_the_script_shows_the_script_alone(tmp_path: Path) -> None:
+    path = script(tmp_path, "import torch\ndef f():\n    raise ValueError('mine')\nf()\n")
+    done = run("-m", "ag_visual", path)
+    assert done.returncode == 1
+    lines = done.stderr.strip().splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[1].strip().startswith(f'File "{path}", line 4')
+    assert lines[-1] == "ValueError: mine"
+    assert "ag_visual/cli" not in done.stderr
+
+
+def test_exit_codes_are_the_scripts_own(tmp_path: Path) -> None:
+    assert run("-m", "ag_visual", script(tmp_path, "raise SystemExit(7)\n")).returncode == 7
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["missing.py"], "missing.py: no such file"),
+        (["."], "is a folder"),
+        ([], "usage: python -m ag_visual script.py"),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_one_line(
+    tmp_path: Path, words: list[str], told: str
+) -> None:
+    done = run("-m", "ag_visual", *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
