@@ -59,6 +59,7 @@ _SHARED: dict[str, Any] = {
     "report": saved.report_node,
     "unpack": saved.raw,
     "check": saved.check,
+    "claim": saved.claim,
     "flat": generic.flat,
 }
 
@@ -105,10 +106,10 @@ def bind_face(body: Callable[..., Any], face: Any, name: str) -> Callable[..., A
 def specialize(op: Op) -> None:
     """Replace the record's call and its node's `raw` by built ones, where it is plain enough."""
     if not op.lists and not op.multi and len(op.outputs) == 1 and op.inputs:
-        op.call = _forward(op)
+        op.call = forward(op)
     if op.rules and not op.lists and not any(rule.joint for rule in op.rules):
         op.node_class.raw = _raw(op)
-        op.node_class.release = _release(op)
+        op.node_class.take = _raw(op, take=True) if op.saves else _alias(op.node_class.raw)
 
 
 def _head(op: Op, scope: dict[str, Any]) -> str:
@@ -129,9 +130,16 @@ def _head(op: Op, scope: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _forward(op: Op) -> Callable[..., Any]:
+def forward(
+    op: Op, places: bool = True, reference: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """The fast wrapper of an op, with `reference` for everything that is not plain.
+
+    places=False leaves out source tracking, for measuring it.
+    """
     kernel = op._kernel(numpy) if op.direct else op.kernel
-    scope = {**_SHARED, "kernel": kernel, "slow": op.compute, "normalize": op.normalize, "op": op}
+    scope = {**_SHARED, "kernel": kernel, "slow": reference or op.compute}
+    scope.update(normalize=op.normalize, op=op)
     scope["cls"] = op.node_class
     call = [
         f"*{p}" if p == op.varargs else (f"{p}={p}" if param.kind is param.KEYWORD_ONLY else p)
@@ -148,21 +156,25 @@ def _forward(op: Op) -> Callable[..., Any]:
     add(1, "grad = True if not modes.special else modes.plain()")
     if op.varargs:
         add(1, f"if named: {slow}")
-    first = op.inputs[0]
+    # The first input that takes part in promotion says in which dtype the op computes.
+    first = next(name for name in op.inputs if name not in op.aside)
     add(1, f"if grad is None or type({first}) is not Tensor and type({first}) not in fast: {slow}")
     add(1, f"a_{first} = {first}._array")
     add(1, f"if type(a_{first}) is not ndarray: {slow}")
     if op.policy != KEEP:
         add(1, f"d = a_{first}.dtype")
         add(1, f"if d is not F32 and d is not F64: {slow}")
-    for name in op.inputs[1:]:
+    for name in op.inputs:
+        if name == first:
+            continue
+        promoted = op.policy != KEEP and name not in op.aside
         add(1, f"if type({name}) is Tensor or type({name}) in fast:")
         add(2, f"a_{name} = {name}._array")
-        if op.policy != KEEP:
+        if promoted:
             add(2, f"if a_{name}.dtype is not d or type(a_{name}) is not ndarray: {slow}")
         else:
             add(2, f"if type(a_{name}) is not ndarray: {slow}")
-        if op.policy != KEEP:
+        if promoted:
             add(1, f"elif type({name}) is float or type({name}) is int:")
             add(2, f"a_{name} = {name}")
         if name in op.optional:
@@ -176,6 +188,9 @@ def _forward(op: Op) -> Callable[..., Any]:
         add(1, f"{', '.join(op.arguments)}, = normalize({given})")
     given = ", ".join(f"a_{p}" if p in op.inputs else p for p in op.params)
     # Bad shapes and floating-point warnings raised as errors: the reference path knows better.
+    given = ", ".join(
+        f"{p}={p}" if p in op.keyword else f"a_{p}" if p in op.inputs else p for p in op.params
+    )
     run = f"kernel({given})" if op.direct else f"kernel(np, {given})"
     add(1, f"try: r = {run}")
     add(1, f"except Exception: {slow}")
@@ -200,7 +215,7 @@ def _forward(op: Op) -> Callable[..., Any]:
         add(1, "out._view = None")
     add(1, "out._grad = out._leaf = None")
     if op.rules:
-        _node_part(op, add)
+        _node_part(op, add, places)
     add(1, "out._edge = None")
     add(1, "out._rg = False")
     if op.view:
@@ -211,12 +226,13 @@ def _forward(op: Op) -> Callable[..., Any]:
     return function
 
 
-def _node_part(op: Op, add: Callable[[int, str], None]) -> None:
+def _node_part(op: Op, add: Callable[[int, str], None], places: bool) -> None:
     edges = op.differentiated
+    first = next(name for name in op.inputs if name not in op.aside)
     add(1, "if grad:")
     wants = []
     for name in edges:
-        maybe = name in op.optional or (op.policy != KEEP and name != op.inputs[0])
+        maybe = name in op.optional or (op.policy != KEEP and name != first)
         wants.append(f"g_{name}")
         depth = 2
         if maybe:
@@ -235,12 +251,15 @@ def _node_part(op: Op, add: Callable[[int, str], None]) -> None:
         add(3, f"e_{name} = ({name}._edge or accumulator({name})) if g_{name} else None")
     add(3, f"node.next = ({', '.join(f'e_{n}' for n in edges)},)")
     add(3, "node.seq = next(sequence)")
-    add(3, "frame = getframe(1)")
-    add(3, "code = frame.f_code")
-    add(3, "if inside[code.co_filename]: node.code, node.lasti = locate(frame)")
-    add(3, "else:")
-    add(4, "node.code = code")
-    add(4, "node.lasti = frame.f_lasti")
+    if places:
+        add(3, "frame = getframe(1)")
+        add(3, "code = frame.f_code")
+        add(3, "if inside[code.co_filename]: node.code, node.lasti = locate(frame)")
+        add(3, "else:")
+        add(4, "node.code = code")
+        add(4, "node.lasti = frame.f_lasti")
+    else:
+        add(3, "node.code, node.lasti = None, 0")
     add(3, "node.shape = r.shape")
     add(3, "node.dtype = r.dtype")
     add(3, "node.outs = node.hooks = node.freed = node._metadata = None")
@@ -257,7 +276,7 @@ def _node_part(op: Op, add: Callable[[int, str], None]) -> None:
         if not always:
             add(3, f"if {condition}:")
             depth = 4
-        plain = name == op.inputs[0]
+        plain = name == first
         stamp = f"{name}._storage.stamp"
         if not plain:
             stamp += f" if type(a_{name}) is ndarray else None"
@@ -269,7 +288,7 @@ def _node_part(op: Op, add: Callable[[int, str], None]) -> None:
         add(3, f"node.a_{name} = {name}")
     for name in op.shapes:
         owner, _, what = name.rpartition("_")
-        maybe = owner != op.inputs[0]
+        maybe = owner != first
         fact = f"a_{owner}.{what}"
         if maybe:
             absent = f"() if a_{owner} is not None else None" if what == "shape" else "None"
@@ -281,14 +300,32 @@ def _node_part(op: Op, add: Callable[[int, str], None]) -> None:
     add(3, "return out")
 
 
-def _raw(op: Op) -> Callable[..., Any]:
+def operator(op: Op) -> Callable[..., Any]:
+    """The fast wrapper as Python's operators want it."""
+    return forward(op, reference=generic.operator(op))
+
+
+def _alias(raw: Callable[..., Any]) -> Callable[..., Any]:
+    """`take` of a node that saves nothing."""
+
+    def take(self: Any, F: Any, g: Any, place: Any) -> Any:
+        return raw(self, F, g)
+
+    return take
+
+
+def _raw(op: Op, take: bool = False) -> Callable[..., Any]:
     edges = op.differentiated
     scope = dict(_SHARED)
-    lines = ["def raw(self, F, g):"]
+    lines = ["def take(self, F, g, place):" if take else "def raw(self, F, g):"]
 
     def add(depth: int, text: str) -> None:
         lines.append("    " * depth + text)
 
+    if take:
+        # See saved.claim: nothing between the test and the store lets another thread in.
+        add(1, "if self.freed is None: self.freed = place")
+        add(1, "else: claim(self, place)")
     add(1, f"{', '.join(f'e_{n}' for n in edges)}, = self.next")
     for name in op.saves:
         asked = op.wanted_by(name)
@@ -326,16 +363,15 @@ def _raw(op: Op) -> Callable[..., Any]:
                 passed.append("g" if request == "gs" else request)
         results[name] = f"rule{i}({', '.join(passed)}) if e_{name} is not None else None"
     if len(edges) == 1:
-        add(1, f"return ({results[edges[0]].partition(' if e_')[0]},)")
+        answer = f"({results[edges[0]].partition(' if e_')[0]},)"
     else:
-        add(1, f"return ({', '.join(results[n] for n in edges)},)")
-    return compile_function("raw", "\n".join(lines) + "\n", scope)
-
-
-def _release(op: Op) -> Callable[..., Any]:
-    body = " = ".join(f"self.s_{n}" for n in op.saves)
-    text = f"def release(self):\n    {body + ' = None' if op.saves else 'pass'}\n"
-    return compile_function("release", text, {})
+        answer = f"({', '.join(results[n] for n in edges)},)"
+    if take:
+        add(1, f"answer = {answer}")
+        add(1, " = ".join(f"self.s_{n}" for n in op.saves) + " = None")
+        answer = "answer"
+    add(1, f"return {answer}")
+    return compile_function("take" if take else "raw", "\n".join(lines) + "\n", scope)
 
 
 __all__ = ["FLOAT", "Node", "bind_face", "compile_function", "fast_types", "specialize"]

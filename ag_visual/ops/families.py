@@ -10,17 +10,27 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .. import promotion
 from .record import FLOAT, LINEAR, PROMOTE, ErrorSample, Op, Sample
-from .table import op
+from .table import composite, op, ops
+
+
+def is_complex(x: Any) -> bool:
+    """Whether a rule's value, a Tensor or an array, is complex."""
+    return getattr(x, "_array", x).dtype.kind == "c"
 
 
 def _times(derivative: Callable[..., Any], carried: str) -> Callable[..., Any]:
-    """The rule `carried * derivative(...)`, asking for what the derivative asks for."""
+    """The rule `carried * derivative(...)`, asking for what the derivative asks for.
+
+    A derivative that takes `g` itself (`g / self`) is linear in it: `carried` goes there.
+    """
     names = tuple(inspect.signature(derivative).parameters)
-    asked = ("F", carried, *(n for n in names if n != "F"))
-    passed = ", ".join(names)
+    asked = ("F", carried, *(n for n in names if n not in ("F", "g")))
+    passed = ", ".join(carried if n == "g" else n for n in names)
     scope: dict[str, Any] = {"derivative": derivative}
-    source = f"lambda {', '.join(asked)}: {carried} * derivative({passed})"
+    factor = "" if "g" in names else f"{carried} * "
+    source = f"lambda {', '.join(asked)}: {factor}derivative({passed})"
     return eval(source, scope)  # type: ignore[no-any-return]
 
 
@@ -69,6 +79,19 @@ def binary_samples(
     return samples
 
 
+def pair_samples(
+    low: float = -2.0, high: float = 2.0, low2: float | None = None, high2: float | None = None
+) -> Callable[[Any], Iterator[Sample]]:
+    """Samples of a broadcasting op of two tensors that takes no number."""
+
+    def samples(make: Any) -> Iterator[Sample]:
+        for sample in binary_samples(low, high, low2, high2)(make):
+            if not isinstance(sample.args[1], float):
+                yield sample
+
+    return samples
+
+
 def binary_errors(make: Any) -> Iterator[ErrorSample]:
     """Shapes that do not broadcast, and an argument that is no tensor."""
     yield ErrorSample((make((2, 3)), make((4,))), RuntimeError, "must match the size of tensor")
@@ -104,4 +127,62 @@ def binary(
     )
 
 
-__all__ = ["LINEAR", "binary", "binary_samples", "unary", "unary_samples"]
+def elementwise(
+    name: str,
+    kernel: str | Callable[..., Any],
+    derivatives: dict[str, Callable[..., Any]],
+    **options: Any,
+) -> Op:
+    """An elementwise function of any number of tensors: one derivative for each, as in `unary`."""
+    options.setdefault("policy", PROMOTE)
+    options.setdefault("inputs", tuple(derivatives))
+    options.setdefault("jvp", {k: _times(d, f"t_{k}") for k, d in derivatives.items()})
+    return op(name, kernel, vjp={k: _times(d, "g") for k, d in derivatives.items()}, **options)
+
+
+def compared(name: str, kernel: str, **options: Any) -> Op:
+    """A comparison: broadcasts and promotes, gives bools, has no derivative."""
+    return binary(name, None, None, kernel, **options)
+
+
+def tested(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
+    """An elementwise question: gives bools, has no derivative."""
+    options.setdefault("inplace", False)
+    return unary(name, None, kernel, policy="keep", **options)
+
+
+def promoted_with(F: Any, self: Any, *numbers: Any) -> Any:
+    """`self` in the dtype it has together with Python numbers: (int tensor, 0.5) is a float."""
+    if F.xp is None:
+        rank = 2 if self._array.ndim else 1
+        operands = [(promotion.scalar_dtype(x), 0) for x in numbers if x is not None]
+        target = promotion.result_type((self.dtype, rank), *operands)
+        if target is not self.dtype:
+            return F.cast(self, target.np)
+    return self
+
+
+def chosen_twin(name: str, choose: Callable[..., str]) -> None:
+    """The in-place form of a composite: `choose(arguments)` names the op whose twin does it."""
+
+    def body(F: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+        return ops[choose(*args, **kwargs)].write(self, *args, **kwargs)
+
+    composite(name)(body)
+
+
+__all__ = [
+    "LINEAR",
+    "binary",
+    "binary_errors",
+    "binary_samples",
+    "chosen_twin",
+    "compared",
+    "elementwise",
+    "is_complex",
+    "pair_samples",
+    "promoted_with",
+    "tested",
+    "unary",
+    "unary_samples",
+]

@@ -117,13 +117,25 @@ def equip(op: Op) -> None:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{op.name}(): {error}") from None
+            raise TypeError(f"{op.called}(): {error}") from None
         bound.apply_defaults()
         return run(op, [bound.arguments[n] for n in names])
 
     call.__name__ = call.__qualname__ = op.name
     op.compute = call
     op.call = call
+
+
+def operator(op: Op) -> Callable[..., Any]:
+    """The reference call as Python's operators want it: NotImplemented for foreign operands."""
+    known = (Tensor, *NUMBERS, numpy.number, numpy.bool_)
+
+    def call(self: Any, other: Any, **kwargs: Any) -> Any:
+        if not isinstance(other, known):
+            return NotImplemented
+        return op.compute(self, other, **kwargs)
+
+    return call
 
 
 def flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -138,7 +150,7 @@ def flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _bad_argument(op: Op, name: str, value: Any) -> TypeError:
     return TypeError(
-        f"{op.name}(): argument '{name}' (position {op.params.index(name) + 1}) must be Tensor, "
+        f"{op.called}(): argument '{name}' (position {op.params.index(name) + 1}) must be Tensor, "
         f"not {type(value).__name__}"
     )
 
@@ -152,7 +164,7 @@ def _check_devices(op: Op, tensors: list[Any]) -> Any:
         if backend is None or (backend is not found and tensor._array.ndim > 0):
             if first is not None and first._array.ndim > 0:
                 raise RuntimeError(
-                    f"{op.name}(): Expected all tensors to be on the same device, but found at "
+                    f"{op.called}(): Expected all tensors to be on the same device, but found at "
                     f"least two devices, {first.device} and {tensor.device}. Move one with "
                     ".to(device)."
                 )
@@ -165,6 +177,8 @@ def promoted(op: Op, values: dict[str, Any]) -> Any:
     operands = []
     for name in op.inputs:
         value = values[name]
+        if name in op.aside:
+            continue
         if isinstance(value, Tensor):
             operands.append((value.dtype, 2 if value._array.ndim else 1))
         elif value is not None:
@@ -184,13 +198,17 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             tensors.append(value)
         elif value is None and name in op.optional:
             continue
-        elif op.policy == KEEP or not isinstance(value, (*NUMBERS, numpy.number, numpy.bool_)):
+        elif (
+            op.policy == KEEP
+            or name in op.aside
+            or not isinstance(value, (*NUMBERS, numpy.number, numpy.bool_))
+        ):
             raise _bad_argument(op, name, value)
     for name in op.lists:
         items = values[name]
         if isinstance(items, Tensor) or not isinstance(items, (tuple, list)):
             raise TypeError(
-                f"{op.name}(): argument '{name}' must be a tuple or list of Tensors, "
+                f"{op.called}(): argument '{name}' must be a tuple or list of Tensors, "
                 f"not {type(items).__name__}"
             )
         for i, item in enumerate(items):
@@ -198,7 +216,7 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
                 tensors.append(item)
             elif item is not None:
                 raise TypeError(
-                    f"{op.name}(): expected Tensor as element {i} of argument '{name}', but got "
+                    f"{op.called}(): expected Tensor as element {i} of argument '{name}', but got "
                     f"{type(item).__name__}"
                 )
     backend = _check_devices(op, tensors)
@@ -210,7 +228,7 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             array = value._array
             if type(array) is not backend.array_type:
                 array = backend.from_numpy(array)
-            if target is not None and array.dtype != target.np:
+            if target is not None and array.dtype != target.np and name not in op.aside:
                 array = array.astype(target.np)
             arrays[name] = array
         elif value is not None and target is not None:
@@ -266,12 +284,17 @@ def run(op: Op, args: list[Any]) -> Any:
 
 def _compute(op: Op, backend: Any, arrays: dict[str, Any], arguments: dict[str, Any]) -> Any:
     """Run the kernel, silently where NumPy would warn of inf and nan, with torch's error types."""
-    positional = [arrays[n] if n in arrays else arguments[n] for n in op.params]
     try:
         with numpy.errstate(all="ignore"):
-            return op._kernel(backend.xp)(*positional)
+            return op.invoke(backend.xp, {**arguments, **arrays})
     except (ValueError, IndexError) as error:
         raise _kernel_error(op, arrays, error) from None
+    except TypeError as error:
+        if "ufunc" not in str(error):
+            raise
+        kinds = [dtypes.of_array(a) for a in arrays.values() if hasattr(a, "dtype")]
+        listed = " and ".join(f"'{dtypes.legacy_name(k).removesuffix('Tensor')}'" for k in kinds)
+        raise RuntimeError(f'"{op.called}" not implemented for {listed}') from None
 
 
 def _kernel_error(op: Op, arrays: dict[str, Any], error: Exception) -> Exception:
@@ -283,13 +306,13 @@ def _kernel_error(op: Op, arrays: dict[str, Any], error: Exception) -> Exception
             sizes = [s[dim] for s in padded if s[dim] != 1]
             if len(set(sizes)) > 1:
                 return RuntimeError(
-                    f"{op.name}(): The size of tensor a ({sizes[0]}) must match the size of tensor "
-                    f"b ({sizes[1]}) at non-singleton dimension {dim}. Shapes: "
+                    f"{op.called}(): The size of tensor a ({sizes[0]}) must match the size of "
+                    f"tensor b ({sizes[1]}) at non-singleton dimension {dim}. Shapes: "
                     f"{' and '.join(str(list(s)) for s in shapes)}"
                 )
     kind = IndexError if isinstance(error, IndexError) else RuntimeError
-    listed = ", ".join(str(list(s)) for s in shapes)
-    return kind(f"{op.name}(): {error} (shapes: {listed})" if listed else f"{op.name}(): {error}")
+    listed = " (shapes: {})".format(", ".join(str(list(s)) for s in shapes)) if shapes else ""
+    return kind(f"{op.called}(): {error}{listed}")
 
 
 def _package(op: Op, outputs: list[Any]) -> Any:
@@ -463,7 +486,7 @@ def _can_hold(target: Any, dtype: Any) -> bool:
 def inplace_twin(op: Op) -> Callable[..., Any]:
     """`name_`: the same op, written into its first argument."""
     signature, names, varargs = op.signature, op.params, op.varargs
-    twin = f"{op.name}_"
+    twin = f"{op.called}_"
     count = len(op.params) - len(op.arguments)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -567,10 +590,9 @@ def jvp(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], tangents: dict[st
     bound.apply_defaults()
     values = dict(bound.arguments)
     arguments = _arguments(op, values, {n: values[n] for n in op.inputs})
-    kernel = op._kernel(xp)
 
     def at(inputs: dict[str, Any]) -> Any:
-        return kernel(*[inputs[n] if n in inputs else arguments[n] for n in op.params])
+        return op.invoke(xp, {**arguments, **inputs})
 
     primal = {n: values[n] for n in (*op.inputs, *op.lists)}
     result = at(primal)

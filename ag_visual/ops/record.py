@@ -63,7 +63,9 @@ class Op:
     """
 
     __slots__ = (
+        "aside",
         "call",
+        "called",
         "compute",
         "differentiable",
         "direct",
@@ -75,6 +77,7 @@ class Op:
         "jvp",
         "keeps",
         "kernel",
+        "keyword",
         "lists",
         "method",
         "multi",
@@ -126,6 +129,8 @@ class Op:
         errors: Callable[..., Iterable[ErrorSample]] | None,
         table: Any,
         params: Sequence[str] | None = None,
+        aside: Sequence[str] = (),
+        called: str | None = None,
     ) -> None:
         self.name = name
         self.table = table
@@ -142,6 +147,9 @@ class Op:
             parameters = list(signature.parameters.values())[1:]
             self.params = tuple(p.name for p in parameters)
             self.signature = inspect.Signature(parameters)
+        self.keyword = frozenset(
+            p.name for p in self.signature.parameters.values() if p.kind is p.KEYWORD_ONLY
+        )
         self.multi = outputs == "list"
         self.outputs = ("result",) if self.multi else tuple(outputs)
         self.lists = tuple(lists)
@@ -158,6 +166,8 @@ class Op:
             tuple(range(len(self.outputs))) if differentiable is None else tuple(differentiable)
         )
         self.policy = policy
+        self.aside = frozenset(aside)
+        self.called = called or name
         self.normalize = normalize
         self.view = view
         self.inplace = inplace
@@ -263,6 +273,11 @@ class Op:
         known: dict[str, Any] = dict(zip(self.params[1:], args, strict=True))
         known.update(F=F, g=g, self_shape=shape)
         return rule.function(**{name: known[name] for name in rule.requests})
+
+    def invoke(self, xp: Any, values: dict[str, Any]) -> Any:
+        """The kernel on arrays and arguments by name."""
+        positional = [values[p] for p in self.params if p not in self.keyword]
+        return self._kernel(xp)(*positional, **{p: values[p] for p in self.keyword})
 
     def _kernel(self, xp: Any) -> Callable[..., Any]:
         if self.direct is not None:

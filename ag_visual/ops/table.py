@@ -53,10 +53,10 @@ def _raw(op: Op, xp: Any) -> Callable[..., Any]:
             kwargs[varargs] = generic.flat(given) if varargs not in kwargs else kwargs[varargs]
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        values = list(bound.arguments.values())
+        values = dict(bound.arguments)
         if normalize is not None:
-            values[count:] = normalize(*values)
-        return kernel(*values)
+            values.update(zip(op.arguments, normalize(*values.values()), strict=True))
+        return op.invoke(xp, values)
 
     return call
 
@@ -129,6 +129,8 @@ def op(
     samples: Any = None,
     errors: Any = None,
     params: Sequence[str] | None = None,
+    aside: Sequence[str] = (),
+    called: str | None = None,
 ) -> Op:
     """Declare an op.
 
@@ -142,6 +144,8 @@ def op(
     view: the result shares memory with self. inplace: has a twin `name_`.
     holomorphic: rules may leave out conjugation (docs/notes/holomorphic-rules).
     keeps: further fields that torch's node has. returns: torch's name of the named tuple.
+    aside: tensor inputs that take no part in promotion (masks, indices).
+    called: the public name in error texts, where several ops share one.
     """
     if name in ops:
         raise TypeError(f"op {name!r} is declared twice")
@@ -169,6 +173,8 @@ def op(
         errors=errors,
         table=_table,
         params=params,
+        aside=aside,
+        called=called,
     )
     record.files = sys._getframe(1).f_code.co_filename
     ops[name] = record
@@ -184,6 +190,16 @@ def op(
             setattr(Tensor, f"{name}_", twin)
             functions[f"{name}_"] = twin
     return record
+
+
+def alias(name: str, *others: str) -> None:
+    """Further names of a public function, of its method and of its in-place twin."""
+    for suffix in ("", "_"):
+        function = functions.get(name + suffix)
+        for other in others if function is not None else ():
+            functions[other + suffix] = function
+            if hasattr(Tensor, name + suffix):
+                setattr(Tensor, other + suffix, function)
 
 
 def composite(

@@ -1,0 +1,91 @@
+"""Comparisons, questions about elements, logic and bits: nothing here has a derivative."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .families import binary, compared, pair_samples, tested, unary
+from .record import KEEP, PROMOTE
+from .table import composite, op
+
+# Questions: no derivative -------------------------------------------------------------------------
+
+compared("eq", "equal")
+compared("ne", "not_equal")
+compared("lt", "less")
+compared("le", "less_equal")
+compared("gt", "greater")
+compared("ge", "greater_equal")
+tested("isnan", "isnan")
+tested("isinf", "isinf")
+tested("isfinite", "isfinite")
+tested("logical_not", "logical_not", inplace=True)
+
+
+def _is_infinite(sign: int) -> Callable[..., Any]:
+    return lambda xp, self: xp.equal(self, sign * math.inf)
+
+
+def _is_real(xp: Any, self: Any) -> Any:
+    return xp.isreal(self)
+
+
+tested("isposinf", _is_infinite(1))
+tested("isneginf", _is_infinite(-1))
+tested("isreal", _is_real)
+tested("signbit", "signbit")
+for _name in ("logical_and", "logical_or", "logical_xor"):
+    binary(_name, None, None, policy=KEEP, samples=pair_samples())
+for _name, _kernel in (("gcd", "gcd"), ("lcm", "lcm")):
+    binary(_name, None, None, _kernel, samples=None)
+binary("nextafter", None, None, samples=pair_samples())
+
+
+def _isclose(
+    xp: Any,
+    self: Any,
+    other: Any,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> Any:
+    return xp.isclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+op("isclose", _isclose, inputs=("self", "other"), policy=PROMOTE, samples=pair_samples())
+
+
+@composite()
+def allclose(
+    F: Any,
+    input: Any,
+    other: Any,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> bool:
+    """Whether all elements agree: |input - other| <= atol + rtol * |other|."""
+    return bool(F.isclose(input, other, rtol, atol, equal_nan).all())
+
+
+@composite()
+def equal(F: Any, self: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape and the same elements."""
+    return tuple(self.shape) == tuple(other.shape) and bool(F.eq(self, other).all())
+
+
+# Bits ---------------------------------------------------------------------------------------------
+
+
+def _bits(name: str, kernel: str) -> Any:
+    return binary(name, None, None, kernel, samples=None)
+
+
+bitwise_and = _bits("bitwise_and", "bitwise_and")
+bitwise_or = _bits("bitwise_or", "bitwise_or")
+bitwise_xor = _bits("bitwise_xor", "bitwise_xor")
+left_shift = _bits("bitwise_left_shift", "left_shift")
+right_shift = _bits("bitwise_right_shift", "right_shift")
+bitwise_not = unary("bitwise_not", None, "invert", policy=KEEP, samples=None)

@@ -1,0 +1,179 @@
+"""Elementary and special functions: exponentials, logarithms, trigonometry, erf, gamma."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..arrays.backend import of_namespace
+from .families import binary, is_complex, pair_samples, unary
+from .record import FLOAT, Sample
+from .table import composite
+
+# Exponentials and logarithms ----------------------------------------------------------------------
+
+
+def _exp2(xp: Any, self: Any) -> Any:
+    return xp.exp2(self) if self.dtype.kind != "c" else xp.power(2, self)
+
+
+def _rsqrt(xp: Any, self: Any) -> Any:
+    return 1 / xp.sqrt(self)
+
+
+unary("exp", lambda result: result)
+unary("exp2", lambda result: result * math.log(2), _exp2)
+unary("expm1", lambda result: result + 1)
+unary("log", lambda g, self: g / self, low=0.2, high=3.0)
+unary("log2", lambda g, self: g / (self * math.log(2)), low=0.2, high=3.0)
+unary("log10", lambda g, self: g / (self * math.log(10)), low=0.2, high=3.0)
+unary("log1p", lambda g, self: g / (self + 1), low=-0.8, high=3.0)
+unary("sqrt", lambda g, result: g / (2 * result), low=0.2, high=3.0)
+unary("rsqrt", lambda g, result: -0.5 * g * result**3, _rsqrt, low=0.2, high=3.0)
+unary("reciprocal", lambda g, result: -g * (result * result), low=0.3, high=3.0)
+
+
+def _logaddexp_share(F: Any, self: Any, other: Any) -> Any:
+    """exp(self) / (exp(self) + exp(other)), without overflow."""
+    return F.sigmoid(self - other)
+
+
+binary(
+    "logaddexp",
+    lambda F, self, other: _logaddexp_share(F, self, other),
+    lambda F, self, other: _logaddexp_share(F, other, self),
+    policy=FLOAT,
+    inplace=False,
+    samples=pair_samples(),
+)
+binary(
+    "logaddexp2",
+    lambda F, self, other: _logaddexp_share(F, self * math.log(2), other * math.log(2)),
+    lambda F, self, other: _logaddexp_share(F, other * math.log(2), self * math.log(2)),
+    policy=FLOAT,
+    inplace=False,
+    samples=pair_samples(),
+)
+
+
+def _xlogy(xp: Any, self: Any, other: Any) -> Any:
+    result = xp.asarray(self * xp.log(other))
+    return xp.where(xp.equal(self, 0) & ~xp.isnan(other), xp.zeros_like(result), result)
+
+
+binary(
+    "xlogy",
+    lambda F, g, self, other: F.where((self == 0) & (other <= 0), 0.0, F.xlogy(g, other)),
+    lambda g, self, other: g * self / other,
+    _xlogy,
+    policy=FLOAT,
+    samples=pair_samples(0.2, 2.0),
+)
+
+
+def _logit(xp: Any, self: Any, eps: float | None = None) -> Any:
+    x = self if eps is None else xp.clip(self, eps, 1 - eps)
+    return xp.log(x / (1 - x))
+
+
+def _logit_slope(F: Any, g: Any, self: Any, eps: float | None) -> Any:
+    slope = g / (self * (1 - self))
+    if eps is None:
+        return slope
+    return F.where((self >= eps) & (self <= 1 - eps), slope, 0.0)
+
+
+unary("logit", _logit_slope, _logit, low=0.1, high=0.9)
+
+# Trigonometry -------------------------------------------------------------------------------------
+
+
+def _acosh_slope(F: Any, g: Any, self: Any) -> Any:
+    if is_complex(self):
+        return g * (F.rsqrt(self - 1) * F.rsqrt(self + 1))
+    return g * F.rsqrt(self * self - 1)
+
+
+unary("sin", lambda F, self: F.cos(self))
+unary("cos", lambda F, self: -F.sin(self))
+unary("tan", lambda result: 1 + result * result, low=-1.2, high=1.2)
+unary("asin", lambda F, self: F.rsqrt(1 - self * self), "arcsin", low=-0.8, high=0.8)
+unary("acos", lambda F, self: -F.rsqrt(1 - self * self), "arccos", low=-0.8, high=0.8)
+unary("atan", lambda g, self: g / (self * self + 1), "arctan")
+unary("sinh", lambda F, self: F.cosh(self))
+unary("cosh", lambda F, self: F.sinh(self))
+unary("asinh", lambda F, self: F.rsqrt(self * self + 1), "arcsinh")
+unary("acosh", _acosh_slope, "arccosh", low=1.2, high=3.0)
+unary("atanh", lambda g, self: g / (1 - self * self), "arctanh", low=-0.8, high=0.8)
+binary(
+    "atan2",
+    lambda self, other: other / (self * self + other * other),
+    lambda self, other: -self / (self * self + other * other),
+    "arctan2",
+    policy=FLOAT,
+    samples=pair_samples(0.3, 2.0),
+)
+binary(
+    "hypot",
+    lambda self, result: self / result,
+    lambda other, result: other / result,
+    samples=pair_samples(0.3, 2.0),
+)
+
+
+def _sinc_slope(F: Any, g: Any, self: Any) -> Any:
+    x = self * math.pi
+    square_ = x * self
+    slope = g * ((x * F.cos(x) - F.sin(x)) / square_)
+    return F.where(square_ == 0, 0.0, slope)
+
+
+unary("sinc", _sinc_slope, low=0.2, high=2.0)
+unary("deg2rad", lambda: math.pi / 180, inplace=True)
+unary("rad2deg", lambda: 180 / math.pi, inplace=True)
+
+# Special functions --------------------------------------------------------------------------------
+
+
+def _special(name: str) -> Callable[..., Any]:
+    def kernel(xp: Any, self: Any) -> Any:
+        wide = self if self.dtype.itemsize > 2 else self.astype(xp.float32)
+        return getattr(of_namespace(xp).special, name)(wide).astype(self.dtype)
+
+    return kernel
+
+
+_GAUSS = 2 / math.sqrt(math.pi)
+unary("erf", lambda F, self: _GAUSS * F.exp(-(self * self)), _special("erf"))
+unary("erfc", lambda F, self: -_GAUSS * F.exp(-(self * self)), _special("erfc"))
+unary(
+    "erfinv",
+    lambda F, self: F.exp(F.erfinv(self) ** 2) / _GAUSS,
+    _special("erfinv"),
+    low=-0.8,
+    high=0.8,
+)
+unary("lgamma", lambda F, self: F.digamma(self), _special("gammaln"), low=0.3, high=3.0)
+unary("digamma", lambda F, self: F.polygamma_of(self, 1), _special("psi"), low=0.3, high=3.0)
+
+
+def _polygamma(xp: Any, self: Any, n: int) -> Any:
+    return of_namespace(xp).special.polygamma(n, self).astype(self.dtype)
+
+
+unary(
+    "polygamma_of",
+    lambda F, self, n: F.polygamma_of(self, n + 1),
+    _polygamma,
+    public=False,
+    node="PolygammaBackward0",
+    called="polygamma",
+    samples=lambda make: iter([Sample((make((3, 4), low=0.4, high=3.0), 1))]),
+)
+
+
+@composite(method=False)
+def polygamma(F: Any, n: int, self: Any) -> Any:
+    """The n-th derivative of digamma."""
+    return F.digamma(self) if n == 0 else F.polygamma_of(self, n)

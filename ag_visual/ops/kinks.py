@@ -1,0 +1,529 @@
+"""Signs, rounding, extrema, bounds and choice, where derivatives jump, and what blends tensors.
+
+The derivatives at kinks are torch's: abs(0) and sgn(0) 0, ties of maximum shared, clamp at its
+bound 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..core.tensor import Tensor, method
+from .families import (
+    binary,
+    binary_errors,
+    binary_samples,
+    chosen_twin,
+    elementwise,
+    is_complex,
+    pair_samples,
+    promoted_with,
+    unary,
+    unary_samples,
+)
+from .generic import NUMBERS
+from .record import FLOAT, KEEP, PROMOTE, Sample
+from .table import composite, op, ops
+
+# Steps and signs ----------------------------------------------------------------------------------
+
+
+def _zero_of(xp: Any, self: Any) -> Any:
+    return xp.zeros_like(self)
+
+
+# The derivative of a step function; torch, too, hands out a zero that has no history.
+op("zero_of", _zero_of, policy=KEEP, public=False, samples=unary_samples(-1, 1))
+
+
+def _step(name: str, kernel: Any = None, **options: Any) -> Any:
+    """An op whose derivative is zero wherever it has one; integers stay as they are."""
+    options.setdefault("policy", KEEP)
+    return unary(name, lambda F, g: F.zero_of(g), kernel, **options)
+
+
+# Signs, steps and kinks ---------------------------------------------------------------------------
+
+
+def _sgn(xp: Any, self: Any) -> Any:
+    if self.dtype.kind != "c":
+        return xp.sign(self)
+    size = xp.abs(self)
+    return xp.where(size == 0, xp.zeros_like(self), self / xp.where(size == 0, 1, size))
+
+
+def _sgn_rule(F: Any, g: Any, self: Any, result: Any) -> Any:
+    """For complex numbers the part of g across the direction of self, over its size."""
+    if not is_complex(self):
+        return F.zero_of(g)
+    along = F.real(g * F.conj(result)) * result
+    size = F.abs(self)
+    return F.where(size == 0, 0.0, (g - along) / F.where(size == 0, 1.0, size))
+
+
+def _abs_jvp(F: Any, t_self: Any, self: Any) -> Any:
+    moved = t_self * F.conj(F.sgn(self)) if is_complex(self) else t_self * F.sgn(self)
+    return F.real(moved) if is_complex(moved) else moved
+
+
+def _angle_rule(F: Any, g: Any, self: Any) -> Any:
+    if not is_complex(self):
+        return F.zero_of(g)
+    size = F.abs(self)
+    return F.where(size == 0, 0.0, g * (1j * self) / F.where(size == 0, 1.0, size * size))
+
+
+def _angle(xp: Any, self: Any) -> Any:
+    if self.dtype.kind == "c":
+        return xp.angle(self)
+    zero = xp.zeros_like(self)
+    return xp.where(xp.isnan(self), self, xp.where(self < 0, zero + math.pi, zero))
+
+
+unary(
+    "abs",
+    lambda F, g, self: g * F.sgn(self),
+    policy=KEEP,
+    holomorphic=False,
+    jvp={"self": _abs_jvp},
+)
+unary(
+    "sgn",
+    lambda F, g, self, result: _sgn_rule(F, g, self, result),
+    _sgn,
+    policy=KEEP,
+    holomorphic=False,
+)
+unary("angle", _angle_rule, _angle, holomorphic=False, inplace=False, jvp=None)
+_step("sign")
+
+
+def _rounded(name: str) -> Callable[..., Any]:
+    def kernel(xp: Any, self: Any) -> Any:
+        return self.copy() if self.dtype.kind in "iu" else getattr(xp, name)(self)
+
+    return kernel
+
+
+def _round_to(xp: Any, self: Any, decimals: int) -> Any:
+    return xp.around(self, decimals)
+
+
+_step("floor", _rounded("floor"))
+_step("ceil", _rounded("ceil"))
+_step("trunc", _rounded("trunc"))
+_step("round_even", _rounded("rint"), public=False, node="RoundBackward0", called="round")
+_step(
+    "round_to",
+    _round_to,
+    public=False,
+    node="RoundBackward1",
+    called="round",
+    samples=lambda make: iter([Sample((make((3, 4)), 1))]),
+)
+
+
+@composite()
+def round(F: Any, self: Any, *, decimals: int = 0) -> Any:
+    """The nearest integer (or multiple of 10**-decimals); ties go to the even one."""
+    return F.round_even(self) if decimals == 0 else F.round_to(self, decimals)
+
+
+@composite()
+def round_(F: Any, self: Any, *, decimals: int = 0) -> Any:
+    """`round` in place."""
+    if decimals == 0:
+        return ops["round_even"].write(self)
+    return ops["round_to"].write(self, decimals)
+
+
+def _frac(xp: Any, self: Any) -> Any:
+    return self - xp.trunc(self)
+
+
+unary("frac", lambda g: g, _frac)
+
+
+def _tie(F: Any, g: Any, mine: Any, theirs: Any) -> Any:
+    """g where mine is the larger, half of it in a tie."""
+    return F.where(mine == theirs, g / 2, F.where(mine < theirs, 0.0, g))
+
+
+def _extremum(name: str, sign: int) -> None:
+    """maximum (sign 1) or minimum (-1): NaN wins, ties share the gradient."""
+    binary(
+        name,
+        lambda F, g, self, other: _tie(F, g, sign * self, sign * other),
+        lambda F, g, self, other: _tie(F, g, sign * other, sign * self),
+        inplace=False,
+        samples=pair_samples(),
+    )
+
+
+_extremum("maximum", 1)
+_extremum("minimum", -1)
+
+
+def _ignoring_nan(name: str, wins: Callable[[Any, Any], Any]) -> None:
+    """fmax and fmin: a number wins over NaN, the first of two equal ones takes the gradient."""
+
+    def mine(F: Any, self: Any, other: Any) -> Any:
+        return wins(self, other) | F.isnan(other)
+
+    binary(
+        name,
+        lambda F, g, self, other: F.where(mine(F, self, other), g, 0.0),
+        lambda F, g, self, other: F.where(mine(F, self, other), 0.0, g),
+        inplace=False,
+        samples=pair_samples(),
+    )
+
+
+_ignoring_nan("fmax", lambda a, b: a >= b)
+_ignoring_nan("fmin", lambda a, b: a <= b)
+
+
+def _copysign(xp: Any, self: Any, other: Any) -> Any:
+    return xp.copysign(self, other)
+
+
+binary(
+    "copysign",
+    lambda F, g, self, result: F.where(
+        self == 0, 0.0, g * (result / F.where(self == 0, 1.0, self))
+    ),
+    lambda F, g: F.zero_of(g),
+    _copysign,
+    policy=FLOAT,
+    samples=binary_samples(0.3, 2.0, -2.0, 1.0),
+)
+
+
+def _heaviside(xp: Any, self: Any, values: Any) -> Any:
+    return xp.heaviside(self, values)
+
+
+op(
+    "heaviside",
+    _heaviside,
+    inputs=("self", "values"),
+    policy=PROMOTE,
+    inplace=True,
+    samples=pair_samples(),
+)
+
+# Bounds and choice --------------------------------------------------------------------------------
+
+
+def _where(xp: Any, condition: Any, self: Any, other: Any) -> Any:
+    if condition.dtype != bool:
+        raise RuntimeError(
+            "where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{condition.dtype.name}. Compare it with something first."
+        )
+    return xp.where(condition, self, other)
+
+
+def _where_samples(make: Any) -> Iterator[Sample]:
+    for sample in binary_samples()(make):
+        a = sample.args[0]
+        yield Sample((make(a.shape) > 0, *sample.args))
+    yield Sample((make((3, 1)) > 0, make((4,)), make((3, 4))))
+    yield Sample((make((3,)) > 0, 1.5, make((3,))))
+
+
+elementwise(
+    "where_of",
+    _where,
+    {
+        "self": lambda F, g, condition: F.where(condition, g, 0.0),
+        "other": lambda F, g, condition: F.where(condition, 0.0, g),
+    },
+    inputs=("condition", "self", "other"),
+    aside=("condition",),
+    public=False,
+    node="WhereBackward0",
+    called="where",
+    samples=_where_samples,
+)
+
+
+@composite(method=False)
+def where(F: Any, condition: Any, input: Any = None, other: Any = None) -> Any:
+    """Elementwise `input` where condition is true and `other` elsewhere; alone: the true places."""
+    if input is None and other is None:
+        return F.nonzero(condition, as_tuple=True)
+    return F.where_of(condition, input, other)
+
+
+@method("where")
+def _where_method(self: Tensor, condition: Any, other: Any) -> Any:
+    """`self` where condition is true and `other` elsewhere."""
+    return ops["where_of"].call(condition, self, other)
+
+
+def _bounded(name: str, min: Any, max: Any) -> None:
+    if min is None and max is None:
+        raise RuntimeError(f"torch.{name}: At least one of 'min' or 'max' must not be None")
+
+
+def _clamp(xp: Any, self: Any, min: Any = None, max: Any = None) -> Any:
+    return xp.clip(self, min, max)
+
+
+def _between(self: Any, min: Any, max: Any) -> Any:
+    if min is None:
+        return self <= max
+    return self >= min if max is None else (self >= min) & (self <= max)
+
+
+def _clamp_rule(F: Any, g: Any, self: Any, min: Any, max: Any) -> Any:
+    return F.where(_between(self, min, max), g, 0.0)
+
+
+def _clamp_min_rule(F: Any, g: Any, self: Any, min: Any, max: Any) -> Any:
+    below = self < min if max is None else (self < min) & (min < max)
+    return F.where(below, g, 0.0)
+
+
+def _clamp_max_rule(F: Any, g: Any, self: Any, min: Any, max: Any) -> Any:
+    above = self > max if min is None else (self > max) | (max < min)
+    return F.where(above, g, 0.0)
+
+
+def _clamp_number_samples(make: Any) -> Iterator[Sample]:
+    for bounds in ((-0.7, 0.9), (None, 0.5), (-0.5, None)):
+        yield Sample((make((3, 4)), *bounds))
+
+
+def _clamp_tensor_samples(make: Any) -> Iterator[Sample]:
+    yield Sample((make((3, 4)), make((4,), low=-1, high=0), make((3, 1), low=0.2, high=1)))
+    yield Sample((make((3, 4)), make((), low=-1, high=0), None))
+    yield Sample((make((3, 4)), None, make((3, 4))))
+
+
+elementwise(
+    "clamp_number",
+    _clamp,
+    {"self": _clamp_rule},
+    policy=KEEP,
+    public=False,
+    inplace=True,
+    node="ClampBackward1",
+    called="clamp",
+    samples=_clamp_number_samples,
+)
+elementwise(
+    "clamp_tensor",
+    _clamp,
+    {"self": _clamp_rule, "min": _clamp_min_rule, "max": _clamp_max_rule},
+    public=False,
+    inplace=True,
+    node="ClampBackward0",
+    called="clamp",
+    samples=_clamp_tensor_samples,
+)
+
+
+def _clamp_kind(min: Any = None, max: Any = None) -> str:
+    _bounded("clamp", min, max)
+    tensors = any(isinstance(b, Tensor) for b in (min, max))
+    return "clamp_tensor" if tensors else "clamp_number"
+
+
+@composite(aliases=("clip",))
+def clamp(F: Any, self: Any, min: Any = None, max: Any = None) -> Any:
+    """self, but not below min and not above max (numbers or tensors); where min > max: max."""
+    if _clamp_kind(min, max) == "clamp_tensor":
+        return F.clamp_tensor(self, min, max)
+    return F.clamp_number(promoted_with(F, self, min, max), min, max)
+
+
+chosen_twin("clamp_", _clamp_kind)
+
+
+def _clamp_min(xp: Any, self: Any, min: Any) -> Any:
+    return xp.maximum(self, min)
+
+
+def _clamp_max(xp: Any, self: Any, max: Any) -> Any:
+    return xp.minimum(self, max)
+
+
+def _above(F: Any, g: Any, self: Any, min: Any) -> Any:
+    return F.where(self >= min, g, 0.0)
+
+
+def _replaced_below(F: Any, g: Any, self: Any, min: Any) -> Any:
+    return F.where(self >= min, 0.0, g)
+
+
+def _below(F: Any, g: Any, self: Any, max: Any) -> Any:
+    return F.where(self <= max, g, 0.0)
+
+
+def _replaced_above(F: Any, g: Any, self: Any, max: Any) -> Any:
+    return F.where(self <= max, 0.0, g)
+
+
+def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:
+    """clamp_min and clamp_max: with a number, and with a tensor."""
+    node = "".join(part.capitalize() for part in name.split("_"))
+    shared = {"public": False, "inplace": True, "called": name}
+    elementwise(
+        f"{name}_number",
+        kernel,
+        {"self": rules["self"]},
+        policy=KEEP,
+        node=f"{node}Backward0",
+        samples=lambda make: iter([Sample((make((3, 4)), 0.4))]),
+        **shared,
+    )
+    elementwise(
+        f"{name}_tensor",
+        kernel,
+        rules,
+        node=f"{node}Backward1",
+        samples=pair_samples(),
+        errors=binary_errors,
+        **shared,
+    )
+
+    def kind(bound: Any) -> str:
+        return f"{name}_number" if isinstance(bound, NUMBERS) else f"{name}_tensor"
+
+    def body(F: Any, self: Any, bound: Any) -> Any:
+        if isinstance(bound, NUMBERS):
+            self = promoted_with(F, self, bound)
+        return getattr(F, kind(bound))(self, bound)
+
+    composite(name)(body)
+    chosen_twin(f"{name}_", kind)
+
+
+_one_bound("clamp_min", _clamp_min, {"self": _above, "min": _replaced_below})
+_one_bound("clamp_max", _clamp_max, {"self": _below, "max": _replaced_above})
+
+
+def _nan_to_num(xp: Any, self: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+    if self.dtype.kind not in "fc":
+        return self.copy()
+    return xp.nan_to_num(self, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
+
+
+unary(
+    "nan_to_num",
+    lambda F, g, self: F.where(F.isfinite(self), g, 0.0),
+    _nan_to_num,
+    policy=KEEP,
+)
+
+# Several tensors ----------------------------------------------------------------------------------
+
+
+def _lerp(xp: Any, self: Any, end: Any, weight: Any) -> Any:
+    """As torch: from the nearer end."""
+    step = end - self
+    if isinstance(weight, NUMBERS):
+        near = abs(weight) < 0.5
+        return self + weight * step if near else end - step * (1 - weight)
+    return xp.where(xp.abs(weight) < 0.5, self + weight * step, end - step * (1 - weight))
+
+
+def _lerp_samples(weights: Callable[[Any], Any]) -> Callable[[Any], Iterator[Sample]]:
+    def samples(make: Any) -> Iterator[Sample]:
+        for w in weights(make):
+            yield Sample((make((3, 4)), make((4,)), w))
+
+    return samples
+
+
+elementwise(
+    "lerp_number",
+    _lerp,
+    {"self": lambda weight: 1 - weight, "end": lambda weight: weight},
+    public=False,
+    inplace=True,
+    node="LerpBackward0",
+    called="lerp",
+    samples=_lerp_samples(lambda make: (0.3, 0.8)),
+)
+elementwise(
+    "lerp_tensor",
+    _lerp,
+    {
+        "self": lambda weight: 1 - weight,
+        "end": lambda weight: weight,
+        "weight": lambda self, end: end - self,
+    },
+    public=False,
+    inplace=True,
+    node="LerpBackward1",
+    called="lerp",
+    samples=_lerp_samples(lambda make: (make((3, 1)), make((3, 4), low=0.0, high=1.0))),
+)
+
+
+def _lerp_kind(end: Any, weight: Any) -> str:
+    return "lerp_number" if isinstance(weight, NUMBERS) else "lerp_tensor"
+
+
+@composite()
+def lerp(F: Any, self: Any, end: Any, weight: Any) -> Any:
+    """self + weight * (end - self)."""
+    return getattr(F, _lerp_kind(end, weight))(self, end, weight)
+
+
+chosen_twin("lerp_", _lerp_kind)
+
+
+def _scaled(x: Any, value: Any) -> Any:
+    return x if value == 1 else x * value
+
+
+def _addcmul(xp: Any, self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    return self + _scaled(tensor1 * tensor2, value)
+
+
+def _addcdiv(xp: Any, self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+    if self.dtype.kind in "iub":
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported. Use (input + value * "
+            "torch.trunc(tensor1 / tensor2)).to(input.dtype), or convert the tensors to floats."
+        )
+    return self + _scaled(tensor1 / tensor2, value)
+
+
+def _three_samples(low: float) -> Callable[[Any], Iterator[Sample]]:
+    def samples(make: Any) -> Iterator[Sample]:
+        three = (make((3, 4)), make((4,)), make((3, 1), low=low, high=2.0))
+        yield Sample(three)
+        yield Sample(three, {"value": -1.5})
+
+    return samples
+
+
+elementwise(
+    "addcmul",
+    _addcmul,
+    {
+        "self": lambda g: g,
+        "tensor1": lambda tensor2, value: _scaled(tensor2, value),
+        "tensor2": lambda tensor1, value: _scaled(tensor1, value),
+    },
+    inplace=True,
+    samples=_three_samples(-2.0),
+)
+elementwise(
+    "addcdiv",
+    _addcdiv,
+    {
+        "self": lambda g: g,
+        "tensor1": lambda tensor2, value: value / tensor2,
+        "tensor2": lambda tensor1, tensor2, value: -_scaled(tensor1, value) / (tensor2 * tensor2),
+    },
+    inplace=True,
+    samples=_three_samples(0.4),
+)

@@ -1,0 +1,512 @@
+"""Elementwise arithmetic: one line each, the derivative beside the name, and Python's operators.
+
+The built functions themselves are the dunder methods. The other elementwise ops are in elementary
+(exp, sin ...), kinks (abs, maximum, where ...) and comparison.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+
+from .. import promotion
+from ..arrays.backend import backend_of
+from ..core.tensor import Tensor, from_array
+from . import build, comparison, elementary, kinks  # noqa: F401  (importing them declares their ops)
+from .families import (
+    binary,
+    binary_errors,
+    binary_samples,
+    chosen_twin,
+    elementwise,
+    is_complex,
+    pair_samples,
+    promoted_with,
+    unary,
+)
+from .generic import NUMBERS
+from .record import FLOAT, KEEP, LINEAR, PROMOTE, Sample
+from .table import alias, composite, functions, op, ops
+
+# Arithmetic ---------------------------------------------------------------------------------------
+
+_BOOL_MINUS = (
+    "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+    "invert a mask, use the `~` or `logical_not()` operator instead."
+)
+
+
+def _add(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    return xp.add(self, other if alpha == 1 else xp.multiply(other, alpha))
+
+
+def _sub(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    try:
+        return xp.subtract(self, other if alpha == 1 else xp.multiply(other, alpha))
+    except TypeError:
+        raise RuntimeError(_BOOL_MINUS) from None
+
+
+def _rsub(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    return _sub(xp, other, self, alpha=alpha)
+
+
+def _scaled(g: Any, alpha: Any) -> Any:
+    return g if alpha == 1 else g * alpha
+
+
+def _sum_samples(make: Any) -> Iterator[Sample]:
+    yield from binary_samples()(make)
+    yield Sample((make((3, 4)), make((3, 4))), {"alpha": 2.5})
+
+
+add = op(
+    "add",
+    _add,
+    vjp={"self": lambda g: g, "other": lambda g, alpha: _scaled(g, alpha)},
+    jvp=LINEAR,
+    inputs=("self", "other"),
+    policy=PROMOTE,
+    inplace=True,
+    samples=_sum_samples,
+    errors=binary_errors,
+)
+sub = op(
+    "sub",
+    _sub,
+    vjp={"self": lambda g: g, "other": lambda g, alpha: -_scaled(g, alpha)},
+    jvp=LINEAR,
+    inputs=("self", "other"),
+    policy=PROMOTE,
+    inplace=True,
+    samples=_sum_samples,
+    errors=binary_errors,
+)
+rsub = op(
+    "rsub",
+    _rsub,
+    vjp={"self": lambda g, alpha: -_scaled(g, alpha), "other": lambda g: g},
+    jvp=LINEAR,
+    inputs=("self", "other"),
+    policy=PROMOTE,
+    node="RsubBackward1",
+    method=False,
+    samples=_sum_samples,
+    errors=binary_errors,
+)
+mul = binary("mul", lambda other: other, lambda self: self, "multiply")
+true_divide = binary(
+    "true_divide",
+    lambda g, other: g / other,
+    lambda g, self, other: -g * ((self / other) / other),
+    policy=FLOAT,
+    node="DivBackward0",
+    called="div",
+    samples=binary_samples(0.5, 2.0),
+)
+
+_ROUNDING = {"floor": "floor_divide", "trunc": "trunc_divide"}
+
+
+def _int_division(xp: Any, self: Any, other: Any) -> None:
+    """torch refuses to divide integers by zero; NumPy would say 0."""
+    if getattr(self, "dtype", None) is not None and self.dtype.kind in "iub":
+        zero = (other == 0).any() if hasattr(other, "any") else other == 0
+        if zero:
+            raise RuntimeError("ZeroDivisionError: integer division by zero")
+
+
+def _div_mode(xp: Any, self: Any, other: Any, *, rounding_mode: str) -> Any:
+    _int_division(xp, self, other)
+    if rounding_mode == "floor":
+        return xp.floor_divide(self, other)
+    if self.dtype.kind in "iub":
+        quotient = xp.floor_divide(self, other)
+        uneven = (quotient * other != self) & ((self < 0) != (other < 0))
+        return quotient + uneven.astype(quotient.dtype)
+    return xp.trunc(xp.true_divide(self, other))
+
+
+def _check_mode(self: Any, other: Any, rounding_mode: Any) -> tuple[Any]:
+    if rounding_mode not in _ROUNDING:
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'"
+        )
+    return (rounding_mode,)
+
+
+def _div_mode_samples(make: Any) -> Iterator[Sample]:
+    for mode in _ROUNDING:
+        for sample in binary_samples(-3.7, 3.3, 0.6, 1.9)(make):
+            yield Sample(sample.args, {"rounding_mode": mode})
+
+
+elementwise(
+    "div_mode",
+    _div_mode,
+    {"self": lambda F, g: F.zero_of(g), "other": lambda F, g: F.zero_of(g)},
+    normalize=_check_mode,
+    public=False,
+    inplace=True,
+    node="DivBackward2",
+    keeps=("self", "other", "rounding_mode"),
+    called="div",
+    samples=_div_mode_samples,
+)
+
+
+@composite(aliases=("divide",))
+def div(F: Any, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """self / other, optionally rounded: rounding_mode 'floor', or 'trunc' (towards zero)."""
+    if rounding_mode is None:
+        return F.true_divide(self, other)
+    return F.div_mode(self, other, rounding_mode=rounding_mode)
+
+
+@composite(aliases=("divide_",))
+def div_(F: Any, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """`div` in place."""
+    if rounding_mode is None:
+        return ops["true_divide"].write(self, other)
+    return ops["div_mode"].write(self, other, rounding_mode=rounding_mode)
+
+
+def _not_implemented(name: str) -> Callable[..., Any]:
+    def refuse(g: Any) -> Any:
+        raise RuntimeError(
+            f"derivative for aten::{name} is not implemented: it is zero almost everywhere. "
+            "Detach its input, or use a smooth function."
+        )
+
+    return refuse
+
+
+def _floor_divide(xp: Any, self: Any, other: Any) -> Any:
+    _int_division(xp, self, other)
+    return xp.floor_divide(self, other)
+
+
+# As in torch: the result requires grad, and its backward says that there is none.
+floor_divide = binary(
+    "floor_divide",
+    lambda g: _not_implemented("floor_divide")(g),
+    lambda g: _not_implemented("floor_divide")(g),
+    _floor_divide,
+    node="NotImplemented",
+    samples=binary_samples(-3.7, 3.3, 0.6, 1.9),
+)
+
+
+def _quotient_rule(mode: str) -> Callable[..., Any]:
+    return lambda F, g, self, other: -g * F.div_mode(self, other, rounding_mode=mode)
+
+
+def _remainder(xp: Any, self: Any, other: Any) -> Any:
+    _int_division(xp, self, other)
+    return xp.remainder(self, other)
+
+
+def _fmod(xp: Any, self: Any, other: Any) -> Any:
+    _int_division(xp, self, other)
+    return xp.fmod(self, other)
+
+
+def _modulus(name: str, kernel: Any, mode: str) -> None:
+    """remainder and fmod: one op for a tensor divisor, one for a number, as torch has them."""
+    node = name.capitalize()
+    binary(
+        f"{name}_tensor",
+        lambda g: g,
+        _quotient_rule(mode),
+        kernel,
+        public=False,
+        node=f"{node}Backward1",
+        called=name,
+        samples=pair_samples(-3.7, 3.3, 0.6, 1.9),
+    )
+    elementwise(
+        f"{name}_number",
+        kernel,
+        {"self": lambda g: g},
+        inputs=("self", "other"),
+        public=False,
+        inplace=True,
+        node=f"{node}Backward0",
+        called=name,
+        samples=lambda make: iter([Sample((make((3, 4), low=-3.7, high=3.3), 0.9))]),
+    )
+
+    def kind(other: Any) -> str:
+        return f"{name}_number" if isinstance(other, NUMBERS) else f"{name}_tensor"
+
+    def body(F: Any, self: Any, other: Any) -> Any:
+        return getattr(F, kind(other))(self, other)
+
+    composite(name)(body)
+    chosen_twin(f"{name}_", kind)
+
+
+_modulus("remainder", _remainder, "floor")
+_modulus("fmod", _fmod, "trunc")
+
+
+def _neg(xp: Any, self: Any) -> Any:
+    try:
+        return xp.negative(self)
+    except TypeError:
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+            "invert a mask, use the `~` or `logical_not()` operator instead."
+        ) from None
+
+
+neg = unary("neg", lambda g: -g, _neg, policy=KEEP)
+
+
+@composite()
+def positive(F: Any, self: Any) -> Any:
+    """The tensor itself."""
+    if self.dtype.category == 0:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
+
+
+# Powers -------------------------------------------------------------------------------------------
+
+
+def _pow_number(xp: Any, self: Any, exponent: Any) -> Any:
+    return self**exponent
+
+
+def _pow_number_rule(F: Any, g: Any, self: Any, exponent: Any) -> Any:
+    if exponent == 0:
+        return F.zero_of(g)
+    if exponent == 2:
+        return g * (self * 2)
+    return g * (exponent * self ** (exponent - 1))
+
+
+def _pow_number_samples(make: Any) -> Iterator[Sample]:
+    for exponent in (2, 3, 0, 0.5, -1.5):
+        yield Sample((make((3, 4), low=0.5, high=2.0), exponent))
+    yield Sample((make((), low=-2, high=2), 3))
+    yield Sample((make((2, 0)), 2))
+
+
+elementwise(
+    "pow_number",
+    _pow_number,
+    {"self": _pow_number_rule},
+    policy=KEEP,
+    public=False,
+    inplace=True,
+    node="PowBackward0",
+    called="pow",
+    samples=_pow_number_samples,
+)
+
+
+def _base_rule(F: Any, g: Any, self: Any, exponent: Any) -> Any:
+    return F.where(exponent == 0, 0.0, g * (exponent * self ** (exponent - 1)))
+
+
+def _exponent_rule(F: Any, g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    flat = self == 0 if is_complex(exponent) else (self == 0) & (exponent >= 0)
+    return g * F.where(flat, 0.0, result * F.log(self))
+
+
+elementwise(
+    "pow_tensor",
+    "power",
+    {"self": _base_rule, "exponent": _exponent_rule},
+    params=("self", "exponent"),
+    public=False,
+    inplace=True,
+    node="PowBackward1",
+    called="pow",
+    samples=pair_samples(0.5, 2.0, -1.5, 1.5),
+    errors=binary_errors,
+)
+
+
+def _pow_base(xp: Any, self: Any, exponent: Any) -> Any:
+    return self**exponent
+
+
+def _pow_base_rule(F: Any, g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    if self == 0:
+        return g * F.where(exponent >= 0, 0.0, result * -math.inf)
+    if isinstance(self, complex):
+        return g * (result * cmath.log(self))
+    return g * (result * (math.log(self) if self > 0 else math.nan))
+
+
+elementwise(
+    "pow_base",
+    _pow_base,
+    {"exponent": _pow_base_rule},
+    policy=KEEP,
+    public=False,
+    node="PowBackward2",
+    called="pow",
+    samples=lambda make: iter([Sample((2.0, make((3, 4)))), Sample((0.7, make(())))]),
+)
+
+
+@composite()
+def pow(F: Any, self: Any, exponent: Any) -> Any:
+    """self to the power of exponent, elementwise; either may be a number."""
+    if isinstance(exponent, NUMBERS):
+        return F.pow_number(promoted_with(F, self, exponent), exponent)
+    if isinstance(self, NUMBERS):
+        return F.pow_base(self, promoted_with(F, exponent, self))
+    return F.pow_tensor(self, exponent)
+
+
+chosen_twin("pow_", lambda e: "pow_number" if isinstance(e, NUMBERS) else "pow_tensor")
+
+
+@composite()
+def square(F: Any, self: Any) -> Any:
+    """self * self."""
+    return F.pow(self, 2)
+
+
+@composite()
+def square_(F: Any, self: Any) -> Any:
+    """`square` in place."""
+    return ops["pow_number"].write(self, 2)
+
+
+@composite()
+def float_power(F: Any, self: Any, exponent: Any) -> Any:
+    """`pow` in double precision."""
+    wide = [
+        x
+        if isinstance(x, NUMBERS)
+        else F.cast(x, "complex128" if x.dtype.is_complex else "float64")
+        for x in (self, exponent)
+    ]
+    return F.pow(*wide)
+
+
+# Names and operators ------------------------------------------------------------------------------
+
+for _name, *_others in (
+    ("sub", "subtract"),
+    ("mul", "multiply"),
+    ("neg", "negative"),
+    ("abs", "absolute"),
+    ("asin", "arcsin"),
+    ("acos", "arccos"),
+    ("atan", "arctan"),
+    ("asinh", "arcsinh"),
+    ("acosh", "arccosh"),
+    ("atanh", "arctanh"),
+    ("atan2", "arctan2"),
+    ("clamp", "clip"),
+    ("trunc", "fix"),
+    ("ne", "not_equal"),
+    ("lt", "less"),
+    ("le", "less_equal"),
+    ("gt", "greater"),
+    ("ge", "greater_equal"),
+):
+    alias(_name, *_others)
+
+_KNOWN = (Tensor, *NUMBERS, numpy.number, numpy.bool_)
+
+
+def _foreign(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A composite as an operator: NotImplemented for operands it does not know."""
+
+    def operate(self: Any, other: Any) -> Any:
+        return function(self, other) if isinstance(other, _KNOWN) else NotImplemented
+
+    return operate
+
+
+def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+    def operate(self: Any, other: Any) -> Any:
+        return function(other, self) if isinstance(other, _KNOWN) else NotImplemented
+
+    return operate
+
+
+def _as_tensor_of(other: Any, like: Tensor) -> Tensor:
+    """A number as a 0-d tensor on the other operand's device."""
+    if isinstance(other, Tensor):
+        return other
+    backend = backend_of(like._array)
+    return from_array(backend.asarray(other, dtype=promotion.scalar_dtype(other).np))
+
+
+def _rtruediv(self: Any, other: Any) -> Any:
+    """other / self, as torch records it: reciprocal, then a product."""
+    return functions["reciprocal"](self) * other if isinstance(other, _KNOWN) else NotImplemented
+
+
+for _dunder_name, _record in {
+    "add": "add",
+    "radd": "add",
+    "sub": "sub",
+    "rsub": "rsub",
+    "mul": "mul",
+    "rmul": "mul",
+    "truediv": "true_divide",
+    "floordiv": "floor_divide",
+    "eq": "eq",
+    "ne": "ne",
+    "lt": "lt",
+    "le": "le",
+    "gt": "gt",
+    "ge": "ge",
+    "and": "bitwise_and",
+    "rand": "bitwise_and",
+    "or": "bitwise_or",
+    "ror": "bitwise_or",
+    "xor": "bitwise_xor",
+    "rxor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}.items():
+    setattr(Tensor, f"__{_dunder_name}__", build.operator(ops[_record]))
+for _dunder_name, _function in {
+    "pow": _foreign(functions["pow"]),
+    "rpow": _reflected(functions["pow"]),
+    "mod": _foreign(functions["remainder"]),
+    "rtruediv": _rtruediv,
+    "neg": functions["neg"],
+    "pos": functions["positive"],
+    "abs": functions["abs"],
+    "invert": functions["bitwise_not"],
+    "iadd": functions["add_"],
+    "isub": functions["sub_"],
+    "imul": functions["mul_"],
+    "itruediv": functions["div_"],
+    "ifloordiv": functions["floor_divide_"],
+    "imod": functions["remainder_"],
+    "ipow": functions["pow_"],
+    "iand": functions["bitwise_and_"],
+    "ior": functions["bitwise_or_"],
+    "ixor": functions["bitwise_xor_"],
+    "ilshift": functions["bitwise_left_shift_"],
+    "irshift": functions["bitwise_right_shift_"],
+}.items():
+    setattr(Tensor, f"__{_dunder_name}__", _function)
+for _dunder_name, _record in {
+    "rfloordiv": "floor_divide",
+    "rlshift": "bitwise_left_shift",
+    "rrshift": "bitwise_right_shift",
+}.items():
+    setattr(
+        Tensor,
+        f"__{_dunder_name}__",
+        lambda self, other, call=ops[_record].call: call(_as_tensor_of(other, self), self),
+    )
+Tensor.__rmod__ = lambda self, other: ops["remainder_tensor"].call(_as_tensor_of(other, self), self)
