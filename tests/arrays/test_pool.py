@@ -66,6 +66,15 @@ def test_the_gradient_is_torchs(run: Callable[..., Any], case: tuple[Any, ...], 
     (wanted,) = torch.autograd.grad(out, x, theirs(g))
     rank = len(limits[0])
     agree(run(pool.max_pool2d_backward, g, positions.numpy(), shape, rank), wanted)
+    kernel, stride, _, dilation, _ = limits
+    if pool.windows_are_disjoint(kernel, stride, dilation):
+        agree(run(pool.max_pool2d_backward, g, positions.numpy(), shape, rank, True), wanted)
+
+
+def test_windows_are_disjoint_when_the_stride_steps_over_them() -> None:
+    assert pool.windows_are_disjoint((2, 3), (2, 3), (1, 1))
+    assert not pool.windows_are_disjoint((2, 3), (2, 2), (1, 1))
+    assert not pool.windows_are_disjoint((2,), (2,), (2,))
 
 
 def test_half_precision_and_any_layout(run: Callable[..., Any]) -> None:

@@ -7,7 +7,7 @@ float32.
 from __future__ import annotations
 
 from math import pi, sqrt
-from typing import Any
+from typing import Any, Final
 
 from ag_visual.arrays.backend import Array, of_namespace
 
@@ -16,18 +16,20 @@ def _wide(xp: Any, array: Array) -> Array:
     return array if array.dtype.itemsize > 2 else array.astype(xp.float32)
 
 
-def sigmoid(xp: Any, self: Array) -> Array:
-    """1 / (1 + exp(-x)), without overflow and without cancellation.
+# exp of these is the largest finite number, nearly; beyond, 1 / (1 + exp) is 0 to all digits.
+_EXP_LIMIT: Final = {4: 88.7, 8: 709.7}
 
-    With y = exp(-|x|) it is 1 / (1 + y) for x >= 0 and y / (1 + y) below.
-    """
-    if self.dtype.kind == "c":
-        return xp.asarray(1 / (1 + xp.exp(-self)))
+
+def sigmoid(xp: Any, self: Array) -> Array:
+    """1 / (1 + exp(-x)), to full relative precision on both sides, and without overflow."""
     x = _wide(xp, self)
-    y = xp.asarray(xp.exp(-xp.abs(x)))
-    numerator = xp.where(x >= 0, xp.ones_like(y), y)
-    y += 1
-    result = xp.asarray(numerator / y)
+    if x.dtype.kind == "c":
+        return xp.asarray(1 / (1 + xp.exp(-x)))
+    result = xp.asarray(xp.negative(x))
+    xp.minimum(result, _EXP_LIMIT[x.dtype.itemsize], out=result)
+    xp.exp(result, out=result)
+    result += 1
+    xp.reciprocal(result, out=result)
     return result.astype(self.dtype, copy=False)
 
 

@@ -8,6 +8,7 @@ without conjugation. Shapes are checked by the op; results are fresh arrays.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
@@ -15,8 +16,10 @@ from ag_visual.arrays.backend import Array, of_namespace
 
 Ints = tuple[int, ...]
 
-# The windows of so many bytes of input are laid out at a time: large batches go in parts.
+# Columns of so many bytes are laid out at a time: large batches go in parts.
 _PART_BYTES: Final = 64 * 1024 * 1024
+# Row mode needs this many rows per matrix product to be worth the additions.
+_ROW_DEPTH: Final = 8
 
 
 def output_size(size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
@@ -43,17 +46,75 @@ def _inside(spatial: Ints, padding: Ints) -> tuple[slice, ...]:
     return (slice(None), slice(None), *inner)
 
 
-def _windows(
-    xp: Any, padded: Array, kernel: Ints, size: Ints, stride: Ints, dilation: Ints
-) -> Array:
-    """A view (N, C, k1, ..., o1, ...): the element each kernel position meets at each output."""
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How windows become columns of a matrix.
+
+    Every kernel position could have its own copy of the input (im2col). With stride 1 in the first
+    spatial dimension the windows of the kernel's rows are the same columns, shifted: then only the
+    other kernel dimensions are copied, and each kernel row is one product at its own `starts`
+    (a third of the memory for a 3 x 3 kernel). Otherwise there is one product, at start 0.
+    """
+
+    kernel: Ints  # what is copied
+    size: Ints  # places per column row
+    stride: Ints
+    dilation: Ints
+    rows: int  # kernel rows that are products of their own
+    starts: Ints
+    length: int  # places of the output
+
+    def matrices(self, weight: Array, groups: int) -> Array:
+        """The weight as (rows, groups, O / groups, depth)."""
+        depth = weight.shape[1] * prod(self.kernel)
+        if self.rows == 1:
+            return weight.reshape(1, groups, -1, depth)
+        apart = weight.reshape(weight.shape[0], weight.shape[1], self.rows, -1)
+        return apart.transpose(2, 0, 1, 3).reshape(self.rows, groups, -1, depth)
+
+    def weight(self, matrices: Array, shape: Ints) -> Array:
+        """The inverse of `matrices`."""
+        if self.rows == 1:
+            return matrices.reshape(shape)
+        apart = matrices.reshape(self.rows, shape[0], shape[1], -1)
+        return apart.transpose(1, 2, 0, 3).reshape(shape)
+
+    def reach(self, offset: Ints) -> tuple[slice, ...]:
+        """The places of the padded input that kernel position `offset` meets."""
+        return tuple(
+            slice(o * d, o * d + s * (n - 1) + 1, s)
+            for o, d, s, n in zip(offset, self.dilation, self.stride, self.size, strict=True)
+        )
+
+
+def _plan(
+    channels: int, around: Ints, kernel: Ints, size: Ints, stride: Ints, dilation: Ints
+) -> _Plan:
+    length = prod(size)
+    if stride[0] != 1 or kernel[0] == 1 or channels * prod(kernel[1:]) < _ROW_DEPTH:
+        return _Plan(kernel, size, stride, dilation, 1, (0,), length)
+    step = dilation[0] * prod(size[1:])
+    return _Plan(
+        (1, *kernel[1:]),
+        (around[0], *size[1:]),
+        stride,
+        dilation,
+        kernel[0],
+        tuple(row * step for row in range(kernel[0])),
+        length,
+    )
+
+
+def _windows(xp: Any, padded: Array, plan: _Plan) -> Array:
+    """A view (N, C, k1, ..., o1, ...): the element each kernel position meets at each place."""
     step = padded.strides[2:]
     strides = (
         padded.strides[:2]
-        + tuple(d * b for d, b in zip(dilation, step, strict=True))
-        + tuple(s * b for s, b in zip(stride, step, strict=True))
+        + tuple(d * b for d, b in zip(plan.dilation, step, strict=True))
+        + tuple(s * b for s, b in zip(plan.stride, step, strict=True))
     )
-    return of_namespace(xp).as_strided(padded, padded.shape[:2] + kernel + size, strides)
+    shape = padded.shape[:2] + plan.kernel + plan.size
+    return of_namespace(xp).as_strided(padded, shape, strides)
 
 
 def _parts(rows: int, row_bytes: int) -> list[slice]:
@@ -82,28 +143,41 @@ def conv2d(
     kernel = weight.shape[2:]
     size = output_size(input.shape[2:], kernel, stride, padding, dilation)
     rows, channels = input.shape[:2]
-    out_channels = weight.shape[0]
+    out_channels, inner = weight.shape[:2]
     compute = _compute_type(xp, input)
-    length = prod(size)
-    depth = weight.shape[1] * prod(kernel)
-    result = xp.empty((rows, groups, out_channels // groups, length), compute)
-    if result.size and depth == 0:
+    result = xp.empty((rows, groups, out_channels // groups, prod(size)), compute)
+    if result.size and weight.size == 0:
         result[...] = 0
     elif result.size:
         padded = _padded(xp, input.astype(compute, copy=False), padding)
-        windows = _windows(xp, padded, kernel, size, stride, dilation)
-        matrix = weight.astype(compute, copy=False).reshape(groups, -1, depth)
-        bytes_per_row = channels * prod(kernel) * length * padded.dtype.itemsize
-        for part in _parts(rows, bytes_per_row):
-            columns = windows[part].reshape(-1, groups, depth, length)
-            if groups == 1:
-                xp.matmul(matrix[0], columns[:, 0], out=result[part, 0])
-            else:
-                xp.matmul(matrix, columns, out=result[part])
+        plan = _plan(inner, padded.shape[2:], kernel, size, stride, dilation)
+        windows = _windows(xp, padded, plan)
+        matrices = plan.matrices(weight.astype(compute, copy=False), groups)
+        width = prod(plan.size)
+        row_bytes = channels * prod(plan.kernel) * width * padded.dtype.itemsize
+        for part in _parts(rows, row_bytes):
+            columns = windows[part].reshape(-1, groups, matrices.shape[3], width)
+            there = result[part]
+            _product(xp, matrices[0], columns[..., : plan.length], there)
+            if plan.rows > 1:
+                addend = xp.empty(there.shape, compute)
+                for row in range(1, plan.rows):
+                    start = plan.starts[row]
+                    some = columns[..., start : start + plan.length]
+                    _product(xp, matrices[row], some, addend)
+                    there += addend
     result = result.reshape(rows, out_channels, *size)
     if bias is not None:
         result += bias.reshape(-1, *(1 for _ in size))
     return result.astype(input.dtype, copy=False)
+
+
+def _product(xp: Any, matrix: Array, columns: Array, out: Array) -> None:
+    """matrix (G, O, D) times columns (N, G, D, L); without the group axis where there is one."""
+    if matrix.shape[0] == 1:
+        xp.matmul(matrix[0], columns[:, 0], out=out[:, 0])
+    else:
+        xp.matmul(matrix, columns, out=out)
 
 
 def conv2d_input(
@@ -124,23 +198,27 @@ def conv2d_input(
     compute = _compute_type(xp, g)
     around = tuple(n + 2 * p for n, p in zip(spatial, padding, strict=True))
     padded = xp.zeros((rows, channels, *around), compute)
-    depth = weight.shape[1] * prod(kernel)
     if g.size and padded.size:
-        matrix = weight.astype(compute, copy=False).reshape(groups, -1, depth)
-        matrix = matrix.transpose(0, 2, 1)
+        plan = _plan(weight.shape[1], around, kernel, size, stride, dilation)
+        matrices = plan.matrices(weight.astype(compute, copy=False), groups)
+        matrices = matrices.transpose(0, 1, 3, 2)
         flat = xp.ascontiguousarray(g.astype(compute, copy=False))
-        flat = flat.reshape(rows, groups, -1, prod(size))
-        bytes_per_row = channels * prod(kernel) * prod(size) * padded.dtype.itemsize
-        for part in _parts(rows, bytes_per_row):
-            columns = xp.matmul(matrix, flat[part])
-            columns = columns.reshape(-1, channels, prod(kernel), *size)
+        flat = flat.reshape(rows, groups, -1, plan.length)
+        width = prod(plan.size)
+        row_bytes = channels * prod(plan.kernel) * width * padded.dtype.itemsize
+        for part in _parts(rows, row_bytes):
+            if plan.rows == 1:
+                columns = xp.matmul(matrices[0], flat[part])
+            else:
+                shape = (flat[part].shape[0], groups, matrices.shape[2], width)
+                columns = xp.zeros(shape, compute)
+                for row, start in enumerate(plan.starts):
+                    there = columns[..., start : start + plan.length]
+                    there += xp.matmul(matrices[row], flat[part])
+            columns = columns.reshape(-1, channels, prod(plan.kernel), *plan.size)
             target = padded[part]
-            for at, offset in enumerate(_offsets(kernel)):
-                where = tuple(
-                    slice(o * d, o * d + s * (n - 1) + 1, s)
-                    for o, d, s, n in zip(offset, dilation, stride, size, strict=True)
-                )
-                target[(slice(None), slice(None), *where)] += columns[:, :, at]
+            for at, offset in enumerate(_offsets(plan.kernel)):
+                target[(slice(None), slice(None), *plan.reach(offset))] += columns[:, :, at]
     inner = padded[_inside(spatial, padding)] if any(padding) else padded
     return xp.ascontiguousarray(inner).astype(g.dtype, copy=False)
 
@@ -167,23 +245,27 @@ def conv2d_weight(
     size = g.shape[2:]
     rows, channels = input.shape[:2]
     compute = _compute_type(xp, g)
-    out_channels, depth = weight_shape[0] // groups, weight_shape[1] * prod(kernel)
-    length = prod(size)
-    total = xp.zeros((groups, out_channels, depth), compute)
-    if g.size and input.size and total.size:
-        padded = _padded(xp, input.astype(compute, copy=False), padding)
-        windows = _windows(xp, padded, kernel, size, stride, dilation)
-        flat = xp.ascontiguousarray(g.astype(compute, copy=False))
-        flat = flat.reshape(rows, groups, out_channels, length)
-        bytes_per_row = channels * prod(kernel) * length * padded.dtype.itemsize
-        for part in _parts(rows, bytes_per_row):
-            columns = windows[part].reshape(-1, groups, depth, length)
-            some = flat[part]
-            if out_channels <= length:
-                total += xp.matmul(some, columns.transpose(0, 1, 3, 2)).sum(axis=0)
+    if not (g.size and input.size and prod(weight_shape)):
+        return xp.zeros(weight_shape, g.dtype)
+    padded = _padded(xp, input.astype(compute, copy=False), padding)
+    plan = _plan(weight_shape[1], padded.shape[2:], kernel, size, stride, dilation)
+    windows = _windows(xp, padded, plan)
+    out_channels, depth = weight_shape[0] // groups, weight_shape[1] * prod(plan.kernel)
+    total = xp.zeros((plan.rows, groups, out_channels, depth), compute)
+    flat = xp.ascontiguousarray(g.astype(compute, copy=False))
+    flat = flat.reshape(rows, groups, out_channels, plan.length)
+    width = prod(plan.size)
+    row_bytes = channels * prod(plan.kernel) * width * padded.dtype.itemsize
+    for part in _parts(rows, row_bytes):
+        columns = windows[part].reshape(-1, groups, depth, width)
+        some = flat[part]
+        for row, start in enumerate(plan.starts):
+            there = columns[..., start : start + plan.length]
+            if out_channels <= plan.length:
+                total[row] += xp.matmul(some, there.transpose(0, 1, 3, 2)).sum(axis=0)
             else:
                 # Few places, many channels: one product over batch and places together.
                 left = some.transpose(1, 2, 0, 3).reshape(groups, out_channels, -1)
-                right = columns.transpose(1, 0, 3, 2).reshape(groups, -1, depth)
-                total += xp.matmul(left, right)
-    return total.reshape(weight_shape).astype(g.dtype, copy=False)
+                right = there.transpose(1, 0, 3, 2).reshape(groups, -1, depth)
+                total[row] += xp.matmul(left, right)
+    return plan.weight(total, weight_shape).astype(g.dtype, copy=False)

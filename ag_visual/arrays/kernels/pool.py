@@ -34,6 +34,11 @@ def _pooled(n: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int:
     return size
 
 
+def windows_are_disjoint(kernel: Ints, stride: Ints, dilation: Ints) -> bool:
+    """Whether no two windows share an element: each stride steps over the whole window."""
+    return all(s > d * (k - 1) for k, s, d in zip(kernel, stride, dilation, strict=True))
+
+
 def _span(n: int, o: int, s: int, p: int, at: int) -> tuple[slice, slice]:
     """Which outputs, and which inputs, kernel coordinate `at` (already dilated) reaches."""
     first = max(0, -((at - p) // s))
@@ -138,9 +143,18 @@ def _scan(
 
 
 def max_pool2d_backward(
-    xp: Any, g: Array, indices: Array, input_shape: Ints, rank: int = 2
+    xp: Any,
+    g: Array,
+    indices: Array,
+    input_shape: Ints,
+    rank: int = 2,
+    disjoint: bool = False,
 ) -> Array:
-    """g added at the chosen positions; `rank` is the number of spatial dimensions."""
+    """g added at the chosen positions; `rank` is the number of spatial dimensions.
+
+    `disjoint` says that no two windows share an element (see `windows_are_disjoint`), which makes
+    adding a plain write.
+    """
     spatial = prod(input_shape[len(input_shape) - rank :])
     planes = prod(input_shape[: len(input_shape) - rank])
     wide = g if g.dtype.itemsize > 2 else g.astype(xp.float32)
@@ -148,5 +162,8 @@ def max_pool2d_backward(
     if g.size:
         base = xp.arange(planes, dtype=xp.int64) * spatial
         flat = indices.reshape(planes, -1) + base.reshape(-1, 1)
-        of_namespace(xp).add_at(grad, flat.reshape(-1), wide.reshape(-1))
+        if disjoint:
+            grad[flat.reshape(-1)] = wide.reshape(-1)
+        else:
+            of_namespace(xp).add_at(grad, flat.reshape(-1), wide.reshape(-1))
     return grad.reshape(input_shape).astype(g.dtype, copy=False)
