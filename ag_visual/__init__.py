@@ -7,7 +7,7 @@ ordinary autograd code.
 from __future__ import annotations
 
 import importlib
-import importlib.util
+import pkgutil
 import warnings as _warnings
 from typing import Any
 
@@ -17,15 +17,15 @@ __version__ = "0.1.0"
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"ag_visual\.")
 
 from . import autograd, dtypes  # noqa: E402
+from . import ops as _ops  # noqa: E402
 from .core.tensor import Tensor  # noqa: E402
 from .devices import device  # noqa: E402
 from .dtypes import dtype, finfo, get_default_dtype, iinfo, set_default_dtype  # noqa: E402
 from .sizes import Size  # noqa: E402
 from .ops.table import functions as _functions  # noqa: E402
 
-for _name in ("pointwise", "reductions", "matmul", "neural", "shapes", "casting", "indexing", "joining", "creation", "random"):
-    if importlib.util.find_spec(f"ag_visual.ops.{_name}"):
-        importlib.import_module(f"ag_visual.ops.{_name}")
+for _module in pkgutil.iter_modules(_ops.__path__):
+    importlib.import_module(f"{_ops.__name__}.{_module.name}")
 
 from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402
 

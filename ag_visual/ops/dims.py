@@ -1,0 +1,53 @@
+"""Dimension numbers: negative ones made positive, wrong ones refused with torch's texts.
+
+Used by the op files and by nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+def wrap(dim: Any, ndim: int) -> int:
+    """The dimension counted from the front; a 0-d tensor takes 0 and -1."""
+    span = ndim or 1
+    try:
+        inside = -span <= dim < span
+    except TypeError:
+        raise TypeError(f"a dimension must be int, not {type(dim).__name__}") from None
+    if not inside:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-span}, {span - 1}], but got "
+            f"{dim})"
+        )
+    return int(dim) + span if dim < 0 else int(dim)
+
+
+def wrap_all(dims: Iterable[Any], ndim: int) -> tuple[int, ...]:
+    """Several dimensions, none of them twice."""
+    found = tuple(wrap(d, ndim) for d in dims)
+    if len(set(found)) != len(found):
+        twice = next(d for d in found if found.count(d) > 1)
+        raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
+    return found
+
+
+def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that all of them broadcast to."""
+    result: list[int] = []
+    for shape in shapes:
+        if len(shape) > len(result):
+            result = [1] * (len(shape) - len(result)) + result
+        for at in range(-len(shape), 0):
+            n = shape[at]
+            if n == 1 or n == result[at]:
+                continue
+            if result[at] != 1:
+                raise RuntimeError(
+                    f"The size of tensor a ({result[at]}) must match the size of tensor b ({n}) "
+                    f"at non-singleton dimension {len(result) + at}: shapes "
+                    f"{', '.join(str(list(s)) for s in shapes)} do not broadcast"
+                )
+            result[at] = n
+    return tuple(result)
