@@ -1,4 +1,4 @@
-"""`ag-visual`: reads the command line and says in one sentence what went wrong, never a traceback."""
+"""`ag-visual`: reads the command line; what goes wrong is said in a sentence, not a traceback."""
 
 from __future__ import annotations
 

@@ -23,8 +23,10 @@ PACKAGE = __name__.partition(".")[0]
 VERSION = "2.8.0+ag_visual"
 # Our own layers: torch has no such modules, or others of the same name.
 INTERNAL = frozenset(
-    "arrays core ops engine observe session display cli errors dtypes sizes devices promotion "
-    "typing notebooks".split()
+    (
+        *("arrays", "core", "ops", "engine", "observe", "session", "display", "cli", "notebooks"),
+        *("errors", "dtypes", "sizes", "devices", "promotion", "typing"),
+    )
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -9,10 +10,20 @@ from pathlib import Path
 
 import pytest
 
+import ag_visual
+
+PATH = str(Path(ag_visual.__file__).resolve().parents[1])
+
 
 def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, timeout=60, check=False, cwd=cwd
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=cwd,
+        env=dict(os.environ, PYTHONPATH=PATH),
     )
 
 
