@@ -282,11 +282,13 @@ def run(op: Op, args: list[Any]) -> Any:
     return _package(op, outputs)
 
 
-def _compute(op: Op, backend: Any, arrays: dict[str, Any], arguments: dict[str, Any]) -> Any:
+def _compute(
+    op: Op, backend: Any, arrays: dict[str, Any], arguments: dict[str, Any], writing: bool = False
+) -> Any:
     """Run the kernel, silently where NumPy would warn of inf and nan, with torch's error types."""
     try:
         with numpy.errstate(all="ignore"):
-            return op.invoke(backend.xp, {**arguments, **arrays})
+            return op.invoke(backend.xp, {**arguments, **arrays}, writing=writing)
     except (ValueError, IndexError) as error:
         raise _kernel_error(op, arrays, error) from None
     except TypeError as error:
@@ -529,8 +531,25 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
         values = {**values, op.params[0]: _copy_of(target)}
     backend, arrays = arrays_of(op, values)
     arguments = _arguments(op, values, arrays)
-    array = target._array
-    result = _compute(op, backend, arrays, arguments)
+    _refuse_overlap(target, twin)
+    if op.writes is not None:
+        _compute(op, backend, arrays, arguments, writing=True)
+    else:
+        _assign(op, twin, target._array, _compute(op, backend, arrays, arguments))
+    wrote(target, twin)
+    if grows:
+        node = _make_node(op, values, arguments, [target], edges, inplace=True)
+        for name in op.saves:
+            if name in op.outputs and getattr(node, f"s_{name}") is not None:
+                setattr(node, f"t_{name}", target._storage.stamp)
+        if seam.sink is not None:
+            saved.report_node(node)
+        rebase(target, node)
+    return target
+
+
+def _assign(op: Op, twin: str, array: Any, result: Any) -> None:
+    """Write a kernel's result into the array, if shape and dtype allow it."""
     if op.outputs != ("result",):
         result = result[0]
     shape = getattr(result, "shape", ())
@@ -544,18 +563,7 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
             f"result type {dtypes.of_numpy(result.dtype).name} can't be cast to the desired output "
             f"type {dtypes.of_numpy(array.dtype).name} in {twin}"
         )
-    _refuse_overlap(target, twin)
     array[...] = result
-    wrote(target, twin)
-    if grows:
-        node = _make_node(op, values, arguments, [target], edges, inplace=True)
-        for name in op.saves:
-            if name in op.outputs and getattr(node, f"s_{name}") is not None:
-                setattr(node, f"t_{name}", target._storage.stamp)
-        if seam.sink is not None:
-            saved.report_node(node)
-        rebase(target, node)
-    return target
 
 
 def _copy_of(tensor: Any) -> Any:

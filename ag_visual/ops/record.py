@@ -101,6 +101,7 @@ class Op:
         "varargs",
         "view",
         "write",
+        "writes",
     )
 
     def __init__(
@@ -117,7 +118,7 @@ class Op:
         policy: str,
         normalize: Callable[..., Any] | None,
         view: bool,
-        inplace: bool,
+        inplace: bool | Callable[..., Any],
         holomorphic: bool,
         public: bool,
         method: bool,
@@ -170,7 +171,8 @@ class Op:
         self.called = called or name
         self.normalize = normalize
         self.view = view
-        self.inplace = inplace
+        self.inplace = bool(inplace)
+        self.writes = inplace if callable(inplace) else None
         self.holomorphic = holomorphic
         self.public = public
         self.method = method
@@ -274,10 +276,13 @@ class Op:
         known.update(F=F, g=g, self_shape=shape)
         return rule.function(**{name: known[name] for name in rule.requests})
 
-    def invoke(self, xp: Any, values: dict[str, Any]) -> Any:
-        """The kernel on arrays and arguments by name."""
+    def invoke(self, xp: Any, values: dict[str, Any], *, writing: bool = False) -> Any:
+        """The kernel (or the one that writes in place) on arrays and arguments by name."""
         positional = [values[p] for p in self.params if p not in self.keyword]
-        return self._kernel(xp)(*positional, **{p: values[p] for p in self.keyword})
+        named = {p: values[p] for p in self.keyword}
+        if writing:
+            return self.writes(xp, *positional, **named)  # type: ignore[misc]
+        return self._kernel(xp)(*positional, **named)
 
     def _kernel(self, xp: Any) -> Callable[..., Any]:
         if self.direct is not None:

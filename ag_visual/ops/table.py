@@ -118,7 +118,7 @@ def op(
     policy: str = KEEP,
     normalize: Callable[..., Any] | None = None,
     view: bool = False,
-    inplace: bool = False,
+    inplace: bool | Callable[..., Any] = False,
     holomorphic: bool = True,
     public: bool = True,
     method: bool = True,
@@ -141,7 +141,8 @@ def op(
     lists: parameters that are sequences of tensors. outputs: names, or "list".
     differentiable: which outputs carry gradients. policy: what happens to dtypes first.
     normalize: checks and completes the arguments: `(arrays..., arguments...) -> arguments`.
-    view: the result shares memory with self. inplace: has a twin `name_`.
+    view: the result shares memory with self. inplace: has a twin `name_`; a
+    function `(xp, *params)` writes into self where that beats computing and copying.
     holomorphic: rules may leave out conjugation (docs/notes/holomorphic-rules).
     keeps: further fields that torch's node has. returns: torch's name of the named tuple.
     aside: tensor inputs that take no part in promotion (masks, indices).
