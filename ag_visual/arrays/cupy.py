@@ -71,7 +71,7 @@ class CupyBackend(Backend):
             values = cupy.asarray(values, target.dtype)
             cupyx.scatter_add(target.real, index, values.real)
             cupyx.scatter_add(target.imag, index, values.imag)
-        elif target.dtype.kind in "bi" and target.dtype.itemsize != 4:
+        elif target.dtype.kind in "biu" and target.dtype != numpy.int32:
             # Nor 8, 16 and signed 64 bit integers; addition wraps alike in the unsigned type.
             wide = target.astype(numpy.uint64)
             cupyx.scatter_add(wide, index, cupy.asarray(values).astype(numpy.uint64))
@@ -80,10 +80,10 @@ class CupyBackend(Backend):
             cupyx.scatter_add(target, index, values)
 
     def maximum_at(self, target: Array, index: Any, values: Any) -> None:
-        cupyx.scatter_max(target, index, values)
+        _extreme(cupyx.scatter_max, target, index, values)
 
     def minimum_at(self, target: Array, index: Any, values: Any) -> None:
-        cupyx.scatter_min(target, index, values)
+        _extreme(cupyx.scatter_min, target, index, values)
 
     def as_strided(self, array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
         return cupy.lib.stride_tricks.as_strided(array, shape, strides)
@@ -119,3 +119,22 @@ class CupyBackend(Backend):
 
     def synchronize(self) -> None:
         cupy.cuda.get_current_stream().synchronize()
+
+
+def _extreme(scatter: Any, target: Array, index: Any, values: Any) -> None:
+    """scatter_max or scatter_min, also in the types that CUDA's atomics lack."""
+    dtype = target.dtype
+    values = cupy.asarray(values, dtype)
+    if dtype == numpy.int64:
+        # Unsigned numbers order as the signed ones do once their top bits are flipped.
+        top = numpy.uint64(1 << 63)
+        ordered = target.view(numpy.uint64) ^ top
+        scatter(ordered, index, values.view(numpy.uint64) ^ top)
+        target[...] = (ordered ^ top).view(numpy.int64)
+    elif dtype in (numpy.int32, numpy.float32, numpy.float64):
+        scatter(target, index, values)
+    else:
+        wide_type = numpy.int32 if dtype.kind in "biu" else numpy.float32
+        wide = target.astype(wide_type)
+        scatter(wide, index, values.astype(wide_type))
+        target[...] = wide.astype(dtype)

@@ -93,18 +93,24 @@ class Generator:
     ) -> Array:
         if dtype.kind == "c":
             part = numpy.float32 if dtype.itemsize == 8 else numpy.float64
-            parts = draw((*shape, _HALVES), dtype=part)
+            parts = self._draw(draw, (*shape, _HALVES), dtype=part)
             if complex_scale != 1.0:
                 parts *= complex_scale
             return parts.view(dtype).reshape(shape)
         if dtype == numpy.float32 or dtype == numpy.float64:
-            return draw(shape or (1,), dtype=dtype.type).reshape(shape)
+            return self._draw(draw, shape, dtype=dtype.type)
         # Narrower types are rounded down from float32, so that rand stays below 1.
-        drawn = draw(shape or (1,), dtype=numpy.float32)
+        drawn = self._draw(draw, shape, dtype=numpy.float32)
         if complex_scale == 1.0:
             steps = 2.0 ** (11 if dtype == numpy.float16 else 8)
-            drawn = self.backend.xp.floor(drawn * steps) / steps
-        return drawn.astype(dtype).reshape(shape)
+            drawn = self.backend.xp.asarray(self.backend.xp.floor(drawn * steps) / steps)
+        return drawn.astype(dtype)
+
+    def _draw(self, draw: Any, shape: tuple[int, ...], *limits: int, dtype: Any) -> Array:
+        """An array from the source: it is asked neither for scalars nor for nothing."""
+        if 0 in shape:
+            return self.backend.xp.empty(shape, dtype)
+        return draw(*limits, size=shape or (1,), dtype=dtype).reshape(shape)
 
     def randint(self, low: int, high: int, shape: tuple[int, ...], dtype: Any) -> Array:
         """Integers from [low, high), in any dtype."""
@@ -112,14 +118,14 @@ class Generator:
             raise RuntimeError(
                 f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
             )
-        drawn = self._bits.integers(low, high, size=shape or (1,), dtype=numpy.int64)
-        return drawn.astype(dtype, copy=False).reshape(shape)
+        drawn = self._draw(self._bits.integers, shape, low, high, dtype=numpy.int64)
+        return drawn.astype(dtype, copy=False)
 
     def randperm(self, n: int, dtype: Any = numpy.int64) -> Array:
         """A random order of the integers below `n`."""
         if n < 0:
             raise RuntimeError(f"n must be non-negative, got {n}")
-        order = self.backend.xp.argsort(self._bits.random((n,), dtype=numpy.float64))
+        order = self.backend.xp.argsort(self._draw(self._bits.random, (n,), dtype=numpy.float64))
         return order.astype(dtype, copy=False)
 
     def bernoulli(self, p: float | Array, shape: tuple[int, ...]) -> Array:
@@ -133,7 +139,7 @@ class Generator:
             if p.size and not bool(xp.all((p >= 0) & (p <= 1))):
                 raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true for all elements")
             dtype = numpy.float64 if p.dtype == numpy.float64 else numpy.float32
-        drawn = self._bits.random(shape or (1,), dtype=dtype).reshape(shape)
+        drawn = self._draw(self._bits.random, shape, dtype=dtype)
         return self.backend.asarray(drawn < p)
 
     def __repr__(self) -> str:
