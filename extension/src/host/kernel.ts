@@ -6,11 +6,8 @@ import type { Kernel } from '@jupyterlab/services';
 import { KernelMessage } from '@jupyterlab/services';
 import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
-import { REPLY_TYPE, REQUEST_TYPE } from '../protocol/schema';
+import { ANNOUNCE_TYPE, REPLY_TYPE, REQUEST_TYPE } from '../protocol/schema';
 import type { EventListener, KernelPort, KernelStanding } from './port';
-
-/** What the kernel sends on iopub when ag_visual starts to listen in it. */
-export const ANNOUNCEMENT = 'ag_visual_announce';
 
 const LOADED = "'ag_visual' in __import__('sys').modules";
 /**
@@ -101,7 +98,10 @@ export class LabKernel implements KernelPort {
       await Promise.race([comm.subshellStarted?.catch(() => undefined), waited]);
     }
     comm.onMsg = message => listener.message(message.content.data, message.buffers ?? []);
-    comm.onClose = () => listener.closed();
+    comm.onClose = message => {
+      const { error } = message.content.data ?? {};
+      listener.closed(typeof error === 'string' ? error : '');
+    };
     comm.open(data);
     return {
       dispose: () => {
@@ -136,7 +136,7 @@ export class LabKernel implements KernelPort {
 
   private published(_: unknown, message: KernelMessage.IIOPubMessage): void {
     const type = message.header.msg_type as string;
-    if (type === ANNOUNCEMENT) {
+    if (type === ANNOUNCE_TYPE) {
       this.onOccasion.emit();
       return;
     }

@@ -14,8 +14,8 @@ export type KernelStanding =
 
 export interface EventListener {
   message(data: unknown, buffers: readonly (ArrayBuffer | ArrayBufferView)[]): void;
-  /** the kernel closed the channel, or never knew it */
-  closed(): void;
+  /** the kernel closed the channel, or never knew it; what it said about it */
+  closed(reason: string): void;
 }
 
 export interface KernelPort extends Disposable {

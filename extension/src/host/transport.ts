@@ -87,12 +87,15 @@ export class Transport implements Disposable {
   }
 
   /**
-   * The Inspector listens from now on: everything kept is sent, now or when the kernel is found.
+   * The Inspector listens from now on. A channel that opens brings everything kept; one that is
+   * open already is asked to send it again.
    */
   listen(): void {
-    this.listening = true;
-    if (this.current.kind === 'connected') {
-      this.resync();
+    if (!this.listening) {
+      this.listening = true;
+      if (this.events) {
+        this.tell('resync', { page: this.page });
+      }
     }
   }
 
@@ -246,6 +249,7 @@ export class Transport implements Disposable {
       return;
     }
     const control = hello?.control ?? false;
+    const { listening } = this;
     // Commands work from here on, even where a running cell still holds up the event channel.
     this.settle({ kind: 'connected', detail: control ? '' : NO_CONTROL, control });
     const events = await this.port.open(
@@ -253,7 +257,7 @@ export class Transport implements Disposable {
       { v: VERSION, page: this.page },
       {
         message: (data, buffers) => this.stale(life) || this.receive(data, buffers),
-        closed: () => this.stale(life) || this.lost()
+        closed: reason => this.stale(life) || this.lost(reason)
       }
     );
     if (this.stale(life)) {
@@ -261,8 +265,8 @@ export class Transport implements Disposable {
       return;
     }
     this.events = events;
-    if (this.listening) {
-      this.resync();
+    if (this.listening !== listening) {
+      this.tell('resync', { page: this.page });
     }
   }
 
@@ -292,18 +296,18 @@ export class Transport implements Disposable {
     this.send(command, args, LIMIT).catch(() => undefined);
   }
 
-  private resync(): void {
-    this.tell('resync', { page: this.page });
-  }
-
   /**
    * The kernel closed the channel: the session ended there, or ag_visual was never ready to listen.
    */
-  private lost(): void {
+  private lost(reason: string): void {
     this.events = null;
     this.life += 1;
     this.attempt = null;
-    this.wait();
+    if (reason) {
+      this.settle({ kind: 'failed', detail: reason, control: false });
+    } else {
+      this.wait();
+    }
   }
 
   private closeEvents(): void {

@@ -152,7 +152,10 @@ describe('finding ag_visual', () => {
     early.listen();
     expect(kernel.commands()).not.toContain('resync');
     await settle();
-    expect(kernel.commands()).toEqual(['hello', 'resync']);
+    // A channel that opens brings everything by itself.
+    expect(kernel.commands()).toEqual(['hello']);
+    early.listen();
+    expect(kernel.commands()).toEqual(['hello']);
   });
 });
 
@@ -237,7 +240,7 @@ describe('a kernel that goes away', () => {
     await settle();
     expect(transport.link.kind).toBe('connected');
     expect(kernel.opened).toHaveLength(2);
-    expect(kernel.commands()).toEqual(['hello', 'resync', 'hello', 'resync']);
+    expect(kernel.commands()).toEqual(['hello', 'resync', 'hello']);
   });
 
   it('is found again after a lost connection, even while its cell is paused', async () => {
@@ -257,19 +260,25 @@ describe('a kernel that goes away', () => {
     const [former] = kernel.opened;
     kernel.become('restarting');
     former.listener.message({ batch: 1 }, []);
-    former.listener.closed();
+    former.listener.closed('');
     expect(listener).not.toHaveBeenCalled();
     expect(transport.link.detail).toBe('The kernel is restarting.');
   });
 
   it('goes back to waiting when it closes the channel', async () => {
     const { kernel, transport } = await connected();
-    kernel.opened[0].listener.closed();
+    kernel.opened[0].listener.closed('');
     expect(transport.link.kind).toBe('connecting');
     kernel.onOccasion.emit();
     await settle();
     expect(transport.link.kind).toBe('connected');
     expect(kernel.opened).toHaveLength(2);
+  });
+
+  it('is told apart from a kernel that refuses this page', async () => {
+    const { kernel, transport } = await connected();
+    kernel.opened[0].listener.closed('another format');
+    expect(transport.link).toMatchObject({ kind: 'failed', detail: 'another format' });
   });
 });
 
