@@ -212,7 +212,7 @@ class finfo:
                 "Use torch.iinfo to handle integers"
             )
         real = of.to_real()
-        limits: Any = ml_dtypes.finfo(real.np)  # type: ignore[no-untyped-call]
+        limits: Any = ml_dtypes.finfo(real.np)
         self.bits = real.itemsize * 8
         self.eps = builtins.float(limits.eps)
         self.max = builtins.float(limits.max)
