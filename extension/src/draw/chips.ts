@@ -1,0 +1,53 @@
+// The small notes beside a node: overwritten saved tensors, breakpoints, hooks, NaN. Texts only, no drawing.
+
+import type { Graph } from '../model/graph';
+import type { States } from '../model/states';
+import { Flag, State, writtenSince } from '../model/states';
+import type { Store } from '../model/store';
+
+export type ChipKind = 'bad' | 'save' | 'break' | 'hook';
+
+export interface Chip {
+  kind: ChipKind;
+  text: string;
+}
+
+const MOST = 3;
+
+/** The notes of one node at the moment shown, the gravest first. */
+export function chipsOf(store: Store, graph: Graph, states: States, index: number): Chip[] {
+  const flags = states.flags[index];
+  const chips: Chip[] = [];
+  const seq = graph.seqs[index];
+  if (flags & Flag.nonfinite) {
+    chips.push({ kind: 'bad', text: 'NaN or ∞ arrived' });
+  }
+  const pending = states.node[index] !== State.done && states.node[index] !== State.future;
+  if (flags & (Flag.stale | Flag.ownOutput) && pending && !(flags & Flag.freed)) {
+    for (const row of store.savedOf.rows(seq)) {
+      const name = store.string(store.saved.at.name[row]);
+      const then = store.saved.at.version[row];
+      const written = writtenSince(store, row, states.t);
+      if (written === 'version') {
+        const now = store.writes.at.version[store.writeAt(store.saved.at.storage[row], states.t)];
+        chips.push({ kind: 'bad', text: `${name} v${then}, now v${now}` });
+      } else if (written === 'silent') {
+        chips.push({ kind: 'bad', text: `${name} v${then}, changed through .data` });
+      } else if (store.saved.at.flags[row] & 1) {
+        chips.push({ kind: 'save', text: `${name} v${then}` });
+      }
+    }
+  }
+  if (flags & Flag.breakpoint) {
+    chips.push({ kind: 'break', text: 'breakpoint' });
+  }
+  if (flags & Flag.hook) {
+    const names = store.hooksOf.rows(seq).map(row => store.string(store.hooks.at.name[row]));
+    const distinct = [...new Set(names.filter(Boolean))];
+    chips.push({ kind: 'hook', text: distinct.length === 1 ? `hook ${distinct[0]}` : 'hooks' });
+  }
+  chips.sort((a, b) => Number(b.kind === 'bad') - Number(a.kind === 'bad'));
+  return chips.length > MOST
+    ? [...chips.slice(0, MOST - 1), { kind: 'hook', text: `and ${chips.length - MOST + 1} more` }]
+    : chips;
+}

@@ -1,0 +1,131 @@
+// Edges by what has flowed along them: colour and width tell done, about to flow and waiting apart.
+
+import type { States } from '../model/states';
+import { State } from '../model/states';
+import type { Box } from './camera';
+import type { Palette } from './palette';
+import type { Scene } from './scene';
+import { verticalCurve } from './shapes';
+
+interface Style {
+  colour: keyof Palette;
+  width: number;
+}
+
+const STYLES: readonly Style[] = [
+  { colour: 'line2', width: 1.5 },
+  { colour: 'line', width: 1.2 },
+  { colour: 'done', width: 2 },
+  { colour: 'done', width: 3 },
+  { colour: 'done', width: 4 },
+  { colour: 'run', width: 4 }
+];
+const [WAITING, FUTURE, THIN, MIDDLE, WIDE, NEXT] = [0, 1, 2, 3, 4, 5];
+
+function reached(state: number): boolean {
+  return state === State.done || state === State.running;
+}
+
+/** Wide where the gradient is near the largest of this pass, thin where it is a thousandth of it. */
+function flowStyle(norm: number, peak: number): number {
+  if (!(norm > 0) || !(peak > 0)) {
+    return THIN;
+  }
+  const share = norm / peak;
+  return share > 0.2 ? WIDE : share > 0.01 ? MIDDLE : THIN;
+}
+
+function styleOf(states: States, from: number, to: number): number {
+  const above = states.node[from];
+  const below = states.node[to];
+  if (above === State.future || below === State.future) {
+    return FUTURE;
+  }
+  if (!reached(above)) {
+    return WAITING;
+  }
+  if (below === State.next) {
+    return NEXT;
+  }
+  return flowStyle(states.norm[to] >= 0 ? states.norm[to] : states.norm[from], states.peak);
+}
+
+function trace(ctx: CanvasRenderingContext2D, scene: Scene, edge: number, straight: boolean): void {
+  const { pathX, pathY, pathStart } = scene;
+  const first = pathStart[edge];
+  ctx.moveTo(pathX[first], pathY[first]);
+  for (let p = first + 1; p < pathStart[edge + 1]; p++) {
+    verticalCurve(ctx, pathX[p - 1], pathY[p - 1], pathX[p], pathY[p], straight);
+  }
+}
+
+/** Draws all edges in view, style by style, and those at the selected node again above the others. */
+export function drawEdges(
+  ctx: CanvasRenderingContext2D,
+  scene: Scene,
+  states: States,
+  palette: Palette,
+  view: Box,
+  k: number,
+  selected: number
+): void {
+  const byStyle: number[][] = STYLES.map(() => []);
+  const near: number[] = [];
+  const { edgeFrom, edgeTo } = scene.graph;
+  scene.edges.within(view, e => {
+    byStyle[styleOf(states, edgeFrom[e], edgeTo[e])].push(e);
+    if (edgeFrom[e] === selected || edgeTo[e] === selected) near.push(e);
+  });
+  const straight = k < 0.22;
+  // Far away a line keeps about a pixel of width; thousands of them are drawn lighter.
+  const thinnest = 0.7 / k;
+  const drawn = byStyle.reduce((sum, edges) => sum + edges.length, 0);
+  ctx.globalAlpha = k < 0.1 && drawn > 3000 ? 0.55 : 1;
+  for (let style = 0; style < STYLES.length; style++) {
+    const edges = byStyle[style];
+    if (edges.length === 0) {
+      continue;
+    }
+    ctx.strokeStyle = palette[STYLES[style].colour];
+    ctx.lineWidth = Math.max(thinnest, STYLES[style].width);
+    // Paths of thousands of pieces stroke slowly: a few hundred at a time are fastest.
+    for (let begin = 0; begin < edges.length; begin += 400) {
+      ctx.beginPath();
+      for (let i = begin; i < Math.min(begin + 400, edges.length); i++) trace(ctx, scene, edges[i], straight);
+      ctx.stroke();
+    }
+  }
+  ctx.globalAlpha = 1;
+  if (near.length > 0) {
+    ctx.strokeStyle = palette.accent;
+    ctx.lineWidth = Math.max(1.5, 1.2 / k);
+    ctx.setLineDash([4, 3]);
+    ctx.beginPath();
+    for (const e of near) trace(ctx, scene, e, straight);
+    ctx.stroke();
+    ctx.setLineDash([]);
+  }
+}
+
+/** The short line from a node to a parameter's stub. */
+export function drawConnector(
+  ctx: CanvasRenderingContext2D,
+  palette: Palette,
+  x0: number,
+  y0: number,
+  x1: number,
+  y1: number,
+  flowed: boolean
+): void {
+  ctx.strokeStyle = flowed ? palette.done : palette.line2;
+  ctx.lineWidth = flowed ? 2.5 : 1.5;
+  ctx.beginPath();
+  ctx.moveTo(x0, y0);
+  if (y0 === y1) {
+    ctx.lineTo(x1, y1);
+  } else {
+    const middle = (x0 + x1) / 2;
+    ctx.bezierCurveTo(middle, y0, middle, y1, x1, y1);
+  }
+  ctx.stroke();
+}

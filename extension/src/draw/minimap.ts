@@ -1,0 +1,84 @@
+// The whole graph in a corner: frames (or nodes where there are few), and the part that is on screen.
+// It fills its box in both directions: a graph a hundred times taller than wide is still a picture.
+
+import type { States } from '../model/states';
+import { State } from '../model/states';
+import type { Camera } from './camera';
+import type { Palette } from './palette';
+import type { Scene } from './scene';
+
+const INSET = 6;
+
+interface Scale {
+  sx: number;
+  sy: number;
+  x: number;
+  y: number;
+}
+
+/** World to minimap: uneven where the graph is very long, never more than eightfold. */
+export function minimapScale(scene: Scene, width: number, height: number): Scale {
+  const { layout } = scene;
+  let sx = (width - 2 * INSET) / Math.max(1, layout.width);
+  let sy = (height - 2 * INSET) / Math.max(1, layout.height);
+  sx = Math.min(sx, 8 * sy, 0.25);
+  sy = Math.min(sy, 8 * sx, 0.25);
+  return { sx, sy, x: (width - layout.width * sx) / 2, y: (height - layout.height * sy) / 2 };
+}
+
+const COLOURS: Partial<Record<number, keyof Palette>> = {
+  [State.done]: 'done',
+  [State.next]: 'run',
+  [State.running]: 'run',
+  [State.problem]: 'bad'
+};
+
+export function paintMinimap(
+  ctx: CanvasRenderingContext2D,
+  scene: Scene,
+  states: States,
+  camera: Camera,
+  palette: Palette,
+  width: number,
+  height: number,
+  ratio: number
+): void {
+  const { sx, sy, x, y } = minimapScale(scene, width, height);
+  const { layout, graph } = scene;
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  ctx.clearRect(0, 0, width, height);
+  ctx.fillStyle = palette.line;
+  const frames = graph.groups.length;
+  // More frames than pixels: every n-th is enough.
+  const every = Math.max(1, Math.floor(frames / 4000));
+  for (let g = 0; g < frames; g += every) {
+    ctx.fillRect(
+      x + layout.groupX[g] * sx,
+      y + layout.groupY[g] * sy,
+      Math.max(1, layout.groupWidth[g] * sx),
+      Math.max(1, layout.groupHeight[g] * sy - 1)
+    );
+  }
+  const nodes = graph.seqs.length;
+  const step = Math.max(1, Math.floor(nodes / 4000));
+  for (let i = 0; i < nodes; i += step) {
+    const colour = COLOURS[states.node[i]];
+    ctx.fillStyle = palette[colour ?? 'line2'];
+    ctx.fillRect(
+      x + layout.x[i] * sx,
+      y + layout.y[i] * sy,
+      Math.max(1.5, layout.nodeWidth * sx),
+      Math.max(1, 30 * sy)
+    );
+  }
+  const view = camera.view;
+  const left = Math.max(1, x + view.x * sx);
+  const top = Math.max(1, y + view.y * sy);
+  const right = Math.min(width - 1, x + (view.x + view.width) * sx);
+  const bottom = Math.min(height - 1, y + (view.y + view.height) * sy);
+  ctx.strokeStyle = palette.accent;
+  ctx.lineWidth = 1.5;
+  ctx.beginPath();
+  ctx.roundRect(left, top, Math.max(4, right - left), Math.max(4, bottom - top), 3);
+  ctx.stroke();
+}

@@ -1,0 +1,260 @@
+// Nodes, stubs, chips and frames at full detail and from afar. A state is told by colour and by a second sign:
+// done has a tick, next a heavy border and an arrow, running dots, a problem dashes and '!', freed dashes and pale text.
+
+import type { States } from '../model/states';
+import { Flag, State } from '../model/states';
+import { numberText } from '../model/format';
+import { NODE_HEIGHT, STUB_HEIGHT } from '../layout/measures';
+import type { Chip } from './chips';
+import type { Labels } from './labels';
+import type { Palette } from './palette';
+import type { Scene } from './scene';
+import { pill, tick } from './shapes';
+
+/** How much is drawn: everything, names only, boxes only, or plain rectangles. */
+export type Detail = 'full' | 'names' | 'boxes' | 'far';
+
+export function detailAt(k: number): Detail {
+  return k >= 0.62 ? 'full' : k >= 0.3 ? 'names' : k >= 0.12 ? 'boxes' : 'far';
+}
+
+interface Look {
+  border: keyof Palette;
+  fill: keyof Palette;
+  width: number;
+  dash: readonly number[];
+  text: keyof Palette;
+}
+
+const PLAIN: readonly number[] = [];
+const LOOKS: Record<number, Look> = {
+  [State.waiting]: { border: 'line2', fill: 'bg', width: 1.2, dash: PLAIN, text: 'ink' },
+  [State.future]: { border: 'line', fill: 'group', width: 1, dash: [2, 4], text: 'ink3' },
+  [State.next]: { border: 'run', fill: 'runBg', width: 2.5, dash: PLAIN, text: 'ink' },
+  [State.running]: { border: 'run', fill: 'bg', width: 2, dash: PLAIN, text: 'ink' },
+  [State.done]: { border: 'done', fill: 'bg', width: 1.3, dash: PLAIN, text: 'ink' },
+  [State.problem]: { border: 'bad', fill: 'badBg', width: 2, dash: [5, 3], text: 'ink' },
+  [State.freed]: { border: 'line2', fill: 'pane', width: 1.2, dash: [3, 3], text: 'ink3' }
+};
+
+export interface Brush {
+  ctx: CanvasRenderingContext2D;
+  palette: Palette;
+  labels: Labels;
+  k: number;
+}
+
+export function drawFrame({ ctx, palette, k }: Brush, scene: Scene, group: number): void {
+  const { groupX, groupY, groupWidth, groupHeight } = scene.layout;
+  ctx.fillStyle = palette.group;
+  if (k < 0.12) {
+    ctx.fillRect(groupX[group], groupY[group], groupWidth[group], groupHeight[group]);
+    return;
+  }
+  ctx.strokeStyle = palette.line;
+  ctx.lineWidth = Math.max(1, 0.6 / k);
+  pill(ctx, groupX[group], groupY[group], groupWidth[group], groupHeight[group], 12);
+  ctx.fill();
+  ctx.stroke();
+}
+
+/** The header stands above the edges, on a plate, so that a passing edge does not cross out the words. */
+export function drawHeader({ ctx, palette, labels }: Brush, scene: Scene, group: number): void {
+  const { groupX, groupY, groupWidth } = scene.layout;
+  const x = groupX[group] + 14;
+  const y = groupY[group] + 20;
+  const room = groupWidth[group] - 28;
+  const { place, line } = scene.header(group);
+  const placeFont = `11px ${palette.font}`;
+  const lineFont = `11px ${palette.mono}`;
+  const placed = labels.fit(place, placeFont, room);
+  const placeWidth = labels.width(placed, placeFont);
+  const code = labels.fit(line, lineFont, room - placeWidth - 10);
+  const whole = placeWidth + (code ? 10 + labels.width(code, lineFont) : 0);
+  ctx.fillStyle = palette.group;
+  ctx.globalAlpha = 0.92;
+  ctx.fillRect(x - 3, y - 12, whole + 6, 16);
+  ctx.globalAlpha = 1;
+  ctx.fillStyle = palette.ink3;
+  ctx.font = placeFont;
+  ctx.fillText(placed, x, y);
+  ctx.fillStyle = palette.ink2;
+  ctx.font = lineFont;
+  ctx.fillText(code, x + placeWidth + 10, y);
+}
+
+/** A node far away: one rectangle; the caller has set the colour. */
+export function farColour(palette: Palette, states: States, index: number): string {
+  if (states.flags[index] & Flag.stale) {
+    return palette.bad;
+  }
+  const state = states.node[index];
+  return palette[state === State.waiting ? 'line2' : LOOKS[state].border];
+}
+
+function sign({ ctx, palette }: Brush, state: number, right: number, middle: number): void {
+  ctx.lineWidth = 1.8;
+  if (state === State.done) {
+    ctx.strokeStyle = palette.done;
+    tick(ctx, right - 20, middle);
+  } else if (state === State.next) {
+    ctx.fillStyle = palette.run;
+    ctx.beginPath();
+    ctx.moveTo(right - 18, middle - 5);
+    ctx.lineTo(right - 10, middle);
+    ctx.lineTo(right - 18, middle + 5);
+    ctx.fill();
+  } else if (state === State.running) {
+    ctx.fillStyle = palette.run;
+    for (let i = 0; i < 3; i++) ctx.fillRect(right - 22 + i * 5, middle - 1.5, 3, 3);
+  } else if (state === State.problem) {
+    ctx.fillStyle = palette.bad;
+    ctx.fillRect(right - 15, middle - 7, 2.4, 8.5);
+    ctx.fillRect(right - 15, middle + 4, 2.4, 2.4);
+  }
+}
+
+export function drawNode(brush: Brush, scene: Scene, states: States, index: number, detail: Detail): void {
+  const { ctx, palette, labels, k } = brush;
+  const { x: xs, y: ys, nodeWidth: width } = scene.layout;
+  const x = xs[index];
+  const y = ys[index];
+  const state = states.node[index];
+  const look = LOOKS[state];
+  ctx.fillStyle = palette[look.fill];
+  ctx.strokeStyle = palette[look.border];
+  ctx.lineWidth = Math.max(look.width, 0.8 / k);
+  if (look.dash.length > 0) ctx.setLineDash([...look.dash]);
+  pill(ctx, x, y, width, NODE_HEIGHT, 9);
+  ctx.fill();
+  ctx.stroke();
+  if (look.dash.length > 0) ctx.setLineDash([]);
+  ctx.fillStyle = palette[look.border];
+  ctx.beginPath();
+  ctx.roundRect(x, y + 8, 4, NODE_HEIGHT - 16, 2);
+  ctx.fill();
+  if (detail === 'boxes') {
+    if (states.flags[index] & Flag.stale) {
+      ctx.fillStyle = palette.bad;
+      ctx.fillRect(x + width - 30, y + 9, 20, 20);
+    }
+    return;
+  }
+  const signRoom = state === State.waiting || state === State.future || state === State.freed ? 10 : 26;
+  const room = width - 14 - signRoom;
+  ctx.fillStyle = palette[look.text];
+  if (detail === 'names') {
+    const size = Math.min(20, 9.5 / k);
+    const font = `600 ${size}px ${palette.font}`;
+    const text = labels.fit(scene.name(index), font, width - 24);
+    ctx.font = font;
+    ctx.fillText(text, x + 14, y + NODE_HEIGHT / 2 + size * 0.35);
+    return;
+  }
+  const nameFont = `600 12px ${palette.font}`;
+  const name = labels.fit(scene.name(index), nameFont, room);
+  ctx.font = nameFont;
+  ctx.fillText(name, x + 14, y + 16);
+  const smallFont = `10.5px ${palette.font}`;
+  const norm = states.norm[index];
+  const shape = scene.shape(index);
+  const told = Number.isNaN(norm) || norm >= 0 ? `${shape}   norm ${numberText(norm)}` : shape;
+  const fitted = labels.fit(told, smallFont, room);
+  ctx.fillStyle = palette[look.text === 'ink' ? 'ink2' : look.text];
+  ctx.font = smallFont;
+  ctx.fillText(fitted.endsWith('…') ? labels.fit(shape, smallFont, room) : fitted, x + 14, y + 30);
+  sign(brush, state, x + width, y + NODE_HEIGHT / 2);
+}
+
+export function drawStub(brush: Brush, scene: Scene, states: States, stub: number, detail: Detail): void {
+  const { ctx, palette, labels, k } = brush;
+  const x = scene.stubX[stub];
+  const y = scene.stubY[stub];
+  const width = scene.stubWidth[stub];
+  const known = scene.graph.stubKnown[stub] === 1;
+  ctx.fillStyle = palette[known ? 'paramBg' : 'pane'];
+  ctx.strokeStyle = palette[known ? 'param' : 'line2'];
+  const leaf = states.leaf.get(scene.graph.stubSeq[stub]);
+  ctx.lineWidth = Math.max(leaf === State.next ? 2.5 : 1, 0.7 / k);
+  if (leaf === State.next) ctx.strokeStyle = palette.run;
+  if (!known) ctx.setLineDash([3, 3]);
+  pill(ctx, x, y, width, STUB_HEIGHT, STUB_HEIGHT / 2);
+  ctx.fill();
+  ctx.stroke();
+  if (!known) ctx.setLineDash([]);
+  if (detail === 'boxes') {
+    return;
+  }
+  const { label, shape } = scene.stubText(stub);
+  const size = detail === 'full' ? 12 : Math.min(18, 9.5 / k);
+  const font = `600 ${size}px ${palette.font}`;
+  const done = leaf === State.done && detail === 'full';
+  const room = width - 26 - (done ? 14 : 0);
+  const fitted = labels.fit(label, font, room);
+  const used = labels.width(fitted, font);
+  ctx.font = font;
+  ctx.fillStyle = palette[known ? 'param' : 'ink3'];
+  ctx.fillText(fitted, x + 13, y + STUB_HEIGHT / 2 + size * 0.35);
+  if (detail === 'full' && shape) {
+    const small = `10.5px ${palette.font}`;
+    const text = labels.fit(shape, small, room - used - 7);
+    ctx.font = small;
+    ctx.fillStyle = palette.ink2;
+    ctx.fillText(text, x + 13 + used + 7, y + STUB_HEIGHT / 2 + 4);
+  }
+  if (done) {
+    ctx.strokeStyle = palette.done;
+    ctx.lineWidth = 1.6;
+    tick(ctx, x + width - 21, y + STUB_HEIGHT / 2);
+  }
+}
+
+const CHIP_HEIGHT = 17;
+
+/** Notes at a node's right: two above each other where no stub stands there, otherwise side by side below it. */
+export function drawChips(brush: Brush, scene: Scene, index: number, chips: readonly Chip[]): void {
+  const { ctx, palette, labels } = brush;
+  const { x: xs, y: ys, nodeWidth } = scene.layout;
+  const stubs = scene.graph.stubStart[index + 1] - scene.graph.stubStart[index];
+  const font = `10px ${palette.font}`;
+  let x = xs[index] + nodeWidth + 8;
+  let y = ys[index] + (stubs > 0 ? NODE_HEIGHT - 2 : 1);
+  let widest = 0;
+  chips.forEach((chip, i) => {
+    const text = labels.fit(chip.text, font, 170);
+    const width = labels.width(text, font) + 16;
+    const bad = chip.kind === 'bad';
+    ctx.fillStyle = palette[bad ? 'badBg' : chip.kind === 'hook' ? 'bg' : 'saveBg'];
+    ctx.strokeStyle = palette[bad ? 'bad' : chip.kind === 'hook' ? 'ink3' : 'save'];
+    ctx.lineWidth = bad ? 1.5 : chip.kind === 'break' ? 1.2 : 0.8;
+    if (bad) ctx.setLineDash([3, 2]);
+    pill(ctx, x, y, width, CHIP_HEIGHT, CHIP_HEIGHT / 2);
+    ctx.fill();
+    ctx.stroke();
+    if (bad) ctx.setLineDash([]);
+    ctx.fillStyle = palette[bad ? 'bad' : chip.kind === 'hook' ? 'ink2' : 'save'];
+    ctx.font = font;
+    ctx.fillText(text, x + 8, y + 12);
+    widest = Math.max(widest, width);
+    if (stubs > 0 || i % 2 === 1) {
+      x += stubs > 0 ? width + 4 : widest + 4;
+      if (stubs === 0) {
+        y -= CHIP_HEIGHT + 2;
+        widest = 0;
+      }
+    } else {
+      y += CHIP_HEIGHT + 2;
+    }
+  });
+}
+
+/** A ring around a box: selected, or found by the search. */
+export function drawRing({ ctx, palette, k }: Brush, x: number, y: number, w: number, h: number, kind: 'selected' | 'hit' | 'over'): void {
+  const gap = kind === 'over' ? 0 : 3.5;
+  ctx.strokeStyle = palette[kind === 'over' ? 'ink3' : 'accent'];
+  ctx.lineWidth = Math.max(kind === 'selected' ? 2 : 1.5, (kind === 'selected' ? 1.8 : 1.2) / k);
+  if (kind === 'hit') ctx.setLineDash([5, 4]);
+  pill(ctx, x - gap, y - gap, w + 2 * gap, h + 2 * gap, h < NODE_HEIGHT ? h : 12);
+  ctx.stroke();
+  if (kind === 'hit') ctx.setLineDash([]);
+}

@@ -1,0 +1,132 @@
+// One frame of the graph: what is in view, at the detail that the zoom allows, in the states of the moment.
+
+import type { States } from '../model/states';
+import { Flag, State } from '../model/states';
+import type { Store } from '../model/store';
+import { NODE_HEIGHT, STUB_HEIGHT } from '../layout/measures';
+import type { Camera } from './camera';
+import { chipsOf } from './chips';
+import { drawConnector, drawEdges } from './edges';
+import type { Labels } from './labels';
+import type { Brush } from './nodes';
+import { detailAt, drawChips, drawFrame, drawHeader, drawNode, drawRing, drawStub, farColour } from './nodes';
+import type { Palette } from './palette';
+import type { Scene } from './scene';
+
+export interface Frame {
+  scene: Scene | null;
+  states: States;
+  store: Store;
+  camera: Camera;
+  palette: Palette;
+  labels: Labels;
+  ratio: number;
+  selected: number | null;
+  /** node number under the pointer */
+  over: number | null;
+  hits: ReadonlySet<number>;
+}
+
+const DOTS = 22;
+
+function drawDots(ctx: CanvasRenderingContext2D, frame: Frame): void {
+  const { camera, palette } = frame;
+  const pitch = DOTS * camera.k;
+  if (pitch < 9) {
+    return;
+  }
+  ctx.fillStyle = palette.line;
+  const size = camera.k > 0.8 ? 1.4 : 1;
+  const x0 = ((camera.x % pitch) + pitch) % pitch;
+  const y0 = ((camera.y % pitch) + pitch) % pitch;
+  for (let y = y0; y < camera.height; y += pitch) {
+    for (let x = x0; x < camera.width; x += pitch) ctx.fillRect(x, y, size, size);
+  }
+}
+
+/** Paints a frame; gives the number of nodes that were drawn. */
+export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
+  const { scene, states, camera, palette, labels, ratio } = frame;
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  ctx.fillStyle = palette.pane;
+  ctx.fillRect(0, 0, camera.width, camera.height);
+  drawDots(ctx, frame);
+  if (!scene || scene.graph.seqs.length === 0) {
+    return 0;
+  }
+  const { k } = camera;
+  // Whole device pixels keep text and straight edges sharp.
+  const x = Math.round(camera.x * ratio);
+  const y = Math.round(camera.y * ratio);
+  ctx.setTransform(ratio * k, 0, 0, ratio * k, x, y);
+  const detail = detailAt(k);
+  const brush: Brush = { ctx, palette, labels, k };
+  const view = camera.view;
+  // Chips and rings reach beyond their node.
+  const wide = { x: view.x - 240, y: view.y - 30, width: view.width + 480, height: view.height + 60 };
+  const { graph, layout } = scene;
+
+  const groups: number[] = [];
+  scene.groups.within(view, group => {
+    if (scene.framed(group)) groups.push(group);
+  });
+  for (const group of groups) drawFrame(brush, scene, group);
+
+  const selectedIndex = frame.selected === null ? -1 : graph.indexOf.get(frame.selected);
+  drawEdges(ctx, scene, states, palette, view, k, selectedIndex);
+
+  const nodes: number[] = [];
+  scene.nodes.within(wide, index => nodes.push(index));
+  if (detail === 'far') {
+    drawFar(ctx, frame, scene, nodes);
+  } else {
+    const stubs: number[] = [];
+    scene.stubs.within(wide, stub => stubs.push(stub));
+    for (const stub of stubs) {
+      const index = scene.stubNode[stub];
+      const flowed = states.node[index] === State.done && states.leaf.get(graph.stubSeq[stub]) === State.done;
+      const from = layout.x[index] + layout.nodeWidth;
+      const at = scene.stubY[stub] + STUB_HEIGHT / 2;
+      drawConnector(ctx, palette, from, layout.y[index] + NODE_HEIGHT / 2, scene.stubX[stub], at, flowed);
+    }
+    for (const index of nodes) drawNode(brush, scene, states, index, detail);
+    for (const stub of stubs) drawStub(brush, scene, states, stub, detail);
+    if (detail === 'full') {
+      const noted = Flag.stale | Flag.breakpoint | Flag.hook | Flag.nonfinite | Flag.ownOutput;
+      for (const index of nodes) {
+        if (states.flags[index] & noted) {
+          drawChips(brush, scene, index, chipsOf(frame.store, graph, states, index));
+        }
+      }
+    }
+    if (detail === 'full') for (const group of groups) drawHeader(brush, scene, group);
+    for (const stub of stubs) {
+      const seq = graph.stubSeq[stub];
+      const kind = seq === frame.selected ? 'selected' : frame.hits.has(seq) ? 'hit' : seq === frame.over ? 'over' : null;
+      if (kind) drawRing(brush, scene.stubX[stub], scene.stubY[stub], scene.stubWidth[stub], STUB_HEIGHT, kind);
+    }
+  }
+  for (const index of nodes) {
+    const seq = graph.seqs[index];
+    const kind = seq === frame.selected ? 'selected' : frame.hits.has(seq) ? 'hit' : seq === frame.over ? 'over' : null;
+    if (kind) drawRing(brush, layout.x[index], layout.y[index], layout.nodeWidth, NODE_HEIGHT, kind);
+  }
+  return nodes.length;
+}
+
+/** Thousands of nodes: rectangles, sorted by colour so that the colour changes a handful of times. */
+function drawFar(ctx: CanvasRenderingContext2D, frame: Frame, scene: Scene, nodes: number[]): void {
+  const { x, y, nodeWidth } = scene.layout;
+  const height = Math.max(NODE_HEIGHT, 1.2 / frame.camera.k);
+  const byColour = new Map<string, number[]>();
+  for (const index of nodes) {
+    const colour = farColour(frame.palette, frame.states, index);
+    const list = byColour.get(colour);
+    if (list) list.push(index);
+    else byColour.set(colour, [index]);
+  }
+  for (const [colour, list] of byColour) {
+    ctx.fillStyle = colour;
+    for (const index of list) ctx.fillRect(x[index], y[index], nodeWidth, height);
+  }
+}

@@ -1,0 +1,31 @@
+// Canvas outlines used by several painters.
+
+export function pill(ctx: CanvasRenderingContext2D, x: number, y: number, w: number, h: number, r: number): void {
+  ctx.beginPath();
+  ctx.roundRect(x, y, w, h, Math.min(r, w / 2, h / 2));
+}
+
+/** An S-curve that leaves and arrives vertically; a straight line where both ends are in one column. */
+export function verticalCurve(
+  ctx: CanvasRenderingContext2D,
+  x0: number,
+  y0: number,
+  x1: number,
+  y1: number,
+  straight: boolean
+): void {
+  if (straight || Math.abs(x1 - x0) < 0.5) {
+    ctx.lineTo(x1, y1);
+    return;
+  }
+  const bend = Math.min(Math.max((y1 - y0) / 2, 10), 90);
+  ctx.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
+}
+
+export function tick(ctx: CanvasRenderingContext2D, x: number, y: number): void {
+  ctx.beginPath();
+  ctx.moveTo(x, y);
+  ctx.lineTo(x + 4, y + 4);
+  ctx.lineTo(x + 11, y - 4);
+  ctx.stroke();
+}

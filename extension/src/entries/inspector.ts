@@ -1,0 +1,37 @@
+// The bundle for cell outputs and for pages without a kernel: one ES module that exports `mount`.
+
+import type { Controller, Theme } from '../protocol/controller';
+import { RECORDING_ELEMENT } from '../protocol/schema';
+import { InspectorModel } from '../model/inspector';
+import type { InspectorHandle } from '../panels/index';
+import { mountInspector } from '../panels/index';
+import { OfflineController } from './offline';
+
+export interface MountOptions {
+  /** A recording as JSON text or as the parsed object. */
+  recording?: unknown;
+  /** A live host in place of a recording. */
+  transport?: Controller;
+  theme?: Theme | 'auto';
+  /** 'inline': a cell's output, which scrolls with its page; 'standalone': the page is the Inspector. */
+  host?: 'inline' | 'standalone' | 'lab';
+}
+
+const INLINE_HEIGHT = 520;
+
+/** Mounts the Inspector; without recording and transport it reads the recording that the page carries. */
+export function mount(element: HTMLElement, options: MountOptions = {}): InspectorHandle {
+  const { transport, theme, host = 'inline' } = options;
+  if (host === 'inline' && element.clientHeight < 200) {
+    element.style.height = `${INLINE_HEIGHT}px`;
+  }
+  const wheel = host === 'inline' ? 'focused' : 'always';
+  if (transport) {
+    return mountInspector(element, transport, { theme, wheel });
+  }
+  const carried = element.ownerDocument.getElementById(RECORDING_ELEMENT)?.textContent ?? '';
+  const controller = new OfflineController(options.recording ?? carried);
+  const model = new InspectorModel({ nodes: Infinity, writes: Infinity, problems: 1000 });
+  controller.fill(model);
+  return mountInspector(element, controller, { theme, wheel, model });
+}

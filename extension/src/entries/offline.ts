@@ -1,0 +1,75 @@
+// A host without a kernel: plays a recording's batches and answers from what was saved with them.
+
+import type { Capabilities, ConnectionStatus, Controller, RawBatch } from '../protocol/controller';
+import type { OpenRecording } from '../protocol/recording';
+import { openRecording } from '../protocol/recording';
+import type { CommandName, Commands } from '../protocol/schema';
+import { Signal } from '../protocol/signal';
+import type { InspectorModel } from '../model/inspector';
+
+const NO_KERNEL = 'This is a recording: there is no kernel to ask.';
+
+function dated(created: string): string {
+  const time = new Date(created);
+  return Number.isNaN(time.getTime())
+    ? 'Recording'
+    : `Recording of ${time.toLocaleDateString(undefined, { day: 'numeric', month: 'short', year: 'numeric' })}`;
+}
+
+export class OfflineController implements Controller {
+  readonly capabilities: Capabilities = { live: false, control: false };
+  readonly onBatch = new Signal<RawBatch>();
+  readonly onStatus = new Signal<ConnectionStatus>();
+  readonly status: ConnectionStatus;
+  private readonly recording: OpenRecording | null;
+  private readonly failure: string;
+
+  constructor(source: unknown) {
+    let recording: OpenRecording | null = null;
+    let failure = '';
+    try {
+      recording = openRecording(source);
+    } catch (error) {
+      failure = error instanceof Error ? error.message : String(error);
+    }
+    this.recording = recording;
+    this.failure = failure;
+    this.status = recording
+      ? { kind: 'offline', detail: recording.warning, busy: false, subject: dated(recording.created) }
+      : { kind: 'failed', detail: failure, busy: false, subject: '' };
+  }
+
+  /** Puts all batches into a model; the caller mounts it afterwards. */
+  fill(model: InspectorModel): void {
+    if (!this.recording) {
+      model.fail(this.failure);
+      return;
+    }
+    for (const batch of this.recording.batches) {
+      if (model.take(batch) === 'gap') {
+        model.fail('A part of the recording is missing. Save or copy it again.');
+        return;
+      }
+    }
+  }
+
+  request<C extends CommandName>(command: C, args: Commands[C]['args']): Promise<Commands[C]['result']> {
+    const asked = args as { seq?: number; which?: string };
+    const seq = asked.seq ?? -1;
+    const found =
+      command === 'node'
+        ? this.recording?.details.get(seq)
+        : command === 'values'
+          ? this.recording?.values.get(`${seq} ${asked.which}`)
+          : undefined;
+    if (found !== undefined) {
+      return Promise.resolve(found as Commands[C]['result']);
+    }
+    const kept = command === 'node' || command === 'values';
+    return Promise.reject(new Error(kept ? '' : NO_KERNEL));
+  }
+
+  reveal(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+}

@@ -1,0 +1,95 @@
+// What the layout needs to know of a graph: sizes from names and labels, estimated without a DOM.
+
+import type { Graph, Group } from '../model/graph';
+import { placeText, shapeText } from '../model/format';
+import type { Store } from '../model/store';
+import type { LayoutInput } from './measures';
+import { NODE_HEIGHT, SIDE_GAP, STUB_HEIGHT, STUB_PITCH } from './measures';
+
+const NARROWEST = 186;
+const WIDEST = 248;
+const HEADER_WIDEST = 420;
+/** Room for chips beside a node that saved its own output. */
+const CHIP_ROOM = 122;
+
+/** Width of a parameter stub with this label and shape. */
+export function stubWidth(label: string, shape: string): number {
+  const wide = 28 + 7.6 * Math.min(label.length, 14) + (label ? 8 : 0) + 6.1 * Math.min(shape.length, 18);
+  return Math.round(Math.min(210, Math.max(64, wide)));
+}
+
+/** Text of a stub: the variable's name and its shape. */
+export function stubTexts(store: Store, seq: number, known: boolean): { label: string; shape: string } {
+  if (!known) {
+    return { label: 'not recorded', shape: '' };
+  }
+  const row = store.leafRow.get(seq);
+  const shape = row < 0 ? '' : shapeText(store.string(store.leaves.at.shape[row]));
+  return { label: store.label(seq) || 'leaf', shape };
+}
+
+/** Header of a group: where its line stands and what it says. */
+export function headerText({ site }: Group): { place: string; line: string } {
+  return site ? { place: placeText(site), line: site.source_line } : { place: '', line: '' };
+}
+
+export function layoutInput(store: Store, graph: Graph, before: Float64Array | null): LayoutInput {
+  const count = graph.seqs.length;
+  const nameWidth = new Map<number, number>();
+  let longest = 0;
+  for (let i = 0; i < count; i++) {
+    const id = store.nodes.at.name[store.nodeRow.get(graph.seqs[i])];
+    if (!nameWidth.has(id)) {
+      nameWidth.set(id, store.string(id).length);
+      longest = Math.max(longest, store.string(id).length);
+    }
+  }
+  const nodeWidth = Math.round(Math.min(WIDEST, Math.max(NARROWEST, 46 + 7.6 * longest)));
+
+  const sideWidth = new Float32Array(count);
+  const sideHeight = new Float32Array(count);
+  const stubWidths = new Map<number, number>();
+  for (let i = 0; i < count; i++) {
+    const stubs = graph.stubStart[i + 1] - graph.stubStart[i];
+    let widest = 0;
+    for (let s = graph.stubStart[i]; s < graph.stubStart[i + 1]; s++) {
+      const seq = graph.stubSeq[s];
+      let width = stubWidths.get(seq);
+      if (width === undefined) {
+        const { label, shape } = stubTexts(store, seq, graph.stubKnown[s] === 1);
+        width = stubWidth(label, shape);
+        stubWidths.set(seq, width);
+      }
+      widest = Math.max(widest, width);
+    }
+    let own = false;
+    for (let row = store.savedOf.newest(graph.seqs[i]); row !== -1; row = store.savedOf.before(row)) {
+      own = own || (store.saved.at.flags[row] & 1) !== 0;
+    }
+    sideWidth[i] = stubs > 0 ? SIDE_GAP + widest : own ? CHIP_ROOM : 0;
+    sideHeight[i] = stubs > 0 ? (NODE_HEIGHT + STUB_HEIGHT) / 2 + (stubs - 1) * STUB_PITCH : 0;
+  }
+
+  const framed = new Uint8Array(graph.groups.length);
+  const headerWidth = new Float32Array(graph.groups.length);
+  for (let g = 0; g < graph.groups.length; g++) {
+    if (graph.groups[g].site) {
+      const { place, line } = headerText(graph.groups[g]);
+      framed[g] = 1;
+      headerWidth[g] = Math.min(HEADER_WIDEST, 44 + 6.1 * place.length + 6.8 * line.length);
+    }
+  }
+  return {
+    count,
+    nodeWidth,
+    edgeFrom: graph.edgeFrom,
+    edgeTo: graph.edgeTo,
+    groupOf: graph.groupOf,
+    groups: graph.groups.length,
+    framed,
+    headerWidth,
+    sideWidth,
+    sideHeight,
+    before
+  };
+}

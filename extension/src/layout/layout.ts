@@ -1,0 +1,353 @@
+// The layered layout, in two levels: the nodes of each source line in rows inside a frame, then the frames in rows.
+// Pure: no DOM, linear in nodes and edges but for sorting within a row, no recursion. Yields so that it can be run in pieces.
+
+import { LANE, COLUMN_GAP, FRAME_BOTTOM, FRAME_LEFT, FRAME_RIGHT, FRAME_TOP } from './measures';
+import { GROUP_GAP, NODE_HEIGHT, ROW_GAP } from './measures';
+import type { Layout, LayoutInput } from './measures';
+import { RowBuilder, longestChain } from './lanes';
+import { ranks } from './ranks';
+import { sweep } from './sweep';
+
+const NO_CHAIN = -1;
+
+/** What the first level found: places relative to the group's content box. */
+interface Inside {
+  x: Float64Array;
+  y: Float64Array;
+  /** size of the content box by group */
+  width: Float64Array;
+  height: Float64Array;
+  /** first lane and number of lanes by edge, by node that edges leave, by node that edges enter */
+  passing: Int32Array;
+  leaving: Int32Array;
+  entering: Int32Array;
+  passingLength: Uint32Array;
+  leavingLength: Uint32Array;
+  enteringLength: Uint32Array;
+  laneX: (item: number) => number;
+  laneTop: (item: number) => number;
+  laneBottom: (item: number) => number;
+}
+
+function* layInside(input: LayoutInput): Generator<void, Inside> {
+  const { count, edgeFrom, edgeTo, groupOf, groups, nodeWidth, sideWidth, sideHeight } = input;
+  const edges = edgeFrom.length;
+  const inner: number[] = [];
+  for (let e = 0; e < edges; e++) {
+    if (groupOf[edgeFrom[e]] === groupOf[edgeTo[e]]) inner.push(e);
+  }
+  const rank = ranks(
+    count,
+    inner.map(e => edgeFrom[e]),
+    inner.map(e => edgeTo[e])
+  );
+  const depth = new Int32Array(groups);
+  for (let v = 0; v < count; v++) depth[groupOf[v]] = Math.max(depth[groupOf[v]], rank[v] + 1);
+  const base = new Uint32Array(groups + 1);
+  for (let g = 0; g < groups; g++) base[g + 1] = base[g] + depth[g];
+  const rowOf = new Uint32Array(count);
+  for (let v = 0; v < count; v++) rowOf[v] = base[groupOf[v]] + rank[v];
+  yield;
+
+  const passingLength = new Uint32Array(edges);
+  const leavingLength = new Uint32Array(count);
+  const enteringLength = new Uint32Array(count);
+  for (let e = 0; e < edges; e++) {
+    const [a, b] = [edgeFrom[e], edgeTo[e]];
+    if (groupOf[a] === groupOf[b]) {
+      passingLength[e] = Math.max(0, rank[b] - rank[a] - 1);
+    } else {
+      leavingLength[a] = depth[groupOf[a]] - rank[a] - 1;
+      enteringLength[b] = rank[b];
+    }
+  }
+  const budget = 4 * (count + edges) + 2000;
+  const longest = longestChain([...passingLength, ...leavingLength, ...enteringLength], budget);
+
+  const builder = new RowBuilder(count, rowOf, base[groups]);
+  const passing = new Int32Array(edges).fill(NO_CHAIN);
+  const leaving = new Int32Array(count).fill(NO_CHAIN);
+  const entering = new Int32Array(count).fill(NO_CHAIN);
+  const middle = nodeWidth / 2;
+  for (const e of inner) {
+    const [a, b] = [edgeFrom[e], edgeTo[e]];
+    if (rank[b] === rank[a] + 1) {
+      builder.connect(a, middle, b, middle);
+    } else if (passingLength[e] > 0 && passingLength[e] <= longest) {
+      const first = builder.chain(rowOf[a] + 1, passingLength[e]);
+      passing[e] = first;
+      builder.connect(a, middle, first, LANE / 2);
+      builder.connect(first + passingLength[e] - 1, LANE / 2, b, middle);
+    }
+  }
+  for (let v = 0; v < count; v++) {
+    if (leavingLength[v] > 0 && leavingLength[v] <= longest) {
+      leaving[v] = builder.chain(rowOf[v] + 1, leavingLength[v]);
+      builder.connect(v, middle, leaving[v], LANE / 2);
+    }
+    if (enteringLength[v] > 0 && enteringLength[v] <= longest) {
+      entering[v] = builder.chain(base[groupOf[v]], enteringLength[v]);
+      builder.connect(entering[v] + enteringLength[v] - 1, LANE / 2, v, middle);
+    }
+  }
+  yield;
+
+  // Where nothing stood before, what was created first stands left, as its operands are written.
+  const key = new Float64Array(count);
+  for (let v = 0; v < count; v++) {
+    const before = input.before ? input.before[v] : NaN;
+    key[v] = Number.isNaN(before) ? 1e12 - v : before;
+  }
+  const packed = builder.pack(key, v => nodeWidth + sideWidth[v], COLUMN_GAP / 2);
+  const x = yield* sweep(packed.rows, packed.segments);
+
+  const { start, items, width } = packed.rows;
+  const rowCount = base[groups];
+  const rowTop = new Float64Array(rowCount);
+  const rowHeight = new Float64Array(rowCount).fill(NODE_HEIGHT);
+  for (let v = 0; v < count; v++) rowHeight[rowOf[v]] = Math.max(rowHeight[rowOf[v]], sideHeight[v]);
+  const boxWidth = new Float64Array(groups);
+  const boxHeight = new Float64Array(groups);
+  for (let g = 0; g < groups; g++) {
+    let left = Infinity;
+    let right = -Infinity;
+    let y = 0;
+    for (let r = base[g]; r < base[g + 1]; r++) {
+      rowTop[r] = y;
+      y += rowHeight[r] + ROW_GAP;
+      // The items of a row stand from left to right.
+      left = Math.min(left, x[items[start[r]]]);
+      const last = items[start[r + 1] - 1];
+      right = Math.max(right, x[last] + width[last]);
+    }
+    for (let i = start[base[g]]; i < start[base[g + 1]]; i++) x[items[i]] -= left;
+    boxWidth[g] = right - left;
+    boxHeight[g] = y - ROW_GAP;
+  }
+  const y = new Float64Array(count);
+  for (let v = 0; v < count; v++) y[v] = rowTop[rowOf[v]];
+  return {
+    x,
+    y,
+    width: boxWidth,
+    height: boxHeight,
+    passing,
+    leaving,
+    entering,
+    passingLength,
+    leavingLength,
+    enteringLength,
+    laneX: item => x[item] + LANE / 2,
+    laneTop: item => rowTop[builder.rowOfItem(item)],
+    laneBottom: item => rowTop[builder.rowOfItem(item)] + rowHeight[builder.rowOfItem(item)]
+  };
+}
+
+/** What the second level found: the frames and the lanes between them. */
+interface Outside {
+  x: Float64Array;
+  y: Float64Array;
+  width: Float64Array;
+  height: Float64Array;
+  contentX: (group: number) => number;
+  contentY: (group: number) => number;
+  passing: Int32Array;
+  passingLength: Uint32Array;
+  laneX: (item: number) => number;
+  laneTop: (item: number) => number;
+  laneBottom: (item: number) => number;
+}
+
+function* layOutside(input: LayoutInput, inside: Inside): Generator<void, Outside> {
+  const { edgeFrom, edgeTo, groupOf, groups, framed, headerWidth, nodeWidth } = input;
+  const edges = edgeFrom.length;
+  const crossing: number[] = [];
+  for (let e = 0; e < edges; e++) {
+    if (groupOf[edgeFrom[e]] !== groupOf[edgeTo[e]]) crossing.push(e);
+  }
+  const rank = ranks(
+    groups,
+    crossing.map(e => groupOf[edgeFrom[e]]),
+    crossing.map(e => groupOf[edgeTo[e]])
+  );
+  let rowCount = 0;
+  for (let g = 0; g < groups; g++) rowCount = Math.max(rowCount, rank[g] + 1);
+  yield;
+
+  const width = new Float64Array(groups);
+  const height = new Float64Array(groups);
+  for (let g = 0; g < groups; g++) {
+    width[g] = inside.width[g];
+    height[g] = inside.height[g];
+    if (framed[g]) {
+      width[g] = Math.max(width[g] + FRAME_LEFT + FRAME_RIGHT, headerWidth[g]);
+      height[g] += FRAME_TOP + FRAME_BOTTOM;
+    }
+  }
+  const leftPad = (g: number): number => (framed[g] ? FRAME_LEFT : 0);
+  const leavesAt = (v: number): number => {
+    const chain = inside.leaving[v];
+    const x = chain < 0 ? inside.x[v] + nodeWidth / 2 : inside.laneX(chain + inside.leavingLength[v] - 1);
+    return leftPad(groupOf[v]) + x;
+  };
+  const entersAt = (v: number): number => {
+    const chain = inside.entering[v];
+    return leftPad(groupOf[v]) + (chain < 0 ? inside.x[v] + nodeWidth / 2 : inside.laneX(chain));
+  };
+
+  const builder = new RowBuilder(groups, rank, rowCount);
+  const passing = new Int32Array(edges).fill(NO_CHAIN);
+  const passingLength = new Uint32Array(edges);
+  for (const e of crossing) {
+    passingLength[e] = Math.max(0, rank[groupOf[edgeTo[e]]] - rank[groupOf[edgeFrom[e]]] - 1);
+  }
+  const longest = longestChain(passingLength, 4 * (groups + crossing.length) + 2000);
+  for (const e of crossing) {
+    const [a, b] = [edgeFrom[e], edgeTo[e]];
+    const [ga, gb] = [groupOf[a], groupOf[b]];
+    if (rank[gb] === rank[ga] + 1) {
+      builder.connect(ga, leavesAt(a), gb, entersAt(b));
+    } else if (passingLength[e] > 0 && passingLength[e] <= longest) {
+      const first = builder.chain(rank[ga] + 1, passingLength[e]);
+      passing[e] = first;
+      builder.connect(ga, leavesAt(a), first, LANE / 2);
+      builder.connect(first + passingLength[e] - 1, LANE / 2, gb, entersAt(b));
+    }
+  }
+  yield;
+
+  const key = new Float64Array(groups);
+  const known = new Uint32Array(groups);
+  const { before } = input;
+  if (before) {
+    for (let v = 0; v < input.count; v++) {
+      if (!Number.isNaN(before[v])) {
+        key[groupOf[v]] += before[v];
+        known[groupOf[v]]++;
+      }
+    }
+  }
+  for (let g = 0; g < groups; g++) key[g] = known[g] > 0 ? key[g] / known[g] : 1e12 - g;
+  const packed = builder.pack(key, g => width[g], COLUMN_GAP / 2);
+  const x = yield* sweep(packed.rows, packed.segments);
+
+  const top = new Float64Array(rowCount);
+  const rowHeight = new Float64Array(rowCount);
+  for (let g = 0; g < groups; g++) rowHeight[rank[g]] = Math.max(rowHeight[rank[g]], height[g]);
+  for (let r = 1; r < rowCount; r++) top[r] = top[r - 1] + rowHeight[r - 1] + GROUP_GAP;
+  let left = Infinity;
+  for (let item = 0; item < builder.items; item++) left = Math.min(left, x[item]);
+  for (let item = 0; item < builder.items; item++) x[item] -= left;
+  const y = new Float64Array(groups);
+  for (let g = 0; g < groups; g++) y[g] = top[rank[g]];
+  return {
+    x,
+    y,
+    width,
+    height,
+    contentX: g => x[g] + leftPad(g),
+    contentY: g => y[g] + (framed[g] ? FRAME_TOP : 0),
+    passing,
+    passingLength,
+    laneX: item => x[item] + LANE / 2,
+    laneTop: item => top[builder.rowOfItem(item)],
+    laneBottom: item => top[builder.rowOfItem(item)] + rowHeight[builder.rowOfItem(item)]
+  };
+}
+
+/** Way points of all edges, in the order in which they pass. */
+class Routes {
+  private readonly x: number[] = [];
+  private readonly y: number[] = [];
+  readonly start: Uint32Array;
+
+  constructor(edges: number) {
+    this.start = new Uint32Array(edges + 1);
+  }
+
+  begin(edge: number): void {
+    this.start[edge] = this.x.length;
+  }
+
+  /** A vertical piece; pieces in line with each other become one. */
+  down(edge: number, x: number, top: number, bottom: number): void {
+    const last = this.x.length - 1;
+    if (last > this.start[edge] && Math.abs(this.x[last] - x) < 0.75) {
+      this.y[last] = bottom;
+      return;
+    }
+    this.x.push(x, x);
+    this.y.push(top, bottom);
+  }
+
+  end(edges: number): { routeX: Float64Array; routeY: Float64Array } {
+    this.start[edges] = this.x.length;
+    return { routeX: Float64Array.from(this.x), routeY: Float64Array.from(this.y) };
+  }
+}
+
+/** Lays the graph out; run it to its end at once, or in pieces (see run.ts). */
+export function* layoutSteps(input: LayoutInput): Generator<void, Layout> {
+  const { count, edgeFrom, edgeTo, groupOf, groups, nodeWidth } = input;
+  const inside = yield* layInside(input);
+  const outside = yield* layOutside(input, inside);
+  const x = new Float64Array(count);
+  const y = new Float64Array(count);
+  for (let v = 0; v < count; v++) {
+    x[v] = outside.contentX(groupOf[v]) + inside.x[v];
+    y[v] = outside.contentY(groupOf[v]) + inside.y[v];
+  }
+  yield;
+
+  const routes = new Routes(edgeFrom.length);
+  const insideLanes = (e: number, g: number, first: number, length: number): void => {
+    for (let item = first; first >= 0 && item < first + length; item++) {
+      const at = outside.contentX(g) + inside.laneX(item);
+      const above = outside.contentY(g);
+      routes.down(e, at, above + inside.laneTop(item), above + inside.laneBottom(item));
+    }
+  };
+  for (let e = 0; e < edgeFrom.length; e++) {
+    routes.begin(e);
+    const [a, b] = [edgeFrom[e], edgeTo[e]];
+    if (groupOf[a] === groupOf[b]) {
+      insideLanes(e, groupOf[a], inside.passing[e], inside.passingLength[e]);
+      continue;
+    }
+    insideLanes(e, groupOf[a], inside.leaving[a], inside.leavingLength[a]);
+    for (let item = outside.passing[e]; item >= 0 && item < outside.passing[e] + outside.passingLength[e]; item++) {
+      routes.down(e, outside.laneX(item), outside.laneTop(item), outside.laneBottom(item));
+    }
+    insideLanes(e, groupOf[b], inside.entering[b], inside.enteringLength[b]);
+  }
+  const { routeX, routeY } = routes.end(edgeFrom.length);
+
+  let width = 0;
+  let height = 0;
+  for (let g = 0; g < groups; g++) {
+    width = Math.max(width, outside.x[g] + outside.width[g]);
+    height = Math.max(height, outside.y[g] + outside.height[g]);
+  }
+  return {
+    nodeWidth,
+    x,
+    y,
+    groupX: outside.x.slice(0, groups),
+    groupY: outside.y,
+    groupWidth: outside.width,
+    groupHeight: outside.height,
+    routeStart: routes.start,
+    routeX,
+    routeY,
+    width,
+    height
+  };
+}
+
+export function layOut(input: LayoutInput): Layout {
+  const steps = layoutSteps(input);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}

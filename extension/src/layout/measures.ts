@@ -1,0 +1,57 @@
+// Sizes of what is drawn, in world units (pixels at zoom 1), and the data that go into and come out of the layout.
+
+/** A node's box. */
+export const NODE_HEIGHT = 38;
+/** Between a node and the stubs or chips at its right. */
+export const SIDE_GAP = 34;
+export const STUB_HEIGHT = 28;
+export const STUB_PITCH = 34;
+/** Between the rows of a group: room for an edge, and for one line of chips below a stub. */
+export const ROW_GAP = 26;
+/** Between the frames of groups. */
+export const GROUP_GAP = 20;
+/** From a group's frame to its content. */
+export const FRAME_LEFT = 22;
+export const FRAME_RIGHT = 20;
+export const FRAME_TOP = 32;
+export const FRAME_BOTTOM = 18;
+/** Room beside each other. */
+export const COLUMN_GAP = 26;
+/** A passing edge's lane. */
+export const LANE = 12;
+
+export interface LayoutInput {
+  /** nodes, newest first: edges lead from the loss downward */
+  count: number;
+  nodeWidth: number;
+  edgeFrom: Uint32Array;
+  edgeTo: Uint32Array;
+  groupOf: Uint32Array;
+  groups: number;
+  /** by group: 1 where a frame with a header is drawn */
+  framed: Uint8Array;
+  /** by group: width that the header asks for */
+  headerWidth: Float32Array;
+  /** by node: what stands at its right, gap included */
+  sideWidth: Float32Array;
+  sideHeight: Float32Array;
+  /** by node: where it stood before, NaN where it is new; null when nothing stood before */
+  before: Float64Array | null;
+}
+
+export interface Layout {
+  nodeWidth: number;
+  /** top left corner by node */
+  x: Float64Array;
+  y: Float64Array;
+  groupX: Float64Array;
+  groupY: Float64Array;
+  groupWidth: Float64Array;
+  groupHeight: Float64Array;
+  /** way points of edge e: routeStart[e] .. routeStart[e + 1] */
+  routeStart: Uint32Array;
+  routeX: Float64Array;
+  routeY: Float64Array;
+  width: number;
+  height: number;
+}

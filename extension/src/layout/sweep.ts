@@ -1,0 +1,190 @@
+// Order and x positions of items that stand in rows: barycentre sweeps, then the least-squares places that
+// keep the order and the gaps (isotonic regression). Linear per sweep but for the sorting within a row.
+
+import { packBy } from './ranks';
+
+export interface Rows {
+  /** items, packed by row: those of row r are items[start[r]] .. items[start[r + 1] - 1] */
+  start: Uint32Array;
+  items: Uint32Array;
+  width: Float64Array;
+  /** room that an item wants at each side */
+  margin: Float64Array;
+  /** 1: a lane for an edge that passes; it gives way to real items */
+  lane: Uint8Array;
+}
+
+/** Connections between items of rows that follow each other, with where they attach (from the item's left edge). */
+export interface Segments {
+  upper: Uint32Array;
+  lower: Uint32Array;
+  upperPort: Float64Array;
+  lowerPort: Float64Array;
+}
+
+const ORDER_SWEEPS = 4;
+const PLACE_SWEEPS = 8;
+/** Pull of an edge at a real item when a lane is at the other end: the straight chain wins. */
+const LANE_PULL = 1e-3;
+/** Weight of a lane's wish against a real item's. */
+const LANE_WEIGHT = 1e-3;
+/** Weight of an item that no edge holds. */
+const IDLE_WEIGHT = 1e-4;
+
+/** After so much work the caller may let others run. */
+const BREATH = 20_000;
+
+/** Left edges of all items; `rows.items` ends up in the order found. Yields now and then. */
+export function* sweep(rows: Rows, segments: Segments): Generator<void, Float64Array> {
+  const count = rows.width.length;
+  const rowCount = rows.start.length - 1;
+  const below = packBy(segments.upper, count);
+  const above = packBy(segments.lower, count);
+  const { items, width, lane, margin } = rows;
+  const position = new Float64Array(count);
+  let work = 0;
+
+  for (let r = 0; r < rowCount; r++) {
+    for (let i = rows.start[r]; i < rows.start[r + 1]; i++) position[items[i]] = i - rows.start[r];
+  }
+
+  const key = new Float64Array(count);
+  for (let pass = 0; pass < ORDER_SWEEPS; pass++) {
+    const down = pass % 2 === 0;
+    const side = down ? above : below;
+    const other = down ? segments.upper : segments.lower;
+    const port = down ? segments.upperPort : segments.lowerPort;
+    for (let step = 0; step < rowCount; step++) {
+      const r = down ? step : rowCount - 1 - step;
+      const first = rows.start[r];
+      const last = rows.start[r + 1];
+      if (last - first < 2) {
+        continue;
+      }
+      for (let i = first; i < last; i++) {
+        const item = items[i];
+        let sum = 0;
+        for (let n = side.start[item]; n < side.start[item + 1]; n++) {
+          const s = side.items[n];
+          sum += position[other[s]] + port[s] / Math.max(1, width[other[s]]);
+        }
+        const degree = side.start[item + 1] - side.start[item];
+        key[item] = degree > 0 ? sum / degree : position[item] + 0.5;
+      }
+      sortBy(items, first, last, key);
+      for (let i = first; i < last; i++) position[items[i]] = i - first;
+      work += last - first;
+      if (work > BREATH) {
+        work = 0;
+        yield;
+      }
+    }
+  }
+
+  const x = new Float64Array(count);
+  for (let r = 0; r < rowCount; r++) {
+    let at = 0;
+    for (let i = rows.start[r]; i < rows.start[r + 1]; i++) {
+      x[items[i]] = at + margin[items[i]];
+      at = x[items[i]] + width[items[i]] + margin[items[i]];
+    }
+  }
+  let widest = 0;
+  for (let r = 0; r < rowCount; r++) widest = Math.max(widest, rows.start[r + 1] - rows.start[r]);
+  const wish = new Float64Array(widest);
+  const weight = new Float64Array(widest);
+  const level = new Float64Array(widest);
+  const mass = new Float64Array(widest);
+  const size = new Uint32Array(widest);
+
+  for (let pass = 0; pass < PLACE_SWEEPS; pass++) {
+    const down = pass % 2 === 0;
+    const both = pass >= PLACE_SWEEPS - 2;
+    for (let step = 0; step < rowCount; step++) {
+      const r = down ? step : rowCount - 1 - step;
+      const first = rows.start[r];
+      const length = rows.start[r + 1] - first;
+      let offset = 0;
+      for (let k = 0; k < length; k++) {
+        const item = items[first + k];
+        let sum = 0;
+        let pull = 0;
+        if (down || both) {
+          for (let n = above.start[item]; n < above.start[item + 1]; n++) {
+            const s = above.items[n];
+            const other = segments.upper[s];
+            const w = lane[item] || !lane[other] ? 1 : LANE_PULL;
+            sum += w * (x[other] + segments.upperPort[s] - segments.lowerPort[s]);
+            pull += w;
+          }
+        }
+        if (!down || both) {
+          for (let n = below.start[item]; n < below.start[item + 1]; n++) {
+            const s = below.items[n];
+            const other = segments.lower[s];
+            const w = lane[item] || !lane[other] ? 1 : LANE_PULL;
+            sum += w * (x[other] + segments.lowerPort[s] - segments.upperPort[s]);
+            pull += w;
+          }
+        }
+        if (k > 0) {
+          const left = items[first + k - 1];
+          offset += width[left] + margin[left] + margin[item];
+        }
+        wish[k] = (pull > 0 ? sum / pull : x[item]) - offset;
+        weight[k] = pull > 0 ? (lane[item] ? LANE_WEIGHT : 1) : IDLE_WEIGHT;
+      }
+      // Pool neighbours that would overlap into blocks at their weighted mean.
+      let blocks = 0;
+      for (let k = 0; k < length; k++) {
+        level[blocks] = wish[k];
+        mass[blocks] = weight[k];
+        size[blocks] = 1;
+        while (blocks > 0 && level[blocks - 1] > level[blocks]) {
+          const total = mass[blocks - 1] + mass[blocks];
+          level[blocks - 1] = (level[blocks - 1] * mass[blocks - 1] + level[blocks] * mass[blocks]) / total;
+          mass[blocks - 1] = total;
+          size[blocks - 1] += size[blocks];
+          blocks--;
+        }
+        blocks++;
+      }
+      let k = 0;
+      offset = 0;
+      for (let b = 0; b < blocks; b++) {
+        for (let n = 0; n < size[b]; n++, k++) {
+          const item = items[first + k];
+          if (k > 0) {
+            const left = items[first + k - 1];
+            offset += width[left] + margin[left] + margin[item];
+          }
+          x[item] = level[b] + offset;
+        }
+      }
+      work += length;
+      if (work > BREATH) {
+        work = 0;
+        yield;
+      }
+    }
+  }
+  return x;
+}
+
+/** Sorts items[first..last) by key; equal keys keep their order. */
+function sortBy(items: Uint32Array, first: number, last: number, key: Float64Array): void {
+  if (last - first > 24) {
+    const sorted = Array.from(items.subarray(first, last)).sort((a, b) => key[a] - key[b]);
+    items.set(sorted, first);
+    return;
+  }
+  for (let i = first + 1; i < last; i++) {
+    const item = items[i];
+    let j = i - 1;
+    while (j >= first && key[items[j]] > key[item]) {
+      items[j + 1] = items[j];
+      j--;
+    }
+    items[j + 1] = item;
+  }
+}

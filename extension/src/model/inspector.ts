@@ -1,0 +1,294 @@
+// The Inspector's state: what was recorded, which graph is shown, at which moment, what is selected.
+// Pure (no DOM, no requests); panels and the canvas read it and draw again when `changed` fires.
+
+import type { Problem, Site } from '../protocol/schema';
+import { NONE } from '../protocol/schema';
+import type { ConnectionStatus, RawBatch } from '../protocol/controller';
+import type { Batch } from '../protocol/decode';
+import { ProtocolError, decodeBatch, readState } from '../protocol/decode';
+import type { Listenable } from '../protocol/signal';
+import { Signal } from '../protocol/signal';
+import type { Axis } from './axis';
+import { NO_AXIS, timeAxis } from './axis';
+import type { Graph } from './graph';
+import { NO_GRAPH, graphOfNewest, graphOfTask, neighbours } from './graph';
+import { search } from './search';
+import type { Flag, NodeState, States } from './states';
+import { State, statesAt } from './states';
+import type { Limits, Task } from './store';
+import { Store } from './store';
+
+/** Which graph is shown: the newest backward, a chosen one, or the newest nodes of all. */
+export type Target = { kind: 'latest' } | { kind: 'task'; task: number } | { kind: 'newest' };
+
+export type Handled = 'ok' | 'gap' | 'failed';
+
+export class InspectorModel {
+  readonly store: Store;
+  graph: Graph = NO_GRAPH;
+  axis: Axis = NO_AXIS;
+  states: States;
+  status: ConnectionStatus = { kind: 'none', detail: '', busy: false, subject: '' };
+  target: Target = { kind: 'latest' };
+  /** node number, or null */
+  selected: number | null = null;
+  /** position on the axis; null follows what happens */
+  cursor: number | null = null;
+  query = '';
+  hits: number[] = [];
+  /** Why nothing can be shown; '' while all is well. */
+  failure = '';
+  /** grows with every change of anything */
+  version = 0;
+
+  private readonly signal = new Signal<void>();
+  private stale = true;
+  private built = { structure: -1, task: NaN, forgotten: 0 };
+  private seenProblems = 0;
+
+  constructor(limits?: Limits) {
+    this.store = new Store(limits);
+    this.states = statesAt(this.store, NO_GRAPH, NO_AXIS, null);
+  }
+
+  get changed(): Listenable<void> {
+    return this.signal;
+  }
+
+  /** Takes a batch as it came; the graph follows with the next `refresh`. */
+  receive(raw: RawBatch): Handled {
+    try {
+      return this.take(decodeBatch(raw.header, raw.buffer));
+    } catch (error) {
+      this.fail(error instanceof ProtocolError ? error.message : String(error));
+      return 'failed';
+    }
+  }
+
+  take(batch: Batch): Handled {
+    const { session, epoch } = this.store;
+    const applied = this.store.apply(batch);
+    if (applied === 'gap') {
+      return 'gap';
+    }
+    if (session !== this.store.session || epoch !== this.store.epoch) {
+      this.target = { kind: 'latest' };
+      this.cursor = null;
+      this.seenProblems = 0;
+      this.built = { structure: -1, task: NaN, forgotten: 0 };
+      if (session !== this.store.session) this.selected = null;
+    }
+    this.failure = '';
+    this.touch();
+    return 'ok';
+  }
+
+  fail(message: string): void {
+    this.failure = message;
+    this.touch(false);
+  }
+
+  setStatus(status: ConnectionStatus): void {
+    this.status = status;
+    this.touch(false);
+  }
+
+  /** The kernel's state as a reply told it, ahead of the next batch. */
+  setState(state: unknown): void {
+    this.store.state = readState(state);
+    this.touch();
+  }
+
+  /** Brings graph, axis, states and hits up to date. Cheap when nothing changed. */
+  refresh(): void {
+    if (!this.stale) {
+      return;
+    }
+    this.stale = false;
+    const task = this.shownTask();
+    const { store } = this;
+    const id = task?.task ?? -1;
+    if (this.mustRebuild(task)) {
+      if (id !== this.built.task) this.cursor = null;
+      this.graph = task ? graphOfTask(store, task.task) : graphOfNewest(store);
+      this.built = { structure: store.structure, task: id, forgotten: store.forgotten.nodes };
+      if (this.query) this.hits = search(store, this.graph, this.query);
+    }
+    this.axis = timeAxis(store, this.graph);
+    if (this.cursor !== null) {
+      this.cursor = Math.min(this.cursor, this.length);
+    }
+    this.states = statesAt(store, this.graph, this.axis, this.cursor);
+  }
+
+  /** A finished pass whose nodes are all there stays as it is, however many nodes come after it. */
+  private mustRebuild(task: Task | null): boolean {
+    const { built, store, graph } = this;
+    if (built.structure === store.structure && built.task === (task?.task ?? -1)) {
+      return false;
+    }
+    const whole = graph.seqs.length > 0 && !graph.stubKnown.includes(0);
+    const same = task !== null && task.task === built.task && built.forgotten === store.forgotten.nodes;
+    return !(same && whole && task.ended !== 'no');
+  }
+
+  /** Positions on the axis. */
+  get length(): number {
+    return this.axis.forward.length + this.axis.runs.length;
+  }
+
+  get tasks(): Task[] {
+    return [...this.store.tasks.values()];
+  }
+
+  /** The backward pass on screen, or null while the newest nodes are shown. */
+  shownTask(): Task | null {
+    const { store, target } = this;
+    if (target.kind === 'newest') {
+      return null;
+    }
+    if (target.kind === 'task') {
+      const chosen = store.tasks.get(target.task);
+      if (chosen) return chosen;
+    }
+    if (store.state.paused) {
+      const paused = store.tasks.get(store.state.paused.task);
+      if (paused) return paused;
+    }
+    let newest: Task | null = null;
+    for (const task of store.tasks.values()) {
+      if (task.root !== NONE && (!newest || task.task > newest.task)) newest = task;
+    }
+    return newest;
+  }
+
+  show(target: Target): void {
+    this.target = target;
+    this.cursor = null;
+    this.touch();
+  }
+
+  /** Goes to the backward pass before (-1) or after (+1) the one on screen. */
+  showNeighbour(direction: -1 | 1): void {
+    const ids = this.tasks.map(({ task }) => task).sort((a, b) => a - b);
+    const shown = this.shownTask();
+    const at = shown ? ids.indexOf(shown.task) : ids.length;
+    const wanted = at + direction;
+    if (wanted >= 0 && wanted < ids.length) {
+      const last = wanted === ids.length - 1;
+      this.show(last ? { kind: 'latest' } : { kind: 'task', task: ids[wanted] });
+    }
+  }
+
+  select(seq: number | null): void {
+    if (this.selected !== seq) {
+      this.selected = seq;
+      this.touch(false);
+    }
+  }
+
+  /** Moves in time; null follows what happens. */
+  scrub(cursor: number | null): void {
+    this.refresh();
+    const wanted = cursor === null ? null : Math.min(this.length, Math.max(0, Math.round(cursor)));
+    if (wanted !== this.cursor) {
+      this.cursor = wanted;
+      this.touch();
+    }
+  }
+
+  setQuery(query: string): void {
+    this.refresh();
+    this.query = query;
+    this.hits = search(this.store, this.graph, query);
+    this.touch(false);
+  }
+
+  /** Selects the hit after (or before) the selected node. */
+  nextHit(direction: 1 | -1): void {
+    const { hits } = this;
+    if (hits.length === 0) {
+      return;
+    }
+    const at = this.selected === null ? -1 : hits.indexOf(this.selected);
+    const start = at < 0 && direction < 0 ? 0 : at;
+    this.select(hits[(start + direction + hits.length) % hits.length]);
+  }
+
+  /** Selects what an arrow key leads to: along the edges, or among the neighbours of the same parent. */
+  move(direction: 'up' | 'down' | 'left' | 'right'): void {
+    this.refresh();
+    const { graph } = this;
+    if (graph.seqs.length === 0) {
+      return;
+    }
+    if (this.selected === null || (!graph.indexOf.has(this.selected) && !graph.leafUses.has(this.selected))) {
+      this.select(graph.seqs[Math.max(0, this.states.next)]);
+      return;
+    }
+    const index = graph.indexOf.get(this.selected);
+    if (index < 0) {
+      // A leaf: left and up lead back to the node that uses it.
+      const uses = graph.leafUses.get(this.selected) ?? [];
+      if (uses.length > 0 && direction !== 'right') this.select(graph.seqs[uses[0]]);
+      return;
+    }
+    const { above, below } = neighbours(graph, index);
+    if (direction === 'down' && below.length > 0) {
+      this.select(graph.seqs[below[0]]);
+    } else if (direction === 'up' && above.length > 0) {
+      this.select(graph.seqs[above[0]]);
+    } else if (direction === 'right' && graph.stubStart[index + 1] > graph.stubStart[index]) {
+      this.select(graph.stubSeq[graph.stubStart[index]]);
+    } else if (above.length > 0) {
+      const siblings = neighbours(graph, above[0]).below;
+      const at = siblings.indexOf(index);
+      const wanted = siblings[at + (direction === 'left' ? -1 : 1)];
+      if ((direction === 'left' || direction === 'right') && wanted !== undefined) {
+        this.select(graph.seqs[wanted]);
+      }
+    }
+  }
+
+  /** The state of a node or leaf at the moment shown. */
+  stateOf(seq: number): NodeState {
+    const index = this.graph.indexOf.get(seq);
+    if (index >= 0) {
+      return this.states.node[index] as NodeState;
+    }
+    return this.states.leaf.get(seq) ?? State.waiting;
+  }
+
+  hasFlag(seq: number, flag: (typeof Flag)[keyof typeof Flag]): boolean {
+    const index = this.graph.indexOf.get(seq);
+    return index >= 0 && (this.states.flags[index] & flag) !== 0;
+  }
+
+  /** Name for the reader: the class name, or the variable of a leaf. */
+  titleOf(seq: number): string {
+    return this.store.label(seq) || this.store.nameOf(seq) || `node ${seq}`;
+  }
+
+  siteOf(seq: number): Site | null {
+    return this.store.siteOf(seq);
+  }
+
+  problemsOf(seq: number): Problem[] {
+    return this.store.problems.filter(problem => problem.node_seq === seq);
+  }
+
+  /** Problems that came since the last call. */
+  takeNewProblems(): Problem[] {
+    const fresh = this.store.problems.filter(({ id }) => id > this.seenProblems);
+    for (const { id } of fresh) {
+      this.seenProblems = Math.max(this.seenProblems, id);
+    }
+    return fresh;
+  }
+
+  private touch(recompute = true): void {
+    this.stale = this.stale || recompute;
+    this.version++;
+    this.signal.emit();
+  }
+}

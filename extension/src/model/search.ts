@@ -1,0 +1,69 @@
+// Finds nodes by name, variable, source line, shape or saved tensor. Pure.
+
+import type { Graph } from './graph';
+import type { Store } from './store';
+
+/** What the reader can write: several words, all of which must be found. */
+function words(query: string): string[] {
+  return query.toLowerCase().split(/\s+/).filter(Boolean).slice(0, 8);
+}
+
+/**
+ * Node numbers of the graph that match, from the loss downward; leaves stand after the node that uses them first.
+ * Texts are searched once per distinct string, so 100,000 nodes with 200 names cost 200 comparisons.
+ */
+export function search(store: Store, graph: Graph, query: string): number[] {
+  const wanted = words(query);
+  if (wanted.length === 0) {
+    return [];
+  }
+  const inString = new Map<number, number>();
+  const inSite = new Map<number, number>();
+  const bits = (text: string): number => {
+    const lower = text.toLowerCase();
+    return wanted.reduce((found, word, i) => (lower.includes(word) ? found | (1 << i) : found), 0);
+  };
+  const stringBits = (id: number): number => {
+    let found = inString.get(id);
+    if (found === undefined) {
+      found = bits(store.string(id)) | bits(store.string(id).replaceAll('×', 'x'));
+      inString.set(id, found);
+    }
+    return found;
+  };
+  const siteBits = (id: number): number => {
+    let found = inSite.get(id);
+    if (found === undefined) {
+      const site = store.site(id);
+      found = site ? bits(`${site.where} ${site.source_line} ${site.function}`) : 0;
+      inSite.set(id, found);
+    }
+    return found;
+  };
+  const all = (1 << wanted.length) - 1;
+  const hits: number[] = [];
+  const seen = new Set<number>();
+  for (let i = 0; i < graph.seqs.length; i++) {
+    const seq = graph.seqs[i];
+    const row = store.nodeRow.get(seq);
+    const { name, shape, site } = store.nodes.at;
+    let found = stringBits(name[row]) | stringBits(shape[row]) | siteBits(site[row]) | bits(`#${seq}`);
+    for (let s = store.savedOf.newest(seq); s !== -1 && found !== all; s = store.savedOf.before(s)) {
+      found |= stringBits(store.saved.at.name[s]) | stringBits(store.saved.at.shape[s]);
+    }
+    if (found === all) {
+      hits.push(seq);
+    }
+    for (let s = graph.stubStart[i]; s < graph.stubStart[i + 1]; s++) {
+      const leaf = graph.stubSeq[s];
+      const leafRow = store.leafRow.get(leaf);
+      if (leafRow >= 0 && !seen.has(leaf)) {
+        seen.add(leaf);
+        if ((bits(store.label(leaf)) | stringBits(store.leaves.at.shape[leafRow])) === all) {
+          hits.push(leaf);
+        }
+      }
+    }
+  }
+  return hits;
+}

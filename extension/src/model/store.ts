@@ -1,0 +1,337 @@
+// Everything that was received, as columns with indexes; no DOM, no drawing, no graph yet.
+// Memory is bounded: the oldest training steps leave first, and how many left is counted.
+
+import type { Problem, Site, State } from '../protocol/schema';
+import { NONE } from '../protocol/schema';
+import type { Batch } from '../protocol/decode';
+import { readState } from '../protocol/decode';
+import { Columns } from './columns';
+import { Chain, IntMap } from './intmap';
+
+/** One backward pass. */
+export interface Task {
+  task: number;
+  t: number;
+  site: number;
+  total: number;
+  retain: boolean;
+  ended: 'no' | 'well' | 'in error';
+  end: number;
+  thread: number;
+  root: number;
+}
+
+export interface Limits {
+  /** nodes kept; the steps beyond leave, oldest first */
+  nodes: number;
+  writes: number;
+  problems: number;
+}
+
+export const LIMITS: Limits = { nodes: 250_000, writes: 100_000, problems: 100 };
+
+export type Applied = 'applied' | 'repeated' | 'gap';
+
+export class Store {
+  session = '';
+  epoch = -1;
+  batch = 0;
+  now = 0;
+  state: State = readState({});
+  problems: Problem[] = [];
+  coalesced: Record<string, number> = {};
+  /** backward passes left out by the kernel */
+  droppedSteps = 0;
+  /** training steps and nodes that this page has let go */
+  forgotten = { steps: 0, nodes: 0 };
+  /** grows with every change of nodes, leaves or edges */
+  structure = 0;
+
+  readonly nodes = new Columns('nodes');
+  readonly leaves = new Columns('leaves');
+  readonly edges = new Columns('edges');
+  readonly saved = new Columns('saved');
+  readonly runs = new Columns('runs');
+  readonly writes = new Columns('writes');
+  readonly hooks = new Columns('hooks');
+  readonly freed = new Columns('freed');
+
+  /** rows by node number */
+  readonly nodeRow = new IntMap();
+  readonly leafRow = new IntMap();
+  readonly freedRow = new IntMap();
+  readonly edgesOf = new Chain();
+  readonly savedOf = new Chain();
+  readonly runsOf = new Chain();
+  readonly hooksOf = new Chain();
+  /** rows by backward pass, by storage */
+  readonly runsIn = new Chain();
+  readonly writesTo = new Chain();
+  readonly leavesOn = new Chain();
+  readonly tasks = new Map<number, Task>();
+
+  private strings: string[] = [];
+  private sites: Site[] = [];
+  private readonly labels = new Map<number, number>();
+
+  constructor(private readonly limits: Limits = LIMITS) {}
+
+  string(id: number): string {
+    return this.strings[id] ?? '';
+  }
+
+  site(id: number): Site | null {
+    return this.sites[id] ?? null;
+  }
+
+  get stringCount(): number {
+    return this.strings.length;
+  }
+
+  get siteCount(): number {
+    return this.sites.length;
+  }
+
+  /** The variable's name of a leaf; '' while unknown. */
+  label(seq: number): string {
+    const later = this.labels.get(seq);
+    if (later !== undefined) {
+      return this.string(later);
+    }
+    const row = this.leafRow.get(seq);
+    return row < 0 ? '' : this.string(this.leaves.at.label[row]);
+  }
+
+  /** A node's class name; a leaf is its AccumulateGrad. */
+  nameOf(seq: number): string {
+    const row = this.nodeRow.get(seq);
+    if (row >= 0) {
+      return this.string(this.nodes.at.name[row]);
+    }
+    return this.leafRow.has(seq) ? 'AccumulateGrad' : '';
+  }
+
+  siteOf(seq: number): Site | null {
+    const row = this.nodeRow.get(seq);
+    if (row >= 0) {
+      return this.site(this.nodes.at.site[row]);
+    }
+    const leaf = this.leafRow.get(seq);
+    return leaf < 0 ? null : this.site(this.leaves.at.site[leaf]);
+  }
+
+  /** The newest write to a storage not later than `t`: its row, or -1. */
+  writeAt(storage: number, t: number): number {
+    let row = this.writesTo.newest(storage);
+    while (row !== -1 && this.writes.at.t[row] > t) {
+      row = this.writesTo.before(row);
+    }
+    return row;
+  }
+
+  /** Takes the next batch. 'gap': one is missing and this one was not taken; ask for everything again. */
+  apply(batch: Batch): Applied {
+    const other = batch.session !== this.session;
+    if (other || batch.epoch > this.epoch) {
+      if (batch.batch !== 1) {
+        return 'gap';
+      }
+      this.reset(batch.session, batch.epoch);
+    } else if (batch.epoch < this.epoch || batch.batch <= this.batch) {
+      return 'repeated';
+    } else if (batch.batch !== this.batch + 1) {
+      return 'gap';
+    }
+    this.batch = batch.batch;
+    this.now = Math.max(this.now, batch.t);
+    this.state = batch.state;
+    this.coalesced = batch.coalesced;
+    this.droppedSteps = batch.droppedSteps;
+    for (const text of batch.strings) {
+      this.strings.push(text);
+    }
+    for (const site of batch.sites) {
+      this.sites.push(site);
+    }
+    this.takeTables(batch.tables);
+    for (const problem of batch.problems) {
+      const known = this.problems.findIndex(({ id }) => id === problem.id);
+      if (known >= 0) {
+        this.problems[known] = problem;
+      } else {
+        this.problems.push(problem);
+      }
+    }
+    this.problems.splice(0, this.problems.length - this.limits.problems);
+    const { nodes, writes } = this.limits;
+    if (
+      this.nodes.rows > nodes ||
+      this.writes.rows > 2 * writes ||
+      this.runs.rows > 4 * nodes ||
+      this.hooks.rows > 4 * nodes
+    ) {
+      this.forget();
+    }
+    return 'applied';
+  }
+
+  reset(session = '', epoch = -1): void {
+    this.session = session;
+    this.epoch = epoch;
+    this.batch = 0;
+    this.now = 0;
+    this.state = readState({});
+    this.problems = [];
+    this.coalesced = {};
+    this.droppedSteps = 0;
+    this.forgotten = { steps: 0, nodes: 0 };
+    this.structure++;
+    this.strings = [];
+    this.sites = [];
+    this.labels.clear();
+    this.tasks.clear();
+    for (const table of this.all()) {
+      table.clear();
+    }
+    this.reindex();
+  }
+
+  private all(): { clear(): void }[] {
+    const { nodes, leaves, edges, saved, runs, writes, hooks, freed } = this;
+    return [nodes, leaves, edges, saved, runs, writes, hooks, freed];
+  }
+
+  private takeTables(tables: Batch['tables']): void {
+    const from = {
+      nodes: this.nodes.rows,
+      leaves: this.leaves.rows,
+      edges: this.edges.rows,
+      saved: this.saved.rows,
+      runs: this.runs.rows,
+      writes: this.writes.rows,
+      hooks: this.hooks.rows,
+      freed: this.freed.rows
+    };
+    if (tables.nodes) this.nodes.append(tables.nodes);
+    if (tables.leaves) this.leaves.append(tables.leaves);
+    if (tables.edges) this.edges.append(tables.edges);
+    if (tables.saved) this.saved.append(tables.saved);
+    if (tables.runs) this.runs.append(tables.runs);
+    if (tables.writes) this.writes.append(tables.writes);
+    if (tables.hooks) this.hooks.append(tables.hooks);
+    if (tables.freed) this.freed.append(tables.freed);
+    if (tables.tasks) this.takeTasks(tables.tasks);
+    if (tables.labels) {
+      for (let row = 0; row < tables.labels.rows; row++) {
+        this.labels.set(tables.labels.seq[row], tables.labels.label[row]);
+      }
+    }
+    if (tables.nodes || tables.leaves || tables.edges) {
+      this.structure++;
+    }
+    this.index(from);
+  }
+
+  private takeTasks(rows: NonNullable<Batch['tables']['tasks']>): void {
+    for (let row = 0; row < rows.rows; row++) {
+      const id = rows.task[row];
+      const ended = rows.ended[row];
+      const known = this.tasks.get(id);
+      if (ended === 0 || !known) {
+        this.tasks.set(id, {
+          task: id,
+          t: rows.t[row],
+          site: rows.site[row],
+          total: rows.total[row],
+          retain: rows.retain[row] !== 0,
+          ended: ended === 0 ? 'no' : ended === 1 ? 'well' : 'in error',
+          end: ended === 0 ? Infinity : rows.t[row],
+          thread: rows.thread[row],
+          root: rows.root[row]
+        });
+      } else {
+        known.ended = ended === 1 ? 'well' : 'in error';
+        known.end = rows.t[row];
+      }
+    }
+  }
+
+  private index(from: { [name: string]: number }): void {
+    const { nodes, leaves, edges, saved, runs, writes, hooks, freed } = this;
+    for (let row = from.nodes; row < nodes.rows; row++) this.nodeRow.set(nodes.at.seq[row], row);
+    for (let row = from.leaves; row < leaves.rows; row++) {
+      this.leafRow.set(leaves.at.seq[row], row);
+      this.leavesOn.add(leaves.at.storage[row], row);
+    }
+    for (let row = from.edges; row < edges.rows; row++) this.edgesOf.add(edges.at.src[row], row);
+    for (let row = from.saved; row < saved.rows; row++) this.savedOf.add(saved.at.node[row], row);
+    for (let row = from.runs; row < runs.rows; row++) {
+      this.runsOf.add(runs.at.seq[row], row);
+      this.runsIn.add(runs.at.task[row], row);
+    }
+    for (let row = from.writes; row < writes.rows; row++) this.writesTo.add(writes.at.storage[row], row);
+    for (let row = from.hooks; row < hooks.rows; row++) this.hooksOf.add(hooks.at.seq[row], row);
+    for (let row = from.freed; row < freed.rows; row++) this.freedRow.set(freed.at.seq[row], row);
+  }
+
+  private reindex(): void {
+    const indexes = [this.nodeRow, this.leafRow, this.freedRow, this.edgesOf, this.savedOf];
+    for (const index of [...indexes, this.runsOf, this.hooksOf, this.runsIn, this.writesTo, this.leavesOn]) {
+      index.clear();
+    }
+    const start = { nodes: 0, leaves: 0, edges: 0, saved: 0, runs: 0, writes: 0, hooks: 0, freed: 0 };
+    this.index(start);
+  }
+
+  /** Lets the oldest steps go until three quarters of the limit are left. The newest step stays whole. */
+  private forget(): void {
+    const { nodes, leaves, edges, saved, runs, writes, hooks, freed } = this;
+    const target = Math.floor(this.limits.nodes * 0.75);
+    const sizes = new Map<number, number>();
+    for (let row = 0; row < nodes.rows; row++) {
+      sizes.set(nodes.at.step[row], (sizes.get(nodes.at.step[row]) ?? 0) + 1);
+    }
+    const steps = [...sizes.keys()].sort((a, b) => b - a);
+    let kept = 0;
+    let oldest = steps[0] ?? 0;
+    for (const step of steps) {
+      kept += sizes.get(step) ?? 0;
+      if (kept > target && step !== steps[0]) {
+        break;
+      }
+      oldest = step;
+    }
+    const before = nodes.rows;
+    nodes.filter(row => nodes.at.step[row] >= oldest);
+    this.forgotten.nodes += before - nodes.rows;
+    this.forgotten.steps += steps.filter(step => step < oldest).length;
+
+    this.nodeRow.clear();
+    for (let row = 0; row < nodes.rows; row++) this.nodeRow.set(nodes.at.seq[row], row);
+    edges.filter(row => this.nodeRow.has(edges.at.src[row]));
+    const used = new IntMap();
+    for (let row = 0; row < edges.rows; row++) used.set(edges.at.dst[row], 1);
+    leaves.filter(row => used.has(leaves.at.seq[row]));
+    this.leafRow.clear();
+    for (let row = 0; row < leaves.rows; row++) this.leafRow.set(leaves.at.seq[row], row);
+
+    const present = (seq: number): boolean => this.nodeRow.has(seq) || this.leafRow.has(seq);
+    saved.filter(row => this.nodeRow.has(saved.at.node[row]));
+    // A retained graph may run any number of times: only its newest runs are kept.
+    const firstRun = runs.rows - 2 * this.limits.nodes;
+    const firstHook = hooks.rows - 2 * this.limits.nodes;
+    runs.filter(row => row >= firstRun && present(runs.at.seq[row]));
+    hooks.filter(row => row >= firstHook && present(hooks.at.seq[row]));
+    freed.filter(row => present(freed.at.seq[row]));
+    const firstWrite = writes.rows - this.limits.writes;
+    writes.filter(row => row >= firstWrite);
+    for (const seq of [...this.labels.keys()]) {
+      if (!this.leafRow.has(seq)) this.labels.delete(seq);
+    }
+    for (const { task, root } of [...this.tasks.values()]) {
+      if (root !== NONE && !present(root)) this.tasks.delete(task);
+    }
+    this.structure++;
+    this.reindex();
+  }
+}

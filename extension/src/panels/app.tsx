@@ -1,0 +1,123 @@
+// The whole Inspector: toolbar, graph, the side with node and problems, timeline; wide or narrow as there is room.
+
+import type { ReactElement } from 'react';
+import { useEffect, useRef, useState } from 'react';
+import { oneLine } from '../protocol/text';
+import { Details } from './details';
+import { GraphView } from './graph_view';
+import { KeysSheet, handleKey } from './keys';
+import type { Tab } from './presenter';
+import { useInspector } from './presenter';
+import { Problems } from './problems';
+import { Timeline } from './timeline';
+import { Toolbar } from './toolbar';
+
+type Size = 'wide' | 'middle' | 'narrow';
+
+function sizeFor(width: number): Size {
+  return width >= 1000 ? 'wide' : width >= 780 ? 'middle' : 'narrow';
+}
+
+function NoticeBar(): ReactElement | null {
+  const presenter = useInspector();
+  const { notice, model } = presenter;
+  const { status, store } = model;
+  // What the kernel or the connection has to say stands here until it has nothing to say any more.
+  const standing =
+    model.graph.seqs.length > 0 && (status.kind === 'disconnected' || status.kind === 'failed')
+      ? status.detail || 'The kernel is gone. What was recorded stays here.'
+      : store.state.message || (status.kind === 'connected' || status.kind === 'offline' ? status.detail : '');
+  const shown = notice ?? (model.failure && model.graph.seqs.length > 0 ? { kind: 'error' as const, text: model.failure } : null);
+  if (!shown && !standing) {
+    return null;
+  }
+  return (
+    <div className="agv-notice" data-kind={shown ? shown.kind : status.kind === 'disconnected' ? 'error' : 'info'} role="alert">
+      <span>{oneLine(shown ? shown.text : standing, 500)}</span>
+      {notice && (
+        <button type="button" aria-label="Close this message" onClick={() => presenter.clearNotice()}>
+          ×
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Side(): ReactElement {
+  const presenter = useInspector();
+  const { model, tab, sideOpen } = presenter;
+  const count = model.store.problems.length;
+  const choose = (wanted: Tab): void => {
+    presenter.tab = wanted;
+    presenter.sideOpen = true;
+    presenter.show();
+  };
+  return (
+    <aside className="agv-side">
+      <div className="agv-tabs" role="tablist">
+        <button type="button" role="tab" aria-selected={sideOpen && tab === 'node'} onClick={() => choose('node')}>
+          Node
+        </button>
+        <button type="button" role="tab" aria-selected={sideOpen && tab === 'problems'} onClick={() => choose('problems')}>
+          Problems
+          {count > 0 && <span className="agv-count">{count}</span>}
+        </button>
+        <button
+          type="button"
+          style={{ marginLeft: 'auto' }}
+          aria-expanded={sideOpen}
+          title={sideOpen ? 'Hide this side' : 'Show this side'}
+          onClick={() => {
+            presenter.sideOpen = !sideOpen;
+            presenter.show();
+          }}
+        >
+          {sideOpen ? 'Hide' : 'Show'}
+        </button>
+      </div>
+      <div className="agv-scroll" role="tabpanel" tabIndex={0}>
+        {tab === 'problems' ? <Problems /> : <Details />}
+      </div>
+    </aside>
+  );
+}
+
+export function App({ wheel }: { wheel: 'always' | 'focused' }): ReactElement {
+  const presenter = useInspector();
+  const root = useRef<HTMLDivElement>(null);
+  const [size, setSize] = useState<Size>('wide');
+  useEffect(() => {
+    const element = root.current;
+    if (!element) {
+      return undefined;
+    }
+    const observer = new ResizeObserver(() => setSize(sizeFor(element.clientWidth)));
+    observer.observe(element);
+    setSize(sizeFor(element.clientWidth));
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <div
+      ref={root}
+      className="agv-root"
+      data-agv-theme={presenter.theme}
+      data-agv-size={size}
+      data-agv-side={presenter.sideOpen ? 'open' : 'closed'}
+      onKeyDown={event => {
+        if (handleKey(presenter, event)) {
+          event.preventDefault();
+          event.stopPropagation();
+        }
+      }}
+    >
+      <Toolbar />
+      <NoticeBar />
+      <div className="agv-mid">
+        <GraphView wheel={wheel} />
+        <Side />
+      </div>
+      <Timeline />
+      <KeysSheet />
+    </div>
+  );
+}

@@ -1,0 +1,134 @@
+// The graph: canvas, legend, minimap, zoom buttons, what to do when there is nothing yet, and the text outline.
+
+import type { ReactElement } from 'react';
+import { useEffect, useRef, useState } from 'react';
+import { GraphCanvas } from '../draw/graph_canvas';
+import { Empty } from './empty';
+import { Outline } from './outline';
+import { useInspector } from './presenter';
+
+/** Signs of the legend are the signs of the canvas: colour is never alone. */
+function Legend(): ReactElement {
+  return (
+    <div className="agv-legend" aria-hidden="true">
+      <span>
+        <svg width="12" height="12">
+          <rect x="0.5" y="0.5" width="11" height="11" rx="3" fill="var(--agv-done)" />
+          <path d="M3 6.2 L5.2 8.4 L9 3.8" fill="none" stroke="var(--agv-bg)" strokeWidth="1.6" />
+        </svg>
+        done
+      </span>
+      <span>
+        <svg width="12" height="12">
+          <rect x="0.5" y="0.5" width="11" height="11" rx="3" fill="var(--agv-run)" />
+          <path d="M4.2 3 L9 6 L4.2 9 Z" fill="var(--agv-bg)" />
+        </svg>
+        next
+      </span>
+      <span>
+        <svg width="12" height="12">
+          <rect x="1" y="1" width="10" height="10" rx="3" fill="var(--agv-bg)" stroke="var(--agv-line2)" strokeWidth="1.6" />
+        </svg>
+        waiting
+      </span>
+      <span>
+        <svg width="12" height="12">
+          <rect
+            x="1"
+            y="1"
+            width="10"
+            height="10"
+            rx="3"
+            fill="var(--agv-bad-bg)"
+            stroke="var(--agv-bad)"
+            strokeWidth="1.6"
+            strokeDasharray="3 2"
+          />
+        </svg>
+        problem
+      </span>
+      <span>
+        <svg width="16" height="12">
+          <rect x="1" y="1.5" width="14" height="9" rx="4.5" fill="var(--agv-param-bg)" stroke="var(--agv-param)" />
+        </svg>
+        parameter
+      </span>
+    </div>
+  );
+}
+
+export function GraphView({ wheel }: { wheel: 'always' | 'focused' }): ReactElement {
+  const presenter = useInspector();
+  const { model, theme } = presenter;
+  const host = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const minimap = useRef<HTMLCanvasElement>(null);
+  const [laying, setLaying] = useState(false);
+  useEffect(() => {
+    if (!host.current || !canvas.current || !minimap.current) {
+      return undefined;
+    }
+    const graph = new GraphCanvas(
+      model,
+      host.current,
+      canvas.current,
+      minimap.current,
+      {
+        select: seq => {
+          model.select(seq);
+          if (seq !== null && presenter.tab !== 'node') {
+            presenter.tab = 'node';
+            presenter.show();
+          }
+          host.current?.focus({ preventScroll: true });
+        },
+        open: seq => presenter.open(seq),
+        settled: setLaying
+      },
+      { wheel }
+    );
+    presenter.canvas = graph;
+    graph.update();
+    return () => {
+      presenter.canvas = null;
+      graph.dispose();
+    };
+  }, [model, presenter, wheel]);
+  useEffect(() => presenter.canvas?.setPalette(), [presenter, theme]);
+  const shown = model.graph.seqs.length > 0 && !model.failure;
+  return (
+    <div
+      ref={host}
+      className="agv-graph"
+      role="application"
+      tabIndex={0}
+      aria-label="Backward graph: arrow keys follow the edges, question mark lists all keys"
+      aria-activedescendant={model.selected === null ? undefined : 'agv-outline-selected'}
+      data-agv-keys="graph"
+    >
+      <canvas ref={canvas} aria-hidden="true" />
+      <Outline />
+      {shown && <Legend />}
+      <div className="agv-mini" data-needed="no">
+        <canvas ref={minimap} aria-hidden="true" />
+      </div>
+      {shown && (
+        <div className="agv-zoom">
+          <button type="button" aria-label="Larger" title="Larger (+)" onClick={() => presenter.canvas?.zoomBy(1.3)}>
+            +
+          </button>
+          <button type="button" aria-label="Smaller" title="Smaller (−)" onClick={() => presenter.canvas?.zoomBy(1 / 1.3)}>
+            −
+          </button>
+          <button type="button" aria-label="Show all" title="Show all (space)" onClick={() => presenter.canvas?.fit()}>
+            <svg width="12" height="12" aria-hidden="true">
+              <path d="M1 4V1H4M8 1H11V4M11 8V11H8M4 11H1V8" fill="none" stroke="currentColor" strokeWidth="1.4" />
+            </svg>
+          </button>
+        </div>
+      )}
+      {laying && <div className="agv-laying">Laying out {model.graph.seqs.length} nodes…</div>}
+      {!shown && <Empty />}
+    </div>
+  );
+}

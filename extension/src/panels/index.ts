@@ -1,0 +1,62 @@
+// The renderer's one door: mountInspector puts the Inspector into an element of any host.
+
+import { createElement } from 'react';
+import { createRoot } from 'react-dom/client';
+import type { Controller, Theme } from '../protocol/controller';
+import type { Disposable } from '../protocol/signal';
+import type { InspectorModel } from '../model/inspector';
+import type { PaintStats } from '../draw/graph_canvas';
+import { App } from './app';
+import { InspectorContext, Presenter } from './presenter';
+import { injectStyle } from './style';
+import { watchTheme } from './theme';
+
+export interface InspectorOptions {
+  /** 'auto' (the default) follows the host's own theme. */
+  theme?: Theme | 'auto';
+  /** 'focused': the page around scrolls until the graph has the focus (cell outputs). */
+  wheel?: 'always' | 'focused';
+  /** A model that outlives the view; a new one by default. */
+  model?: InspectorModel;
+}
+
+export interface InspectorHandle extends Disposable {
+  readonly model: InspectorModel;
+  setTheme(theme: Theme | 'auto'): void;
+  /** Frame times and the moment of the first frame with nodes. */
+  stats(): PaintStats | null;
+}
+
+/** Puts the Inspector into an element, which it fills; dispose takes it out again. */
+export function mountInspector(element: HTMLElement, controller: Controller, options: InspectorOptions = {}): InspectorHandle {
+  injectStyle(element);
+  const presenter = new Presenter(controller, options.model);
+  const setTheme = (theme: Theme): void => {
+    if (theme !== presenter.theme) {
+      presenter.theme = theme;
+      presenter.show();
+    }
+  };
+  let watching = watchTheme(element, options.theme ?? 'auto', setTheme, () => presenter.canvas?.setPalette());
+  const root = createRoot(element);
+  root.render(
+    createElement(InspectorContext.Provider, { value: presenter }, createElement(App, { wheel: options.wheel ?? 'always' }))
+  );
+  let disposed = false;
+  return {
+    model: presenter.model,
+    setTheme: theme => {
+      watching.dispose();
+      watching = watchTheme(element, theme, setTheme, () => presenter.canvas?.setPalette());
+    },
+    stats: () => presenter.canvas?.paintStats ?? null,
+    dispose: () => {
+      if (!disposed) {
+        disposed = true;
+        watching.dispose();
+        root.unmount();
+        presenter.dispose();
+      }
+    }
+  };
+}

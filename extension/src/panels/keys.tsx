@@ -1,0 +1,160 @@
+// All keys in one table: what they do, and the sheet that lists them.
+
+import type { KeyboardEvent, ReactElement } from 'react';
+import { useEffect, useRef } from 'react';
+import type { Presenter } from './presenter';
+import { useInspector } from './presenter';
+
+const PAN = 60;
+
+interface Key {
+  shown: string;
+  does: string;
+  keys: string[];
+  run: (presenter: Presenter) => void;
+}
+
+const move =
+  (direction: 'up' | 'down' | 'left' | 'right') =>
+  ({ model, canvas }: Presenter): void => {
+    model.move(direction);
+    if (model.selected !== null) canvas?.reveal(model.selected);
+  };
+
+const KEYS: Key[] = [
+  { shown: 'F8', does: 'Pause before the next node', keys: ['F8'], run: p => p.pause() },
+  { shown: 'F9', does: 'Continue', keys: ['F9'], run: p => p.continue() },
+  { shown: 'F10', does: 'Step one node', keys: ['F10'], run: p => p.step() },
+  { shown: 'G', does: 'Run to the selected node', keys: ['g'], run: p => p.runToSelected() },
+  {
+    shown: 'B',
+    does: 'Breakpoint on the selected node',
+    keys: ['b'],
+    run: p => p.model.selected !== null && p.toggleBreakpoint(p.model.selected)
+  },
+  { shown: ', and .', does: 'One event back or on', keys: [','], run: p => p.scrubBy(-1) },
+  { shown: '', does: '', keys: ['.'], run: p => p.scrubBy(1) },
+  { shown: 'arrows', does: 'Along the edges (in the timeline: through time)', keys: ['ArrowUp'], run: move('up') },
+  { shown: '', does: '', keys: ['ArrowDown'], run: move('down') },
+  { shown: '', does: '', keys: ['ArrowLeft'], run: move('left') },
+  { shown: '', does: '', keys: ['ArrowRight'], run: move('right') },
+  {
+    shown: 'Enter',
+    does: 'Show the source line',
+    keys: ['Enter'],
+    run: p => p.model.selected !== null && p.open(p.model.selected)
+  },
+  { shown: '/ or Ctrl F', does: 'Find a node, a line or a tensor', keys: ['/'], run: p => p.focusSearch() },
+  { shown: 'N, Shift N', does: 'Next or previous find', keys: ['n'], run: p => hit(p, 1) },
+  { shown: '', does: '', keys: ['N'], run: p => hit(p, -1) },
+  { shown: 'space', does: 'Show the whole graph', keys: [' '], run: p => p.canvas?.fit() },
+  {
+    shown: 'F',
+    does: 'Show the selected node',
+    keys: ['f'],
+    run: p => p.model.selected !== null && p.canvas?.reveal(p.model.selected)
+  },
+  { shown: '+ and −', does: 'Larger, smaller', keys: ['+', '='], run: p => p.canvas?.zoomBy(1.25) },
+  { shown: '', does: '', keys: ['-'], run: p => p.canvas?.zoomBy(0.8) },
+  { shown: 'W A S D', does: 'Move the view', keys: ['w'], run: p => p.canvas?.panBy(0, PAN) },
+  { shown: '', does: '', keys: ['s'], run: p => p.canvas?.panBy(0, -PAN) },
+  { shown: '', does: '', keys: ['a'], run: p => p.canvas?.panBy(PAN, 0) },
+  { shown: '', does: '', keys: ['d'], run: p => p.canvas?.panBy(-PAN, 0) },
+  { shown: 'Escape', does: 'Back to now; then select nothing', keys: ['Escape'], run: p => escape(p) },
+  {
+    shown: '?',
+    does: 'These keys',
+    keys: ['?'],
+    run: p => {
+      p.helpOpen = true;
+      p.show();
+    }
+  }
+];
+
+/** Keys that work everywhere in the panel; the others need the focus on the graph. */
+const EVERYWHERE = new Set(['F8', 'F9', 'F10', '?', 'Escape', '/']);
+
+function hit(presenter: Presenter, direction: 1 | -1): void {
+  presenter.model.nextHit(direction);
+  if (presenter.model.selected !== null) presenter.canvas?.reveal(presenter.model.selected);
+}
+
+function escape(presenter: Presenter): void {
+  const { model } = presenter;
+  if (presenter.notice) presenter.clearNotice();
+  else if (model.cursor !== null) model.scrub(null);
+  else model.select(null);
+}
+
+/** Handles a key that no panel inside took; true when it was one of ours. */
+export function handleKey(presenter: Presenter, event: KeyboardEvent): boolean {
+  if ((event.ctrlKey || event.metaKey) && event.key === 'f') {
+    presenter.focusSearch();
+    return true;
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey) {
+    return false;
+  }
+  const target = event.target as HTMLElement;
+  if (target.closest('input, textarea, select')) {
+    return false;
+  }
+  const inGraph = target.dataset.agvKeys === 'graph';
+  const key = KEYS.find(({ keys }) => keys.includes(event.key));
+  if (!key || !(inGraph || EVERYWHERE.has(event.key))) {
+    return false;
+  }
+  key.run(presenter);
+  return true;
+}
+
+export function KeysSheet(): ReactElement | null {
+  const presenter = useInspector();
+  const sheet = useRef<HTMLDivElement>(null);
+  const { helpOpen } = presenter;
+  useEffect(() => {
+    if (helpOpen) sheet.current?.focus();
+  }, [helpOpen]);
+  if (!helpOpen) {
+    return null;
+  }
+  const close = (): void => {
+    presenter.helpOpen = false;
+    presenter.show();
+  };
+  return (
+    <div className="agv-help" onClick={close}>
+      <div
+        ref={sheet}
+        role="dialog"
+        aria-label="Keys"
+        tabIndex={-1}
+        onClick={event => event.stopPropagation()}
+        onKeyDown={event => {
+          if (event.key === 'Escape' || event.key === '?') {
+            close();
+            event.stopPropagation();
+          }
+        }}
+      >
+        <h2>Keys</h2>
+        <table>
+          <tbody>
+            {KEYS.filter(({ shown }) => shown).map(({ shown, does }) => (
+              <tr key={shown}>
+                <td>{shown}</td>
+                <td>{does}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        <div className="agv-row">
+          <button type="button" className="agv-btn" onClick={close}>
+            Close
+          </button>
+        </div>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,50 @@
+// The graph in words, for screen readers: the selected node, where gradient comes from and where it goes.
+
+import type { ReactElement } from 'react';
+import { oneLine } from '../protocol/text';
+import { placeText, plural } from '../model/format';
+import type { InspectorModel } from '../model/inspector';
+import { neighbours } from '../model/graph';
+import { Flag, STATE_NAMES } from '../model/states';
+import { useInspector } from './presenter';
+
+const MOST = 12;
+
+export function nodeWords(model: InspectorModel, seq: number): string {
+  const site = model.siteOf(seq);
+  const parts = [oneLine(model.titleOf(seq), 80), STATE_NAMES[model.stateOf(seq)]];
+  if (model.hasFlag(seq, Flag.stale)) parts.push('a saved tensor was overwritten');
+  if (model.hasFlag(seq, Flag.breakpoint)) parts.push('breakpoint');
+  if (site) parts.push(`${placeText(site)}: ${oneLine(site.text || site.source_line, 80)}`);
+  return parts.join(', ');
+}
+
+export function Outline(): ReactElement {
+  const { model } = useInspector();
+  const { graph, selected } = model;
+  const index = selected === null ? -1 : graph.indexOf.get(selected);
+  if (selected === null || (index < 0 && !graph.leafUses.has(selected))) {
+    return (
+      <p className="agv-hidden">
+        {graph.seqs.length === 0
+          ? 'No graph yet.'
+          : `${plural(graph.seqs.length, 'node')}, ${plural(graph.leaves.length, 'leaf', 'leaves')}. Press an arrow key to begin.`}
+      </p>
+    );
+  }
+  const { above, below } = index >= 0 ? neighbours(graph, index) : { above: graph.leafUses.get(selected) ?? [], below: [] };
+  const item = (node: number, words: string): ReactElement => (
+    <li key={`${words} ${node}`} role="option" aria-selected="false">
+      {words}: {nodeWords(model, graph.seqs[node])}
+    </li>
+  );
+  return (
+    <ul className="agv-hidden" role="listbox" aria-label="Around the selected node">
+      <li id="agv-outline-selected" role="option" aria-selected="true">
+        {nodeWords(model, selected)}
+      </li>
+      {above.slice(0, MOST).map(node => item(node, 'gradient from'))}
+      {below.slice(0, MOST).map(node => item(node, 'gradient to'))}
+    </ul>
+  );
+}

@@ -1,0 +1,320 @@
+// Between model, host and panels: applies batches, refreshes once a frame, sends commands, keeps what they answer.
+// React sees it through `useInspector`; nothing here draws.
+
+import { createContext, useContext, useSyncExternalStore } from 'react';
+import type { Controller, Theme } from '../protocol/controller';
+import type { CommandName, Commands, NodeDetails, Site, Values } from '../protocol/schema';
+import type { Disposable } from '../protocol/signal';
+import { Signal } from '../protocol/signal';
+import { STATE_NAMES } from '../model/states';
+import { InspectorModel } from '../model/inspector';
+import type { GraphCanvas } from '../draw/graph_canvas';
+
+export interface Notice {
+  kind: 'error' | 'info';
+  text: string;
+}
+
+export type Tab = 'node' | 'problems';
+
+/** What is known of a request: waiting, an answer, or why there is none. */
+export type Answer<T> = { kind: 'waiting' } | { kind: 'answer'; value: T } | { kind: 'none'; why: string };
+
+const WAITING: { kind: 'waiting' } = { kind: 'waiting' };
+const REMEMBERED = 400;
+/** After a refresh of n ms the next one waits this many times n, so that a huge live graph leaves time for the page. */
+const BREATHER = 3;
+/** The newest picture of one node while its backward runs is asked for at most this often. */
+const ASK_AGAIN_MS = 250;
+const VALUE_BYTES = 200_000;
+
+export class Presenter implements Disposable {
+  readonly model: InspectorModel;
+  notice: Notice | null = null;
+  tab: Tab = 'node';
+  sideOpen = true;
+  helpOpen = false;
+  theme: Theme = 'light';
+  /** set by the graph view while it is mounted */
+  canvas: GraphCanvas | null = null;
+  focusSearch: () => void = () => undefined;
+  /** grows with every change that panels show */
+  version = 0;
+
+  private readonly shown = new Signal<void>();
+  private readonly connections: Disposable[];
+  private readonly answers = new Map<string, { at: number; answer: Answer<unknown> }>();
+  private frame = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private lastCost = 0;
+  private lastEnd = 0;
+  private wasPaused = '';
+  private resyncing = false;
+  private disposed = false;
+
+  constructor(
+    readonly controller: Controller,
+    model?: InspectorModel
+  ) {
+    this.model = model ?? new InspectorModel();
+    this.model.setStatus(controller.status);
+    this.connections = [
+      controller.onBatch.connect(batch => {
+        const handled = this.model.receive(batch);
+        if (handled === 'gap') void this.resync();
+        else if (handled === 'ok') this.resyncing = false;
+      }),
+      controller.onStatus.connect(status => this.model.setStatus(status)),
+      this.model.changed.connect(() => this.schedule())
+    ];
+    controller.ready?.();
+    this.refresh();
+  }
+
+  dispose(): void {
+    this.disposed = true;
+    for (const connection of this.connections) connection.dispose();
+    cancelAnimationFrame(this.frame);
+    clearTimeout(this.timer);
+    this.shown.clear();
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    const connection = this.shown.connect(listener);
+    return () => connection.dispose();
+  };
+
+  /** Something of the panels' own changed: draw them again. */
+  show(): void {
+    this.version++;
+    this.shown.emit();
+  }
+
+  tell(kind: Notice['kind'], text: string): void {
+    this.notice = { kind, text };
+    this.show();
+  }
+
+  clearNotice(): void {
+    this.notice = null;
+    this.show();
+  }
+
+  get live(): boolean {
+    return this.controller.capabilities.live;
+  }
+
+  /** Commands can be sent now. */
+  get commandable(): boolean {
+    return this.model.status.kind === 'connected' && this.controller.capabilities.control;
+  }
+
+  get paused(): boolean {
+    return this.model.store.state.paused !== null;
+  }
+
+  /** Sends a command whose answer is the kernel's state; a failure is shown. */
+  async command<C extends CommandName>(command: C, args: Commands[C]['args']): Promise<boolean> {
+    try {
+      const state: unknown = await this.controller.request(command, args);
+      if (typeof state === 'object' && state !== null && 'recording' in state) this.model.setState(state);
+      if (this.notice?.kind === 'error') this.clearNotice();
+      return true;
+    } catch (error) {
+      this.tell('error', error instanceof Error ? error.message : String(error));
+      return false;
+    }
+  }
+
+  record(on: boolean): Promise<boolean> {
+    return this.command('record', on ? { on, scope: 'every', every: 1 } : { on });
+  }
+
+  /** Runs one node; in a recording, moves the moment shown. */
+  step(): void {
+    if (this.paused && this.commandable) {
+      this.model.scrub(null);
+      void this.command('step', {});
+    } else {
+      this.scrubBy(1);
+    }
+  }
+
+  continue(): void {
+    if (this.paused && this.commandable) {
+      this.model.scrub(null);
+      void this.command('continue', {});
+    }
+  }
+
+  pause(): void {
+    if (this.commandable && !this.paused) void this.command('pause', {});
+  }
+
+  runToSelected(): void {
+    const { selected } = this.model;
+    if (selected !== null && this.paused && this.commandable) void this.command('run_to', { seq: selected });
+  }
+
+  /** Sets a breakpoint on a node, or removes the one that is there. */
+  toggleBreakpoint(seq: number): void {
+    const there = this.model.store.state.breakpoints.some(point => point.kind === 'node' && point.seq === seq);
+    if (this.commandable) void this.command('breakpoint', { on: !there, seq });
+  }
+
+  scrubBy(steps: number): void {
+    const { model } = this;
+    const from = model.cursor ?? model.length;
+    const to = from + steps;
+    // Past the end means: follow what happens again.
+    model.scrub(to >= model.length && this.live ? null : to);
+  }
+
+  async reveal(site: Site): Promise<void> {
+    let found = false;
+    try {
+      found = await this.controller.reveal(site);
+    } catch (error) {
+      this.tell('error', error instanceof Error ? error.message : String(error));
+      return;
+    }
+    if (!found && this.live) this.tell('error', `${site.where || 'This line'} is not open here any more.`);
+  }
+
+  open(seq: number): void {
+    const site = this.model.siteOf(seq);
+    if (site) void this.reveal(site);
+  }
+
+  /** Selects a node and brings it into view. */
+  goTo(seq: number): void {
+    this.model.select(seq);
+    this.canvas?.reveal(seq);
+  }
+
+  async copy(text: string): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(text);
+      this.tell('info', 'Copied.');
+    } catch {
+      this.tell('error', 'The browser does not let this page copy. Select the text and copy it by hand.');
+    }
+  }
+
+  /** What is kept of a node; asked for again when its state changed. */
+  details(seq: number): Answer<NodeDetails> {
+    return this.ask(`node ${seq} ${this.momentOf(seq)}`, () => this.controller.request('node', { seq }));
+  }
+
+  values(seq: number, which: string): Answer<Values> {
+    return this.ask(`values ${seq} ${which} ${this.momentOf(seq)}`, () =>
+      this.controller.request('values', { seq, which, limit: VALUE_BYTES })
+    );
+  }
+
+  private ask<T>(key: string, request: () => Promise<T>): Answer<T> {
+    const known = this.answers.get(key);
+    if (known) {
+      return known.answer as Answer<T>;
+    }
+    if (this.model.status.kind !== 'connected' && this.model.status.kind !== 'offline') {
+      return { kind: 'none', why: '' };
+    }
+    if (this.answers.size > REMEMBERED) this.answers.clear();
+    const entry: { at: number; answer: Answer<unknown> } = { at: performance.now(), answer: WAITING };
+    this.answers.set(key, entry);
+    const settle = (answer: Answer<unknown>): void => {
+      entry.answer = answer;
+      if (!this.disposed) this.show();
+    };
+    request().then(
+      value => settle({ kind: 'answer', value }),
+      (error: unknown) => settle({ kind: 'none', why: error instanceof Error ? error.message : String(error) })
+    );
+    return WAITING;
+  }
+
+  /** Changes whenever an answer about this node may have changed. */
+  private momentOf(seq: number): string {
+    const { store } = this.model;
+    const { paused } = store.state;
+    // While a backward runs freely, answers age by the clock and not with every node.
+    const clock = paused || !this.live ? 0 : Math.floor(store.now / ASK_AGAIN_MS / 8);
+    const state = STATE_NAMES[this.model.stateOf(seq)];
+    return `${store.session} ${store.epoch} ${paused?.task ?? ''}.${paused?.order ?? ''} ${state} ${clock}`;
+  }
+
+  private async resync(): Promise<void> {
+    if (this.resyncing || this.model.status.kind !== 'connected') {
+      return;
+    }
+    this.resyncing = true;
+    try {
+      await this.controller.request('resync', {});
+    } catch (error) {
+      this.resyncing = false;
+      this.tell('error', error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  private schedule(): void {
+    if (this.frame || this.timer !== undefined || this.disposed) {
+      return;
+    }
+    const wait = this.lastEnd + BREATHER * this.lastCost - performance.now();
+    if (this.lastCost > 20 && wait > 0) {
+      this.timer = setTimeout(() => {
+        this.timer = undefined;
+        this.refresh();
+      }, wait);
+    } else {
+      this.frame = requestAnimationFrame(() => {
+        this.frame = 0;
+        this.refresh();
+      });
+    }
+  }
+
+  private refresh(): void {
+    const start = performance.now();
+    this.model.refresh();
+    this.noticePause();
+    const fresh = this.model.takeNewProblems();
+    if (fresh.length > 0 && !this.paused) {
+      this.tab = 'problems';
+      const newest = fresh[fresh.length - 1];
+      if (newest.node_seq !== null && this.model.graph.indexOf.has(newest.node_seq)) {
+        this.model.select(newest.node_seq);
+      }
+    }
+    this.canvas?.update();
+    this.lastEnd = performance.now();
+    this.lastCost = this.lastEnd - start;
+    this.show();
+  }
+
+  /** A new stop selects the node that is about to run. */
+  private noticePause(): void {
+    const { paused } = this.model.store.state;
+    const key = paused ? `${this.model.store.session} ${paused.task} ${paused.seq}` : '';
+    if (key !== this.wasPaused) {
+      this.wasPaused = key;
+      if (paused) {
+        this.model.select(paused.seq);
+        this.tab = 'node';
+      }
+    }
+  }
+}
+
+export const InspectorContext = createContext<Presenter | null>(null);
+
+/** The presenter; the component draws again whenever something it shows may have changed. */
+export function useInspector(): Presenter {
+  const presenter = useContext(InspectorContext);
+  if (!presenter) {
+    throw new Error('A panel was rendered outside the Inspector.');
+  }
+  useSyncExternalStore(presenter.subscribe, () => presenter.version);
+  return presenter;
+}

@@ -1,0 +1,142 @@
+// Cards for in-place mistakes: what happened, who saved, who wrote since, and the repair beside it.
+
+import type { ReactElement } from 'react';
+import type { Problem, Site } from '../protocol/schema';
+import { block, oneLine } from '../protocol/text';
+import { plural } from '../model/format';
+import { useInspector } from './presenter';
+import { SourceLink } from './source_link';
+
+export function Problems(): ReactElement {
+  const { model } = useInspector();
+  const problems = [...model.store.problems].reverse();
+  if (problems.length === 0) {
+    return (
+      <p className="agv-quiet" style={{ margin: 0 }}>
+        No problems. In-place writes that break a backward pass are explained here, with both lines and a repair.
+      </p>
+    );
+  }
+  return (
+    <>
+      {problems.map(problem => (
+        <Card key={problem.id} problem={problem} />
+      ))}
+    </>
+  );
+}
+
+function Card({ problem }: { problem: Problem }): ReactElement {
+  const presenter = useInspector();
+  const { model } = presenter;
+  const { node_seq: seq, repair } = problem;
+  const shown = seq !== null && model.graph.indexOf.has(seq);
+  return (
+    <article className="agv-card">
+      <h4>{oneLine(problem.title, 400)}</h4>
+      {problem.detail && <p>{oneLine(problem.detail, 800)}</p>}
+      <Strip problem={problem} />
+      {repair && (
+        <div className="agv-fix">
+          <span>
+            {repair.code && <code>{block(repair.code, 600)}</code>} {oneLine(repair.text, 400)}
+          </span>
+          {repair.code && (
+            <button type="button" className="agv-btn" data-primary="yes" onClick={() => void presenter.copy(repair.code ?? '')}>
+              Copy
+            </button>
+          )}
+        </div>
+      )}
+      {(shown || problem.where) && (
+        <p className="agv-line">
+          {problem.where && (
+            <>
+              Failed at <SourceLink site={problem.where} />.{' '}
+            </>
+          )}
+          {shown && seq !== null && (
+            <button
+              type="button"
+              className="agv-link"
+              onClick={() => {
+                presenter.tab = 'node';
+                presenter.goTo(seq);
+              }}
+            >
+              Show {oneLine(problem.node_name || 'the node', 60)}
+            </button>
+          )}
+        </p>
+      )}
+      {problem.text && (
+        <details>
+          <summary>Full message</summary>
+          <pre>{block(problem.text, 8000)}</pre>
+        </details>
+      )}
+    </article>
+  );
+}
+
+/** Versions from the save to now, each with the line that made it. */
+function Strip({ problem }: { problem: Problem }): ReactElement | null {
+  const { saved, writes, more_writes: more } = problem;
+  if (!saved && writes.length === 0) {
+    return null;
+  }
+  const last = writes.length - 1;
+  return (
+    <ol className="agv-strip">
+      {saved && <Version kind="saved" version={saved.version} site={saved.site} word="saved" />}
+      {writes.map((write, i) => (
+        <WriteItem key={i} before={i === last && more > 0 ? more : 0}>
+          <Version
+            kind="written"
+            version={write.version}
+            site={write.site}
+            word={write.op ? `wrote (${oneLine(write.op, 40)})` : 'wrote'}
+          />
+        </WriteItem>
+      ))}
+    </ol>
+  );
+}
+
+function WriteItem({ before, children }: { before: number; children: ReactElement }): ReactElement {
+  return (
+    <>
+      {before > 0 && (
+        <li>
+          <span className="agv-v">…</span>
+          <span>{plural(before, 'more write')}</span>
+        </li>
+      )}
+      {children}
+    </>
+  );
+}
+
+function Version({
+  kind,
+  version,
+  site,
+  word
+}: {
+  kind: 'saved' | 'written';
+  version: number;
+  site: Site | null;
+  word: string;
+}): ReactElement {
+  return (
+    <li>
+      <span className="agv-v" data-kind={kind}>
+        v{version}
+      </span>
+      <span>
+        {site ? <SourceLink site={site} /> : 'unknown place'} {word}
+      </span>
+      {site?.text && <code>{block(site.text, 300)}</code>}
+    </li>
+  );
+}

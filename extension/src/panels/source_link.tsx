@@ -1,0 +1,44 @@
+// A place in the user's code: a link that shows it, and its text with the exact expression marked.
+
+import type { ReactElement } from 'react';
+import type { Site } from '../protocol/schema';
+import { block, oneLine } from '../protocol/text';
+import { placeText } from '../model/format';
+import { useInspector } from './presenter';
+
+export function SourceLink({ site }: { site: Site }): ReactElement {
+  const presenter = useInspector();
+  return (
+    <button
+      type="button"
+      className="agv-link"
+      title={oneLine(`${site.where}, in ${site.function || 'module'}`)}
+      onClick={() => void presenter.reveal(site)}
+    >
+      {placeText(site)}
+    </button>
+  );
+}
+
+/** The source line; the part that made the node is marked. */
+export function SourceText({ site }: { site: Site }): ReactElement | null {
+  const line = block(site.source_line, 600);
+  if (!line) {
+    return null;
+  }
+  const text = block(site.text, 600);
+  const at = text && text !== line ? line.indexOf(text) : -1;
+  return (
+    <pre className="agv-src">
+      {at < 0 ? (
+        line
+      ) : (
+        <>
+          {line.slice(0, at)}
+          <mark>{text}</mark>
+          {line.slice(at + text.length)}
+        </>
+      )}
+    </pre>
+  );
+}

@@ -1,0 +1,169 @@
+// Forward, backward and gradient norms over time; drag or use the arrow keys to see an earlier moment.
+
+import type { ReactElement } from 'react';
+import { useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { countText, durationText, plural } from '../model/format';
+import type { InspectorModel } from '../model/inspector';
+import { readPalette } from '../draw/palette';
+import { TIMELINE_HEIGHT, paintTimeline, positionAt, timelineScale } from '../draw/timeline_painter';
+import { prepare } from '../draw/value_painter';
+import { useInspector } from './presenter';
+import { SourceLink } from './source_link';
+import { standing } from './toolbar';
+
+/** The node that a position of the axis stands for: the one created or run just before it. */
+function seqAt(model: InspectorModel, position: number): number | null {
+  const { axis, graph, store } = model;
+  const created = axis.forward.length;
+  if (position > created) {
+    return store.runs.at.seq[axis.runs[position - created - 1]] ?? null;
+  }
+  return position > 0 ? graph.seqs[axis.forward[position - 1]] : null;
+}
+
+function TaskChooser(): ReactElement | null {
+  const { model } = useInspector();
+  const task = model.shownTask();
+  const ids = model.tasks.map(({ task: id }) => id).sort((a, b) => a - b);
+  const site = task ? model.store.site(task.site) : null;
+  const took = task && task.ended !== 'no' ? durationText(task.end - task.t) : '';
+  if (ids.length === 0) {
+    return (
+      <span className="agv-elide">
+        {model.graph.seqs.length > 0 ? 'forward only: no backward pass was recorded over this graph' : ''}
+      </span>
+    );
+  }
+  const at = task ? ids.indexOf(task.task) : ids.length;
+  return (
+    <>
+      <button type="button" className="agv-step" disabled={at <= 0} aria-label="Backward pass before this one" onClick={() => model.showNeighbour(-1)}>
+        ‹
+      </button>
+      <span className="agv-elide">
+        {task ? `backward ${countText(at + 1)} of ${countText(ids.length)}` : 'newest nodes, no backward yet'}
+        {task?.ended === 'in error' && <span className="agv-stale"> failed</span>}
+      </span>
+      <button
+        type="button"
+        className="agv-step"
+        disabled={!task || at >= ids.length - 1}
+        aria-label="Backward pass after this one"
+        onClick={() => model.showNeighbour(1)}
+      >
+        ›
+      </button>
+      {site && (
+        <span className="agv-elide">
+          <SourceLink site={site} />
+        </span>
+      )}
+      {took && <span className="agv-quiet">{took}</span>}
+      {model.target.kind !== 'latest' && (
+        <button type="button" className="agv-link" onClick={() => model.show({ kind: 'latest' })}>
+          Follow the newest
+        </button>
+      )}
+    </>
+  );
+}
+
+/** What was recorded, and what was left out: nothing is lost silently. */
+function Counts(): ReactElement {
+  const { store, graph } = useInspector().model;
+  const left = Object.values(store.coalesced).reduce((sum, rows) => sum + rows, 0);
+  const steps = store.droppedSteps + store.forgotten.steps;
+  const parts = [graph.seqs.length > 0 ? plural(graph.seqs.length, 'node') : ''];
+  if (graph.leaves.length > 0) parts.push(`${plural(graph.leaves.length, 'leaf', 'leaves')}`);
+  if (left > 0) parts.push(`${plural(left, 'event')} left out`);
+  if (steps > 0) parts.push(`${plural(steps, 'old step')} let go`);
+  return (
+    <span className="agv-small" title={left > 0 ? 'The page could not keep up: these events were counted, not sent.' : undefined}>
+      {parts.filter(Boolean).join(', ')}
+    </span>
+  );
+}
+
+export function Timeline(): ReactElement {
+  const presenter = useInspector();
+  const { model, theme } = presenter;
+  const area = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    const element = area.current;
+    if (!element) {
+      return undefined;
+    }
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+
+  const { axis, states, graph, cursor, selected, store } = model;
+  useLayoutEffect(() => {
+    if (!canvas.current || !area.current || width === 0) {
+      return;
+    }
+    const ctx = prepare(canvas.current, width, TIMELINE_HEIGHT);
+    if (ctx) {
+      const palette = readPalette(area.current);
+      const ratio = window.devicePixelRatio || 1;
+      paintTimeline(ctx, { store, graph, axis, states, cursor, selected, palette, width, ratio });
+    }
+  }, [axis, states, graph, cursor, selected, store, width, theme]);
+
+  const scrubTo = (clientX: number): void => {
+    const box = area.current?.getBoundingClientRect();
+    if (box && model.length > 0) {
+      const position = positionAt(axis, timelineScale(axis, width), clientX - box.left);
+      model.scrub(position >= model.length && presenter.live ? null : position);
+    }
+  };
+  const position = cursor ?? model.length;
+  const key = (event: React.KeyboardEvent): void => {
+    const steps: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 };
+    if (event.key in steps) presenter.scrubBy(steps[event.key]);
+    else if (event.key === 'Home') model.scrub(0);
+    else if (event.key === 'End') model.scrub(presenter.live ? null : model.length);
+    else if (event.key === 'Enter') {
+      const seq = seqAt(model, position);
+      if (seq !== null) presenter.goTo(seq);
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return (
+    <div className="agv-time">
+      <div className="agv-time-head">
+        <TaskChooser />
+        <Counts />
+      </div>
+      <div
+        ref={area}
+        className="agv-axis"
+        role="slider"
+        tabIndex={0}
+        aria-label="Moment shown"
+        aria-valuemin={0}
+        aria-valuemax={model.length}
+        aria-valuenow={position}
+        aria-valuetext={standing(presenter).text}
+        onKeyDown={key}
+        onPointerDown={event => {
+          event.currentTarget.setPointerCapture(event.pointerId);
+          scrubTo(event.clientX);
+        }}
+        onPointerMove={event => {
+          if (event.buttons & 1) scrubTo(event.clientX);
+        }}
+        onDoubleClick={() => {
+          const seq = seqAt(model, position);
+          if (seq !== null) presenter.goTo(seq);
+        }}
+      >
+        <canvas ref={canvas} aria-hidden="true" />
+      </div>
+    </div>
+  );
+}

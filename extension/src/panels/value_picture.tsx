@@ -1,0 +1,98 @@
+// Values as a heat map or a histogram on a canvas, each with its words for those who do not see it.
+
+import type { ReactElement } from 'react';
+import { useEffect, useRef, useState } from 'react';
+import type { Histogram, Picture, Values } from '../protocol/schema';
+import { numberText, plural } from '../model/format';
+import { readPalette } from '../draw/palette';
+import { heatHeight, paintHeat, paintHistogram, prepare } from '../draw/value_painter';
+import { useInspector } from './presenter';
+
+const HISTOGRAM_HEIGHT = 46;
+
+/** Width of an element, kept up to date. */
+function useWidth(): [React.RefObject<HTMLDivElement>, number] {
+  const ref = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    const element = ref.current;
+    if (!element) {
+      return undefined;
+    }
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
+    observer.observe(element);
+    setWidth(element.clientWidth);
+    return () => observer.disconnect();
+  }, []);
+  return [ref, width];
+}
+
+/** 'between −0.003 and 0.0027, mean 0.0001, 12 % zero' */
+export function summaryText(values: Values): string {
+  if (values.numel === 0) {
+    return 'no elements';
+  }
+  const parts: string[] = [];
+  if (values.min !== null && values.max !== null) {
+    parts.push(
+      values.min === values.max
+        ? `all ${numberText(values.min)}`
+        : `from ${numberText(values.min)} to ${numberText(values.max)}, mean ${numberText(values.mean)}`
+    );
+  }
+  const of = Math.max(1, values.sampled || values.numel);
+  if (values.zero > 0) parts.push(`${percent(values.zero / of)} zero`);
+  if (values.nan > 0) parts.push(plural(values.nan, 'NaN', 'NaN'));
+  if (values.inf > 0) parts.push(plural(values.inf, 'infinite value'));
+  if (values.sampled > 0 && values.sampled < values.numel) parts.push(`from a sample of ${values.sampled}`);
+  return parts.join(', ');
+}
+
+export function percent(share: number): string {
+  const value = 100 * share;
+  return `${value > 0 && value < 1 ? '<1' : Math.round(value)} %`;
+}
+
+export function HeatMap({ picture, label }: { picture: Picture; label: string }): ReactElement {
+  const { theme } = useInspector();
+  const [ref, width] = useWidth();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useEffect(() => {
+    if (canvas.current && width > 0) {
+      const height = heatHeight(picture, width);
+      const ctx = prepare(canvas.current, width, height);
+      if (ctx) paintHeat(ctx, picture, readPalette(canvas.current.parentElement as HTMLElement), width, height);
+    }
+  }, [picture, width, theme]);
+  return (
+    <div ref={ref}>
+      <canvas ref={canvas} className="agv-picture" role="img" aria-label={label} />
+    </div>
+  );
+}
+
+export function HistogramView({ histogram, label }: { histogram: Histogram; label: string }): ReactElement | null {
+  const { theme } = useInspector();
+  const [ref, width] = useWidth();
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const { counts, edges } = histogram;
+  useEffect(() => {
+    if (canvas.current && width > 0) {
+      const ctx = prepare(canvas.current, width, HISTOGRAM_HEIGHT);
+      const palette = readPalette(canvas.current.parentElement as HTMLElement);
+      if (ctx) paintHistogram(ctx, histogram, palette, width, HISTOGRAM_HEIGHT);
+    }
+  }, [histogram, width, theme]);
+  if (counts.length === 0 || edges.length !== counts.length + 1) {
+    return null;
+  }
+  return (
+    <div ref={ref} style={{ marginTop: 8 }}>
+      <canvas ref={canvas} className="agv-picture" style={{ borderRadius: 0 }} role="img" aria-label={label} />
+      <div className="agv-scale">
+        <span>{numberText(edges[0])}</span>
+        <span>{numberText(edges[edges.length - 1])}</span>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,171 @@
+// Properties of the layout: nothing overlaps, edges lead downward, time grows linearly, what stood stays.
+
+import { describe, expect, it } from 'vitest';
+import { layoutInput } from '../../src/layout/input';
+import { layOut } from '../../src/layout/layout';
+import type { Layout, LayoutInput } from '../../src/layout/measures';
+import { NODE_HEIGHT } from '../../src/layout/measures';
+import { ranks } from '../../src/layout/ranks';
+import type { Recording } from '../../src/protocol/schema';
+import { openRecording } from '../../src/protocol/recording';
+import { InspectorModel } from '../../src/model/inspector';
+import { chain, dag, random, residual, rnn } from '../synthetic/recordings';
+
+function modelOf(recording: Recording): InspectorModel {
+  const model = new InspectorModel();
+  for (const batch of openRecording(recording).batches) model.take(batch);
+  model.refresh();
+  return model;
+}
+
+function laidOut(recording: Recording): { model: InspectorModel; input: LayoutInput; layout: Layout } {
+  const model = modelOf(recording);
+  const input = layoutInput(model.store, model.graph, null);
+  return { model, input, layout: layOut(input) };
+}
+
+/** Pairs of rectangles that overlap, found by a sweep over y. */
+function overlaps(x: ArrayLike<number>, y: ArrayLike<number>, w: (i: number) => number, h: (i: number) => number): number {
+  const order = Array.from({ length: x.length }, (_, i) => i).sort((a, b) => y[a] - y[b]);
+  let found = 0;
+  for (let i = 0; i < order.length; i++) {
+    for (let j = i + 1; j < order.length && y[order[j]] < y[order[i]] + h(order[i]) - 0.01; j++) {
+      const [a, b] = [order[i], order[j]];
+      if (x[a] < x[b] + w(b) - 0.01 && x[b] < x[a] + w(a) - 0.01) found++;
+    }
+  }
+  return found;
+}
+
+function check({ input, layout }: { input: LayoutInput; layout: Layout }): void {
+  const side = (i: number): number => input.nodeWidth + input.sideWidth[i];
+  expect(overlaps(layout.x, layout.y, side, i => Math.max(NODE_HEIGHT, input.sideHeight[i]))).toBe(0);
+  expect(overlaps(layout.groupX, layout.groupY, g => layout.groupWidth[g], g => layout.groupHeight[g])).toBe(0);
+  for (let v = 0; v < input.count; v++) {
+    const g = input.groupOf[v];
+    expect(layout.x[v]).toBeGreaterThanOrEqual(layout.groupX[g] - 0.01);
+    expect(layout.y[v]).toBeGreaterThanOrEqual(layout.groupY[g] - 0.01);
+    expect(layout.x[v] + side(v)).toBeLessThanOrEqual(layout.groupX[g] + layout.groupWidth[g] + 0.01);
+    expect(layout.y[v] + NODE_HEIGHT).toBeLessThanOrEqual(layout.groupY[g] + layout.groupHeight[g] + 0.01);
+  }
+  for (let e = 0; e < input.edgeFrom.length; e++) {
+    const [a, b] = [input.edgeFrom[e], input.edgeTo[e]];
+    expect(layout.y[a] + NODE_HEIGHT).toBeLessThan(layout.y[b]);
+    let y = layout.y[a] + NODE_HEIGHT;
+    for (let p = layout.routeStart[e]; p < layout.routeStart[e + 1]; p++) {
+      expect(layout.routeY[p]).toBeGreaterThanOrEqual(y - 0.01);
+      y = layout.routeY[p];
+    }
+    expect(layout.y[b]).toBeGreaterThanOrEqual(y - 0.01);
+  }
+}
+
+describe('layout', () => {
+  it('keeps nodes, stubs and frames apart and lets every edge lead downward', () => {
+    check(laidOut(residual()));
+    check(laidOut(rnn(60)));
+    check(laidOut(chain(300)));
+    for (let seed = 1; seed <= 5; seed++) check(laidOut(dag(400, seed)));
+  });
+
+  it('lets passing edges keep clear of the nodes that they pass', () => {
+    const { input, layout } = laidOut(residual());
+    for (let e = 0; e < input.edgeFrom.length; e++) {
+      for (let p = layout.routeStart[e]; p + 1 < layout.routeStart[e + 1]; p += 2) {
+        for (let v = 0; v < input.count; v++) {
+          const inside =
+            layout.routeX[p] > layout.x[v] &&
+            layout.routeX[p] < layout.x[v] + input.nodeWidth &&
+            layout.routeY[p] < layout.y[v] + NODE_HEIGHT &&
+            layout.routeY[p + 1] > layout.y[v];
+          expect(inside).toBe(false);
+        }
+      }
+    }
+  });
+
+  it('puts a straight chain in one column', () => {
+    const { input, layout } = laidOut(residual());
+    const middles = new Set(Array.from(layout.x, x => Math.round(x + input.nodeWidth / 2)));
+    expect(Math.max(...middles) - Math.min(...middles)).toBeLessThanOrEqual(1);
+  });
+
+  it('draws a parameter once per use', () => {
+    const { model } = laidOut(rnn(60));
+    expect(model.graph.leaves.length).toBe(4);
+    expect(model.graph.stubSeq.length).toBe(3 * 60 + 1);
+    expect(model.graph.seqs.length).toBe(5 * 60 + 1);
+  });
+
+  it('takes time in proportion to the graph', () => {
+    const time = (recording: Recording): number => {
+      const model = modelOf(recording);
+      const input = layoutInput(model.store, model.graph, null);
+      layOut(input);
+      const start = performance.now();
+      layOut(input);
+      return performance.now() - start;
+    };
+    const ten = time(dag(10_000));
+    const thirty = time(dag(30_000));
+    console.log(`layout: 10k nodes ${ten.toFixed(0)} ms, 30k ${thirty.toFixed(0)} ms, chain of 100k ${time(chain(100_000)).toFixed(0)} ms`);
+    expect(thirty).toBeLessThan(8 * ten + 100);
+    expect(ten).toBeLessThan(1500);
+  }, 60_000);
+
+  it('opens cycles, which only a damaged recording can hold', () => {
+    const from = [0, 1, 2, 2];
+    const to = [1, 2, 0, 3];
+    expect([...ranks(4, from, to)]).toEqual([0, 1, 2, 3]);
+    expect([...ranks(2, [0, 1], [1, 0])]).toEqual([0, 1]);
+    expect([...ranks(1, [0], [0])]).toEqual([0]);
+  });
+
+  it('gives longest paths on random graphs', () => {
+    const next = random(11);
+    const count = 300;
+    const from: number[] = [];
+    const to: number[] = [];
+    for (let e = 0; e < 900; e++) {
+      const a = Math.floor(next() * (count - 1));
+      from.push(a);
+      to.push(a + 1 + Math.floor(next() * Math.min(20, count - a - 1)));
+    }
+    const rank = ranks(count, from, to);
+    const longest = new Int32Array(count);
+    for (let v = 0; v < count; v++) {
+      for (let e = 0; e < from.length; e++) if (from[e] === v) longest[to[e]] = Math.max(longest[to[e]], longest[v] + 1);
+    }
+    expect(rank).toEqual(longest);
+  });
+
+  it('keeps what stood where it stood, however often it is laid out again', () => {
+    const { input, layout } = laidOut(dag(300, 3));
+    const second = layOut({ ...input, before: layout.x });
+    let moved = 0;
+    for (let v = 0; v < input.count; v++) if (Math.abs(second.x[v] - layout.x[v]) > 1) moved++;
+    expect(moved / input.count).toBeLessThan(0.05);
+    expect([...second.y]).toEqual([...layout.y]);
+  });
+
+  it('moves what stood as one piece when nodes are added above', () => {
+    const small = laidOut(rnn(20));
+    const large = modelOf(rnn(24));
+    const oldSeqs = small.model.graph;
+    const shared = [...large.graph.seqs].map(seq => oldSeqs.indexOf.get(seq));
+    // All but the loss, whose number another node has in the longer run.
+    shared.forEach((old, i) => (shared[i] = old === 0 ? -1 : old));
+    const before = Float64Array.from(shared, old => (old < 0 ? NaN : small.layout.x[old]));
+    const layout = layOut(layoutInput(large.store, large.graph, before));
+    const shifts = new Set<string>();
+    shared.forEach((old, i) => {
+      if (old >= 0) {
+        const dx = Math.round(layout.x[i] - small.layout.x[old]);
+        const dy = Math.round(layout.y[i] - small.layout.y[old]);
+        shifts.add(`${dx},${dy}`);
+      }
+    });
+    expect(shared.filter(old => old >= 0).length).toBe(100);
+    expect(shifts.size).toBe(1);
+  });
+});
