@@ -1,8 +1,32 @@
-"""torch.autograd: `backward`, `grad`, and the modules around them."""
+"""torch.autograd: `backward`, `grad`, and the modules around them.
+
+Source: https://pytorch.org/docs/2.8/autograd.html
+"""
 
 from __future__ import annotations
 
+from . import anomaly_mode, function, grad_mode, graph
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .api import backward, grad
+from .function import Function, NestedIOFunction
 from .grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
+from .variable import Variable, variable
 
-__all__ = ["backward", "enable_grad", "grad", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "Function",
+    "NestedIOFunction",
+    "Variable",
+    "anomaly_mode",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "function",
+    "grad",
+    "grad_mode",
+    "graph",
+    "is_grad_enabled",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+    "variable",
+]

@@ -314,9 +314,7 @@ class Function(metaclass=FunctionMeta):
         edges = tuple(args[i].gradient_edge() for i in positions)
         records = modes.grad_enabled() and any(e is not None for e in edges)
         known = dict(zip(positions, edges, strict=True))
-        ctx.needs_input_grad = tuple(
-            records and known.get(i) is not None for i in range(len(args))
-        )
+        ctx.needs_input_grad = tuple(records and known.get(i) is not None for i in range(len(args)))
         ctx._positions = positions
         ctx.next = edges
         tensors = [args[i] for i in positions]
@@ -436,9 +434,7 @@ def _as_view(o: Tensor) -> Tensor:
     return result
 
 
-def _save(
-    ctx: BackwardCFunction, outputs: list[Any], results: list[Any], records: bool
-) -> None:
+def _save(ctx: BackwardCFunction, outputs: list[Any], results: list[Any], records: bool) -> None:
     """Turn what save_for_backward was given into saved tensors of the node."""
     if not records:
         # Nobody will run this node; forward's temporaries should not live on in it.

@@ -207,7 +207,7 @@ class _Mutation:
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Generator[_Mutation, None, None]:
-    """Inside, in-place writes to saved tensors are fine: what was saved is cloned before a write."""
+    """Inside, in-place writes to saved tensors are fine: a write clones what was saved first."""
     if modes.state.mutation is not None:
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     context = _Mutation()

@@ -28,12 +28,24 @@ class _State(threading.local):
     mutation: Any = None
     # The node that runs in this thread, while anomaly mode is on.
     node: Any = None
-    # The GraphTask that runs in this thread, and how many of them are nested.
+    # The GraphTask that runs in this thread, and how many of them are nested on its stack.
     task: Any = None
     depth: int = 0
 
 
 state = _State()
+
+
+def snapshot() -> dict[str, Any]:
+    """The modes of this thread, for a thread that goes on in its place."""
+    names = ("grad", "slow", "saved_hooks", "saved_hooks_disabled", "mutation", "node", "task")
+    return {name: getattr(state, name) for name in names}
+
+
+def take_over(modes: dict[str, Any]) -> None:
+    """Continue in this (fresh) thread with the modes of another, which waits meanwhile."""
+    for name, value in modes.items():
+        setattr(state, name, value)
 
 
 def plain() -> bool | None:

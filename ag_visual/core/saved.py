@@ -108,9 +108,7 @@ def raw(node: Any, name: str) -> Any:
         check(node, name, value._storage, getattr(node, f"t_{name}"))
         return value._array
     if isinstance(value, tuple):
-        return tuple(
-            getattr(v, "_array", v) for v in traced_all(node, name, value)
-        )
+        return tuple(getattr(v, "_array", v) for v in traced_all(node, name, value))
     owner = getattr(node, f"o_{name}", None)
     if owner is not None:
         check(node, name, owner[0], getattr(node, f"t_{name}"))
@@ -236,52 +234,46 @@ def describe(node: Any) -> list[Any]:
 # What an observer hears -------------------------------------------------------------------------
 
 
+class _Slots(dict[tuple[str, ...], tuple[tuple[str, str, str], ...]]):
+    """saved_names -> (name, slot of the value, slot of its owner) of each."""
+
+    def __missing__(self, names: tuple[str, ...]) -> tuple[tuple[str, str, str], ...]:
+        self[names] = found = tuple((name, f"s_{name}", f"o_{name}") for name in names)
+        return found
+
+
+_slots = _Slots()
+
+
 def report_node(node: Any, sink: Callable[[seam.Event], None] | None = None) -> None:
     """Send the birth of a node to the seam (or, told later, to the given sink)."""
     sink = sink or seam.sink
     if sink is None:
         return
-    kept = []
-    for name in node.saved_names:
-        value = getattr(node, f"s_{name}")
-        if value is None or isinstance(value, Packed):
-            continue
-        if isinstance(value, tuple):
-            items = [(f"{name}[{i}]", v, None) for i, v in enumerate(value)]
-        else:
-            items = [(name, value, getattr(node, f"o_{name}", None))]
-        for label, v, owner in items:
-            if owner is not None:
-                storage, array = owner[0], v
-            elif isinstance(v, (_tensor_type, OwnOutput)):
-                storage, array = v._storage, v._array
-            else:
-                continue
-            kept.append(
-                (
-                    label,
-                    storage.uid,
-                    storage.stamp[0],
-                    array.nbytes,
-                    array.shape,
-                    array.dtype.name,
-                    owner is not None or isinstance(v, OwnOutput),
-                )
-            )
-    edges = node.next
+    kept: list[Any] = []
+    for name, slot, owner_slot in _slots[node.saved_names]:
+        value = getattr(node, slot)
+        if type(value) is _tensor_type:
+            storage, array = value._storage, value._array
+            kept += (name, storage.number or storage.uid, storage.stamp[0])
+            kept += (array.shape, array.dtype, False)
+        elif value is not None:
+            _describe_saved(kept, name, value, getattr(node, owner_slot, None))
+    edges: list[int] = []
+    for edge in node.next:
+        edges += (-1, 0) if edge is None else (edge[0].seq, edge[1])
     sink(
         (
             seam.NODE,
             time.perf_counter_ns(),
             threading.get_ident(),
             node.seq,
-            type(node).__name__,
+            type(node),
             node.code,
             node.lasti,
-            tuple([-1 if e is None else e[0].seq for e in edges]),
-            tuple([0 if e is None else e[1] for e in edges]),
+            tuple(edges),
             node.shape,
-            node.dtype.name,
+            node.dtype,
             1 if node.outs is None else len(node.outs),
             tuple(kept),
             weakref.ref(node),
@@ -289,23 +281,30 @@ def report_node(node: Any, sink: Callable[[seam.Event], None] | None = None) -> 
     )
 
 
+def _describe_saved(kept: list[Any], name: str, value: Any, owner: Any) -> None:
+    """Six facts of each tensor of one saved field that is more than a plain input."""
+    if isinstance(value, tuple):
+        for i, part in enumerate(value):
+            _describe_saved(kept, f"{name}[{i}]", part, None)
+        return
+    own = owner is not None or isinstance(value, OwnOutput)
+    if owner is not None:
+        storage, array = owner[0], value
+    elif isinstance(value, (_tensor_type, OwnOutput)):
+        storage, array = value._storage, value._array
+    else:
+        return
+    kept += (name, storage.uid, storage.stamp[0], array.shape, array.dtype, own)
+
+
 def report_leaf(node: Any, sink: Callable[[seam.Event], None] | None = None) -> None:
     """Send the birth of an AccumulateGrad to the seam (or, told later, to the given sink)."""
     sink = sink or seam.sink
     if sink is not None:
         variable = node.variable
-        sink(
-            (
-                seam.LEAF,
-                time.perf_counter_ns(),
-                threading.get_ident(),
-                node.seq,
-                node.shape,
-                node.dtype.name,
-                variable._storage.uid,
-                weakref.ref(variable),
-            )
-        )
+        now, thread = time.perf_counter_ns(), threading.get_ident()
+        uid, ref = variable._storage.uid, weakref.ref(variable)
+        sink((seam.LEAF, now, thread, node.seq, node.shape, node.dtype, uid, ref))
 
 
 class SavedTensor:

@@ -12,6 +12,16 @@ from typing import Any
 NODE, LEAF, EXEC, BEGIN, END, WRITE, HOOK = range(7)
 
 Event = tuple[Any, ...]
+# The kind first; t in perf_counter_ns; dtype is the array library's. Flat tuples where there are
+# several of something: a container per event is what recording costs most.
+#   NODE  t, thread, seq, class, code, lasti, edges (seq or -1, number, ...), shape, dtype, outputs,
+#         saved (name, storage, version, shape, dtype, is own output, ...), weak reference to it
+#   LEAF  t, thread, seq, shape, dtype, storage, weak reference to the leaf tensor
+#   EXEC  t0, t1, thread, seq, task, order, |g|^2 (nan possible, -1: no gradient), is non-finite
+#   BEGIN t, thread, task, code, lasti, seqs of the roots, nodes to run, retain
+#   END   t, thread, task, name of the error or ''
+#   WRITE t, thread, storage, version, writes, op, code, lasti, shape, dtype
+#   HOOK  t, thread, seq, task, kind, hook's name, |g|^2 before, |g|^2 after
 
 # Called with one event tuple. Hot: usually `deque.append`.
 sink: Callable[[Event], None] | None = None

@@ -35,10 +35,9 @@ class Write:
 class Log:
     """What a storage needs only when somebody writes, looks or makes a `.data` alias."""
 
-    __slots__ = ("family", "first", "last", "uid")
+    __slots__ = ("family", "first", "last")
 
     def __init__(self) -> None:
-        self.uid = next(_uids)
         self.first: list[Write] = []
         self.last: list[Write] = []
         # Every storage on the same memory with a version counter of its own (`.data` aliases).
@@ -56,14 +55,16 @@ class Log:
 class Storage:
     """One version counter over one piece of memory."""
 
-    __slots__ = ("__weakref__", "log", "stamp")
+    __slots__ = ("__weakref__", "log", "number", "stamp")
 
     stamp: tuple[int, int]
     log: Log | None
+    number: int  # 0 until somebody asks for `uid`
 
     def __init__(self) -> None:
         self.stamp = ZERO
         self.log = None
+        self.number = 0
 
     @property
     def version(self) -> int:
@@ -80,7 +81,10 @@ class Storage:
 
     @property
     def uid(self) -> int:
-        return self.known().uid
+        """The number of this memory: the same for all storages on it."""
+        if not self.number:
+            self.number = next(_uids)
+        return self.number
 
     def alias(self) -> Storage:
         """A storage on the same memory with a version counter of its own, as `.data` has."""
@@ -88,6 +92,7 @@ class Storage:
         other = Storage()
         other.stamp = (0, self.stamp[1])
         other.log = log
+        other.number = self.uid
         alive = [r for r in log.family or () if r() is not None] or [weakref.ref(self)]
         alive.append(weakref.ref(other))
         log.family = alive

@@ -582,7 +582,7 @@ def wrote(tensor: Tensor, op: str) -> None:
         code, lasti = place or (None, 0)
         array = tensor._array
         version, writes = storage.stamp
-        shape, dtype = array.shape, array.dtype.name
+        shape, dtype = array.shape, array.dtype
         now, thread = time.perf_counter_ns(), threading.get_ident()
         sink((seam.WRITE, now, thread, storage.uid, version, writes, op, code, lasti, shape, dtype))
 

@@ -30,14 +30,39 @@ _ids = itertools.count(1)
 _C64, _C128 = numpy.dtype(numpy.complex64), numpy.dtype(numpy.complex128)
 
 
+MAX_DEPTH = 20
+"""Backwards nested deeper than this go on in a fresh thread: each level costs Python frames."""
+
+
+def _in_fresh_thread(work: Callable[[], Any]) -> Any:
+    """The result of `work`, run in a thread with this one's modes and an empty stack."""
+    inherited = modes.snapshot()
+    outcome: list[Any] = []
+
+    def run() -> None:
+        modes.take_over(inherited)
+        try:
+            outcome.append((work(), None))
+        except BaseException as error:
+            outcome.append((None, error))
+
+    thread = threading.Thread(target=run, name="ag_visual reentrant backward")
+    thread.start()
+    thread.join()
+    result, error = outcome[0]
+    if error is not None:
+        raise error
+    return result
+
+
 class GraphTask:
     """One run of backward: what it was asked for and how far it is."""
 
     __slots__ = (
         "callbacks",
         "captures",
-        "create_graph",
         "counts",
+        "create_graph",
         "id",
         "needed",
         "order",
@@ -112,8 +137,21 @@ def run_backward(
     `inputs`, accumulate (backward) instead of only returning (grad). Returns the gradients of
     `inputs` as Tensors, None where nothing arrived.
     """
-    task = GraphTask(roots, retain, create_graph, place)
     state = modes.state
+    if state.depth >= MAX_DEPTH:
+        return _in_fresh_thread(
+            lambda: run_backward(
+                roots,
+                grads,
+                retain=retain,
+                create_graph=create_graph,
+                place=place,
+                inputs=inputs,
+                into_leaves=into_leaves,
+            )
+        )
+    task = GraphTask(roots, retain, create_graph, place)
+    state.depth += 1
     task.parent, state.task = state.task, task
     previous = modes.set_grad(create_graph)
     error = ""
@@ -143,6 +181,7 @@ def run_backward(
     finally:
         modes.set_grad(previous)
         state.task = task.parent
+        state.depth -= 1
         if seam.sink is not None:
             seam.sink((seam.END, time.perf_counter_ns(), task.thread, task.id, error))
         if seam.end is not None:
@@ -200,12 +239,19 @@ def _loop(
                 alone = sys.getrefcount(g) == accumulate.ALONE
                 _leaf(task, node, g, alone, into_leaves)
             continue
-        if node.hooks is not None:
-            g = _hooks_before(task, node, g)
-        if captured is not None:
+        if captured is None:
+            if node.hooks is not None:
+                g = _hooks_before(task, node, g)
+        else:
+            # As in torch: a captured gradient has passed the tensor hooks, unless its node runs.
+            runs = node in needed  # type: ignore[operator]
+            before = g
+            if node.hooks is not None:
+                g = _hooks_before(task, node, g)
             if node in captured:
-                task.captures[node] = list(g) if node.outs is not None and g else [g]
-            if node not in needed:  # type: ignore[operator]
+                kept = before if runs else g
+                task.captures[node] = list(kept) if node.outs is not None and kept else [kept]
+            if not runs:
                 continue
         sink = seam.sink
         if sink is not None:

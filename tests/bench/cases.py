@@ -1,6 +1,6 @@
 """The programs that are timed, each written once on the names that all three engines share.
 
-An engine is a small namespace: how to make tensors, and how to run a program forwards and backwards.
+An engine is a small namespace: its module, and how to make tensors.
 """
 
 from __future__ import annotations

@@ -67,9 +67,7 @@ def test_errors_of_arguments() -> None:
         "allow_unused=False.",
     ]
     kinds = ["RuntimeError"] * 6 + ["ValueError"]
-    for (kind, text), expected_kind, phrase in zip(
-        program(ag_visual), kinds, phrases, strict=True
-    ):
+    for (kind, text), expected_kind, phrase in zip(program(ag_visual), kinds, phrases, strict=True):
         assert kind == expected_kind
         assert phrase in text
 

@@ -1,0 +1,43 @@
+"""Variable, as code of the 0.4 era uses it: its calls return Tensors.
+
+Source: https://pytorch.org/docs/2.8/autograd.html#variable-deprecated
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor)
+
+    def __call__(cls, data: Any = None, requires_grad: bool = False, **options: Any) -> Any:
+        if options.pop("volatile", False):
+            raise RuntimeError(
+                "volatile was removed (Variable.volatile is always False): use "
+                "`with torch.no_grad():` instead"
+            )
+        if options:
+            raise TypeError(f"Variable() got unexpected arguments: {', '.join(options)}")
+        if data is None:
+            from ..ops.table import functions
+
+            return functions["empty"](0).requires_grad_(requires_grad)
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        result = data.detach()
+        return result.requires_grad_(requires_grad)
+
+
+class Variable(metaclass=_VariableMeta):
+    """`Variable(tensor, requires_grad=False)` gives a Tensor that shares the memory."""
+
+
+def variable(data: Any, requires_grad: bool = False, **options: Any) -> Any:
+    """A new leaf from data, as the tutorials of 0.4 made them."""
+    from ..ops.table import functions
+
+    return functions["tensor"](data, requires_grad=requires_grad, **options)
