@@ -22,8 +22,8 @@ from ag_visual.observe import schema
 Array = NDArray[Any]
 Tables = dict[str, dict[str, Array]]
 
-LABEL, FREED = 7, 8
-"""Kinds that only the recorder makes: (LABEL, seq, text) and (FREED, seq, t)."""
+Kinds = list[list[seam.Event]]
+"""Events by kind, each in the order in which they came."""
 
 DTYPES: Final = {
     name: np.dtype("<" + layout.letter) for name, layout in schema.COLUMN_TYPES.items()
@@ -59,6 +59,26 @@ class _Shapes(dict[tuple[int, ...], tuple[int, float]]):
     def __missing__(self, shape: tuple[int, ...]) -> tuple[int, float]:
         self[shape] = found = self.strings[shape_text(shape)], float(prod(shape))
         return found
+
+
+class _ById(dict[int, int]):
+    """id of an object that lives as long as the program (a class, a dtype) -> id of its name."""
+
+    def __init__(self, strings: Strings) -> None:
+        super().__init__()
+        self.strings = strings
+        self._kept: list[Any] = []
+
+    def ids(self, objects: Sequence[Any]) -> list[int]:
+        keys = list(map(id, objects))
+        try:
+            return list(map(self.__getitem__, keys))
+        except KeyError:
+            for key, thing in dict(zip(keys, objects, strict=True)).items():
+                if key not in self:
+                    self[key] = self.strings[getattr(thing, "__name__", None) or thing.name]
+                    self._kept.append(thing)  # its id must not be used again
+            return list(map(self.__getitem__, keys))
 
 
 class Sites(dict[tuple[int, int], int]):
@@ -118,19 +138,31 @@ class _Steps:
 
     def __init__(self) -> None:
         self.now = 1
-        self.depth: dict[int, int] = {}
+        self._depth: dict[int, int] = {}
 
-    def began(self, thread: int) -> None:
-        self.depth[thread] = self.depth.get(thread, 0) + 1
+    def numbers(self, kinds: Kinds) -> tuple[list[int], list[int]]:
+        """(times at which steps end, their numbers), then the number of the step that goes on."""
+        marks = [(e[1], 1, e[2]) for e in kinds[seam.BEGIN]]
+        marks += [(e[1], -1, e[2]) for e in kinds[seam.END]]
+        ends: list[int] = []
+        numbers: list[int] = []
+        for t, change, thread in sorted(marks):
+            depth = self._depth.pop(thread, 0 if change > 0 else 1) + change
+            if depth > 0:
+                self._depth[thread] = depth
+            elif change < 0:
+                ends.append(t)
+                numbers.append(self.now)
+                self.now += 1
+        return ends, [*numbers, self.now]
 
-    def ended(self, thread: int) -> bool:
-        """Count the end of a backward; True when it was the outermost one of its thread."""
-        depth = self.depth.pop(thread, 1) - 1
-        if depth > 0:
-            self.depth[thread] = depth
-            return False
-        self.now += 1
-        return True
+
+def by_kind(events: Iterable[seam.Event]) -> Kinds:
+    """Events sorted by their kind."""
+    kinds: Kinds = [[] for _ in range(7)]
+    for event in events:
+        kinds[event[0]].append(event)
+    return kinds
 
 
 class Encoder:
@@ -143,6 +175,7 @@ class Encoder:
         self.threads: dict[int, int] = {}
         self.steps = _Steps()
         self._shapes = _Shapes(self.strings)
+        self._names = _ById(self.strings)
 
     def thread(self, ident: int) -> int:
         """The small number of a thread."""
@@ -153,23 +186,18 @@ class Encoder:
 
     def encode(
         self,
-        events: Sequence[seam.Event],
+        kinds: Kinds,
+        *,
         label: Callable[[weakref.ref[Any]], str] = lambda ref: "",
+        labels: Sequence[tuple[int, str]] = (),
+        freed: Sequence[int] = (),
+        now: int = 0,
     ) -> Chunk:
-        """Columns of all events. `label` names a leaf from the weak reference of its event."""
-        kinds: list[list[seam.Event]] = [[] for _ in range(9)]
-        steps: list[tuple[int, int]] = []  # (nodes before the end of a step, its number)
-        for event in events:
-            kind = event[0]
-            kinds[kind].append(event)
-            if kind == seam.BEGIN:
-                self.steps.began(event[2])
-            elif kind == seam.END:
-                number = self.steps.now
-                if self.steps.ended(event[2]):
-                    steps.append((len(kinds[seam.NODE]), number))
-        steps.append((len(kinds[seam.NODE]), self.steps.now))
+        """Columns of all events. `label` names a leaf from the weak reference of its event;
+        labels: (seq, name) found for leaves that were told before; freed: seqs that died by `now`.
+        """
         tables: dict[str, dict[str, Any]] = {}
+        steps = self.steps.numbers(kinds)
         if kinds[seam.NODE]:
             self._nodes(kinds[seam.NODE], steps, tables)
         if kinds[seam.LEAF]:
@@ -182,12 +210,11 @@ class Encoder:
             tables["writes"] = self._writes(kinds[seam.WRITE])
         if kinds[seam.HOOK]:
             tables["hooks"] = self._hooks(kinds[seam.HOOK])
-        if kinds[LABEL]:
-            _, seqs, texts = zip(*kinds[LABEL], strict=True)
+        if labels:
+            seqs, texts = zip(*labels, strict=True)
             tables["labels"] = {"seq": seqs, "label": self._ids(texts)}
-        if kinds[FREED]:
-            _, seqs, times = zip(*kinds[FREED], strict=True)
-            tables["freed"] = {"seq": seqs, "t": self._times(times)}
+        if freed:
+            tables["freed"] = {"seq": freed, "t": np.full(len(freed), self.milliseconds(now))}
         return Chunk(
             {
                 table: {
@@ -210,56 +237,63 @@ class Encoder:
         ids, sizes = zip(*map(self._shapes.__getitem__, shapes), strict=True)
         return ids, sizes
 
-    def _threads(self, idents: Iterable[int]) -> list[int]:
-        return list(map(self.thread, idents))
+    def _threads(self, idents: Sequence[int]) -> list[int]:
+        for ident in set(idents):
+            self.thread(ident)
+        return list(map(self.threads.__getitem__, idents))
 
     def _nodes(
         self,
         events: Sequence[seam.Event],
-        steps: Sequence[tuple[int, int]],
+        steps: tuple[list[int], list[int]],
         tables: dict[str, dict[str, Any]],
     ) -> None:
         columns = tuple(zip(*events, strict=True))
-        _, times, threads, seqs, names, codes, offsets = columns[:7]
-        next_seqs, next_numbers, shapes, dtypes, outputs, saved = columns[7:13]
+        _, times, threads, seqs, classes, codes, offsets = columns[:7]
+        edges, shapes, dtypes, outputs, saved = columns[7:12]
+        count = len(events)
         seq = _array(seqs, "u32")
         shape_ids, sizes = self._shape_ids(shapes)
-        ends = np.diff([0, *(end for end, _ in steps)])
+        when = np.array(times, np.int64)
+        ends, numbers = steps
         tables["nodes"] = {
             "seq": seq,
-            "name": self._ids(names),
+            "name": self._names.ids(classes),
             "site": self.sites.ids(codes, offsets),
             "thread": self._threads(threads),
-            "t": self._times(times),
+            "t": (when - self.zero) / 1e6,
             "shape": shape_ids,
-            "dtype": self._ids(dtypes),
+            "dtype": self._names.ids(dtypes),
             "outputs": outputs,
             "numel": sizes,
-            "step": np.repeat([number for _, number in steps], ends),
+            "step": np.array(numbers)[np.searchsorted(ends, when)],
         }
-        counts = np.fromiter(map(len, next_seqs), np.int64, len(events))
+        counts = np.fromiter(map(len, edges), np.int64, count) // 2
         total = int(counts.sum())
         if total:
+            flat = np.fromiter(chain.from_iterable(edges), np.int64, 2 * total)
             first = np.cumsum(counts) - counts
             tables["edges"] = {
                 "src": np.repeat(seq, counts),
-                "dst": np.fromiter(chain.from_iterable(next_seqs), np.int64, total),
+                "dst": flat[0::2],
                 "src_index": np.arange(total) - np.repeat(first, counts),
-                "dst_index": np.fromiter(chain.from_iterable(next_numbers), np.int64, total),
+                "dst_index": flat[1::2],
             }
-        rows = list(chain.from_iterable(saved))
-        if rows:
-            counts = np.fromiter(map(len, saved), np.int64, len(events))
-            names, storages, versions, sizes, shapes, dtypes, own = zip(*rows, strict=True)
+        facts = list(chain.from_iterable(saved))
+        if facts:
+            names, storages, versions = facts[0::6], facts[1::6], facts[2::6]
+            shape_ids, sizes = self._shape_ids(facts[3::6])
+            kinds = facts[4::6]
+            counts = np.fromiter(map(len, saved), np.int64, count) // 6
             tables["saved"] = {
                 "node": np.repeat(seq, counts),
                 "name": self._ids(names),
                 "storage": storages,
                 "version": versions,
-                "bytes": sizes,
-                "shape": self._shape_ids(shapes)[0],
-                "dtype": self._ids(dtypes),
-                "flags": own,
+                "bytes": np.array(sizes) * [dtype.itemsize for dtype in kinds],
+                "shape": shape_ids,
+                "dtype": self._names.ids(kinds),
+                "flags": facts[5::6],
             }
 
     def _leaves(
@@ -270,7 +304,7 @@ class Encoder:
             "seq": seqs,
             "label": self._ids(map(label, refs)),
             "shape": self._shape_ids(shapes)[0],
-            "dtype": self._ids(dtypes),
+            "dtype": self._names.ids(dtypes),
             "storage": storages,
             "t": self._times(times),
             "site": [schema.NONE] * len(events),

@@ -32,7 +32,7 @@ def node_details(recorder: Recorder, seq: int, scopes: Iterable[Scope] = ()) -> 
     node = recorder.node(seq)
     if node is not None:
         return _of_living(recorder, node, list(scopes))
-    return _of_recorded(recorder, seq)
+    return recorded_details(recorder, seq)
 
 
 def label_of(recorder: Recorder, node: Node) -> str | None:
@@ -174,7 +174,8 @@ def _dims(text: str) -> list[int]:
     return [int(n) for n in text.split("×")] if text else []
 
 
-def _of_recorded(recorder: Recorder, seq: int) -> dict[str, Any]:
+def recorded_details(recorder: Recorder, seq: int) -> dict[str, Any]:
+    """The same from what was recorded alone, without touching the node."""
     rows = _Rows(recorder.encoder, recorder.chunks())
     found = next(rows.where("nodes", "seq", seq), None)
     leaf = next(rows.where("leaves", "seq", seq), None)

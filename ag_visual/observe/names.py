@@ -129,7 +129,6 @@ def names_on_storage(scopes: Iterator[Scope], storage_uid: int) -> list[str]:
     found: set[str] = set()
     for scope in scopes:
         for name, tensor in tensors_in(scope):
-            log = tensor._storage.log
-            if log is not None and log.uid == storage_uid:
+            if tensor._storage.number == storage_uid:
                 found.add(name)
     return sorted(found)

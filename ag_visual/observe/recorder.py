@@ -6,12 +6,12 @@ happens when somebody drains: every 40 ms, at the end of a block, or when the de
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -43,7 +43,10 @@ class _NodeRef(weakref.ref[Node]):
 
 
 class Recorder:
-    """One recording at a time. `start` and `stop` set and clear the seam's sink."""
+    """One recording at a time. `start` and `stop` set and clear the seam's sink.
+
+    Whoever owns it passes the beginnings and ends of backwards on to `began` and `ended`.
+    """
 
     def __init__(self, limit: int = LIMIT) -> None:
         self.scope: Scope = "off"
@@ -75,7 +78,6 @@ class Recorder:
         self.scope = scope
         self.every = every if scope == "every" else 1
         self._skipped = 0
-        seam.begin, seam.end = self._begin, self._end
         self._listen()
 
     def stop(self) -> None:
@@ -83,10 +85,6 @@ class Recorder:
         self.scope = "off"
         if self._listening:
             seam.sink = None
-        if seam.begin == self._begin:
-            seam.begin = None
-        if seam.end == self._end:
-            seam.end = None
 
     @property
     def _listening(self) -> bool:
@@ -97,18 +95,18 @@ class Recorder:
             self._since = next(nodes.sequence)
             seam.sink = self._events.append
 
-    def _begin(self, task: Any) -> None:
-        """A backward begins, in this thread."""
+    def began(self, task: Any, frame: FrameType | None) -> None:
+        """A backward begins, in this thread, called from this frame."""
         if not self._listening:
             return
         if len(self._events) > TOO_LONG:
             self.drain()
-        self.labels.learn(sys._getframe(1))
+        self.labels.learn(frame)
         roots = [root for root in task.roots if root.seq < self._since]
         if roots:
             self.add_graph(roots)
 
-    def _end(self, task: Any) -> None:
+    def ended(self, task: Any) -> None:
         """A backward ended: the scopes 'once' and 'every' may change what is recorded next."""
         if self.scope in ("off", "block") or task.parent is not None:
             return
@@ -142,71 +140,79 @@ class Recorder:
         with self._lock:
             while self._events or self._dead:
                 self._drain_some()
+            self.labels.forget_dead()
 
     def _drain_some(self) -> None:
         take = self._events.popleft
-        events = [take() for _ in range(min(len(self._events), CHUNK_EVENTS))]
-        self._follow(events)
-        self._name_leaves(events)
-        while self._dead:
-            ref = self._dead.popleft()
-            if self._live.pop(ref.seq, None) is not None:
-                events.append((columns.FREED, ref.seq, time.perf_counter_ns()))
-        chunk = self.encoder.encode(events, self.labels)
+        kinds = columns.by_kind([take() for _ in range(min(len(self._events), CHUNK_EVENTS))])
+        freed = self._follow(kinds)
+        chunk = self.encoder.encode(
+            kinds,
+            label=self.labels,
+            labels=self._name_leaves(kinds[seam.LEAF]),
+            freed=freed,
+            now=time.perf_counter_ns(),
+        )
         if chunk.tables:
             self.store.add(chunk)
             if self.store.full:
                 self.store.make_room(self.alive())
 
-    def _follow(self, events: list[seam.Event]) -> None:
-        """Hold new nodes weakly, and tell nodes that came to life while nobody listened."""
-        told: list[tuple[int, Node | None]] = []
+    def _follow(self, kinds: columns.Kinds) -> list[int]:
+        """Hold new nodes weakly and tell those that came to life while nobody listened.
+
+        Returns the numbers of nodes that died.
+        """
+        events = kinds[seam.NODE]
+        seqs = [event[3] for event in events]
+        nodes = [event[12]() for event in events]
+        leaves = [(event[3], _accumulator(event[7](), event[3])) for event in kinds[seam.LEAF]]
+        freed = [seq for seq, node in leaves if node is None]
+        freed += [seq for seq, node in zip(seqs, nodes, strict=True) if node is None]
+        self._hold([node for node in nodes if node is not None])
+        self._hold([node for _, node in leaves if node is not None])
         wanted: set[int] = set()
-        for event in events:
-            if event[0] == seam.NODE:
-                told.append((event[3], event[13]()))
-                wanted.update(event[7])
-            elif event[0] == seam.LEAF:
-                told.append((event[3], _accumulator(event[7](), event[3])))
-        self._hold(told)
-        missing = wanted - self._live.keys() - {seq for seq, _ in told}
-        missing.discard(-1)
+        wanted.update(*(event[7][::2] for event in events))
+        missing = wanted - self._live.keys() - set(seqs) - {seq for seq, _ in leaves} - {-1}
         if missing:
             roots = [
                 below
-                for _, node in told
+                for node in nodes
                 if node is not None
                 for below, _ in node.next_functions
                 if below is not None and below.seq in missing
             ]
             older = walk(roots, self._live)
-            events[:0] = events_of(older)
-            self._hold([(node.seq, node) for node in older])
+            told = columns.by_kind(events_of(older))
+            for kind, late in zip(kinds, told, strict=True):
+                kind[:0] = late
+            self._hold(older)
+        while self._dead:
+            seq = self._dead.popleft().seq
+            if self._live.pop(seq, None) is not None:
+                freed.append(seq)
+        return freed
 
-    def _hold(self, told: Iterable[tuple[int, Node | None]]) -> None:
-        live, dead = self._live, self._dead
-        for seq, node in told:
-            if seq in live:
-                continue
-            if node is None:
-                ref = _gone(seq)
-                live[seq] = ref
-                dead.append(ref)
-            else:
-                live[seq] = ref = _NodeRef(node, dead.append)
+    def _hold(self, nodes: Iterable[Node]) -> None:
+        live, died = self._live, self._dead.append
+        for node in nodes:
+            seq = node.seq
+            if seq not in live:
+                live[seq] = ref = _NodeRef(node, died)
                 ref.seq = seq
 
-    def _name_leaves(self, events: list[seam.Event]) -> None:
+    def _name_leaves(self, events: list[seam.Event]) -> list[tuple[int, str]]:
+        """Names found for leaves that were told without one."""
+        found: list[tuple[int, str]] = []
         for event in events:
-            if event[0] == seam.LEAF and not self.labels(event[7]):
+            if not self.labels(event[7]):
                 self._unnamed.setdefault(id(event[7]), (event[7], []))[1].append(event[3])
         for key, (ref, seqs) in list(self._unnamed.items()):
             name = self.labels(ref)
-            if name:
-                events += [(columns.LABEL, seq, name) for seq in seqs]
+            found += [(seq, name) for seq in seqs if name]
             if name or ref() is None:
                 del self._unnamed[key]
-        self.labels.forget_dead()
+        return found
 
     # What is known ---------------------------------------------------------------------------
 
@@ -238,18 +244,6 @@ class Recorder:
             self.encoder = Encoder(zero)
             self.encoder.steps = steps
             self._since = next(nodes.sequence)
-
-
-class _Gone:
-    """What a reference to a node that died unseen refers to."""
-
-    __slots__ = ("__weakref__",)
-
-
-def _gone(seq: int) -> _NodeRef:
-    ref = _NodeRef(_Gone())  # type: ignore[arg-type]
-    ref.seq = seq
-    return ref
 
 
 def _accumulator(tensor: Any, seq: int) -> Node | None:

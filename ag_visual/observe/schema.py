@@ -15,6 +15,9 @@ NONE: Final = 4294967295
 COMM_TARGET: Final = "ag_visual.events"
 REQUEST_TYPE: Final = "ag_visual_request"
 REPLY_TYPE: Final = "ag_visual_reply"
+ANNOUNCE_TYPE: Final = "ag_visual_announce"
+"""What the kernel publishes when it begins to listen: pages that wait may say hello."""
+
 RECORDING_FORMAT: Final = "ag_visual-recording"
 RECORDING_ELEMENT: Final = "ag-visual-recording"
 WINDOW: Final = 8

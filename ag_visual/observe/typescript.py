@@ -101,6 +101,8 @@ def render() -> str:
         f"export const COMM_TARGET = '{schema.COMM_TARGET}';",
         f"export const REQUEST_TYPE = '{schema.REQUEST_TYPE}';",
         f"export const REPLY_TYPE = '{schema.REPLY_TYPE}';",
+        "/** What the kernel publishes when it begins to listen. */",
+        f"export const ANNOUNCE_TYPE = '{schema.ANNOUNCE_TYPE}';",
         f"export const RECORDING_FORMAT = '{schema.RECORDING_FORMAT}';",
         "/** Id of the script element of a standalone page that holds its recording. */",
         f"export const RECORDING_ELEMENT = '{schema.RECORDING_ELEMENT}';",

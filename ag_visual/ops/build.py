@@ -212,6 +212,7 @@ def forward(
         add(1, "out._storage = st = new(Storage)")
         add(1, "st.stamp = ZERO")
         add(1, "st.log = None")
+        add(1, "st.number = 0")
         add(1, "out._view = None")
     add(1, "out._grad = out._leaf = None")
     if op.rules:

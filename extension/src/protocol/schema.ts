@@ -6,6 +6,8 @@ export const NONE = 4294967295;
 export const COMM_TARGET = 'ag_visual.events';
 export const REQUEST_TYPE = 'ag_visual_request';
 export const REPLY_TYPE = 'ag_visual_reply';
+/** What the kernel publishes when it begins to listen. */
+export const ANNOUNCE_TYPE = 'ag_visual_announce';
 export const RECORDING_FORMAT = 'ag_visual-recording';
 /** Id of the script element of a standalone page that holds its recording. */
 export const RECORDING_ELEMENT = 'ag-visual-recording';

@@ -1,0 +1,69 @@
+"""Which notebook cell a piece of code came from: registered before each cell runs.
+
+Two runs of the same text share one compiled file name, so each code object is registered too, with
+the source as it ran.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import CodeType
+from typing import Any
+
+from ag_visual.core import source
+
+_watched: set[int] = set()
+
+
+def watch_cells(shell: Any) -> None:
+    """Register every cell that this IPython shell runs from now on, and the one that runs now."""
+    if id(shell) in _watched:
+        return
+    _watched.add(id(shell))
+    cells = _Cells(shell)
+    shell.events.register("pre_run_cell", cells.before)
+    if hasattr(shell, "run_code"):
+        shell.run_code = cells.registering(shell.run_code)
+    cells.running_now()
+
+
+class _Cells:
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.cell: source.Cell | None = None
+
+    def before(self, info: Any) -> None:
+        """IPython's pre_run_cell event."""
+        count = self.shell.execution_count if info.store_history else None
+        self._register(info.raw_cell, getattr(info, "cell_id", None), count)
+
+    def running_now(self) -> None:
+        """The cell that imports this package began before anybody listened."""
+        history = getattr(self.shell, "history_manager", None)
+        raw = history.input_hist_raw[-1] if history and len(history.input_hist_raw) > 1 else ""
+        if not raw:
+            return
+        cell_id = None
+        kernel = getattr(self.shell, "kernel", None)
+        if kernel is not None:
+            parent = kernel.get_parent() or {}
+            cell_id = (parent.get("metadata") or {}).get("cellId")
+        self._register(raw, cell_id, self.shell.execution_count)
+
+    def _register(self, raw: str, cell_id: str | None, count: int | None) -> None:
+        compiler = self.shell.compile
+        transformed = self.shell.transform_cell(raw)
+        name = compiler.get_code_name(raw, transformed, count or 0)
+        self.cell = source.Cell(cell_id, count, transformed)
+        source.register_cell(name, self.cell)
+
+    def registering(self, run_code: Any) -> Any:
+        """`run_code` of the shell, which first registers the code object for the current cell."""
+
+        @functools.wraps(run_code)
+        def registered(code_obj: CodeType, *args: Any, **kwargs: Any) -> Any:
+            if self.cell is not None and isinstance(code_obj, CodeType):
+                source.register_code(code_obj, self.cell)
+            return run_code(code_obj, *args, **kwargs)
+
+        return registered

@@ -1,0 +1,202 @@
+"""Requests of pages: checked against the schema, answered now or by the thread that owns the graph.
+
+`handle` may be called from any thread and returns at once; the reply comes through `reply`,
+perhaps from another thread.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from typing import Any, Final
+
+from ag_visual.observe import schema
+from ag_visual.observe.check import check_fields
+from ag_visual.observe.details import NotKeptError, array_of, node_details, recorded_details
+from ag_visual.observe.summaries import DEFAULT_LIMIT, summarize
+from ag_visual.session.session import Session, package_version
+
+Reply = Callable[[dict[str, Any]], None]
+
+BUSY: Final = (
+    "busy: the kernel is inside one computation that cannot be looked into; ask again when a "
+    "backward runs or the cell has ended"
+)
+
+
+def handle(session: Session, content: Any, reply: Reply) -> None:
+    """Answer one request (`content` as it came). Never raises: every failure is a reply."""
+    number = content.get("id") if isinstance(content, dict) else None
+
+    def send(result: Any) -> None:
+        reply({"id": number, "ok": True, "result": result})
+
+    def fail(error: BaseException | str) -> None:
+        reply({"id": number, "ok": False, "error": str(error) or type(error).__name__})
+
+    if not isinstance(content, dict):
+        return fail("a request should be an object with a command")
+    name = content.get("command")
+    if not isinstance(name, str) or name not in schema.COMMANDS:
+        return fail(f"unknown command {name!r}; known are {', '.join(schema.COMMANDS)}")
+    for page in session.pages_named(content.get("page")):
+        page.heard_now()
+    try:
+        check_fields(schema.COMMANDS[name].arguments, content, name)
+    except ValueError as error:
+        return fail(error)
+    if name in _QUESTIONS:
+
+        def answer(busy: bool) -> None:
+            try:
+                result = _QUESTIONS[name](session, content, busy)
+            except KeyboardInterrupt:
+                fail("interrupted")
+                raise
+            except Exception as error:
+                fail(error)
+            else:
+                send(result)
+
+        return session.ask(answer)
+    try:
+        result = _ORDERS[name](session, content)
+    except Exception as error:
+        return fail(error)
+    return send(result)
+
+
+# Orders: answered at once, in the thread that brings them ---------------------------------------
+
+
+def _hello(session: Session, args: dict[str, Any]) -> Any:
+    pages = session.pages_named(args.get("page"))
+    return {
+        "v": schema.VERSION,
+        "session": session.id,
+        "epoch": max((page.epoch for page in pages), default=0),
+        "python": platform.python_version(),
+        "package_version": package_version(),
+        "state": session.state(),
+        "control": session.control,
+    }
+
+
+def _resync(session: Session, args: dict[str, Any]) -> Any:
+    for page in session.pages_named(args.get("page")):
+        page.ask_restart()
+    return _changed(session)
+
+
+def _ack(session: Session, args: dict[str, Any]) -> None:
+    behind = False
+    for page in session.pages_named(args.get("page")):
+        behind = behind or page.window_full
+        page.acknowledge(int(args["batch"]))
+    if behind:
+        session.changed()
+
+
+def _record(session: Session, args: dict[str, Any]) -> Any:
+    session.message = ""
+    if args["on"]:
+        session.start(args.get("scope", "block"), int(args.get("every", 1)))
+    else:
+        session.recorder.stop()
+    return _changed(session)
+
+
+def _pause(session: Session, args: dict[str, Any]) -> Any:
+    session.message = ""
+    if not session.recorder.on:
+        session.start("once")
+    session.gate.ask_pause()
+    return _changed(session)
+
+
+def _step(session: Session, args: dict[str, Any]) -> Any:
+    session.gate.step()
+    return session.state()
+
+
+def _continue(session: Session, args: dict[str, Any]) -> Any:
+    session.gate.go_on()
+    return _changed(session)
+
+
+def _run_to(session: Session, args: dict[str, Any]) -> Any:
+    session.gate.run_to(int(args["seq"]))
+    return _changed(session)
+
+
+def _breakpoint(session: Session, args: dict[str, Any]) -> Any:
+    seq, name = args.get("seq"), args.get("name")
+    if (seq is None) == (name is None):
+        raise ValueError("breakpoint needs either seq or name")
+    change = session.gate.add if args["on"] else session.gate.remove
+    change(seq=None if seq is None else int(seq), name=name)
+    return _changed(session)
+
+
+def _clear(session: Session, args: dict[str, Any]) -> Any:
+    session.clear()
+    return session.state()
+
+
+def _changed(session: Session) -> Any:
+    session.changed()
+    return session.state()
+
+
+_ORDERS: Final[dict[str, Callable[[Session, dict[str, Any]], Any]]] = {
+    "hello": _hello,
+    "resync": _resync,
+    "ack": _ack,
+    "record": _record,
+    "pause": _pause,
+    "step": _step,
+    "continue": _continue,
+    "run_to": _run_to,
+    "breakpoint": _breakpoint,
+    "clear": _clear,
+}
+
+
+# Questions: answered where the graph stands still -------------------------------------------------
+
+
+def _node(session: Session, args: dict[str, Any], busy: bool) -> Any:
+    seq = int(args["seq"])
+    session.recorder.drain()
+    if busy:
+        return recorded_details(session.recorder, seq)
+    return node_details(session.recorder, seq, session.scopes())
+
+
+def _values(session: Session, args: dict[str, Any], busy: bool) -> Any:
+    if busy:
+        raise RuntimeError(BUSY)
+    seq, which = int(args["seq"]), args["which"]
+    limit = int(args.get("limit", DEFAULT_LIMIT))
+    paused = session.gate.paused
+    if which == "grad" and paused is not None and paused.seq == seq:
+        arrays = [getattr(g, "_array", g) for g in paused.grads if g is not None]
+        if not arrays:
+            raise NotKeptError("no gradient arrived at this node")
+        return summarize(arrays[0], limit)
+    session.recorder.drain()
+    return summarize(array_of(session.recorder, seq, which), limit)
+
+
+def _export(session: Session, args: dict[str, Any], busy: bool) -> Any:
+    if busy:
+        raise RuntimeError(BUSY)
+    path = session.export(values=args["values"], source=args["source"])
+    return {"html": str(path)}
+
+
+_QUESTIONS: Final[dict[str, Callable[[Session, dict[str, Any], bool], Any]]] = {
+    "node": _node,
+    "values": _values,
+    "export": _export,
+}

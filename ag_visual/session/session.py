@@ -1,0 +1,322 @@
+"""What is being watched in this process: recorder, gate, pages, problems, waiting requests.
+
+One session per process, made when first needed. A daemon thread encodes and sends every 40 ms
+while there is something to do, and sleeps otherwise. Nothing here imports Jupyter.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import sys
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ag_visual.core import seam
+from ag_visual.observe import blame
+from ag_visual.observe.bundle import bundle_text
+from ag_visual.observe.export import Recording, take, to_html, write_atomically
+from ag_visual.observe.names import Scope, scopes_of
+from ag_visual.observe.recorder import Recorder
+from ag_visual.session.pause import Gate
+from ag_visual.session.transport import Page, Send
+
+FLUSH_SECONDS: Final = 0.04
+MOST_PROBLEMS: Final = 200
+MOST_PAGES: Final = 16
+STALE_SECONDS: Final = 0.25
+"""How long a request waits for the thread that owns the graph before it is answered without it."""
+
+
+@dataclass(slots=True)
+class Request:
+    """A question that the thread which owns the graph should answer."""
+
+    answer: Callable[[bool], None]  # answer(busy): reply; busy: the owner did not come to it
+    since: float = field(default_factory=time.monotonic)
+
+
+def package_version() -> str:
+    """The version of the package's top, which stands above this layer."""
+    return str(getattr(sys.modules[__name__.partition(".")[0]], "__version__", ""))
+
+
+class Session:
+    """Everything that upper layers and pages talk to."""
+
+    def __init__(self) -> None:
+        self.id = uuid.uuid4().hex[:12]
+        self.recorder = Recorder()
+        self.gate = Gate(
+            changed=self.changed, serve=self.serve, silent_for=self.silent_for, say=self.say
+        )
+        self.pages: dict[str, Page] = {}
+        self.problems: list[dict[str, Any]] = []
+        self.control = False  # commands reach this process while it computes
+        self.message = ""
+        self.namespace: Callable[[], Mapping[str, Any]] = dict  # variables of a notebook
+        self.when_idle: Callable[[Callable[[], None]], None] | None = None
+        self.announce: Callable[[str], None] = lambda text: None
+        self._requests: deque[Request] = deque()
+        self._problem_keys: set[Any] = set()
+        self._lock = threading.RLock()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self.recorder.on_scope_end = self.changed
+
+    # Recording ---------------------------------------------------------------------------------
+
+    def start(self, scope: Any = "block", every: int = 1) -> None:
+        """Record from now on (see Recorder.start)."""
+        self.recorder.start(scope, every)
+        self.watch()
+        self.changed()
+
+    def stop(self) -> None:
+        """Stop recording, and tell everybody all that was recorded."""
+        self.recorder.stop()
+        self.watch()
+        self.flush()
+
+    def clear(self) -> None:
+        """Forget what was recorded and every problem."""
+        with self._lock:
+            self.recorder.clear()
+            self.problems = []
+            self._problem_keys = set()
+            self.message = ""
+        self.changed()
+
+    def watch(self) -> None:
+        """Hear of backwards and problems as long as somebody may look."""
+        seam.problem = self._problem
+        seam.begin, seam.end = self._begin, self._end
+
+    def _begin(self, task: Any) -> None:
+        self.recorder.began(task, sys._getframe(1))
+
+    def _end(self, task: Any) -> None:
+        self.recorder.ended(task)
+        self.gate.ended(task)
+
+    def _problem(self, error: BaseException, fields: dict[str, Any]) -> None:
+        where = fields.get("where")
+        key = (
+            fields.get("kind"),
+            fields.get("node_name"),
+            fields.get("saved_name"),
+            where and (where.file, where.line, where.col),
+            fields.get("node_seq") if fields.get("kind") != "silent" else None,
+        )
+        with self._lock:
+            if key in self._problem_keys or len(self.problems) >= MOST_PROBLEMS:
+                return
+            self._problem_keys.add(key)
+            number = len(self.problems) + 1
+            text = fields.get("text") or str(error)
+            self.problems = [*self.problems, blame.problem(number, fields, text)]
+        self.changed()
+
+    def recording(self, *, values: bool = False, source: bool = True) -> Recording:
+        """Everything that is kept, as a recording (see observe.export.take)."""
+        with self._lock:
+            problems = list(self.problems)
+        return take(
+            self.recorder,
+            session=self.id,
+            problems=problems,
+            values=values,
+            source=source,
+            version=package_version(),
+        )
+
+    def export(self, *, values: bool, source: bool) -> Path:
+        """Write a standalone page into the working folder; the path is new each time."""
+        page = to_html(self.recording(values=values, source=source), bundle_text())
+        stamp = time.strftime("%Y-%m-%d-%H%M%S")
+        for i in itertools.count(1):
+            path = Path(f"ag_visual-{stamp}{'' if i == 1 else f'-{i}'}.html").absolute()
+            if not path.exists():
+                break
+        return write_atomically(path, page.encode())
+
+    # State -------------------------------------------------------------------------------------
+
+    def milliseconds(self, t: int | None = None) -> float:
+        """Milliseconds since the session began."""
+        return self.recorder.encoder.milliseconds(time.perf_counter_ns() if t is None else t)
+
+    def state(self) -> dict[str, Any]:
+        """The State record of the schema."""
+        paused = self.gate.paused
+        return {
+            "recording": self.recorder.on,
+            "scope": self.recorder.scope,
+            "every": self.recorder.every,
+            "paused": paused
+            and {
+                "task": paused.task,
+                "seq": paused.seq,
+                "order": paused.order,
+                "total": paused.total,
+                "thread": self.recorder.encoder.thread(paused.thread),
+                "since": self.milliseconds(paused.since),
+            },
+            "breakpoints": [b.json() for b in self.gate.breakpoints],
+            "pause_next": self.gate.pause_next,
+            "control": self.control,
+            "message": self.message,
+        }
+
+    def say(self, text: str) -> None:
+        """Put one sentence into the state, for the reader of every page."""
+        self.message = text
+        if text:
+            self.announce(text)
+
+    def changed(self) -> None:
+        """The state changed, or there is something to send: the flushing thread wakes."""
+        self._ensure_thread()
+        self._wake.set()
+
+    # Pages -------------------------------------------------------------------------------------
+
+    def open_page(self, id: str, send: Send) -> Page:
+        """A page listens: it gets everything that is kept, then what comes."""
+        with self._lock:
+            self.watch()
+            while len(self.pages) >= MOST_PAGES:
+                oldest = min(self.pages.values(), key=lambda page: page.heard)
+                del self.pages[oldest.id]
+            page = self.pages[id] = Page(id, send, self.recorder, self.id)
+        self.changed()
+        return page
+
+    def close_page(self, page: Page) -> None:
+        """A page is gone (if another took its id meanwhile, that one stays)."""
+        with self._lock:
+            if self.pages.get(page.id) is page:
+                del self.pages[page.id]
+
+    def pages_named(self, id: str | None) -> list[Page]:
+        """The page of that id, or all without one."""
+        with self._lock:
+            if id is None:
+                return list(self.pages.values())
+            return [self.pages[id]] if id in self.pages else []
+
+    def silent_for(self) -> float:
+        """Seconds since any page was last heard; infinite when there is none."""
+        heard = [page.heard for page in list(self.pages.values())]
+        return time.monotonic() - max(heard) if heard else float("inf")
+
+    def flush(self) -> None:
+        """Encode all that came and send what pages can take. From any thread."""
+        with self._lock:
+            self.recorder.drain()
+            state = self.state()
+            for page in list(self.pages.values()):
+                try:
+                    page.flush(state, self.problems, self.milliseconds())
+                except Exception:  # the comm is closed or its socket gone, in whatever way
+                    self.close_page(page)
+
+    # Requests that need the thread which owns the graph ------------------------------------------
+
+    def ask(self, answer: Callable[[bool], None]) -> None:
+        """Have `answer` called by the paused or running backward, by the idle kernel, or late."""
+        self._requests.append(Request(answer))
+        self.gate.poke()
+        if self.when_idle is not None:
+            self.when_idle(self.serve)
+        self.changed()
+
+    def serve(self) -> None:
+        """Answer waiting requests in this thread."""
+        self._answer_older_than(0.0, busy=False)
+
+    def _answer_older_than(self, seconds: float, *, busy: bool) -> None:
+        while self._requests:
+            if time.monotonic() - self._requests[0].since < seconds:
+                return
+            try:
+                request = self._requests.popleft()
+            except IndexError:  # another thread was faster
+                break
+            request.answer(busy)
+        self.gate.requests_wait = False
+        self.gate.arm()
+
+    def scopes(self) -> list[Scope]:
+        """Where variables are looked for: the frames of a running backward, then the notebook."""
+        found = []
+        if self.gate.paused is not None and self.gate.paused.thread == threading.get_ident():
+            found = list(scopes_of(sys._getframe(1)))
+        return [*found, self.namespace()]
+
+    # The flushing thread -------------------------------------------------------------------------
+
+    def _ensure_thread(self) -> None:
+        if self._closed or (self._thread is not None and self._thread.is_alive()):
+            return
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._run, name="ag_visual flush", daemon=True
+                )
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            active = self.recorder.on or bool(self._requests) or self.gate.paused is not None
+            behind = any(not page.idle for page in list(self.pages.values()))
+            self._wake.wait(FLUSH_SECONDS if active or behind else None)
+            self._wake.clear()
+            if self._closed:
+                return
+            self.flush()
+            self._answer_older_than(STALE_SECONDS, busy=True)
+            time.sleep(FLUSH_SECONDS / 2)
+
+    def close(self) -> None:
+        """End the thread and let a paused backward go."""
+        self._closed = True
+        self.gate.shutdown()
+        self.recorder.stop()
+        self._wake.set()
+
+
+_session: Session | None = None
+_making = threading.Lock()
+
+
+def current() -> Session:
+    """The session of this process."""
+    global _session
+    if _session is None:
+        with _making:
+            if _session is None:
+                _session = Session()
+                atexit.register(_session.close)
+    return _session
+
+
+def _forget_after_fork() -> None:
+    """A forked child has no flushing thread and no page: it begins without a session."""
+    global _session, _making
+    _making = threading.Lock()
+    if _session is not None:
+        seam.sink = seam.gate = seam.problem = seam.begin = seam.end = None
+        _session = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)
