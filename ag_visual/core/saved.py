@@ -211,7 +211,7 @@ def _one(node: Any, name: str, value: Any, then: Any) -> Any:
 
 def describe(node: Any) -> list[Any]:
     """`SavedInfo` of every field the node saved or freed."""
-    found = []
+    found: list[Any] = []
     for name in node.saved_names:
         value = getattr(node, f"s_{name}")
         if value is None and node.freed is None:

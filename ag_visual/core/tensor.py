@@ -233,16 +233,16 @@ class Tensor:
 
     # The graph -------------------------------------------------------------------------------
 
-    @property
-    def requires_grad(self) -> bool:
-        return self._rg or (self._view is not None and self._view.base._rg and self._follows())
-
     def _follows(self) -> bool:
         """Does this view take part in the history of its base?"""
         view_ = self._view
         if view_ is None or self._storage.stamp[0] == view_.stamp[0]:
             return self._rg
         return True
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._rg or (self._view is not None and self._view.base._rg and self._follows())
 
     @requires_grad.setter
     def requires_grad(self, value: Any) -> None:
@@ -344,7 +344,7 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """The same memory and version counter, outside of the graph."""
-        result = _blank(type(self) if type(self) in _keeps_type else Tensor)
+        result: Tensor = _blank(Tensor)
         result._array = self._array
         result._storage = self._storage
         return result
@@ -369,7 +369,7 @@ class Tensor:
 
         (They are seen here all the same: a saved tensor that was written this way warns.)
         """
-        result = _blank(Tensor)
+        result: Tensor = _blank(Tensor)
         result._array = self._array
         result._storage = self._storage.alias()
         return result
@@ -472,14 +472,11 @@ class Tensor:
         return object.__format__(self, spec)
 
 
-_keeps_type: set[type] = set()
-"""Subclasses whose `detach` keeps the type (none by default; Parameter detaches to Tensor)."""
-
 _new = object.__new__
 
 
 def _blank(cls: type) -> Any:
-    result = _new(cls)
+    result: Any = _new(cls)
     result._edge = None
     result._rg = False
     result._view = None

@@ -34,17 +34,17 @@ MAX_DEPTH = 20
 """Backwards nested deeper than this go on in a fresh thread: each level costs Python frames."""
 
 
-def _in_fresh_thread(work: Callable[[], Any]) -> Any:
+def _in_fresh_thread(work: Callable[[], list[Any]]) -> list[Any]:
     """The result of `work`, run in a thread with this one's modes and an empty stack."""
     inherited = modes.snapshot()
-    outcome: list[Any] = []
+    outcome: list[tuple[list[Any], BaseException | None]] = []
 
     def run() -> None:
         modes.take_over(inherited)
         try:
             outcome.append((work(), None))
         except BaseException as error:
-            outcome.append((None, error))
+            outcome.append(([], error))
 
     thread = threading.Thread(target=run, name="ag_visual reentrant backward")
     thread.start()
