@@ -151,6 +151,11 @@ def registered() -> tuple[Backend, ...]:
     return tuple(_by_device.values())
 
 
+def is_array(value: Any) -> bool:
+    """Whether the value is an array of a library in use (and no subclass of one)."""
+    return type(value) in _by_array
+
+
 def backend_of(array: Array) -> Backend:
     """The backend of an array, found by its type."""
     try:

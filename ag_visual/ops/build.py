@@ -245,7 +245,7 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool) -> None:
         add(depth, f"g_{name} = {name}._rg")
     grown = " or ".join(wants)
     if op.policy == KEEP:
-        grown = f"({grown}) and r.dtype.kind in 'fc'"
+        grown = f"({grown}) and r.dtype.kind in 'fcV'"
     add(2, f"if {grown}:")
     add(3, "node = new(cls)")
     for name in edges:

@@ -17,29 +17,13 @@ from .. import dtypes
 from ..arrays import backend as backends
 from ..core.tensor import Tensor, from_array
 from ..devices import device as Device
+from .casting import cast_array, dtype_of
 from .table import function
 
-_PYTHON_TYPES = {
-    float: dtypes.float64,
-    int: dtypes.int64,
-    bool: dtypes.bool,
-    complex: dtypes.complex128,
-}
 NEEDS_FLOAT = "Only Tensors of floating point and complex dtype can require gradients"
 
 
 # Arguments --------------------------------------------------------------------------------------
-
-
-def dtype_of(name: str, dtype: Any, default: dtypes.dtype | None = None) -> dtypes.dtype:
-    """The dtype that an argument names: a dtype, a Python type, or None for the default."""
-    if dtype is None:
-        return default or dtypes.get_default_dtype()
-    if isinstance(dtype, dtypes.dtype):
-        return dtype
-    if isinstance(dtype, type) and dtype in _PYTHON_TYPES:
-        return _PYTHON_TYPES[dtype]
-    raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
 
 
 def shape_of(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
@@ -224,14 +208,6 @@ def array_from(name: str, data: Any, dtype: Any, *, copy: bool) -> Any:
     if target is not None and array.dtype != target.np:
         return cast_array(array, target.np)
     return array.copy(order="C") if copy else array
-
-
-def cast_array(array: Any, dtype: Any) -> Any:
-    """`array.astype` that takes the real part of complex numbers silently, as torch does."""
-    if array.dtype.kind == "c" and dtype.kind not in "cb":
-        array = array.real
-    with numpy.errstate(all="ignore"):
-        return array.astype(dtype)
 
 
 def _check_numpy(array: Any) -> None:
@@ -716,20 +692,3 @@ def _triangle_indices(name: str, side: str) -> Callable[..., Tensor]:
 
 tril_indices = _triangle_indices("tril_indices", "tril_indices")
 triu_indices = _triangle_indices("triu_indices", "triu_indices")
-
-
-@function(name="complex")
-def _complex(real: Tensor, imag: Tensor) -> Tensor:
-    """Complex numbers from their real and imaginary parts (floating-point tensors)."""
-    for part in (real, imag):
-        if not part.is_floating_point():
-            raise RuntimeError(
-                "Expected both inputs to be Half, Float or Double tensors but got "
-                f"{real.dtype} and {imag.dtype}"
-            )
-    if real.dtype != imag.dtype:
-        raise RuntimeError(
-            f"Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for "
-            "second argument"
-        )
-    return real + imag * 1j  # type: ignore[operator, no-any-return]

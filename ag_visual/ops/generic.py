@@ -265,7 +265,7 @@ def run(op: Op, args: list[Any]) -> Any:
     results = _compute(op, backend, arrays, arguments)
     several = op.multi or len(op.outputs) > 1
     found = list(results) if several else [results]
-    found = [r if type(r) is backend.array_type else backend.asarray(r) for r in found]
+    found = [r if backends.is_array(r) else backend.asarray(r) for r in found]
     record_grad = modes.grad_enabled()
     outputs = []
     for r in found:
@@ -388,14 +388,14 @@ def _make_node(
 
 
 def _fact(value: Any, what: str) -> Any:
-    """The shape or dtype of an input (of each, for a list)."""
+    """The shape, dtype or device of an input (of each, for a list)."""
     if value is None:
         return None
     if isinstance(value, (tuple, list)):
         return tuple(_fact(v, what) for v in value)
     if not isinstance(value, Tensor):
         return () if what == "shape" else None
-    return value._array.shape if what == "shape" else value._array.dtype
+    return value.device if what == "device" else getattr(value._array, what)
 
 
 def _save(

@@ -204,6 +204,7 @@ class Op:
             known[name] = "saved"
             known[f"{name}_shape"] = "shape"
             known[f"{name}_dtype"] = "shape"
+            known[f"{name}_device"] = "shape"
         for name in self.outputs:
             known.setdefault(name, "saved")
         for name in self.arguments:

@@ -1,0 +1,41 @@
+"""`strided`, and the memory formats that torch's signatures name.
+
+Layer 0: may import nothing of the package. Everything here is strided; of the formats only
+`contiguous_format` makes a difference (row-major instead of the source's own order).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+class _Word:
+    """A constant that prints as torch's and pickles to itself."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+class layout(_Word):
+    """How elements lie in memory; here always `torch.strided`."""
+
+    __slots__ = ()
+
+
+class memory_format(_Word):
+    """The order of strides that a copy shall have."""
+
+    __slots__ = ()
+
+
+strided: Final = layout("strided")
+contiguous_format: Final = memory_format("contiguous_format")
+preserve_format: Final = memory_format("preserve_format")

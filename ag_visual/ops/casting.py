@@ -1,0 +1,411 @@
+"""Conversions: dtype, device, real and complex.
+
+`F.cast` and `F.conj` also serve edges and the engine.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from ..arrays import backend as backends
+from ..core.tensor import Tensor
+from ..devices import device as Device
+from ..layouts import strided
+from .record import LINEAR, ErrorSample, Sample
+from .table import composite, op, traced
+
+_structural = functools.partial(op, jvp=LINEAR, holomorphic=False)
+PYTHON_TYPES = {
+    float: dtypes.float64,
+    int: dtypes.int64,
+    bool: dtypes.bool,
+    complex: dtypes.complex128,
+}
+
+
+def dtype_of(name: str, dtype: Any, default: dtypes.dtype | None = None) -> dtypes.dtype:
+    """The dtype that an argument names: a dtype, a Python type, or None for the default."""
+    if dtype is None:
+        return default or dtypes.get_default_dtype()
+    if isinstance(dtype, dtypes.dtype):
+        return dtype
+    if isinstance(dtype, type) and dtype in PYTHON_TYPES:
+        return PYTHON_TYPES[dtype]
+    raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+
+
+def cast_array(array: Any, dtype: Any) -> Any:
+    """`array.astype` that takes the real part of complex numbers silently, as torch does."""
+    if array.dtype.kind == "c" and dtype.kind not in "cb":
+        array = array.real
+    with numpy.errstate(all="ignore"):
+        return array.astype(dtype)
+
+
+# Dtype and device -------------------------------------------------------------------------------
+
+
+def _cast_samples(make: Any) -> Iterator[Sample]:
+    yield Sample((make((2, 3)), numpy.dtype(numpy.float64)))
+
+
+_structural(
+    "cast",
+    lambda xp, self, dtype: cast_array(self, dtype),
+    vjp={"self": lambda g: g},  # the edge casts back
+    inputs=("self",),
+    public=False,
+    node="ToCopyBackward0",
+    samples=_cast_samples,
+)
+
+
+def _to_device(array: Any, device: Any) -> Any:
+    """A copy of the array on a device."""
+    target, here = backends.backend_for(device), backends.backend_of(array)
+    if here is target and device.index in (None, here.device(array).index):
+        return array.copy()
+    with target.on(device.index):
+        return target.from_numpy(here.to_numpy(array))
+
+
+def _to_copy(xp: Any, self: Any, dtype: Any, device: Any) -> Any:
+    array = self if self.dtype == dtype else cast_array(self, dtype)
+    return _to_device(array, device)
+
+
+_move = op(
+    "to_copy",
+    _to_copy,
+    vjp={"self": lambda F, g, self_device: F.move(g, self_device)},
+    inputs=("self",),
+    public=False,
+    called="to",
+    node="ToCopyBackward0",
+    holomorphic=False,
+)
+# The fast wrapper is for results that stay with the library of their inputs.
+_move.call = _move.compute
+
+
+@composite("move", public=False)
+def _moved(F: Any, self: Any, device: Any) -> Any:
+    """On another device, in the same dtype."""
+    if F.xp is not None:
+        return _to_device(self, device)
+    return F.to_copy(self, self._array.dtype, device)
+
+
+def _wanted(self: Tensor, args: tuple[Any, ...], dtype: Any, device: Any) -> tuple[Any, ...]:
+    """dtype, device and copy, from what was passed by position."""
+    flags = []
+    for at, each in enumerate(args):
+        if isinstance(each, bool):
+            flags.append(each)
+        elif isinstance(each, Tensor):
+            dtype, device = each.dtype, each.device
+        elif isinstance(each, dtypes.dtype) or (isinstance(each, type) and each in PYTHON_TYPES):
+            dtype = each
+        elif isinstance(each, (str, int, Device)):
+            device = each
+        elif each is not None:
+            raise TypeError(
+                f"to(): argument {at + 1} must be a dtype, a device or a Tensor, not "
+                f"{type(each).__name__}"
+            )
+    return dtype, device, len(flags) > 1 and flags[1]
+
+
+def to(
+    self: Tensor,
+    *args: Any,
+    dtype: Any = None,
+    device: Any = None,
+    other: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """This tensor in another dtype and/or on another device: `to(dtype)`, `to(device)`,
+    `to(device, dtype)`, `to(other)`.
+
+    The tensor itself when nothing changes (unless copy=True); else a copy, through which gradients
+    flow back in the original dtype and to the original device.
+    """
+    if other is not None:
+        args = (other, *args)
+    dtype, device, forced = _wanted(self, args, dtype, device)
+    array = self._array
+    kind = array.dtype if dtype is None else dtype_of("to", dtype).np
+    if array.dtype.kind == "c" and kind.kind not in "cb":
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2
+        )
+    if device is not None:
+        where, here = Device(device), self.device
+        if where.type != here.type or where.index not in (None, here.index):
+            return traced.to_copy(self, kind, where)  # type: ignore[no-any-return]
+    if kind != array.dtype or copy or forced:
+        return traced.cast(self, kind)  # type: ignore[no-any-return]
+    return self
+
+
+Tensor.to = to  # type: ignore[attr-defined]
+
+
+def _cast_method(name: str, kind: dtypes.dtype) -> None:
+    def method(self: Tensor, memory_format: Any = None) -> Tensor:
+        array = self._array
+        if array.dtype == kind.np:
+            return self
+        return to(self, kind) if array.dtype.kind == "c" else traced.cast(self, kind.np)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"`to({kind!r})`."
+    setattr(Tensor, name, method)
+
+
+for _name, _dtype in {
+    "bool": dtypes.bool,
+    "byte": dtypes.uint8,
+    "char": dtypes.int8,
+    "short": dtypes.int16,
+    "int": dtypes.int32,
+    "long": dtypes.int64,
+    "half": dtypes.float16,
+    "bfloat16": dtypes.bfloat16,
+    "float": dtypes.float32,
+    "double": dtypes.float64,
+    "cfloat": dtypes.complex64,
+    "cdouble": dtypes.complex128,
+}.items():
+    _cast_method(_name, _dtype)
+
+
+def _cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    """This tensor in host memory."""
+    return to(self, device="cpu")
+
+
+def _cuda(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
+) -> Tensor:
+    """This tensor on a CUDA device (the current one when none is named)."""
+    return to(self, device="cuda" if device is None else device)
+
+
+def _type_as(self: Tensor, other: Tensor) -> Tensor:
+    """In the dtype and on the device of `other`."""
+    return to(self, other)
+
+
+def legacy_type(tensor: Tensor) -> str:
+    """'torch.FloatTensor', 'torch.cuda.LongTensor' and so on."""
+    place = "" if tensor.device.type == "cpu" else f"{tensor.device.type}."
+    return f"torch.{place}{dtypes.legacy_name(tensor.dtype)}"
+
+
+_BY_LEGACY = {dtypes.legacy_name(kind): kind for kind in dtypes.ALL}
+
+
+def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The legacy name of the tensor's type, or the tensor in another type."""
+    if dtype is None:
+        return legacy_type(self)
+    if isinstance(dtype, (dtypes.dtype, type)) and (
+        isinstance(dtype, dtypes.dtype) or dtype in PYTHON_TYPES
+    ):
+        return to(self, dtype)
+    name = dtype if isinstance(dtype, str) else f"torch.{getattr(dtype, '__name__', dtype)}"
+    parts = name.split(".")
+    kind = _BY_LEGACY.get(parts[-1])
+    if parts[0] != "torch" or kind is None or len(parts) > 3:
+        raise ValueError(f"invalid type: '{name}'; write torch.float32 or 'torch.FloatTensor'")
+    return to(self, kind, device=parts[1] if len(parts) == 3 else "cpu")
+
+
+for _method in (_cpu, _cuda, _type_as, _type):
+    setattr(Tensor, _method.__name__[1:], _method)
+
+Tensor.layout = property(lambda self: strided)  # type: ignore[attr-defined]
+Tensor.is_sparse = property(lambda self: False)  # type: ignore[attr-defined]
+
+
+# Real and complex -------------------------------------------------------------------------------
+
+
+def _complex_samples(make: Any) -> Iterator[Sample]:
+    yield Sample((make((2, 3)) + 1j * make((2, 3)),))
+
+
+_structural(
+    "conj_values",
+    lambda xp, self: xp.conj(self),
+    vjp={"self": lambda F, g: F.conj(g)},
+    public=False,
+    called="conj",
+    node="ConjBackward0",
+    samples=_complex_samples,
+)
+_structural(
+    "conj_physical",
+    lambda xp, self: xp.conj(self),
+    vjp={"self": lambda F, g: F.conj(g)},
+    inplace=True,
+    samples=_complex_samples,
+)
+
+
+@composite("conj")
+def _conj(F: Any, self: Any) -> Any:
+    """The complex conjugate: a copy (NumPy has no lazy one); a real tensor is its own."""
+    array = self if F.xp is not None else self._array
+    return F.conj_values(self) if array.dtype.kind == "c" else self
+
+
+@composite("resolve_conj", aliases=("resolve_neg",))
+def _resolve_conj(F: Any, self: Any) -> Any:
+    """The tensor itself: conjugation and negation are never lazy here."""
+    return self
+
+
+def _as_real(xp: Any, self: Any) -> Any:
+    real = self.real
+    return backends.of_namespace(xp).as_strided(
+        real, (*self.shape, 2), (*self.strides, real.dtype.itemsize)
+    )
+
+
+def _needs_complex(self: Any) -> tuple[()]:
+    if self.dtype.kind != "c":
+        raise RuntimeError(
+            "view_as_real is only supported for complex tensors, but got "
+            f"{dtypes.of_array(self)}"
+        )
+    return ()
+
+
+def _real_errors(make: Any) -> Iterator[ErrorSample]:
+    yield ErrorSample((make((2,)),), RuntimeError, "view_as_real is only supported for complex")
+
+
+_structural(
+    "view_as_real",
+    _as_real,
+    vjp={"self": lambda F, g: F.view_as_complex(F.contiguous(g))},
+    view=True,
+    normalize=_needs_complex,
+    samples=_complex_samples,
+    errors=_real_errors,
+)
+
+
+def _as_complex(xp: Any, self: Any) -> Any:
+    kind = numpy.dtype(numpy.complex64 if self.dtype.itemsize == 4 else numpy.complex128)
+    return self.view(kind)[..., 0]
+
+
+def _needs_pairs(self: Any) -> tuple[()]:
+    if self.dtype.kind != "f" or self.dtype.itemsize < 4:
+        raise RuntimeError(
+            "view_as_complex is only supported for float and double tensors, but got a tensor of "
+            f"dtype {dtypes.of_array(self)}"
+        )
+    if self.ndim == 0 or self.shape[-1] != 2:
+        raise RuntimeError(
+            f"Tensor must have a last dimension of size 2, but has shape {list(self.shape)}"
+        )
+    if self.strides[-1] != self.dtype.itemsize:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    return ()
+
+
+def _pair_errors(make: Any) -> Iterator[ErrorSample]:
+    yield ErrorSample((make((2, 3)),), RuntimeError, "Tensor must have a last dimension of size 2")
+
+
+_structural(
+    "view_as_complex",
+    _as_complex,
+    vjp={"self": lambda F, g: F.view_as_real(g)},
+    view=True,
+    normalize=_needs_pairs,
+    samples=lambda make: iter([Sample((make((3, 2)),)), Sample((make((2,)),))]),
+    errors=_pair_errors,
+)
+
+
+@composite("real", method=False)
+def _real(F: Any, self: Any) -> Any:
+    """The real part: a view of a complex tensor; a real tensor is its own."""
+    if F.xp is not None:
+        return self.real
+    if self._array.dtype.kind != "c":
+        return self
+    return F.select(F.view_as_real(self), -1, 0)
+
+
+@composite("imag", method=False)
+def _imag(F: Any, self: Any) -> Any:
+    """The imaginary part of a complex tensor, as a view."""
+    if F.xp is not None:
+        return self.imag
+    if self._array.dtype.kind != "c":
+        raise RuntimeError(
+            "imag is not implemented for tensors with non-complex dtypes, but this one is "
+            f"{self.dtype}"
+        )
+    return F.select(F.view_as_real(self), -1, 1)
+
+
+def _part(function: Any) -> property:
+    def write(self: Tensor, value: Any) -> None:
+        function(self).copy_(value)
+
+    return property(function, write, doc=function.__doc__)
+
+
+Tensor.real = _part(_real)  # type: ignore[attr-defined]
+Tensor.imag = _part(_imag)  # type: ignore[attr-defined]
+
+
+def _check_parts(real: Any, imag: Any) -> tuple[()]:
+    for part in (real, imag):
+        if part.dtype.kind != "f":
+            raise RuntimeError(
+                "Expected both inputs to be Half, Float or Double tensors but got "
+                f"{dtypes.of_array(real)} and {dtypes.of_array(imag)}"
+            )
+    if real.dtype != imag.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {dtypes.of_array(real)} but got scalar type "
+            f"{dtypes.of_array(imag)} for second argument"
+        )
+    return ()
+
+
+def _complex(xp: Any, real: Any, imag: Any) -> Any:
+    kind = numpy.dtype(numpy.complex64 if real.dtype.itemsize < 8 else numpy.complex128)
+    result = xp.empty(xp.broadcast_shapes(real.shape, imag.shape), dtype=kind)
+    result.real, result.imag = real, imag
+    return result
+
+
+op(
+    "complex",
+    _complex,
+    vjp={"real": lambda F, g: F.real(g), "imag": lambda F, g: F.imag(g)},
+    jvp=LINEAR,
+    inputs=("real", "imag"),
+    normalize=_check_parts,
+    keeps=("real", "imag"),
+    method=False,
+    holomorphic=False,
+    samples=lambda make: iter([Sample((make((2, 3)), make((2, 3))))]),
+)
