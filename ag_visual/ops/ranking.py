@@ -1,0 +1,419 @@
+"""Extrema and order: max, min, sort, topk, median, with the ties and indices torch gives.
+
+Values chosen by index along a dimension send their gradient to that place; values of a whole
+reduction share it among equals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..arrays.kernels import scatter as scattered
+from .along import (
+    Dims,
+    axes,
+    dims_errors,
+    dims_samples,
+    one_dim,
+    several_dims,
+    spread,
+)
+from .dims import wrap
+from .record import LINEAR, ErrorSample, Sample
+from .table import composite, op
+
+# Extrema ------------------------------------------------------------------------------------------
+
+
+def _need_elements(name: str) -> Callable[..., None]:
+    def check(self: Any, dims: Dims | None = None) -> None:
+        if self.size:
+            return
+        if dims is None:
+            raise (IndexError if name.startswith("arg") else RuntimeError)(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
+                "the reduction dim with the 'dim' argument."
+            )
+        for dim in dims or range(self.ndim):
+            if self.shape[dim] == 0:
+                raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+
+    return check
+
+
+def _evenly(F: Any, g: Any, self: Any, result: Any) -> Any:
+    """g, shared by the elements that equal the result."""
+    mask = (self == result) | ((self != self) & (result != result))
+    return mask * (g / F.sum(mask))
+
+
+def _shared(F: Any, g: Any, self: Any, result: Any, dim: Dims, keepdim: bool) -> Any:
+    """g, shared within each reduced part by the elements that equal its result."""
+    shape = tuple(self.shape)
+    mask = self == spread(result, shape, dim, keepdim)
+    return mask * (spread(g, shape, dim, keepdim) / F.sum(mask, dim, True))
+
+
+def _selected(F: Any, g: Any, self_shape: Any, dim: int, indices: Any, keepdim: bool = True) -> Any:
+    """g where the indices chose, zero elsewhere."""
+    if not self_shape:
+        return g
+    if not keepdim:
+        g, indices = F.unsqueeze(g, dim), F.unsqueeze(indices, dim)
+    return F.placed(g, indices, dim, self_shape[dim])
+
+
+def _placed(xp: Any, self: Any, indices: Any, dim: int, size: int) -> Any:
+    shape = (*self.shape[:dim], size, *self.shape[dim + 1 :])
+    return scattered.scatter(xp, xp.zeros(shape, self.dtype), dim, indices, self)
+
+
+def _taken(xp: Any, self: Any, indices: Any, dim: int) -> Any:
+    return xp.take_along_axis(self, indices, axis=dim)
+
+
+# What indices selected along a dimension, put back among zeros, and its inverse: torch uses
+# scatter and gather, whose duplicates these need not think of.
+op(
+    "placed",
+    _placed,
+    vjp={"self": lambda F, g, indices, dim: F.taken(g, indices, dim)},
+    jvp=LINEAR,
+    inputs=("self", "indices"),
+    public=False,
+    node="ScatterBackward0",
+    samples=lambda make: iter([Sample((make((3, 2)), _some_indices(make, (3, 2), 4), 1, 4))]),
+)
+op(
+    "taken",
+    _taken,
+    vjp={"self": lambda F, g, self_shape, indices, dim: F.placed(g, indices, dim, self_shape[dim])},
+    jvp=LINEAR,
+    inputs=("self", "indices"),
+    public=False,
+    node="GatherBackward0",
+    samples=lambda make: iter([Sample((make((3, 4)), _some_indices(make, (3, 2), 4), 1))]),
+)
+
+
+def _some_indices(make: Any, shape: tuple[int, ...], size: int) -> Any:
+    """Different indices along the last dimension."""
+    return (make((*shape[:-1], size)).argsort(axis=-1))[..., : shape[-1]]
+
+
+def _numbers(make: Any, shape: tuple[int, ...]) -> Any:
+    """Distinct values in some order, far enough from ties for finite differences."""
+    order = make((math.prod(shape),)).argsort()
+    return (order * 0.37 - 1.1).reshape(shape)
+
+
+def _distinct_samples(cases: Any) -> Callable[[Any], Iterator[Sample]]:
+    def samples(make: Any) -> Iterator[Sample]:
+        for shape, *args in cases:
+            yield Sample((_numbers(make, shape), *args))
+
+    return samples
+
+
+_DIM_CASES = (
+    ((3, 4), 0, False),
+    ((3, 4), -1, True),
+    ((2, 3, 4), 1, False),
+    ((5,), 0, False),
+    ((), 0, False),
+)
+
+
+def _extremum(name: str, arg: str) -> None:
+    """max or min: of everything, along a dimension with indices, of two tensors; amax or amin."""
+    check, check_a, check_arg = map(_need_elements, (name, f"a{name}", arg))
+    title = name.capitalize()
+
+    def whole(xp: Any, self: Any) -> Any:
+        check(self)
+        return getattr(self, name)()
+
+    def over(xp: Any, self: Any, dim: Any = (), keepdim: Any = False) -> Any:
+        check_a(self, dim)
+        return getattr(self, name)(axis=axes(dim), keepdims=keepdim)
+
+    def along(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+        if self.ndim == 0:
+            return self.copy(), xp.zeros((), xp.int64)
+        check(self, (dim,))
+        indices = xp.expand_dims(getattr(self, arg)(axis=dim).astype(xp.int64, copy=False), dim)
+        values = xp.take_along_axis(self, indices, axis=dim)
+        if keepdim:
+            return values, indices
+        return values.squeeze(dim), indices.squeeze(dim)
+
+    def where(xp: Any, self: Any, dim: Any = None, keepdim: Any = False) -> Any:
+        check_arg(self, None if dim is None else (dim,) if self.ndim else ())
+        if dim is None or self.ndim == 0:
+            found = xp.asarray(getattr(self.reshape(-1), arg)()).astype(xp.int64)
+            return found.reshape((1,) * self.ndim if keepdim else ())
+        found = getattr(self, arg)(axis=dim).astype(xp.int64, copy=False)
+        return xp.expand_dims(found, dim) if keepdim else found
+
+    op(
+        f"{name}_all",
+        whole,
+        vjp={"self": _evenly},
+        public=False,
+        node=f"{title}Backward1",
+        called=name,
+        samples=_distinct_samples([((3, 4),), ((),), ((5,),)]),
+        errors=lambda make: iter([ErrorSample((make((0,)),), RuntimeError, "reduction dim")]),
+    )
+    op(
+        f"a{name}",
+        over,
+        vjp={"self": _shared},
+        normalize=several_dims,
+        samples=_distinct_samples([*_DIM_CASES, ((2, 3, 4), (0, 2), True), ((2, 3, 4), (), False)]),
+        errors=dims_errors,
+    )
+    op(
+        f"{name}_dim",
+        along,
+        vjp={"self": _selected},
+        outputs=("values", "indices"),
+        differentiable=(0,),
+        normalize=one_dim,
+        public=False,
+        node=f"{title}Backward0",
+        called=name,
+        returns=name,
+        keeps=("dim", "keepdim"),
+        samples=_distinct_samples(_DIM_CASES),
+        errors=lambda make: iter(
+            [
+                ErrorSample((make((2, 3)), 2, False), IndexError, "Dimension out of range"),
+                ErrorSample((make((2, 0)), 1, False), IndexError, "to have non-zero size"),
+            ]
+        ),
+    )
+    op(
+        arg,
+        where,
+        normalize=lambda self, dim, keepdim: (
+            None if dim is None else wrap(dim, self.ndim),
+            bool(keepdim),
+        ),
+        samples=_distinct_samples([((3, 4),), ((3, 4), 1), ((3, 4), 0, True), ((), 0)]),
+    )
+
+    def body(
+        F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
+    ) -> Any:
+        other = dim if hasattr(dim, "shape") else other
+        if other is not None:
+            return getattr(F, f"{name}imum")(self, other)
+        if dim is None:
+            return getattr(F, f"{name}_all")(self)
+        return getattr(F, f"{name}_dim")(self, dim, keepdim)
+
+    body.__doc__ = (
+        f"The {name}imum of all elements (ties share the gradient); along `dim` with the indices "
+        f"(as a named tuple; the index takes the gradient); or elementwise of two tensors."
+    )
+    composite(name)(body)
+
+
+_extremum("max", "argmax")
+_extremum("min", "argmin")
+
+
+@composite("aminmax")
+def _aminmax(F: Any, self: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """amin and amax together."""
+    from .generic import named_tuple
+
+    dims = () if dim is None else dim
+    return named_tuple("aminmax", ("min", "max"))(
+        F.amin(self, dims, keepdim), F.amax(self, dims, keepdim)
+    )
+
+
+def _logical(name: str) -> None:
+    def kernel(xp: Any, self: Any, dim: Any = None, keepdim: Any = False) -> Any:
+        return getattr(self, name)(axis=axes(dim), keepdims=keepdim)
+
+    op(name, kernel, normalize=several_dims, samples=dims_samples())
+
+
+_logical("any")
+_logical("all")
+
+# Order --------------------------------------------------------------------------------------------
+
+
+def _order(xp: Any, self: Any, dim: int, descending: bool) -> Any:
+    """The stable order along `dim`; NaN counts as the largest."""
+    if not descending:
+        return self.argsort(axis=dim, kind="stable")
+    # Stable from the other end: equal elements keep their order.
+    flipped = xp.flip(self, dim).argsort(axis=dim, kind="stable")
+    return self.shape[dim] - 1 - xp.flip(flipped, dim)
+
+
+def _sort(xp: Any, self: Any, dim: Any = -1, descending: Any = False) -> Any:
+    if self.ndim == 0:
+        return self.copy(), xp.zeros((), xp.int64)
+    indices = _order(xp, self, dim, descending).astype(xp.int64, copy=False)
+    return xp.take_along_axis(self, indices, axis=dim), indices
+
+
+def _topk(
+    xp: Any, self: Any, k: Any, dim: Any = -1, largest: Any = True, sorted: Any = True
+) -> Any:
+    if not 0 <= k <= (self.shape[dim] if self.ndim else 1):
+        raise RuntimeError(
+            f"selected index k out of range: topk of {k} along a dimension of size "
+            f"{self.shape[dim] if self.ndim else 1}"
+        )
+    if self.ndim == 0:
+        return self.copy(), xp.zeros((), xp.int64)
+    indices = _order(xp, self, dim, bool(largest)).astype(xp.int64, copy=False)
+    indices = indices[(slice(None),) * dim + (slice(0, k),)].copy()
+    return xp.take_along_axis(self, indices, axis=dim), indices
+
+
+def _normal_topk(self: Any, k: int, dim: Any, largest: Any, sorted: Any) -> tuple[Any, ...]:
+    return k, wrap(dim, self.ndim), bool(largest), bool(sorted)
+
+
+def _kthvalue(xp: Any, self: Any, k: Any, dim: Any = -1, keepdim: Any = False) -> Any:
+    size = self.shape[dim] if self.ndim else 1
+    if not 1 <= k <= size:
+        raise IndexError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    return _ranked(xp, self, k - 1, dim, keepdim)
+
+
+def _ranked(xp: Any, self: Any, rank: int, dim: int, keepdim: bool) -> Any:
+    if self.ndim == 0:
+        return self.copy(), xp.zeros((), xp.int64)
+    at = (slice(None),) * dim + (slice(rank, rank + 1),)
+    indices = _order(xp, self, dim, False)[at].astype(xp.int64)
+    values = xp.take_along_axis(self, indices, axis=dim)
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+
+def _median(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+    """The lower one of two middles; NaN where there is one."""
+    if self.ndim and self.shape[dim] == 0:
+        raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
+    middle, indices = _ranked(xp, self, (self.shape[dim] - 1) // 2 if self.ndim else 0, dim, True)
+    if self.ndim and self.dtype.kind == "f" and bool(xp.isnan(self).any()):
+        first = xp.expand_dims(xp.isnan(self).argmax(axis=dim), dim)
+        bad = xp.isnan(self).any(axis=dim, keepdims=True)
+        indices = xp.where(bad, first, indices).astype(xp.int64)
+        middle = xp.take_along_axis(self, indices, axis=dim)
+    if keepdim or self.ndim == 0:
+        return middle, indices
+    return middle.squeeze(dim), indices.squeeze(dim)
+
+
+def _median_all(xp: Any, self: Any) -> Any:
+    if self.size == 0:
+        return xp.full((), math.nan, self.dtype)
+    return _median(xp, self.reshape(-1), 0)[0]
+
+
+def _along(name: str, kernel: Any, node: str, *cases: Any, **options: Any) -> None:
+    """An op that selects values and their indices along a dimension."""
+    op(
+        name,
+        kernel,
+        vjp={"self": options.pop("rule", _selected)},
+        outputs=("values", "indices"),
+        differentiable=(0,),
+        node=node,
+        returns=options.get("called", name),
+        samples=_distinct_samples(cases),
+        **options,
+    )
+
+
+def _selected_kept(F: Any, g: Any, self_shape: Any, dim: int, indices: Any) -> Any:
+    return _selected(F, g, self_shape, dim, indices)
+
+
+_along(
+    "sort_dim",
+    _sort,
+    "SortBackward0",
+    ((3, 4), -1),
+    ((3, 4), 0, True),
+    ((), 0),
+    rule=_selected_kept,
+    normalize=lambda self, dim, descending: (wrap(dim, self.ndim), bool(descending)),
+    public=False,
+    called="sort",
+)
+_along(
+    "topk",
+    _topk,
+    "TopkBackward0",
+    ((3, 5), 2),
+    ((3, 5), 2, 0, False),
+    rule=_selected_kept,
+    normalize=_normal_topk,
+    errors=lambda make: iter([ErrorSample((make((3,)), 4), RuntimeError, "k out of range")]),
+)
+_along(
+    "kthvalue",
+    _kthvalue,
+    "KthvalueBackward0",
+    ((3, 5), 2),
+    ((3, 5), 2, 0, True),
+    normalize=lambda self, k, dim, keepdim: (k, wrap(dim, self.ndim), bool(keepdim)),
+)
+_along(
+    "median_dim",
+    _median,
+    "MedianBackward1",
+    *_DIM_CASES,
+    normalize=one_dim,
+    public=False,
+    called="median",
+)
+op(
+    "median_all",
+    _median_all,
+    vjp={"self": _evenly},
+    public=False,
+    node="MedianBackward0",
+    called="median",
+    samples=_distinct_samples([((3, 4),), ((5,),), ((),)]),
+)
+
+
+@composite("median")
+def _median_of(F: Any, self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower median of all elements, or along `dim` with its indices."""
+    return F.median_all(self) if dim is None else F.median_dim(self, dim, keepdim)
+
+
+@composite("sort")
+def _sort_of(
+    F: Any, self: Any, dim: int = -1, descending: bool = False, *, stable: bool = True
+) -> Any:
+    """Values in order along `dim`, and their indices; always stable here."""
+    return F.sort_dim(self, dim, descending)
+
+
+@composite("argsort")
+def _argsort(
+    F: Any, self: Any, dim: int = -1, descending: bool = False, *, stable: bool = True
+) -> Any:
+    """The indices that put `dim` in order."""
+    return F.sort_dim(self, dim, descending)[1]
+
+
+@composite("msort")
+def _msort(F: Any, self: Any) -> Any:
+    """Values in order along the first dimension."""
+    return F.sort_dim(self, 0, False)[0]

@@ -1,0 +1,527 @@
+"""Sums, means, products, moments and norms over dimensions.
+
+Rules return the reduced gradient with its dimensions restored; the edge expands it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from ..arrays.kernels import softmax as kernels
+from . import ranking, scans  # noqa: F401  (importing them declares their ops)
+from .along import (
+    Dims,
+    all_dims,
+    axes,
+    cast,
+    count,
+    dims_errors,
+    dims_samples,
+    narrow,
+    one_dim,
+    several_dims,
+    spread,
+    whole_samples,
+    wide,
+)
+from .record import LINEAR, ErrorSample, Sample
+from .table import composite, op
+
+# Sums and means -----------------------------------------------------------------------------------
+
+
+def _sum_all(xp: Any, self: Any) -> Any:
+    return narrow(self.sum(dtype=wide(xp, self)), self)
+
+
+def _sum_dims(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+    return narrow(self.sum(axis=axes(dim), dtype=wide(xp, self), keepdims=keepdim), self)
+
+
+op(
+    "sum_all",
+    _sum_all,
+    vjp={"self": lambda g: g},
+    jvp=LINEAR,
+    public=False,
+    node="SumBackward0",
+    called="sum",
+    samples=lambda make: iter([*whole_samples()(make), Sample((make((2, 0)),))]),
+)
+op(
+    "sum_dims",
+    _sum_dims,
+    vjp={"self": lambda g, self_shape, dim, keepdim: spread(g, self_shape, dim, keepdim)},
+    jvp=LINEAR,
+    normalize=several_dims,
+    public=False,
+    node="SumBackward1",
+    called="sum",
+    samples=lambda make: iter([*dims_samples()(make), Sample((make((2, 0)), 1, False))]),
+    errors=dims_errors,
+)
+
+
+@composite("sum")
+def _sum(F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The sum of all elements, or over `dim` (an int or several); integers add up in int64."""
+    self = cast(F, self, dtype)
+    return F.sum_all(self) if dim is None and not keepdim else F.sum_dims(self, dim, keepdim)
+
+
+def _refuse_integers(self: Any) -> None:
+    if self.dtype.kind in "iub":
+        raise RuntimeError(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or "
+            f"complex dtype. Got: {self.dtype.name}. Convert it with .float(), or pass dtype=."
+        )
+
+
+def _mean_all(xp: Any, self: Any) -> Any:
+    _refuse_integers(self)
+    return narrow(self.sum(dtype=wide(xp, self)) / self.size, self)
+
+
+def _mean_dims(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+    _refuse_integers(self)
+    total = self.sum(axis=axes(dim), dtype=wide(xp, self), keepdims=keepdim)
+    return narrow(total / count(self.shape, dim), self)
+
+
+def _mean_rule(g: Any, self_shape: Any, dim: Any, keepdim: Any) -> Any:
+    return spread(g, self_shape, dim, keepdim) / count(self_shape, dim)
+
+
+op(
+    "mean_all",
+    _mean_all,
+    vjp={"self": lambda g, self_shape: g / math.prod(self_shape)},
+    jvp=LINEAR,
+    public=False,
+    node="MeanBackward0",
+    called="mean",
+    samples=whole_samples(),
+)
+op(
+    "mean_dims",
+    _mean_dims,
+    vjp={"self": _mean_rule},
+    jvp=LINEAR,
+    normalize=several_dims,
+    public=False,
+    node="MeanBackward1",
+    called="mean",
+    samples=dims_samples(),
+    errors=dims_errors,
+)
+
+
+@composite("mean")
+def _mean(F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The mean of all elements, or over `dim` (an int or several)."""
+    self = cast(F, self, dtype)
+    return F.mean_all(self) if dim is None and not keepdim else F.mean_dims(self, dim, keepdim)
+
+
+def _nansum(xp: Any, self: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    known = xp.where(xp.isnan(self), xp.zeros_like(self), self)
+    return _sum_dims(xp, known, dim, keepdim)
+
+
+op(
+    "nansum_dims",
+    _nansum,
+    vjp={
+        "self": lambda F, g, self, self_shape, dim, keepdim: F.where(
+            F.isnan(self), 0.0, spread(g, self_shape, dim, keepdim)
+        )
+    },
+    normalize=several_dims,
+    public=False,
+    node="NansumBackward0",
+    called="nansum",
+    samples=dims_samples(),
+)
+
+
+@composite("nansum")
+def _nansum_of(
+    F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """`sum` with NaN as zero."""
+    return F.nansum_dims(cast(F, self, dtype), dim, keepdim)
+
+
+@composite("nanmean")
+def _nanmean(
+    F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """`mean` of the elements that are not NaN."""
+    known = F.sum(F.logical_not(F.isnan(self)), dim, keepdim)
+    return F.nansum(self, dim, keepdim, dtype=dtype) / known
+
+
+@composite("count_nonzero")
+def _count_nonzero(F: Any, self: Any, dim: Any = None) -> Any:
+    """How many elements are not zero."""
+    return F.sum(self != 0, dim)
+
+
+# Products -----------------------------------------------------------------------------------------
+
+
+def _prod_all(xp: Any, self: Any) -> Any:
+    return narrow(self.prod(dtype=wide(xp, self)), self)
+
+
+def _prod_dim(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+    axis = dim if self.ndim else None
+    return narrow(self.prod(axis=axis, dtype=wide(xp, self), keepdims=keepdim), self)
+
+
+@composite("product_of_others", public=False)
+def _product_of_others(F: Any, self: Any, dim: int) -> Any:
+    """For each element the product of all others along `dim`, exact where there are zeros."""
+    last = F.unsqueeze(F.movedim(self, dim, -1), -2)
+    n = last.shape[-1]
+    ones = F.diagonal_mask(last, n, n)
+    others = F.prod_dim(F.where(ones, 1.0, last), -1, False)
+    return F.movedim(others, -1, dim)
+
+
+def _diagonal_mask(xp: Any, self: Any, rows: int, columns: int) -> Any:
+    return xp.eye(rows, columns, dtype=bool)
+
+
+op("diagonal_mask", _diagonal_mask, public=False)
+
+
+def _prod_rule(F: Any, g: Any, self: Any, result: Any, dim: int, keepdim: bool) -> Any:
+    g = spread(g, tuple(self.shape), (dim,), keepdim)
+    if not self.shape:
+        return g
+    if not bool((self == 0).any()):
+        return g * (spread(result, tuple(self.shape), (dim,), keepdim) / self)
+    return g * F.product_of_others(self, dim)
+
+
+def _prod_all_rule(F: Any, g: Any, self: Any, result: Any) -> Any:
+    if not self.shape:
+        return g
+    if not bool((self == 0).any()):
+        return g * (result / self)
+    shape = tuple(self.shape)
+    return g * F.product_of_others(self.reshape((-1,)), 0).reshape(shape)
+
+
+def _prod_samples(make: Any) -> Iterator[Sample]:
+    for shape, dim, keepdim in (((3, 4), 0, False), ((3, 4), -1, True), ((5,), 0, False)):
+        yield Sample((make(shape, low=0.3, high=2.0), dim, keepdim))
+        x = make(shape, low=0.3, high=2.0)
+        x[(1,) * len(shape)] = 0.0
+        yield Sample((x, dim, keepdim))
+    yield Sample((make((), low=0.3, high=2.0), 0, False))
+
+
+def _prod_all_samples(make: Any) -> Iterator[Sample]:
+    yield from whole_samples(0.3, 2.0)(make)
+    for zeros in (1, 2):
+        x = make((2, 3), low=0.3, high=2.0)
+        x.reshape(-1)[:zeros] = 0.0
+        yield Sample((x,))
+
+
+op(
+    "prod_all",
+    _prod_all,
+    vjp={"self": _prod_all_rule},
+    public=False,
+    node="ProdBackward0",
+    called="prod",
+    samples=_prod_all_samples,
+)
+op(
+    "prod_dim",
+    _prod_dim,
+    vjp={"self": _prod_rule},
+    normalize=one_dim,
+    public=False,
+    node="ProdBackward1",
+    called="prod",
+    samples=_prod_samples,
+    errors=lambda make: iter(
+        [ErrorSample((make((2, 3)), 2, False), IndexError, "Dimension out of range")]
+    ),
+)
+
+
+@composite("prod")
+def _prod(F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The product of all elements, or along one dimension."""
+    self = cast(F, self, dtype)
+    return F.prod_all(self) if dim is None else F.prod_dim(self, dim, keepdim)
+
+
+# Spread -------------------------------------------------------------------------------------------
+
+
+def _freedom(shape: Any, dim: Dims, correction: Any) -> float:
+    return max(0, count(shape, dim) - (1 if correction is None else correction))
+
+
+def _deviations(xp: Any, self: Any, dim: Dims) -> tuple[Any, Any]:
+    x = self.astype(xp.float32) if self.dtype.itemsize == 2 else self
+    mean = x.sum(axis=axes(dim), keepdims=True) / count(self.shape, dim)
+    return x - mean, mean
+
+
+def _var(xp: Any, self: Any, dim: Any = (), correction: Any = 1, keepdim: Any = False) -> Any:
+    off, _ = _deviations(xp, self, dim)
+    square = off * off if off.dtype.kind != "c" else off.real**2 + off.imag**2
+    total = square.sum(axis=axes(dim), keepdims=keepdim)
+    return (total / _freedom(self.shape, dim, correction)).astype(_real_type(xp, self))
+
+
+def _real_type(xp: Any, self: Any) -> Any:
+    if self.dtype.kind != "c":
+        return self.dtype
+    return xp.float32 if self.dtype.itemsize == 8 else xp.float64
+
+
+def _std(xp: Any, self: Any, dim: Any = (), correction: Any = 1, keepdim: Any = False) -> Any:
+    return xp.sqrt(_var(xp, self, dim, correction, keepdim))
+
+
+def _squeezed_mean(xp: Any, self: Any, dim: Dims, keepdim: bool) -> Any:
+    return self.sum(axis=axes(dim), keepdims=keepdim) / count(self.shape, dim)
+
+
+def _var_mean(xp: Any, self: Any, dim: Any = (), correction: Any = 1, keepdim: Any = False) -> Any:
+    return _var(xp, self, dim, correction, keepdim), _squeezed_mean(xp, self, dim, keepdim)
+
+
+def _std_mean(xp: Any, self: Any, dim: Any = (), correction: Any = 1, keepdim: Any = False) -> Any:
+    return _std(xp, self, dim, correction, keepdim), _squeezed_mean(xp, self, dim, keepdim)
+
+
+def _var_rule(F: Any, g: Any, self: Any, dim: Dims, correction: Any, keepdim: bool) -> Any:
+    shape = tuple(self.shape)
+    mean = F.mean_dims(self, dim, True)
+    free = _freedom(shape, dim, correction)
+    return spread(g, shape, dim, keepdim) * (self - mean) * (2 / free if free else math.nan)
+
+
+def _std_rule(
+    F: Any, g: Any, self: Any, result: Any, dim: Dims, correction: Any, keepdim: bool
+) -> Any:
+    g = F.where(result == 0, 0.0, g / (2 * F.where(result == 0, 1.0, result)))
+    return _var_rule(F, g, self, dim, correction, keepdim)
+
+
+def _with_mean(gs: Any, moment: Any, shape: Any, dim: Dims, keepdim: bool) -> Any:
+    """The gradient of a moment and the mean from those of both, either of which may be None."""
+    total = None if gs[0] is None else moment(gs[0])
+    if gs[1] is not None:
+        mean = spread(gs[1], shape, dim, keepdim) / count(shape, dim)
+        total = mean if total is None else total + mean
+    return total
+
+
+def _var_mean_rule(F: Any, gs: Any, self: Any, dim: Dims, correction: Any, keepdim: bool) -> Any:
+    return _with_mean(
+        gs,
+        lambda g: _var_rule(F, g, self, dim, correction, keepdim),
+        tuple(self.shape),
+        dim,
+        keepdim,
+    )
+
+
+def _std_mean_rule(
+    F: Any, gs: Any, self: Any, result0: Any, dim: Dims, correction: Any, keepdim: bool
+) -> Any:
+    return _with_mean(
+        gs,
+        lambda g: _std_rule(F, g, self, result0, dim, correction, keepdim),
+        tuple(self.shape),
+        dim,
+        keepdim,
+    )
+
+
+def _spread_samples(make: Any) -> Iterator[Sample]:
+    for shape, dim, correction, keepdim in (
+        ((3, 4), (), 1, False),
+        ((3, 4), 0, 0, True),
+        ((2, 3, 4), (0, 2), 1, False),
+        ((5,), 0, 2, False),
+    ):
+        yield Sample((make(shape), dim, correction, keepdim))
+
+
+def _moment(name: str, kernel: Any, rule: Any, **options: Any) -> None:
+    op(
+        f"{name}_dims",
+        kernel,
+        vjp={"self": rule},
+        normalize=lambda self, dim, correction, keepdim: (
+            all_dims(self, dim),
+            correction,
+            bool(keepdim),
+        ),
+        holomorphic=False,
+        public=False,
+        node="".join(p.capitalize() for p in name.split("_")) + "Backward0",
+        called=name,
+        samples=_spread_samples,
+        **options,
+    )
+
+    def body(
+        F: Any,
+        self: Any,
+        dim: Any = None,
+        unbiased: Any = None,
+        keepdim: bool = False,
+        *,
+        correction: Any = None,
+    ) -> Any:
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        if correction is None:
+            correction = 1 if unbiased is None or unbiased else 0
+        return getattr(F, f"{name}_dims")(self, dim, correction, keepdim)
+
+    body.__doc__ = (
+        f"{name.replace('_', ' and ')} over `dim` (all by default); the sum of squares is divided "
+        "by n - correction (1 by default)."
+    )
+    composite(name)(body)
+
+
+_moment("var", _var, _var_rule)
+_moment("std", _std, _std_rule)
+_moment("var_mean", _var_mean, _var_mean_rule, outputs=("result0", "result1"), returns="var_mean")
+_moment("std_mean", _std_mean, _std_mean_rule, outputs=("result0", "result1"), returns="std_mean")
+
+# Exponential sums and norms -----------------------------------------------------------------------
+
+
+def _logsumexp(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+    return kernels.logsumexp(xp, self, dim, keepdim)
+
+
+def _logsumexp_rule(F: Any, g: Any, self: Any, result: Any, dim: Dims, keepdim: bool) -> Any:
+    shape = tuple(self.shape)
+    return spread(g, shape, dim, keepdim) * F.exp(self - spread(result, shape, dim, keepdim))
+
+
+op(
+    "logsumexp",
+    _logsumexp,
+    vjp={"self": _logsumexp_rule},
+    normalize=several_dims,
+    samples=dims_samples(),
+    errors=dims_errors,
+)
+
+
+def _normal_norm(self: Any, ord: Any, dim: Any, keepdim: Any) -> tuple[Any, ...]:
+    return ord, all_dims(self, dim), bool(keepdim)
+
+
+def _vector_norm(xp: Any, self: Any, ord: Any = 2, dim: Any = None, keepdim: Any = False) -> Any:
+    size = xp.abs(self)
+    axis = axes(dim)
+    if ord == math.inf:
+        return size.max(axis=axis, keepdims=keepdim)
+    if ord == -math.inf:
+        return size.min(axis=axis, keepdims=keepdim)
+    if ord == 0:
+        return (size != 0).sum(axis=axis, keepdims=keepdim).astype(size.dtype)
+    if ord == 1:
+        return size.sum(axis=axis, keepdims=keepdim)
+    if ord == 2:
+        return xp.sqrt((size * size).sum(axis=axis, keepdims=keepdim))
+    return (size**ord).sum(axis=axis, keepdims=keepdim) ** (1 / ord)
+
+
+def _norm_rule(F: Any, g: Any, self: Any, result: Any, ord: Any, dim: Dims, keepdim: bool) -> Any:
+    shape = tuple(self.shape)
+    g, norm = spread(g, shape, dim, keepdim), spread(result, shape, dim, keepdim)
+    if ord == 0:
+        return F.zero_of(self)
+    if ord == 1:
+        return g * F.sgn(self)
+    if abs(ord) == math.inf:
+        mask = F.abs(self) == norm
+        return F.sgn(self) * (mask * (g / F.sum(mask, dim, True)))
+    empty = norm == 0
+    safe = F.where(empty, 1.0, norm)
+    if ord == 2:
+        return F.where(empty, 0.0, self * (g / safe))
+    if ord < 2:
+        zero = self == 0
+        size = F.where(zero, 1.0, F.abs(self)) ** (ord - 1)
+        return F.where(zero | empty, 0.0, F.sgn(self) * size * (g / safe ** (ord - 1)))
+    return F.where(empty, 0.0, self * F.abs(self) ** (ord - 2) * (g / safe ** (ord - 1)))
+
+
+def _norm_samples(make: Any) -> Iterator[Sample]:
+    for ord in (2, 1, 3, 1.5, math.inf, -math.inf):
+        yield Sample((make((3, 4), low=0.2, high=2.0), ord, 1, False))
+    yield Sample((make((3, 4)), 2, None, False))
+    yield Sample((make((2, 3, 4)), 2, (0, 2), True))
+
+
+op(
+    "vector_norm",
+    _vector_norm,
+    vjp={"self": _norm_rule},
+    normalize=_normal_norm,
+    holomorphic=False,
+    public=False,
+    node="LinalgVectorNormBackward0",
+    called="linalg.vector_norm",
+    samples=_norm_samples,
+)
+
+
+@composite("norm")
+def _norm(
+    F: Any, self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Any:
+    """(sum |x|^p)^(1/p) over `dim` (all elements by default); p: also inf, -inf, 0, 'fro' (2)."""
+    if p in ("fro", None):
+        p = 2
+    if isinstance(p, str):
+        raise RuntimeError(f"norm(): p must be a number or 'fro', not {p!r}")
+    return F.vector_norm(cast(F, self, dtype), p, dim, keepdim)
+
+
+@composite("dist")
+def _dist(F: Any, self: Any, other: Any, p: float = 2) -> Any:
+    """The p-norm of self - other."""
+    return F.vector_norm(self - other, p, None, False)
+
+
+def _trace(xp: Any, self: Any) -> Any:
+    if self.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+    return self.trace(dtype=wide(xp, self))
+
+
+def _trace_rule(F: Any, g: Any, self_shape: Any) -> Any:
+    rows, columns = self_shape
+    return F.where(F.diagonal_mask(g, rows, columns), g, 0.0)
+
+
+op(
+    "trace",
+    _trace,
+    vjp={"self": _trace_rule},
+    jvp=LINEAR,
+    samples=lambda make: iter([Sample((make((3, 3)),)), Sample((make((2, 4)),))]),
+)

@@ -1,0 +1,143 @@
+"""Running sums and products along a dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .along import (
+    cast,
+    dim_errors,
+    dim_samples,
+    narrow,
+    wide,
+)
+from .dims import wrap
+from .record import LINEAR, Sample
+from .table import composite, op, ops
+
+# Scans --------------------------------------------------------------------------------------------
+
+
+def _scan(self: Any, dim: Any) -> tuple[int]:
+    return (wrap(dim, self.ndim),)
+
+
+def _cumsum(xp: Any, self: Any, dim: Any) -> Any:
+    if self.ndim == 0:
+        return self.astype(wide(xp, self) or self.dtype)
+    return narrow(self.cumsum(axis=dim, dtype=wide(xp, self)), self)
+
+
+def _cumprod(xp: Any, self: Any, dim: Any) -> Any:
+    if self.ndim == 0:
+        return self.astype(wide(xp, self) or self.dtype)
+    return narrow(self.cumprod(axis=dim, dtype=wide(xp, self)), self)
+
+
+def _from_the_end(F: Any, x: Any, dim: int) -> Any:
+    return F.flip(F.cumsum_dim(F.flip(x, (dim,)), dim), (dim,)) if x.ndim else x
+
+
+def _cumprod_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
+    if not self.shape:
+        return g
+    if not bool((self == 0).any()):
+        return _from_the_end(F, g * result, dim) / self
+    # Row k: the scan with element k replaced by one, which is what multiplies it from k on.
+    last = F.unsqueeze(F.movedim(self, dim, -1), -2)
+    n = last.shape[-1]
+    rows = F.cumprod_dim(F.where(F.diagonal_mask(last, n, n), 1.0, last), last.ndim - 1)
+    total = F.sum(F.triu(rows) * F.unsqueeze(F.movedim(g, dim, -1), -2), -1)
+    return F.movedim(total, -1, dim)
+
+
+def _cumprod_samples(make: Any) -> Iterator[Sample]:
+    yield from dim_samples(0.3, 2.0)(make)
+    x = make((2, 4), low=0.3, high=2.0)
+    x[0, 1] = x[1, 2] = x[1, 3] = 0.0
+    yield Sample((x, 1))
+
+
+op(
+    "cumsum_dim",
+    _cumsum,
+    vjp={"self": lambda F, g, dim: _from_the_end(F, g, dim)},
+    jvp=LINEAR,
+    normalize=_scan,
+    public=False,
+    inplace=True,
+    node="CumsumBackward0",
+    called="cumsum",
+    samples=dim_samples(),
+    errors=dim_errors,
+)
+op(
+    "cumprod_dim",
+    _cumprod,
+    vjp={"self": _cumprod_rule},
+    normalize=_scan,
+    public=False,
+    inplace=True,
+    node="CumprodBackward0",
+    called="cumprod",
+    samples=_cumprod_samples,
+    errors=dim_errors,
+)
+
+
+def _scanned(name: str, what: str) -> None:
+    def body(F: Any, self: Any, dim: int, *, dtype: Any = None) -> Any:
+        return getattr(F, f"{name}_dim")(cast(F, self, dtype), dim)
+
+    def twin(F: Any, self: Any, dim: int) -> Any:
+        return ops[f"{name}_dim"].write(self, dim)
+
+    body.__doc__ = f"The running {what} along `dim`."
+    twin.__doc__ = f"`{name}` in place."
+    composite(name)(body)
+    composite(f"{name}_")(twin)
+
+
+_scanned("cumsum", "sum")
+_scanned("cumprod", "product")
+
+
+def _logcumsumexp(xp: Any, self: Any, dim: Any) -> Any:
+    if self.ndim == 0 or self.size == 0:
+        return self.copy()
+    peak = self.max(axis=dim, keepdims=True)
+    safe = xp.where(xp.isfinite(peak), peak, xp.zeros_like(peak))
+    scan = xp.moveaxis(self, dim, 0)
+    result = xp.empty_like(scan)
+    result[0] = scan[0]
+    for i in range(1, scan.shape[0]):
+        result[i] = xp.logaddexp(result[i - 1], scan[i])
+    return xp.ascontiguousarray(xp.moveaxis(result, 0, dim)) if safe.size else result
+
+
+op(
+    "logcumsumexp",
+    _logcumsumexp,
+    vjp={
+        "self": lambda F, g, self, result, dim: (
+            F.exp(self) * _from_the_end(F, g * F.exp(-result), dim)
+        )
+    },
+    normalize=_scan,
+    samples=dim_samples(),
+    errors=dim_errors,
+)
+
+
+@composite("diff")
+def _diff(
+    F: Any, self: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
+) -> Any:
+    """The n-th difference of neighbours along `dim`."""
+    parts = [x for x in (prepend, self, append) if x is not None]
+    x = F.cat(parts, dim) if len(parts) > 1 else self
+    for _ in range(n):
+        size = x.shape[dim]
+        x = F.narrow(x, dim, 1, size - 1) - F.narrow(x, dim, 0, size - 1)
+    return x
