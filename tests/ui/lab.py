@@ -1,8 +1,8 @@
 """A JupyterLab server of its own, and a notebook in a page, as the browser tests use them.
 
-Nothing of the person's own configuration is read or written: every Jupyter folder is a temporary
-one. When ag_visual is imported from a checkout, that checkout's built front end is served; otherwise
-the installed one.
+Nothing of the person's own configuration is read or written: every Jupyter folder is temporary.
+When ag_visual is imported from a checkout, that checkout's built front end is served; otherwise the
+installed one.
 """
 
 from __future__ import annotations
