@@ -1,0 +1,262 @@
+"""Joining tensors: cat, stack and what follows from them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .. import dtypes, promotion
+from .dims import wrap
+from .generic import flat
+from .record import LINEAR, ErrorSample, Sample
+from .table import composite, op
+
+_structural = functools.partial(op, jvp=LINEAR, holomorphic=False)
+
+
+def _common(arrays: Sequence[Any]) -> Any:
+    """The dtype that torch promotes a list of tensors to."""
+    first = arrays[0].dtype
+    if all(a.dtype is first for a in arrays):
+        return first
+    kinds = [(dtypes.of_array(a), 2 if a.ndim else 1) for a in arrays]
+    return promotion.result_type(*kinds).np
+
+
+def _old_empty(shape: tuple[int, ...]) -> bool:
+    """torch joins a tensor of shape [0] with anything."""
+    return shape == (0,)
+
+
+def _cat(xp: Any, tensors: Any, dim: int = 0) -> Any:
+    kept = [a for a in tensors if not _old_empty(a.shape)] or list(tensors[:1])
+    kind = _common(tensors)
+    return xp.concatenate([a.astype(kind, copy=False) for a in kept], axis=dim)
+
+
+def _normal_cat(tensors: Any, dim: Any = 0) -> tuple[int]:
+    if not tensors:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    kept = [(i, a.shape) for i, a in enumerate(tensors) if not _old_empty(a.shape)]
+    for i, shape in kept:
+        if not shape:
+            raise RuntimeError(
+                f"zero-dimensional tensor (at position {i}) cannot be concatenated; use stack"
+            )
+    if not kept:
+        return (wrap(dim, 1),)
+    first = kept[0][1]
+    for _, shape in kept:
+        if len(shape) != len(first):
+            raise RuntimeError(
+                f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}"
+            )
+    dim = wrap(dim, len(first))
+    for i, shape in kept:
+        for at, (n, m) in enumerate(zip(first, shape, strict=True)):
+            if at != dim and n != m:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size {n} but "
+                    f"got size {m} for tensor number {i} in the list."
+                )
+    return (dim,)
+
+
+def _cat_back(F: Any, g: Any, tensors_shape: Any, dim: int) -> list[Any]:
+    found, start = [], 0
+    for shape in tensors_shape:
+        if _old_empty(shape):
+            found.append(F.zeros_of(g, shape))
+            continue
+        found.append(F.slice(g, dim, start, start + shape[dim], 1))
+        start += shape[dim]
+    return found
+
+
+def _cat_samples(make: Any) -> Iterator[Sample]:
+    yield Sample(([make((2, 3)), make((1, 3))],))
+    yield Sample(([make((2, 3)), make((2, 1)), make((2, 2))], -1))
+    yield Sample(([make((0,)), make((2, 2))],))
+
+
+def _cat_errors(make: Any) -> Iterator[ErrorSample]:
+    yield ErrorSample(([],), ValueError, "expected a non-empty list of Tensors")
+    yield ErrorSample(([make((2, 3)), make((2, 4))],), RuntimeError, "Sizes of tensors must match")
+    yield ErrorSample(([make(()), make(())],), RuntimeError, "cannot be concatenated")
+
+
+cat = _structural(
+    "cat",
+    _cat,
+    vjp={"tensors": _cat_back},
+    lists=("tensors",),
+    normalize=_normal_cat,
+    keeps=("dim",),
+    method=False,
+    samples=_cat_samples,
+    errors=_cat_errors,
+)
+
+
+@composite("concat", method=False, aliases=("concatenate",))
+def _concat(F: Any, tensors: Any, dim: int = 0) -> Any:
+    """Another name of `cat`."""
+    return F.cat(tensors, dim)
+
+
+def _stack(xp: Any, tensors: Any, dim: int = 0) -> Any:
+    kind = _common(tensors)
+    return xp.stack([a.astype(kind, copy=False) for a in tensors], axis=dim)
+
+
+def _normal_stack(tensors: Any, dim: Any = 0) -> tuple[int]:
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    first = tensors[0].shape
+    for i, a in enumerate(tensors):
+        if a.shape != first:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                f"{list(a.shape)} at entry {i}"
+            )
+    return (wrap(dim, len(first) + 1),)
+
+
+def _stack_samples(make: Any) -> Iterator[Sample]:
+    yield Sample(([make((2, 3)), make((2, 3))],))
+    yield Sample(([make((2,)), make((2,)), make((2,))], -1))
+    yield Sample(([make(()), make(())],))
+
+
+def _stack_errors(make: Any) -> Iterator[ErrorSample]:
+    yield ErrorSample(([],), RuntimeError, "stack expects a non-empty TensorList")
+    yield ErrorSample(([make((2,)), make((3,))],), RuntimeError, "to be equal size, but got [2]")
+
+
+stack = _structural(
+    "stack",
+    _stack,
+    vjp={"tensors": lambda F, g, dim: F.unbind(g, dim)},
+    lists=("tensors",),
+    normalize=_normal_stack,
+    keeps=("dim",),
+    method=False,
+    samples=_stack_samples,
+    errors=_stack_errors,
+)
+
+
+@composite("hstack", method=False)
+def _hstack(F: Any, tensors: Any) -> Any:
+    """Side by side: along the first dimension of vectors, the second of all others."""
+    grown = F.atleast_1d(tuple(tensors))
+    return F.cat(grown, 0 if grown[0].ndim == 1 else 1)
+
+
+@composite("vstack", method=False, aliases=("row_stack",))
+def _vstack(F: Any, tensors: Any) -> Any:
+    """One below the other, as rows."""
+    return F.cat(F.atleast_2d(tuple(tensors)), 0)
+
+
+@composite("dstack", method=False)
+def _dstack(F: Any, tensors: Any) -> Any:
+    """One behind the other, along the third dimension."""
+    return F.cat(F.atleast_3d(tuple(tensors)), 2)
+
+
+@composite("column_stack", method=False)
+def _column_stack(F: Any, tensors: Any) -> Any:
+    """Vectors as columns beside matrices."""
+    return F.cat([F.reshape(a, (-1, 1)) if a.ndim < 2 else a for a in tensors], 1)
+
+
+def _matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    if len(shape) > 2:
+        raise RuntimeError(
+            f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Got {len(shape)}"
+        )
+    return ((1, 1), (1, *shape), shape)[len(shape)]  # type: ignore[return-value]
+
+
+def _block_diag(xp: Any, tensors: Any) -> Any:
+    shapes = [_matrix_shape(a.shape) for a in tensors]
+    result = xp.zeros(
+        (sum(s[0] for s in shapes), sum(s[1] for s in shapes)), dtype=_common(tensors)
+    )
+    row = column = 0
+    for a, (rows, columns) in zip(tensors, shapes, strict=True):
+        result[row : row + rows, column : column + columns] = a
+        row, column = row + rows, column + columns
+    return result
+
+
+def _block_diag_back(F: Any, g: Any, tensors_shape: Any) -> list[Any]:
+    found = []
+    row = column = 0
+    for shape in tensors_shape:
+        rows, columns = _matrix_shape(shape)
+        part = F.slice(F.slice(g, 0, row, row + rows, 1), 1, column, column + columns, 1)
+        found.append(F.reshape(part, shape))
+        row, column = row + rows, column + columns
+    return found
+
+
+_structural(
+    "block_diag_of",
+    _block_diag,
+    vjp={"tensors": _block_diag_back},
+    lists=("tensors",),
+    public=False,
+    called="block_diag",
+    node="BlockDiagBackward0",
+    samples=lambda make: iter([Sample(([make((2, 3)), make((2,)), make(())],))]),
+)
+
+
+@composite("block_diag", method=False)
+def _block_diag_any(F: Any, *tensors: Any) -> Any:
+    """A matrix with the given ones along its diagonal and zeros elsewhere."""
+    return F.block_diag_of(list(flat(tensors)))
+
+
+@composite("meshgrid", method=False)
+def _meshgrid(F: Any, *tensors: Any, indexing: str | None = None) -> Any:
+    """Coordinates: each vector expanded along the dimensions of the others ('ij' or 'xy')."""
+    given = list(flat(tensors))
+    if not given:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if indexing is None:
+        import warnings
+
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
+            "argument.",
+            UserWarning,
+            stacklevel=3,
+        )
+        indexing = "ij"
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(
+            'torch.meshgrid: indexing must be one of "xy" or "ij", but received: ' + str(indexing)
+        )
+    for each in given:
+        if each.ndim > 1:
+            raise RuntimeError(
+                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got shape "
+                f"{list(each.shape)}"
+            )
+    swap = indexing == "xy" and len(given) > 1
+    if swap:
+        given[0], given[1] = given[1], given[0]
+    sizes = tuple(each.shape[0] if each.ndim else 1 for each in given)
+    count = len(given)
+    found = [
+        F.expand(F.reshape(each, (1,) * i + (-1,) + (1,) * (count - i - 1)), sizes)
+        for i, each in enumerate(given)
+    ]
+    if swap:
+        found[0], found[1] = found[1], found[0]
+        found = [F.transpose(each, 0, 1) for each in found]
+    return tuple(found)

@@ -1,0 +1,163 @@
+"""In-place writes that replace values: copy_, fill_, zero_. The gradient of what was there is zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from ..core.tensor import Tensor, from_array
+from .casting import cast_array
+from .record import LINEAR, Sample
+from .table import op, ops, traced
+
+NUMBERS = (bool, int, float, complex, numpy.number, numpy.bool_)
+
+
+def _nothing(F: Any, g: Any) -> Any:
+    return F.zeros_of(g, tuple(g.shape))
+
+
+def number_for(value: Any, array: Any) -> Any:
+    """A number in the dtype of an array, refused where torch refuses it."""
+    if not isinstance(value, NUMBERS):
+        raise TypeError(
+            f"can't assign a {type(value).__name__} to a "
+            f"torch.{dtypes.legacy_name(dtypes.of_array(array))}: pass a number or a Tensor"
+        )
+    kind = dtypes.of_array(array)
+    if isinstance(value, (complex, numpy.complexfloating)) and kind.category < 3:
+        raise RuntimeError(
+            f"value cannot be converted to type {kind.name} without overflow: {value} is complex"
+        )
+    if kind.category == 1 and not isinstance(value, (bool, numpy.bool_)):
+        limits = numpy.iinfo(kind.np)
+        if not limits.min <= value <= limits.max:
+            raise RuntimeError(
+                f"value cannot be converted to type {kind.name} without overflow: {value} is not "
+                f"in [{limits.min}, {limits.max}]"
+            )
+    return cast_array(numpy.asarray(value), array.dtype)[()]
+
+
+def _two(make: Any) -> Iterator[Sample]:
+    yield Sample((make((2, 3)), make((2, 3))))
+
+
+def _copy_into(xp: Any, self: Any, src: Any) -> None:
+    self[...] = src
+
+
+_copy = op(
+    "copy_values",
+    lambda xp, self, src: xp.array(src, dtype=self.dtype, copy=True),
+    vjp={"self": _nothing, "src": lambda g: g},
+    inputs=("self", "src"),
+    inplace=_copy_into,
+    public=False,
+    called="copy",
+    node="CopyBackwards",
+    holomorphic=False,
+    samples=_two,
+)
+
+
+def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    """Write the values of `src` (broadcast, and converted in dtype and device) into this tensor."""
+    array = self._array
+    if not isinstance(src, Tensor):
+        src = from_array(numpy.asarray(number_for(src, array)))
+    if src._array.shape != array.shape:
+        src = _stretched(self, src)
+    if src._array.dtype != array.dtype or type(src._array) is not type(array):
+        src = src.to(device=self.device, dtype=self.dtype)  # type: ignore[attr-defined]
+    return _copy.write(self, src)  # type: ignore[no-any-return]
+
+
+def _stretched(self: Tensor, src: Tensor) -> Tensor:
+    want, have = self._array.shape, src._array.shape
+    for dim in range(-1, -len(have) - 1, -1):
+        if -dim > len(want) or have[dim] not in (1, want[dim]):
+            into = want[dim] if -dim <= len(want) else "none"
+            raise RuntimeError(
+                f"The size of tensor a ({into}) must match the size of tensor b ({have[dim]}) at "
+                f"non-singleton dimension {max(len(want), len(have)) + dim}: copy_ cannot write a "
+                f"source of shape {list(have)} into shape {list(want)}"
+            )
+    return traced.expand(src, want)  # type: ignore[no-any-return]
+
+
+Tensor.copy_ = copy_  # type: ignore[attr-defined]
+
+
+def _fill_into(xp: Any, self: Any, value: Any) -> None:
+    self[...] = value
+
+
+def _filled(xp: Any, self: Any, value: Any) -> Any:
+    result = xp.empty_like(self)
+    result[...] = value
+    return result
+
+
+_fill_number = op(
+    "fill_number",
+    _filled,
+    vjp={"self": _nothing},
+    inplace=_fill_into,
+    public=False,
+    called="fill",
+    node="FillBackward2",
+    holomorphic=False,
+    samples=lambda make: iter([Sample((make((2, 3)), 1.5))]),
+)
+_fill_tensor = op(
+    "fill_tensor",
+    _filled,
+    vjp={"self": _nothing, "value": lambda F, g: F.sum(g)},
+    inputs=("self", "value"),
+    inplace=_fill_into,
+    public=False,
+    called="fill",
+    node="FillBackward3",
+    holomorphic=False,
+    samples=lambda make: iter([Sample((make((2, 3)), make(())))]),
+)
+_zero = op(
+    "zero_values",
+    lambda xp, self: xp.zeros_like(self),
+    vjp={"self": _nothing},
+    inplace=lambda xp, self: _fill_into(xp, self, 0),
+    public=False,
+    called="zero",
+    node="ZeroBackward0",
+    holomorphic=False,
+    samples=lambda make: iter([Sample((make((2, 3)),))]),
+)
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Write one number, or the value of a 0-d tensor, everywhere."""
+    if not isinstance(value, Tensor):
+        return _fill_number.write(self, number_for(value, self._array))  # type: ignore[no-any-return]
+    if value._array.ndim:
+        raise RuntimeError(
+            "fill_ only supports 0-dimension value tensor but got tensor with "
+            f"{value._array.ndim} dimensions."
+        )
+    if value._array.dtype != self._array.dtype or type(value._array) is not type(self._array):
+        value = value.to(device=self.device, dtype=self.dtype)  # type: ignore[attr-defined]
+    return _fill_tensor.write(self, value)  # type: ignore[no-any-return]
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Write zeros everywhere."""
+    return _zero.write(self)  # type: ignore[no-any-return]
+
+
+Tensor.fill_ = fill_  # type: ignore[attr-defined]
+Tensor.zero_ = zero_  # type: ignore[attr-defined]
+
+__all__ = ["LINEAR", "copy_", "fill_", "number_for", "ops", "zero_"]
