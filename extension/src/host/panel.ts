@@ -5,9 +5,10 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { LabIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
+import type { InspectorHandle } from '../panels';
+import { mountInspector } from '../panels';
 import type { Disposable } from '../protocol/signal';
 import { NotebookController } from './controller';
-import { mountOutline as mountInspector } from './outline';
 
 export const PANEL_ID = 'ag-visual-inspector';
 
@@ -31,7 +32,7 @@ export const inspectorIcon = new LabIcon({
 class Mounted implements Disposable {
   readonly element = document.createElement('div');
   readonly controller: NotebookController;
-  private readonly inspector: Disposable;
+  readonly inspector: InspectorHandle;
 
   constructor(app: JupyterFrontEnd, notebook: NotebookPanel, parent: HTMLElement) {
     this.element.className = 'ag-inspector-host';
@@ -73,6 +74,11 @@ export class InspectorPanel extends Widget {
   /** The controller of the notebook that is shown. */
   get controller(): NotebookController | null {
     return this.current?.controller ?? null;
+  }
+
+  /** What is mounted for that notebook. */
+  get inspector(): InspectorHandle | null {
+    return this.current?.inspector ?? null;
   }
 
   override dispose(): void {
