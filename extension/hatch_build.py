@@ -95,6 +95,10 @@ class FrontEnd(BuildHookInterface):
         return PACKAGES if node_on_path() else [*PACKAGES, NODE]
 
     def initialize(self, version: str, build_data: dict) -> None:
+        if self.target_name == "wheel" and version == "standard":
+            # `ag-visual tour` opens them where there is no checkout.
+            for notebook in Path(self.root, "notebooks").glob("*.ipynb"):
+                build_data["force_include"][str(notebook)] = f"ag_visual/notebooks/{notebook.name}"
         if self.built():
             return
         self.app.display_info("Building the JupyterLab front end (a minute or two the first time)")

@@ -39,6 +39,11 @@ def test_the_front_end_came_along(files: dict[str, Path]) -> None:
     assert files["ag_visual/display/static/inspector.js"].stat().st_size > 10_000
 
 
+def test_the_tour_came_along(files: dict[str, Path]) -> None:
+    tour = json.loads(files["ag_visual/notebooks/00_tour.ipynb"].read_text())
+    assert tour["metadata"]["ag_visual"] == {"inspector": "open"}
+
+
 def test_only_what_runs_is_installed(files: dict[str, Path]) -> None:
     stray = [
         name for name in files if name.startswith(("tests/", "extension/", "docs/", "notebooks/"))

@@ -70,7 +70,7 @@ function activate(
   };
 
   commands.addCommand(CommandIDs.open, {
-    label: args => (args.isPalette || args.isLauncher ? 'Open Inspector' : 'Inspector'),
+    label: args => (args.isPalette || args.isLauncher ? 'Open the Inspector' : 'Inspector'),
     caption: 'Watch the backward passes of this notebook',
     icon: inspectorIcon,
     describedBy: { args: { type: 'object', properties: { focus: { type: 'boolean' } } } },
