@@ -7,21 +7,23 @@ Measured on a small multiplication: interpreted 3.0 us forward and 3.0 backward,
 
 from __future__ import annotations
 
+import functools
 import inspect
 import linecache
 import os
 import sys
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy
 
 from ..core import modes, saved, seam, source, view
-from ..core.node import Node, sequence
+from ..core.node import sequence
 from ..core.storage import ZERO, Storage
 from ..core.tensor import Tensor, accumulator
 from . import generic
-from .record import FLOAT, KEEP, Op
+from .record import KEEP, Op
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -64,18 +66,46 @@ _SHARED: dict[str, Any] = {
 }
 
 
-def compile_function(name: str, source_: str, scope: dict[str, Any]) -> Callable[..., Any]:
-    """The function `name` of some source; its lines are found by tracebacks."""
-    filename = os.path.join(_FOLDER, f"<built {name}>")
-    linecache.cache[filename] = (len(source_), None, source_.splitlines(keepends=True), filename)
-    exec(compile(source_, filename, "exec"), scope)
-    return scope[name]  # type: ignore[no-any-return]
+def _stub(*args: Any, **kwargs: Any) -> Any:
+    """The code of every built function until its first call."""
+    return finish()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821 - in its scope
+
+
+def lazily(
+    name: str, scope: dict[str, Any], write: Callable[[dict[str, Any]], str], label: str = ""
+) -> Callable[..., Any]:
+    """The function `name` of the source that `write(scope)` gives, compiled when first called.
+
+    Compiling takes 0.3 ms a function, which would be most of the import. The function object is
+    there at once; its first call gives it the code, so nothing is in the way of later ones.
+    """
+    function = FunctionType(_stub.__code__, scope, name)
+
+    def finish() -> Callable[..., Any]:
+        text = write(scope)
+        filename = os.path.join(_FOLDER, f"<built {label or name}>")
+        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+        exec(compile(text, filename, "exec"), scope, space := {})
+        made = space[name]
+        function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
+        function.__code__ = made.__code__
+        return function
+
+    scope["finish"] = finish
+    return function
 
 
 def bind_face(body: Callable[..., Any], face: Any, name: str) -> Callable[..., Any]:
     """`body` with its first parameter fixed, as a function that can also be a method."""
+    scope: dict[str, Any] = {"body": body, "face": face, "__name__": body.__module__}
+    function = lazily(name, scope, lambda scope: _bound_source(body, name, scope))
+    function.__doc__ = body.__doc__
+    function.__wrapped__ = functools.partial(body, face)  # type: ignore[attr-defined]
+    return function
+
+
+def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any]) -> str:
     parameters = list(inspect.signature(body).parameters.values())[1:]
-    scope: dict[str, Any] = {"body": body, "face": face}
     head, passed = [], []
     starred = False
     for i, p in enumerate(parameters):
@@ -97,10 +127,7 @@ def bind_face(body: Callable[..., Any], face: Any, name: str) -> Callable[..., A
             default = f"=d{i}"
         head.append(p.name + default)
         passed.append(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name)
-    text = f"def {name}({', '.join(head)}):\n    return body(face, {', '.join(passed)})\n"
-    function = compile_function(name, text, scope)
-    function.__doc__ = body.__doc__
-    return function
+    return f"def {name}({', '.join(head)}):\n    return body(face, {', '.join(passed)})\n"
 
 
 def specialize(op: Op) -> None:
@@ -139,8 +166,14 @@ def forward(
     """
     kernel = op._kernel(numpy) if op.direct else op.kernel
     scope = {**_SHARED, "kernel": kernel, "slow": reference or op.compute}
-    scope.update(normalize=op.normalize, op=op)
-    scope["cls"] = op.node_class
+    scope.update(normalize=op.normalize, op=op, cls=op.node_class)
+    function = lazily(op.name, scope, lambda scope: _forward_source(op, places, scope))
+    function.__doc__ = op.kernel.__doc__ if callable(op.kernel) else None
+    function.__signature__ = op.signature  # type: ignore[attr-defined]
+    return function
+
+
+def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     call = [
         f"*{p}" if p == op.varargs else (f"{p}={p}" if param.kind is param.KEYWORD_ONLY else p)
         for p, param in op.signature.parameters.items()
@@ -222,9 +255,7 @@ def forward(
     if op.view:
         add(1, "w.made = locate(getframe(1))")
     add(1, "return out")
-    function = compile_function(op.name, "\n".join(lines) + "\n", scope)
-    function.__doc__ = op.kernel.__doc__ if callable(op.kernel) else None
-    return function
+    return "\n".join(lines) + "\n"
 
 
 def _node_part(op: Op, add: Callable[[int, str], None], places: bool) -> None:
@@ -316,8 +347,13 @@ def _alias(raw: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _raw(op: Op, take: bool = False) -> Callable[..., Any]:
-    edges = op.differentiated
     scope = dict(_SHARED)
+    name = "take" if take else "raw"
+    return lazily(name, scope, lambda scope: _raw_source(op, take, scope), f"{op.name} {name}")
+
+
+def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
+    edges = op.differentiated
     lines = ["def take(self, F, g, place):" if take else "def raw(self, F, g):"]
 
     def add(depth: int, text: str) -> None:
@@ -372,7 +408,7 @@ def _raw(op: Op, take: bool = False) -> Callable[..., Any]:
         add(1, " = ".join(f"self.s_{n}" for n in op.saves) + " = None")
         answer = "answer"
     add(1, f"return {answer}")
-    return compile_function("take" if take else "raw", "\n".join(lines) + "\n", scope)
+    return "\n".join(lines) + "\n"
 
 
-__all__ = ["FLOAT", "Node", "bind_face", "compile_function", "fast_types", "specialize"]
+__all__ = ["bind_face", "fast_types", "forward", "operator", "specialize"]

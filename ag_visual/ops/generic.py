@@ -625,6 +625,7 @@ def jvp(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], tangents: dict[st
         for each in op.inputs:
             known[f"{each}_shape"] = getattr(primal[each], "shape", ())
             known[f"{each}_dtype"] = getattr(primal[each], "dtype", None)
+            known[f"{each}_strides"] = getattr(primal[each], "strides", None)
         part = rule.function(**{request: known[request] for request in rule.requests})
         total = part if total is None else total + part
     return result, total

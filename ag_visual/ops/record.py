@@ -2,8 +2,8 @@
 
 A rule's parameter names are its requests: `F` the op namespace, `g` the incoming gradient (`gs` for
 several), `t_x` a tangent, an input's name its saved value, an output's name (`result`) the saved
-output, `x_shape`/`x_dtype` what they say, an argument's name its value, `needs` which gradients are
-wanted. They are read once, here; an unknown name fails at import.
+output, `x_shape`, `x_dtype`, `x_strides` what they say, an argument's name its value, `needs` which
+gradients are wanted. They are read once, here; an unknown name fails at import.
 """
 
 from __future__ import annotations
@@ -204,6 +204,7 @@ class Op:
             known[name] = "saved"
             known[f"{name}_shape"] = "shape"
             known[f"{name}_dtype"] = "shape"
+            known[f"{name}_strides"] = "shape"
             known[f"{name}_device"] = "shape"
         for name in self.outputs:
             known.setdefault(name, "saved")

@@ -1,0 +1,651 @@
+"""Products of vectors, matrices and batches of matrices; `@`.
+
+`matmul` and `linear` are composites of the same nodes that torch makes of them. Rules are written
+without conjugation: the engine conjugates for complex results.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+
+from ..core.tensor import Tensor
+from .dims import broadcast
+from .record import ErrorSample, Sample
+from .table import composite, functions, op
+
+
+def _turned(F: Any, x: Any) -> Any:
+    """A matrix, or each matrix of a batch, transposed."""
+    if F.xp is not None:
+        return x.swapaxes(-1, -2)
+    return F.t(x) if x.ndim == 2 else F.transpose(x, -2, -1)
+
+
+def _by_columns(strides: Any) -> bool:
+    """Whether a matrix lies in memory column by column, as a transposed weight does."""
+    return bool(strides[0] < strides[1])
+
+
+def _same_dtype(name: str, *arrays: Any) -> None:
+    first = arrays[0].dtype
+    for other in arrays[1:]:
+        if other.dtype != first:
+            raise RuntimeError(
+                f"{name}: expected all tensors to have the same dtype, but got {first.name} and "
+                f"{other.dtype.name}. Convert one with .to(dtype)."
+            )
+
+
+# Vectors and matrices -----------------------------------------------------------------------------
+
+
+def _mm(xp: Any, self: Any, mat2: Any) -> Any:
+    if self.ndim != 2 or mat2.ndim != 2:
+        raise RuntimeError(
+            f"mm: both arguments must be matrices, but they have {self.ndim} and {mat2.ndim} "
+            "dimensions; use matmul (@)"
+        )
+    if self.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            "mat1 and mat2 shapes cannot be multiplied "
+            f"({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})"
+        )
+    if self.dtype != mat2.dtype:
+        _same_dtype("mm", self, mat2)
+    return xp.matmul(self, mat2)
+
+
+def _right(F: Any, g: Any, left: Any, strides: Any) -> Any:
+    """The gradient of the right factor, laid out in memory as that factor is."""
+    if _by_columns(strides):
+        return _turned(F, F.mm(_turned(F, g), left))
+    return F.mm(_turned(F, left), g)
+
+
+def _mm_samples(make: Any) -> Iterator[Sample]:
+    yield Sample((make((3, 4)), make((4, 2))))
+    yield Sample((make((3, 4)), make((2, 4)).T))
+    yield Sample((make((1, 3)), make((3, 1))))
+    yield Sample((make((2, 0)), make((0, 3))))
+
+
+def _mm_errors(make: Any) -> Iterator[ErrorSample]:
+    yield ErrorSample((make((2, 3)), make((4, 5))), RuntimeError, "cannot be multiplied (2x3 and")
+    yield ErrorSample((make((2, 3)), make((3,))), RuntimeError, "must be matrices")
+
+
+op(
+    "mm",
+    _mm,
+    vjp={
+        "self": lambda F, g, mat2: F.mm(g, _turned(F, mat2)),
+        "mat2": lambda F, g, self, mat2_strides: _right(F, g, self, mat2_strides),
+    },
+    jvp={
+        "self": lambda F, t_self, mat2: F.mm(t_self, mat2),
+        "mat2": lambda F, t_mat2, self: F.mm(self, t_mat2),
+    },
+    samples=_mm_samples,
+    errors=_mm_errors,
+)
+
+
+def _bmm(xp: Any, self: Any, mat2: Any) -> Any:
+    if self.ndim != 3 or mat2.ndim != 3:
+        raise RuntimeError(
+            f"batch1 and batch2 must be 3D tensors, got {self.ndim}D and {mat2.ndim}D"
+        )
+    if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{self.shape[0]}, "
+            f"{self.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}]."
+        )
+    if self.dtype != mat2.dtype:
+        _same_dtype("bmm", self, mat2)
+    return xp.matmul(self, mat2)
+
+
+def _bmm_samples(make: Any) -> Iterator[Sample]:
+    yield Sample((make((2, 3, 4)), make((2, 4, 2))))
+    yield Sample((make((2, 3, 4)), make((2, 2, 4)).swapaxes(1, 2)))
+
+
+op(
+    "bmm",
+    _bmm,
+    vjp={
+        "self": lambda F, g, mat2: F.bmm(g, _turned(F, mat2)),
+        "mat2": lambda F, g, self: F.bmm(_turned(F, self), g),
+    },
+    jvp={
+        "self": lambda F, t_self, mat2: F.bmm(t_self, mat2),
+        "mat2": lambda F, t_mat2, self: F.bmm(self, t_mat2),
+    },
+    samples=_bmm_samples,
+    errors=lambda make: iter(
+        [ErrorSample((make((2, 3, 4)), make((2, 5, 4))), RuntimeError, "but got: [2, 5]")]
+    ),
+)
+
+
+def _mv(xp: Any, self: Any, vec: Any) -> Any:
+    if self.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError(
+            f"vector + matrix @ vector expected, got {self.ndim}D tensor and {vec.ndim}D tensor"
+        )
+    if self.shape[1] != vec.shape[0]:
+        raise RuntimeError(
+            f"size mismatch, got input ({self.shape[0]}), mat ({self.shape[0]}x{self.shape[1]}), "
+            f"vec ({vec.shape[0]})"
+        )
+    if self.dtype != vec.dtype:
+        _same_dtype("mv", self, vec)
+    return xp.matmul(self, vec)
+
+
+def _outer_product(a: Any, b: Any) -> Any:
+    return a.reshape((-1, 1)) * b
+
+
+op(
+    "mv",
+    _mv,
+    vjp={
+        "self": lambda g, vec: _outer_product(g, vec),
+        "vec": lambda F, g, self: F.mv(_turned(F, self), g),
+    },
+    jvp={
+        "self": lambda F, t_self, vec: F.mv(t_self, vec),
+        "vec": lambda F, t_vec, self: F.mv(self, t_vec),
+    },
+    samples=lambda make: iter(
+        [Sample((make((3, 4)), make((4,)))), Sample((make((4, 3)).T, make((4,))))]
+    ),
+    errors=lambda make: iter(
+        [ErrorSample((make((2, 3)), make((4,))), RuntimeError, "size mismatch")]
+    ),
+)
+
+
+def _check_vectors(name: str, self: Any, tensor: Any) -> None:
+    if self.ndim != 1 or tensor.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {self.ndim}D and {tensor.ndim}D tensors")
+    if self.shape != tensor.shape:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{self.size}] and src [{tensor.size}] to "
+            "have the same number of elements, but got "
+            f"{self.size} and {tensor.size} elements respectively"
+        )
+    if self.dtype != tensor.dtype:
+        _same_dtype(name, self, tensor)
+
+
+def _dot(xp: Any, self: Any, tensor: Any) -> Any:
+    _check_vectors("dot", self, tensor)
+    return xp.dot(self, tensor)
+
+
+def _vector_samples(make: Any) -> Iterator[Sample]:
+    yield Sample((make((4,)), make((4,))))
+    yield Sample((make((0,)), make((0,))))
+
+
+def _vector_errors(make: Any) -> Iterator[ErrorSample]:
+    yield ErrorSample((make((3,)), make((4,))), RuntimeError, "inconsistent tensor size")
+    yield ErrorSample((make((2, 3)), make((3,))), RuntimeError, "1D tensors expected")
+
+
+op(
+    "dot",
+    _dot,
+    vjp={"self": lambda g, tensor: g * tensor, "tensor": lambda g, self: g * self},
+    jvp={
+        "self": lambda F, t_self, tensor: F.dot(t_self, tensor),
+        "tensor": lambda F, t_tensor, self: F.dot(self, t_tensor),
+    },
+    samples=_vector_samples,
+    errors=_vector_errors,
+)
+
+
+def _vdot(xp: Any, self: Any, other: Any) -> Any:
+    _check_vectors("vdot", self, other)
+    return xp.vdot(self, other)
+
+
+op(
+    "vdot",
+    _vdot,
+    vjp={"self": lambda F, g, other: F.conj(g) * other, "other": lambda g, self: g * self},
+    holomorphic=False,
+    samples=_vector_samples,
+    errors=_vector_errors,
+)
+
+# Products that are added --------------------------------------------------------------------------
+
+
+def _plus(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """beta * self + alpha * product; a zero beta ignores self, NaN included, as torch does."""
+    if alpha != 1:
+        product = product * alpha
+    if beta == 0:
+        return product
+    if beta != 1:
+        self = self * beta
+    if product.ndim and numpy.broadcast_shapes(self.shape, product.shape) != product.shape:
+        raise RuntimeError(
+            f"The expanded size of the tensor must match: self {list(self.shape)} does not "
+            f"broadcast to the product's shape {list(product.shape)}"
+        )
+    return self + product
+
+
+def _times(x: Any, factor: Any) -> Any:
+    return x if factor == 1 else x * factor
+
+
+def _addition(
+    name: str,
+    left: str,
+    right: str,
+    product: Callable[..., Any],
+    rules: tuple[Callable[..., Any], Callable[..., Any]],
+    shapes: tuple[tuple[int, ...], ...],
+    strides: bool = False,
+) -> None:
+    """beta * self + alpha * (left x right), with the rules of the product."""
+    fact = f", {right}_strides" if strides else ""
+    scope: dict[str, Any] = {"product": product, "plus": _plus, "times": _times}
+    scope["rule_left"], scope["rule_right"] = rules
+    kernel = (
+        f"lambda xp, self, {left}, {right}, *, beta=1, alpha=1: "
+        f"plus(xp, self, product(xp, {left}, {right}), beta, alpha)"
+    )
+    given = f", {right}_strides" if strides else ""
+    vjp = {
+        "self": lambda g, beta: _times(g, beta),
+        left: eval(f"lambda F, g, {right}, alpha: times(rule_left(F, g, {right}), alpha)", scope),
+        right: eval(
+            f"lambda F, g, {left}{fact}, alpha: times(rule_right(F, g, {left}{given}), alpha)",
+            scope,
+        ),
+    }
+
+    def samples(make: Any) -> Iterator[Sample]:
+        for shape in shapes[:-2]:
+            yield Sample((make(shape), make(shapes[-2]), make(shapes[-1])))
+        yield Sample(
+            (make(shapes[0]), make(shapes[-2]), make(shapes[-1])), {"beta": 0.5, "alpha": -2}
+        )
+
+    op(
+        name,
+        eval(kernel, scope),
+        vjp=vjp,
+        inputs=("self", left, right),
+        inplace=True,
+        samples=samples,
+    )
+
+
+def _addbmm_left(F: Any, g: Any, batch2: Any) -> Any:
+    return F.bmm(_repeated(F, g, batch2), _turned(F, batch2))
+
+
+def _addbmm_right(F: Any, g: Any, batch1: Any) -> Any:
+    return F.bmm(_turned(F, batch1), _repeated(F, g, batch1))
+
+
+def _repeated(F: Any, g: Any, batch: Any) -> Any:
+    return F.expand(g, (batch.shape[0], *g.shape))
+
+
+def _outer_kernel(xp: Any, vec1: Any, vec2: Any) -> Any:
+    return vec1.reshape(-1, 1) * vec2
+
+
+_addition(
+    "addmm",
+    "mat1",
+    "mat2",
+    _mm,
+    (lambda F, g, mat2: F.mm(g, _turned(F, mat2)), _right),
+    ((3, 2), (2,), (3, 1), (3, 4), (4, 2)),
+    strides=True,
+)
+_addition(
+    "addmv",
+    "mat",
+    "vec",
+    _mv,
+    (lambda F, g, vec: _outer_product(g, vec), lambda F, g, mat: F.mv(_turned(F, mat), g)),
+    ((3,), (), (3, 4), (4,)),
+)
+_addition(
+    "baddbmm",
+    "batch1",
+    "batch2",
+    _bmm,
+    (
+        lambda F, g, batch2: F.bmm(g, _turned(F, batch2)),
+        lambda F, g, batch1: F.bmm(_turned(F, batch1), g),
+    ),
+    ((2, 3, 2), (3, 1), (2, 3, 4), (2, 4, 2)),
+)
+_addition(
+    "addbmm",
+    "batch1",
+    "batch2",
+    lambda xp, batch1, batch2: _bmm(xp, batch1, batch2).sum(axis=0),
+    (_addbmm_left, _addbmm_right),
+    ((3, 2), (2,), (2, 3, 4), (2, 4, 2)),
+)
+_addition(
+    "addr",
+    "vec1",
+    "vec2",
+    _outer_kernel,
+    (lambda F, g, vec2: F.mv(g, vec2), lambda F, g, vec1: F.mv(_turned(F, g), vec1)),
+    ((3, 4), (4,), (3,), (4,)),
+)
+
+# Composites ---------------------------------------------------------------------------------------
+
+
+def _folds(tensor1: Any, tensor2: Any) -> bool:
+    """Whether the larger factor is folded into a matrix (torch's should_fold)."""
+    larger, smaller = (tensor1, tensor2) if tensor1.ndim >= tensor2.ndim else (tensor2, tensor1)
+    if not (larger.ndim >= 3 and smaller.ndim <= 2):
+        return False
+    if smaller.requires_grad:
+        return True
+    if tensor1.ndim == 2:
+        return False
+    array = larger._array if larger is tensor1 else larger._array.swapaxes(-1, -2)
+    if array.size == 0:
+        return True
+    return all(
+        array.strides[i] == array.strides[i + 1] * array.shape[i + 1] for i in range(array.ndim - 2)
+    )
+
+
+def _folded(F: Any, tensor1: Any, tensor2: Any) -> Any:
+    turn = tensor2.ndim > tensor1.ndim
+    many = F.transpose(tensor2, -2, -1) if turn else tensor1
+    few = (F.t(tensor1) if tensor1.ndim == 2 else tensor1) if turn else tensor2
+    shape = tuple(many.shape)
+    matrix = F.reshape(many, (math.prod(shape[:-1]), shape[-1]))
+    if few.ndim == 1:
+        return F.unsafe_view(F.mv(matrix, few), shape[:-1])
+    result = F.unsafe_view(F.mm(matrix, few), (*shape[:-1], few.shape[1]))
+    return F.contiguous(F.transpose(result, -2, -1)) if turn else result
+
+
+def _batched(F: Any, tensor1: Any, tensor2: Any) -> Any:
+    shape1, shape2 = tuple(tensor1.shape), tuple(tensor2.shape)
+    rows = shape1[-2] if len(shape1) > 1 else 1
+    columns = shape2[-1] if len(shape2) > 1 else 1
+    inner2 = shape2[-2] if len(shape2) > 1 else shape2[-1]
+    batch = broadcast(shape1[:-2], shape2[:-2])
+    left = F.expand(tensor1, (*batch, rows, shape1[-1]))
+    left = F.reshape(left, (math.prod(batch), rows, shape1[-1]))
+    if len(shape2) == 1:
+        right = F.expand(tensor2, (*batch, inner2))
+        right = F.unsqueeze(F.reshape(right, (math.prod(batch), inner2)), 2)
+    else:
+        right = F.expand(tensor2, (*batch, inner2, columns))
+        right = F.reshape(right, (math.prod(batch), inner2, columns))
+    shape = (
+        *batch,
+        *((rows,) if len(shape1) > 1 else ()),
+        *((columns,) if len(shape2) > 1 else ()),
+    )
+    return F.unsafe_view(F.bmm(left, right), shape)
+
+
+@composite("matmul")
+def _matmul(F: Any, self: Any, other: Any) -> Any:
+    """The product of vectors, matrices or (broadcasting) batches of matrices.
+
+    (n) x (n) is a number, (n, k) x (k) a vector, (n, k) x (k, m) a matrix, and
+    (..., n, k) x (..., k, m) a batch; a vector on the left is a row.
+    """
+    if F.xp is not None:
+        return F.xp.matmul(self, other)
+    if not isinstance(self, Tensor) or not isinstance(other, Tensor):
+        bad = other if isinstance(self, Tensor) else self
+        raise TypeError(f"matmul(): argument must be Tensor, not {type(bad).__name__}")
+    one, two = self._array.ndim, other._array.ndim
+    if one == 2 and two == 2:
+        return F.mm(self, other)
+    if one == 0 or two == 0:
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {one}D and {two}D"
+        )
+    if one == 1 and two == 1:
+        return F.dot(self, other)
+    if one == 2 and two == 1:
+        return F.mv(self, other)
+    if one == 1 and two == 2:
+        return F.squeeze(F.mm(F.unsqueeze(self, 0), other), 0)
+    if _folds(self, other):
+        return _folded(F, self, other)
+    return _batched(F, self, other)
+
+
+def _matmul_operator(self: Tensor, other: Any) -> Any:
+    return functions["matmul"](self, other) if isinstance(other, Tensor) else NotImplemented
+
+
+def _rmatmul_operator(self: Tensor, other: Any) -> Any:
+    return functions["matmul"](other, self) if isinstance(other, Tensor) else NotImplemented
+
+
+Tensor.__matmul__ = _matmul_operator
+Tensor.__rmatmul__ = _rmatmul_operator
+
+
+@composite("linear", method=False)
+def _linear(F: Any, input: Any, weight: Any, bias: Any = None) -> Any:
+    """input @ weight.T + bias: (..., in) to (..., out) with weight (out, in), bias (out)."""
+    if F.xp is not None:
+        product = F.xp.matmul(input, weight.T)
+        return product if bias is None else product + bias
+    if bias is None:
+        return F.matmul(input, F.t(weight))
+    ndim = input._array.ndim
+    if ndim == 2:
+        return F.addmm(bias, input, F.t(weight))
+    if ndim and weight.ndim == 2 and input._array.flags.c_contiguous:
+        shape = tuple(input.shape)
+        flat = F.view_size(input, (math.prod(shape[:-1]), shape[-1]))
+        return F.view_size(F.addmm(bias, flat, F.t(weight)), (*shape[:-1], weight.shape[0]))
+    return F.add(F.matmul(input, F.t(weight)), bias)
+
+
+@composite("outer", aliases=("ger",))
+def _outer(F: Any, self: Any, vec2: Any) -> Any:
+    """The matrix of all products of elements of two vectors."""
+    if self.ndim != 1 or vec2.ndim != 1:
+        raise RuntimeError(
+            f"outer: Expected 1-D arguments, but got {self.ndim}-D and {vec2.ndim}-D"
+        )
+    return F.mul(F.reshape(self, (self.shape[0], 1)), vec2)
+
+
+@composite("inner")
+def _inner(F: Any, self: Any, other: Any) -> Any:
+    """Sums of products over the last dimensions of both."""
+    if self.ndim == 0 or other.ndim == 0:
+        return F.mul(self, other)
+    return F.tensordot(self, other, ([-1], [-1]))
+
+
+@composite("tensordot", method=False)
+def _tensordot(F: Any, a: Any, b: Any, dims: Any = 2) -> Any:
+    """Sums of products over `dims` dimensions (the last of a, the first of b), or two lists."""
+    if isinstance(dims, int):
+        dims = (range(a.ndim - dims, a.ndim), range(dims))
+    first = [d % a.ndim for d in dims[0]]
+    second = [d % b.ndim for d in dims[1]]
+    for i, j in zip(first, second, strict=True):
+        if a.shape[i] != b.shape[j]:
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} "
+                f"and second has size {b.shape[j]} in dim {j}"
+            )
+    free1 = [i for i in range(a.ndim) if i not in first]
+    free2 = [i for i in range(b.ndim) if i not in second]
+    inner = math.prod(a.shape[i] for i in first)
+    left = F.reshape(F.permute(a, tuple(free1 + first)), (-1 if inner else 0, inner))
+    right = F.reshape(F.permute(b, tuple(second + free2)), (inner, -1 if inner else 0))
+    shape = (*(a.shape[i] for i in free1), *(b.shape[i] for i in free2))
+    return F.reshape(F.mm(left, right), shape)
+
+
+@composite("kron")
+def _kron(F: Any, self: Any, other: Any) -> Any:
+    """The Kronecker product."""
+    ndim = max(self.ndim, other.ndim)
+    a = (1,) * (ndim - self.ndim) + tuple(self.shape)
+    b = (1,) * (ndim - other.ndim) + tuple(other.shape)
+    left = F.reshape(self, tuple(n for size in a for n in (size, 1)))
+    right = F.reshape(other, tuple(n for size in b for n in (1, size)))
+    return F.reshape(F.mul(left, right), tuple(m * n for m, n in zip(a, b, strict=True)))
+
+
+@composite("matrix_power")
+def _matrix_power(F: Any, self: Any, n: int) -> Any:
+    """A square matrix (or each of a batch) multiplied with itself n times; n >= 0."""
+    if n < 0:
+        raise RuntimeError(f"matrix_power(): negative powers need an inverse, got n = {n}")
+    if n == 0:
+        return F.where(F.diagonal_mask(self, *self.shape[-2:]), F.zero_of(self) + 1, 0.0)
+    result = None
+    while n:
+        if n & 1:
+            result = self if result is None else F.matmul(result, self)
+        n >>= 1
+        self = F.matmul(self, self) if n else self
+    return result
+
+
+@composite("chain_matmul", method=False)
+def _chain_matmul(F: Any, *matrices: Any) -> Any:
+    """The product of several matrices, in the order written."""
+    result = matrices[0]
+    for matrix in matrices[1:]:
+        result = F.mm(result, matrix)
+    return result
+
+
+# Einstein's sums ----------------------------------------------------------------------------------
+
+
+def _subscripts(equation: str, ndims: list[int]) -> tuple[list[list[str]], list[str]]:
+    """The labels of each operand and of the result; an ellipsis becomes labels of its own."""
+    equation = equation.replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ndims):
+        raise RuntimeError(
+            f"einsum(): the equation has {len(terms)} operands, but {len(ndims)} were given"
+        )
+    longest = 0
+    for term, ndim in zip(terms, ndims, strict=True):
+        named = len(term.replace("...", ""))
+        if named > ndim or ("..." not in term and named != ndim):
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({named}) does not match the "
+                f"number of dimensions ({ndim}) of an operand"
+            )
+        longest = max(longest, ndim - named if "..." in term else 0)
+    extra = [f"...{i}" for i in range(longest)]
+
+    def labels(term: str, ndim: int) -> list[str]:
+        before, dots, after = term.partition("...")
+        rest = extra[len(extra) - (ndim - len(before) - len(after)) :] if dots else []
+        return [*before, *rest, *after]
+
+    found = [labels(term, ndim) for term, ndim in zip(terms, ndims, strict=True)]
+    if arrow:
+        if right.count("...") > 1 or len(set(right.replace("...", ""))) != len(
+            right.replace("...", "")
+        ):
+            raise RuntimeError(f"einsum(): output subscripts repeat in {right!r}")
+        named = len(right.replace("...", ""))
+        return found, labels(right, named + longest if "..." in right else named)
+    seen = [label for term in found for label in term]
+    return found, [*extra, *sorted({x for x in seen if seen.count(x) == 1 and x not in extra})]
+
+
+def _diagonals(F: Any, x: Any, labels: list[str]) -> tuple[Any, list[str]]:
+    """Labels that repeat within one operand, as diagonals."""
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            i = labels.index(label)
+            j = labels.index(label, i + 1)
+            x = F.diagonal(x, 0, i, j)
+            labels = [x_ for at, x_ in enumerate(labels) if at not in (i, j)] + [label]
+    return x, labels
+
+
+def _contract(
+    F: Any, a: Any, la: list[str], b: Any, lb: list[str], keep: set[str]
+) -> tuple[Any, list[str]]:
+    """Multiply two operands and sum over labels that nobody needs any more: one bmm."""
+    sizes = {**dict(zip(la, a.shape, strict=True))}
+    for label, n in zip(lb, b.shape, strict=True):
+        if sizes.get(label, 1) == 1:
+            sizes[label] = n
+    both = [x for x in la if x in lb and x in keep]
+    summed = [x for x in la if x in lb and x not in keep]
+    only_a = [x for x in la if x not in lb]
+    only_b = [x for x in lb if x not in la]
+
+    def arranged(x: Any, labels: list[str], order: list[str], shape: tuple[int, ...]) -> Any:
+        x = F.permute(x, tuple(labels.index(label) for label in order))
+        x = F.expand(x, tuple(sizes[label] for label in order))
+        return F.reshape(x, shape)
+
+    count = {
+        name: math.prod(sizes[x] for x in group)
+        for name, group in (("b", both), ("s", summed), ("m", only_a), ("n", only_b))
+    }
+    left = arranged(a, la, both + only_a + summed, (count["b"], count["m"], count["s"]))
+    right = arranged(b, lb, both + summed + only_b, (count["b"], count["s"], count["n"]))
+    order = both + only_a + only_b
+    return F.reshape(F.bmm(left, right), tuple(sizes[x] for x in order)), order
+
+
+@composite("einsum", method=False)
+def _einsum(F: Any, equation: str, *operands: Any) -> Any:
+    """Products of operands, summed over the labels that the result does not name.
+
+    `einsum("bij,bjk->bik", x, y)` is a batch of matrix products.
+    """
+    if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
+        operands = tuple(operands[0])
+    terms, output = _subscripts(equation, [x.ndim for x in operands])
+    for label in output:
+        if not any(label in term for term in terms):
+            raise RuntimeError(
+                f"einsum(): output subscript {label} does not appear in the equation for any input"
+            )
+    pairs = [_diagonals(F, x, labels) for x, labels in zip(operands, terms, strict=True)]
+    for i, (x, labels) in enumerate(pairs):
+        others = {label for j, (_, t) in enumerate(pairs) if j != i for label in t}
+        alone = [at for at, label in enumerate(labels) if label not in others | set(output)]
+        if alone:
+            kept = [label for at, label in enumerate(labels) if at not in alone]
+            pairs[i] = (F.sum(x, tuple(alone)), kept)
+    x, labels = pairs[0]
+    for i, (y, their) in enumerate(pairs[1:], 1):
+        later = {label for _, t in pairs[i + 1 :] for label in t}
+        x, labels = _contract(F, x, labels, y, their, later | set(output))
+    return F.permute(x, tuple(labels.index(label) for label in output))
