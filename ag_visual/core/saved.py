@@ -7,11 +7,11 @@ make a cycle. `s_x` may also hold a number, None, a tuple of tensors, or a `Pack
 
 from __future__ import annotations
 
-import threading
-import time
-import weakref
 from collections.abc import Callable
+from threading import get_ident
+from time import perf_counter_ns
 from typing import Any, NamedTuple
+from weakref import ref
 
 from . import blame, seam
 
@@ -246,7 +246,10 @@ _slots = _Slots()
 
 
 def report_node(node: Any, sink: Callable[[seam.Event], None] | None = None) -> None:
-    """Send the birth of a node to the seam (or, told later, to the given sink)."""
+    """Send the birth of a node to the seam (or, told later, to the given sink).
+
+    The event's form is described in core.seam, its encoding is observe.columns: change all three.
+    """
     sink = sink or seam.sink
     if sink is None:
         return
@@ -265,8 +268,8 @@ def report_node(node: Any, sink: Callable[[seam.Event], None] | None = None) -> 
     sink(
         (
             seam.NODE,
-            time.perf_counter_ns(),
-            threading.get_ident(),
+            perf_counter_ns(),
+            get_ident(),
             node.seq,
             type(node),
             node.code,
@@ -276,7 +279,7 @@ def report_node(node: Any, sink: Callable[[seam.Event], None] | None = None) -> 
             node.dtype,
             1 if node.outs is None else len(node.outs),
             tuple(kept),
-            weakref.ref(node),
+            ref(node),
         )
     )
 
@@ -302,9 +305,10 @@ def report_leaf(node: Any, sink: Callable[[seam.Event], None] | None = None) -> 
     sink = sink or seam.sink
     if sink is not None:
         variable = node.variable
-        now, thread = time.perf_counter_ns(), threading.get_ident()
-        uid, ref = variable._storage.uid, weakref.ref(variable)
-        sink((seam.LEAF, now, thread, node.seq, node.shape, node.dtype, uid, ref))
+        now, thread = perf_counter_ns(), get_ident()
+        uid = variable._storage.uid
+        leaf = (node.seq, node.shape, node.dtype, uid, ref(variable))
+        sink((seam.LEAF, now, thread, *leaf))
 
 
 class SavedTensor:
