@@ -31,3 +31,16 @@ from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  #
 
 globals().update(_functions)
 globals().update({k: v for k, v in vars(dtypes).items() if isinstance(v, dtype)})
+
+from .display import show  # noqa: E402
+from .observe.dot import to_dot  # noqa: E402
+from .session.api import debugger, load_recording, record, save_recording  # noqa: E402
+from .session.control import attach as _attach  # noqa: E402
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext ag_visual`: the magics, and the link to the Inspector."""
+    _attach(shell)
+
+
+_attach()

@@ -15,9 +15,10 @@ import json
 import os
 import tempfile
 import zlib
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ag_visual.observe import schema
 from ag_visual.observe.batch import Stream, decode_tables, without_source
@@ -39,6 +40,9 @@ VALUE_LIMIT: Final = 8192
 
 class Recording:
     """What was recorded, apart from the program: `record` is the JSON that files hold."""
+
+    renderer: ClassVar[Callable[[Recording], Any] | None] = None
+    """Makes a mime bundle for notebooks; set by the display layer."""
 
     def __init__(self, record: dict[str, Any]) -> None:
         self.record = record
@@ -65,6 +69,10 @@ class Recording:
     def __repr__(self) -> str:
         nodes, runs = self.rows("nodes"), self.rows("runs")
         return f"<ag_visual recording of {nodes} nodes, {runs} runs, {self.record['created']}>"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        renderer = type(self).renderer
+        return {"text/plain": repr(self)} if renderer is None else renderer(self)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the recording for `load_recording`."""

@@ -128,6 +128,10 @@ class Recorder:
             self.drain()
             self._events.extend(events_of(walk(roots, self._live)))
 
+    def add_events(self, events: Iterable[seam.Event]) -> None:
+        """Take events as if the seam had sent them."""
+        self._events.extend(events)
+
     # Encoding --------------------------------------------------------------------------------
 
     @property

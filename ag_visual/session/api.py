@@ -80,7 +80,7 @@ class record:  # used as torch's own context managers are
         return save_recording(path, self.recording)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        return self.recording._repr_mimebundle_(**kwargs)  # type: ignore[attr-defined]
+        return self.recording._repr_mimebundle_(**kwargs)
 
 
 def save_recording(

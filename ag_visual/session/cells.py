@@ -34,21 +34,31 @@ class _Cells:
 
     def before(self, info: Any) -> None:
         """IPython's pre_run_cell event."""
-        count = self.shell.execution_count if info.store_history else None
+        count = self._stored() if info.store_history else None
         self._register(info.raw_cell, getattr(info, "cell_id", None), count)
+
+    def _stored(self) -> int:
+        """The number of the cell about to be stored in the history.
+
+        Not `execution_count`: IPython 9 has counted it up by now, IPython 8 not yet.
+        """
+        count = int(self.shell.execution_count)
+        history = getattr(self.shell, "history_manager", None)
+        stored = len(history.input_hist_raw) if history is not None else count
+        return stored if stored in (count - 1, count) else count
 
     def running_now(self) -> None:
         """The cell that imports this package began before anybody listened."""
         history = getattr(self.shell, "history_manager", None)
-        raw = history.input_hist_raw[-1] if history and len(history.input_hist_raw) > 1 else ""
-        if not raw:
+        stored = history.input_hist_raw if history is not None else []
+        if len(stored) < 2 or not stored[-1]:
             return
         cell_id = None
         kernel = getattr(self.shell, "kernel", None)
         if kernel is not None:
             parent = kernel.get_parent() or {}
             cell_id = (parent.get("metadata") or {}).get("cellId")
-        self._register(raw, cell_id, self.shell.execution_count)
+        self._register(stored[-1], cell_id, len(stored) - 1)
 
     def _register(self, raw: str, cell_id: str | None, count: int | None) -> None:
         compiler = self.shell.compile

@@ -7,7 +7,6 @@ commands cannot reach a busy kernel.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import Any
 
@@ -16,22 +15,34 @@ from ag_visual.observe import schema
 _attached: set[int] = set()
 
 
-def attach() -> bool:
-    """Listen to pages if this process is a Jupyter kernel. True when it is one."""
+def attach(shell: Any = None) -> bool:
+    """Listen to pages if this process is a Jupyter kernel. True when it is one.
+
+    In an IPython shell without a kernel (or one that is given) only cells and magics are set up.
+    """
     ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    kernel = getattr(shell, "kernel", None)
-    if kernel is None or not hasattr(kernel, "session"):
+    if shell is None and ipython is not None:
+        shell = ipython.get_ipython()
+    if shell is None:
         return False
-    if id(kernel) not in _attached:
-        _attached.add(id(kernel))
-        _attach(shell, kernel)
-    return True
+    kernel = getattr(shell, "kernel", None)
+    if id(shell) not in _attached:
+        _attached.add(id(shell))
+        _attach_shell(shell)
+        if kernel is not None and hasattr(kernel, "session"):
+            _attach_kernel(shell, kernel)
+    return kernel is not None
 
 
-def _attach(shell: Any, kernel: Any) -> None:
+def _attach_shell(shell: Any) -> None:
     from ag_visual.session.cells import watch_cells
     from ag_visual.session.magics import register_magics
+
+    watch_cells(shell)
+    register_magics(shell)
+
+
+def _attach_kernel(shell: Any, kernel: Any) -> None:
     from ag_visual.session.session import current
 
     session = current()
@@ -43,8 +54,6 @@ def _attach(shell: Any, kernel: Any) -> None:
     session.announce = _printed
     session.control = _take_control(session, kernel)
     _give_way(session, shell, kernel)
-    watch_cells(shell)
-    register_magics(shell)
     manager = getattr(kernel, "comm_manager", None)
     if manager is not None:
         manager.register_target(schema.COMM_TARGET, lambda comm, message: _open(comm, message))
@@ -72,6 +81,8 @@ def _take_control(session: Any, kernel: Any) -> bool:
     handlers = getattr(kernel, "control_handlers", None)
     if not isinstance(handlers, dict) or getattr(kernel, "control_thread", None) is None:
         return False
+    import asyncio
+
     from ag_visual.session.commands import handle
 
     async def on_request(stream: Any, ident: Any, parent: Any) -> None:

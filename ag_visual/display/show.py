@@ -1,0 +1,118 @@
+"""`show`: a graph or a recording as something that a notebook draws.
+
+One object, three faces: an anywidget where widgets are installed, else a frame with the standalone
+page, and a text for readers without either.
+"""
+
+from __future__ import annotations
+
+import html
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ag_visual.core.node import Node
+from ag_visual.core.tensor import Tensor
+from ag_visual.observe.bundle import BundleMissingError, bundle_text
+from ag_visual.observe.dot import roots_of
+from ag_visual.observe.export import Recording, take, to_html
+from ag_visual.observe.graph import events_of, walk
+from ag_visual.observe.names import scopes_of
+from ag_visual.observe.recorder import Recorder
+from ag_visual.session.api import record
+from ag_visual.session.session import package_version
+
+HEIGHT: Final = 520
+
+
+def show(
+    what: Tensor | Node | Recording | record | Iterable[Tensor | Node],
+    *,
+    height: int = HEIGHT,
+    values: bool = True,
+) -> Picture:
+    """The backward graph of a tensor (or several), or a recording, for a cell's output.
+
+    The graph is drawn as it stands when `show` is called, with what its nodes have saved;
+    values=False leaves all numbers out. height in pixels. Raises RuntimeError for a tensor
+    without a graph.
+
+    >>> import ag_visual as ag
+    >>> x = ag.tensor(3.0, requires_grad=True)
+    >>> ag.show(x * x)
+    <picture of 2 nodes: MulBackward0, AccumulateGrad>
+    """
+    if isinstance(what, record):
+        return Picture(what.recording, height)
+    if isinstance(what, Recording):
+        return Picture(what, height)
+    return Picture(graph_recording(what, values=values), height)
+
+
+def graph_recording(
+    outputs: Tensor | Node | Iterable[Tensor | Node], *, values: bool = True
+) -> Recording:
+    """The graph below the outputs as a recording of its own, apart from the session's."""
+    recorder = Recorder()
+    for scope in scopes_of(sys._getframe(1)):
+        recorder.labels.learn_scope(scope)
+    recorder.add_events(events_of(walk(roots_of(outputs))))
+    return take(recorder, session="show", values=values, version=package_version())
+
+
+class Picture:
+    """A recording to look at in a notebook; `save` writes it as a page."""
+
+    def __init__(self, recording: Recording, height: int = HEIGHT) -> None:
+        self.recording = recording
+        self.height = height
+        self._widget: Any = None
+
+    def __repr__(self) -> str:
+        names = Counter(self._names())
+        shown = ", ".join(f"{n} {name}" if n > 1 else name for name, n in names.most_common(6))
+        more = f" and {len(names) - 6} other kinds" if len(names) > 6 else ""
+        total = sum(names.values())
+        return f"<picture of {total} node{'' if total == 1 else 's'}: {shown}{more}>"
+
+    def _names(self) -> list[str]:
+        tables, strings = self.recording.tables, self.recording.strings
+        names = [strings[i] for i in tables["nodes"]["name"]] if "nodes" in tables else []
+        return names + ["AccumulateGrad"] * self.recording.rows("leaves")
+
+    def save(self, path: Any) -> Any:
+        """Write the picture: a standalone page for a name in .html, else a recording file."""
+        from ag_visual.session.api import save_recording
+
+        return save_recording(path, self.recording)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        text = {"text/plain": repr(self)}
+        try:
+            bundle_text()
+        except BundleMissingError as error:
+            return {"text/plain": f"{text['text/plain']}\nIt cannot be drawn: {error}"}
+        if self._widget is None:
+            try:
+                from ag_visual.display.widget import inspector_widget
+            except ImportError:
+                return text | {"text/html": self._frame()}
+            self._widget = inspector_widget(self.recording, self.height)
+        bundle = self._widget._repr_mimebundle_(**kwargs)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        return {**data, **text}, metadata
+
+    def _frame(self) -> str:
+        page = to_html(self.recording, bundle_text(), "ag_visual")
+        return (
+            f'<iframe sandbox="allow-scripts" style="width: 100%; height: {self.height}px; '
+            f'border: 0" srcdoc="{html.escape(page)}"></iframe>'
+        )
+
+
+def _show_recording(recording: Recording) -> Any:
+    return Picture(recording)._repr_mimebundle_()
+
+
+Recording.renderer = staticmethod(_show_recording)

@@ -1,0 +1,155 @@
+"""A real ipykernel with a client that plays the page: comm, acknowledgements, control requests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager
+
+from ag_visual.observe import schema
+
+ROOT = Path(__file__).parents[2]
+
+
+class Kernel:
+    """A running kernel and what a page would know of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.manager = KernelManager()
+        self.manager.kernel_cmd = [
+            sys.executable,
+            *("-m", "ipykernel_launcher", "-f", "{connection_file}"),
+        ]
+        environment = dict(os.environ, PYTHONPATH=str(ROOT), IPYTHONDIR=str(folder))
+        self.manager.start_kernel(env=environment, cwd=str(folder))
+        self.client: BlockingKernelClient = self.manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=60)
+        self.batches: list[tuple[dict[str, Any], list[bytes]]] = []
+        self.output: list[str] = []
+        self.errors: list[str] = []
+        self.announced = 0
+        self.acknowledging = True
+        self._replies: dict[str, dict[str, Any]] = {}
+        self._idle: set[str] = set()
+        self._comm = ""
+
+    # Asking -------------------------------------------------------------------------------------
+
+    def start(self, code: str) -> str:
+        """Begin to run a cell; its message id."""
+        return self.client.execute(code)
+
+    def run(self, code: str, timeout: float = 30) -> None:
+        """Run a cell to its end."""
+        self.finish(self.start(code), timeout)
+
+    def finish(self, message_id: str, timeout: float = 30) -> None:
+        self.until(lambda: message_id in self._idle, timeout)
+
+    def open_page(self, page: str = "page") -> None:
+        self._comm = f"comm-{page}"
+        content = {
+            "comm_id": self._comm,
+            "target_name": schema.COMM_TARGET,
+            "data": {"v": schema.VERSION, "page": page},
+        }
+        message = self.client.session.msg("comm_open", content)
+        self.client.shell_channel.send(message)
+
+    def close_page(self) -> None:
+        content = {"comm_id": self._comm, "data": {}}
+        self.client.shell_channel.send(self.client.session.msg("comm_close", content))
+
+    def send(self, command: str, **args: Any) -> str:
+        """Send a request without waiting; its message id."""
+        content = {"id": command, "command": command, **args}
+        message = self.client.session.msg(schema.REQUEST_TYPE, content)
+        self.client.control_channel.send(message)
+        return str(message["header"]["msg_id"])
+
+    def ask(self, command: str, timeout: float = 10, **args: Any) -> dict[str, Any]:
+        """The reply to a request."""
+        sent = self.send(command, **args)
+        self.until(lambda: sent in self._replies, timeout)
+        return self._replies[sent]
+
+    def result(self, command: str, timeout: float = 10, **args: Any) -> Any:
+        reply = self.ask(command, timeout, **args)
+        assert reply["ok"], reply
+        return reply["result"]
+
+    # Listening ----------------------------------------------------------------------------------
+
+    def until(self, true: Callable[[], Any], timeout: float = 10) -> None:
+        """Listen until something is true."""
+        end = time.monotonic() + timeout
+        while not true():
+            assert time.monotonic() < end, f"not within {timeout} s; {self.errors} {self.output}"
+            self._listen()
+
+    def listen_for(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._listen()
+
+    def _listen(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            self._published(self.client.get_iopub_msg(timeout=0.02))
+        try:
+            message = self.client.get_control_msg(timeout=0.005)
+        except queue.Empty:
+            return
+        if message["header"]["msg_type"] == schema.REPLY_TYPE:
+            self._replies[message["parent_header"]["msg_id"]] = message["content"]
+
+    def _published(self, message: dict[str, Any]) -> None:
+        kind, content = message["header"]["msg_type"], message["content"]
+        if kind == "comm_msg" and content["comm_id"] == self._comm:
+            data = content["data"]
+            if "batch" in data:
+                self.batches.append((data, message["buffers"]))
+            if self.acknowledging:
+                self.send("ack", batch=data.get("batch", 0), page=self._comm.removeprefix("comm-"))
+        elif kind == "stream":
+            self.output.append(content["text"])
+        elif kind == "error":
+            self.errors.append(f"{content['ename']}: {content['evalue']}")
+        elif kind == schema.ANNOUNCE_TYPE:
+            self.announced += 1
+        elif kind == "status" and content["execution_state"] == "idle":
+            self._idle.add(message["parent_header"].get("msg_id", ""))
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The state that the last batch told."""
+        return self.batches[-1][0]["state"] if self.batches else {}
+
+    @property
+    def paused(self) -> dict[str, Any] | None:
+        return self.state.get("paused")
+
+    def stop(self) -> None:
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+        self.manager.cleanup_resources()
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Iterator[Kernel]:
+    """A fresh kernel that has imported ag_visual."""
+    found = Kernel(tmp_path)
+    try:
+        found.run("import ag_visual as ag")
+        yield found
+    finally:
+        found.stop()

@@ -1,0 +1,222 @@
+"""A real kernel whose main thread is blocked: requests are answered, Interrupt gets through."""
+
+from __future__ import annotations
+
+import time
+
+GRAPH = """\
+x = ag.tensor([1.0, 2.0], requires_grad=True)
+w = ag.tensor([3.0, 4.0], requires_grad=True)
+y = x * w
+z = y * y
+"""
+BACKWARD = "z.backward(ag.tensor([1.0, 1.0]))"
+STOPPED = f"with ag.debugger():\n    {BACKWARD}"
+
+
+def stopped(kernel, code=STOPPED):
+    """A page is open, a cell runs and its backward is paused."""
+    kernel.open_page()
+    kernel.run(GRAPH)
+    cell = kernel.start(code)
+    kernel.until(lambda: kernel.paused)
+    return cell
+
+
+def test_import_announces_and_says_hello(kernel):
+    assert kernel.announced == 1
+    hello = kernel.result("hello")
+    assert hello["control"] is True
+    assert hello["v"] == 1
+
+
+def test_requests_are_answered_while_a_cell_is_paused(kernel):
+    cell = stopped(kernel)
+    seq = kernel.paused["seq"]
+    began = time.monotonic()
+    node = kernel.result("node", seq=seq)
+    assert time.monotonic() - began < 1
+    assert node["name"] == "MulBackward0"
+    assert node["site"]["where"] == "cell In[2], line 4"
+    assert node["site"]["text"] == "y * y"
+    assert [saved["shared_with"] for saved in node["saved"]] == [["y"], ["y"]]
+    values = kernel.result("values", seq=seq, which="grad")
+    assert values["picture"]["values"] == [1.0, 1.0]
+    assert kernel.result("values", seq=seq, which="saved:self")["max"] == 8.0
+    kernel.result("continue")
+    kernel.finish(cell)
+    assert not kernel.errors
+    kernel.until(lambda: kernel.paused is None)
+
+
+def test_step_by_step_to_the_end(kernel):
+    cell = stopped(kernel)
+    seen = []
+    while kernel.paused:
+        seen.append(kernel.paused["order"])
+        at = kernel.paused
+        kernel.result("step")
+        kernel.until(lambda at=at: kernel.paused != at)
+    assert seen == [0, 1, 2, 3]
+    kernel.finish(cell)
+    kernel.run("assert x.grad.tolist() == [18.0, 64.0], x.grad")
+    assert not kernel.errors
+
+
+def test_run_to_and_breakpoint_by_name(kernel):
+    cell = stopped(kernel)
+    kernel.result("breakpoint", on=True, name="AccumulateGrad")
+    kernel.result("continue")
+    kernel.until(lambda: kernel.paused and kernel.paused["order"] == 2)
+    kernel.result("breakpoint", on=False, name="AccumulateGrad")
+    kernel.result("continue")
+    kernel.finish(cell)
+    kernel.run(GRAPH + "seq = y.grad_fn.seq\nprint(seq)")
+    seq = int(kernel.output[-1])
+    kernel.result("run_to", seq=seq)
+    cell = kernel.start(BACKWARD)
+    kernel.until(lambda: kernel.paused and kernel.paused["seq"] == seq)
+    kernel.result("continue")
+    kernel.finish(cell)
+    assert not kernel.errors
+
+
+def test_interrupt_ends_the_pause_and_the_state_is_restored(kernel):
+    cell = stopped(kernel)
+    began = time.monotonic()
+    kernel.manager.interrupt_kernel()
+    kernel.finish(cell)
+    assert time.monotonic() - began < 3
+    assert any("KeyboardInterrupt" in error for error in kernel.errors)
+    kernel.until(lambda: kernel.paused is None)
+    kernel.run("from ag_visual.core import seam\nprint(seam.gate, seam.sink)")
+    assert kernel.output[-1] == "None None\n"
+
+
+def test_interrupt_releases_a_pause_in_another_thread(kernel):
+    kernel.open_page()
+    kernel.run(GRAPH)
+    cell = kernel.start(
+        "import threading, time\n"
+        f"def work():\n    global ended\n    try:\n        {BACKWARD}\n"
+        "    except KeyboardInterrupt: ended = 'interrupted'\n"
+        "with ag.debugger():\n    t = threading.Thread(target=work)\n    t.start()\n"
+        "    while t.is_alive(): time.sleep(0.05)"
+    )
+    kernel.until(lambda: kernel.paused)
+    kernel.manager.interrupt_kernel()
+    kernel.finish(cell)
+    kernel.run("t.join(5); print(t.is_alive(), ended)")
+    assert kernel.output[-1] == "False interrupted\n"
+
+
+def test_a_page_that_is_silent_lets_the_pause_go_and_says_so(kernel):
+    kernel.open_page()
+    kernel.run(GRAPH)
+    kernel.acknowledging = False
+    kernel.run(f"with ag.debugger(patience=1):\n    {BACKWARD}")
+    assert "No Inspector was heard for 1 s" in "".join(kernel.output)
+    kernel.run("assert x.grad is not None")
+    assert not kernel.errors
+
+
+def test_without_a_page_a_pause_ends_by_itself(kernel):
+    kernel.run(GRAPH)
+    kernel.run(f"with ag.debugger(patience=1):\n    {BACKWARD}")
+    assert "went on by itself" in "".join(kernel.output)
+
+
+def test_requests_in_a_busy_cell_without_a_backward(kernel):
+    kernel.open_page()
+    kernel.run("ag.record().__enter__()\n" + GRAPH + "print(z.grad_fn.seq)")
+    seq = int(kernel.output[-1])
+    cell = kernel.start("import time; time.sleep(3)")
+    began = time.monotonic()
+    node = kernel.result("node", seq=seq)
+    assert node["alive"] is False
+    assert node["saved"][0]["shape"] == [2]
+    reply = kernel.ask("values", seq=seq, which="saved:self")
+    assert reply["ok"] is False
+    assert reply["error"].startswith("busy")
+    assert time.monotonic() - began < 2.5
+    kernel.finish(cell)
+    assert kernel.result("node", seq=seq)["alive"] is True
+
+
+def test_requests_are_served_between_the_nodes_of_a_running_backward(kernel):
+    kernel.open_page()
+    kernel.run("ag.record().__enter__()\n" + GRAPH + "print(y.grad_fn.seq)")
+    seq = int(kernel.output[-1])
+    slow = "def slow(g):\n    import time; time.sleep(0.4)\n"
+    hooks = "z.register_hook(slow); y.register_hook(slow); x.register_hook(slow)\n"
+    cell = kernel.start(f"{slow}{hooks}{BACKWARD}\ntime.sleep(2)")
+    node = kernel.result("node", seq=seq)
+    assert node["name"] == "MulBackward0"
+    kernel.finish(cell)
+    assert not kernel.errors
+
+
+def test_pause_from_the_page_before_the_cell_runs(kernel):
+    kernel.open_page()
+    kernel.run(GRAPH)
+    state = kernel.result("pause")
+    assert state["pause_next"] is True
+    assert state["recording"] is True
+    cell = kernel.start(BACKWARD)
+    kernel.until(lambda: kernel.paused)
+    names = {name for header, _ in kernel.batches for name in header["strings"]}
+    assert "MulBackward0" in names, "the graph that grew before the recording is told"
+    kernel.result("continue")
+    kernel.finish(cell)
+
+
+def test_bad_requests_are_refused_with_a_reason(kernel):
+    for args, words in [
+        ({"command": "fly"}, "unknown command 'fly'"),
+        ({"command": "run_to"}, "run_to has no 'seq'"),
+        ({"command": "run_to", "seq": "1"}, "run_to.seq should be a number"),
+        ({"command": "record", "on": True, "scope": "always"}, "record.scope"),
+        ({"command": "step"}, "no backward is paused"),
+        ({"command": "breakpoint", "on": True}, "either seq or name"),
+        ({"command": "node", "seq": 10**9}, "not in this recording"),
+    ]:
+        reply = kernel.ask(**args)
+        assert reply["ok"] is False
+        assert words in reply["error"]
+
+
+def test_a_page_of_another_format_is_told_why(kernel):
+    content = {"comm_id": "old", "target_name": "ag_visual.events", "data": {"v": 99}}
+    kernel.client.shell_channel.send(kernel.client.session.msg("comm_open", content))
+    closed = []
+    plain = kernel._published
+
+    def watch(message):
+        if message["header"]["msg_type"] == "comm_close":
+            closed.append(message["content"])
+        plain(message)
+
+    kernel._published = watch
+    kernel.until(lambda: closed)
+    assert "format 1" in closed[0]["data"]["error"]
+
+
+def test_shutdown_while_paused_ends_the_process(kernel):
+    stopped(kernel)
+    began = time.monotonic()
+    kernel.manager.request_shutdown()
+    kernel.manager.finish_shutdown(waittime=10)
+    assert time.monotonic() - began < 8
+    assert not kernel.manager.is_alive()
+
+
+def test_two_runs_of_one_text_are_two_cells(kernel):
+    kernel.run("def f(a):\n    return a * a")
+    kernel.run("x = ag.tensor(2.0, requires_grad=True); first = f(x).grad_fn")
+    kernel.run("old = f")
+    kernel.run("def f(a):\n    return a * a")
+    kernel.run(
+        "from ag_visual.core.source import resolve_place\n"
+        "print(resolve_place(old(x).grad_fn.place).where, resolve_place(f(x).grad_fn.place).where)"
+    )
+    assert kernel.output[-1] == "cell In[2], line 2 cell In[5], line 2\n"
