@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
+from math import inf as INFINITY
+from time import perf_counter_ns
 from typing import Any
 
 import numpy
@@ -169,7 +170,7 @@ def run_backward(
         if sink is not None:
             code, lasti = place or (None, 0)
             starts = tuple(n.seq for n in task.roots)
-            now = time.perf_counter_ns()
+            now = perf_counter_ns()
             sink((seam.BEGIN, now, task.thread, task.id, code, lasti, starts, task.total, retain))
         with numpy.errstate(all="ignore"):
             _loop(task, counts, roots, grads, needed, captured, into_leaves)
@@ -183,7 +184,7 @@ def run_backward(
         state.task = task.parent
         state.depth -= 1
         if seam.sink is not None:
-            seam.sink((seam.END, time.perf_counter_ns(), task.thread, task.id, error))
+            seam.sink((seam.END, perf_counter_ns(), task.thread, task.id, error))
         if seam.end is not None:
             seam.end(task)
     if inputs is None:
@@ -255,7 +256,7 @@ def _loop(
                 continue
         sink = seam.sink
         if sink is not None:
-            started = time.perf_counter_ns()
+            started = perf_counter_ns()
         if node.hooks is not None and node.hooks.pre:
             g = _pre(task, node, g)
         if seam.gate is not None:
@@ -458,15 +459,25 @@ def _gate(task: GraphTask, node: Any, g: Any) -> Any:
 
 def _record(sink: Any, task: GraphTask, node: Any, g: Any, started: int) -> None:
     if type(g) is ndarray:
-        total = float(vdot(g, g).real)
+        # One dot product per gradient is all that live recording computes of values.
+        total = _norm2(g)
     elif g is None:
         total = -1.0
     else:
         known = [hook_calls.norm2(x) for x in (g if isinstance(g, list) else [g]) if x is not None]
         total = sum(known) if known else -1.0
-    nonfinite = not (total < numpy.inf)
-    now, thread = time.perf_counter_ns(), task.thread
-    sink((seam.EXEC, started, now, thread, node.seq, task.id, task.order, total, nonfinite))
+    now, nonfinite = perf_counter_ns(), not total < INFINITY
+    sink((seam.EXEC, started, now, task.thread, node.seq, task.id, task.order, total, nonfinite))
+
+
+def _norm2(g: Any) -> float:
+    kind = g.dtype.kind
+    if kind == "c":
+        return float(vdot(g, g).real)
+    if kind == "V":  # bfloat16, which NumPy's dot does not know
+        g = g.astype(numpy.float32)
+    flat = g if g.ndim == 1 else g.ravel()
+    return float(flat.dot(flat))
 
 
 def _leaf(task: GraphTask, node: Any, g: Any, alone: bool, into_leaves: bool) -> None:
@@ -483,7 +494,7 @@ def _leaf(task: GraphTask, node: Any, g: Any, alone: bool, into_leaves: bool) ->
         task.captures[node] = [g]
         return
     sink = seam.sink
-    started = time.perf_counter_ns() if sink is not None else 0
+    started = perf_counter_ns() if sink is not None else 0
     if node.hooks is not None and node.hooks.pre:
         g = _pre(task, node, g)
         alone = False

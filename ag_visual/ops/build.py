@@ -13,8 +13,11 @@ import linecache
 import os
 import sys
 from collections.abc import Callable
+from threading import get_ident
+from time import perf_counter_ns
 from types import FunctionType
 from typing import Any
+from weakref import ref
 
 import numpy
 
@@ -58,7 +61,10 @@ _SHARED: dict[str, Any] = {
     "refresh": view.refresh,
     "View": view.View,
     "child_meta": view.child_meta,
-    "report": saved.report_node,
+    "NODE": seam.NODE,
+    "clock": perf_counter_ns,
+    "thread": get_ident,
+    "ref": ref,
     "unpack": saved.raw,
     "check": saved.check,
     "claim": saved.claim,
@@ -328,8 +334,33 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool) -> None:
         add(3, f"node.h_{name} = {fact}")
     add(3, "out._edge = (node, 0)")
     add(3, "out._rg = True")
-    add(3, "if seam.sink is not None: report(node)")
+    add(3, "sink = seam.sink")
+    add(3, "if sink is not None:")
+    _report_part(op, add)
     add(3, "return out")
+
+
+def _report_part(op: Op, add: Callable[[int, str], None]) -> None:
+    """The NODE event of saved.report_node, with what is known here written out."""
+    add(4, "kept = ()")
+    for name in op.saves:
+        if name in op.outputs:
+            fact = f"({name!r}, st.number or st.uid, st.stamp[0], r.shape, r.dtype, True)"
+            add(4, f"if node.s_{name} is r: kept += {fact}")
+        elif name in op.inputs:
+            array = f"a_{name}"
+            add(4, f"if node.s_{name} is {name} and type({array}) is ndarray:")
+            add(5, f"store = {name}._storage")
+            fact = f"{name!r}, store.number or store.uid, store.stamp[0]"
+            add(5, f"kept += ({fact}, {array}.shape, {array}.dtype, False)")
+    edges = ", ".join(
+        f"-1 if e_{n} is None else e_{n}[0].seq, 0 if e_{n} is None else e_{n}[1]"
+        for n in op.differentiated
+    )
+    place = "node.seq, cls, node.code, node.lasti"
+    add(4, f"edges = ({edges})")
+    add(4, f"sink((NODE, clock(), thread(), {place}, edges, node.shape, node.dtype, 1, kept,")
+    add(5, "ref(node)))")
 
 
 def operator(op: Op) -> Callable[..., Any]:
