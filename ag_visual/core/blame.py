@@ -90,8 +90,10 @@ def _saved_fields(node: Any, name: str, storage: Any, then: tuple[int, int]) -> 
 
     def matches(candidate: Any) -> bool:
         if own_output:
+            # The class is asked first: an object of the user's may do anything in __getattr__.
             return (
-                getattr(candidate, "_storage", None) is storage
+                hasattr(type(candidate), "_storage")
+                and candidate._storage is storage
                 and candidate._array.shape == array.shape
             )
         return candidate is value

@@ -118,3 +118,17 @@ def test_nothing_is_changed_by_an_error() -> None:
         x.add_(1)
     assert x.tolist() == [1.0, 1.0, 1.0]
     assert x._version == 0
+
+
+def test_an_object_that_refuses_every_attribute_hides_no_error(tmp_path: Path) -> None:
+    program = (
+        "import ag_visual as torch\n"
+        "class Refuses:\n"
+        "    def __getattr__(self, name): raise ValueError(name)\n"
+        "a = Refuses()\n"
+        "x = torch.ones(3, requires_grad=True)\n"
+        "y = x.exp()\n"
+        "y.add_(1)\n"
+        "y.sum().backward()\n"
+    )
+    assert _run(program, tmp_path / "program.py").fields["tensor"]["name"] == "y"
