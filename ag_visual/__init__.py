@@ -1,13 +1,15 @@
 """ag_visual: automatic differentiation under torch's names, whose insides can be watched.
 
 The top of the package: it names what the layers below offer. `import ag_visual as torch` runs
-ordinary autograd code.
+ordinary autograd code; `ag.record()`, `ag.show(loss)` and the Inspector show what it does.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
+import sys
 import warnings as _warnings
 from typing import Any
 
@@ -18,29 +20,109 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"ag_visual\.
 
 from . import autograd, dtypes  # noqa: E402
 from . import ops as _ops  # noqa: E402
+from .core.printing import get_printoptions, printoptions, set_printoptions  # noqa: E402
 from .core.tensor import Tensor  # noqa: E402
 from .devices import device  # noqa: E402
 from .dtypes import dtype, finfo, get_default_dtype, iinfo, set_default_dtype  # noqa: E402
-from .sizes import Size  # noqa: E402
+from .layouts import (  # noqa: E402
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
 from .ops.table import functions as _functions  # noqa: E402
+from .sizes import Size  # noqa: E402
 
 for _module in pkgutil.iter_modules(_ops.__path__):
     importlib.import_module(f"{_ops.__name__}.{_module.name}")
 
 from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402
+from .ops.random import Generator  # noqa: E402
 
-globals().update(_functions)
-globals().update({k: v for k, v in vars(dtypes).items() if isinstance(v, dtype)})
+_dtypes = {name: value for name, value in vars(dtypes).items() if isinstance(value, dtype)}
+_constants = {
+    "e": 2.718281828459045,
+    "inf": float("inf"),
+    "nan": float("nan"),
+    "newaxis": None,
+    "pi": 3.141592653589793,
+}
+# Imported when first asked for: the front of the package stays quick and knows no Jupyter.
+_lazy = {
+    "debugger": "session.api",
+    "load_recording": "session.api",
+    "record": "session.api",
+    "save_recording": "session.api",
+    "show": "display",
+    "to_dot": "observe.dot",
+}
+__all__ = [
+    "Generator",
+    "Size",
+    "Tensor",
+    "autograd",
+    "contiguous_format",
+    "device",
+    "dtype",
+    "enable_grad",
+    "finfo",
+    "get_default_dtype",
+    "get_printoptions",
+    "iinfo",
+    "is_grad_enabled",
+    "layout",
+    "memory_format",
+    "no_grad",
+    "preserve_format",
+    "printoptions",
+    "set_default_dtype",
+    "set_grad_enabled",
+    "set_printoptions",
+    "strided",
+]
+__all__ += [*_dtypes, *_constants, *_functions]
+__all__ += [*_lazy]
 
-from .display import show  # noqa: E402
-from .observe.dot import to_dot  # noqa: E402
-from .session.api import debugger, load_recording, record, save_recording  # noqa: E402
-from .session.control import attach as _attach  # noqa: E402
+
+def __getattr__(name: str) -> Any:
+    """Names that are imported when first used; for any other, an error that names the nearest."""
+    if name in _lazy:
+        value = getattr(importlib.import_module(f"{__name__}.{_lazy[name]}"), name)
+        globals()[name] = value
+        return value
+    if not name.startswith("_") and importlib.util.find_spec(f"{__name__}.{name}"):
+        return importlib.import_module(f"{__name__}.{name}")
+    near = () if name.startswith("_") else _nearest(name)
+    hint = f" The nearest: {', '.join(near)}." if near else ""
+    raise AttributeError(f"ag_visual has no {name!r}.{hint}", name=name, obj=sys.modules[__name__])
+
+
+def _nearest(name: str) -> list[str]:
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, __all__, n=3, cutoff=0.6)
+    methods = [m for m in vars(Tensor) if not m.startswith("_") and m not in globals()]
+    return found + [f"Tensor.{m}" for m in get_close_matches(name, methods, n=1, cutoff=0.8)]
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *(name for name in _lazy if name not in globals())]
 
 
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext ag_visual`: the magics, and the link to the Inspector."""
-    _attach(shell)
+    from .session.control import attach
+
+    attach(shell)
 
 
-_attach()
+# From here on the builtins sum, max, float ... are hidden by torch's names.
+globals().update(_constants)
+globals().update(_functions)
+globals().update(_dtypes)
+
+if "IPython" in sys.modules:
+    from .session.control import attach as _attach
+
+    _attach()

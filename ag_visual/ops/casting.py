@@ -285,8 +285,7 @@ def _as_real(xp: Any, self: Any) -> Any:
 def _needs_complex(self: Any) -> tuple[()]:
     if self.dtype.kind != "c":
         raise RuntimeError(
-            "view_as_real is only supported for complex tensors, but got "
-            f"{dtypes.of_array(self)}"
+            f"view_as_real is only supported for complex tensors, but got {dtypes.of_array(self)}"
         )
     return ()
 

@@ -116,9 +116,7 @@ def _check_rectangle(data: Any, shape: tuple[int, ...], dim: int = 0) -> None:
     if not nested:
         raise TypeError("not a sequence")
     if len(data) != shape[dim]:
-        raise ValueError(
-            f"expected sequence of length {shape[dim]} at dim {dim} (got {len(data)})"
-        )
+        raise ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {len(data)})")
     for item in data:
         _check_rectangle(item, shape, dim + 1)
 
@@ -516,7 +514,9 @@ def full_like(
 
 
 def _new(name: str, create: Callable[..., Tensor], text: str) -> None:
-    def method(self: Tensor, *args: Any, dtype: Any = None, device: Any = None, **named: Any) -> Any:
+    def method(
+        self: Tensor, *args: Any, dtype: Any = None, device: Any = None, **named: Any
+    ) -> Any:
         return create(
             *args,
             dtype=self.dtype if dtype is None else dtype,
@@ -605,7 +605,9 @@ def _line(b: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
     at = xp.arange(steps).astype(wide)
     first, last = xp.asarray(start, dtype=wide), xp.asarray(end, dtype=wide)
     step = (last - first) / (steps - 1)
-    return xp.where(xp.arange(steps) < steps // 2, first + at * step, last - (steps - 1 - at) * step)
+    return xp.where(
+        xp.arange(steps) < steps // 2, first + at * step, last - (steps - 1 - at) * step
+    )
 
 
 def _range_dtype(name: str, dtype: Any, *ends: Any) -> Any:

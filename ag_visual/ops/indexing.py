@@ -85,8 +85,7 @@ def _in_torchs_words(error: IndexError) -> IndexError:
             for shape in found.group(1).split()
         )
         text = (
-            "shape mismatch: indexing tensors could not be broadcast together with shapes "
-            f"{shapes}"
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
         )
     return IndexError(text)
 
@@ -126,7 +125,9 @@ def _index_samples(make: Any) -> Samples:
 
 def _index_errors(make: Any) -> Errors:
     x = make((2, 3))
-    yield ErrorSample((x, (numpy.array([2]),)), IndexError, "index 2 is out of bounds for dimension 0")
+    yield ErrorSample(
+        (x, (numpy.array([2]),)), IndexError, "index 2 is out of bounds for dimension 0"
+    )
     yield ErrorSample((x, (numpy.array([1.0]),)), IndexError, "must be long, int, byte or bool")
     yield ErrorSample((x, (numpy.array([True]),)), IndexError, "The shape of the mask [1]")
 
@@ -237,9 +238,15 @@ def _mask(tensor: Tensor) -> Tensor:
 
 def _items(index: Any) -> list[Any]:
     """The index taken apart: ints, slices, None, Ellipsis, bools and index tensors."""
-    if isinstance(index, list) and len(index) < 32 and any(
-        item is None or item is ... or isinstance(item, (Tensor, slice, list, tuple, numpy.ndarray))
-        for item in index
+    if (
+        isinstance(index, list)
+        and len(index) < 32
+        and any(
+            item is None
+            or item is ...
+            or isinstance(item, (Tensor, slice, list, tuple, numpy.ndarray))
+            for item in index
+        )
     ):
         warnings.warn(
             "Using a non-tuple sequence for multidimensional indexing is deprecated; use "
@@ -308,7 +315,9 @@ def _parts(self: Tensor, index: Any) -> tuple[Tensor, list[Any] | None]:
         if kind is int:
             size = result._array.shape[dim]
             if not -size <= item < size:
-                raise IndexError(f"index {item} is out of bounds for dimension {dim} with size {size}")
+                raise IndexError(
+                    f"index {item} is out of bounds for dimension {dim} with size {size}"
+                )
             result = _select(result, dim, item)
         elif kind is slice:
             step, size = _step(item), result._array.shape[dim]
@@ -586,7 +595,7 @@ def _take_along_dim(F: Any, self: Any, indices: Any, dim: int | None = None) -> 
         )
     dim = wrap(dim, self.ndim)
     shape, wanted = list(self.shape), list(indices.shape)
-    sizes = broadcast(tuple(shape[:dim] + [1] + shape[dim + 1 :]), tuple(wanted))
+    sizes = broadcast((*shape[:dim], 1, *shape[dim + 1:]), tuple(wanted))
     index = F.expand(indices, sizes)
     source = F.expand(self, (*sizes[:dim], shape[dim], *sizes[dim + 1 :]))
     return F.gather(source, dim, index)
@@ -597,7 +606,9 @@ def _take_along_dim(F: Any, self: Any, indices: Any, dim: int | None = None) -> 
 
 def _vector(name: str, self: Any, dim: Any, index: Any) -> int:
     if index.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, got shape {list(index.shape)}")
+        raise IndexError(
+            f"{name}(): Index is supposed to be a vector, got shape {list(index.shape)}"
+        )
     if index.dtype.kind != "i" or index.dtype.itemsize < 4:
         raise RuntimeError(
             f"{name}(): Expected dtype int32 or int64 for index, got {dtypes.of_array(index)}"
@@ -640,9 +651,7 @@ def _source_back(F: Any, g: Any, source_shape: Any, dim: int, index: Any) -> Any
     return F.reshape(F.index_select(g, dim, index), source_shape)
 
 
-def _source_back_scaled(
-    F: Any, g: Any, source_shape: Any, dim: int, index: Any, alpha: Any
-) -> Any:
+def _source_back_scaled(F: Any, g: Any, source_shape: Any, dim: int, index: Any, alpha: Any) -> Any:
     found = _source_back(F, g, source_shape, dim, index)
     return found if alpha == 1 else found * alpha
 
@@ -1020,7 +1029,7 @@ _structural(
 def _take(xp: Any, self: Any, index: Any) -> Any:
     n = self.size
     wrapped = xp.where(index < 0, index + n, index)
-    if index.size and not (0 <= int(wrapped.min()) and int(wrapped.max()) < n):
+    if index.size and not (int(wrapped.min()) >= 0 and int(wrapped.max()) < n):
         raise IndexError(
             f"out of range: tried to access index {_outside(xp, index, n)} on a tensor of {n} "
             "elements."
@@ -1069,7 +1078,9 @@ def _nonzero(F: Any, self: Any, *, as_tuple: bool = False) -> Any:
     if as_tuple:
         found = tuple(xp.nonzero(array.reshape(1) if array.ndim == 0 else array))
         return found if F.xp is not None else tuple(map(from_array, found))
-    rows = xp.stack(xp.nonzero(array), axis=-1) if array.ndim else xp.zeros((int(array != 0), 0), int)
+    rows = (
+        xp.stack(xp.nonzero(array), axis=-1) if array.ndim else xp.zeros((int(array != 0), 0), int)
+    )
     return rows if F.xp is not None else from_array(rows)
 
 
@@ -1134,9 +1145,7 @@ _structural(
 )
 _structural(
     "diagonal_scatter",
-    lambda xp, self, src, offset=0, dim1=0, dim2=1: _on_diagonal(
-        xp, self, src, offset, dim1, dim2
-    ),
+    lambda xp, self, src, offset=0, dim1=0, dim2=1: _on_diagonal(xp, self, src, offset, dim1, dim2),
     vjp={
         "self": lambda F, g, src_shape, offset, dim1, dim2: F.diagonal_scatter(
             g, F.zeros_of(g, src_shape), offset, dim1, dim2

@@ -55,7 +55,9 @@ class Generator(ArrayGenerator):
         """Return to a state of `get_state`."""
         if not isinstance(state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
-        super().set_state(numpy.ascontiguousarray(backends.backend_of(state._array).to_numpy(state._array)))
+        super().set_state(
+            numpy.ascontiguousarray(backends.backend_of(state._array).to_numpy(state._array))
+        )
 
     def clone_state(self) -> Generator:
         """A new generator at the same place of the same stream."""
@@ -83,7 +85,9 @@ def source_of(backend: Any, generator: Any = None) -> ArrayGenerator:
     if generator is None:
         return _default_of(backend.device_type)
     if not isinstance(generator, ArrayGenerator):
-        raise TypeError(f"argument 'generator' must be torch.Generator, not {type(generator).__name__}")
+        raise TypeError(
+            f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"
+        )
     if generator.backend is not backend:
         raise RuntimeError(
             f"Expected a '{backend.device_type}' device type for generator but found "
@@ -510,9 +514,7 @@ _random_fills = [
 ]
 
 
-def _normal_(
-    self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None
-) -> Tensor:
+def _normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
     """Fill with normal random numbers."""
     _float_only("normal_", self.dtype)
     _check_std(std)

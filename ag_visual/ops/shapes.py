@@ -7,6 +7,7 @@ run it without a node. Structural ops commute with conjugation, hence `holomorph
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import warnings
 from collections.abc import Iterator, Sequence
@@ -15,9 +16,8 @@ from typing import Any
 
 from .. import dtypes
 from ..arrays.backend import backend_of, of_namespace
-from ..core import modes, seam
+from ..core import modes, seam, source, view
 from ..core import saved as saved_fields
-from ..core import source, view
 from ..core.tensor import Tensor, check_inplace, from_array, wrote
 from . import edges
 from .dims import broadcast, wrap, wrap_all
@@ -244,9 +244,7 @@ def _flatten(F: Any, self: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
         return F.reshape(self, (1,))
     if start == end:
         return self
-    return F.reshape(
-        self, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :])
-    )
+    return F.reshape(self, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
 @composite("unflatten")
@@ -470,7 +468,9 @@ def _squeeze_dim(xp: Any, self: Any, dim: int) -> Any:
 
 
 def _squeeze_dims(xp: Any, self: Any, dim: Any) -> Any:
-    return self[tuple(0 if i in dim and n == 1 else slice(None) for i, n in enumerate(self.shape)) + (...,)]
+    return self[
+        (*tuple(0 if i in dim and n == 1 else slice(None) for i, n in enumerate(self.shape)), ...)
+    ]
 
 
 def _normal_dim(self: Any, dim: Any) -> tuple[int]:
@@ -533,7 +533,9 @@ def _unsqueeze_samples(make: Any) -> Samples:
 
 
 def _unsqueeze_errors(make: Any) -> Errors:
-    yield ErrorSample((make((2, 3)), 3), IndexError, "expected to be in range of [-3, 2], but got 3")
+    yield ErrorSample(
+        (make((2, 3)), 3), IndexError, "expected to be in range of [-3, 2], but got 3"
+    )
 
 
 unsqueeze = _view(
@@ -652,9 +654,7 @@ def _sum_to_size(F: Any, self: Any, *size: Any) -> Any:
     wanted = _shape_arguments("sum_to_size", (wanted,))
     extra = len(shape) - len(wanted)
     if extra < 0 or any(w not in (1, n) for w, n in zip(wanted, shape[extra:], strict=True)):
-        raise RuntimeError(
-            f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}."
-        )
+        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
     dims = tuple(range(extra)) + tuple(
         i for i in range(extra, len(shape)) if wanted[i - extra] == 1 and shape[i] != 1
     )
@@ -699,9 +699,7 @@ def _select_errors(make: Any) -> Errors:
 select = _view(
     "select",
     _select,
-    vjp={
-        "self": lambda F, g, self_shape, dim, index: F.select_backward(g, self_shape, dim, index)
-    },
+    vjp={"self": lambda F, g, self_shape, dim, index: F.select_backward(g, self_shape, dim, index)},
     normalize=_normal_select,
     samples=_select_samples,
     errors=_select_errors,
@@ -795,9 +793,7 @@ def _narrow(F: Any, self: Any, dim: int, start: Any, length: int) -> Any:
         )
     start += size if start < 0 else 0
     if start + length > size:
-        raise RuntimeError(
-            f"start ({start}) + length ({length}) exceeds dimension size ({size})."
-        )
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
     return F.slice(self, dim, start, start + length, 1)
 
 
@@ -936,7 +932,9 @@ def _normal_windows(self: Any, dimension: Any, size: int, step: int) -> tuple[in
     dim = wrap(dimension, self.ndim)
     longest = self.shape[dim] if self.ndim else 1
     if size > longest:
-        raise RuntimeError(f"maximum size for tensor at dimension {dim} is {longest} but size is {size}")
+        raise RuntimeError(
+            f"maximum size for tensor at dimension {dim} is {longest} but size is {size}"
+        )
     if size < 0:
         raise RuntimeError(f"size is {size} but must be >= 0")
     if step <= 0:
@@ -954,14 +952,16 @@ _view(
     },
     normalize=_normal_windows,
     samples=lambda make: iter(
-        [Sample((make((5, 2)), 0, 3, 1)), Sample((make((2, 7)), 1, 2, 3)), Sample((make(()), 0, 1, 1))]
+        [
+            Sample((make((5, 2)), 0, 3, 1)),
+            Sample((make((2, 7)), 1, 2, 3)),
+            Sample((make(()), 0, 1, 1)),
+        ]
     ),
 )
 
 
-def _unfold_backward(
-    xp: Any, self: Any, input_sizes: Any, dim: int, size: int, step: int
-) -> Any:
+def _unfold_backward(xp: Any, self: Any, input_sizes: Any, dim: int, size: int, step: int) -> Any:
     result = xp.zeros(input_sizes, dtype=self.dtype)
     if not input_sizes:
         return result + self.reshape(-1).sum()
@@ -998,9 +998,7 @@ def _reach(size: Sequence[int], stride: Sequence[int]) -> int:
     return 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
 
 
-def _positions(
-    xp: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int
-) -> Any:
+def _positions(xp: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int) -> Any:
     at = xp.full((1,) * len(size), storage_offset)
     for i, (n, s) in enumerate(zip(size, stride, strict=True)):
         at = at + (xp.arange(n) * s).reshape((n,) + (1,) * (len(size) - i - 1))
@@ -1167,9 +1165,7 @@ def _split_errors(make: Any) -> Errors:
 
 _view(
     "split_even",
-    lambda xp, self, split_size, dim=0: _parts(
-        xp, self, _even(self.shape[dim], split_size), dim
-    ),
+    lambda xp, self, split_size, dim=0: _parts(xp, self, _even(self.shape[dim], split_size), dim),
     vjp={
         "self": lambda F, gs, self_shape, split_size, dim: _split_back(
             F, gs, self_shape, _even(self_shape[dim], split_size), dim
@@ -1260,7 +1256,7 @@ def _tensor_split(F: Any, self: Any, indices_or_sections: Any, dim: int = 0) -> 
             ends.append(ends[-1] + small + (i < more))
     else:
         ends = [0, *cuts, size]
-    return tuple(F.slice(self, dim, a, b, 1) for a, b in zip(ends, ends[1:], strict=False))
+    return tuple(F.slice(self, dim, a, b, 1) for a, b in itertools.pairwise(ends))
 
 
 def _split_along(name: str, axis: int, least: int) -> None:
@@ -1425,9 +1421,7 @@ _structural(
     lambda xp, self, shifts, dims=(): _roll(xp, self, shifts, dims),
     vjp={"self": lambda F, g, shifts, dims: F.roll(g, tuple(-s for s in shifts), dims)},
     normalize=_normal_roll,
-    samples=lambda make: iter(
-        [Sample((make((2, 3)), 1)), Sample((make((4, 3)), (1, -2), (0, 1)))]
-    ),
+    samples=lambda make: iter([Sample((make((2, 3)), 1)), Sample((make((4, 3)), (1, -2), (0, 1)))]),
     errors=_roll_errors,
 )
 
@@ -1495,8 +1489,7 @@ def _normal_repeat(self: Any, repeats: Any) -> tuple[Any, ...]:
         )
     if any(n < 0 for n in repeats):
         raise RuntimeError(
-            "Trying to create tensor with negative dimension: repeat counts are "
-            f"{list(repeats)}"
+            f"Trying to create tensor with negative dimension: repeat counts are {list(repeats)}"
         )
     return (repeats,)
 
@@ -1592,9 +1585,7 @@ def _in_place(twin: str, name: str, node_name: str, arguments: Any) -> None:
         seen = self._view
         wrote(self, twin)
         if seen is not None:
-            self._view = view.View(
-                seen.base, seen, record, args, self._storage.stamp, seen.meta
-            )
+            self._view = view.View(seen.base, seen, record, args, self._storage.stamp, seen.meta)
             self._view.made = source.here()
         self._array = array
         if node is not None:

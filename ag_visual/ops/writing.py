@@ -1,4 +1,4 @@
-"""In-place writes that replace values: copy_, fill_, zero_. The gradient of what was there is zero."""
+"""In-place writes that replace values: copy_, fill_, zero_. What was there gets zero gradient."""
 
 from __future__ import annotations
 

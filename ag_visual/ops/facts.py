@@ -1,0 +1,121 @@
+"""Questions about tensors and dtypes, and the legacy constructors (`FloatTensor` ...)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from .. import dtypes, promotion
+from ..core.tensor import Tensor
+from .casting import legacy_type
+from .creation import empty, tensor
+from .table import function, functions
+
+
+@function()
+def is_tensor(obj: Any) -> bool:
+    """Whether the object is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+@function()
+def is_storage(obj: Any) -> bool:
+    """Always False: memory has no object of its own here."""
+    return False
+
+
+@function()
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return input.numel()
+
+
+@function()
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating-point one."""
+    return input.is_floating_point()
+
+
+@function()
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is a complex one."""
+    return input.is_complex()
+
+
+@function()
+def is_conj(input: Tensor) -> bool:
+    """Always False: conjugation is never lazy here."""
+    return False
+
+
+@function(method=True)
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the one element is not zero."""
+    if input.numel() != 1:
+        values = "no values" if input.numel() == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {values} is ambiguous")
+    return bool(input.item() != 0)
+
+
+@function(method=True)
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape."""
+    return input._array.shape == other._array.shape
+
+
+@function()
+def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+    """The dtype of an operation on two tensors or numbers."""
+    operands = [
+        (value.dtype, 2 if value._array.ndim else 1)
+        if isinstance(value, Tensor)
+        else (promotion.scalar_dtype(value), 0)
+        for value in (tensor1, tensor2)
+    ]
+    return promotion.result_type(*operands)
+
+
+function()(promotion.promote_types)
+function()(promotion.can_cast)
+
+
+@function()
+def typename(obj: Any) -> str:
+    """'torch.FloatTensor' for a tensor; module and class for anything else."""
+    if isinstance(obj, Tensor):
+        return legacy_type(obj)
+    kind = obj if isinstance(obj, type) or hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(kind, "__module__", "") or ""
+    name = getattr(kind, "__qualname__", type(kind).__name__)
+    return name if module in ("", "builtins") else f"{module}.{name}"
+
+
+# Legacy constructors ----------------------------------------------------------------------------
+
+
+class _Legacy(type):
+    """The type of `FloatTensor` and its kin: calls make tensors, isinstance looks at the dtype."""
+
+    dtype: dtypes.dtype
+
+    def __call__(cls, *data: Any) -> Tensor:
+        if len(data) == 1 and not isinstance(data[0], (int, numpy.integer)):
+            return tensor(data[0], dtype=cls.dtype)
+        return empty(*(data or (0,)), dtype=cls.dtype)
+
+    def __instancecheck__(cls, obj: Any) -> bool:
+        return isinstance(obj, Tensor) and obj.dtype is cls.dtype and obj.is_cpu
+
+
+for _dtype in dtypes.ALL:
+    _name = dtypes.legacy_name(_dtype)
+    functions[_name] = _Legacy(
+        _name,
+        (),
+        {
+            "dtype": _dtype,
+            "__module__": "torch",
+            "__doc__": f"`{_name}(data)` or `{_name}(*sizes)`: a CPU tensor of {_dtype!r}.",
+        },
+    )
