@@ -6,6 +6,7 @@ tuples, arrays or tensors.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -67,6 +68,11 @@ def raised(call: Callable[[], Any]) -> tuple[str, str]:
     except Exception as error:
         return _builtin(error), str(error)
     return "", ""
+
+
+def old_names(text: str) -> str:
+    """A text without the suffixes of node names: 2.8 writes MulBackward0 where 2.13 writes Mul."""
+    return re.sub(r"Backward\d*\b", "", text)
 
 
 def _builtin(error: BaseException) -> str:

@@ -141,3 +141,25 @@ class set_grad_enabled(_GradMode):
 
     def __exit__(self, *_: object) -> None:
         modes.set_grad(self._before)
+
+
+class _force_original_view_tracking(_GradMode):
+    """Views follow writes to their base by replaying their own ops; works like set_grad_enabled."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self._before = modes.state.view_replay
+        modes.state.view_replay = mode
+
+    def clone(self) -> _force_original_view_tracking:
+        return type(self)(self.mode)
+
+    def __call__(self, function: Any) -> Any:
+        modes.state.view_replay = self._before
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        modes.state.view_replay = self.mode
+
+    def __exit__(self, *_: object) -> None:
+        modes.state.view_replay = self._before

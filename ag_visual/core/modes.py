@@ -26,6 +26,10 @@ class _State(threading.local):
     saved_hooks_disabled: str | None = None
     # The context of allow_mutation_on_saved_tensors, and what in-place ops do before they write.
     mutation: Any = None
+    # Inference mode: nothing is recorded, and what is made can never be.
+    inference: bool = False
+    # Whether views follow a write to their base by replaying their ops (else by AsStrided).
+    view_replay: bool = False
     # The node that runs in this thread, while anomaly mode is on.
     node: Any = None
     # The GraphTask that runs in this thread, and how many of them are nested on its stack.
@@ -38,7 +42,17 @@ state = _State()
 
 def snapshot() -> dict[str, Any]:
     """The modes of this thread, for a thread that goes on in its place."""
-    names = ("grad", "slow", "saved_hooks", "saved_hooks_disabled", "mutation", "node", "task")
+    names = (
+        "grad",
+        "slow",
+        "inference",
+        "view_replay",
+        "saved_hooks",
+        "saved_hooks_disabled",
+        "mutation",
+        "node",
+        "task",
+    )
     return {name: getattr(state, name) for name in names}
 
 

@@ -105,6 +105,9 @@ class Node:
     def name(self) -> str:
         return type(self).__name__
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         return tuple((None, 0) if edge is None else edge for edge in self.next)

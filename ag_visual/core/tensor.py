@@ -149,7 +149,7 @@ class Tensor:
         """The NumPy array that shares this tensor's memory (CPU tensors that need no grad)."""
         if force:
             return backends.backend_of(self._array).to_numpy(self._array)
-        if self.requires_grad:
+        if self.requires_grad and modes.grad_enabled():
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
@@ -233,16 +233,9 @@ class Tensor:
 
     # The graph -------------------------------------------------------------------------------
 
-    def _follows(self) -> bool:
-        """Does this view take part in the history of its base?"""
-        view_ = self._view
-        if view_ is None or self._storage.stamp[0] == view_.stamp[0]:
-            return self._rg
-        return True
-
     @property
     def requires_grad(self) -> bool:
-        return self._rg or (self._view is not None and self._view.base._rg and self._follows())
+        return self._rg or (self._view is not None and self._view.base._rg)
 
     @requires_grad.setter
     def requires_grad(self, value: Any) -> None:
@@ -265,7 +258,15 @@ class Tensor:
                 "only Tensors of floating point and complex dtype can require gradients, but this "
                 f"tensor is {self.dtype}"
             )
-        self._rg = bool(requires_grad)
+        view_ = self._view
+        if view_ is not None:
+            # A view of a tensor that requires grad does so, too, whether it is asked to or not.
+            view_.own = bool(requires_grad)
+            requires_grad = requires_grad or view_.base._rg
+        if self._rg is not bool(requires_grad):
+            self._rg = bool(requires_grad)
+            version, writes = self._storage.stamp
+            self._storage.stamp = (version, writes)  # a new object: views look at their base again
         return self
 
     @property
@@ -526,13 +527,18 @@ def _leaf_state(tensor: Tensor) -> LeafState:
 
 
 def accumulator(tensor: Tensor) -> Edge:
-    """The edge into the AccumulateGrad of a leaf; the same node as long as somebody holds it."""
+    """The edge into the AccumulateGrad of a leaf; the same node as long as somebody holds it.
+
+    None for a view without history that requires grad only because its base does.
+    """
     state = tensor._leaf
     if state is None:
         state = tensor._leaf = LeafState()
     ref = state.accumulator
     node = None if ref is None else ref()
     if node is None:
+        if tensor._view is not None and not tensor._view.own:
+            return None
         node = AccumulateGrad(tensor)
         state.accumulator = weakref.ref(node)
     return (node, 0)

@@ -12,25 +12,35 @@ from typing import Any
 from . import blame, modes, saved, seam
 from .node import Edge, Node
 
-DEFAULT, NO_GRAD, MULTI_OUTPUT, NO_GRAD_MULTI_OUTPUT, IN_FUNCTION = range(5)
+DEFAULT, NO_GRAD, MULTI_OUTPUT, INFERENCE, IN_FUNCTION = range(5)
 """Under which circumstances a view was made (torch's CreationMeta)."""
 
 _AMBIGUOUS = (
     " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
-    "code by moving both the view and the inplace either both inside the no_grad block (if you "
-    "don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+    "code by moving both the view and the inplace either both inside the {} block (if you don't "
+    "want the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
 )
-_MULTI = (
-    " This view is the output of a function that returns multiple views. Such functions do not "
-    "allow the output views to be modified inplace. You should replace the inplace operation by an "
-    "out-of-place one."
-)
+_WHY = {
+    NO_GRAD: _AMBIGUOUS.format("no_grad"),
+    INFERENCE: _AMBIGUOUS.format("inference_mode"),
+    MULTI_OUTPUT: (
+        " This view is the output of a function that returns multiple views. Such functions do not "
+        "allow the output views to be modified inplace. You should replace the inplace operation "
+        "by an out-of-place one."
+    ),
+    IN_FUNCTION: (
+        " This view was created inside a custom Function (or because an input was returned as-is) "
+        "and the autograd logic to handle view+inplace would override the custom backward "
+        "associated with the custom Function, leading to incorrect gradients. This behavior is "
+        "forbidden. You can fix this by cloning the output of the custom Function."
+    ),
+}
 
 
 class View:
     """How a tensor looks into `base`: the step `(op, args)` from `parent` (None: from base)."""
 
-    __slots__ = ("args", "base", "made", "meta", "op", "parent", "stamp")
+    __slots__ = ("args", "base", "made", "meta", "op", "own", "parent", "stamp")
 
     def __init__(
         self, base: Any, parent: View | None, op: Any, args: Any, stamp: tuple[int, int], meta: int
@@ -41,6 +51,7 @@ class View:
         self.args = args
         self.stamp = stamp  # of the storage, when the tensor's grad_fn was last right
         self.meta = meta
+        self.own = False  # whether somebody asked for the view itself to require grad
         self.made: Any = None  # where, for views that were made without a node
 
     def steps(self) -> list[tuple[Any, Any]]:
@@ -54,13 +65,14 @@ class View:
 
 
 def child_meta(parent: View | None, *, multi: bool = False) -> int:
-    """The creation meta of a view made now."""
-    inherited = DEFAULT if parent is None else parent.meta
+    """The creation meta of a view made now: what is unusual now, else what it inherits."""
+    if modes.special and modes.state.inference:
+        return INFERENCE
+    if not modes.grad_enabled():
+        return NO_GRAD
     if multi:
-        return MULTI_OUTPUT if modes.grad_enabled() else NO_GRAD_MULTI_OUTPUT
-    if inherited != DEFAULT:
-        return inherited
-    return DEFAULT if modes.grad_enabled() else NO_GRAD
+        return MULTI_OUTPUT
+    return DEFAULT if parent is None else parent.meta
 
 
 class AsStridedBackward0(Node):
@@ -116,6 +128,9 @@ class CopySlices(Node):
         if seam.sink is not None:
             saved.report_node(self)
 
+    def name(self) -> str:
+        return "torch::autograd::CopySlices"
+
     @property
     def saved_names(self) -> tuple[str, ...]:  # type: ignore[override]
         return ()
@@ -127,7 +142,12 @@ class CopySlices(Node):
         part = result
         for op, args in self.steps:
             part = op.view_array(xp, part, args)
-        grads = list(self.fn.raw(F, xp.array(part, copy=True)))
+        mine = xp.array(part, copy=True)
+        if self.fn.holomorphic and part.dtype.kind == "c":
+            # The engine conjugates by the base's dtype; the function sees the view's.
+            grads = [x if x is None else F.conj(x) for x in self.fn.raw(F, F.conj(mine))]
+        else:
+            grads = list(self.fn.raw(F, mine))
         mine = grads[0]
         if mine is None:
             part[...] = 0
@@ -159,10 +179,12 @@ def refresh(tensor: Any) -> None:
     """Bring a view's requires_grad and grad_fn up to date with its base."""
     view = tensor._view
     stamp = tensor._storage.stamp
+    base = view.base
     if stamp[0] == view.stamp[0]:
         view.stamp = stamp
+        if tensor._edge is None and tensor._array.dtype.kind in "fcV":
+            tensor._rg = base._rg or view.own
         return
-    base = view.base
     if not base._rg:
         view.stamp = stamp
         return
@@ -170,13 +192,31 @@ def refresh(tensor: Any) -> None:
         raise blame.view_inplace(
             tensor,
             "",
-            message(tensor, "its base or another view of its base has been modified inplace"),
+            message(tensor, indirect=True),
             view.made or (tensor._edge and tensor._edge[0].place),
         )
+    if modes.state.view_replay:
+        _replay(tensor, view, stamp)
+        return
     # torch orders the two the same way: the base's history first, then the view's node.
     old = tensor._edge
     tensor._edge = (AsStridedBackward0(tensor, base, base.gradient_edge(), view.steps()), 0)
     tensor._rg = True
+    view.stamp = stamp
+    move_retain_grad(tensor, old)
+
+
+def _replay(tensor: Any, view: View, stamp: tuple[int, int]) -> None:
+    """Regenerate the history of a view by its own ops, one node each."""
+    previous = modes.set_grad(True)
+    try:
+        again = view.base
+        for op, args in view.steps():
+            again = op.replay(again, args)
+    finally:
+        modes.set_grad(previous)
+    old = tensor._edge
+    tensor._edge, tensor._rg = again._edge, True
     view.stamp = stamp
     move_retain_grad(tensor, old)
 
@@ -191,27 +231,17 @@ def move_retain_grad(tensor: Any, old: Edge) -> None:
         node._hooks().retain[number] = ref
 
 
-def message(tensor: Any, what: str = "is being modified inplace") -> str:
-    """torch's text for a view that must not be modified."""
+def message(tensor: Any, *, indirect: bool = False) -> str:
+    """torch's text for a view that must not be modified, or (indirect) whose base was."""
     meta = tensor._view.meta
     edge = tensor._edge
-    if meta == IN_FUNCTION:
-        name = edge[0].name() if edge else "a custom Function"
-        return (
-            f"Output 0 of {name} is a view and {what}. This view was created inside a custom "
-            "Function (or because an input was returned as-is) and the autograd logic to handle "
-            "view+inplace would override the custom backward associated with the custom Function, "
-            "leading to incorrect gradients. This behavior is forbidden. You can fix this by "
-            "cloning the output of the custom Function."
-        )
-    if meta == MULTI_OUTPUT:
-        which = f"Output {edge[1]} of {edge[0].name()} is a view" if edge else "A view"
-        return f"{which} and {what}.{_MULTI}"
-    start = "A view was created in no_grad mode"
+    what = "its base or another view of its base has been" if indirect else "is being"
+    if meta not in (NO_GRAD, INFERENCE) and edge is not None:
+        start = f"Output {edge[1]} of {edge[0].name()} is a view and {what} modified inplace."
+        return start + _WHY[meta]
+    start = "A view was created in"
     if edge is not None:
-        start = (
-            f"Output {edge[1]} of {edge[0].name()} is a view of a view which was created in "
-            "no_grad mode"
-        )
-    tail = _MULTI if meta == NO_GRAD_MULTI_OUTPUT else _AMBIGUOUS
-    return f"{start} and {what} with grad mode enabled.{tail}"
+        start = f"Output {edge[1]} of {edge[0].name()} is a view of a view which was created in"
+    if meta == INFERENCE:
+        return f"{start} inference mode and {what} modified inplace in normal mode.{_WHY[meta]}"
+    return f"{start} no_grad mode and {what} modified inplace with grad mode enabled.{_WHY[meta]}"

@@ -257,8 +257,10 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     if op.rules:
         _node_part(op, add, places)
     add(1, "out._edge = None")
-    add(1, "out._rg = False")
-    if op.view:
+    if not op.view:
+        add(1, "out._rg = False")
+    else:
+        add(1, "out._rg = not grad and w.base._rg and r.dtype.kind in 'fcV'")
         add(1, "w.made = locate(getframe(1))")
     add(1, "return out")
     return "\n".join(lines) + "\n"

@@ -275,7 +275,7 @@ def run(op: Op, args: list[Any]) -> Any:
         outputs.append(out)
     if record_grad and op.rules:
         edges = _edges(op, values)
-        if any(edge is not None for edge in edges):
+        if any(edge is not None for edge in edges) or _borrows(op, values):
             _make_node(op, values, arguments, outputs, edges)
     if op.view:
         _link_views(op, values[op.params[0]], arguments, outputs)
@@ -348,6 +348,13 @@ def _edges(op: Op, values: dict[str, Any]) -> list[Any]:
 
 def _edge(tensor: Any) -> Any:
     return tensor.gradient_edge()
+
+
+def _borrows(op: Op, values: dict[str, Any]) -> bool:
+    """Does a view without history take part, which requires grad because its base does?"""
+    given = [values[n] for n in op.differentiated if n not in op.lists]
+    given += [v for n in op.lists if n in op.differentiated for v in values[n]]
+    return any(isinstance(v, Tensor) and v._rg for v in given)
 
 
 def _make_node(
@@ -443,6 +450,7 @@ def _link_views(op: Op, source_: Any, arguments: dict[str, Any], outputs: list[A
         out._view = view.View(base, parent, step_op, step_args, out._storage.stamp, meta)
         if out._edge is None:
             out._view.made = source.here()
+            out._rg = base._rg and out._array.dtype.kind in "fcV"
 
 
 class ListItem:
@@ -514,7 +522,7 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
     edges = []
     if modes.grad_enabled() and op.rules:
         edges = _edges(op, values)
-    grows = any(edge is not None for edge in edges)
+    grows = any(edge is not None for edge in edges) or bool(edges and _borrows(op, values))
     if grows:
         check_inplace(target, twin)
         edges = _edges(op, values)

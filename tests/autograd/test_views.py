@@ -1,0 +1,426 @@
+"""Views and in-place writes: who shares a version, whose history changes, and what is forbidden."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import ag_visual
+from tests.oracle import torch
+from tests.programs import agree, expect, old_names, raised
+
+
+def test_base_and_views_share_one_version_counter_and_detach_does_too() -> None:
+    def program(t: Any) -> Any:
+        x = t.zeros(4)
+        v = x.view(2, 2)
+        d = x.detach()
+        data = x.data
+        v.add_(1)
+        seen = [x._version, v._version, d._version, data._version]
+        d.add_(1)
+        seen += [x._version, v._version, d._version]
+        data.add_(1)
+        return [*seen, x._version, data._version, x]
+
+    agree(program, [1, 1, 1, 0, 2, 2, 2, 2, 1, [3.0] * 4])
+
+
+def test_in_place_on_a_view_rebases_its_base() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(4, requires_grad=True)
+        y = x * 2
+        v = y.narrow(0, 1, 2)
+        v.mul_(t.tensor([3.0, 5.0]))
+        seen = [
+            y.grad_fn.name(),
+            v.grad_fn.name(),
+            [f and f.name() for f, _ in y.grad_fn.next_functions],
+        ]
+        (y * t.tensor([1.0, 10.0, 100.0, 1000.0])).sum().backward()
+        return [seen, x.grad, y, v]
+
+    agree(program)
+
+
+def test_writing_the_base_regenerates_the_grad_fn_of_its_views() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(4, requires_grad=True)
+        y = x * 2
+        v = y.narrow(0, 1, 2)
+        first = v.grad_fn.name()
+        y.mul_(3)
+        second = v.grad_fn.name()
+        v.sum().backward()
+        return [first, second, x.grad]
+
+    agree(program, ["SliceBackward0", "AsStridedBackward0", [0.0, 6.0, 6.0, 0.0]])
+
+
+def test_a_view_of_a_view_regenerates_from_the_base() -> None:
+    def program(t: Any) -> Any:
+        x = t.arange(12.0).requires_grad_()
+        y = x * 1
+        v = y.view(3, 4).t().narrow(0, 1, 2).select(1, 1)
+        y.mul_(3)
+        name = v.grad_fn.name()
+        (v * t.tensor([2.0, 5.0])).sum().backward()
+        return [name, x.grad, v]
+
+    agree(program)
+
+
+def test_in_place_with_a_source_that_requires_grad_makes_the_base_require_grad() -> None:
+    def program(t: Any) -> Any:
+        base = t.zeros(4)
+        other = base.narrow(0, 0, 3)
+        w = t.tensor([1.0, 2.0], requires_grad=True)
+        v = base.narrow(0, 1, 2)
+        v.mul_(0).add_(w)
+        seen = [base.requires_grad, base.grad_fn.name(), other.requires_grad, other.is_leaf]
+        (base * base).sum().backward()
+        return [seen, w.grad]
+
+    agree(program)
+
+
+def test_each_row_written_in_a_loop() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], requires_grad=True)
+        out = t.zeros(3, 2)
+        for i in range(3):
+            out.select(0, i).copy_(x.select(0, i) * (i + 1))
+        out.sum().backward()
+        return [out, x.grad]
+
+    agree(program, [[[1.0, 2.0], [6.0, 8.0], [15.0, 18.0]], [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]])
+
+
+MULTI = (
+    "unbind",
+    "split",
+    "chunk",
+    "split_with_sizes",
+    "iteration",
+    "view of unbind",
+)
+
+
+@pytest.mark.parametrize("how", MULTI)
+def test_outputs_of_multi_output_views_must_not_be_written(how: str) -> None:
+    def program(t: Any) -> Any:
+        def first(y: Any) -> Any:
+            if how == "unbind":
+                return y.unbind(0)[0]
+            if how == "split":
+                return y.split(1)[0]
+            if how == "chunk":
+                return y.chunk(2)[0]
+            if how == "split_with_sizes":
+                return y.split([1, 1])[0]
+            if how == "iteration":
+                return next(iter(y))
+            return y.unbind(0)[0].view(2)
+
+        def attempt(write: Any) -> Any:
+            y = t.ones(2, 2, requires_grad=True) * 1
+            v = first(y)
+            kind, text = raised(lambda: write(v))
+            return [kind, old_names(text)[:60]]
+
+        return [attempt(lambda v: v.mul_(2)), attempt(lambda v: v.add_(1))]
+
+    agree(program)
+
+
+def test_metadata_of_a_multi_output_view_must_not_be_written_either() -> None:
+    def program(t: Any) -> Any:
+        y = t.ones(2, 1, requires_grad=True) * 1
+        v = y.unbind(0)[0]
+        kind, text = raised(lambda: v.squeeze_())
+        return [kind, old_names(text)[:50]]
+
+    agree(program)
+
+
+def test_a_base_whose_multi_output_views_exist_may_be_written() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, 2, requires_grad=True)
+        y = x * 1
+        a, b = y.unbind(0)
+        y.mul_(3)
+        seen = [y.grad_fn.name()]
+        kind, text = raised(lambda: a.grad_fn)
+        y.sum().backward()
+        return [seen, kind, old_names(text)[:100], x.grad]
+
+    agree(program)
+
+
+def test_no_grad_view_written_with_grad() -> None:
+    def program(t: Any) -> Any:
+        base = t.ones(2, requires_grad=True) * 1
+        with t.no_grad():
+            v = base.view(2)
+        one = raised(lambda: v.mul_(2))
+        with t.no_grad():
+            w = base.view(2)
+        inner = w.view(2)
+        two = raised(lambda: inner.mul_(2))
+        with t.no_grad():
+            a, _ = base.unbind()
+        three = raised(lambda: a.mul_(2))
+        return [[kind, old_names(text)[:200]] for kind, text in (one, two, three)]
+
+    agree(program)
+
+
+def test_no_grad_view_written_in_no_grad_raises_lazily() -> None:
+    def program(t: Any) -> Any:
+        base = t.ones(2, requires_grad=True) * 1
+        with t.no_grad():
+            v = base.view(2)
+            v.mul_(2)
+        first = [base._version, v._version, base.grad_fn.name()]
+        kind, text = raised(lambda: v.grad_fn)
+        kind2, _ = raised(lambda: v.is_leaf)
+        return [first, kind, text[:110], kind2]
+
+    agree(program)
+
+
+def test_writing_leaves_and_views_of_leaves() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, requires_grad=True)
+        calls = [lambda: x.add_(1), lambda: x.view(2).add_(1), lambda: x.narrow(0, 0, 1).zero_()]
+        seen = [[kind, text.split("\n")[0]] for kind, text in map(raised, calls)]
+        with t.no_grad():
+            x.add_(1)
+            x.view(2).add_(1)
+        return [seen, x, x._version]
+
+    agree(program)
+
+
+def test_a_no_grad_write_of_a_leaf_is_seen_by_saved_tensors() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, requires_grad=True)
+        y = (x * x).sum()
+        with t.no_grad():
+            x.mul_(2)
+        kind, text = raised(lambda: y.backward())
+        return [kind, text[:87]]
+
+    agree(program)
+
+
+def test_detach_in_place() -> None:
+    def program(t: Any) -> Any:
+        leaf = t.ones(2, requires_grad=True)
+        leaf.detach_()
+        y = t.ones(2, requires_grad=True) * 2
+        v = y.view(2)
+        kind, text = raised(lambda: v.detach_())
+        before = v.requires_grad
+        y.detach_()
+        return [
+            leaf.requires_grad,
+            kind,
+            text[:50],
+            y.requires_grad,
+            y.is_leaf,
+            before,
+            v.requires_grad,
+            t.ones(2).detach_().requires_grad,
+        ]
+
+    agree(program)
+
+
+def test_output_written_by_its_own_function_is_saved_as_the_new_version() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([-1.0, 2.0], requires_grad=True)
+        y = (x * 1).exp_()
+        y.sum().backward()
+        a = t.tensor([0.5, 1.0], requires_grad=True)
+        b = a * 2
+        b.sqrt_()
+        b.sum().backward()
+        return [x.grad, a.grad, b._version]
+
+    agree(program)
+
+
+SAVES = {
+    "exp saves its result": (lambda t, x: x.exp(), True),
+    "10 * x saves nothing": (lambda t, x: 10 * x, False),
+    "x + 1 saves nothing": (lambda t, x: x + 1, False),
+    "pow saves its input": (lambda t, x: x**3, False),
+    "tanh saves its result": (lambda t, x: x.tanh(), True),
+    "sqrt saves its result": (lambda t, x: x.sqrt(), True),
+    "sin saves its input": (lambda t, x: x.sin(), False),
+    "neg saves nothing": (lambda t, x: -x, False),
+}
+
+
+@pytest.mark.parametrize("name", SAVES)
+def test_what_an_op_saves_decides_which_write_is_legal(name: str) -> None:
+    make, result_fails = SAVES[name]
+
+    def program(t: Any) -> Any:
+        seen = []
+        for target in ("input", "result"):
+            x = t.tensor([0.5, 2.0], requires_grad=True)
+            middle = x * 1
+            y = make(t, middle)
+            (middle if target == "input" else y).add_(1)
+            seen.append(raised(lambda: y.sum().backward())[0])
+        return seen
+
+    seen = program(ag_visual)
+    assert (seen[1] == "RuntimeError") == result_fails
+    agree(program)
+
+
+def test_version_error_text_names_type_size_producer_and_versions() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(5, 5, requires_grad=True)
+        y = x + 1
+        z = y * y
+        y.add_(1)
+        return raised(lambda: z.sum().backward())[1].split("\n")[0]
+
+    expect(  # 2.8 prints the node name; 2.13 the name of the forward op
+        program,
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        "operation: [torch.FloatTensor [5, 5]], which is output 0 of AddBackward0, is at version "
+        "1; expected version 0 instead.",
+    )
+
+
+def test_views_of_complex_and_real() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+        y = x * 1
+        z = t.view_as_complex(y.view(2, 2))
+        z.mul_(2j)
+        y.sum().backward()
+        c = t.tensor([1.0 + 2.0j], requires_grad=True)
+        d = c * 1
+        d.real.mul_(3)
+        t.view_as_real(d).sum().backward()
+        return [x.grad, y, t.view_as_real(c.grad)]
+
+    agree(program)
+
+
+def test_data_has_its_own_counter_and_its_writes_warn() -> None:
+    x = ag_visual.tensor([2.0], requires_grad=True)
+    y = x * x
+    x.data.mul_(10)
+    assert x._version == 0
+    with pytest.warns(ag_visual.errors.SilentWriteWarning, match="written through .data"):
+        y.backward()
+
+
+def test_as_strided_view_and_write() -> None:
+    def program(t: Any) -> Any:
+        x = t.arange(6.0).requires_grad_()
+        y = x * 1
+        v = y.as_strided((2, 2), (2, 1), 1)
+        v.mul_(2)
+        w = y.as_strided((2,), (3,))
+        (w * t.tensor([1.0, 10.0])).sum().backward()
+        return [y, v, w, x.grad, v.grad_fn.name()]
+
+    agree(program)
+
+
+def test_a_view_of_a_leaf_made_before_it_required_grad() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2)
+        v = x.view(2)
+        x.requires_grad_()
+        seen = [v.requires_grad, v.is_leaf, v.grad_fn is None]
+        kind, text = raised(lambda: v.add_(1))
+        return [seen, kind, text[:60]]
+
+    agree(program)
+
+
+def test_a_base_that_begins_to_require_grad_through_another_view() -> None:
+    def program(t: Any) -> Any:
+        base = t.zeros(4)
+        a, b = base.narrow(0, 0, 2), base.narrow(0, 1, 2)
+        w = t.ones(2, requires_grad=True)
+        a.copy_(w)
+        seen = [b.requires_grad, b.grad_fn.name()]
+        b.mul_(t.tensor([5.0, 7.0]))
+        (base * t.tensor([1.0, 2.0, 3.0, 4.0])).sum().backward()
+        return [seen, w.grad, base]
+
+    agree(program)
+
+
+def test_view_through_copyslices_with_several_inputs() -> None:
+    def program(t: Any) -> Any:
+        x = t.arange(1.0, 5.0).requires_grad_()
+        w = t.tensor([2.0, 3.0], requires_grad=True)
+        y = x * 1
+        y.narrow(0, 1, 2).mul_(w)
+        y.view(2, 2).select(1, 0).add_(w, alpha=2)
+        (y * y).sum().backward()
+        return [x.grad, w.grad, y]
+
+    agree(program)
+
+
+def test_double_backward_through_a_written_view() -> None:
+    def program(t: Any) -> Any:
+        x = t.arange(1.0, 5.0).requires_grad_()
+        y = x * x
+        y.narrow(0, 1, 2).mul_(x.narrow(0, 0, 2))
+        (g,) = t.autograd.grad((y * y).sum(), x, create_graph=True)
+        (h,) = t.autograd.grad(g.sum(), x)
+        return [g, h]
+
+    agree(program)
+
+
+def test_in_place_is_recorded_only_with_grad_mode_on() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, requires_grad=True)
+        y = x * 2
+        node = y.grad_fn
+        with t.no_grad():
+            y.mul_(5)
+        return [y.grad_fn is node, y._version, y.requires_grad]
+
+    agree(program, [True, 1, True])
+
+
+def test_base_and_is_view() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, 3)
+        v = x.t().select(0, 1)
+        return [v._base is x, v._is_view(), x._is_view(), x._base is None, x.detach()._is_view()]
+
+    seen = program(ag_visual)
+    assert seen[:4] == program(torch)[:4] == [True, True, False, True]
+
+
+def test_force_original_view_tracking_replays_views() -> None:
+    def program(t: Any) -> Any:
+        with t.autograd.grad_mode._force_original_view_tracking(True):
+            x = t.ones(4, requires_grad=True)
+            y = x * 2
+            v = y.view(2, 2)
+            y.mul_(3)
+            name = v.grad_fn.name()
+            w = y.narrow(0, 1, 2)
+            w.mul_(2)
+            (v.sum() + w.sum()).backward()
+        return [name, w.grad_fn.name(), x.grad]
+
+    agree(program)
