@@ -147,6 +147,7 @@ def _about_living(recorder: Recorder, values: bool) -> tuple[dict[str, Any], dic
             continue
         found = details[str(seq)] = node_details(recorder, seq)
         if not values:
+            found["values"] = []
             continue
         wanted = [f"saved:{saved['name']}" for saved in found["saved"] if not saved["freed"]]
         if found["variable"] is not None or not found["next"]:

@@ -1,0 +1,116 @@
+"""Names of tensors in the user's code."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+
+import ag_visual as ag
+from ag_visual.observe.names import Labels, names_on_storage, scopes_of, tensors_in
+
+
+def leaf():
+    return ag.tensor([1.0], requires_grad=True)
+
+
+class Net:
+    """What a module looks like from outside."""
+
+    def __init__(self):
+        self.weight = leaf()
+
+    def named_parameters(self):
+        yield "layer.weight", self.weight
+
+
+class Broken:
+    def named_parameters(self):
+        raise RuntimeError("half built")
+
+
+class Holder:
+    def __init__(self):
+        self.w = leaf()
+        self.net = Net()
+
+
+def test_where_names_are_found():
+    scope = {
+        "w": leaf(),
+        "net": Net(),
+        "rows": [leaf(), 3, leaf()],
+        "table": {"a": leaf()},
+        "holder": Holder(),
+        "broken": Broken(),
+        "_hidden": leaf(),
+        "number": 3,
+        "module": sys,
+    }
+    assert [name for name, _ in tensors_in(scope)] == [
+        "w",
+        "net.layer.weight",
+        "rows[0]",
+        "rows[2]",
+        "table['a']",
+        "holder.w",
+        "holder.net.layer.weight",
+    ]
+
+
+def test_locals_come_before_globals_and_inner_frames_before_outer():
+    outer = leaf()
+
+    def inner():
+        mine = leaf()
+        return [name for scope in scopes_of(sys._getframe()) for name in scope], mine
+
+    names, _ = inner()
+    assert names.index("mine") < names.index("outer") < names.index("Holder")
+    assert outer is not None
+
+
+def test_looking_leaves_no_variable_alive():
+    mine = leaf()
+    ref = weakref.ref(mine)
+    names = list(next(scopes_of(sys._getframe())))
+    del mine
+    assert "mine" in names
+    assert ref() is None
+
+
+def test_a_users_own_locals_stay_as_they_are():
+    mine = leaf()
+    held = locals()
+    assert "mine" in next(scopes_of(sys._getframe()))
+    assert held["mine"] is mine
+
+
+def test_labels_stay_with_their_tensor_and_do_not_keep_it():
+    labels = Labels()
+    first = leaf()
+    labels.learn_scope({"first": first})
+    ref = weakref.ref(first)
+    assert labels(ref) == "first"
+    del first
+    gc.collect()
+    assert ref() is None
+    assert labels(ref) == "first"
+    labels.forget_dead()
+    assert labels(ref) == ""
+    others = [leaf() for _ in range(100)]
+    assert not any(labels.of(other) for other in others)
+
+
+def test_only_leaves_that_require_grad_are_labelled():
+    labels = Labels()
+    x = leaf()
+    y, z = x * x, ag.tensor([1.0])
+    labels.learn_scope({"x": x, "y": y, "z": z})
+    assert [labels.of(t) for t in (x, y, z)] == ["x", "", ""]
+
+
+def test_names_on_one_storage():
+    x = leaf()
+    scope = {"x": x, "same": x.detach(), "through_data": x.data, "other": leaf()}
+    assert names_on_storage(iter([scope, scope]), x._storage.uid) == ["same", "through_data", "x"]

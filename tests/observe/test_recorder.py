@@ -1,0 +1,282 @@
+"""The recorder on the real engine: what it hears, what it lets go, what it costs."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+import ag_visual as ag
+from ag_visual.core import seam
+from ag_visual.observe import schema
+from ag_visual.observe.recorder import Recorder
+from tests.observe.reading import tables, texts
+
+
+def leaf(*values):
+    return ag.tensor(list(values), requires_grad=True)
+
+
+def ones(tensor):
+    return ag.tensor(np.ones(tensor.shape, np.float32))
+
+
+def test_a_backward_comes_back_as_tables(recorder):
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    recorder.start()
+    y = x * w
+    z = y * y
+    z.backward(ones(z))
+    found = tables(recorder)
+    first, second = y.grad_fn.seq, z.grad_fn.seq
+    assert found["nodes"]["seq"].tolist() == [first, second]
+    assert texts(recorder, "nodes", "name") == ["MulBackward0"] * 2
+    assert texts(recorder, "nodes", "shape") == ["2", "2"]
+    assert found["nodes"]["numel"].tolist() == [2.0, 2.0]
+    edges = found["edges"]
+    assert [(int(s), int(d)) for s, d in zip(edges["src"], edges["dst"], strict=True)][2:] == [
+        (second, first),
+        (second, first),
+    ]
+    assert edges["src_index"].tolist() == [0, 1, 0, 1]
+    assert sorted(texts(recorder, "leaves", "label")) == ["w", "x"]
+    saved = found["saved"]
+    assert saved["bytes"].tolist() == [8.0] * 4
+    storages = saved["storage"].tolist()
+    assert storages[2] == storages[3] == y._storage.uid
+    runs = found["runs"]
+    assert runs["seq"].tolist()[:2] == [second, first]
+    assert runs["order"].tolist() == [0, 1, 2, 3]
+    assert runs["norm"][0] == pytest.approx(2**0.5)
+    assert (runs["t1"] >= runs["t0"]).all()
+    assert found["tasks"]["ended"].tolist() == [0, 1]
+    assert found["tasks"]["total"][0] == 4
+    sites = [site.text for site in recorder.encoder.sites.found]
+    assert sites == ["x * w", "y * y", "z.backward(ones(z))"]
+
+
+def test_nothing_is_kept_alive_and_freed_is_told(recorder):
+    x = leaf(1.0)
+    recorder.start()
+    y = x * x
+    tensor, node, seq = weakref.ref(y), weakref.ref(y.grad_fn), y.grad_fn.seq
+    recorder.drain()
+    assert recorder.node(seq) is node()
+    del y
+    gc.collect()
+    assert tensor() is None
+    assert node() is None
+    assert recorder.node(seq) is None
+    assert seq in tables(recorder)["freed"]["seq"]
+
+
+def test_a_dead_node_was_seen_all_the_same(recorder):
+    x = leaf(1.0)
+    recorder.start()
+    (x * x).backward()
+    found = tables(recorder)
+    assert len(found["nodes"]["seq"]) == 1
+    assert set(found["freed"]["seq"]) >= set(found["nodes"]["seq"])
+    assert len(recorder.alive()) == 0
+
+
+def test_graph_that_grew_before_is_told_when_a_backward_begins(recorder):
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    y = x * w
+    z = y * y
+    recorder.start()
+    z.backward(ones(z))
+    found = tables(recorder)
+    assert set(found["nodes"]["seq"]) == {y.grad_fn.seq, z.grad_fn.seq}
+    assert set(texts(recorder, "leaves", "label")) == {"x", "w"}
+    assert len(found["runs"]["seq"]) == 4
+
+
+def test_old_part_below_a_new_node_is_told(recorder):
+    x = leaf(1.0, 2.0)
+    y = x * x
+    recorder.start()
+    z = y * y
+    recorder.drain()
+    found = tables(recorder)
+    assert set(found["nodes"]["seq"]) == {y.grad_fn.seq, z.grad_fn.seq}
+    assert set(found["edges"]["dst"]) <= set(found["nodes"]["seq"]) | set(found["leaves"]["seq"])
+
+
+def test_every_edge_leads_to_something_told(recorder):
+    x = leaf(1.0, 2.0)
+    for step in range(5):
+        recorder.start()
+        y = x * x
+        if step % 2:
+            recorder.stop()
+        z = y * x
+        recorder.start()
+        z.backward(ones(z))
+    found = tables(recorder)
+    told = {*found["nodes"]["seq"], *found["leaves"]["seq"], schema.NONE}
+    assert set(found["edges"]["dst"]) <= told
+    assert set(found["runs"]["seq"]) <= told
+
+
+def test_scope_once_ends_with_the_backward(recorder):
+    x = leaf(1.0)
+    recorder.start("once")
+    (x * x).backward()
+    assert not recorder.on
+    assert seam.sink is None
+    (x * x).backward()
+    assert tables(recorder)["tasks"]["ended"].tolist() == [0, 1]
+
+
+def test_scope_every_records_each_third_forward_and_backward(recorder):
+    x = leaf(1.0)
+    recorder.start("every", 3)
+    seqs = []
+    for _ in range(7):
+        y = x * x
+        seqs.append(y.grad_fn.seq)
+        y.backward()
+    found = tables(recorder)
+    assert found["nodes"]["seq"].tolist() == seqs[0::3]
+    assert found["nodes"]["step"].tolist() == [1, 2, 3]
+    assert len(found["tasks"]["task"]) == 6
+
+
+def test_nodes_belong_to_the_backward_they_were_made_for(recorder):
+    x = leaf(1.0)
+    recorder.start()
+    for _ in range(3):
+        y = x * x
+        z = y * y
+        z.backward()
+    left = x * x
+    assert tables(recorder)["nodes"]["step"].tolist() == [1, 1, 2, 2, 3, 3, 4]
+    assert left.grad_fn is not None
+
+
+def test_an_error_in_backward_is_told_as_the_end(recorder):
+    x = leaf(1.0)
+    y = x * x
+    y.register_hook(lambda g: 1 / 0)
+    recorder.start()
+    with pytest.raises(ZeroDivisionError):
+        y.backward()
+    assert tables(recorder)["tasks"]["ended"].tolist() == [0, 2]
+
+
+def test_nan_gradient_is_flagged(recorder):
+    x = leaf(1.0, 2.0)
+    recorder.start()
+    y = x * x
+    y.backward(ag.tensor([float("nan"), 1.0]))
+    runs = tables(recorder)["runs"]
+    assert np.isnan(runs["norm"]).all()
+    assert runs["flags"].tolist() == [1, 1]
+
+
+def test_hooks_are_told_with_both_norms(recorder):
+    x = leaf(3.0, 4.0)
+    recorder.start()
+    y = x * x
+    y.register_hook(lambda g: g * 10)
+    y.backward(ag.tensor([3.0, 4.0]))
+    hooks = tables(recorder)["hooks"]
+    assert texts(recorder, "hooks", "kind") == ["tensor"]
+    assert (hooks["before"][0], hooks["after"][0]) == (5.0, 50.0)
+
+
+def test_in_place_writes_are_told_with_their_line(recorder):
+    x = leaf(1.0)
+    recorder.start()
+    y = x * x
+    y.mul_(2.0)
+    writes = tables(recorder)["writes"]
+    assert texts(recorder, "writes", "op") == ["mul_"]
+    assert writes["storage"][0] == y._storage.uid
+    assert recorder.encoder.sites.found[int(writes["site"][0])].text == "y.mul_(2.0)"
+
+
+def test_names_found_after_the_leaf_was_sent(recorder):
+    x = leaf(1.0)
+    recorder.start()
+    y = x * x
+    recorder.drain()
+    assert texts(recorder, "leaves", "label") == [""]
+    y.backward()
+    assert texts(recorder, "labels", "label") == ["x"]
+
+
+def test_threads_get_small_numbers(recorder):
+    recorder.start()
+    x = leaf(1.0)
+    kept = [x * x]
+    other = threading.Thread(target=lambda: kept.append(x * x))
+    other.start()
+    other.join()
+    assert tables(recorder)["nodes"]["thread"].tolist() == [0, 1]
+
+
+def test_clear_forgets_and_tells_living_nodes_again(recorder):
+    x = leaf(1.0)
+    recorder.start()
+    y = x * x
+    recorder.drain()
+    recorder.clear()
+    assert recorder.chunks() == []
+    y.backward()
+    assert tables(recorder)["nodes"]["seq"].tolist() == [y.grad_fn.seq]
+
+
+def test_ring_keeps_its_limit_counts_its_losses_and_keeps_what_lives():
+    recorder = Recorder(limit=60_000)
+    recorder.start()
+    try:
+        x = leaf(1.0)
+        kept = x * x
+        for _ in range(40):
+            h = x
+            for _ in range(40):
+                h = h * x
+            recorder.drain()
+        del h
+        recorder.drain()
+        store = recorder.store
+        assert store.nbytes <= 60_000
+        assert store.dropped.rows["nodes"] > 0
+        found = tables(recorder)
+        total = len(found["nodes"]["seq"]) + store.dropped.rows["nodes"]
+        assert total == 1601
+        assert kept.grad_fn.seq in found["nodes"]["seq"]
+    finally:
+        recorder.stop()
+
+
+@pytest.mark.parametrize(
+    ("scope", "every", "words"), [("always", 1, "scope"), ("every", 0, "1 or")]
+)
+def test_bad_scope(recorder, scope, every, words):
+    with pytest.raises(ValueError, match=words):
+        recorder.start(scope, every)
+
+
+def test_encoding_stays_far_from_a_cost_per_event_that_one_would_feel():
+    """Resolving places or names per event (planted: 40 us and more) would not pass."""
+    x = leaf(1.0)
+    best = 1.0
+    for _ in range(3):
+        recorder = Recorder()
+        recorder.start()
+        h = x
+        for _ in range(5000):
+            h = h * x
+        recorder.stop()
+        events = recorder.waiting
+        began = time.perf_counter()
+        recorder.drain()
+        best = min(best, (time.perf_counter() - began) / events)
+    assert best < 25e-6
