@@ -36,7 +36,7 @@ class Place:
     def __init__(self, text: str, line: str, source: str, lineno: int) -> None:
         self.text = text.strip()
         self.lineno = lineno
-        self.tree = _parse(source)
+        self.tree = parsed(source)
         self.around = list(_enclosing(self.tree, lineno)) if self.tree and lineno else []
         self.statement = self._find_statement(line.strip())
 
@@ -46,7 +46,7 @@ class Place:
         if containing:
             return containing[-1]
         for text in (line, self.text):
-            tree = _parse(text) or _parse(text.rstrip(":") + ": pass" if text else "")
+            tree = parsed(text) or parsed(text.rstrip(":") + ": pass" if text else "")
             if tree is None or not tree.body:
                 continue
             found = [node for node in statements(tree) if not is_block(node)]
@@ -63,7 +63,7 @@ class Place:
     @property
     def expression(self) -> ast.expr | None:
         """The exact expression, if the text is one."""
-        tree = _parse(self.text)
+        tree = parsed(self.text)
         if tree and len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr):
             return tree.body[0].value
         return None
@@ -85,7 +85,7 @@ class Place:
         return found
 
 
-def _parse(text: str) -> ast.Module | None:
+def parsed(text: str) -> ast.Module | None:
     if not text.strip():
         return None
     with warnings.catch_warnings():  # a "\\d" in the user's line is not this package's to warn of
@@ -97,7 +97,7 @@ def _parse(text: str) -> ast.Module | None:
 
 
 def _canonical(text: str) -> str | None:
-    tree = _parse(text)
+    tree = parsed(text)
     return ast.unparse(tree) if tree else None
 
 

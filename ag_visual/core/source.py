@@ -6,6 +6,7 @@ file or cell, line and columns with `co_positions`, the exact text included.
 
 from __future__ import annotations
 
+import dis
 import itertools
 import linecache
 import os
@@ -13,6 +14,8 @@ import sys
 import weakref
 from dataclasses import dataclass
 from types import CodeType, FrameType
+
+from .rewrite import parsed
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -129,6 +132,17 @@ def _characters(line: str, column: int) -> int:
     return len(line.encode()[:column].decode(errors="ignore"))
 
 
+_STORE_SUBSCR = dis.opmap["STORE_SUBSCR"]
+
+
+def _end_of_store(line: str, start: int) -> int | None:
+    """Where `b[1] = 2` ends, of which Python marks only `b[1]`; None when not on this line."""
+    tree = parsed(line[start:])
+    if tree is None or not tree.body or tree.body[0].end_lineno != 1:
+        return None
+    return start + _characters(line[start:], tree.body[0].end_col_offset or 0)
+
+
 def resolve(code: CodeType | None, lasti: int) -> Site:
     """File or cell, line, columns and exact text of an instruction."""
     if code is None:
@@ -144,6 +158,8 @@ def resolve(code: CodeType | None, lasti: int) -> Site:
     start, end = 0, 0
     if found and col is not None and end_col is not None:
         start, end = _characters(found[0], col), _characters(found[-1], end_col)
+        if code.co_code[lasti] == _STORE_SUBSCR and len(found) == 1:
+            end = _end_of_store(found[0], start) or end
         piece = list(found)
         piece[-1] = piece[-1][:end]
         piece[0] = piece[0][start:]

@@ -132,3 +132,16 @@ def test_an_object_that_refuses_every_attribute_hides_no_error(tmp_path: Path) -
         "y.sum().backward()\n"
     )
     assert _run(program, tmp_path / "program.py").fields["tensor"]["name"] == "y"
+
+
+@pytest.mark.parametrize(
+    "write", ["y[1] = 2", "y[1] += 2", "y[0:2][0] = x.sum()", "é = 'é'; y[1] = 2; z = 3  # note"]
+)
+def test_an_assignment_by_index_is_quoted_whole(write: str, tmp_path: Path) -> None:
+    program = (
+        "import ag_visual as torch\n"
+        "x = torch.ones(3, requires_grad=True)\n"
+        "y = x.exp()\n" + write + "\ny.sum().backward()\n"
+    )
+    error = _run(program, tmp_path / "program.py")
+    assert error.fields["writes"][-1]["site"].text == write.split("; ")[write.count("; ") // 2]
