@@ -15,7 +15,7 @@ export class Camera {
   width = 1;
   height = 1;
   static readonly CLOSEST = 2.5;
-  static readonly FARTHEST = 0.002;
+  static readonly FARTHEST = 0.0001;
 
   screenX(world: number): number {
     return world * this.k + this.x;
@@ -56,12 +56,13 @@ export class Camera {
     this.k = k;
   }
 
-  /** Shows all of a box, never larger than `closest`. */
-  fit(box: Box, margin: number, closest = 1): void {
+  /** Shows all of a box, never larger than `closest`; `footer` pixels at the bottom stay free. */
+  fit(box: Box, margin: number, footer = 0, closest = 1): void {
     const across = (this.width - 2 * margin) / Math.max(1, box.width);
-    const down = (this.height - 2 * margin) / Math.max(1, box.height);
+    const down = (this.height - 2 * margin - footer) / Math.max(1, box.height);
     this.k = Math.min(closest, Math.max(Camera.FARTHEST, Math.min(across, down)));
     this.centre(box.x + box.width / 2, box.y + box.height / 2);
+    this.y -= footer / 2;
   }
 
   centre(worldX: number, worldY: number): void {
@@ -69,10 +70,11 @@ export class Camera {
     this.y = this.height / 2 - worldY * this.k;
   }
 
-  /** Pans as little as needed to bring a box into view, `margin` pixels from the border. */
-  reveal(box: Box, margin: number): void {
+  /** Pans as little as needed to bring a box into view, `margin` pixels from the border, `footer` more at the bottom. */
+  reveal(box: Box, margin: number, footer = 0): void {
     const mx = Math.min(margin, this.width / 4);
     const my = Math.min(margin, this.height / 4);
+    const low = this.height - Math.min(margin + footer, this.height / 3);
     const left = this.screenX(box.x);
     const right = this.screenX(box.x + box.width);
     const top = this.screenY(box.y);
@@ -80,7 +82,7 @@ export class Camera {
     if (left < mx) this.x += mx - left;
     else if (right > this.width - mx) this.x -= right - (this.width - mx);
     if (top < my) this.y += my - top;
-    else if (bottom > this.height - my) this.y -= bottom - (this.height - my);
+    else if (bottom > low) this.y -= bottom - low;
   }
 
   /** Keeps at least a strip of the box on screen. */

@@ -5,7 +5,8 @@ import { State } from '../model/states';
 import type { Box } from './camera';
 import type { Palette } from './palette';
 import type { Scene } from './scene';
-import { verticalCurve } from './shapes';
+import { ARRIVES, LEAVES } from './scene';
+import { quarterCurve, verticalCurve } from './shapes';
 
 interface Style {
   colour: keyof Palette;
@@ -51,15 +52,22 @@ function styleOf(states: States, from: number, to: number): number {
 }
 
 function trace(ctx: CanvasRenderingContext2D, scene: Scene, edge: number, straight: boolean): void {
-  const { pathX, pathY, pathStart } = scene;
+  const { pathX, pathY, pathStart, sideways } = scene;
   const first = pathStart[edge];
+  const last = pathStart[edge + 1] - 1;
   ctx.moveTo(pathX[first], pathY[first]);
-  for (let p = first + 1; p < pathStart[edge + 1]; p++) {
-    verticalCurve(ctx, pathX[p - 1], pathY[p - 1], pathX[p], pathY[p], straight);
+  for (let p = first + 1; p <= last; p++) {
+    const leaves = p === first + 1 && (sideways[edge] & LEAVES) !== 0;
+    const arrives = p === last && (sideways[edge] & ARRIVES) !== 0;
+    if ((leaves || arrives) && !straight) {
+      quarterCurve(ctx, pathX[p - 1], pathY[p - 1], pathX[p], pathY[p], leaves ? 'begins' : 'ends');
+    } else {
+      verticalCurve(ctx, pathX[p - 1], pathY[p - 1], pathX[p], pathY[p], straight);
+    }
   }
 }
 
-/** Draws all edges in view, style by style, and those at the selected node again above the others. */
+/** Draws all edges in view, style by style; those that wait at the selected node stand out. */
 export function drawEdges(
   ctx: CanvasRenderingContext2D,
   scene: Scene,
@@ -72,9 +80,17 @@ export function drawEdges(
   const byStyle: number[][] = STYLES.map(() => []);
   const near: number[] = [];
   const { edgeFrom, edgeTo } = scene.graph;
+  // From very far the edges between neighbouring rows are shorter than a pixel and lie under their nodes.
+  const shortest = k < 0.05 ? 1.5 / k : 0;
+  const { pathX, pathY, pathStart } = scene;
   scene.edges.within(view, e => {
-    byStyle[styleOf(states, edgeFrom[e], edgeTo[e])].push(e);
-    if (edgeFrom[e] === selected || edgeTo[e] === selected) near.push(e);
+    if (shortest > 0) {
+      const [first, last] = [pathStart[e], pathStart[e + 1] - 1];
+      if (pathY[last] - pathY[first] < shortest && Math.abs(pathX[last] - pathX[first]) < shortest) return;
+    }
+    const style = styleOf(states, edgeFrom[e], edgeTo[e]);
+    if (style <= FUTURE && (edgeFrom[e] === selected || edgeTo[e] === selected)) near.push(e);
+    else byStyle[style].push(e);
   });
   const straight = k < 0.22;
   // Far away a line keeps about a pixel of width; thousands of them are drawn lighter.
@@ -97,13 +113,11 @@ export function drawEdges(
   }
   ctx.globalAlpha = 1;
   if (near.length > 0) {
-    ctx.strokeStyle = palette.accent;
-    ctx.lineWidth = Math.max(1.5, 1.2 / k);
-    ctx.setLineDash([4, 3]);
+    ctx.strokeStyle = palette.ink3;
+    ctx.lineWidth = Math.max(2, 1.2 / k);
     ctx.beginPath();
     for (const e of near) trace(ctx, scene, e, straight);
     ctx.stroke();
-    ctx.setLineDash([]);
   }
 }
 

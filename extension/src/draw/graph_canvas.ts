@@ -40,11 +40,18 @@ export interface PaintStats {
 }
 
 const GLIDE_MS = 180;
+const MARGIN = 24;
+/** Room for the legend when all is shown. */
+const FOOTER = 22;
 const REMEMBERED_FRAMES = 240;
 /** After the reader moved the view it does not follow the next node for a while. */
 const HANDS_OFF_MS = 4000;
 /** Below this zoom names cannot be read; a graph that would need it is shown from its top instead. */
-const LEGIBLE = 0.62;
+const LEGIBLE = 0.7;
+/** Zoom of a first view that cannot show all. */
+const READING = 0.85;
+/** Height of the minimap with its margins: a node that is shown stays above it. */
+const MINIMAP = 60;
 
 export class GraphCanvas {
   readonly camera = new Camera();
@@ -65,6 +72,8 @@ export class GraphCanvas {
   private ratio = 1;
   private shownNext: number | null = null;
   private touched = -Infinity;
+  /** nobody moved the view since `home`: it may be chosen again when there is more or less room */
+  private pristine = true;
   private glide: { from: number[]; to: number[]; start: number } | null = null;
   private framesMs = new Float32Array(REMEMBERED_FRAMES);
   private stats = { frames: 0, lastMs: 0, nodesDrawn: 0, firstPaint: 0, layoutMs: 0 };
@@ -136,7 +145,7 @@ export class GraphCanvas {
   /** All of the graph on screen. */
   fit(): void {
     if (this.scene) {
-      this.moveTo(camera => camera.fit(this.scene?.bounds as Box, 28));
+      this.moveTo(camera => camera.fit(this.scene?.bounds as Box, MARGIN, FOOTER));
     }
   }
 
@@ -158,10 +167,10 @@ export class GraphCanvas {
     }
     this.moveTo(camera => {
       if (camera.k < LEGIBLE) {
-        camera.k = 0.85;
+        camera.k = READING;
         camera.centre(box.x + box.width / 2, box.y + box.height / 2);
       } else {
-        camera.reveal(box, 72);
+        this.revealWithLine(camera, seq, box);
       }
     });
   }
@@ -283,17 +292,18 @@ export class GraphCanvas {
       return;
     }
     this.glide = null;
-    camera.fit(scene.bounds, 28);
+    this.pristine = true;
+    camera.fit(scene.bounds, MARGIN, FOOTER);
     if (camera.k < LEGIBLE) {
       const { width } = scene.layout;
-      camera.k = Math.min(1, Math.max(LEGIBLE, (camera.width - 48) / Math.max(1, width)));
+      camera.k = Math.min(1, Math.max(READING, (camera.width - 48) / Math.max(1, width)));
       const fits = width * camera.k <= camera.width;
       const root = scene.boxOf(scene.graph.seqs[0]) ?? scene.bounds;
       camera.x = fits ? (camera.width - width * camera.k) / 2 : camera.width / 2 - (root.x + root.width / 2) * camera.k;
       camera.y = 20 - (fits ? 0 : Math.max(0, root.y - 60) * camera.k);
-    } else if (camera.y > 44) {
+    } else {
       // Short graphs hang from the top, where reading begins.
-      camera.y = 44;
+      camera.y = Math.min(camera.y, MARGIN + 12);
     }
     this.shownNext = null;
   }
@@ -308,18 +318,31 @@ export class GraphCanvas {
     this.shownNext = next;
     const box = next === null ? null : scene?.boxOf(next);
     if (box && performance.now() - this.touched > HANDS_OFF_MS) {
-      this.moveTo(camera => camera.reveal(box, 84), false);
+      this.moveTo(camera => this.revealWithLine(camera, next as number, box), false);
     }
+  }
+
+  /** Shows the whole line that a node belongs to where there is room for it, in any case the node. */
+  private revealWithLine(camera: Camera, seq: number, box: Box): void {
+    const frame = this.scene?.frameOf(seq);
+    if (frame && frame.width * camera.k < camera.width - 60 && frame.height * camera.k < camera.height - 2 * MINIMAP) {
+      camera.reveal(frame, 24, MINIMAP);
+    }
+    camera.reveal(box, 72, MINIMAP);
   }
 
   private touch(): void {
     this.touched = performance.now();
+    this.pristine = false;
     this.glide = null;
   }
 
   private moveTo(change: (camera: Camera) => void, byReader = true): void {
     const { camera } = this;
-    if (byReader) this.touched = performance.now();
+    if (byReader) {
+      this.touched = performance.now();
+      this.pristine = false;
+    }
     const from = [camera.x, camera.y, camera.k];
     if (this.glide) [camera.x, camera.y, camera.k] = this.glide.to;
     change(camera);
@@ -405,8 +428,12 @@ export class GraphCanvas {
     canvas.height = Math.round(height * ratio);
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
-    if (first) this.home();
-    else camera.centre(cx, cy);
+    if (first || this.pristine) {
+      this.home();
+      this.follow();
+    } else {
+      camera.centre(cx, cy);
+    }
     // A resized canvas is empty until it is painted: not a frame later.
     cancelAnimationFrame(this.frame);
     this.draw(performance.now());

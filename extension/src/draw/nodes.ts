@@ -58,7 +58,10 @@ export function drawFrame({ ctx, palette, k }: Brush, scene: Scene, group: numbe
   ctx.stroke();
 }
 
-/** The header stands above the edges, on a plate, so that a passing edge does not cross out the words. */
+/**
+ * The header: the place at the left, the line's text after it. Where one edge comes in through the header,
+ * the text stands at both sides of it; where several do, it stands above them on a plate.
+ */
 export function drawHeader({ ctx, palette, labels }: Brush, scene: Scene, group: number): void {
   const { groupX, groupY, groupWidth } = scene.layout;
   const x = groupX[group] + 14;
@@ -69,18 +72,25 @@ export function drawHeader({ ctx, palette, labels }: Brush, scene: Scene, group:
   const lineFont = `11px ${palette.mono}`;
   const placed = labels.fit(place, placeFont, room);
   const placeWidth = labels.width(placed, placeFont);
-  const code = labels.fit(line, lineFont, room - placeWidth - 10);
-  const whole = placeWidth + (code ? 10 + labels.width(code, lineFont) : 0);
-  ctx.fillStyle = palette.group;
-  ctx.globalAlpha = 0.92;
-  ctx.fillRect(x - 3, y - 12, whole + 6, 16);
-  ctx.globalAlpha = 1;
+  const entry = scene.entryX[group];
+  let codeX = x + placeWidth + 10;
+  if (Number.isFinite(entry) && x + placeWidth < entry - 6) {
+    const whole = codeX + labels.width(labels.fit(line, lineFont, x + room - codeX), lineFont);
+    if (whole > entry - 6) codeX = entry + 9;
+  }
+  const code = labels.fit(line, lineFont, x + room - codeX);
+  if (Number.isNaN(entry) || (Number.isFinite(entry) && x + placeWidth >= entry - 6)) {
+    ctx.fillStyle = palette.group;
+    ctx.globalAlpha = 0.92;
+    ctx.fillRect(x - 3, y - 12, codeX - x + labels.width(code, lineFont) + 6, 16);
+    ctx.globalAlpha = 1;
+  }
   ctx.fillStyle = palette.ink3;
   ctx.font = placeFont;
   ctx.fillText(placed, x, y);
   ctx.fillStyle = palette.ink2;
   ctx.font = lineFont;
-  ctx.fillText(code, x + placeWidth + 10, y);
+  ctx.fillText(code, codeX, y);
 }
 
 /** A node far away: one rectangle; the caller has set the colour. */

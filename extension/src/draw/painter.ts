@@ -114,12 +114,27 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
   return nodes.length;
 }
 
-/** Thousands of nodes: rectangles, sorted by colour so that the colour changes a handful of times. */
+/**
+ * Thousands of nodes: rectangles, sorted by colour so that the colour changes a handful of times.
+ * Where several fall into one pixel, one of each colour is drawn.
+ */
 function drawFar(ctx: CanvasRenderingContext2D, frame: Frame, scene: Scene, nodes: number[]): void {
   const { x, y, nodeWidth } = scene.layout;
-  const height = Math.max(NODE_HEIGHT, 1.2 / frame.camera.k);
+  const { camera } = frame;
+  const height = Math.max(NODE_HEIGHT, 1.2 / camera.k);
   const byColour = new Map<string, number[]>();
+  const dense = NODE_HEIGHT * camera.k < 0.5;
+  const taken = new Uint8Array(dense ? camera.width * camera.height : 0);
   for (const index of nodes) {
+    if (dense) {
+      const [px, py] = [Math.floor(camera.screenX(x[index])), Math.floor(camera.screenY(y[index]))];
+      const pixel = py * camera.width + px;
+      const mark = 1 << frame.states.node[index];
+      if (pixel >= 0 && pixel < taken.length) {
+        if (taken[pixel] & mark) continue;
+        taken[pixel] |= mark;
+      }
+    }
     const colour = farColour(frame.palette, frame.states, index);
     const list = byColour.get(colour);
     if (list) list.push(index);

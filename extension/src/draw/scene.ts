@@ -13,6 +13,13 @@ import { Grid } from './grid';
 /** What is under a point. */
 export type Hit = { kind: 'node'; index: number } | { kind: 'stub'; stub: number; node: number };
 
+export const LEAVES = 1;
+export const ARRIVES = 2;
+/** How far from a node a lane may run to be reached from the node's side. */
+const SIDE_REACH = 130;
+/** Of a header's text, below the frame's top. */
+const HEADER_LINE = 16;
+
 export class Scene {
   readonly nodes: Grid;
   readonly stubs: Grid;
@@ -24,6 +31,10 @@ export class Scene {
   readonly stubNode: Uint32Array;
   /** points of edge e, from node to node: pathStart[e] .. pathStart[e + 1] */
   readonly pathStart: Uint32Array;
+  /** LEAVES and ARRIVES where an edge leaves or enters at a node's left side */
+  readonly sideways: Uint8Array;
+  /** x at which edges cross the header of a group; NaN: at several, Infinity: at none */
+  readonly entryX: Float64Array;
   readonly pathX: Float64Array;
   readonly pathY: Float64Array;
 
@@ -76,6 +87,7 @@ export class Scene {
     );
 
     const edges = graph.edgeFrom.length;
+    this.sideways = new Uint8Array(edges);
     this.pathStart = new Uint32Array(edges + 1);
     const points = layout.routeX.length + 2 * edges;
     this.pathX = new Float64Array(points);
@@ -88,14 +100,18 @@ export class Scene {
     for (let e = 0; e < edges; e++) {
       this.pathStart[e] = at;
       const [a, b] = [graph.edgeFrom[e], graph.edgeTo[e]];
-      this.pathX[at] = x[a] + nodeWidth / 2;
-      this.pathY[at++] = y[a] + NODE_HEIGHT;
+      const [first, last] = [layout.routeStart[e], layout.routeStart[e + 1] - 1];
+      const leaves = last >= first && this.opensLeft(a, layout.routeX[first]);
+      const arrives = last >= first && this.opensLeft(b, layout.routeX[last]);
+      this.sideways[e] = (leaves ? LEAVES : 0) | (arrives ? ARRIVES : 0);
+      this.pathX[at] = leaves ? x[a] : x[a] + nodeWidth / 2;
+      this.pathY[at++] = leaves ? y[a] + NODE_HEIGHT / 2 : y[a] + NODE_HEIGHT;
       for (let p = layout.routeStart[e]; p < layout.routeStart[e + 1]; p++) {
         this.pathX[at] = layout.routeX[p];
         this.pathY[at++] = layout.routeY[p];
       }
-      this.pathX[at] = x[b] + nodeWidth / 2;
-      this.pathY[at++] = y[b];
+      this.pathX[at] = arrives ? x[b] : x[b] + nodeWidth / 2;
+      this.pathY[at++] = arrives ? y[b] + NODE_HEIGHT / 2 : y[b];
       left[e] = top[e] = Infinity;
       right[e] = bottom[e] = -Infinity;
       for (let p = this.pathStart[e]; p < at; p++) {
@@ -107,6 +123,45 @@ export class Scene {
     }
     this.pathStart[edges] = at;
     this.edges = new Grid(left, top, right, bottom, width, height);
+    this.entryX = this.entries();
+  }
+
+  /** Whether an edge may leave or enter a node at its left side, for a lane that runs close by. */
+  private opensLeft(node: number, laneX: number): boolean {
+    const { x, y } = this.layout;
+    const reach = x[node] - laneX;
+    if (reach < 4 || reach > SIDE_REACH) {
+      return false;
+    }
+    let free = true;
+    const between = { x: laneX, y: y[node] + 4, width: reach - 1, height: NODE_HEIGHT - 8 };
+    this.nodes.within(between, () => (free = false));
+    this.stubs.within(between, () => (free = false));
+    return free;
+  }
+
+  /** Where edges cross each group's header: one place, NaN for several, Infinity for none. */
+  private entries(): Float64Array {
+    const { graph, layout } = this;
+    const entryX = new Float64Array(graph.groups.length).fill(Infinity);
+    for (let e = 0; e < graph.edgeFrom.length; e++) {
+      const group = graph.groupOf[graph.edgeTo[e]];
+      if (group === graph.groupOf[graph.edgeFrom[e]]) {
+        continue;
+      }
+      const line = layout.groupY[group] + HEADER_LINE;
+      let p = this.pathStart[e];
+      while (p < this.pathStart[e + 1] - 1 && this.pathY[p] < line) p++;
+      const at = this.pathX[p];
+      if (this.sideways[e] & ARRIVES && p === this.pathStart[e + 1] - 1) {
+        continue;
+      }
+      const slant = p > this.pathStart[e] && Math.abs(this.pathX[p - 1] - at) > 12 && this.pathY[p - 1] < line;
+      if (slant) entryX[group] = NaN;
+      else if (entryX[group] === Infinity) entryX[group] = at;
+      else if (Math.abs(entryX[group] - at) > 1) entryX[group] = NaN;
+    }
+    return entryX;
   }
 
   /** Takes a graph of the same signature in place of its own: same shape, other node numbers. */
@@ -156,6 +211,18 @@ export class Scene {
       }
     }
     return null;
+  }
+
+  /** The frame of a node's line, or of the line that uses a leaf first. */
+  frameOf(seq: number): Box | null {
+    const index = this.graph.indexOf.get(seq);
+    const user = index >= 0 ? index : this.graph.leafUses.get(seq)?.[0];
+    if (user === undefined) {
+      return null;
+    }
+    const group = this.graph.groupOf[user];
+    const { groupX, groupY, groupWidth, groupHeight } = this.layout;
+    return { x: groupX[group], y: groupY[group], width: groupWidth[group], height: groupHeight[group] };
   }
 
   hit(x: number, y: number): Hit | null {

@@ -22,6 +22,20 @@ export function verticalCurve(
   ctx.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
 }
 
+/** A quarter of an ellipse; `level` where it begins horizontally, otherwise where it ends so. */
+export function quarterCurve(
+  ctx: CanvasRenderingContext2D,
+  x0: number,
+  y0: number,
+  x1: number,
+  y1: number,
+  level: 'begins' | 'ends'
+): void {
+  const [dx, dy] = [(x1 - x0) * 0.6, (y1 - y0) * 0.6];
+  if (level === 'begins') ctx.bezierCurveTo(x0 + dx, y0, x1, y1 - dy, x1, y1);
+  else ctx.bezierCurveTo(x0, y0 + dy, x1 - dx, y1, x1, y1);
+}
+
 export function tick(ctx: CanvasRenderingContext2D, x: number, y: number): void {
   ctx.beginPath();
   ctx.moveTo(x, y);

@@ -154,19 +154,26 @@ export function paintTimeline(ctx: CanvasRenderingContext2D, frame: TimelineFram
   ctx.fill();
 }
 
-/** Norms on a logarithmic scale of six decades below the largest; NaN and infinity are red marks at the top. */
+/** Norms on a logarithmic scale of their own, at most eight decades; NaN and infinity are red marks. */
 function paintNorms(ctx: CanvasRenderingContext2D, frame: TimelineFrame, scale: TimelineScale): void {
   const { axis, palette, store, states, graph } = frame;
   const { norm, flags } = store.runs.at;
   const seqs = store.runs.at.seq;
   let peak = 0;
-  for (const row of axis.runs) if (Number.isFinite(norm[row])) peak = Math.max(peak, norm[row]);
+  let least = Infinity;
+  for (const row of axis.runs) {
+    if (Number.isFinite(norm[row]) && norm[row] > 0) {
+      peak = Math.max(peak, norm[row]);
+      least = Math.min(least, norm[row]);
+    }
+  }
   if (axis.runs.length === 0) {
     return;
   }
+  const span = peak > 0 ? Math.min(8, Math.max(1, Math.log10(peak / least))) : 1;
   const y = (value: number): number => {
-    const decades = value > 0 && peak > 0 ? Math.min(6, Math.max(0, Math.log10(peak / value))) : 6;
-    return ROW.norm + 1 + (decades / 6) * (ROW.normHeight - 2);
+    const decades = value > 0 && peak > 0 ? Math.min(span, Math.max(0, Math.log10(peak / value))) : span;
+    return ROW.norm + 1 + (decades / span) * (ROW.normHeight - 2);
   };
   ctx.strokeStyle = palette.accent;
   ctx.lineWidth = 1.5;

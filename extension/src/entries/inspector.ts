@@ -26,12 +26,13 @@ export function mount(element: HTMLElement, options: MountOptions = {}): Inspect
     element.style.height = `${INLINE_HEIGHT}px`;
   }
   const wheel = host === 'inline' ? 'focused' : 'always';
+  const focus = host === 'standalone';
   if (transport) {
-    return mountInspector(element, transport, { theme, wheel });
+    return mountInspector(element, transport, { theme, wheel, focus });
   }
   const carried = element.ownerDocument.getElementById(RECORDING_ELEMENT)?.textContent ?? '';
   const controller = new OfflineController(options.recording ?? carried);
   const model = new InspectorModel({ nodes: Infinity, writes: Infinity, problems: 1000 });
   controller.fill(model);
-  return mountInspector(element, controller, { theme, wheel, model });
+  return mountInspector(element, controller, { theme, wheel, focus, model });
 }

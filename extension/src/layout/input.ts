@@ -14,8 +14,8 @@ const CHIP_ROOM = 122;
 
 /** Width of a parameter stub with this label and shape. */
 export function stubWidth(label: string, shape: string): number {
-  const wide = 28 + 7.6 * Math.min(label.length, 14) + (label ? 8 : 0) + 6.1 * Math.min(shape.length, 18);
-  return Math.round(Math.min(210, Math.max(64, wide)));
+  const wide = 54 + 8.4 * Math.min(label.length, 16) + 6.6 * Math.min(shape.length, 18);
+  return Math.round(Math.min(220, Math.max(64, wide)));
 }
 
 /** Text of a stub: the variable's name and its shape. */
@@ -44,7 +44,7 @@ export function layoutInput(store: Store, graph: Graph, before: Float64Array | n
       longest = Math.max(longest, store.string(id).length);
     }
   }
-  const nodeWidth = Math.round(Math.min(WIDEST, Math.max(NARROWEST, 46 + 7.6 * longest)));
+  const nodeWidth = Math.round(Math.min(WIDEST, Math.max(NARROWEST, 48 + 8.1 * longest)));
 
   const sideWidth = new Float32Array(count);
   const sideHeight = new Float32Array(count);

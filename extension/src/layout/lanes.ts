@@ -2,11 +2,24 @@
 
 import type { Rows, Segments } from './sweep';
 import { LANE } from './measures';
+import { ranks } from './ranks';
 
-/** Chains of lanes: chain c takes the items first[c] .. first[c] + length[c] - 1, one per row. */
-export interface Chains {
-  first: Uint32Array;
-  length: Uint32Array;
+/** Pull of an edge that a straight column follows, of one that leads to a short side branch, of one in a lane. */
+const SPINE = 1;
+const BRANCH = 1e-4;
+const PASSING = 1e-5;
+
+/**
+ * How strongly each edge wants to be vertical. An edge that leads to a much shorter rest of the graph than
+ * another edge of the same vertex gives way: otherwise a chain with side branches would drift like a staircase.
+ */
+export function pulls(count: number, from: ArrayLike<number>, to: ArrayLike<number>): Float64Array {
+  const height = ranks(count, to, from);
+  const tallest = new Int32Array(count);
+  for (let e = 0; e < from.length; e++) tallest[from[e]] = Math.max(tallest[from[e]], height[to[e]] + 1);
+  return Float64Array.from({ length: from.length }, (_, e) =>
+    2 * (height[to[e]] + 1) >= tallest[from[e]] ? SPINE : BRANCH
+  );
 }
 
 /**
@@ -31,6 +44,7 @@ export class RowBuilder {
   private readonly lower: number[] = [];
   private readonly upperPort: number[] = [];
   private readonly lowerPort: number[] = [];
+  private readonly weight: number[] = [];
 
   constructor(
     private readonly real: number,
@@ -46,11 +60,12 @@ export class RowBuilder {
     return item < this.real ? this.rowOfReal[item] : this.rowOf[item - this.real];
   }
 
-  connect(upper: number, upperPort: number, lower: number, lowerPort: number): void {
+  connect(upper: number, upperPort: number, lower: number, lowerPort: number, weight = PASSING): void {
     this.upper.push(upper);
     this.upperPort.push(upperPort);
     this.lower.push(lower);
     this.lowerPort.push(lowerPort);
+    this.weight.push(weight);
   }
 
   /** A chain of lanes in `length` rows from `row` on; gives its first item. */
@@ -84,12 +99,10 @@ export class RowBuilder {
       start,
       items,
       width: new Float64Array(count),
-      margin: new Float64Array(count),
-      lane: new Uint8Array(count)
+      margin: new Float64Array(count)
     };
     for (let item = 0; item < count; item++) {
       const isLane = item >= this.real;
-      rows.lane[item] = isLane ? 1 : 0;
       rows.width[item] = isLane ? LANE : width(item);
       rows.margin[item] = isLane ? 2 : margin;
     }
@@ -97,7 +110,8 @@ export class RowBuilder {
       upper: Uint32Array.from(this.upper),
       lower: Uint32Array.from(this.lower),
       upperPort: Float64Array.from(this.upperPort),
-      lowerPort: Float64Array.from(this.lowerPort)
+      lowerPort: Float64Array.from(this.lowerPort),
+      weight: Float64Array.from(this.weight)
     };
     return { rows, segments };
   }

@@ -4,7 +4,7 @@
 import { LANE, COLUMN_GAP, FRAME_BOTTOM, FRAME_LEFT, FRAME_RIGHT, FRAME_TOP } from './measures';
 import { GROUP_GAP, NODE_HEIGHT, ROW_GAP } from './measures';
 import type { Layout, LayoutInput } from './measures';
-import { RowBuilder, longestChain } from './lanes';
+import { RowBuilder, longestChain, pulls } from './lanes';
 import { ranks } from './ranks';
 import { sweep } from './sweep';
 
@@ -69,10 +69,11 @@ function* layInside(input: LayoutInput): Generator<void, Inside> {
   const leaving = new Int32Array(count).fill(NO_CHAIN);
   const entering = new Int32Array(count).fill(NO_CHAIN);
   const middle = nodeWidth / 2;
+  const pull = pulls(count, edgeFrom, edgeTo);
   for (const e of inner) {
     const [a, b] = [edgeFrom[e], edgeTo[e]];
     if (rank[b] === rank[a] + 1) {
-      builder.connect(a, middle, b, middle);
+      builder.connect(a, middle, b, middle, pull[e]);
     } else if (passingLength[e] > 0 && passingLength[e] <= longest) {
       const first = builder.chain(rowOf[a] + 1, passingLength[e]);
       passing[e] = first;
@@ -165,11 +166,10 @@ function* layOutside(input: LayoutInput, inside: Inside): Generator<void, Outsid
   for (let e = 0; e < edges; e++) {
     if (groupOf[edgeFrom[e]] !== groupOf[edgeTo[e]]) crossing.push(e);
   }
-  const rank = ranks(
-    groups,
-    crossing.map(e => groupOf[edgeFrom[e]]),
-    crossing.map(e => groupOf[edgeTo[e]])
-  );
+  const upper = crossing.map(e => groupOf[edgeFrom[e]]);
+  const lower = crossing.map(e => groupOf[edgeTo[e]]);
+  const rank = ranks(groups, upper, lower);
+  const pull = pulls(groups, upper, lower);
   let rowCount = 0;
   for (let g = 0; g < groups; g++) rowCount = Math.max(rowCount, rank[g] + 1);
   yield;
@@ -202,11 +202,11 @@ function* layOutside(input: LayoutInput, inside: Inside): Generator<void, Outsid
     passingLength[e] = Math.max(0, rank[groupOf[edgeTo[e]]] - rank[groupOf[edgeFrom[e]]] - 1);
   }
   const longest = longestChain(passingLength, 4 * (groups + crossing.length) + 2000);
-  for (const e of crossing) {
+  for (const [i, e] of crossing.entries()) {
     const [a, b] = [edgeFrom[e], edgeTo[e]];
     const [ga, gb] = [groupOf[a], groupOf[b]];
     if (rank[gb] === rank[ga] + 1) {
-      builder.connect(ga, leavesAt(a), gb, entersAt(b));
+      builder.connect(ga, leavesAt(a), gb, entersAt(b), pull[i]);
     } else if (passingLength[e] > 0 && passingLength[e] <= longest) {
       const first = builder.chain(rank[ga] + 1, passingLength[e]);
       passing[e] = first;

@@ -5,8 +5,8 @@ import type { Layout, LayoutInput } from './measures';
 import { layOut, layoutSteps } from './layout';
 import source from './worker_source';
 
-/** Up to so many nodes and edges a layout takes less than a frame. */
-export const AT_ONCE = 1500;
+/** Up to so many nodes and edges a layout takes about a frame. */
+export const AT_ONCE = 5000;
 /** Longest piece of main-thread work where no worker can be started. */
 const PIECE_MS = 8;
 /** A worker that says nothing for so long was stopped by the page's policy. */

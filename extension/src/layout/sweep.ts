@@ -10,26 +10,23 @@ export interface Rows {
   width: Float64Array;
   /** room that an item wants at each side */
   margin: Float64Array;
-  /** 1: a lane for an edge that passes; it gives way to real items */
-  lane: Uint8Array;
 }
 
-/** Connections between items of rows that follow each other, with where they attach (from the item's left edge). */
+/** Connections between items of rows that follow each other. */
 export interface Segments {
   upper: Uint32Array;
   lower: Uint32Array;
+  /** where they attach, from the item's left edge */
   upperPort: Float64Array;
   lowerPort: Float64Array;
+  /** how strongly the ends want to stand above each other */
+  weight: Float64Array;
 }
 
 const ORDER_SWEEPS = 4;
 const PLACE_SWEEPS = 8;
-/** Pull of an edge at a real item when a lane is at the other end: the straight chain wins. */
-const LANE_PULL = 1e-3;
-/** Weight of a lane's wish against a real item's. */
-const LANE_WEIGHT = 1e-3;
 /** Weight of an item that no edge holds. */
-const IDLE_WEIGHT = 1e-4;
+const IDLE = 1e-8;
 
 /** After so much work the caller may let others run. */
 const BREATH = 20_000;
@@ -40,7 +37,8 @@ export function* sweep(rows: Rows, segments: Segments): Generator<void, Float64A
   const rowCount = rows.start.length - 1;
   const below = packBy(segments.upper, count);
   const above = packBy(segments.lower, count);
-  const { items, width, lane, margin } = rows;
+  const { items, width, margin } = rows;
+  const { weight: pulls } = segments;
   const position = new Float64Array(count);
   let work = 0;
 
@@ -113,18 +111,16 @@ export function* sweep(rows: Rows, segments: Segments): Generator<void, Float64A
           for (let n = above.start[item]; n < above.start[item + 1]; n++) {
             const s = above.items[n];
             const other = segments.upper[s];
-            const w = lane[item] || !lane[other] ? 1 : LANE_PULL;
-            sum += w * (x[other] + segments.upperPort[s] - segments.lowerPort[s]);
-            pull += w;
+            sum += pulls[s] * (x[other] + segments.upperPort[s] - segments.lowerPort[s]);
+            pull += pulls[s];
           }
         }
         if (!down || both) {
           for (let n = below.start[item]; n < below.start[item + 1]; n++) {
             const s = below.items[n];
             const other = segments.lower[s];
-            const w = lane[item] || !lane[other] ? 1 : LANE_PULL;
-            sum += w * (x[other] + segments.lowerPort[s] - segments.upperPort[s]);
-            pull += w;
+            sum += pulls[s] * (x[other] + segments.lowerPort[s] - segments.upperPort[s]);
+            pull += pulls[s];
           }
         }
         if (k > 0) {
@@ -132,7 +128,7 @@ export function* sweep(rows: Rows, segments: Segments): Generator<void, Float64A
           offset += width[left] + margin[left] + margin[item];
         }
         wish[k] = (pull > 0 ? sum / pull : x[item]) - offset;
-        weight[k] = pull > 0 ? (lane[item] ? LANE_WEIGHT : 1) : IDLE_WEIGHT;
+        weight[k] = pull > 0 ? pull : IDLE;
       }
       // Pool neighbours that would overlap into blocks at their weighted mean.
       let blocks = 0;

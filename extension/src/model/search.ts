@@ -3,9 +3,16 @@
 import type { Graph } from './graph';
 import type { Store } from './store';
 
-/** What the reader can write: several words, all of which must be found. */
-function words(query: string): string[] {
-  return query.toLowerCase().split(/\s+/).filter(Boolean).slice(0, 8);
+/** Tests for the words of a query, all of which must pass. A number means itself: 'line 3' is not line 13. */
+function tests(query: string): ((lower: string) => boolean)[] {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean).slice(0, 8);
+  return words.map(word => {
+    if (/^\d+$/.test(word)) {
+      const whole = new RegExp(`(?<![\\w.#])${word}(?![\\w.])`);
+      return lower => whole.test(lower);
+    }
+    return lower => lower.includes(word);
+  });
 }
 
 /**
@@ -13,7 +20,7 @@ function words(query: string): string[] {
  * Texts are searched once per distinct string, so 100,000 nodes with 200 names cost 200 comparisons.
  */
 export function search(store: Store, graph: Graph, query: string): number[] {
-  const wanted = words(query);
+  const wanted = tests(query);
   if (wanted.length === 0) {
     return [];
   }
@@ -21,7 +28,7 @@ export function search(store: Store, graph: Graph, query: string): number[] {
   const inSite = new Map<number, number>();
   const bits = (text: string): number => {
     const lower = text.toLowerCase();
-    return wanted.reduce((found, word, i) => (lower.includes(word) ? found | (1 << i) : found), 0);
+    return wanted.reduce((found, test, i) => (test(lower) ? found | (1 << i) : found), 0);
   };
   const stringBits = (id: number): number => {
     let found = inString.get(id);
@@ -47,7 +54,8 @@ export function search(store: Store, graph: Graph, query: string): number[] {
     const seq = graph.seqs[i];
     const row = store.nodeRow.get(seq);
     const { name, shape, site } = store.nodes.at;
-    let found = stringBits(name[row]) | stringBits(shape[row]) | siteBits(site[row]) | bits(`#${seq}`);
+    let found = stringBits(name[row]) | stringBits(shape[row]) | siteBits(site[row]);
+    if (query.includes('#')) found |= bits(`#${seq}`);
     for (let s = store.savedOf.newest(seq); s !== -1 && found !== all; s = store.savedOf.before(s)) {
       found |= stringBits(store.saved.at.name[s]) | stringBits(store.saved.at.shape[s]);
     }

@@ -61,13 +61,19 @@ export interface States {
   t: number;
 }
 
-/** The time of a position on the axis. */
-function momentOf(store: Store, axis: Axis, cursor: number | null): number {
-  if (cursor === null || cursor >= axis.forward.length + axis.runs.length) {
+/** The time of a position on the axis: when the event before it ended. */
+function momentOf(store: Store, graph: Graph, axis: Axis, cursor: number | null): number {
+  const created = axis.forward.length;
+  if (cursor === null || cursor >= created + axis.runs.length) {
     return Infinity;
   }
-  const ran = cursor - axis.forward.length;
-  return ran > 0 ? store.runs.at.t1[axis.runs[ran - 1]] : NaN;
+  if (cursor > created) {
+    return store.runs.at.t1[axis.runs[cursor - created - 1]];
+  }
+  if (cursor === created) {
+    return store.runs.at.t0[axis.runs[0]];
+  }
+  return cursor === 0 ? -Infinity : store.nodes.at.t[store.nodeRow.get(graph.seqs[axis.forward[cursor - 1]])];
 }
 
 /** Whether a saved tensor was written after it was saved and not later than `t`. */
@@ -99,7 +105,7 @@ export function statesAt(store: Store, graph: Graph, axis: Axis, cursor: number 
   const position = cursor ?? axis.forward.length + axis.runs.length;
   const created = Math.min(position, axis.forward.length);
   const done = Math.max(0, position - axis.forward.length);
-  const t = momentOf(store, axis, cursor);
+  const t = momentOf(store, graph, axis, cursor);
   let next = -1;
   let nextLeaf = -1;
   let peak = 0;

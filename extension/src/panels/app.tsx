@@ -14,8 +14,9 @@ import { Toolbar } from './toolbar';
 
 type Size = 'wide' | 'middle' | 'narrow';
 
-function sizeFor(width: number): Size {
-  return width >= 1000 ? 'wide' : width >= 780 ? 'middle' : 'narrow';
+/** Where there is little height (a cell's output), the side stays beside the graph as long as it can. */
+function sizeFor(width: number, height: number): Size {
+  return width >= 1000 ? 'wide' : width >= 780 || (height < 620 && width >= 600) ? 'middle' : 'narrow';
 }
 
 function NoticeBar(): ReactElement | null {
@@ -82,7 +83,7 @@ function Side(): ReactElement {
   );
 }
 
-export function App({ wheel }: { wheel: 'always' | 'focused' }): ReactElement {
+export function App({ wheel, focus }: { wheel: 'always' | 'focused'; focus: boolean }): ReactElement {
   const presenter = useInspector();
   const root = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState<Size>('wide');
@@ -91,18 +92,21 @@ export function App({ wheel }: { wheel: 'always' | 'focused' }): ReactElement {
     if (!element) {
       return undefined;
     }
-    const observer = new ResizeObserver(() => setSize(sizeFor(element.clientWidth)));
+    const observer = new ResizeObserver(() => setSize(sizeFor(element.clientWidth, element.clientHeight)));
     observer.observe(element);
-    setSize(sizeFor(element.clientWidth));
+    setSize(sizeFor(element.clientWidth, element.clientHeight));
     return () => observer.disconnect();
   }, []);
+  const { graph, store } = presenter.model;
+  const empty = graph.seqs.length === 0 && store.problems.length === 0;
   return (
     <div
       ref={root}
       className="agv-root"
+      tabIndex={-1}
       data-agv-theme={presenter.theme}
       data-agv-size={size}
-      data-agv-side={presenter.sideOpen ? 'open' : 'closed'}
+      data-agv-side={empty ? 'none' : presenter.sideOpen ? 'open' : 'closed'}
       onKeyDown={event => {
         if (handleKey(presenter, event)) {
           event.preventDefault();
@@ -113,10 +117,10 @@ export function App({ wheel }: { wheel: 'always' | 'focused' }): ReactElement {
       <Toolbar />
       <NoticeBar />
       <div className="agv-mid">
-        <GraphView wheel={wheel} />
-        <Side />
+        <GraphView wheel={wheel} focus={focus} />
+        {!empty && <Side />}
       </div>
-      <Timeline />
+      {!empty && <Timeline />}
       <KeysSheet />
     </div>
   );

@@ -53,7 +53,7 @@ function NodeView({ seq }: { seq: number }): ReactElement {
   return (
     <div className="agv-det">
       <div className="agv-head">
-        <h3>{oneLine(isLeaf && label ? label : name, 160)}</h3>
+        <h3 title={oneLine(isLeaf && label ? label : name)}>{oneLine(isLeaf && label ? label : name, 72)}</h3>
         {known && (
           <span className="agv-tag" data-state={state}>
             {state}
@@ -61,7 +61,7 @@ function NodeView({ seq }: { seq: number }): ReactElement {
         )}
       </div>
       <p className="agv-sub">
-        {isLeaf && label ? <>parameter or leaf, collected by AccumulateGrad </> : null}
+        {isLeaf && label ? 'leaf; its gradient is collected by AccumulateGrad ' : null}
         {site ? (
           <SourceLink site={site} />
         ) : isLeaf && label ? null : (
@@ -110,7 +110,7 @@ function Output({ seq, details }: { seq: number; details: NodeDetails | null }):
   const at = row >= 0 ? row : leaf;
   return (
     <>
-      {' '}
+      {' · '}
       <span style={{ whiteSpace: 'nowrap' }}>
         {shapeText(store.string(table.shape[at]))} {oneLine(store.string(table.dtype[at]), 20)}
       </span>

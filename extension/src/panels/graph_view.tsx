@@ -57,7 +57,7 @@ function Legend(): ReactElement {
   );
 }
 
-export function GraphView({ wheel }: { wheel: 'always' | 'focused' }): ReactElement {
+export function GraphView({ wheel, focus }: { wheel: 'always' | 'focused'; focus: boolean }): ReactElement {
   const presenter = useInspector();
   const { model, theme } = presenter;
   const host = useRef<HTMLDivElement>(null);
@@ -95,6 +95,9 @@ export function GraphView({ wheel }: { wheel: 'always' | 'focused' }): ReactElem
     };
   }, [model, presenter, wheel]);
   useEffect(() => presenter.canvas?.setPalette(), [presenter, theme]);
+  useEffect(() => {
+    if (focus) host.current?.focus({ preventScroll: true });
+  }, [focus]);
   const shown = model.graph.seqs.length > 0 && !model.failure;
   return (
     <div

@@ -16,6 +16,8 @@ export interface InspectorOptions {
   theme?: Theme | 'auto';
   /** 'focused': the page around scrolls until the graph has the focus (cell outputs). */
   wheel?: 'always' | 'focused';
+  /** The keys work at once, without a click into the panel. */
+  focus?: boolean;
   /** A model that outlives the view; a new one by default. */
   model?: InspectorModel;
 }
@@ -40,7 +42,7 @@ export function mountInspector(element: HTMLElement, controller: Controller, opt
   let watching = watchTheme(element, options.theme ?? 'auto', setTheme, () => presenter.canvas?.setPalette());
   const root = createRoot(element);
   root.render(
-    createElement(InspectorContext.Provider, { value: presenter }, createElement(App, { wheel: options.wheel ?? 'always' }))
+    createElement(InspectorContext.Provider, { value: presenter }, createElement(App, { wheel: options.wheel ?? 'always', focus: options.focus ?? false }))
   );
   let disposed = false;
   return {

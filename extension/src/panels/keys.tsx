@@ -100,7 +100,8 @@ export function handleKey(presenter: Presenter, event: KeyboardEvent): boolean {
   if (target.closest('input, textarea, select')) {
     return false;
   }
-  const inGraph = target.dataset.agvKeys === 'graph';
+  // The whole panel has the focus after a click on its ground: then its keys are the graph's.
+  const inGraph = target.dataset.agvKeys === 'graph' || target === event.currentTarget;
   const key = KEYS.find(({ keys }) => keys.includes(event.key));
   if (!key || !(inGraph || EVERYWHERE.has(event.key))) {
     return false;

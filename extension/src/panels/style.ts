@@ -40,14 +40,14 @@ const CSS = `
   --agv-shadow: 0 1px 2px rgba(0, 0, 0, .4), 0 4px 14px rgba(0, 0, 0, .35);
 }
 .agv-root *, .agv-root *::before, .agv-root *::after { box-sizing: border-box; }
-.agv-root :focus { outline: none; }
+.agv-root:focus, .agv-root :focus { outline: none; }
 .agv-root :focus-visible { outline: 2px solid var(--agv-accent); outline-offset: 1px; }
 .agv-root code, .agv-mono { font-family: var(--agv-mono); font-size: 12px; background: none; padding: 0; color: inherit; }
-.agv-root button { font: inherit; color: inherit; margin: 0; cursor: pointer; }
-.agv-root button:disabled { cursor: default; }
+:where(.agv-root) button { font: inherit; color: inherit; margin: 0; cursor: pointer; }
+:where(.agv-root) button:disabled { cursor: default; }
 .agv-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 
-.agv-bar { grid-area: bar; display: flex; align-items: center; gap: 8px; min-height: 44px; padding: 6px 14px;
+.agv-bar { grid-area: bar; display: flex; flex-wrap: wrap; align-items: center; gap: 6px 8px; min-height: 44px; padding: 6px 14px;
   border-bottom: 1px solid var(--agv-line); }
 .agv-bar > * { flex: none; white-space: nowrap; }
 .agv-title { font-weight: 650; margin: 0 6px 0 0; font-size: 13px; }
@@ -64,9 +64,8 @@ const CSS = `
 .agv-pill[data-kind="gone"] { background: var(--agv-bad-bg); color: var(--agv-bad); }
 .agv-pill[data-kind="gone"]::before { background: none; border: 2px solid var(--agv-bad); }
 .agv-pill[data-kind="off"]::before { background: none; border: 2px solid var(--agv-ink3); }
-.agv-btn { display: inline-flex; align-items: center; gap: 6px; border: 1px solid var(--agv-line2); background: var(--agv-bg);
+.agv-btn { display: inline-flex; flex: none; white-space: nowrap; align-items: center; gap: 6px; border: 1px solid var(--agv-line2); background: var(--agv-bg);
   border-radius: 6px; padding: 2px 10px; font-size: 12px; line-height: 18px; }
-.agv-root .agv-btn { font-size: 12px; line-height: 18px; }
 .agv-btn:hover:not(:disabled) { background: var(--agv-group); }
 .agv-btn:disabled { color: var(--agv-ink3); border-color: var(--agv-line); }
 .agv-btn[data-primary="yes"]:not(:disabled) { background: var(--agv-accent); border-color: var(--agv-accent); color: var(--agv-on-accent); }
@@ -77,7 +76,8 @@ const CSS = `
 .agv-btn[data-primary="yes"]:not(:disabled) kbd { color: inherit; opacity: .8; }
 .agv-dot { width: 9px; height: 9px; border-radius: 50%; border: 2px solid currentColor; }
 .agv-btn[aria-pressed="true"] .agv-dot { background: currentColor; }
-.agv-search { margin-left: auto; position: relative; flex: 0 1 190px !important; min-width: 96px; }
+.agv-bar > .agv-bar-end { display: flex; flex: 1 1 200px; justify-content: flex-end; align-items: center; gap: 8px; margin-left: auto; }
+.agv-search { position: relative; flex: 0 1 190px; min-width: 96px; }
 .agv-search input { width: 100%; border: 1px solid var(--agv-line2); border-radius: 6px; background: var(--agv-bg); color: var(--agv-ink);
   padding: 2px 10px; font: inherit; font-size: 12px; line-height: 18px; height: 24px; }
 .agv-search input::placeholder { color: var(--agv-ink3); opacity: 1; }
@@ -104,12 +104,12 @@ const CSS = `
 .agv-notice button { border: 0; background: none; padding: 0 4px; }
 
 .agv-mid { grid-area: mid; display: grid; grid-template-columns: minmax(0, 1fr) 316px; min-height: 0; }
-.agv-graph { position: relative; min-width: 0; min-height: 0; overflow: hidden; background: var(--agv-pane); }
+.agv-graph { position: relative; container-type: size; min-width: 0; min-height: 0; overflow: hidden; background: var(--agv-pane); }
 .agv-graph:focus-visible { outline-offset: -2px; }
 .agv-graph > canvas { position: absolute; inset: 0; display: block; touch-action: none; }
 .agv-legend { position: absolute; left: 14px; bottom: 11px; display: flex; flex-wrap: wrap; gap: 2px 14px; color: var(--agv-ink2);
   font-size: 11.5px; pointer-events: none; max-width: calc(100% - 160px); padding: 1px 6px; margin: -1px -6px; border-radius: 6px;
-  background: color-mix(in srgb, var(--agv-pane) 86%, transparent); }
+  background: color-mix(in srgb, var(--agv-pane) 93%, transparent); }
 .agv-legend span { display: inline-flex; align-items: center; gap: 5px; }
 .agv-legend svg { flex: none; }
 .agv-mini { position: absolute; right: 14px; bottom: 12px; width: 120px; height: 86px; border: 1px solid var(--agv-line2);
@@ -163,7 +163,7 @@ const CSS = `
 .agv-root td, .agv-root th { padding: 4px 6px 4px 0; text-align: left; border: 0; border-bottom: 1px solid var(--agv-line); font-weight: 400;
   vertical-align: baseline; background: none; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; max-width: 120px; }
 .agv-root th { color: var(--agv-ink3); font-size: 11px; }
-.agv-facts td:nth-child(odd) { color: var(--agv-ink2); }
+.agv-facts td:nth-child(odd) { color: var(--agv-ink2); width: 56px; }
 .agv-saved tr[aria-selected="true"] td { background: var(--agv-group); }
 .agv-saved td button { border: 0; background: none; padding: 0; font-family: var(--agv-mono); font-size: 12px; text-decoration: underline;
   text-decoration-color: var(--agv-line2); text-underline-offset: 2px; }
@@ -195,6 +195,7 @@ const CSS = `
 .agv-fix { display: flex; align-items: center; justify-content: space-between; gap: 10px; background: var(--agv-done-bg); border-radius: 6px;
   padding: 7px 10px; margin-top: 2px; }
 .agv-fix code { font-weight: 600; }
+.agv-fix + .agv-line { margin-top: 9px; }
 .agv-card details { margin-top: 8px; color: var(--agv-ink2); font-size: 12px; }
 .agv-card details pre { white-space: pre-wrap; overflow-wrap: anywhere; font: 11.5px/1.5 var(--agv-mono); margin: 6px 0 0; }
 .agv-card summary { cursor: pointer; }
@@ -221,14 +222,17 @@ const CSS = `
 
 .agv-root[data-agv-size="narrow"] .agv-mid { grid-template: minmax(0, 1fr) minmax(120px, 42%) / minmax(0, 1fr); }
 .agv-root[data-agv-size="narrow"] .agv-side { border-left: 0; border-top: 1px solid var(--agv-line); }
-.agv-root[data-agv-size="narrow"] .agv-bar { flex-wrap: wrap; padding: 6px 10px; gap: 6px; }
+.agv-root[data-agv-size="narrow"] .agv-bar { padding: 6px 10px; gap: 6px; }
 .agv-root[data-agv-size="narrow"] .agv-title, .agv-root[data-agv-size="narrow"] .agv-btn kbd { display: none; }
 .agv-root[data-agv-size="narrow"] .agv-scroll { padding: 10px 14px 14px; }
 .agv-root[data-agv-size="middle"] .agv-title, .agv-root[data-agv-size="middle"] .agv-bar .agv-btn kbd { display: none; }
 .agv-root[data-agv-size="middle"] .agv-mid { grid-template-columns: minmax(0, 1fr) 284px; }
+.agv-root[data-agv-side="none"] .agv-mid { grid-template: minmax(0, 1fr) / minmax(0, 1fr) !important; }
 .agv-root[data-agv-side="closed"] .agv-mid { grid-template: minmax(0, 1fr) auto / minmax(0, 1fr); }
 .agv-root[data-agv-side="closed"] .agv-side { border-left: 0; border-top: 1px solid var(--agv-line); grid-template-rows: auto; }
 .agv-root[data-agv-side="closed"] .agv-scroll { display: none; }
+@container (max-height: 340px) { .agv-legend { display: none; } .agv-mini { width: 84px; height: 58px; } }
+@container (max-width: 420px) { .agv-legend { display: none; } }
 @media (prefers-reduced-motion: reduce) { .agv-root * { transition: none !important; animation: none !important; } }
 `;
 

@@ -63,8 +63,10 @@ export function Toolbar(): ReactElement {
         <span>{now.text}</span>
       </span>
       {presenter.model.status.kind === 'offline' ? <ReplayButtons /> : <LiveButtons />}
-      <Search />
-      <ExportMenu />
+      <div className="agv-bar-end">
+        <Search />
+        <ExportMenu />
+      </div>
     </div>
   );
 }

@@ -1,6 +1,7 @@
 // Pages to look at: `node tests/synthetic/pages.mjs FOLDER` writes one HTML file per synthetic recording, each with
 // the renderer inside, openable from the file system. `?dark` shows the dark theme.
 
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +10,8 @@ import { build } from 'esbuild';
 const here = dirname(fileURLToPath(import.meta.url));
 const root = dirname(dirname(here));
 const folder = process.argv[2] ?? join(root, 'dist', 'pages');
+
+execFileSync(process.execPath, [join(root, 'scripts', 'build.mjs'), 'workers'], { stdio: 'inherit' });
 
 async function bundle(entry, options) {
   const built = await build({

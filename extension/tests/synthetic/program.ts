@@ -179,7 +179,7 @@ export class Program {
         order: i,
         t0,
         t1: writer.t,
-        norm: bad ? NaN : 0.9 * Math.exp(-i / 9) * (1 + 0.4 * Math.sin(i)),
+        norm: bad ? NaN : 0.9 * Math.exp((-4 * i) / order.length) * (1 + 0.4 * Math.sin(i)),
         flags: bad ? 1 : 0
       });
     }

@@ -70,7 +70,7 @@ export function residual(options: { paused?: boolean; problem?: boolean } = {}):
     text: 'h @ W2',
     saved: [
       { name: 'self', storage: hStore },
-      { name: 'mat2', storage: 4, shape: [128, 128] }
+      { name: 'mat2', storage: program.storage(), shape: [128, 128] }
     ]
   });
   const relu2 = program.op('ReluBackward0', 2, [mm2], [64, 128], {

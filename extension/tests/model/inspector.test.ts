@@ -1,0 +1,170 @@
+// What the reader does: follow, choose, scrub, walk with the keys, search; and what goes wrong.
+
+import { describe, expect, it } from 'vitest';
+import { InspectorModel } from '../../src/model/inspector';
+import { search } from '../../src/model/search';
+import { openRecording } from '../../src/protocol/recording';
+import type { Recording } from '../../src/protocol/schema';
+import { chain, residual, rnn, training } from '../synthetic/recordings';
+
+function modelOf(recording: Recording): InspectorModel {
+  const model = new InspectorModel();
+  for (const batch of openRecording(recording).batches) model.take(batch);
+  model.refresh();
+  return model;
+}
+
+function trained(steps: number): InspectorModel {
+  const model = new InspectorModel();
+  for (const batch of training(steps)) model.receive(batch);
+  model.refresh();
+  return model;
+}
+
+describe('InspectorModel', () => {
+  it('follows the newest backward and stays with a chosen one', () => {
+    const batches = training(4);
+    const model = new InspectorModel();
+    model.receive(batches[0]);
+    model.receive(batches[1]);
+    model.refresh();
+    expect(model.graph.task).toBe(2);
+    model.showNeighbour(-1);
+    model.refresh();
+    expect(model.graph.task).toBe(1);
+    model.receive(batches[2]);
+    model.refresh();
+    expect(model.graph.task).toBe(1);
+    model.showNeighbour(1);
+    model.showNeighbour(1);
+    model.refresh();
+    expect(model.graph.task).toBe(3);
+    model.receive(batches[3]);
+    model.refresh();
+    expect(model.graph.task).toBe(4);
+  });
+
+  it('keeps its graph object while nothing of it changed', () => {
+    const model = trained(3);
+    const { graph } = model;
+    model.select(graph.seqs[0]);
+    model.scrub(2);
+    model.refresh();
+    expect(model.graph).toBe(graph);
+    model.show({ kind: 'task', task: 3 });
+    model.refresh();
+    for (const batch of training(5).slice(3)) model.receive(batch);
+    model.refresh();
+    expect(model.graph).toBe(graph);
+  });
+
+  it('keeps the cursor on the axis', () => {
+    const model = trained(1);
+    model.scrub(-5);
+    expect(model.cursor).toBe(0);
+    model.scrub(1e9);
+    expect(model.cursor).toBe(model.length);
+    model.scrub(null);
+    expect(model.cursor).toBe(null);
+  });
+
+  it('walks along the edges and to leaves and back', () => {
+    const model = modelOf(residual({ paused: false }));
+    const { graph, store } = model;
+    model.move('down');
+    expect(model.selected).toBe(graph.seqs[0]);
+    for (let i = 0; i < 3; i++) model.move('down');
+    expect(model.selected).toBe(graph.seqs[3]);
+    model.move('down');
+    expect(model.selected).toBe(graph.seqs[4]);
+    // The skip connection's other target stands beside it.
+    model.move('right');
+    expect(model.selected).toBe(graph.seqs[6]);
+    model.move('left');
+    expect(model.selected).toBe(graph.seqs[4]);
+    model.move('down');
+    model.move('right');
+    expect(store.label(model.selected ?? 0)).toBe('W2');
+    model.move('left');
+    expect(model.selected).toBe(graph.seqs[5]);
+    model.move('up');
+    expect(model.selected).toBe(graph.seqs[4]);
+  });
+
+  it('starts at the next node when paused', () => {
+    const model = modelOf(residual());
+    model.move('up');
+    expect(model.selected).toBe(model.graph.seqs[4]);
+  });
+
+  it('tells a foreign batch and goes on with the next good one', () => {
+    const [one, two] = training(2);
+    const model = new InspectorModel();
+    model.receive(one);
+    expect(model.receive({ header: { v: 9 }, buffer: new ArrayBuffer(0) })).toBe('failed');
+    expect(model.failure).toMatch(/format 9/);
+    expect(model.receive(two)).toBe('ok');
+    expect(model.failure).toBe('');
+  });
+
+  it('asks for everything again when a batch is missing', () => {
+    const [one, , three] = training(3);
+    const model = new InspectorModel();
+    expect(model.receive(one)).toBe('ok');
+    expect(model.receive(three)).toBe('gap');
+  });
+
+  it('gives each new problem once', () => {
+    const model = modelOf(residual());
+    expect(model.takeNewProblems().length).toBe(1);
+    expect(model.takeNewProblems().length).toBe(0);
+  });
+
+  it('builds and colours 100,000 nodes within a second', () => {
+    const batches = openRecording(chain(100_000)).batches;
+    const start = performance.now();
+    const model = new InspectorModel();
+    for (const batch of batches) model.take(batch);
+    model.refresh();
+    expect(model.graph.seqs.length).toBe(100_000);
+    const took = performance.now() - start;
+    console.log(`100,000 nodes stored and made a graph in ${took.toFixed(0)} ms`);
+    expect(took).toBeLessThan(3000);
+  });
+});
+
+describe('search', () => {
+  const model = modelOf(residual());
+  const found = (query: string): string[] =>
+    search(model.store, model.graph, query).map(seq => model.titleOf(seq));
+
+  it('finds names, variables, lines, shapes and saved tensors', () => {
+    expect(found('logsoftmax')).toEqual(['LogSoftmaxBackward0']);
+    expect(found('W2')).toContain('W2');
+    expect(found('torch.relu')).toEqual(['ReluBackward0', 'MmBackward0']);
+    expect(found('64x10')).toContain('LogSoftmaxBackward0');
+    expect(found('mat2')).toEqual(['MmBackward0']);
+    expect(found('line 3')).toEqual(['AddBackward0']);
+  });
+
+  it('wants all words, in any order', () => {
+    expect(found('mm line 1')).toEqual(['MmBackward0']);
+    expect(found('relu line 1').length).toBe(3);
+    expect(found('line mm 1')).toEqual(found('mm line 1'));
+    expect(found('nowhere')).toEqual([]);
+    expect(found('   ')).toEqual([]);
+  });
+
+  it('goes round through the hits', () => {
+    const walk = modelOf(rnn(5));
+    walk.setQuery('tanh');
+    const hits = walk.hits.length;
+    expect(hits).toBeGreaterThan(4);
+    walk.nextHit(1);
+    const first = walk.selected;
+    for (let i = 0; i < hits; i++) walk.nextHit(1);
+    expect(walk.selected).toBe(first);
+    walk.nextHit(-1);
+    expect(walk.selected).toBe(walk.hits[hits - 1]);
+  });
+});
