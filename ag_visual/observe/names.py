@@ -25,20 +25,27 @@ Scope = Mapping[str, Any]
 
 
 def scopes_of(frame: FrameType | None) -> Iterator[Scope]:
-    """Locals of the user's frames from the innermost out, then the globals of the innermost."""
-    outermost_globals: Scope | None = None
+    """Locals of the user's frames from the innermost out, then the globals of the innermost.
+
+    Where the innermost frames are a module's or a cell's own, their globals come in their place.
+    """
+    innermost: Scope | None = None
+    told = False
     frame = source.outside(frame)
     for _ in range(_FRAMES):
         if frame is None:
             break
         if not source.inside[frame.f_code.co_filename]:
-            outermost_globals = outermost_globals or frame.f_globals
+            innermost = innermost if innermost is not None else frame.f_globals
             found = _locals_of(frame)
             if found is not frame.f_globals:
                 yield found
+            elif found is innermost and not told:
+                told = True
+                yield found
         frame = frame.f_back
-    if outermost_globals is not None:
-        yield outermost_globals
+    if innermost is not None and not told:
+        yield innermost
 
 
 def _locals_of(frame: FrameType) -> Scope:

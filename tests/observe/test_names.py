@@ -114,3 +114,11 @@ def test_names_on_one_storage():
     x = leaf()
     scope = {"x": x, "same": x.detach(), "through_data": x.data, "other": leaf()}
     assert names_on_storage(iter([scope, scope]), x._storage.uid) == ["same", "through_data", "x"]
+
+
+def test_a_cells_own_variable_comes_before_what_runs_the_cell():
+    cell = "x = leaf()\nlabels.learn(sys._getframe())\n"
+    labels = Labels()
+    names = {"leaf": leaf, "labels": labels, "sys": sys}
+    exec(compile(cell, "<cell>", "exec"), names)
+    assert labels.of(names["x"]) == "x"
