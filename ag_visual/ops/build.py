@@ -86,6 +86,7 @@ def lazily(
     there at once; its first call gives it the code, so nothing is in the way of later ones.
     """
     function = FunctionType(_stub.__code__, scope, name)
+    function.__qualname__ = name
 
     def finish() -> Callable[..., Any]:
         text = write(scope)
@@ -222,9 +223,10 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         add(1, f"else: {slow}")
     if op.varargs:
         add(1, f"{op.varargs} = flat({op.varargs})")
-    if op.normalize is not None and op.arguments:
+    if op.normalize is not None:
         given = ", ".join(f"a_{p}" if p in op.inputs else p for p in op.params)
-        add(1, f"{', '.join(op.arguments)}, = normalize({given})")
+        left = f"{', '.join(op.arguments)}, = " if op.arguments else ""
+        add(1, f"{left}normalize({given})")
     given = ", ".join(f"a_{p}" if p in op.inputs else p for p in op.params)
     # Bad shapes and floating-point warnings raised as errors: the reference path knows better.
     given = ", ".join(
