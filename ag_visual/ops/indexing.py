@@ -418,7 +418,7 @@ def _dim_and_index(name: str, self: Any, dim: Any, index: Any) -> int:
     return wrap(dim, self.ndim)
 
 
-def _normal_gather(self: Any, dim: Any, index: Any, *, sparse_grad: bool = False) -> Any:
+def _normal_gather(self: Any, dim: Any, index: Any, sparse_grad: bool = False) -> Any:
     return _dim_and_index("gather", self, dim, index), sparse_grad
 
 
@@ -665,7 +665,7 @@ def _same_type(name: str, self: Any, source: Any) -> None:
 
 
 def _normal_index_add(
-    self: Any, dim: Any, index: Any, source: Any, *, alpha: Any = 1
+    self: Any, dim: Any, index: Any, source: Any, alpha: Any = 1
 ) -> tuple[Any, ...]:
     _same_type("index_add_", self, source)
     return _vector("index_add", self, dim, index), alpha

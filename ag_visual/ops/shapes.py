@@ -623,9 +623,9 @@ def _expand_as(F: Any, self: Any, other: Any) -> Any:
 
 
 @composite("broadcast_to")
-def _broadcast_to(F: Any, self: Any, size: Any) -> Any:
+def _broadcast_to(F: Any, self: Any, *size: Any) -> Any:
     """Another name of `expand`."""
-    return F.expand(self, size)
+    return F.expand(self, flat(size))
 
 
 @composite("broadcast_tensors", method=False)
@@ -633,7 +633,7 @@ def _broadcast_tensors(F: Any, *tensors: Any) -> Any:
     """All tensors, expanded to their common shape."""
     tensors = flat(tensors)
     shape = broadcast(*(tuple(each.shape) for each in tensors))
-    return tuple(F.expand(each, shape) for each in tensors)
+    return tuple(each if tuple(each.shape) == shape else F.expand(each, shape) for each in tensors)
 
 
 @function()
