@@ -1,0 +1,216 @@
+"""The gate in threads: who stops, who may end it, what is left behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+import ag_visual as ag
+from ag_visual.core import seam
+from ag_visual.session.pause import Gate
+
+
+class Watched:
+    """A gate and what it said."""
+
+    def __init__(self):
+        self.said = []
+        self.served = []
+        self.silence = 0.0
+        self.gate = Gate(
+            changed=lambda: None,
+            serve=lambda: self.served.append(threading.get_ident()),
+            silent_for=lambda: self.silence,
+            say=self.said.append,
+        )
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    found = Watched()
+    monkeypatch.setattr(seam, "gate", None)
+    monkeypatch.setattr(seam, "end", found.gate.ended)
+    yield found
+    found.gate.shutdown()
+
+
+class Work(threading.Thread):
+    """x * w, squared, backward; in a thread of its own."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.x = ag.tensor([1.0, 2.0], requires_grad=True)
+        self.w = ag.tensor([3.0, 4.0], requires_grad=True)
+        self.y = self.x * self.w
+        self.z = self.y * self.y
+        self.error = None
+
+    def run(self):
+        try:
+            self.z.backward(ag.tensor([1.0, 1.0]), retain_graph=True)
+        except BaseException as error:
+            self.error = error
+
+    @property
+    def seq(self):
+        return self.y.grad_fn.seq
+
+
+def until(true, seconds=5.0):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_nothing_armed_costs_nothing(watched):
+    assert seam.gate is None
+    watched.gate.add(name="ExpBackward0")
+    assert seam.gate is watched.gate
+    watched.gate.remove(name="ExpBackward0")
+    assert seam.gate is None
+
+
+def test_a_breakpoint_stops_before_its_node(watched):
+    gate, work = watched.gate, Work()
+    gate.add(seq=work.seq)
+    work.start()
+    until(lambda: gate.paused)
+    assert (gate.paused.seq, gate.paused.order, gate.paused.total) == (work.seq, 1, 4)
+    assert gate.paused.grads[0].tolist() == [6.0, 16.0]
+    assert work.x.grad is None
+    gate.go_on()
+    work.join(5)
+    assert not work.is_alive()
+    assert work.x.grad.tolist() == [18.0, 64.0]
+    assert gate.paused is None
+
+
+def test_a_step_beyond_the_last_node_stops_no_later_backward(watched):
+    gate, work = watched.gate, Work()
+    gate.ask_pause()
+    work.start()
+    for _ in range(4):
+        until(lambda: gate.paused)
+        before = gate.paused
+        gate.step()
+        until(lambda before=before: gate.paused is not before)
+    work.join(5)
+    assert not work.is_alive()
+    assert seam.gate is None
+    Work().run()
+
+
+def test_step_with_nothing_paused_is_refused(watched):
+    with pytest.raises(RuntimeError, match="no backward is paused"):
+        watched.gate.step()
+
+
+def test_a_second_thread_runs_through_while_one_is_paused(watched):
+    gate, first, second = watched.gate, Work(), Work()
+    gate.add(name="MulBackward0")
+    first.start()
+    until(lambda: gate.paused)
+    owner = gate.paused.thread
+    second.start()
+    second.join(5)
+    assert not second.is_alive()
+    assert gate.paused.thread == owner
+    gate.breakpoints_off()
+    gate.go_on()
+    first.join(5)
+    assert not first.is_alive()
+
+
+def test_interrupt_from_another_thread_raises_in_the_paused_one(watched):
+    gate, work = watched.gate, Work()
+    gate.ask_pause()
+    work.start()
+    until(lambda: gate.paused)
+    gate.interrupt()
+    work.join(5)
+    assert isinstance(work.error, KeyboardInterrupt)
+    assert gate.paused is None
+    assert seam.gate is None
+
+
+def test_silence_ends_a_pause_and_its_breakpoints(watched):
+    gate, work = watched.gate, Work()
+    gate.patience = 0.2
+    gate.add(name="MulBackward0")
+    watched.silence = float("inf")
+    work.start()
+    work.join(5)
+    assert not work.is_alive()
+    assert "went on by itself" in watched.said[-1]
+    assert gate.breakpoints == []
+
+
+def test_a_page_that_answers_keeps_the_pause(watched):
+    gate, work = watched.gate, Work()
+    gate.patience = 0.2
+    gate.ask_pause()
+    work.start()
+    until(lambda: gate.paused)
+    time.sleep(0.6)
+    assert gate.paused is not None
+    gate.go_on()
+    work.join(5)
+
+
+def test_the_paused_thread_serves(watched):
+    gate, work = watched.gate, Work()
+    gate.ask_pause()
+    work.start()
+    until(lambda: gate.paused)
+    gate.poke()
+    until(lambda: watched.served)
+    assert watched.served == [work.ident]
+    gate.go_on()
+    work.join(5)
+
+
+def test_a_running_backward_serves_at_its_nodes(watched):
+    work = Work()
+    work.y.register_hook(lambda g: watched.gate.poke())
+    work.run()
+    assert watched.served == [threading.get_ident()]
+    assert work.error is None
+
+
+def test_run_to_needs_no_pause_before(watched):
+    gate, work = watched.gate, Work()
+    gate.run_to(work.seq)
+    work.start()
+    until(lambda: gate.paused)
+    assert gate.paused.seq == work.seq
+    gate.go_on()
+    work.join(5)
+    assert seam.gate is None
+
+
+def test_breakpoints_are_set_once_and_named_in_the_schemas_words(watched):
+    gate = watched.gate
+    assert gate.add(seq=3) is gate.add(seq=3)
+    gate.add(name="ExpBackward0")
+    assert [b.json() for b in gate.breakpoints] == [
+        {"id": 1, "kind": "node", "seq": 3},
+        {"id": 2, "kind": "name", "name": "ExpBackward0"},
+    ]
+    gate.remove(seq=4)
+    gate.remove(seq=3)
+    assert [b.name for b in gate.breakpoints] == ["ExpBackward0"]
+    gate.remove(name="ExpBackward0")
+
+
+def test_accumulate_grad_goes_by_its_short_name_too(watched):
+    gate, work = watched.gate, Work()
+    gate.add(name="AccumulateGrad")
+    work.start()
+    until(lambda: gate.paused)
+    assert gate.paused.node.name() == "torch::autograd::AccumulateGrad"
+    gate.breakpoints_off()
+    gate.go_on()
+    work.join(5)

@@ -1,0 +1,300 @@
+"""The session without Jupyter: scripts, problems, pages that vanish, forks, requests."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import pytest
+
+import ag_visual as ag
+from ag_visual.core import seam
+from ag_visual.observe import bundle
+from ag_visual.session import api
+from ag_visual.session.commands import handle
+from ag_visual.session.session import MOST_PAGES, Session, current
+
+
+@pytest.fixture
+def session():
+    """A session of its own, closed afterwards, with the seam as it was."""
+    names = ("sink", "gate", "begin", "end", "problem")
+    before = {name: getattr(seam, name) for name in names}
+    found = Session()
+    yield found
+    found.close()
+    for name in names:
+        setattr(seam, name, before[name])
+
+
+def leaf(*values):
+    return ag.tensor(list(values) or [1.0], requires_grad=True)
+
+
+def ask(session, command, **args):
+    replies = []
+    handle(session, {"id": "1", "command": command, **args}, replies.append)
+    end = time.monotonic() + 5
+    while not replies and time.monotonic() < end:
+        time.sleep(0.01)
+    return replies[0]
+
+
+def until(true, seconds=5.0):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_record_block_in_a_script():
+    x = leaf(2.0)
+    with ag.record() as recorded:
+        y = x * x
+        y.backward()
+    assert seam.sink is None
+    y = x * x
+    assert recorded.recording.rows("nodes") == 1
+    assert recorded.recording.rows("runs") == 2
+    assert "x" in recorded.recording.strings
+    assert repr(recorded.recording).startswith("<ag_visual recording of 1 nodes, 2 runs")
+
+
+def test_record_keeps_nothing_alive_after_the_block():
+    x = leaf(2.0)
+    with ag.record() as recorded:
+        y = x * x
+        ref = weakref.ref(y)
+        y.backward()
+        del y
+        gc.collect()
+        assert ref() is None
+    assert recorded.recording.rows("freed") == 2
+
+
+def test_a_new_block_begins_afresh_unless_asked_not_to():
+    x = leaf()
+    with ag.record():
+        (x * x).backward()
+    with ag.record(fresh=False) as second:
+        (x * x).backward()
+    assert second.recording.rows("nodes") == 2
+    with ag.record() as third:
+        (x * x).backward()
+    assert third.recording.rows("nodes") == 1
+
+
+def test_an_inner_block_does_not_end_the_outer_one():
+    x = leaf()
+    with ag.record() as outer:
+        with ag.record() as inner:
+            (x * x).backward()
+        (x * x).backward()
+    assert inner.recording.rows("nodes") == 1
+    assert outer.recording.rows("nodes") == 2
+
+
+def test_an_error_in_the_block_ends_the_recording():
+    with pytest.raises(ZeroDivisionError), ag.record():
+        1 / 0  # noqa: B018 - the error is the point
+    assert seam.sink is None
+
+
+def test_every():
+    x = leaf()
+    with ag.record(every=5) as recorded:
+        for _ in range(10):
+            (x * x).backward()
+    assert recorded.recording.rows("nodes") == 2
+    with pytest.raises(ValueError, match="every should be 1 or more"):
+        ag.record(every=0)
+
+
+def test_saving_and_loading(tmp_path, monkeypatch):
+    script = tmp_path / "inspector.js"
+    script.write_text("export function mount() {}")
+    monkeypatch.setattr(bundle, "PATH", script)
+    x = leaf()
+    with ag.record() as recorded:
+        y = x * x
+    page = recorded.save(tmp_path / "run.html")
+    assert page.read_text().startswith("<!doctype html>")
+    path = ag.save_recording(tmp_path / "run.agv")
+    assert ag.load_recording(path).rows("nodes") == 1
+    assert y is not None
+
+
+def test_saving_a_page_without_the_built_front_end_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(bundle, "PATH", tmp_path / "none.js")
+    with pytest.raises(FileNotFoundError, match="front end is not built"):
+        ag.save_recording(tmp_path / "run.html")
+
+
+def test_debugger_outside_of_a_kernel_warns_and_stops_nowhere():
+    x = leaf()
+    with pytest.warns(UserWarning, match="Nothing could end a pause here"), ag.debugger():
+        (x * x).backward()
+    assert x.grad is not None
+
+
+@pytest.mark.parametrize(
+    ("stop", "error"), [(3.5, TypeError), ([None], TypeError), (ag.tensor([1.0]), ValueError)]
+)
+def test_debugger_refuses_what_cannot_be_stopped_at(stop, error):
+    with pytest.raises(error):
+        api.debugger(stop)
+
+
+def test_a_plain_script(tmp_path):
+    """The whole way without Jupyter: record, save, exit; nothing hangs and nothing is printed."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, ag_visual as ag\n"
+        "x = ag.tensor([1.0], requires_grad=True)\n"
+        "with ag.record() as recorded:\n    (x * x).backward()\n"
+        "recorded.save('run.agv')\n"
+        "assert not {'IPython', 'ipykernel', 'anywidget', 'plotly', 'cupy'} & set(sys.modules)\n"
+    )
+    root = os.path.dirname(os.path.dirname(ag.__file__))
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env=dict(os.environ, PYTHONPATH=root),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert ag.load_recording(tmp_path / "run.agv").rows("runs") == 2
+
+
+def test_problems_are_told_once_each(session):
+    session.watch()
+    for _ in range(3):
+        w = leaf()
+        with pytest.raises(RuntimeError, match="leaf Variable"):
+            w -= 1.0
+    w = leaf()
+    with pytest.raises(RuntimeError, match="leaf Variable"):
+        w.mul_(2.0)
+    assert [p["id"] for p in session.problems] == [1, 2]
+    session.clear()
+    assert session.problems == []
+
+
+def test_a_page_whose_channel_breaks_is_let_go(session):
+    got = []
+
+    def send(data, buffers):
+        got.append(data)
+        raise OSError("gone")
+
+    session.open_page("p", send)
+    until(lambda: got and not session.pages)
+
+
+def test_pages_are_bounded(session):
+    for i in range(MOST_PAGES + 5):
+        session.open_page(str(i), lambda data, buffers: None)
+    assert len(session.pages) == MOST_PAGES
+    assert str(MOST_PAGES + 4) in session.pages
+
+
+def test_two_pages_get_the_same(session):
+    got = {"a": [], "b": []}
+    for name, heard in got.items():
+        session.open_page(name, lambda data, buffers, heard=heard: heard.append(data))
+    session.start()
+    x = leaf()
+    y = x * x
+    session.stop()
+    for heard in got.values():
+        assert "MulBackward0" in [s for data in heard for s in data["strings"]]
+    assert y is not None
+
+
+def test_hello_state_and_record(session):
+    hello = ask(session, "hello")["result"]
+    assert hello["package_version"] == ag.__version__
+    assert hello["state"]["scope"] == "off"
+    state = ask(session, "record", on=True, scope="every", every=3)["result"]
+    assert (state["recording"], state["scope"], state["every"]) == (True, "every", 3)
+    assert ask(session, "record", on=False)["result"]["recording"] is False
+    assert seam.sink is None
+
+
+def test_a_request_that_nobody_serves_is_answered_late_from_the_recording(session):
+    session.start()
+    x = leaf()
+    y = x * x
+    seq = y.grad_fn.seq
+    began = time.monotonic()
+    reply = ask(session, "node", seq=seq)
+    assert time.monotonic() - began < 3
+    assert reply["result"]["alive"] is False
+    assert ask(session, "values", seq=seq, which="saved:self")["error"].startswith("busy")
+
+
+def test_a_garbled_request_is_refused(session):
+    replies = []
+    for content in (None, [], {"id": 3}, {"id": 3, "command": ["x"]}):
+        handle(session, content, replies.append)
+    assert [r["ok"] for r in replies] == [False] * 4
+
+
+def test_the_flushing_thread_sleeps_when_there_is_nothing_to_do(session):
+    session.start()
+    session.stop()
+    until(lambda: session._thread is not None)
+    time.sleep(0.2)
+    calls = []
+    session.flush = lambda: calls.append(1)
+    time.sleep(0.3)
+    assert calls == []
+
+
+def test_long_recordings_are_drained_while_they_run(session):
+    session.start()
+    x = leaf()
+    end = time.monotonic() + 5
+    while session.recorder.store.nbytes == 0 and time.monotonic() < end:
+        (x * x).backward()
+    assert session.recorder.store.nbytes > 0
+
+
+def in_child(answers):
+    x = leaf()
+    (x * x).backward()
+    with ag.record() as recorded:
+        (x * x).backward()
+    answers.put((x.grad.item(), recorded.recording.rows("runs")))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_child_begins_without_the_parents_session():
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    with ag.record():
+        child = context.Process(target=in_child, args=(answers,))
+        child.start()
+        child.join(30)
+    assert child.exitcode == 0
+    assert answers.get() == (4.0, 2)
+
+
+def test_one_session_per_process():
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(current())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(id, found))) == 1
