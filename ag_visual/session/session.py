@@ -34,6 +34,9 @@ MOST_PAGES: Final = 16
 STALE_SECONDS: Final = 0.25
 """How long a request waits for the thread that owns the graph before it is answered without it."""
 
+PATIENT_SECONDS: Final = 2.0
+"""The same while a backward runs, which serves requests before its next node."""
+
 
 @dataclass(slots=True)
 class Request:
@@ -70,6 +73,7 @@ class Session:
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._running = 0  # backwards that run now, in all threads
         self.recorder.on_scope_end = self.changed
 
     # Recording ---------------------------------------------------------------------------------
@@ -101,9 +105,13 @@ class Session:
         seam.begin, seam.end = self._begin, self._end
 
     def _begin(self, task: Any) -> None:
+        if task.parent is None:
+            self._running += 1
         self.recorder.began(task, sys._getframe(1))
 
     def _end(self, task: Any) -> None:
+        if task.parent is None:
+            self._running = max(self._running - 1, 0)
         self.recorder.ended(task)
         self.gate.ended(task)
 
@@ -283,7 +291,7 @@ class Session:
             if self._closed:
                 return
             self.flush()
-            self._answer_older_than(STALE_SECONDS, busy=True)
+            self._answer_older_than(PATIENT_SECONDS if self._running else STALE_SECONDS, busy=True)
             time.sleep(FLUSH_SECONDS / 2)
 
     def close(self) -> None:

@@ -130,7 +130,8 @@ def test_requests_in_a_busy_cell_without_a_backward(kernel):
     kernel.open_page()
     kernel.run("ag.record().__enter__()\n" + GRAPH + "print(z.grad_fn.seq)")
     seq = int(kernel.output[-1])
-    cell = kernel.start("import time; time.sleep(3)")
+    cell = kernel.start("import time; print('asleep', flush=True); time.sleep(3)")
+    kernel.until(lambda: "asleep" in kernel.output[-1])
     began = time.monotonic()
     node = kernel.result("node", seq=seq)
     assert node["alive"] is False
