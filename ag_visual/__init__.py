@@ -38,6 +38,11 @@ for _module in pkgutil.iter_modules(_ops.__path__):
     importlib.import_module(f"{_ops.__name__}.{_module.name}")
 
 from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402
+from .autograd.grad_mode import (  # noqa: E402
+    inference_mode,
+    is_inference,
+    is_inference_mode_enabled,
+)
 from .ops.random import Generator  # noqa: E402
 
 _dtypes = {name: value for name, value in vars(dtypes).items() if isinstance(value, dtype)}
@@ -70,7 +75,10 @@ __all__ = [
     "get_default_dtype",
     "get_printoptions",
     "iinfo",
+    "inference_mode",
     "is_grad_enabled",
+    "is_inference",
+    "is_inference_mode_enabled",
     "layout",
     "memory_format",
     "no_grad",

@@ -17,7 +17,7 @@ from ..arrays import backend as backends
 from ..core import blame, modes, saved, seam, view
 from ..core.node import Node, sequence
 from ..core.source import here
-from ..core.tensor import Tensor, from_array, rebase
+from ..core.tensor import InferenceTensor, Tensor, cannot_be_saved, from_array, rebase
 from ..core.tensor import wrote as count_write
 
 
@@ -379,7 +379,9 @@ def _wrapped(
         if id(o) in dirty:
             results.append(_dirty(cls, ctx, o, number, grows, len(returned)))
             continue
-        if id(o) in inputs:
+        if id(o) in fixed and o.requires_grad:
+            o = o.detach()
+        elif id(o) in inputs:
             o = _as_view(o)
             o._view.meta = view.MULTI_OUTPUT if len(returned) > 1 else view.IN_FUNCTION
         elif grows and o._view is not None:
@@ -449,6 +451,8 @@ def _save(ctx: BackwardCFunction, outputs: list[Any], results: list[Any], record
             kept.append(None)
             stamps.append(None)
             continue
+        if type(tensor) is InferenceTensor:
+            raise cannot_be_saved()
         number = numbers.get(id(tensor))
         stamps.append(tensor._storage.stamp)
         if number is not None:

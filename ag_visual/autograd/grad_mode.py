@@ -163,3 +163,96 @@ class _force_original_view_tracking(_GradMode):
 
     def __exit__(self, *_: object) -> None:
         modes.state.view_replay = self._before
+
+
+class inference_mode(_GradMode):
+    """Nothing is recorded inside, and what is made there can never become part of a graph.
+
+    mode: False switches back to normal mode inside of an inference mode. A context manager and a
+    decorator. Writing such a tensor, saving it for backward or asking it to require grad outside
+    raises RuntimeError; `clone()` outside gives a normal tensor.
+
+    >>> import ag_visual as ag
+    >>> with ag.inference_mode():
+    ...     y = ag.ones(2) * 2
+    >>> y.is_inference(), y.requires_grad
+    (True, False)
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            return super().__new__(cls)
+        return cls()(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self.mode = mode
+        self._states: list[tuple[bool, bool]] = []
+
+    def clone(self) -> inference_mode:
+        return type(self)(self.mode)
+
+    def __enter__(self) -> None:
+        self._states.append(modes.set_inference(self.mode))
+
+    def __exit__(self, *_: object) -> None:
+        modes.restore(*self._states.pop())
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether inference mode is on in this thread."""
+    return modes.state.inference
+
+
+def is_inference(tensor: Any) -> bool:
+    """Was this tensor made in inference mode?"""
+    return bool(tensor.is_inference())
+
+
+class set_multithreading_enabled(_GradMode):
+    """Whether a backward may use several threads; here it always runs in the calling thread."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self._before = modes.state.multithreading
+        modes.state.multithreading = mode
+
+    def clone(self) -> set_multithreading_enabled:
+        return type(self)(self.mode)
+
+    def __call__(self, function: Any) -> Any:
+        modes.state.multithreading = self._before
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        modes.state.multithreading = self.mode
+
+    def __exit__(self, *_: object) -> None:
+        modes.state.multithreading = self._before
+
+
+def is_multithreading_enabled() -> bool:
+    return modes.state.multithreading
+
+
+def _unsafe_set_version_counter(tensors: tuple[Any, ...], versions: tuple[int, ...]) -> None:
+    """Set version counters, so that autograd does not see writes that happened."""
+    for tensor, version in zip(tensors, versions, strict=True):
+        tensor._storage.set_version(version)
+
+
+class _unsafe_preserve_version_counter(_GradMode):
+    """Writes to these tensors inside are not seen by autograd."""
+
+    def __init__(self, tensors: Any) -> None:
+        self.tensors = tensors if isinstance(tensors, tuple) else (tensors,)
+        self._versions: tuple[int, ...] = ()
+
+    def clone(self) -> _unsafe_preserve_version_counter:
+        return type(self)(self.tensors)
+
+    def __enter__(self) -> None:
+        self._versions = tuple(tensor._version for tensor in self.tensors)
+
+    def __exit__(self, *_: object) -> None:
+        _unsafe_set_version_counter(self.tensors, self._versions)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..core import modes
 from ..core.hooks import RemovableHandle
 from ..core.node import AccumulateGrad, Node
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, from_array
 
 __all__ = [
     "AccumulateGrad",
@@ -197,35 +198,94 @@ def _task() -> Any:
     return task
 
 
+class _Kept:
+    """One tensor that was saved while its mutation is allowed. Its node is held weakly."""
+
+    __slots__ = ("__weakref__", "array", "edge", "mutated", "source")
+
+    def __init__(self, tensor: Tensor) -> None:
+        edge = tensor.gradient_edge()
+        # A leaf is held as it is: its accumulator needs it. Anything else could be the node's own
+        # output, which must not be held by the node.
+        self.source = tensor if edge is None or tensor.is_leaf else tensor._storage
+        self.edge = None if edge is None else (weakref.ref(edge[0]), edge[1])
+        self.array = tensor._array
+        self.mutated = False
+
+    def keep(self) -> None:
+        """Copy the values: somebody is about to write them."""
+        if not self.mutated:
+            self.array = self.array.copy()
+            self.mutated = True
+
+    def tensor(self) -> Tensor:
+        if isinstance(self.source, Tensor) and not self.mutated:
+            return self.source
+        edge = None
+        if self.edge is not None:
+            node = self.edge[0]()
+            if node is not None:
+                edge = (node, self.edge[1])
+            elif isinstance(self.source, Tensor):
+                edge = self.source.gradient_edge()
+        result: Tensor = from_array(self.array, edge is not None)
+        result._edge = edge
+        if not self.mutated and not isinstance(self.source, Tensor):
+            result._storage = self.source
+        return result
+
+
 class _Mutation:
-    """The clones that `allow_mutation_on_saved_tensors` made, by storage."""
+    """What was saved under `allow_mutation_on_saved_tensors`, by storage."""
 
     def __init__(self) -> None:
-        self.saved: dict[int, list[Any]] = {}
+        self.saved: weakref.WeakKeyDictionary[Any, list[weakref.ref[_Kept]]] = (
+            weakref.WeakKeyDictionary()
+        )
         self.active = True
 
+    def pack(self, tensor: Tensor) -> _Kept:
+        kept = _Kept(tensor)
+        known = self.saved.get(tensor._storage, [])
+        alive = [ref for ref in known if ref() is not None]
+        self.saved[tensor._storage] = [*alive, weakref.ref(kept)]
+        return kept
 
-@contextlib.contextmanager
-def allow_mutation_on_saved_tensors() -> Generator[_Mutation, None, None]:
-    """Inside, in-place writes to saved tensors are fine: a write clones what was saved first."""
-    if modes.state.mutation is not None:
-        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-    context = _Mutation()
-
-    def pack(tensor: Tensor) -> Any:
-        entry = [tensor, False]
-        context.saved.setdefault(id(tensor._storage), []).append(entry)
-        return entry
-
-    def unpack(entry: Any) -> Tensor:
-        if not context.active:
+    def unpack(self, kept: _Kept) -> Tensor:
+        if not self.active:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"
                 "in which the graph was originally recorded."
             )
-        return entry[0]  # type: ignore[no-any-return]
+        return kept.tensor()
 
-    with saved_tensors_hooks(pack, unpack):
+    def before_write(self, tensor: Tensor) -> None:
+        for ref in self.saved.pop(tensor._storage, ()):
+            kept = ref()
+            if kept is not None:
+                kept.keep()
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Generator[_Mutation, None, None]:
+    """Inside, in-place writes to saved tensors are fine: a write copies what was saved first.
+
+    Forward and backward must both run inside. Raises RuntimeError when nested.
+
+    >>> import ag_visual as ag
+    >>> with ag.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     a = ag.tensor([2.], requires_grad=True)
+    ...     b = a.clone()
+    ...     out = b * b
+    ...     _ = b.zero_()
+    ...     out.backward()
+    >>> a.grad
+    tensor([4.])
+    """
+    if modes.state.mutation is not None:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    context = _Mutation()
+    with saved_tensors_hooks(context.pack, context.unpack):
         modes.state.mutation = context
         try:
             yield context

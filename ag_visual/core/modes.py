@@ -24,8 +24,10 @@ class _State(threading.local):
     saved_hooks: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] = ()
     # The message of the innermost disable_saved_tensors_hooks.
     saved_hooks_disabled: str | None = None
-    # The context of allow_mutation_on_saved_tensors, and what in-place ops do before they write.
+    # Who is told before an in-place op writes: the context of allow_mutation_on_saved_tensors.
     mutation: Any = None
+    # Without effect on where a backward runs (always the calling thread); code asks for it.
+    multithreading: bool = True
     # Inference mode: nothing is recorded, and what is made can never be.
     inference: bool = False
     # Whether views follow a write to their base by replaying their ops (else by AsStrided).
@@ -50,6 +52,7 @@ def snapshot() -> dict[str, Any]:
         "saved_hooks",
         "saved_hooks_disabled",
         "mutation",
+        "multithreading",
         "node",
         "task",
     )
@@ -68,7 +71,7 @@ def plain() -> bool | None:
 
 
 def grad_enabled() -> bool:
-    return state.grad if special else True
+    return (state.grad and not state.inference) if special else True
 
 
 def set_grad(mode: bool) -> bool:
@@ -80,6 +83,23 @@ def set_grad(mode: bool) -> bool:
         with _lock:
             special += -1 if mode else 1
     return previous
+
+
+def set_inference(mode: bool) -> tuple[bool, bool]:
+    """Switch inference mode, and grad mode with it; returns what both were, for `restore`."""
+    previous = (state.inference, state.grad)
+    restore(mode, not mode)
+    return previous
+
+
+def restore(inference: bool, grad: bool) -> None:
+    """Set inference mode and grad mode."""
+    if inference and not state.inference:
+        enter_slow()
+    elif state.inference and not inference:
+        leave_slow()
+    state.inference = inference
+    set_grad(grad)
 
 
 def set_anomaly(check_nan: bool | None) -> bool | None:

@@ -231,6 +231,10 @@ class Tensor:
     def _is_view(self) -> bool:
         return self._view is not None
 
+    def is_inference(self) -> bool:
+        """Was this tensor made in inference mode (and can never take part in a graph)?"""
+        return False
+
     # The graph -------------------------------------------------------------------------------
 
     @property
@@ -252,6 +256,11 @@ class Tensor:
                 "you can only change requires_grad flags of leaf variables. If you want to use a "
                 "computed variable in a subgraph that doesn't require differentiation use "
                 "var_no_grad = var.detach()."
+            )
+        if requires_grad and self.is_inference() and not modes.state.inference:
+            raise RuntimeError(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                "allowed. Make a clone outside of it first."
             )
         if requires_grad and self.dtype.category < 2:
             raise RuntimeError(
@@ -345,7 +354,7 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """The same memory and version counter, outside of the graph."""
-        result: Tensor = _blank(Tensor)
+        result: Tensor = _blank(InferenceTensor if self.is_inference() else Tensor)
         result._array = self._array
         result._storage = self._storage
         return result
@@ -486,8 +495,35 @@ def _blank(cls: type) -> Any:
     return result
 
 
+class InferenceTensor(Tensor):
+    """A tensor made in inference mode. A type of its own keeps it off every fast path."""
+
+    __slots__ = ()
+
+    @property
+    def _version(self) -> int:
+        raise RuntimeError("Inference tensors do not track version counter.")
+
+    def is_inference(self) -> bool:
+        return True
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        result: Tensor = from_array(self._array.copy(), self._rg)
+        memo[id(self)] = result
+        return result
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        rebuild, (array, device, requires_grad, _, extra) = super().__reduce_ex__(protocol)
+        return rebuild, (array, device, requires_grad, Tensor, extra)
+
+
+InferenceTensor.__name__ = InferenceTensor.__qualname__ = "Tensor"
+
+
 def from_array(array: Any, requires_grad: bool = False, cls: type = Tensor) -> Any:
     """A new leaf around `array` (no copy)."""
+    if modes.special and cls is Tensor and modes.state.inference:
+        cls = InferenceTensor
     result = _blank(cls)
     result._array = array
     result._storage = Storage()
@@ -573,6 +609,27 @@ def check_inplace(tensor: Tensor, op: str) -> None:
         raise blame.view_inplace(tensor, op, view.message(tensor), made)
     if view_.base._rg and view_.base._edge is None:
         raise blame.leaf_inplace(tensor, op, view=True)
+
+
+def before_write(tensor: Tensor) -> None:
+    """What every in-place op calls before it writes: may it, and does somebody need a copy?"""
+    if type(tensor) is InferenceTensor and not modes.state.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed."
+            "You can make a clone to get a normal tensor before doing inplace update."
+            "See https://github.com/pytorch/rfcs/pull/17 for more details."
+        )
+    if modes.special and modes.state.mutation is not None:
+        modes.state.mutation.before_write(tensor)
+
+
+def cannot_be_saved() -> RuntimeError:
+    return RuntimeError(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+        "inference mode in computation tracked by autograd. To work around this, you can make a "
+        "clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+        "`torch.inference_mode()`."
+    )
 
 
 def wrote(tensor: Tensor, op: str) -> None:

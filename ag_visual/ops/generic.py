@@ -16,7 +16,16 @@ from ..arrays import backend as backends
 from ..core import modes, saved, seam, source, view
 from ..core.node import Node
 from ..core.storage import Storage
-from ..core.tensor import Tensor, _blank, check_inplace, rebase, wrote
+from ..core.tensor import (
+    InferenceTensor,
+    Tensor,
+    _blank,
+    before_write,
+    cannot_be_saved,
+    check_inplace,
+    rebase,
+    wrote,
+)
 from .record import FLOAT, KEEP, LINEAR, PROMOTE, Op
 
 NUMBERS = (bool, int, float, complex)
@@ -268,8 +277,9 @@ def run(op: Op, args: list[Any]) -> Any:
     found = [r if backends.is_array(r) else backend.asarray(r) for r in found]
     record_grad = modes.grad_enabled()
     outputs = []
+    kind = _kind(op, values)
     for r in found:
-        out = _blank(Tensor)
+        out = _blank(kind)
         out._array = r
         out._storage = values[op.params[0]]._storage if op.view else Storage()
         outputs.append(out)
@@ -277,9 +287,17 @@ def run(op: Op, args: list[Any]) -> Any:
         edges = _edges(op, values)
         if any(edge is not None for edge in edges) or _borrows(op, values):
             _make_node(op, values, arguments, outputs, edges)
-    if op.view:
+    if op.view and kind is Tensor:
         _link_views(op, values[op.params[0]], arguments, outputs)
     return _package(op, outputs)
+
+
+def _kind(op: Op, values: dict[str, Any]) -> type[Tensor]:
+    """Inference mode makes inference tensors, but views take after what they look into."""
+    if op.view:
+        seen = type(values[op.params[0]])
+        return InferenceTensor if seen is InferenceTensor else Tensor
+    return InferenceTensor if modes.special and modes.state.inference else Tensor
 
 
 def _compute(
@@ -430,6 +448,9 @@ def _save(
     value = values[name] if needed else None
     if isinstance(value, list):
         value = tuple(value)
+    for part in value if isinstance(value, tuple) else (value,):
+        if type(part) is InferenceTensor:
+            raise cannot_be_saved()
     if isinstance(value, Tensor) and modes.state.saved_hooks:
         pack, unpack = modes.state.saved_hooks[-1]
         setattr(node, stamp, value._storage.stamp)
@@ -519,6 +540,7 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
     target = values[op.params[0]]
     if not isinstance(target, Tensor):
         raise _bad_argument(op, op.params[0], target)
+    before_write(target)
     edges = []
     if modes.grad_enabled() and op.rules:
         edges = _edges(op, values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import threading
 import weakref
@@ -65,7 +66,7 @@ def test_hooks_on_one_output_of_several() -> None:
     def program(t: Any) -> Any:
         seen: list[Any] = []
         x = t.tensor([1.0, 2.0, 3.0], requires_grad=True)
-        a, b, c = x.unbind()
+        a, _, c = x.unbind()
         a.register_hook(lambda g: (seen.append(("a", g.item())), g * 10)[1])
         c.register_hook(lambda g: seen.append(("c", g.item())))
         a.grad_fn.register_prehook(lambda go: seen.append(("pre", [g is None for g in go])))
@@ -302,7 +303,8 @@ def test_hooks_do_not_leak() -> None:
 def test_a_cycle_made_by_a_hook_is_collected() -> None:
     x = ag_visual.ones(2, requires_grad=True)
     y = x * 2
-    y.register_hook(lambda g: g * y.detach())  # the node holds the hook, the hook holds y
+    y.register_hook(functools.partial(ag_visual.mul, y.detach()))
+    y.register_hook(y.register_hook)  # the node holds the hook, the hook holds y
     ref = weakref.ref(y.grad_fn)
     del y
     gc.collect()

@@ -148,7 +148,7 @@ def test_a_base_whose_multi_output_views_exist_may_be_written() -> None:
     def program(t: Any) -> Any:
         x = t.ones(2, 2, requires_grad=True)
         y = x * 1
-        a, b = y.unbind(0)
+        a, _ = y.unbind(0)
         y.mul_(3)
         seen = [y.grad_fn.name()]
         kind, text = raised(lambda: a.grad_fn)
@@ -275,7 +275,7 @@ def test_what_an_op_saves_decides_which_write_is_legal(name: str) -> None:
             middle = x * 1
             y = make(t, middle)
             (middle if target == "input" else y).add_(1)
-            seen.append(raised(lambda: y.sum().backward())[0])
+            seen.append(raised(y.sum().backward)[0])
         return seen
 
     seen = program(ag_visual)
