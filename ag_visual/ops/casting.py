@@ -67,10 +67,10 @@ _structural(
 
 
 def _to_device(array: Any, device: Any) -> Any:
-    """A copy of the array on a device."""
+    """The array on a device: itself where it is there, else a copy."""
     target, here = backends.backend_for(device), backends.backend_of(array)
     if here is target and device.index in (None, here.device(array).index):
-        return array.copy()
+        return array
     with target.on(device.index):
         return target.from_numpy(here.to_numpy(array))
 

@@ -380,7 +380,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     if tensors is None:
         _copy_to(target, source)
         return
-    if source._array.ndim:
+    if source._array.shape[:1] == (1,):
         source = _without_leading_ones(source)
     if type(source._array) is not type(target._array):
         source = source.to(target.device)  # type: ignore[attr-defined]

@@ -247,16 +247,13 @@ def _meshgrid(F: Any, *tensors: Any, indexing: str | None = None) -> Any:
                 "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got shape "
                 f"{list(each.shape)}"
             )
-    swap = indexing == "xy" and len(given) > 1
-    if swap:
-        given[0], given[1] = given[1], given[0]
-    sizes = tuple(each.shape[0] if each.ndim else 1 for each in given)
     count = len(given)
-    found = [
-        F.expand(F.reshape(each, (1,) * i + (-1,) + (1,) * (count - i - 1)), sizes)
-        for i, each in enumerate(given)
-    ]
-    if swap:
-        found[0], found[1] = found[1], found[0]
-        found = [F.transpose(each, 0, 1) for each in found]
-    return tuple(found)
+    # Along which dimension each vector runs: 'xy' exchanges the first two.
+    dims = [1, 0, *range(2, count)] if indexing == "xy" and count > 1 else range(count)
+    sizes = [1] * count
+    for dim, each in zip(dims, given, strict=True):
+        sizes[dim] = each.shape[0] if each.ndim else 1
+    return tuple(
+        F.expand(F.reshape(each, (1,) * dim + (-1,) + (1,) * (count - dim - 1)), tuple(sizes))
+        for dim, each in zip(dims, given, strict=True)
+    )

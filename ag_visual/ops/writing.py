@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,9 @@ def _nothing(F: Any, g: Any) -> Any:
     return F.zeros_of(g, tuple(g.shape))
 
 
+_c_names = {"float32": "float", "float64": "double"}
+
+
 def number_for(value: Any, array: Any) -> Any:
     """A number in the dtype of an array, refused where torch refuses it."""
     if not isinstance(value, NUMBERS):
@@ -30,7 +34,8 @@ def number_for(value: Any, array: Any) -> Any:
     kind = dtypes.of_array(array)
     if isinstance(value, (complex, numpy.complexfloating)) and kind.category < 3:
         raise RuntimeError(
-            f"value cannot be converted to type {kind.name} without overflow: {value} is complex"
+            f"value cannot be converted to type {_c_names.get(kind.name, kind.name)} without overflow: "
+            f"{value} is complex"
         )
     if kind.category == 1 and not isinstance(value, (bool, numpy.bool_)):
         limits = numpy.iinfo(kind.np)
@@ -47,15 +52,35 @@ def _two(make: Any) -> Iterator[Sample]:
 
 
 def _copy_into(xp: Any, self: Any, src: Any) -> None:
-    self[...] = src
+    self[...] = src.real if src.dtype.kind == "c" != self.dtype.kind else src
+
+
+def _copied(xp: Any, self: Any, src: Any) -> Any:
+    result = xp.empty_like(self)
+    _copy_into(xp, result, src)
+    return result
+
+
+def _fits_into(self: Any, src: Any) -> tuple[()]:
+    want, have = self.shape, src.shape
+    for dim in range(-1, -len(have) - 1, -1):
+        if -dim > len(want) or have[dim] not in (1, want[dim]):
+            into = want[dim] if -dim <= len(want) else 1
+            raise RuntimeError(
+                f"The size of tensor a ({into}) must match the size of tensor b ({have[dim]}) at "
+                f"non-singleton dimension {max(len(want), len(have)) + dim}: copy_ cannot write a "
+                f"source of shape {list(have)} into shape {list(want)}"
+            )
+    return ()
 
 
 _copy = op(
     "copy_values",
-    lambda xp, self, src: xp.array(src, dtype=self.dtype, copy=True),
-    vjp={"self": _nothing, "src": lambda g: g},
+    _copied,
+    vjp={"self": _nothing, "src": lambda g: g},  # the edge sums and casts
     inputs=("self", "src"),
     inplace=_copy_into,
+    normalize=_fits_into,
     public=False,
     called="copy",
     node="CopyBackwards",
@@ -69,24 +94,13 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     array = self._array
     if not isinstance(src, Tensor):
         src = from_array(numpy.asarray(number_for(src, array)))
-    if src._array.shape != array.shape:
-        src = _stretched(self, src)
-    if src._array.dtype != array.dtype or type(src._array) is not type(array):
-        src = src.to(device=self.device, dtype=self.dtype)  # type: ignore[attr-defined]
+    if src._array.dtype.kind == "c" != array.dtype.kind:
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2
+        )
+    if type(src._array) is not type(array):
+        src = src.to(self.device)  # type: ignore[attr-defined]
     return _copy.write(self, src)  # type: ignore[no-any-return]
-
-
-def _stretched(self: Tensor, src: Tensor) -> Tensor:
-    want, have = self._array.shape, src._array.shape
-    for dim in range(-1, -len(have) - 1, -1):
-        if -dim > len(want) or have[dim] not in (1, want[dim]):
-            into = want[dim] if -dim <= len(want) else "none"
-            raise RuntimeError(
-                f"The size of tensor a ({into}) must match the size of tensor b ({have[dim]}) at "
-                f"non-singleton dimension {max(len(want), len(have)) + dim}: copy_ cannot write a "
-                f"source of shape {list(have)} into shape {list(want)}"
-            )
-    return traced.expand(src, want)  # type: ignore[no-any-return]
 
 
 Tensor.copy_ = copy_  # type: ignore[attr-defined]
