@@ -55,10 +55,12 @@ def graph_recording(
 ) -> Recording:
     """The graph below the outputs as a recording of its own, apart from the session's."""
     recorder = Recorder()
-    for scope in scopes_of(sys._getframe(1)):
+    scopes = list(scopes_of(sys._getframe(1)))
+    for scope in scopes:
         recorder.labels.learn_scope(scope)
     recorder.add_events(events_of(walk(roots_of(outputs))))
-    return take(recorder, session="show", values=values, version=package_version())
+    version = package_version()
+    return take(recorder, session="show", values=values, version=version, scopes=scopes)
 
 
 class Picture:

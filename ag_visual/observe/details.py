@@ -17,7 +17,7 @@ from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.observe import schema
 from ag_visual.observe.batch import site_json
 from ag_visual.observe.columns import Chunk, Encoder
-from ag_visual.observe.names import Scope, names_on_storage
+from ag_visual.observe.names import Scope, names_by_storage
 from ag_visual.observe.recorder import Recorder
 
 _TEXT: Final = 200
@@ -27,12 +27,53 @@ class NotKeptError(LookupError):
     """What was asked for is not there (any more); the text says why and what to do."""
 
 
-def node_details(recorder: Recorder, seq: int, scopes: Iterable[Scope] = ()) -> dict[str, Any]:
-    """A `NodeDetails` record. Raises NotKeptError for a number that was never recorded."""
+class Sharing:
+    """Who lies on which storage: variables, and what living nodes saved."""
+
+    def __init__(self, scopes: Iterable[Scope] = ()) -> None:
+        self._variables = names_by_storage(scopes)
+        self._saved: dict[int, list[tuple[int, str]]] = {}
+
+    def add(self, node: Node) -> None:
+        """Count in what this node has saved."""
+        if node.freed is None:
+            for field in node.saved_fields():
+                if field.storage_uid is not None:
+                    entry = (node.seq, f"{node.name()}.{field.name}")
+                    self._saved.setdefault(field.storage_uid, []).append(entry)
+
+    def with_others(self, recorder: Recorder, node: Node) -> Sharing:
+        """Count in the living nodes that the recording says share a storage with this one."""
+        wanted = {f.storage_uid for f in node.saved_fields() if f.storage_uid is not None}
+        others: set[int] = set()
+        for chunk in recorder.chunks() if wanted else ():
+            table = chunk.tables.get("saved")
+            if table is not None:
+                rows = np.isin(table["storage"], np.array(sorted(wanted), np.int64))
+                others.update(table["node"][rows].tolist())
+        for seq in sorted(others - {node.seq}):
+            other = recorder.node(seq)
+            if other is not None:
+                self.add(other)
+        return self
+
+    def names(self, storage: int, seq: int) -> list[str]:
+        """Variables, then saved tensors of nodes other than `seq`, on this storage."""
+        others = [text for other, text in self._saved.get(storage, ()) if other != seq]
+        return self._variables.get(storage, []) + list(dict.fromkeys(others))
+
+
+def node_details(
+    recorder: Recorder, seq: int, scopes: Iterable[Scope] = (), sharing: Sharing | None = None
+) -> dict[str, Any]:
+    """A `NodeDetails` record. Raises NotKeptError for a number that was never recorded.
+
+    scopes: where variables are looked for; sharing: what was found there already.
+    """
     node = recorder.node(seq)
-    if node is not None:
-        return _of_living(recorder, node, list(scopes))
-    return recorded_details(recorder, seq)
+    if node is None:
+        return recorded_details(recorder, seq)
+    return _of_living(recorder, node, sharing or Sharing(scopes).with_others(recorder, node))
 
 
 def label_of(recorder: Recorder, node: Node) -> str | None:
@@ -42,15 +83,13 @@ def label_of(recorder: Recorder, node: Node) -> str | None:
     return recorder.labels.of(node.variable) or None
 
 
-def _of_living(recorder: Recorder, node: Node, scopes: list[Scope]) -> dict[str, Any]:
+def _of_living(recorder: Recorder, node: Node, sharing: Sharing) -> dict[str, Any]:
     fields = node.saved_fields()
-    others = _saved_elsewhere(recorder, node.seq)
     saved = []
     for field in fields:
         if field.kind == "value":
             continue
         uid = field.storage_uid
-        shared = [] if uid is None else names_on_storage(iter(scopes), uid) + others.get(uid, [])
         saved.append(
             {
                 "name": field.name,
@@ -60,7 +99,7 @@ def _of_living(recorder: Recorder, node: Node, scopes: list[Scope]) -> dict[str,
                 "version_then": int(field.version_then or 0),
                 "version_now": None if field.freed else field.version_now,
                 "storage": uid or 0,
-                "shared_with": shared,
+                "shared_with": [] if uid is None else sharing.names(uid, node.seq),
                 "freed": bool(field.freed),
                 "own_output": bool(field.own_output),
             }
@@ -119,31 +158,6 @@ def _hooks(node: Node) -> Iterator[dict[str, str]]:
         yield from told("post_accumulate", leaf.post_accumulate.values())
     if own is not None:
         yield from told("post", own.post.values())
-
-
-def _saved_elsewhere(recorder: Recorder, seq: int) -> dict[int, list[str]]:
-    """Storage number -> what other living nodes saved on it, as 'MulBackward0.self'."""
-    found: dict[int, list[str]] = {}
-    mine = recorder.node(seq)
-    fields = [] if mine is None else mine.saved_fields()
-    wanted = {field.storage_uid for field in fields if field.storage_uid is not None}
-    if not wanted:
-        return found
-    texts = recorder.encoder.strings.texts
-    for chunk in recorder.chunks():
-        table = chunk.tables.get("saved")
-        if table is None:
-            continue
-        rows = np.isin(table["storage"], np.array(sorted(wanted), np.int64))
-        for i in np.flatnonzero(rows):
-            other = recorder.node(int(table["node"][i]))
-            if other is None or other.seq == seq or other.freed is not None:
-                continue
-            name = f"{other.name()}.{texts[int(table['name'][i])]}"
-            names = found.setdefault(int(table["storage"][i]), [])
-            if name not in names:
-                names.append(name)
-    return found
 
 
 class _Rows:

@@ -14,8 +14,9 @@ import io
 import json
 import os
 import tempfile
+import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -24,7 +25,8 @@ from ag_visual.observe import schema
 from ag_visual.observe.batch import Stream, decode_tables, without_source
 from ag_visual.observe.check import FormatError, check_fields
 from ag_visual.observe.columns import Chunk, Tables
-from ag_visual.observe.details import NotKeptError, array_of, node_details
+from ag_visual.observe.details import NotKeptError, Sharing, array_of, node_details
+from ag_visual.observe.names import Scope
 from ag_visual.observe.recorder import Recorder
 from ag_visual.observe.summaries import summarize
 
@@ -36,6 +38,9 @@ MOST_DETAILS: Final = 2000
 """Nodes whose details (and values) go into a file."""
 
 VALUE_LIMIT: Final = 8192
+VALUE_ELEMENTS: Final = 200_000
+VALUE_SECONDS: Final = 1.0
+"""A file keeps at most this many bytes per tensor, of this many elements, found in this time."""
 
 
 class Recording:
@@ -88,10 +93,12 @@ def take(
     values: bool = False,
     source: bool = True,
     version: str = "",
+    scopes: Iterable[Scope] = (),
 ) -> Recording:
     """Everything that is kept, as a recording. values: also summaries of living saved tensors.
 
     source=False leaves the text of the user's code out, values=False all numbers of tensors.
+    scopes: where variables on the same storage are looked for.
     """
     chunks = recorder.chunks()
     stream = Stream(session, 1, recorder.encoder, source=source)
@@ -111,7 +118,7 @@ def take(
     for i, piece in enumerate(pieces):
         header, buffer = stream.next(piece, state, (problems or []) if i == 0 else ())
         batches.append({"header": header, "buffer": base64.b64encode(buffer).decode()})
-    details, summaries = _about_living(recorder, values)
+    details, summaries = _about_living(recorder, values, scopes)
     return Recording(
         {
             "format": schema.RECORDING_FORMAT,
@@ -139,22 +146,32 @@ def pieces_of(chunks: list[Chunk], size: int) -> list[Chunk]:
     return pieces
 
 
-def _about_living(recorder: Recorder, values: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    details: dict[str, Any] = {}
+def _about_living(
+    recorder: Recorder, values: bool, scopes: Iterable[Scope]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Details of the newest living nodes; summaries of their values for as long as time allows."""
+    found = (recorder.node(int(seq)) for seq in recorder.alive()[::-1][:MOST_DETAILS])
+    nodes = [node for node in found if node is not None]
+    sharing = Sharing(scopes)
+    for node in nodes:
+        sharing.add(node)
+    details = {str(node.seq): node_details(recorder, node.seq, sharing=sharing) for node in nodes}
+    if not values:
+        for one in details.values():
+            one["values"] = []
+        return details, {}
     summaries: dict[str, Any] = {}
-    for seq in map(int, recorder.alive()[-MOST_DETAILS:]):
-        if recorder.node(seq) is None:
-            continue
-        found = details[str(seq)] = node_details(recorder, seq)
-        if not values:
-            found["values"] = []
-            continue
-        wanted = [f"saved:{saved['name']}" for saved in found["saved"] if not saved["freed"]]
-        if found["variable"] is not None or not found["next"]:
+    end = time.monotonic() + VALUE_SECONDS
+    for seq, one in details.items():
+        wanted = [f"saved:{saved['name']}" for saved in one["saved"] if not saved["freed"]]
+        if one["variable"] is not None or not one["next"]:
             wanted += ["variable", "grad"]
         for which in wanted:
+            if time.monotonic() > end:
+                return details, summaries
             with contextlib.suppress(NotKeptError):
-                summaries[f"{seq} {which}"] = summarize(array_of(recorder, seq, which), VALUE_LIMIT)
+                array = array_of(recorder, int(seq), which)
+                summaries[f"{seq} {which}"] = summarize(array, VALUE_LIMIT, VALUE_ELEMENTS)
     return details, summaries
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
@@ -158,11 +158,12 @@ class Labels:
                 self._names.pop(key, None)
 
 
-def names_on_storage(scopes: Iterator[Scope], storage_uid: int) -> list[str]:
-    """Variables whose tensors lie on the storage with this number, without doubles, sorted."""
-    found: set[str] = set()
+def names_by_storage(scopes: Iterable[Scope]) -> dict[int, list[str]]:
+    """Storage number -> the variables whose tensors lie on it, sorted, without doubles."""
+    found: dict[int, set[str]] = {}
     for scope in scopes:
         for name, tensor in tensors_in(scope):
-            if tensor._storage.number == storage_uid:
-                found.add(name)
-    return sorted(found)
+            number = tensor._storage.number
+            if number:
+                found.setdefault(number, set()).add(name)
+    return {number: sorted(names) for number, names in found.items()}

@@ -29,17 +29,17 @@ _BYTES_PER_CELL: Final = 14
 Floats = NDArray[np.float64]
 
 
-def summarize(array: Any, limit: int = DEFAULT_LIMIT) -> dict[str, Any]:
+def summarize(array: Any, limit: int = DEFAULT_LIMIT, most: int = EXACT) -> dict[str, Any]:
     """A `Values` record of the schema for an array of any backend; as JSON at most `limit` bytes.
 
-    Complex elements count by their absolute value; True counts as 1. Raises ValueError for a limit
-    below 1024 bytes.
+    Complex elements count by their absolute value; True counts as 1. most: elements to look at.
+    Raises ValueError for a limit below 1024 bytes.
     """
     if limit < SMALLEST_LIMIT:
         raise ValueError(
             f"limit should be at least {SMALLEST_LIMIT} bytes for one summary, but is {limit}"
         )
-    host = np.asarray(backend_of(array).to_numpy(subgrid(array, EXACT)))
+    host = np.asarray(backend_of(array).to_numpy(subgrid(array, most)))
     values = _real(host)
     finite = values[np.isfinite(values)]
     found: dict[str, Any] = {

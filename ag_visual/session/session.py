@@ -144,6 +144,7 @@ class Session:
             values=values,
             source=source,
             version=package_version(),
+            scopes=[*scopes_of(sys._getframe(1)), self.namespace()],
         )
 
     def export(self, *, values: bool, source: bool) -> Path:

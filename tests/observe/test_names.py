@@ -7,7 +7,7 @@ import sys
 import weakref
 
 import ag_visual as ag
-from ag_visual.observe.names import Labels, names_on_storage, scopes_of, tensors_in
+from ag_visual.observe.names import Labels, names_by_storage, scopes_of, tensors_in
 
 
 def leaf():
@@ -113,7 +113,8 @@ def test_only_leaves_that_require_grad_are_labelled():
 def test_names_on_one_storage():
     x = leaf()
     scope = {"x": x, "same": x.detach(), "through_data": x.data, "other": leaf()}
-    assert names_on_storage(iter([scope, scope]), x._storage.uid) == ["same", "through_data", "x"]
+    found = names_by_storage([scope, scope])
+    assert found[x._storage.uid] == ["same", "through_data", "x"]
 
 
 def test_a_cells_own_variable_comes_before_what_runs_the_cell():
