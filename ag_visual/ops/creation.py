@@ -5,6 +5,7 @@ Imported by the package's top alone; `shape_of`, `dtype_of` and `make` also serv
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import warnings
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy
 
-from .. import dtypes
+from .. import dtypes, promotion
 from ..arrays import backend as backends
 from ..core.tensor import Tensor, from_array
 from ..devices import device as Device
@@ -140,7 +141,8 @@ def _sequence_array(data: Any) -> tuple[Any, dtypes.dtype]:
         kinds.add(type(data))
     if any(issubclass(kind, Tensor) for kind in kinds):
         data = _without_tensors(data)
-        kinds.add(numpy.generic)  # their dtype counts, not Python's default
+        kinds.clear()
+        _leaf_types(data, kinds)
     for kind in kinds:
         if issubclass(kind, (str, bytes)):
             what = "new(): invalid data type" if kind is type(data) else "too many dimensions"
@@ -161,15 +163,24 @@ def _sequence_array(data: Any) -> tuple[Any, dtypes.dtype]:
             raise ValueError("Overflow when unpacking long long")
         odd = next((k for k in kinds if not issubclass(k, (int, float, list, tuple))), type(data))
         raise RuntimeError(f"Could not infer dtype of {odd.__name__}")
-    if array.size == 0 and not any(issubclass(k, (numpy.generic, numpy.ndarray)) for k in kinds):
+    if array.size == 0:
         return array, dtypes.get_default_dtype()
-    inferred = dtypes.of_array(array)
-    plain = not any(issubclass(k, (numpy.generic, numpy.ndarray)) for k in kinds)
-    if plain and inferred.category == 2:
-        inferred = dtypes.get_default_dtype()
-    elif plain and inferred.category == 3:
-        inferred = dtypes.get_default_complex_dtype()
-    return array, inferred
+    if any(issubclass(kind, numpy.ndarray) for kind in kinds):
+        return array, dtypes.of_array(array)
+    leaves = [kind for kind in kinds if not issubclass(kind, (list, tuple))]
+    return array, functools.reduce(promotion.promote_types, map(_type_of, leaves))
+
+
+def _type_of(kind: type) -> dtypes.dtype:
+    """The dtype that a number of this type asks for."""
+    if issubclass(kind, numpy.generic):
+        return dtypes.of_numpy(numpy.dtype(kind))
+    for python, found in ((bool, dtypes.bool), (int, dtypes.int64)):
+        if issubclass(kind, python):
+            return found
+    if issubclass(kind, complex):
+        return dtypes.get_default_complex_dtype()
+    return dtypes.get_default_dtype()
 
 
 def _fits(array: Any, target: dtypes.dtype) -> None:
