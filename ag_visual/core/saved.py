@@ -15,6 +15,9 @@ from weakref import ref
 
 from . import blame, seam
 
+NOTHING = False
+"""The stamp of a field that holds nothing (an input left out): there is nothing to free."""
+
 _tensor_type: Any = None  # core.tensor.Tensor, set there: the one cycle of this layer
 _rebuild: Callable[..., Any]
 
@@ -99,7 +102,7 @@ def raw(node: Any, name: str) -> Any:
     """The field as an array (or a number, or None when it was not saved)."""
     value = getattr(node, f"s_{name}")
     if value is None:
-        if node.freed is not None:
+        if node.freed is not None and getattr(node, f"t_{name}") is not NOTHING:
             raise blame.freed_graph(node)
         return None
     if isinstance(value, Packed):
@@ -119,7 +122,7 @@ def traced(node: Any, name: str) -> Any:
     """The field as a Tensor that is part of the graph (or a number, or None)."""
     value = getattr(node, f"s_{name}")
     if value is None:
-        if node.freed is not None:
+        if node.freed is not None and getattr(node, f"t_{name}") is not NOTHING:
             raise blame.freed_graph(node)
         return None
     if isinstance(value, Packed):
@@ -173,6 +176,8 @@ def peek(node: Any, name: str) -> Any:
 
 def stamp_of(value: Any) -> Any:
     """The stamp to keep beside a saved value."""
+    if value is None:
+        return NOTHING
     if isinstance(value, _tensor_type):
         return value._storage.stamp
     if isinstance(value, tuple):
@@ -183,7 +188,7 @@ def stamp_of(value: Any) -> Any:
 
 
 def _one(node: Any, name: str, value: Any, then: Any) -> Any:
-    freed = node.freed is not None and value is None
+    freed = node.freed is not None and value is None and then is not NOTHING
     owner = getattr(node, f"o_{name}", None)
     if isinstance(value, (_tensor_type, OwnOutput)):
         storage, array = value._storage, value._array
@@ -214,9 +219,9 @@ def describe(node: Any) -> list[Any]:
     found: list[Any] = []
     for name in node.saved_names:
         value = getattr(node, f"s_{name}")
-        if value is None and node.freed is None:
-            continue
         then = getattr(node, f"t_{name}")
+        if value is None and (node.freed is None or then is NOTHING):
+            continue
         if isinstance(value, tuple):
             stamps = then or (None,) * len(value)
             found.extend(

@@ -321,11 +321,12 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool) -> None:
         plain = name == first
         stamp = f"{name}._storage.stamp"
         if not plain:
-            stamp += f" if type(a_{name}) is ndarray else None"
+            absent = f"(None if {name} is not None else False)" if name in op.optional else "None"
+            stamp += f" if type(a_{name}) is ndarray else {absent}"
         add(depth, f"node.s_{name} = {name}")
         add(depth, f"node.t_{name} = {stamp}")
         if not always:
-            add(3, f"else: node.s_{name} = node.t_{name} = None")
+            add(3, f"else: node.s_{name}, node.t_{name} = None, False")
     for name in op.values:
         add(3, f"node.a_{name} = {name}")
     for name in op.shapes:

@@ -1,0 +1,95 @@
+"""torch.nn.functional's names: the ops under them, and `inplace=` where torch has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+# These modules declare the ops that are named here.
+from ..ops import matmul, neural, pointwise, reductions  # noqa: F401
+from ..ops.random import source_of
+from ..ops.table import functions as _functions
+
+_SAME = (
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d "
+    "batch_norm binary_cross_entropy binary_cross_entropy_with_logits conv1d conv2d conv3d "
+    "conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity "
+    "cross_entropy dropout dropout1d dropout2d dropout3d embedding gaussian_nll_loss gelu glu "
+    "group_norm hardshrink hinge_embedding_loss huber_loss instance_norm kl_div l1_loss layer_norm "
+    "linear log_softmax logsigmoid margin_ranking_loss max_pool1d max_pool2d max_pool3d mse_loss "
+    "multilabel_soft_margin_loss nll_loss normalize one_hot pad pairwise_distance "
+    "poisson_nll_loss prelu scaled_dot_product_attention sigmoid smooth_l1_loss soft_margin_loss "
+    "softmax softmin softplus softshrink softsign tanh tanhshrink triplet_margin_loss"
+)
+for _name in _SAME.split():
+    globals()[_name] = _functions[_name]
+
+
+def _with_inplace(name: str, *defaults: tuple[str, Any]) -> Callable[..., Any]:
+    """`name(input, *arguments, inplace=False)`: the op, or its in-place twin."""
+    out, twin = _functions[name], _functions[f"{name}_"]
+    names = [n for n, _ in defaults]
+    scope = {"out": out, "twin": twin, **{f"d_{n}": d for n, d in defaults}}
+    given = "".join(f", {n}" for n in names)
+    head = "".join(f", {n}" if d is ... else f", {n}=d_{n}" for n, d in defaults)
+    exec(
+        f"def {name}(input{head}, inplace=False):\n"
+        f"    return twin(input{given}) if inplace else out(input{given})\n",
+        scope,
+    )
+    function: Callable[..., Any] = scope[name]  # type: ignore[assignment]
+    function.__doc__ = f"torch.{name}, in place if asked."
+    function.__module__ = __name__
+    return function
+
+
+relu = _with_inplace("relu")
+silu = _with_inplace("silu")
+mish = _with_inplace("mish")
+hardswish = _with_inplace("hardswish")
+hardsigmoid = _with_inplace("hardsigmoid")
+celu = _with_inplace("celu", ("alpha", 1.0))
+elu = _with_inplace("elu", ("alpha", 1.0))
+leaky_relu = _with_inplace("leaky_relu", ("negative_slope", 0.01))
+hardtanh = _with_inplace("hardtanh", ("min_val", -1.0), ("max_val", 1.0))
+threshold = _with_inplace("threshold", ("threshold", ...), ("value", ...))
+relu_, elu_, leaky_relu_ = (_functions[f"{n}_"] for n in ("relu", "elu", "leaky_relu"))
+hardtanh_, threshold_, celu_ = (_functions[f"{n}_"] for n in ("hardtanh", "threshold", "celu"))
+
+_SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
+
+
+def relu6(input: Any, inplace: bool = False) -> Any:
+    """min(max(x, 0), 6)."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def selu(input: Any, inplace: bool = False) -> Any:
+    """elu with the scale and alpha that keep mean and variance."""
+    return _functions["elu_" if inplace else "elu"](input, *_SELU)
+
+
+def gumbel_softmax(
+    logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Any:
+    """softmax((logits + Gumbel noise) / tau); hard: one-hot values, the soft gradient."""
+    from ..arrays.backend import backend_of
+    from ..core.tensor import from_array
+
+    backend = backend_of(logits._array)
+    drawn = source_of(backend).rand(tuple(logits.shape), logits._array.dtype)
+    xp = backend.xp
+    tiny = xp.finfo(drawn.dtype).tiny
+    noise = from_array(-xp.log(-xp.log(drawn + tiny) + tiny))
+    soft = softmax((logits + noise) / tau, dim)  # type: ignore[name-defined]  # noqa: F821
+    if not hard:
+        return soft
+    index = _functions["argmax"](soft, dim, True)
+    chosen = _functions["scatter"](_functions["zeros_like"](soft.detach()), dim, index, 1.0)
+    return chosen - soft.detach() + soft
+
+
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """y_k = x1^T W_k x2 + b_k over the last dimensions."""
+    result = _functions["einsum"]("...i,kij,...j->...k", input1, weight, input2)
+    return result if bias is None else result + bias

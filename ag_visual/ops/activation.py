@@ -1,0 +1,565 @@
+"""Activation functions and their backward ops, in torch's names and saved fields.
+
+A backward op (`tanh_backward` ...) is an op of its own with rules of its own: in a recorded
+backward it is the node that a torch user expects.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..arrays.kernels import activation as kernels
+from .dims import wrap
+from .families import elementwise, unary, unary_samples
+from .record import FLOAT, KEEP, ErrorSample, Sample
+from .table import alias, composite, op
+
+
+def _sampled(*args: Any, low: float = -3.0, high: float = 3.0) -> Callable[[Any], Iterator[Sample]]:
+    """Samples of an elementwise op with these further arguments."""
+
+    def samples(make: Any) -> Iterator[Sample]:
+        for sample in unary_samples(low, high)(make):
+            yield Sample((*sample.args, *args))
+
+    return samples
+
+
+def _back_sampled(*args: Any, inputs: int = 2) -> Callable[[Any], Iterator[Sample]]:
+    """Samples of a backward op: gradient, saved value(s), further arguments."""
+
+    def samples(make: Any) -> Iterator[Sample]:
+        for shape in ((3, 4), ()):
+            yield Sample((*(make(shape, low=-0.9, high=0.9) for _ in range(inputs)), *args))
+
+    return samples
+
+
+def _backward(
+    name: str,
+    kernel: Callable[..., Any],
+    rules: dict[str, Callable[..., Any]],
+    node: str,
+    *args: Any,
+    inputs: tuple[str, ...] = ("grad_output", "self"),
+    **options: Any,
+) -> None:
+    """The backward op of an activation, linear in grad_output."""
+    elementwise(
+        name,
+        kernel,
+        rules,
+        policy=KEEP,
+        inputs=inputs,
+        public=False,
+        node=node,
+        samples=_back_sampled(*args, inputs=len(inputs)),
+        **options,
+    )
+
+
+# Saturating functions -----------------------------------------------------------------------------
+
+
+def _sigmoid_backward(xp: Any, grad_output: Any, output: Any) -> Any:
+    return grad_output * ((1 - output) * output)
+
+
+def _tanh_backward(xp: Any, grad_output: Any, output: Any) -> Any:
+    return grad_output * (1 - output * output)
+
+
+_backward(
+    "sigmoid_backward",
+    _sigmoid_backward,
+    {
+        "grad_output": lambda F, g, output: F.sigmoid_backward(g, output),
+        "output": lambda g, grad_output, output: g * (grad_output * (1 - 2 * output)),
+    },
+    "SigmoidBackwardBackward0",
+    inputs=("grad_output", "output"),
+    keeps=("grad_output", "output"),
+)
+_backward(
+    "tanh_backward",
+    _tanh_backward,
+    {
+        "grad_output": lambda F, g, output: F.tanh_backward(g, output),
+        "output": lambda g, grad_output, output: -2 * (g * (grad_output * output)),
+    },
+    "TanhBackwardBackward0",
+    inputs=("grad_output", "output"),
+)
+unary("sigmoid", lambda F, g, result: F.sigmoid_backward(g, result), kernels.sigmoid)
+unary("tanh", lambda F, g, result: F.tanh_backward(g, result))
+alias("sigmoid", "expit")
+
+
+def _log_sigmoid(xp: Any, self: Any) -> tuple[Any, Any]:
+    x = self if self.dtype.itemsize > 2 else self.astype(xp.float32)
+    buffer = xp.exp(-xp.abs(x)).astype(self.dtype)
+    return kernels.log_sigmoid(xp, self), buffer
+
+
+def _log_sigmoid_backward(xp: Any, grad_output: Any, self: Any, buffer: Any) -> Any:
+    share = buffer / (1 + buffer)
+    return grad_output * xp.where(self < 0, 1 - share, share)
+
+
+def _log_sigmoid_curve(F: Any, g: Any, grad_output: Any, self: Any) -> Any:
+    z = F.sigmoid(self)
+    return g * (grad_output * (z * (z - 1)))
+
+
+op(
+    "log_sigmoid_forward",
+    _log_sigmoid,
+    vjp={"self": lambda F, g, self, buffer: F.log_sigmoid_backward(g, self, buffer)},
+    outputs=("output", "buffer"),
+    differentiable=(0,),
+    policy=FLOAT,
+    public=False,
+    node="LogSigmoidBackward0",
+    called="logsigmoid",
+    samples=_sampled(),
+)
+op(
+    "log_sigmoid_backward",
+    _log_sigmoid_backward,
+    vjp={
+        "grad_output": lambda F, g, self, buffer: F.log_sigmoid_backward(g, self, buffer),
+        "self": _log_sigmoid_curve,
+    },
+    inputs=("grad_output", "self", "buffer"),
+    public=False,
+    node="LogSigmoidBackwardBackward0",
+    samples=lambda make: iter([_with_buffer(make((3, 4)), make((3, 4)))]),
+)
+
+
+def _with_buffer(grad: Any, x: Any) -> Sample:
+    import numpy
+
+    return Sample((grad, x, numpy.exp(-numpy.abs(x))))
+
+
+@composite("logsigmoid", method=False)
+def _logsigmoid(F: Any, input: Any) -> Any:
+    """log(1 / (1 + exp(-x)))."""
+    return F.log_sigmoid_forward(input)[0]
+
+
+# Rectifiers ---------------------------------------------------------------------------------------
+
+
+def _relu(xp: Any, self: Any) -> Any:
+    return xp.maximum(self, 0)
+
+
+def _threshold_backward(xp: Any, grad_output: Any, self: Any, threshold: Any) -> Any:
+    return xp.where(self <= threshold, 0, grad_output)
+
+
+def _threshold(xp: Any, self: Any, threshold: Any, value: Any) -> Any:
+    return xp.where(self <= threshold, value, self)
+
+
+_backward(
+    "threshold_backward",
+    _threshold_backward,
+    {"grad_output": lambda F, g, self, threshold: F.threshold_backward(g, self, threshold)},
+    "ThresholdBackwardBackward0",
+    0.1,
+)
+unary("relu", lambda F, g, result: F.threshold_backward(g, result, 0), _relu, policy=KEEP)
+unary(
+    "threshold",
+    lambda F, g, self, threshold: F.threshold_backward(g, self, threshold),
+    _threshold,
+    policy=KEEP,
+    method=False,
+    samples=_sampled(0.1, 20.0),
+)
+
+
+def _leaky_relu(xp: Any, self: Any, negative_slope: Any = 0.01) -> Any:
+    return xp.where(self > 0, self, self * negative_slope)
+
+
+def _leaky_relu_backward(xp: Any, grad_output: Any, self: Any, negative_slope: Any) -> Any:
+    return xp.where(self > 0, grad_output, grad_output * negative_slope)
+
+
+_backward(
+    "leaky_relu_backward",
+    _leaky_relu_backward,
+    {
+        "grad_output": lambda F, g, self, negative_slope: F.leaky_relu_backward(
+            g, self, negative_slope
+        )
+    },
+    "LeakyReluBackwardBackward0",
+    0.2,
+)
+unary(
+    "leaky_relu",
+    lambda F, g, self, negative_slope: F.leaky_relu_backward(g, self, negative_slope),
+    _leaky_relu,
+    method=False,
+    samples=_sampled(0.2),
+)
+
+
+def _hardtanh(xp: Any, self: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
+    return xp.clip(self, min_val, max_val)
+
+
+def _hardtanh_backward(xp: Any, grad_output: Any, self: Any, min_val: Any, max_val: Any) -> Any:
+    return xp.where((self <= min_val) | (self >= max_val), 0, grad_output)
+
+
+_backward(
+    "hardtanh_backward",
+    _hardtanh_backward,
+    {
+        "grad_output": lambda F, g, self, min_val, max_val: F.hardtanh_backward(
+            g, self, min_val, max_val
+        )
+    },
+    "HardtanhBackwardBackward0",
+    -0.5,
+    0.6,
+)
+unary(
+    "hardtanh",
+    lambda F, g, self, min_val, max_val: F.hardtanh_backward(g, self, min_val, max_val),
+    _hardtanh,
+    policy=KEEP,
+    method=False,
+    samples=_sampled(-0.5, 0.6),
+)
+
+
+@composite("relu6", method=False)
+def _relu6(F: Any, input: Any) -> Any:
+    """min(max(x, 0), 6)."""
+    return F.hardtanh(input, 0, 6)
+
+
+def _prelu(xp: Any, self: Any, weight: Any) -> Any:
+    return xp.where(self > 0, self, weight * self)
+
+
+def _prelu_self(F: Any, g: Any, self: Any, weight: Any) -> Any:
+    return F.where(self > 0, g, weight * g)
+
+
+def _prelu_weight(F: Any, g: Any, self: Any, weight: Any) -> Any:
+    return F.where(self > 0, 0.0, self * g)
+
+
+elementwise(
+    "prelu_kernel",
+    _prelu,
+    {"self": _prelu_self, "weight": _prelu_weight},
+    public=False,
+    called="prelu",
+    samples=lambda make: iter(
+        [Sample((make((2, 3)), make((1, 3)))), Sample((make((4,)), make(())))]
+    ),
+)
+
+
+@composite("prelu")
+def _prelu_of(F: Any, input: Any, weight: Any) -> Any:
+    """max(x, 0) + weight * min(x, 0), with one weight or one per channel (dimension 1)."""
+    count = weight.numel()
+    if count != 1 and (input.ndim < 2 or input.shape[1] != count):
+        raise RuntimeError(
+            "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+            f"{count} and channel size = {input.shape[1] if input.ndim > 1 else 1}."
+        )
+    shape = (1,) * input.ndim if input.ndim < 2 else (1, count, *(1,) * (input.ndim - 2))
+    return F.prelu_kernel(input, F.reshape(weight, shape))
+
+
+# Exponential units --------------------------------------------------------------------------------
+
+
+def _elu(xp: Any, self: Any, alpha: Any = 1.0, scale: Any = 1.0, input_scale: Any = 1.0) -> Any:
+    below = xp.expm1(xp.minimum(self, 0) * input_scale) * (alpha * scale)
+    return xp.where(self > 0, self * scale, below)
+
+
+def _elu_backward(
+    xp: Any,
+    grad_output: Any,
+    alpha: Any,
+    scale: Any,
+    input_scale: Any,
+    is_result: bool,
+    self_or_result: Any,
+) -> Any:
+    below = xp.exp(xp.minimum(self_or_result, 0) * input_scale) * (input_scale * alpha * scale)
+    return grad_output * xp.where(self_or_result > 0, scale, below)
+
+
+def _elu_curve(
+    F: Any,
+    g: Any,
+    grad_output: Any,
+    alpha: Any,
+    scale: Any,
+    input_scale: Any,
+    self_or_result: Any,
+) -> Any:
+    x = self_or_result
+    below = F.exp(F.clamp_max(x, 0) * input_scale) * (input_scale * input_scale * alpha * scale)
+    return g * (grad_output * F.where(x > 0, 0.0, below))
+
+
+def _elu_again(
+    F: Any, g: Any, alpha: Any, scale: Any, input_scale: Any, is_result: bool, self_or_result: Any
+) -> Any:
+    return F.elu_backward(g, alpha, scale, input_scale, is_result, self_or_result)
+
+
+def _elu_rule(F: Any, g: Any, self: Any, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    return F.elu_backward(g, alpha, scale, input_scale, False, self)
+
+
+elementwise(
+    "elu_backward",
+    _elu_backward,
+    {"grad_output": _elu_again, "self_or_result": _elu_curve},
+    policy=KEEP,
+    public=False,
+    samples=lambda make: iter([Sample((make((3, 4)), 1.2, 1.1, 0.9, False, make((3, 4))))]),
+)
+unary("elu", _elu_rule, _elu, method=False, samples=_sampled(1.3, 1.1, 0.7))
+
+
+@composite("selu", method=True)
+def _selu(F: Any, input: Any) -> Any:
+    """elu with the scale and alpha that keep mean and variance."""
+    return F.elu(input, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
+
+
+def _celu(xp: Any, self: Any, alpha: Any = 1.0) -> Any:
+    return _elu(xp, self, alpha, 1.0, 1.0 / alpha)
+
+
+unary(
+    "celu",
+    lambda F, g, self, alpha: F.elu_backward(g, alpha, 1.0, 1.0 / alpha, False, self),
+    _celu,
+    samples=_sampled(1.4),
+)
+
+
+def _softplus(xp: Any, self: Any, beta: Any = 1.0, threshold: Any = 20.0) -> Any:
+    return kernels.softplus(xp, self, beta, threshold)
+
+
+def _softplus_backward(xp: Any, grad_output: Any, self: Any, beta: Any, threshold: Any) -> Any:
+    x = self * beta
+    return grad_output * xp.where(x > threshold, 1, kernels.sigmoid(xp, x))
+
+
+def _softplus_curve(F: Any, g: Any, grad_output: Any, self: Any, beta: Any, threshold: Any) -> Any:
+    z = F.sigmoid(self * beta)
+    return g * F.where(self * beta > threshold, 0.0, grad_output * (beta * (z * (1 - z))))
+
+
+_backward(
+    "softplus_backward",
+    _softplus_backward,
+    {
+        "grad_output": lambda F, g, self, beta, threshold: F.softplus_backward(
+            g, self, beta, threshold
+        ),
+        "self": _softplus_curve,
+    },
+    "SoftplusBackwardBackward0",
+    1.5,
+    20.0,
+)
+unary(
+    "softplus",
+    lambda F, g, self, beta, threshold: F.softplus_backward(g, self, beta, threshold),
+    _softplus,
+    method=False,
+    inplace=False,
+    samples=_sampled(1.5, 2.0),
+)
+
+# Smooth gates -------------------------------------------------------------------------------------
+
+
+def _silu(xp: Any, self: Any) -> Any:
+    return self * kernels.sigmoid(xp, self)
+
+
+def _silu_rule(F: Any, g: Any, self: Any) -> Any:
+    z = F.sigmoid(self)
+    return g * (z * (1 + self * (1 - z)))
+
+
+def _mish(xp: Any, self: Any) -> Any:
+    return self * xp.tanh(kernels.softplus(xp, self))
+
+
+def _mish_rule(F: Any, g: Any, self: Any) -> Any:
+    t = F.tanh(F.softplus(self))
+    return g * (t + self * F.sigmoid(self) * (1 - t * t))
+
+
+unary("silu", _silu_rule, _silu, method=False)
+unary("mish", _mish_rule, _mish, method=False)
+
+
+def _gelu(xp: Any, self: Any, *, approximate: str = "none") -> Any:
+    return kernels.gelu(xp, self, approximate)
+
+
+def _gelu_backward(xp: Any, grad_output: Any, self: Any, *, approximate: str = "none") -> Any:
+    return kernels.gelu_backward(xp, grad_output, self, approximate)
+
+
+def _check_gelu(*args: Any) -> tuple[str]:
+    approximate = args[-1]
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return (approximate,)
+
+
+def _gelu_curve(F: Any, g: Any, grad_output: Any, self: Any, approximate: str) -> Any:
+    """The second derivative of gelu, times both gradients."""
+    x = self
+    if approximate == "none":
+        density = F.exp(-0.5 * (x * x)) * (1 / math.sqrt(2 * math.pi))
+        return g * (grad_output * (density * (2 - x * x)))
+    scale, cubic = math.sqrt(2 / math.pi), 0.044715
+    t = F.tanh(scale * (x + cubic * (x * x * x)))
+    slope = scale * (1 + 3 * cubic * (x * x))
+    rest = 1 - t * t
+    bend = 0.5 * x * (6 * scale * cubic * x - 2 * (t * (slope * slope)))
+    return g * (grad_output * (rest * (slope + bend)))
+
+
+_backward(
+    "gelu_backward",
+    _gelu_backward,
+    {
+        "grad_output": lambda F, g, self, approximate: F.gelu_backward(
+            g, self, approximate=approximate
+        ),
+        "self": _gelu_curve,
+    },
+    "GeluBackwardBackward0",
+    keeps=("grad_output",),
+)
+unary(
+    "gelu",
+    lambda F, g, self, approximate: F.gelu_backward(g, self, approximate=approximate),
+    _gelu,
+    method=False,
+    inplace=False,
+    normalize=_check_gelu,
+    samples=lambda make: iter(
+        [Sample((make((3, 4)),)), Sample((make((3, 4)),), {"approximate": "tanh"})]
+    ),
+    errors=lambda make: iter(
+        [ErrorSample((make((2,)),), RuntimeError, "none or tanh", {"approximate": "erf"})]
+    ),
+)
+
+
+def _halves(F: Any, x: Any, dim: int) -> tuple[Any, Any]:
+    size = x.shape[dim] // 2
+    return F.narrow(x, dim, 0, size), F.narrow(x, dim, size, size)
+
+
+def _glu(xp: Any, self: Any, dim: Any = -1) -> Any:
+    size = self.shape[dim] // 2
+    before = (slice(None),) * dim
+    return self[(*before, slice(0, size))] * kernels.sigmoid(xp, self[(*before, slice(size, None))])
+
+
+def _glu_rule(F: Any, g: Any, self: Any, dim: int) -> Any:
+    a, b = _halves(F, self, dim)
+    z = F.sigmoid(b)
+    return F.cat((g * z, g * (a * (z * (1 - z)))), dim)
+
+
+def _normal_glu(self: Any, dim: Any) -> tuple[int]:
+    dim = wrap(dim, self.ndim)
+    if self.ndim == 0 or self.shape[dim] % 2:
+        size = self.shape[dim] if self.ndim else 1
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
+    return (dim,)
+
+
+op(
+    "glu",
+    _glu,
+    vjp={"self": _glu_rule},
+    policy=FLOAT,
+    normalize=_normal_glu,
+    method=False,
+    samples=lambda make: iter([Sample((make((3, 4)),)), Sample((make((4, 3)), 0))]),
+    errors=lambda make: iter([ErrorSample((make((3,)),), RuntimeError, "must be even")]),
+)
+
+# Piecewise linear gates ---------------------------------------------------------------------------
+
+
+def _hardsigmoid(xp: Any, self: Any) -> Any:
+    return xp.clip(self + 3, 0, 6) / 6
+
+
+def _hardswish(xp: Any, self: Any) -> Any:
+    return self * (xp.clip(self + 3, 0, 6) / 6)
+
+
+def _hardswish_rule(F: Any, g: Any, self: Any) -> Any:
+    # torch 2.13 takes the slopes from outside at -3 and 3: 0 and 1.
+    return F.where(self <= -3, 0.0, F.where(self < 3, g * (self / 3 + 0.5), g))
+
+
+def _hardsigmoid_rule(F: Any, g: Any, self: Any) -> Any:
+    return F.where((self > -3) & (self < 3), g / 6, 0.0)
+
+
+unary("hardsigmoid", _hardsigmoid_rule, _hardsigmoid, method=False)
+unary("hardswish", _hardswish_rule, _hardswish, method=False)
+
+
+def _softshrink(xp: Any, self: Any, lambd: Any = 0.5) -> Any:
+    return xp.where(self > lambd, self - lambd, xp.where(self < -lambd, self + lambd, 0 * self))
+
+
+def _hardshrink(xp: Any, self: Any, lambd: Any = 0.5) -> Any:
+    return xp.where((self >= -lambd) & (self <= lambd), 0 * self, self)
+
+
+def _shrink_rule(F: Any, g: Any, self: Any, lambd: Any) -> Any:
+    return F.where((self >= -lambd) & (self <= lambd), 0.0, g)
+
+
+unary("softshrink", _shrink_rule, _softshrink, method=False, inplace=False, samples=_sampled(0.4))
+unary("hardshrink", _shrink_rule, _hardshrink, inplace=False, samples=_sampled(0.4))
+
+
+@composite("softsign", method=False)
+def _softsign(F: Any, input: Any) -> Any:
+    """x / (1 + |x|)."""
+    return input / (F.abs(input) + 1)
+
+
+@composite("tanhshrink", method=False)
+def _tanhshrink(F: Any, input: Any) -> Any:
+    """x - tanh(x)."""
+    return input - F.tanh(input)

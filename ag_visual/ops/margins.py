@@ -1,0 +1,194 @@
+"""Losses that torch makes of smaller ops, and the distances in them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .losses import reduced, reduction_of, weighted
+from .table import composite
+
+
+@composite("kl_div", method=False)
+def _kl_div(
+    F: Any,
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Any:
+    """target (log target - input) of log-probabilities `input`; 'batchmean' divides by the rows."""
+    if log_target:
+        loss = F.exp(target) * (target - input)
+    else:
+        loss = F.xlogy(target, target) - target * input
+    if reduction == "batchmean":
+        return F.sum(loss) / input.shape[0]
+    return reduced(F, loss, reduction_of(reduction, size_average, reduce))
+
+
+@composite("poisson_nll_loss", method=False)
+def _poisson_nll_loss(
+    F: Any,
+    input: Any,
+    target: Any,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: Any = None,
+    eps: float = 1e-8,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """exp(input) - target * input, of counts whose logarithm of the rate is predicted."""
+    rate, log_rate = (F.exp(input), input) if log_input else (input, F.log(input + eps))
+    loss = rate - target * log_rate
+    if full:
+        extra = target * F.log(target) - target + 0.5 * F.log(2 * math.pi * target)
+        loss = loss + F.masked_fill(extra, target <= 1, 0.0)
+    return reduced(F, loss, reduction_of(reduction, size_average, reduce))
+
+
+@composite("gaussian_nll_loss", method=False)
+def _gaussian_nll_loss(
+    F: Any,
+    input: Any,
+    target: Any,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Any:
+    """(log var + (input - target)^2 / var) / 2, with var not below eps."""
+    if bool((var < 0).any()):
+        raise ValueError("var has negative entry/entries")
+    # As torch: the bound holds for the value, the gradient passes.
+    bounded = var + F.clamp_min(var.detach(), eps) - var.detach()
+    loss = 0.5 * (F.log(bounded) + (input - target) ** 2 / bounded)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return reduced(F, loss, reduction_of(reduction))
+
+
+@composite("hinge_embedding_loss", method=False)
+def _hinge_embedding_loss(
+    F: Any,
+    input: Any,
+    target: Any,
+    margin: float = 1.0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """input where target is 1, max(0, margin - input) where it is -1."""
+    far = F.where(target != 1, F.clamp_min(margin - input, 0), 0.0)
+    near = F.where(target != -1, input, 0.0)
+    return reduced(F, far + near, reduction_of(reduction, size_average, reduce))
+
+
+@composite("margin_ranking_loss", method=False)
+def _margin_ranking_loss(
+    F: Any,
+    input1: Any,
+    input2: Any,
+    target: Any,
+    margin: float = 0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """max(0, -target (input1 - input2) + margin)."""
+    loss = F.clamp_min(-target * (input1 - input2) + margin, 0)
+    return reduced(F, loss, reduction_of(reduction, size_average, reduce))
+
+
+@composite("soft_margin_loss", method=False)
+def _soft_margin_loss(
+    F: Any,
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """log(1 + exp(-target * input))."""
+    loss = F.softplus(-target * input)
+    return reduced(F, loss, reduction_of(reduction, size_average, reduce))
+
+
+@composite("cosine_similarity", method=False)
+def _cosine_similarity(F: Any, x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """The cosine of the angle between vectors along `dim`; norms not below eps."""
+    first = x1 / F.clamp_min(F.norm(x1, 2, dim, True), eps)
+    second = x2 / F.clamp_min(F.norm(x2, 2, dim, True), eps)
+    return F.sum(first * second, dim)
+
+
+@composite("pairwise_distance", method=False)
+def _pairwise_distance(
+    F: Any, x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Any:
+    """The p-norm of x1 - x2 + eps over the last dimension."""
+    return F.norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+@composite("cosine_embedding_loss", method=False)
+def _cosine_embedding_loss(
+    F: Any,
+    input1: Any,
+    input2: Any,
+    target: Any,
+    margin: float = 0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
+    dim = 0 if input1.ndim == 1 else 1
+    tiny = 1e-12  # torch's own, so that zero vectors have a cosine
+    norms = (F.sum(input1 * input1, dim) + tiny) * (F.sum(input2 * input2, dim) + tiny)
+    cos = F.sum(input1 * input2, dim) / F.sqrt(norms)
+    loss = F.where(target == 1, 1 - cos, 0.0) + F.where(
+        target == -1, F.clamp_min(cos - margin, 0), 0.0
+    )
+    return reduced(F, loss, reduction_of(reduction, size_average, reduce))
+
+
+@composite("triplet_margin_loss", method=False)
+def _triplet_margin_loss(
+    F: Any,
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
+    near = F.pairwise_distance(anchor, positive, p, eps)
+    far = F.pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = F.minimum(far, F.pairwise_distance(positive, negative, p, eps))
+    loss = F.clamp_min(near - far + margin, 0)
+    return reduced(F, loss, reduction_of(reduction, size_average, reduce))
+
+
+@composite("multilabel_soft_margin_loss", method=False)
+def _multilabel_soft_margin_loss(
+    F: Any,
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """The binary cross entropy of logits, averaged over the classes (last dimension)."""
+    loss = -(target * F.logsigmoid(input) + (1 - target) * F.logsigmoid(-input))
+    loss = F.mean(weighted(loss, weight), -1)
+    return reduced(F, loss, reduction_of(reduction, size_average, reduce))

@@ -1,0 +1,109 @@
+"""Padding: with a constant (one node, as in torch), and by reflection, repetition or wrapping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .record import ErrorSample, Sample
+from .table import composite, op
+
+
+def _pairs(pad: Any) -> list[tuple[int, int]]:
+    """(before, after) of each padded dimension, the last one first."""
+    return [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
+
+
+def _constant_pad(xp: Any, self: Any, pad: Any, value: Any = 0) -> Any:
+    size = list(self.shape)
+    inner = [slice(None)] * self.ndim
+    source = [slice(None)] * self.ndim
+    for at, (before, after) in enumerate(_pairs(pad), 1):
+        n = size[-at]
+        size[-at] = n + before + after
+        inner[-at] = slice(max(before, 0), size[-at] - max(after, 0))
+        source[-at] = slice(max(-before, 0), n - max(-after, 0))
+    if min(size, default=1) < 0:
+        raise RuntimeError(
+            f"The input size {list(self.shape)}, plus padding {list(pad)}, resulted in a negative "
+            f"output size {size}"
+        )
+    result = xp.full(tuple(size), value, self.dtype)
+    result[tuple(inner)] = self[tuple(source)]
+    return result
+
+
+def _normal_pad(self: Any, pad: Any, value: Any) -> tuple[Any, Any]:
+    pad = tuple(pad)
+    if len(pad) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) > 2 * self.ndim:
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad "
+            f"length is {len(pad)} while the input has {self.ndim} dimensions."
+        )
+    return pad, 0 if value is None else value
+
+
+def _samples(make: Any) -> Iterator[Sample]:
+    yield Sample((make((2, 3)), (1, 2), 0.5))
+    yield Sample((make((2, 3, 4)), (1, -1, 0, 2), 0))
+    yield Sample((make((3,)), (-1, -1)))
+
+
+op(
+    "constant_pad_nd",
+    _constant_pad,
+    vjp={"self": lambda F, g, pad: F.constant_pad_nd(g, tuple(-p for p in pad), 0)},
+    jvp={"self": lambda F, t_self, pad: F.constant_pad_nd(t_self, pad, 0)},
+    normalize=_normal_pad,
+    method=False,
+    samples=_samples,
+    errors=lambda make: iter(
+        [ErrorSample((make((2,)), (1,)), RuntimeError, "Length of pad must be even")]
+    ),
+)
+
+
+def _sources(mode: str, n: int, before: int, after: int) -> list[int]:
+    """Which element each place of a padded dimension repeats."""
+    limit = {"reflect": n - 1, "circular": n, "replicate": before + after + 1}[mode]
+    if max(before, after) > limit:
+        raise RuntimeError(
+            f"Padding size should be less than the corresponding input dimension, but got: padding "
+            f"({before}, {after}) at a dimension of size {n} for mode {mode!r}"
+        )
+    places = range(-before, n + after)
+    if mode == "replicate":
+        return [min(max(i, 0), n - 1) for i in places]
+    if mode == "circular":
+        return [i % n for i in places]
+    return [n - 1 - abs(n - 1 - abs(i)) for i in places]
+
+
+@composite("pad", method=False)
+def _pad(F: Any, input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+    """Pad the last dimensions: pad = (last before, last after, one earlier before, ...).
+
+    mode: 'constant' (with `value`, 0), 'reflect', 'replicate' or 'circular'.
+    """
+    if mode == "constant":
+        return F.constant_pad_nd(input, pad, 0 if value is None else value)
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if value is not None:
+        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    for at, (before, after) in enumerate(_pairs(pad), 1):
+        if before or after:
+            dim = input.ndim - at
+            index = F.index_of(input, _sources(mode, input.shape[dim], before, after))
+            input = F.index_select(input, dim, index)
+    return input
+
+
+def _index_of(xp: Any, self: Any, values: Any) -> Any:
+    return xp.asarray(values, dtype=xp.int64)
+
+
+# Integers from Python, on the device of another tensor.
+op("index_of", _index_of, public=False)
