@@ -1,5 +1,1 @@
-"""torch.utils: checkpointing."""
-
-from . import checkpoint
-
-__all__ = ["checkpoint"]
+"""torch.utils: what is around training."""
