@@ -5,21 +5,29 @@ Source: https://pytorch.org/docs/2.8/autograd.html#torch.autograd.backward
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from .. import dtypes
+from ..arrays.backend import backend_for, backend_of
 from ..core import source
 from ..core.tensor import Tensor, from_array, method
 from ..engine.run import run_backward
 from ..sizes import Size
+from .graph import GradientEdge
 
 
 def _listed(value: Any) -> list[Any]:
-    return [value] if isinstance(value, Tensor) or not isinstance(value, Sequence) else list(value)
+    if isinstance(value, (Tensor, GradientEdge)) or not isinstance(value, Sequence):
+        return [value]
+    return list(value)
 
 
 def _root(tensor: Any, index: int) -> Any:
+    if isinstance(tensor, GradientEdge):
+        return tensor[:2]
     if not isinstance(tensor, Tensor):
         raise TypeError(
             f"element {index} of tensors must be a Tensor, but got {type(tensor).__name__}"
@@ -34,38 +42,46 @@ def _root(tensor: Any, index: int) -> Any:
     return edge
 
 
-def _seed(output: Tensor, grad: Any, index: int) -> Tensor:
+def _facts(output: Any) -> tuple[tuple[int, ...], dtypes.dtype, Any]:
+    """Shape, dtype and device of a root, which may be a tensor or an edge."""
+    if isinstance(output, GradientEdge):
+        meta = output.node._input_metadata[output.output_nr]
+        return tuple(meta.shape), meta.dtype, meta.device
+    return output._array.shape, output.dtype, output.device
+
+
+def _seed(output: Any, grad: Any, index: int) -> Tensor:
     """The gradient to start with: what was given, checked, or one for a real scalar."""
+    shape, dtype, device = _facts(output)
     if grad is None:
-        if output.numel() != 1:
+        if math.prod(shape) != 1:
             raise RuntimeError(
                 "grad can be implicitly created only for scalar outputs, but output "
-                f"{index} has shape {list(output.shape)}: pass gradient=, or reduce it (.sum())"
+                f"{index} has shape {list(shape)}: pass gradient=, or reduce it (.sum())"
             )
-        if output.dtype.is_complex:
+        if dtype.is_complex:
             raise RuntimeError(
-                "grad can be implicitly created only for real scalar outputs but got "
-                f"{output.dtype}"
+                f"grad can be implicitly created only for real scalar outputs but got {dtype}"
             )
-        from ..arrays.backend import backend_of
-
-        return from_array(backend_of(output._array).xp.ones_like(output._array))  # type: ignore[no-any-return]
+        if isinstance(output, Tensor):
+            return from_array(backend_of(output._array).xp.ones_like(output._array))  # type: ignore[no-any-return]
+        return from_array(backend_for(device).xp.ones(shape, dtype=dtype.np))  # type: ignore[no-any-return]
     if not isinstance(grad, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
-    if grad.shape != output.shape:
+    if grad._array.shape != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{index}] has a shape of {Size(grad.shape)} and "
-            f"output[{index}] has a shape of {Size(output.shape)}."
+            f"output[{index}] has a shape of {Size(shape)}."
         )
-    if grad.dtype.is_complex != output.dtype.is_complex:
+    if grad.dtype.is_complex != dtype.is_complex:
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. "
             f"Mismatch in dtype: grad_output[{index}] has a dtype of {grad.dtype} and "
-            f"output[{index}] has a dtype of {output.dtype}."
+            f"output[{index}] has a dtype of {dtype}."
         )
-    if grad.device != output.device:
+    if grad.device != device:
         raise RuntimeError(
-            f"grad_output[{index}] is on {grad.device} but output[{index}] is on {output.device}: "
+            f"grad_output[{index}] is on {grad.device} but output[{index}] is on {device}: "
             "move one with .to(device)"
         )
     return grad
@@ -138,6 +154,8 @@ def backward(
 
 
 def _input(tensor: Any) -> Any:
+    if isinstance(tensor, GradientEdge):
+        return tensor[:2]
     if not isinstance(tensor, Tensor):
         raise TypeError(f"inputs must be Tensors, but got {type(tensor).__name__}")
     edge = tensor.gradient_edge()
@@ -181,6 +199,10 @@ def grad(
     wanted = _listed(inputs)
     if not wanted:
         raise ValueError("grad requires non-empty inputs.")
+    if materialize_grads and any(isinstance(t, GradientEdge) for t in wanted):
+        raise RuntimeError(
+            "materialize_grads cannot be used when the given input is a GradientEdge"
+        )
     results = _listed(outputs)
     edges = [_input(t) for t in wanted]
     roots = [_root(t, i) for i, t in enumerate(results)]
@@ -198,10 +220,8 @@ def grad(
         into_leaves=False,
     )
     if materialize_grads:
-        from ..arrays.backend import backend_of
-
         return tuple(
-            from_array(backend_of(t._array).xp.zeros_like(t._array)) if g is None else g
+            from_array(backend_of(t._array).xp.zeros_like(t._array), True) if g is None else g
             for t, g in zip(wanted, found, strict=True)
         )
     if not allow_unused and any(g is None for g in found):
@@ -224,13 +244,14 @@ def _batched(
     """One run for each slice of the first dimension of grad_outputs, stacked."""
     given = _listed(grad_outputs)
     for index, (output, g) in enumerate(zip(outputs, given, strict=True)):
-        if g.shape[1:] != output.shape:
+        shape = _facts(output)[0]
+        if g._array.shape[1:] != shape:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
                 "as the batch dimension. The sizes of the remaining dimensions are expected to "
                 f"match the shape of corresponding output, but a mismatch was detected: "
                 f"grad_output[{index}] has a shape of {Size(g.shape)} and output[{index}] has a "
-                f"shape of {Size(output.shape)}."
+                f"shape of {Size(shape)}."
             )
     count = given[0].shape[0]
     rows = [

@@ -153,37 +153,34 @@ def register_multi_grad_hook(
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     lock = threading.Lock()
     if mode == "any":
-        done: set[int] = set()
+        done: weakref.WeakSet[Any] = weakref.WeakSet()
 
         def first(grad: Tensor) -> None:
             task = _task()
             with lock:
-                if task.id in done:
+                if task in done:
                     return
-                done.add(task.id)
-                task.callbacks.append(lambda: done.discard(task.id))
+                done.add(task)
             fn(grad)
 
         return _Handles([t.register_hook(first) for t in tensors])
 
     edges = [t.gradient_edge() for t in tensors]
     nodes = [edge[0] for edge in edges if edge is not None]
-    waiting: dict[int, list[Any]] = {}
+    # Per backward: how many gradients are still to come, and those that came. Dropped with it.
+    waiting: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
 
     def make(index: int) -> Callable[[Tensor], None]:
         def hook(grad: Tensor) -> None:
             task = _task()
             with lock:
-                entry = waiting.get(task.id)
+                entry = waiting.get(task)
                 if entry is None:
                     expected = sum(1 for n in nodes if task.will_run(n))
-                    entry = waiting[task.id] = [expected, [None] * len(tensors)]
+                    entry = waiting[task] = [expected, [None] * len(tensors)]
                 entry[0] -= 1
                 entry[1][index] = grad
-                complete = entry[0] == 0
-                if complete:
-                    del waiting[task.id]
-            if complete:
+            if entry[0] == 0:
                 fn(entry[1])
 
         return hook
@@ -196,6 +193,48 @@ def _task() -> Any:
     if task is None:
         raise RuntimeError("multi-grad hooks run only during a backward pass")
     return task
+
+
+def _current_graph_task_id() -> int:
+    """The number of the backward that runs in this thread, -1 outside of one."""
+    task = modes.state.task
+    return -1 if task is None else int(task.id)
+
+
+def _will_engine_execute_node(node: Any) -> bool:
+    """Whether the backward that runs in this thread runs this node."""
+    if not isinstance(node, Node):
+        raise RuntimeError(
+            f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}"
+        )
+    return _get_should_execute_nodes([node])[0]
+
+
+def _get_should_execute_nodes(nodes: Iterable[Node]) -> list[bool]:
+    """`_will_engine_execute_node` of several nodes."""
+    task = modes.state.task
+    if task is None:
+        raise RuntimeError(
+            "_get_should_execute_nodes should only be called during the backward pass"
+        )
+    return [task.will_run(node) for node in nodes]
+
+
+def _current_graph_task_execution_order() -> list[Node]:
+    """All nodes of the running backward in the order in which they run."""
+    task = modes.state.task
+    if task is None:
+        raise RuntimeError(
+            "_current_graph_task_execution_order should only be called during the backward pass"
+        )
+    if modes.state.multithreading:
+        raise RuntimeError(
+            "get_current_graph_task_execution_order expects the current backward to be executed "
+            "with multithreading disabled, e.g. by running:\n\n"
+            ">>> with torch.autograd.set_multithreading_enabled(False):\n"
+            "...     torch.autograd.grad(...)\n"
+        )
+    return list(task.execution_order())
 
 
 class _Kept:

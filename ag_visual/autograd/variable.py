@@ -5,8 +5,10 @@ Source: https://pytorch.org/docs/2.8/autograd.html#variable-deprecated
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from ..core import modes
 from ..core.tensor import Tensor
 
 
@@ -32,8 +34,26 @@ class _VariableMeta(type):
         return result.requires_grad_(requires_grad)
 
 
+class ImperativeEngine:
+    """What `Variable._execution_engine` offers during a backward."""
+
+    def queue_callback(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the backward that runs in this thread is done."""
+        task = modes.state.task
+        if task is None:
+            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        task.callbacks.append(callback)
+
+    def is_checkpoint_valid(self) -> bool:
+        """False inside of a backward that runs only a part of its graph (grad, inputs=)."""
+        task = modes.state.task
+        return task is None or bool(task.whole())
+
+
 class Variable(metaclass=_VariableMeta):
     """`Variable(tensor, requires_grad=False)` gives a Tensor that shares the memory."""
+
+    _execution_engine = ImperativeEngine()
 
 
 def variable(data: Any, requires_grad: bool = False, **options: Any) -> Any:

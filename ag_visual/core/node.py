@@ -12,8 +12,12 @@ import threading
 import traceback
 import weakref
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+from .. import dtypes
+from ..arrays.backend import backend_of
+from ..devices import device as Device
+from ..sizes import Size
 from . import modes, saved, seam, source
 from .hooks import HookTable, NodeHooks, RemovableHandle, register
 
@@ -122,6 +126,13 @@ class Node:
         return self.seq
 
     @property
+    def _input_metadata(self) -> list[InputMetadata]:
+        """What gradients this node takes: one entry for each of its outputs in forward."""
+        outs = self.outs or ((self.shape, self.dtype),)
+        where = _device(self)
+        return [InputMetadata(Size(s), dtypes.of_numpy(d), where) for s, d in outs]
+
+    @property
     def output_meta(self) -> tuple[tuple[tuple[int, ...], str], ...]:
         """Shape and dtype name of each output."""
         outs = self.outs or ((self.shape, self.dtype),)
@@ -160,6 +171,35 @@ class Node:
             raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
         result = tuple(self.traced(list(grads) if self.outs else grads[0]))
         return result[0] if len(result) == 1 else result
+
+
+class InputMetadata(NamedTuple):
+    """Shape, dtype and device of one gradient that a node takes."""
+
+    shape: Size
+    dtype: dtypes.dtype
+    device: Any
+    is_tensor_subclass: bool = False
+    is_nested_tensor: bool = False
+
+
+def _device(node: Node) -> Any:
+    """The device a node computes on: that of what it saved, else of the nearest leaf."""
+    seen = {node}
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, AccumulateGrad):
+            return current.variable.device
+        for name in current.saved_names:
+            array = saved.peek(current, name)
+            if hasattr(array, "dtype"):
+                return backend_of(array).device(array)
+        for edge in current.next:
+            if edge is not None and edge[0] not in seen:
+                seen.add(edge[0])
+                pending.append(edge[0])
+    return Device("cpu")
 
 
 class AccumulateGrad(Node):

@@ -55,6 +55,8 @@ def report(
 
 def checked(result: Any, before: Any, hook: Callable[..., Any]) -> Any:
     """A tensor hook's result, which must keep type, dtype and shape."""
+    if before is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
     if not isinstance(result, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
     old, new = before._array, result._array
@@ -72,7 +74,7 @@ def checked(result: Any, before: Any, hook: Callable[..., Any]) -> Any:
 
 
 def tensor_hooks(hooks: dict[int, Callable[..., Any]], g: Any, node: Any, task: Any) -> Any:
-    """Run the hooks of one tensor on its gradient (a Tensor)."""
+    """Run the hooks of one tensor on its gradient (a Tensor, or None)."""
     for hook in list(hooks.values()):
         result = hook(g)
         if result is not None:

@@ -10,7 +10,7 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import inf as INFINITY
 from time import perf_counter_ns
 from typing import Any
@@ -60,11 +60,14 @@ class GraphTask:
     """One run of backward: what it was asked for and how far it is."""
 
     __slots__ = (
+        "__weakref__",
         "callbacks",
+        "captured",
         "captures",
         "counts",
         "create_graph",
         "id",
+        "into_leaves",
         "needed",
         "order",
         "parent",
@@ -88,11 +91,57 @@ class GraphTask:
         self.captures: dict[Any, list[Any]] = {}
         self.counts: dict[Any, int] = {}
         self.needed: set[Any] | None = None
+        self.captured: set[Any] = set()
+        self.into_leaves = True
         self.parent: GraphTask | None = None
 
     def will_run(self, node: Any) -> bool:
-        """Whether this backward computes the gradient of a node."""
-        return node in self.counts and (self.needed is None or node in self.needed)
+        """Whether this backward runs a node."""
+        if node not in self.counts:
+            return False
+        if self.needed is None:
+            return True
+        if node.leaf and node in self.captured:
+            if not self.into_leaves:
+                raise RuntimeError(
+                    "A leaf node was passed to _will_engine_execute_node but we are currently "
+                    "running autograd.grad(). This is currently not supported."
+                )
+            return True
+        return node in self.needed
+
+    def whole(self) -> bool:
+        """Does this backward, and every one it is nested in, run its whole graph?"""
+        task: GraphTask | None = self
+        while task is not None:
+            if task.needed is not None:
+                return False
+            task = task.parent
+        return True
+
+    def execution_order(self) -> list[Any]:
+        """All nodes in the order in which this backward runs them."""
+        counts = dependencies([(root, 0) for root in self.roots])
+        ready = [(-n.seq, n) for n in dict.fromkeys(self.roots) if not counts[n] and not n.leaf]
+        heapify(ready)
+        leaves = [n for n in dict.fromkeys(self.roots) if not counts[n] and n.leaf]
+        order: list[Any] = []
+        while leaves or ready:
+            node = leaves.pop(0) if leaves else heappop(ready)[1]
+            if self.will_run(node):
+                order.append(node)
+            for edge in node.next:
+                if edge is None:
+                    continue
+                following = edge[0]
+                counts[following] -= 1
+                if counts[following]:
+                    continue
+                if following.leaf:
+                    leaves.append(following)
+                else:
+                    heappush(ready, (-following.seq, following))
+        return order
 
 
 def dependencies(roots: Sequence[Any]) -> dict[Any, int]:
@@ -164,7 +213,8 @@ def run_backward(
         task.total = len(counts)
         needed = captured = None
         if inputs is not None:
-            captured = {edge[0] for edge in inputs if edge is not None}
+            captured = task.captured = {edge[0] for edge in inputs if edge is not None}
+            task.into_leaves = into_leaves
             needed = task.needed = _needed(counts, captured)
             task.total = len(needed) + sum(1 for n in captured if n.leaf and into_leaves)
         if sink is not None:
@@ -405,32 +455,43 @@ def _bare(value: Any, recording: bool) -> Any:
 
 
 def _hooks_before(task: GraphTask, node: Any, g: Any) -> Any:
-    """Tensor hooks of each output, then retain_grad."""
+    """Tensor hooks of each output (they see None where no gradient arrived), then retain_grad."""
     hooks = node.hooks
-    if g is None or not (hooks.tensor or hooks.retain):
+    if not (hooks.tensor or hooks.retain):
         return g
-    values = list(g) if node.outs is not None else [g]
+    if node.outs is not None:
+        values = [None] * len(node.outs) if g is None else list(g)
+    else:
+        values = [g]
     for number in dict.fromkeys((*hooks.tensor, *hooks.retain)):
-        if values[number] is None:
-            continue
         tensor = hook_calls.wrap(values[number])
         if number in hooks.tensor:
             tensor = hook_calls.tensor_hooks(hooks.tensor[number], tensor, node, task)
+        if tensor is None:
+            continue
         if number in hooks.retain:
             hook_calls.retain(node, number, tensor, task)
         values[number] = _bare(tensor, task.create_graph)
+    if g is None:
+        return None
     return values if node.outs is not None else values[0]
 
 
 def _pre(task: GraphTask, node: Any, g: Any) -> Any:
-    values = list(g) if node.outs is not None and g is not None else [g]
+    if node.outs is not None:
+        values = [None] * len(node.outs) if g is None else list(g)
+    else:
+        values = [g]
     values = hook_calls.pre_hooks(node, [hook_calls.wrap(v) for v in values], task)
     values = [_bare(v, task.create_graph) for v in values]
     return values if node.outs is not None else values[0]
 
 
 def _post(task: GraphTask, node: Any, results: Any, g: Any) -> Any:
-    given = list(g) if node.outs is not None and g is not None else [g]
+    if node.outs is not None:
+        given = [None] * len(node.outs) if g is None else list(g)
+    else:
+        given = [g]
     wrapped = []
     for edge, result in zip(node.next, results, strict=True):
         if result is not None and not isinstance(result, Tensor):
@@ -482,8 +543,6 @@ def _norm2(g: Any) -> float:
 
 def _leaf(task: GraphTask, node: Any, g: Any, alone: bool, into_leaves: bool) -> None:
     """Run an AccumulateGrad: leaf hooks, pre-hooks, accumulate, post-accumulate hooks, hooks."""
-    if g is None:
-        return
     variable = node.variable
     leaf = variable._leaf
     if leaf is not None and leaf.hooks:
@@ -492,6 +551,8 @@ def _leaf(task: GraphTask, node: Any, g: Any, alone: bool, into_leaves: bool) ->
         g = _bare(g, task.create_graph)
     if not into_leaves:
         task.captures[node] = [g]
+        return
+    if g is None:
         return
     sink = seam.sink
     started = perf_counter_ns() if sink is not None else 0
