@@ -38,11 +38,12 @@ class AliasModule(ModuleType):
         self.__doc__ = f"{own_name(name)} under the name {name}."
 
     def __getattr__(self, name: str) -> object:
-        target = sys.modules[own_name(self.__name__)]
+        target = importlib.import_module(own_name(self.__name__))
         path = f"{self.__name__}.{name}"
         if is_ours(path):
             return importlib.import_module(path)
-        if name.startswith("__") or hasattr(target, name):
+        ours_alone = self.__name__ == ALIAS and name in INTERNAL
+        if name.startswith("__") or (not ours_alone and hasattr(target, name)):
             return getattr(target, name)
         raise AttributeError(explain(path))
 

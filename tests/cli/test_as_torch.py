@@ -48,6 +48,7 @@ def test_unchanged_torch_code_runs(tmp_path: Path) -> None:
         from torch.autograd import grad
         import torch.autograd as autograd
 
+        assert torch.nn.Linear(2, 1).weight.shape == (1, 2)
         w = tensor([1.0, 2.0], requires_grad=True)
         (w * w * float(sys.argv[1])).sum().backward()
         assert grad((w * 3).sum(), w)[0].tolist() == [3.0, 3.0]
