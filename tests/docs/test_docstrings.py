@@ -1,0 +1,44 @@
+"""The examples in the package's docstrings run and give what they say."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import warnings
+from types import ModuleType
+
+import pytest
+
+import ag_visual
+
+# Modules that need what this machine may lack, or that act when they are imported.
+APART = {"ag_visual.__main__", "ag_visual.arrays.cupy"}
+
+
+def modules() -> list[str]:
+    """Every module of the package that can be imported here."""
+    found = [
+        module.name
+        for module in pkgutil.walk_packages(ag_visual.__path__, "ag_visual.")
+        if module.name not in APART and "node_modules" not in module.name
+    ]
+    return ["ag_visual", *sorted(found)]
+
+
+def run(module: ModuleType) -> doctest.TestResults:
+    """The doctests of one module, each with nothing but the module's own names."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return doctest.testmod(module, optionflags=doctest.ELLIPSIS, verbose=False)
+
+
+@pytest.mark.parametrize("name", modules())
+def test_docstring_examples(name: str) -> None:
+    found = run(importlib.import_module(name))
+    assert not found.failed, f"{found.failed} of {found.attempted} examples of {name} differ"
+
+
+def test_a_wrong_docstring_is_found() -> None:
+    planted = ModuleType("planted", "Says what is not so.\n\n>>> 1 + 1\n3\n")
+    assert run(planted).failed == 1
