@@ -70,17 +70,21 @@ class Tensor:
 
     @property
     def shape(self) -> Size:
+        """The size of each dimension."""
         return Size(self._array.shape)
 
     def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one dimension."""
         return Size(self._array.shape) if dim is None else self._array.shape[dim]
 
     @property
     def dtype(self) -> dtypes.dtype:
+        """The element type, such as `torch.float32`."""
         return dtypes.of_array(self._array)
 
     @property
     def device(self) -> Device:
+        """Where the array lives: `cpu`, or `cuda` with its index."""
         return backends.backend_of(self._array).device(self._array)
 
     @property
@@ -93,12 +97,15 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions."""
         return int(self._array.ndim)
 
     def dim(self) -> int:
+        """The number of dimensions."""
         return int(self._array.ndim)
 
     def numel(self) -> int:
+        """The number of elements."""
         return int(self._array.size)
 
     nelement = numel
@@ -112,6 +119,7 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all elements."""
         return int(self._array.nbytes)
 
     def stride(self, dim: int | None = None) -> Any:
@@ -131,12 +139,15 @@ class Tensor:
         return data_pointer(self._array)
 
     def is_contiguous(self) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
         return bool(self._array.flags.c_contiguous)
 
     def is_floating_point(self) -> bool:
+        """Whether the elements are real floating-point numbers."""
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
+        """Whether the elements are complex."""
         return self.dtype.is_complex
 
     def is_conj(self) -> bool:
@@ -173,6 +184,7 @@ class Tensor:
         return self._array.item()
 
     def tolist(self) -> Any:
+        """The values as nested lists of Python numbers, or one number without dimensions."""
         return backends.backend_of(self._array).to_numpy(self._array).tolist()
 
     def _scalar(self, kind: Callable[[Any], Any]) -> Any:
@@ -239,6 +251,7 @@ class Tensor:
 
     @property
     def requires_grad(self) -> bool:
+        """Whether gradients of this tensor are wanted, or of something it was computed from."""
         return self._rg or (self._view is not None and self._view.base._rg)
 
     @requires_grad.setter
@@ -280,6 +293,7 @@ class Tensor:
 
     @property
     def grad_fn(self) -> Node | None:
+        """The node that made this tensor; None for a leaf."""
         view_ = self._view
         if view_ is not None and view_.stamp is not self._storage.stamp:
             view.refresh(self)
@@ -287,10 +301,12 @@ class Tensor:
 
     @property
     def is_leaf(self) -> bool:
+        """Whether no recorded operation made this tensor: gradients collect in its `.grad`."""
         return self.grad_fn is None
 
     @property
     def output_nr(self) -> int:
+        """Which output of `grad_fn` this tensor is."""
         return 0 if self._edge is None else self._edge[1]
 
     def gradient_edge(self) -> Edge:
@@ -304,6 +320,7 @@ class Tensor:
 
     @property
     def grad(self) -> Tensor | None:
+        """The gradient that backward passes added up, None before the first; leaves have one."""
         if self._grad is None and self._edge is not None and not self.retains_grad:
             warnings.warn(
                 "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
@@ -439,6 +456,7 @@ class Tensor:
 
     @property
     def retains_grad(self) -> bool:
+        """Whether `retain_grad` was called on this non-leaf."""
         edge = self._edge
         if edge is None or edge[0].hooks is None:
             return False
