@@ -137,6 +137,11 @@ def traced(node: Any, name: str) -> Any:
         return value
     storage, number, differentiable = owner
     check(node, name, storage, getattr(node, f"t_{name}"))
+    if isinstance(differentiable, ref):
+        # The node wrote through a view; this is the node of its base.
+        base_node = differentiable()
+        if base_node is not None:
+            return _rebuild(value, storage, base_node.edge_of(value))
     return _rebuild(value, storage, (node, number) if differentiable else None)
 
 

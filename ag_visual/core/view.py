@@ -7,6 +7,7 @@ the base then regenerate their grad_fn, as torch does: lazily, as AsStridedBackw
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from . import blame, modes, saved, seam
@@ -35,6 +36,10 @@ _WHY = {
         "forbidden. You can fix this by cloning the output of the custom Function."
     ),
 }
+
+
+TURNED = "_turned_at"
+"""Attribute of a base that changed its own geometry in place: the version at which it did."""
 
 
 class View:
@@ -82,15 +87,21 @@ class AsStridedBackward0(Node):
 
     value_names = ("size", "stride", "storage_offset")
 
-    def __init__(self, tensor: Any, base: Any, edge: Edge, steps: list[tuple[Any, Any]]) -> None:
-        array = tensor._array
+    def __init__(
+        self,
+        array: Any,
+        offset: int | None,
+        base_meta: tuple[tuple[int, ...], Any],
+        edge: Edge,
+        steps: list[tuple[Any, Any]],
+    ) -> None:
         super().__init__((edge,), ((array.shape, array.dtype),))
         self.steps = steps
-        self.base_meta = (base._array.shape, base._array.dtype)
+        self.base_meta = base_meta
         item = array.dtype.itemsize
         self.a_size = tuple(array.shape)
         self.a_stride = tuple(stride // item for stride in array.strides)
-        self.a_storage_offset = tensor.storage_offset()
+        self.a_storage_offset = offset
         if seam.sink is not None:
             saved.report_node(self)
 
@@ -125,6 +136,11 @@ class CopySlices(Node):
         self.fn = fn
         self.steps = view.steps()
         self.code, self.lasti = fn.code, fn.lasti
+        # An output that the function saved is what the view shows now: its history is ours.
+        for name in fn.saved_names:
+            owner = getattr(fn, f"o_{name}", None)
+            if owner is not None and owner[2]:
+                setattr(fn, f"o_{name}", (owner[0], owner[1], weakref.ref(self)))
         if seam.sink is not None:
             saved.report_node(self)
 
@@ -170,6 +186,11 @@ class CopySlices(Node):
         grads[0] = result
         return grads
 
+    def edge_of(self, array: Any) -> Edge:
+        """Where gradients of the written view (`array`) go: through the base, to this node."""
+        meta = (self.shape, self.dtype)
+        return AsStridedBackward0(array, None, meta, (self, 0), self.steps), 0
+
     def release(self) -> None:
         self.fn.freed = self.freed
         self.fn.release()
@@ -195,12 +216,22 @@ def refresh(tensor: Any) -> None:
             message(tensor, indirect=True),
             view.made or (tensor._edge and tensor._edge[0].place),
         )
+    if base.__dict__.get(TURNED, -1) > view.stamp[0]:
+        raise RuntimeError(
+            "A view cannot be followed any more: after it was made, its base (shape "
+            f"{list(base._array.shape)}) changed its own geometry in place (t_, transpose_, "
+            "squeeze_ or unsqueeze_) and was written. Change the geometry out of place, or make "
+            "the view afterwards."
+        )
     if modes.state.view_replay:
         _replay(tensor, view, stamp)
         return
     # torch orders the two the same way: the base's history first, then the view's node.
     old = tensor._edge
-    tensor._edge = (AsStridedBackward0(tensor, base, base.gradient_edge(), view.steps()), 0)
+    array, meta = tensor._array, (base._array.shape, base._array.dtype)
+    edge = base.gradient_edge()
+    node = AsStridedBackward0(array, tensor.storage_offset(), meta, edge, view.steps())
+    tensor._edge = (node, 0)
     tensor._rg = True
     view.stamp = stamp
     move_retain_grad(tensor, old)

@@ -562,6 +562,7 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
     backend, arrays = arrays_of(op, values)
     arguments = _arguments(op, values, arrays)
     _refuse_overlap(target, twin)
+    before = target._storage.stamp
     if op.writes is not None:
         _compute(op, backend, arrays, arguments, writing=True)
     else:
@@ -570,8 +571,12 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
     if grows:
         node = _make_node(op, values, arguments, [target], edges, inplace=True)
         for name in op.saves:
-            if name in op.outputs and getattr(node, f"s_{name}") is not None:
-                setattr(node, f"t_{name}", target._storage.stamp)
+            if name in op.outputs:
+                if getattr(node, f"s_{name}") is not None:
+                    setattr(node, f"t_{name}", target._storage.stamp)
+            elif getattr(values[name], "_storage", None) is target._storage:
+                # `x.mul_(x)`: the other operand is saved as it was before this very write.
+                setattr(node, f"t_{name}", before)
         if seam.sink is not None:
             saved.report_node(node)
         rebase(target, node)

@@ -595,7 +595,7 @@ def _take_along_dim(F: Any, self: Any, indices: Any, dim: int | None = None) -> 
         )
     dim = wrap(dim, self.ndim)
     shape, wanted = list(self.shape), list(indices.shape)
-    sizes = broadcast((*shape[:dim], 1, *shape[dim + 1:]), tuple(wanted))
+    sizes = broadcast((*shape[:dim], 1, *shape[dim + 1 :]), tuple(wanted))
     index = F.expand(indices, sizes)
     source = F.expand(self, (*sizes[:dim], shape[dim], *sizes[dim + 1 :]))
     return F.gather(source, dim, index)

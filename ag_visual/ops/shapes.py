@@ -1558,10 +1558,6 @@ def _repeat_interleave(
 # In place: the tensor itself gets another geometry ----------------------------------------------
 
 
-class Reshaped(RuntimeError):
-    """A view cannot follow its base any more, because the base changed its own geometry."""
-
-
 def _in_place(twin: str, name: str, node_name: str, arguments: Any) -> None:
     """`twin`: rebind a tensor's geometry by the view op `name`; memory is not written."""
     record = ops[name]
@@ -1587,6 +1583,8 @@ def _in_place(twin: str, name: str, node_name: str, arguments: Any) -> None:
         if seen is not None:
             self._view = view.View(seen.base, seen, record, args, self._storage.stamp, seen.meta)
             self._view.made = source.here()
+        else:
+            self.__dict__[view.TURNED] = self._storage.stamp[0]
         self._array = array
         if node is not None:
             old = self._edge

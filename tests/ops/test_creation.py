@@ -181,7 +181,12 @@ t.is_nonzero(t.ones(2)) | Boolean value of Tensor with more than one value is am
 
 def _plain(value: Any) -> Any:
     if hasattr(value, "detach"):
-        return (value.detach().numpy().tolist(), tuple(value.shape), repr(value.dtype), value.requires_grad)
+        return (
+            value.detach().numpy().tolist(),
+            tuple(value.shape),
+            repr(value.dtype),
+            value.requires_grad,
+        )
     if isinstance(value, (bool, int, float, str)):
         return value
     return repr(value)
@@ -211,7 +216,11 @@ def test_tensor_copies_and_from_numpy_shares() -> None:
     array = numpy.ones(2)
     copied, shared, again = ag.tensor(array), ag.from_numpy(array), ag.as_tensor(array)
     array[0] = 5.0
-    assert (copied.tolist(), shared.tolist(), again.tolist()) == ([1.0, 1.0], [5.0, 1.0], [5.0, 1.0])
+    assert (copied.tolist(), shared.tolist(), again.tolist()) == (
+        [1.0, 1.0],
+        [5.0, 1.0],
+        [5.0, 1.0],
+    )
     shared[1] = 7.0
     assert array.tolist() == [5.0, 7.0]
     assert shared.numpy() is array
