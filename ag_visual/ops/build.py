@@ -24,7 +24,7 @@ import numpy
 from ..core import modes, saved, seam, source, view
 from ..core.node import sequence
 from ..core.storage import ZERO, Storage
-from ..core.tensor import Tensor, accumulator
+from ..core.tensor import Tensor, accumulator, from_array, wrote
 from . import generic
 from .record import KEEP, Op
 
@@ -68,6 +68,8 @@ _SHARED: dict[str, Any] = {
     "unpack": saved.raw,
     "check": saved.check,
     "claim": saved.claim,
+    "leaf": from_array,
+    "wrote": wrote,
     "flat": generic.flat,
 }
 
@@ -139,7 +141,8 @@ def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any]) ->
 
 def specialize(op: Op) -> None:
     """Replace the record's call and its node's `raw` by built ones, where it is plain enough."""
-    if not op.lists and not op.multi and len(op.outputs) == 1 and op.inputs:
+    single = len(op.outputs) == 1 or (op.differentiable == (0,) and not op.view)
+    if not op.lists and not op.multi and single and op.inputs:
         op.call = forward(op)
     if op.rules and not op.lists and not any(rule.joint for rule in op.rules):
         op.node_class.raw = _raw(op)
@@ -174,6 +177,8 @@ def forward(
     kernel = op._kernel(numpy) if op.direct else op.kernel
     scope = {**_SHARED, "kernel": kernel, "slow": reference or op.compute}
     scope.update(normalize=op.normalize, op=op, cls=op.node_class)
+    if len(op.outputs) > 1:
+        scope["package"] = generic.named_tuple(op.returns or op.name, op.outputs)
     function = lazily(op.name, scope, lambda scope: _forward_source(op, places, scope))
     function.__doc__ = op.kernel.__doc__ if callable(op.kernel) else None
     function.__signature__ = op.signature  # type: ignore[attr-defined]
@@ -233,9 +238,15 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         f"{p}={p}" if p in op.keyword else f"a_{p}" if p in op.inputs else p for p in op.params
     )
     run = f"kernel({given})" if op.direct else f"kernel(np, {given})"
+    extra = range(1, len(op.outputs))
+    answer = f"package(out, {', '.join(f'out{i}' for i in extra)})" if extra else "out"
     add(1, f"try: r = {run}")
     add(1, f"except Exception: {slow}")
+    if extra:
+        add(1, f"r, {', '.join(f'r{i}' for i in extra)} = r")
     add(1, "if type(r) is not ndarray: r = asarray(r)")
+    for i in extra:
+        add(1, f"out{i} = leaf(r{i} if type(r{i}) is ndarray else asarray(r{i}))")
     add(1, "out = new(Tensor)")
     add(1, "out._array = r")
     if op.view:
@@ -257,18 +268,18 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         add(1, "out._view = None")
     add(1, "out._grad = out._leaf = None")
     if op.rules:
-        _node_part(op, add, places)
+        _node_part(op, add, places, answer)
     add(1, "out._edge = None")
     if not op.view:
         add(1, "out._rg = False")
     else:
         add(1, "out._rg = not grad and w.base._rg and r.dtype.kind in 'fcV'")
         add(1, "w.made = locate(getframe(1))")
-    add(1, "return out")
+    add(1, f"return {answer}")
     return "\n".join(lines) + "\n"
 
 
-def _node_part(op: Op, add: Callable[[int, str], None], places: bool) -> None:
+def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: str) -> None:
     edges = op.differentiated
     first = next(name for name in op.inputs if name not in op.aside)
     add(1, "if grad:")
@@ -310,9 +321,12 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool) -> None:
         always = set(asked) >= set(edges)
         condition = " or ".join(f"g_{i}" for i in asked)
         if name in op.outputs:
-            add(3, f"node.o_{name} = (st, 0, True)")
-            add(3, f"node.t_{name} = st.stamp")
-            add(3, f"node.s_{name} = r" + ("" if always else f" if {condition} else None"))
+            i = op.outputs.index(name)
+            kept = f"out{i}._storage" if i else "st"
+            add(3, f"node.o_{name} = ({kept}, {i}, {i == 0})")
+            add(3, f"node.t_{name} = {kept}.stamp")
+            value = f"out{i}._array" if i else "r"
+            add(3, f"node.s_{name} = {value}" + ("" if always else f" if {condition} else None"))
             continue
         depth = 3
         if not always:
@@ -342,7 +356,7 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool) -> None:
     add(3, "sink = seam.sink")
     add(3, "if sink is not None:")
     _report_part(op, add)
-    add(3, "return out")
+    add(3, f"return {answer}")
 
 
 def _report_part(op: Op, add: Callable[[int, str], None]) -> None:
@@ -350,8 +364,11 @@ def _report_part(op: Op, add: Callable[[int, str], None]) -> None:
     add(4, "kept = ()")
     for name in op.saves:
         if name in op.outputs:
-            fact = f"({name!r}, st.number or st.uid, st.stamp[0], r.shape, r.dtype, True)"
-            add(4, f"if node.s_{name} is r: kept += {fact}")
+            i = op.outputs.index(name)
+            array, store = (f"out{i}._array", f"out{i}._storage") if i else ("r", "st")
+            add(4, f"if node.s_{name} is {array}:")
+            fact = f"{name!r}, {store}.number or {store}.uid, {store}.stamp[0]"
+            add(5, f"kept += ({fact}, {array}.shape, {array}.dtype, True)")
         elif name in op.inputs:
             array = f"a_{name}"
             add(4, f"if node.s_{name} is {name} and type({array}) is ndarray:")
@@ -366,6 +383,66 @@ def _report_part(op: Op, add: Callable[[int, str], None]) -> None:
     add(4, f"edges = ({edges})")
     add(4, f"sink((NODE, clock(), thread(), {place}, edges, node.shape, node.dtype, 1, kept,")
     add(5, "ref(node)))")
+
+
+def inplace(op: Op, twin: str, reference: Callable[..., Any]) -> Callable[..., Any]:
+    """The fast twin of an op: writes that autograd does not record, to memory without views."""
+    if op.policy == KEEP or op.lists or op.varargs or op.writes or op.outputs != ("result",):
+        return reference
+    kernel = op._kernel(numpy) if op.direct else op.kernel
+    scope = {**_SHARED, "kernel": kernel, "slow": reference, "normalize": op.normalize}
+    function = lazily(twin, scope, lambda scope: _inplace_source(op, twin, scope))
+    function.__signature__ = op.signature  # type: ignore[attr-defined]
+    return function
+
+
+def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
+    given = [f"{p}={p}" if p in op.keyword else p for p in op.params]
+    slow = f"return slow({', '.join(given)})"
+    lines = [f"def {twin}({_head(op, scope)}):"]
+
+    def add(depth: int, text: str) -> None:
+        lines.append("    " * depth + text)
+
+    target = op.params[0]
+    add(1, "grad = True if not modes.special else modes.plain()")
+    add(
+        1, f"if grad is None or type({target}) is not Tensor and type({target}) not in fast: {slow}"
+    )
+    add(1, f"if {target}._view is not None or grad and {target}._rg: {slow}")
+    add(1, f"a_{target} = {target}._array")
+    add(1, f"if type(a_{target}) is not ndarray: {slow}")
+    add(1, f"d = a_{target}.dtype")
+    add(1, f"if d is not F32 and d is not F64: {slow}")
+    for name in op.inputs:
+        if name == target:
+            continue
+        add(1, f"if type({name}) is Tensor or type({name}) in fast:")
+        add(2, f"a_{name} = {name}._array")
+        same = "" if name in op.aside else f"a_{name}.dtype is not d or "
+        add(2, f"if {same}type(a_{name}) is not ndarray: {slow}")
+        add(2, f"if grad and ({name}._rg or {name}._view is not None): {slow}")
+        if name not in op.aside:
+            add(1, f"elif type({name}) is float or type({name}) is int:")
+            add(2, f"a_{name} = {name}")
+        if name in op.optional:
+            add(1, f"elif {name} is None: a_{name} = None")
+        add(1, f"else: {slow}")
+    arrays = ", ".join(f"a_{p}" if p in op.inputs else p for p in op.params)
+    if op.normalize is not None:
+        left = f"{', '.join(op.arguments)}, = " if op.arguments else ""
+        add(1, f"{left}normalize({arrays})")
+    arrays = ", ".join(
+        f"{p}={p}" if p in op.keyword else f"a_{p}" if p in op.inputs else p for p in op.params
+    )
+    # Into a fresh array first: an exception must leave the target as it was.
+    add(1, f"try: r = kernel({arrays})" if op.direct else f"try: r = kernel(np, {arrays})")
+    add(1, f"except Exception: {slow}")
+    add(1, f"if r.dtype is not d or r.shape != a_{target}.shape: {slow}")
+    add(1, f"a_{target}[...] = r")
+    add(1, f"wrote({target}, {twin!r})")
+    add(1, f"return {target}")
+    return "\n".join(lines) + "\n"
 
 
 def operator(op: Op) -> Callable[..., Any]:
@@ -447,4 +524,4 @@ def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-__all__ = ["bind_face", "fast_types", "forward", "operator", "specialize"]
+__all__ = ["bind_face", "fast_types", "forward", "inplace", "operator", "specialize"]

@@ -131,6 +131,10 @@ def op(
     params: Sequence[str] | None = None,
     aside: Sequence[str] = (),
     called: str | None = None,
+    real: bool = False,
+    strides: bool = False,
+    oracle: Any = None,
+    reference: Any = None,
 ) -> Op:
     """Declare an op.
 
@@ -147,6 +151,10 @@ def op(
     keeps: further fields that torch's node has. returns: torch's name of the named tuple.
     aside: tensor inputs that take no part in promotion (masks, indices).
     called: the public name in error texts, where several ops share one.
+    real: defined on real numbers only. strides: its result depends on the layout in memory.
+    For the tests: samples(make) and errors(make), with make(shape, low=, high=) giving an array;
+    reference: the value by an independent formula `(numpy, *params)`; oracle: how torch is called,
+    a dotted name or `(torch, *params)`, where it is not by the public name; False: not at all.
     """
     if name in ops:
         raise TypeError(f"op {name!r} is declared twice")
@@ -176,6 +184,10 @@ def op(
         params=params,
         aside=aside,
         called=called,
+        real=real,
+        strides=strides,
+        oracle=oracle,
+        reference=reference,
     )
     record.files = sys._getframe(1).f_code.co_filename
     ops[name] = record
@@ -187,6 +199,7 @@ def op(
             setattr(Tensor, name, record.call)
     if inplace:
         twin = generic.inplace_twin(record)
+        twin = record.write = build.inplace(record, f"{record.called}_", twin)
         if public:
             setattr(Tensor, f"{name}_", twin)
             functions[f"{name}_"] = twin

@@ -16,7 +16,7 @@ import ag_visual
 from ag_visual.core import seam
 from ag_visual.ops import build, table
 
-from . import cases
+from . import THREADS, cases
 
 
 def _commit() -> str:
@@ -26,14 +26,26 @@ def _commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
+RUNS = 50
+
+
 def _recorded(run: cases.Case) -> cases.Case:
-    """The same with full recording on; batches are encoded outside of the timed part."""
+    """The same RUNS times inside one record block, encoding in the background included."""
 
     def recorded() -> None:
         with ag_visual.record():
-            run()
+            for _ in range(RUNS):
+                run()
 
     return recorded
+
+
+def _often(run: cases.Case) -> cases.Case:
+    def often() -> None:
+        for _ in range(RUNS):
+            run()
+
+    return often
 
 
 def _sunk(run: cases.Case) -> cases.Case:
@@ -82,12 +94,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--panel", action="store_true")
-    parser.add_argument("--torch-threads", type=int, default=1)
     options = parser.parse_args()
 
     import torch
 
-    torch.set_num_threads(options.torch_threads)
+    torch.set_num_threads(int(THREADS))
     ours, theirs = cases.Engine("ag_visual", ag_visual), cases.Engine("torch", torch)
     print(f"ag_visual {_commit()}, torch {torch.__version__}, numpy {numpy.__version__}")
 
@@ -102,15 +113,21 @@ def main() -> None:
         runs["autograd"] = cases.hips_chain(backward)
         show(f"{label}, per op", runs, cases.CHAIN)
     full = lambda e: cases.chain(e, True)  # noqa: E731
-    show("chain, events collected, per op", {**both(full), "ag_visual": _sunk(full(ours))}, 200)
-    show("chain, recorded, per op", {**both(full), "ag_visual": _recorded(full(ours))}, 200)
+    show(
+        "chain, events collected, per op",
+        {**both(full), "ag_visual": _sunk(full(ours))},
+        cases.CHAIN,
+    )
+    many = {"ag_visual": _recorded(full(ours)), "torch": _often(full(theirs))}
+    show("chain, recorded, per op", many, cases.CHAIN * RUNS)
     show(
         "chain, source tracking on / off",
         {"ag_visual": full(ours), "untracked": _without_places(full, ours)},
         cases.CHAIN,
     )
     show("MLP step, 64 digits", both(cases.mlp))
-    show("MLP step, recorded", {**both(cases.mlp), "ag_visual": _recorded(cases.mlp(ours))})
+    many = {"ag_visual": _recorded(cases.mlp(ours)), "torch": _often(cases.mlp(theirs))}
+    show("MLP step, recorded", many, RUNS)
     show("1M-element chain, per op", both(cases.large), cases.LARGE)
     show("retained 100,000-element chain", both(cases.retained), cases.RETAINED)
     if options.panel:
