@@ -15,7 +15,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# NumPy warns of inf and nan where torch is silent. A filter costs nothing per call, errstate 0.9 us.
+# NumPy warns of inf and nan where torch is silent. A filter costs a call nothing, errstate 0.9 us.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"ag_visual\.")
 
 from . import autograd, dtypes  # noqa: E402

@@ -214,7 +214,10 @@ _write = ops["index_put"].write
 
 # x[...] -----------------------------------------------------------------------------------------
 
-_VALID = "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})"
+_VALID = (
+    "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+    "indices (got {})"
+)
 
 
 def _as_index(item: Any) -> Any:

@@ -11,8 +11,8 @@ import numpy
 from .. import dtypes
 from ..core.tensor import Tensor, from_array
 from .casting import cast_array
-from .record import LINEAR, Sample
-from .table import op, ops, traced
+from .record import Sample
+from .table import op
 
 NUMBERS = (bool, int, float, complex, numpy.number, numpy.bool_)
 
@@ -34,8 +34,8 @@ def number_for(value: Any, array: Any) -> Any:
     kind = dtypes.of_array(array)
     if isinstance(value, (complex, numpy.complexfloating)) and kind.category < 3:
         raise RuntimeError(
-            f"value cannot be converted to type {_c_names.get(kind.name, kind.name)} without overflow: "
-            f"{value} is complex"
+            f"value cannot be converted to type {_c_names.get(kind.name, kind.name)} without "
+            f"overflow: {value} is complex"
         )
     if kind.category == 1 and not isinstance(value, (bool, numpy.bool_)):
         limits = numpy.iinfo(kind.np)
@@ -174,4 +174,4 @@ def zero_(self: Tensor) -> Tensor:
 Tensor.fill_ = fill_  # type: ignore[attr-defined]
 Tensor.zero_ = zero_  # type: ignore[attr-defined]
 
-__all__ = ["LINEAR", "copy_", "fill_", "number_for", "ops", "zero_"]
+__all__ = ["copy_", "fill_", "number_for", "zero_"]

@@ -1,4 +1,4 @@
-"""New tensors: dtypes inferred, shapes checked and values made as torch does; random ones in range."""
+"""New tensors: dtypes, shapes and values as in torch; random ones in their range."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ t.zeros(2).bernoulli_(2.0) | bernoulli_ expects p to be in [0, 1], but got p=2
 t.zeros(2).exponential_(-1.0) | exponential_ expects lambda > 0.0, but found lambda=-1
 t.bernoulli(t.tensor([2.0])) | Expected p_in >= 0 && p_in <= 1 to be true
 t.bernoulli(t.tensor([1])) | not implemented for 'Long'
-t.multinomial(t.ones(2), 3) | cannot sample n_sample > prob_dist.size(-1) samples without replacement
+t.multinomial(t.ones(2), 3) | cannot sample n_sample > prob_dist.size(-1) samples without
 t.multinomial(t.zeros(2), 1) | invalid multinomial distribution
 t.is_nonzero(t.ones(2)) | Boolean value of Tensor with more than one value is ambiguous
 """.strip().splitlines()

@@ -237,7 +237,7 @@ y[0] = t.ones(5) | must match the existing size (5)
 y[0, 0, 0] = "a" | can't assign a str to a torch.DoubleTensor
 y[0] = [1, 2, 3, 4] | can't assign a list to a torch.DoubleTensor
 y[0] = 1j | value cannot be converted to type double without overflow
-y[i] = t.ones(5).double() | shape mismatch: value tensor of shape [5] cannot be broadcast to indexing
+y[i] = t.ones(5).double() | shape mismatch: value tensor of shape [5] cannot be broadcast to
 y[i] = t.ones(4) | Index put requires the source and destination dtypes match
 y[y > 0] = t.ones(5).double() | shape mismatch: value tensor of shape [5] cannot be broadcast to
 x.gather(0, i) | Index tensor must have the same number of dimensions as input tensor
@@ -250,7 +250,7 @@ m.index_select(0, t.tensor([[0]])) | index_select(): Index is supposed to be a v
 m.index_select(0, t.tensor([0.0])) | index_select(): Expected dtype int32 or int64 for index
 m.index_add(0, i, m[:1]) | Number of indices (2) should be equal to source.size(dim): (1)
 m.index_fill(0, t.tensor([5]), 0.0) | index 5 is out of bounds for dimension 0 with size 2
-m.masked_fill(b, v) | only supports a 0-dimensional value tensor, but got tensor with 1 dimension(s).
+m.masked_fill(b, v) | only supports a 0-dimensional value tensor, but got tensor with 1 dimension
 m.masked_fill(m, 0.0) | masked_fill_ only supports boolean masks, but got mask with dtype
 m.masked_fill(b[:, :2], 0.0) | at non-singleton dimension 1
 m.masked_scatter(b.new_ones(2, 3), v) | Number of elements of source < number of ones in mask
@@ -263,7 +263,7 @@ t.cat([m, t.zeros(2, 4)]) | Expected size 3 but got size 4 for tensor number 1 i
 t.cat([o, o]) | zero-dimensional tensor (at position 0) cannot be concatenated
 t.cat([m, 1]) | expected Tensor as element 1
 t.stack([]) | stack expects a non-empty TensorList
-t.stack([m, v]) | stack expects each tensor to be equal size, but got [2, 3] at entry 0 and [3] at entry 1
+t.stack([m, v]) | stack expects each tensor to be equal size, but got [2, 3] at entry 0 and [3]
 t.stack([m, m], dim=5) | Dimension out of range (expected to be in range of [-3, 2], but got 5)
 m.imag | imag is not implemented for tensors with non-complex dtypes
 t.view_as_real(m) | view_as_real is only supported for complex tensors
