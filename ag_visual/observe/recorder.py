@@ -27,7 +27,7 @@ from ag_visual.observe.store import Store
 
 Scope = Literal["off", "block", "once", "every"]
 
-LIMIT: Final = 256 * 2**20
+LIMIT: Final = 64 * 2**20
 """Bytes of encoded events that are kept."""
 
 CHUNK_EVENTS: Final = 8192

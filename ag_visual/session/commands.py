@@ -24,6 +24,9 @@ BUSY: Final = (
 )
 
 
+_PAGE: Final = {"page?": "string"}
+
+
 def handle(session: Session, content: Any, reply: Reply) -> None:
     """Answer one request (`content` as it came). Never raises: every failure is a reply."""
     number = content.get("id") if isinstance(content, dict) else None
@@ -39,12 +42,12 @@ def handle(session: Session, content: Any, reply: Reply) -> None:
     name = content.get("command")
     if not isinstance(name, str) or name not in schema.COMMANDS:
         return fail(f"unknown command {name!r}; known are {', '.join(schema.COMMANDS)}")
-    for page in session.pages_named(content.get("page")):
-        page.heard_now()
     try:
-        check_fields(schema.COMMANDS[name].arguments, content, name)
+        check_fields(_PAGE | schema.COMMANDS[name].arguments, content, name)
     except ValueError as error:
         return fail(error)
+    for page in session.pages_named(content.get("page")):
+        page.heard_now()
     if name in _QUESTIONS:
 
         def answer(busy: bool) -> None:
@@ -115,11 +118,13 @@ def _pause(session: Session, args: dict[str, Any]) -> Any:
 
 
 def _step(session: Session, args: dict[str, Any]) -> Any:
+    session.message = ""
     session.gate.step()
     return session.state()
 
 
 def _continue(session: Session, args: dict[str, Any]) -> Any:
+    session.message = ""
     session.gate.go_on()
     return _changed(session)
 

@@ -100,7 +100,10 @@ def _help(arguments: list[str]) -> str:
 def _as_torch(arguments: list[str]) -> str:
     from ag_visual.session.as_torch import install
 
-    install()
+    try:
+        install()
+    except RuntimeError as error:  # a real torch is imported already: the text says what to do
+        raise UsageError(str(error)) from error
     return "import torch gives ag_visual from now on."
 
 
@@ -152,7 +155,10 @@ def _break(arguments: list[str]) -> str:
 def _save(arguments: list[str]) -> str:
     if len(arguments) != 1:
         raise UsageError("%ag_visual save followed by one file name")
-    return f"Written: {api.save_recording(arguments[0])}"
+    try:
+        return f"Written: {api.save_recording(arguments[0])}"
+    except OSError as error:
+        raise UsageError(f"Not written: {error}") from error
 
 
 def _clear(arguments: list[str]) -> str:

@@ -21,6 +21,8 @@ PATIENCE: Final = 30.0
 """Seconds without a sign of any page after which a pause ends by itself."""
 
 WAIT: Final = 0.1
+_UNHEARD: Final = 3600.0
+"""Seconds of silence after which there is no Inspector at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,7 @@ class Gate:
             self._target = None
             if self._step == task.thread:
                 self._step = None
+                self._changed()
             self.arm()
 
     def __call__(self, task: Any, node: Node, grads: list[Any]) -> list[Any]:
@@ -211,13 +214,19 @@ class Gate:
                 node=node,
                 grads=tuple(grads),
             )
+            if self._silent_for() > _UNHEARD:
+                self._say(
+                    f"Paused before {node.name()}: open the Inspector to step on. Without one the "
+                    f"backward goes on by itself after {self.patience:.0f} s."
+                )
             self._changed()
             self._wait()
         finally:
             self.paused = None
             self._turn.release()
             self.arm()
-            self._changed()
+            if self._step is None:  # else the next pause is told in a moment, without a flicker
+                self._changed()
 
     def _wait(self) -> None:
         began = time.monotonic()

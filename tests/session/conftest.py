@@ -40,7 +40,7 @@ class Kernel:
         self.announced = 0
         self.acknowledging = True
         self._replies: dict[str, dict[str, Any]] = {}
-        self._idle: set[str] = set()
+        self.ended: set[str] = set()
         self._comm = ""
 
     # Asking -------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ class Kernel:
         self.finish(self.start(code), timeout)
 
     def finish(self, message_id: str, timeout: float = 30) -> None:
-        self.until(lambda: message_id in self._idle, timeout)
+        self.until(lambda: message_id in self.ended, timeout)
 
     def open_page(self, page: str = "page") -> None:
         self._comm = f"comm-{page}"
@@ -127,7 +127,7 @@ class Kernel:
         elif kind == schema.ANNOUNCE_TYPE:
             self.announced += 1
         elif kind == "status" and content["execution_state"] == "idle":
-            self._idle.add(message["parent_header"].get("msg_id", ""))
+            self.ended.add(message["parent_header"].get("msg_id", ""))
 
     @property
     def state(self) -> dict[str, Any]:

@@ -244,9 +244,16 @@ def test_a_request_that_nobody_serves_is_answered_late_from_the_recording(sessio
 
 def test_a_garbled_request_is_refused(session):
     replies = []
-    for content in (None, [], {"id": 3}, {"id": 3, "command": ["x"]}):
+    for content in (
+        None,
+        [],
+        {"id": 3},
+        {"id": 3, "command": ["x"]},
+        {"id": 3, "command": "hello", "page": []},
+        {"id": 3, "command": "node", "seq": "</script>"},
+    ):
         handle(session, content, replies.append)
-    assert [r["ok"] for r in replies] == [False] * 4
+    assert [r["ok"] for r in replies] == [False] * 6
 
 
 def test_the_flushing_thread_sleeps_when_there_is_nothing_to_do(session):
