@@ -38,6 +38,10 @@ for _module in pkgutil.iter_modules(_ops.__path__):
     importlib.import_module(f"{_ops.__name__}.{_module.name}")
 
 from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402
+from .autograd.anomaly_mode import (  # noqa: E402
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+)
 from .autograd.grad_mode import (  # noqa: E402
     inference_mode,
     is_inference,
@@ -76,6 +80,8 @@ __all__ = [
     "get_printoptions",
     "iinfo",
     "inference_mode",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_grad_enabled",
     "is_inference",
     "is_inference_mode_enabled",

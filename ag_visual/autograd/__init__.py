@@ -9,7 +9,7 @@ from . import anomaly_mode, function, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .api import backward, grad
 from .function import Function, NestedIOFunction
-from .grad_mode import (
+from .grad_mode import (  # noqa: F401 - torch.autograd has the private ones, too
     _force_original_view_tracking,
     _unsafe_preserve_version_counter,
     enable_grad,

@@ -190,7 +190,7 @@ class _SavedItem:
     def __init__(self, node: BackwardCFunction, index: int) -> None:
         self._node, self._index = node, index
 
-    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
+    def register_hooks(self, *hooks: Any) -> None:
         node, index = self._node, self._index
         if node.s_saved_tensors is None:
             raise RuntimeError(
@@ -209,6 +209,7 @@ class _SavedItem:
                 "Calling register_hooks on a saved tensor whose hooks have already been set. "
                 "Hint: only one pair of hooks is allowed at a time."
             )
+        pack_hook, unpack_hook = saved.two_hooks(hooks)
         tensor = saved.traced_all(node, "saved_tensors", tuple(items))[index]
         items[index] = saved.Packed(pack_hook, unpack_hook, tensor)
         node.s_saved_tensors = tuple(items)

@@ -20,7 +20,7 @@ from ..errors import (
     SilentWriteWarning,
     ViewInplaceError,
 )
-from . import seam, source
+from . import modes, seam, source
 from .repair import repair
 
 SHOWN_WRITES = 3
@@ -181,8 +181,14 @@ def modified(node: Any, name: str, storage: Any, then: tuple[int, int]) -> Autog
     text = (
         "one of the variables needed for gradient computation has been modified by an inplace "
         f"operation: [{fields['tensor_type']}]{which} is at version {fields['version_now']}; "
-        f"expected version {fields['version_then']} instead." + _lines(fields)
+        f"expected version {fields['version_then']} instead."
     )
+    if modes.anomaly is not None:
+        text += (
+            " Hint: the backtrace further above shows the operation that failed to compute its "
+            "gradient. The variable in question was changed in there or anywhere later. Good luck!"
+        )
+    text += _lines(fields)
     fields["text"] = text
     return tell(InplaceError(text, fields))  # type: ignore[no-any-return]
 
@@ -231,6 +237,27 @@ def freed_graph(node: Any) -> AutogradError:
         text += f"\n  repair          {fields['repair']['text']}"
     fields["text"] = text
     return tell(FreedGraphError(text, fields))  # type: ignore[no-any-return]
+
+
+def detached(node: Any, name: str, tensor: Any) -> AutogradError:
+    """A saved input was taken out of the graph with `detach_()` before backward."""
+    fields = {
+        "kind": "other",
+        "node_name": node.name(),
+        "node_seq": node.seq,
+        "saved_name": name,
+        "tensor": describe_array(tensor._array, variable_name(lambda v: v is tensor)),
+        "saved": {"site": source.resolve_place(node.place), "version": tensor._storage.stamp[0]},
+        "writes": [],
+        "more_writes": 0,
+        "where": source.resolve_place(source.here()),
+        "repair": {"text": "Use `detach()`: it leaves this tensor in the graph.", "code": None},
+    }
+    fields["text"] = text = (
+        "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This "
+        "is not supported, please use out-of-place `.detach()` instead." + _lines(fields)
+    )
+    return tell(AutogradError(text, fields))  # type: ignore[no-any-return]
 
 
 def _inplace_fields(kind: str, tensor: Any, op: str) -> dict[str, Any]:

@@ -91,11 +91,25 @@ def check(node: Any, name: str, storage: Any, then: tuple[int, int]) -> None:
     """Raise when the saved field was written since; warn when only `.data` wrote it."""
     now = storage.stamp
     if now == then:
+        _refuse_detached(node, name)
         return
     if now[0] != then[0]:
         raise blame.modified(node, name, storage, then)
     blame.warn_silent(node, name, storage, then)
     setattr(node, f"t_{name}", now)
+
+
+def _refuse_detached(node: Any, name: str) -> None:
+    """Raise when the saved input has left the graph since, through which its gradient goes on."""
+    op = getattr(node, "op", None)
+    if op is None or name not in op.differentiated or op.lists:
+        return
+    edge = node.next[op.differentiated.index(name)]
+    value = getattr(node, f"s_{name}")
+    if edge is None or edge[0].leaf or not isinstance(value, _tensor_type):
+        return
+    if value._edge is None:
+        raise blame.detached(node, name, value)
 
 
 def raw(node: Any, name: str) -> Any:
@@ -321,6 +335,17 @@ def report_leaf(node: Any, sink: Callable[[seam.Event], None] | None = None) -> 
         sink((seam.LEAF, now, thread, *leaf))
 
 
+def two_hooks(hooks: tuple[Any, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The arguments of register_hooks, which must be two functions."""
+    if len(hooks) != 2 or not all(map(callable, hooks)):
+        raise TypeError(
+            "register_hooks(): incompatible function arguments. The following argument types are "
+            "supported: (pack_hook: Callable, unpack_hook: Callable), but got "
+            f"({', '.join(type(hook).__name__ for hook in hooks)})"
+        )
+    return hooks
+
+
 class SavedTensor:
     """`grad_fn._raw_saved_x`: one saved field, to which a pair of hooks can be attached."""
 
@@ -331,10 +356,8 @@ class SavedTensor:
             raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
         self._node, self._name = args
 
-    def register_hooks(
-        self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]
-    ) -> None:
-        """Replace the saved tensor by `pack_hook(tensor)`; `unpack_hook` gives it back."""
+    def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
+        """`(pack, unpack)`: keep `pack(tensor)` instead; `unpack` of it gives the tensor back."""
         value = getattr(self._node, f"s_{self._name}")
         if value is None and self._node.freed is not None:
             raise RuntimeError(
@@ -352,10 +375,6 @@ class SavedTensor:
                 "Calling register_hooks on a saved tensor whose hooks have already been set. "
                 "Hint: only one pair of hooks is allowed at a time."
             )
-        if not callable(pack_hook) or not callable(unpack_hook):
-            raise TypeError(
-                "register_hooks(): incompatible function arguments. The following argument types "
-                "are supported: (pack_hook: Callable, unpack_hook: Callable)"
-            )
+        pack_hook, unpack_hook = two_hooks(hooks)
         tensor = traced(self._node, self._name)
         setattr(self._node, f"s_{self._name}", Packed(pack_hook, unpack_hook, tensor))

@@ -300,6 +300,34 @@ class Tensor:
         return None if self._edge is None else self._edge[0]
 
     @property
+    def _grad_fn(self) -> Node | None:
+        return self.grad_fn
+
+    @_grad_fn.setter
+    def _grad_fn(self, value: Any) -> None:
+        if value is not None:
+            raise TypeError(f"_grad_fn can be only set to None, not to a {type(value).__name__}")
+        self.detach_()
+
+    @_grad_fn.deleter
+    def _grad_fn(self) -> None:
+        raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
+
+    @property
+    def _backward_hooks(self) -> hooks.HookTable | None:
+        """The tensor hooks of this tensor, None when there are none."""
+        node = self.grad_fn
+        if node is None:
+            return (self._leaf and self._leaf.hooks) or None
+        return None if node.hooks is None else node.hooks.tensor.get(self.output_nr)
+
+    @_backward_hooks.deleter
+    def _backward_hooks(self) -> None:
+        raise RuntimeError(
+            "Deletion of _backwards_hooks not allowed! Remove them by their handles."
+        )
+
+    @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation made this tensor: gradients collect in its `.grad`."""
         return self.grad_fn is None
@@ -386,6 +414,9 @@ class Tensor:
                 "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
                 "function in torch/optim/optimizer.py as a reference."
             )
+        if self._edge is not None:
+            version, writes = self._storage.stamp
+            self._storage.stamp = (version, writes)  # a new object: who saved this looks again
         self._edge = None
         self._rg = False
         return self

@@ -454,15 +454,19 @@ def _bare(value: Any, recording: bool) -> Any:
     return value if value is None or recording else value._array
 
 
+def _per_output(node: Any, g: Any) -> list[Any]:
+    """What arrived at a node as a list with one entry for each of its outputs."""
+    if node.outs is None:
+        return [g]
+    return [None] * len(node.outs) if g is None else list(g)
+
+
 def _hooks_before(task: GraphTask, node: Any, g: Any) -> Any:
     """Tensor hooks of each output (they see None where no gradient arrived), then retain_grad."""
     hooks = node.hooks
     if not (hooks.tensor or hooks.retain):
         return g
-    if node.outs is not None:
-        values = [None] * len(node.outs) if g is None else list(g)
-    else:
-        values = [g]
+    values = _per_output(node, g)
     for number in dict.fromkeys((*hooks.tensor, *hooks.retain)):
         tensor = hook_calls.wrap(values[number])
         if number in hooks.tensor:
@@ -478,20 +482,14 @@ def _hooks_before(task: GraphTask, node: Any, g: Any) -> Any:
 
 
 def _pre(task: GraphTask, node: Any, g: Any) -> Any:
-    if node.outs is not None:
-        values = [None] * len(node.outs) if g is None else list(g)
-    else:
-        values = [g]
+    values = _per_output(node, g)
     values = hook_calls.pre_hooks(node, [hook_calls.wrap(v) for v in values], task)
     values = [_bare(v, task.create_graph) for v in values]
     return values if node.outs is not None else values[0]
 
 
 def _post(task: GraphTask, node: Any, results: Any, g: Any) -> Any:
-    if node.outs is not None:
-        given = [None] * len(node.outs) if g is None else list(g)
-    else:
-        given = [g]
+    given = _per_output(node, g)
     wrapped = []
     for edge, result in zip(node.next, results, strict=True):
         if result is not None and not isinstance(result, Tensor):

@@ -170,14 +170,16 @@ def test_decorators_generators_and_errors() -> None:
 
         a = t.ones(1, requires_grad=True)
         seen = [one(a).is_inference(), two(a).is_inference(), four(a).is_inference()]
+        values = []
         for value in three(a):
+            values.append(value)
             seen += [t.is_inference_mode_enabled()]
         try:
             with t.inference_mode():
                 raise ValueError
         except ValueError:
             seen += [t.is_inference_mode_enabled(), t.is_grad_enabled()]
-        return [*seen, value]
+        return [*seen, values[1]]
 
     agree(program)
 

@@ -188,12 +188,8 @@ def test_disable_saved_tensors_hooks() -> None:
         x = t.tensor([2.0], requires_grad=True)
         with graph.disable_saved_tensors_hooks("first message"):
             with graph.disable_saved_tensors_hooks("second message"):
-                with pytest.raises(RuntimeError, match="second message"):
-                    with graph.saved_tensors_hooks(lambda v: v, lambda v: v):
-                        x * x
-            with pytest.raises(RuntimeError, match="first message"):
-                with graph.save_on_cpu():
-                    x * x
+                seen.append(raised(graph.saved_tensors_hooks(abs, abs).__enter__))
+            seen.append(raised(graph.save_on_cpu().__enter__))
         with graph.saved_tensors_hooks(lambda v: v, lambda v: v):
             y = x * x
             kind, text = raised(lambda: _enter(graph.disable_saved_tensors_hooks("inside")))
