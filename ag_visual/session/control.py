@@ -7,6 +7,7 @@ commands cannot reach a busy kernel.
 
 from __future__ import annotations
 
+import contextvars
 import sys
 from typing import Any
 
@@ -137,9 +138,11 @@ def _open(comm: Any, message: Any) -> None:
         )
         return
     session = current()
+    # Batches leave from other threads, where ipykernel 7.0 knows no parent: take this message.
+    context = contextvars.copy_context()
 
     def send(data: dict[str, Any], buffers: list[bytes]) -> None:
-        comm.send(data, buffers=buffers)
+        context.run(comm.send, data, buffers=buffers)
 
     page = session.open_page(str(data.get("page") or comm.comm_id), send)
     comm.on_close(lambda message: session.close_page(page))
