@@ -115,20 +115,10 @@ def make_node_class(op: Op) -> type[OpNode]:
 def equip(op: Op) -> None:
     """Give a record its node class and its reference call."""
     op.node_class = make_node_class(op)
-    signature = op.signature
-    names = op.params
-    varargs = op.varargs
-    count = len(op.params) - len(op.arguments)
+    bind = binder(op, op.called)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if varargs and varargs not in kwargs:
-            args, kwargs[varargs] = args[:count], flat(args[count:])
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{op.called}(): {error}") from None
-        bound.apply_defaults()
-        return run(op, [bound.arguments[n] for n in names])
+        return run(op, bind(args, kwargs))
 
     call.__name__ = call.__qualname__ = op.name
     op.compute = call
@@ -145,6 +135,33 @@ def operator(op: Op) -> Callable[..., Any]:
         return op.compute(self, other, **kwargs)
 
     return call
+
+
+def binder(op: Op, called: str) -> Callable[[tuple[Any, ...], dict[str, Any]], list[Any]]:
+    """A function from what a call was given to the value of each parameter."""
+    signature, names, varargs = op.signature, op.params, op.varargs
+    count = len(op.params) - len(op.arguments)
+    parameters = signature.parameters.values()
+    defaults = [p.default for p in parameters]
+    positional = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+    needed = sum(p.default is p.empty for p in parameters)
+    total = len(names)
+
+    def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        if varargs and varargs not in kwargs:
+            args, kwargs[varargs] = args[:count], flat(args[count:])
+        given = len(args)
+        if not kwargs and needed <= given <= positional:
+            # What signature.bind would say, without its 3 us.
+            return [*args, *defaults[given:]] if given < total else [*args]
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{called}(): {error}") from None
+        bound.apply_defaults()
+        return [bound.arguments[n] for n in names]
+
+    return bind
 
 
 def flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -516,19 +533,11 @@ def _can_hold(target: Any, dtype: Any) -> bool:
 
 def inplace_twin(op: Op) -> Callable[..., Any]:
     """`name_`: the same op, written into its first argument."""
-    signature, names, varargs = op.signature, op.params, op.varargs
     twin = f"{op.called}_"
-    count = len(op.params) - len(op.arguments)
+    bind = binder(op, twin)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if varargs and varargs not in kwargs:
-            args, kwargs[varargs] = args[:count], flat(args[count:])
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{twin}(): {error}") from None
-        bound.apply_defaults()
-        return run_inplace(op, twin, [bound.arguments[n] for n in names])
+        return run_inplace(op, twin, bind(args, kwargs))
 
     call.__name__ = call.__qualname__ = twin
     op.write = call
@@ -612,6 +621,8 @@ def _copy_of(tensor: Any) -> Any:
 
 def _refuse_overlap(tensor: Any, twin: str) -> None:
     array = tensor._array
+    if array.flags.c_contiguous:
+        return
     if any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
         raise RuntimeError(
             f"{twin}: unsupported operation: more than one element of the written-to tensor refers "

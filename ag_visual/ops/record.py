@@ -63,11 +63,13 @@ class Op:
     """
 
     __slots__ = (
+        "arguments",
         "aside",
         "call",
         "called",
         "compute",
         "differentiable",
+        "differentiated",
         "direct",
         "errors",
         "files",
@@ -86,16 +88,20 @@ class Op:
         "node_name",
         "normalize",
         "optional",
+        "oracle",
         "outputs",
         "params",
         "policy",
         "public",
+        "real",
+        "reference",
         "returns",
         "rules",
         "samples",
         "saves",
         "shapes",
         "signature",
+        "strides",
         "table",
         "values",
         "varargs",
@@ -132,6 +138,10 @@ class Op:
         params: Sequence[str] | None = None,
         aside: Sequence[str] = (),
         called: str | None = None,
+        real: bool = False,
+        strides: bool = False,
+        oracle: Any = None,
+        reference: Any = None,
     ) -> None:
         self.name = name
         self.table = table
@@ -160,6 +170,10 @@ class Op:
             known = {*differentiated, "self", "other", "input"}
             inputs = [p for p in self.params if p in known and p not in self.lists]
         self.inputs = tuple(p for p in self.params if p in inputs)
+        # Parameters that are not tensors.
+        self.arguments = tuple(
+            p for p in self.params if p not in self.inputs and p not in self.lists
+        )
         self.optional = frozenset(
             p for p in self.inputs if self.signature.parameters[p].default is None
         )
@@ -169,6 +183,10 @@ class Op:
         self.policy = policy
         self.aside = frozenset(aside)
         self.called = called or name
+        self.real = real
+        self.strides = strides
+        self.oracle = oracle
+        self.reference = reference
         self.normalize = normalize
         self.view = view
         self.inplace = bool(inplace)
@@ -185,6 +203,8 @@ class Op:
             self._rule(key, function)
             for key, function in zip(keys, (vjp or {}).values(), strict=True)
         )
+        # Inputs that have a rule, in parameter order: the node's edges.
+        self.differentiated = tuple(p for p in self.params if p in differentiated)
         self.jvp = jvp if jvp is None or jvp == LINEAR else self._jvp(jvp)
         self._collect(keeps)
         self.node_class: Any = None
@@ -192,11 +212,6 @@ class Op:
         self.compute: Callable[..., Any]
         self.write: Callable[..., Any]
         self.files = ""
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """Parameters that are not tensors."""
-        return tuple(p for p in self.params if p not in self.inputs and p not in self.lists)
 
     def _known(self) -> dict[str, str]:
         known = dict.fromkeys(("F", "g", "gs", "needs"), "call")
@@ -250,12 +265,6 @@ class Op:
             dict.fromkeys(i for rule in self.rules if name in rule.requests for i in rule.inputs)
         )
         return found or tuple(i for rule in self.rules for i in rule.inputs)
-
-    @property
-    def differentiated(self) -> tuple[str, ...]:
-        """Inputs that have a rule, in parameter order: the node's edges."""
-        ruled = {i for rule in self.rules for i in rule.inputs}
-        return tuple(p for p in self.params if p in ruled)
 
     # Views, as core.view replays them ------------------------------------------------------
 
