@@ -70,7 +70,10 @@ export class Camera {
     this.y = this.height / 2 - worldY * this.k;
   }
 
-  /** Pans as little as needed to bring a box into view, `margin` pixels from the border, `footer` more at the bottom. */
+  /**
+   * Pans as little as needed to bring a box into view, `margin` pixels from the border, `footer`
+   * more at the bottom.
+   */
   reveal(box: Box, margin: number, footer = 0): void {
     const mx = Math.min(margin, this.width / 4);
     const my = Math.min(margin, this.height / 4);
@@ -88,7 +91,13 @@ export class Camera {
   /** Keeps at least a strip of the box on screen. */
   hold(box: Box): void {
     const strip = 60;
-    this.x = Math.min(this.width - strip - box.x * this.k, Math.max(strip - (box.x + box.width) * this.k, this.x));
-    this.y = Math.min(this.height - strip - box.y * this.k, Math.max(strip - (box.y + box.height) * this.k, this.y));
+    this.x = Math.min(
+      this.width - strip - box.x * this.k,
+      Math.max(strip - (box.x + box.width) * this.k, this.x)
+    );
+    this.y = Math.min(
+      this.height - strip - box.y * this.k,
+      Math.max(strip - (box.y + box.height) * this.k, this.y)
+    );
   }
 }

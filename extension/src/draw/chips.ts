@@ -1,4 +1,5 @@
-// The small notes beside a node: overwritten saved tensors, breakpoints, hooks, NaN. Texts only, no drawing.
+// The small notes beside a node: overwritten saved tensors, breakpoints, hooks, NaN. Texts only, no
+// drawing.
 
 import type { Graph } from '../model/graph';
 import type { States } from '../model/states';

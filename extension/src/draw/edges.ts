@@ -27,7 +27,9 @@ function reached(state: number): boolean {
   return state === State.done || state === State.running;
 }
 
-/** Wide where the gradient is near the largest of this pass, thin where it is a thousandth of it. */
+/**
+ * Wide where the gradient is near the largest of this pass, thin where it is a thousandth of it.
+ */
 function flowStyle(norm: number, peak: number): number {
   if (!(norm > 0) || !(peak > 0)) {
     return THIN;
@@ -80,13 +82,15 @@ export function drawEdges(
   const byStyle: number[][] = STYLES.map(() => []);
   const near: number[] = [];
   const { edgeFrom, edgeTo } = scene.graph;
-  // From very far the edges between neighbouring rows are shorter than a pixel and lie under their nodes.
+  // From very far the edges between neighbouring rows are shorter than a pixel and lie under their
+  // nodes.
   const shortest = k < 0.05 ? 1.5 / k : 0;
   const { pathX, pathY, pathStart } = scene;
   scene.edges.within(view, e => {
     if (shortest > 0) {
       const [first, last] = [pathStart[e], pathStart[e + 1] - 1];
-      if (pathY[last] - pathY[first] < shortest && Math.abs(pathX[last] - pathX[first]) < shortest) return;
+      if (pathY[last] - pathY[first] < shortest && Math.abs(pathX[last] - pathX[first]) < shortest)
+        return;
     }
     const style = styleOf(states, edgeFrom[e], edgeTo[e]);
     if (style <= FUTURE && (edgeFrom[e] === selected || edgeTo[e] === selected)) near.push(e);
@@ -107,7 +111,8 @@ export function drawEdges(
     // Paths of thousands of pieces stroke slowly: a few hundred at a time are fastest.
     for (let begin = 0; begin < edges.length; begin += 400) {
       ctx.beginPath();
-      for (let i = begin; i < Math.min(begin + 400, edges.length); i++) trace(ctx, scene, edges[i], straight);
+      for (let i = begin; i < Math.min(begin + 400, edges.length); i++)
+        trace(ctx, scene, edges[i], straight);
       ctx.stroke();
     }
   }

@@ -1,5 +1,6 @@
-// The graph's canvas: keeps a scene for the graph that is wanted, a camera that stays where the reader looks,
-// and paints when something changed. Pointer and wheel are read here; keys belong to the panel around it.
+// The graph's canvas: keeps a scene for the graph that is wanted, a camera that stays where the
+// reader looks, and paints when something changed. Pointer and wheel are read here; keys belong to
+// the panel around it.
 
 import type { Graph } from '../model/graph';
 import { NO_GRAPH } from '../model/graph';
@@ -9,6 +10,7 @@ import { layoutInput } from '../layout/input';
 import { LayoutRunner } from '../layout/run';
 import type { Box } from './camera';
 import { Camera } from './camera';
+import { listen } from './gestures';
 import { Labels } from './labels';
 import { minimapScale, paintMinimap } from './minimap';
 import type { Palette } from './palette';
@@ -46,7 +48,9 @@ const FOOTER = 22;
 const REMEMBERED_FRAMES = 240;
 /** After the reader moved the view it does not follow the next node for a while. */
 const HANDS_OFF_MS = 4000;
-/** Below this zoom names cannot be read; a graph that would need it is shown from its top instead. */
+/**
+ * Below this zoom names cannot be read; a graph that would need it is shown from its top instead.
+ */
 const LEGIBLE = 0.7;
 /** Zoom of a first view that cannot show all. */
 const READING = 0.85;
@@ -84,7 +88,7 @@ export class GraphCanvas {
     private readonly canvas: HTMLCanvasElement,
     private readonly minimap: HTMLCanvasElement,
     private readonly events: GraphEvents,
-    private readonly options: GraphOptions
+    options: GraphOptions
   ) {
     const ctx = canvas.getContext('2d', { alpha: false });
     if (!ctx) {
@@ -97,7 +101,7 @@ export class GraphCanvas {
     this.resizing = new ResizeObserver(() => this.resize());
     this.resizing.observe(host);
     this.resize();
-    this.listen();
+    this.listen(options.wheel);
   }
 
   /** Shows what the model holds now. */
@@ -136,9 +140,9 @@ export class GraphCanvas {
   }
 
   get paintStats(): PaintStats {
-    const known = Array.from(this.framesMs.subarray(0, Math.min(this.stats.frames, REMEMBERED_FRAMES))).sort(
-      (a, b) => a - b
-    );
+    const known = Array.from(
+      this.framesMs.subarray(0, Math.min(this.stats.frames, REMEMBERED_FRAMES))
+    ).sort((a, b) => a - b);
     return { ...this.stats, p95Ms: known[Math.floor(known.length * 0.95)] ?? 0 };
   }
 
@@ -257,12 +261,18 @@ export class GraphCanvas {
     return known > 0 ? x : null;
   }
 
-  /** Moves the camera so that a node known to both scenes stays under the reader's eye; false when there is none. */
+  /**
+   * Moves the camera so that a node known to both scenes stays under the reader's eye; false when
+   * there is none.
+   */
   private anchor(old: Scene, scene: Scene): boolean {
     const { camera } = this;
     const { view } = camera;
     const [cx, cy] = [view.x + view.width / 2, view.y + view.height / 2];
-    let anchor = this.selected !== null && old.boxOf(this.selected) && scene.boxOf(this.selected) ? this.selected : null;
+    let anchor =
+      this.selected !== null && old.boxOf(this.selected) && scene.boxOf(this.selected)
+        ? this.selected
+        : null;
     if (anchor === null) {
       let nearest = Infinity;
       let tried = 0;
@@ -299,7 +309,9 @@ export class GraphCanvas {
       camera.k = Math.min(1, Math.max(READING, (camera.width - 48) / Math.max(1, width)));
       const fits = width * camera.k <= camera.width;
       const root = scene.boxOf(scene.graph.seqs[0]) ?? scene.bounds;
-      camera.x = fits ? (camera.width - width * camera.k) / 2 : camera.width / 2 - (root.x + root.width / 2) * camera.k;
+      camera.x = fits
+        ? (camera.width - width * camera.k) / 2
+        : camera.width / 2 - (root.x + root.width / 2) * camera.k;
       camera.y = 20 - (fits ? 0 : Math.max(0, root.y - 60) * camera.k);
     } else {
       // Short graphs hang from the top, where reading begins.
@@ -311,7 +323,13 @@ export class GraphCanvas {
   /** Keeps the next node in view while the reader steps. */
   private follow(): void {
     const { scene, states } = this;
-    const next = !scene ? null : states.next >= 0 ? scene.graph.seqs[states.next] : states.nextLeaf >= 0 ? states.nextLeaf : null;
+    const next = !scene
+      ? null
+      : states.next >= 0
+        ? scene.graph.seqs[states.next]
+        : states.nextLeaf >= 0
+          ? states.nextLeaf
+          : null;
     if (next === this.shownNext) {
       return;
     }
@@ -322,10 +340,16 @@ export class GraphCanvas {
     }
   }
 
-  /** Shows the whole line that a node belongs to where there is room for it, in any case the node. */
+  /**
+   * Shows the whole line that a node belongs to where there is room for it, in any case the node.
+   */
   private revealWithLine(camera: Camera, seq: number, box: Box): void {
     const frame = this.scene?.frameOf(seq);
-    if (frame && frame.width * camera.k < camera.width - 60 && frame.height * camera.k < camera.height - 2 * MINIMAP) {
+    if (
+      frame &&
+      frame.width * camera.k < camera.width - 60 &&
+      frame.height * camera.k < camera.height - 2 * MINIMAP
+    ) {
       camera.reveal(frame, 24, MINIMAP);
     }
     camera.reveal(box, 72, MINIMAP);
@@ -376,7 +400,18 @@ export class GraphCanvas {
     }
     if (scene) camera.hold(scene.bounds);
     const { ratio, selected, over, hits } = this;
-    const frame = { scene, states, store: model.store, camera, palette, labels, ratio, selected, over, hits };
+    const frame = {
+      scene,
+      states,
+      store: model.store,
+      camera,
+      palette,
+      labels,
+      ratio,
+      selected,
+      over,
+      hits
+    };
     this.stats.nodesDrawn = paint(this.ctx, frame);
     this.drawMinimap();
     this.stats.lastMs = performance.now() - start;
@@ -439,109 +474,46 @@ export class GraphCanvas {
     this.draw(performance.now());
   }
 
-  private listen(): void {
-    const { canvas, host, minimap } = this;
-    const { signal } = this.ending;
-    let drag: { x: number; y: number; moved: boolean } | null = null;
-    const at = (event: MouseEvent): [number, number] => {
-      const box = canvas.getBoundingClientRect();
-      return [event.clientX - box.left, event.clientY - box.top];
+  private listen(wheel: GraphOptions['wheel']): void {
+    const { canvas, minimap, camera, events, host } = this;
+    const focused = (): boolean => {
+      const root = host.getRootNode() as Document | ShadowRoot;
+      return host.contains(root.activeElement);
     };
-    const seqAt = (event: MouseEvent): number | null => {
-      const [x, y] = at(event);
-      const hit = this.scene?.hit(this.camera.worldX(x), this.camera.worldY(y));
-      return hit && this.scene ? this.scene.seqOf(hit) : null;
-    };
-    canvas.addEventListener(
-      'pointerdown',
-      event => {
-        if (event.button !== 0 && event.button !== 1) return;
-        drag = { x: event.clientX, y: event.clientY, moved: false };
-        canvas.setPointerCapture(event.pointerId);
-      },
-      { signal }
-    );
-    canvas.addEventListener(
-      'pointermove',
-      event => {
-        if (drag) {
-          const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
-          if (!drag.moved && Math.hypot(dx, dy) < 4) return;
-          drag = { x: event.clientX, y: event.clientY, moved: true };
-          canvas.style.cursor = 'grabbing';
-          this.panBy(dx, dy);
-          return;
-        }
-        const seq = seqAt(event);
-        if (seq !== this.over) {
-          this.over = seq;
-          canvas.style.cursor = seq === null ? 'default' : 'pointer';
+    listen(
+      {
+        canvas,
+        minimap,
+        wheels: () => wheel === 'always' || focused(),
+        at: (x, y) => {
+          const hit = this.scene?.hit(camera.worldX(x), camera.worldY(y));
+          return hit && this.scene ? this.scene.seqOf(hit) : null;
+        },
+        over: seq => {
+          if (seq !== this.over) {
+            this.over = seq;
+            this.request();
+          }
+        },
+        select: seq => events.select(seq),
+        open: seq => events.open(seq),
+        pan: (dx, dy) => this.panBy(dx, dy),
+        zoom: (x, y, factor) => {
+          this.touch();
+          camera.zoomAt(x, y, factor);
           this.request();
+        },
+        jump: (mapX, mapY) => {
+          if (this.scene) {
+            const { clientWidth, clientHeight } = minimap;
+            const { sx, sy, x, y } = minimapScale(this.scene, clientWidth, clientHeight);
+            this.touch();
+            camera.centre((mapX - x) / sx, (mapY - y) / sy);
+            this.request();
+          }
         }
       },
-      { signal }
+      this.ending.signal
     );
-    const release = (event: PointerEvent): void => {
-      if (drag && !drag.moved && event.type === 'pointerup' && event.button === 0) {
-        this.events.select(seqAt(event));
-      }
-      drag = null;
-      canvas.style.cursor = 'default';
-    };
-    canvas.addEventListener('pointerup', release, { signal });
-    canvas.addEventListener('pointercancel', release, { signal });
-    canvas.addEventListener(
-      'pointerleave',
-      () => {
-        this.over = null;
-        this.request();
-      },
-      { signal }
-    );
-    canvas.addEventListener(
-      'dblclick',
-      event => {
-        const seq = seqAt(event);
-        if (seq !== null) this.events.open(seq);
-      },
-      { signal }
-    );
-    canvas.addEventListener(
-      'wheel',
-      event => {
-        const focused = host.contains(host.ownerDocument.activeElement);
-        if (this.options.wheel === 'focused' && !focused && !event.ctrlKey) return;
-        event.preventDefault();
-        this.touch();
-        const unit = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? 320 : 1;
-        if (event.ctrlKey || event.metaKey) {
-          const [x, y] = at(event);
-          this.camera.zoomAt(x, y, Math.exp(-Math.max(-60, Math.min(60, event.deltaY * unit)) * 0.01));
-        } else {
-          const [dx, dy] = event.shiftKey ? [event.deltaY, 0] : [event.deltaX, event.deltaY];
-          this.camera.pan(-dx * unit, -dy * unit);
-        }
-        this.request();
-      },
-      { signal, passive: false }
-    );
-    const jump = (event: PointerEvent): void => {
-      const { scene, camera } = this;
-      if (!scene || event.buttons === 0) return;
-      const box = minimap.getBoundingClientRect();
-      const { sx, sy, x, y } = minimapScale(scene, box.width, box.height);
-      this.touch();
-      camera.centre((event.clientX - box.left - x) / sx, (event.clientY - box.top - y) / sy);
-      this.request();
-    };
-    minimap.addEventListener(
-      'pointerdown',
-      event => {
-        minimap.setPointerCapture(event.pointerId);
-        jump(event);
-      },
-      { signal }
-    );
-    minimap.addEventListener('pointermove', jump, { signal });
   }
 }

@@ -62,7 +62,8 @@ export class Grid {
         return;
       }
       this.seen[i] = stamp;
-      if (this.x[i] <= x1 && this.right[i] >= box.x && this.y[i] <= y1 && this.bottom[i] >= box.y) visit(i);
+      if (this.x[i] <= x1 && this.right[i] >= box.x && this.y[i] <= y1 && this.bottom[i] >= box.y)
+        visit(i);
     };
     for (const i of this.large) test(i);
     const [c0, c1] = [this.column(box.x), this.column(x1)];

@@ -1,4 +1,5 @@
-// Measuring and eliding text for the canvas, remembered: a frame asks for the same few hundred labels again and again.
+// Measuring and eliding text for the canvas, remembered: a frame asks for the same few hundred
+// labels again and again.
 
 import { oneLine } from '../protocol/text';
 

@@ -1,5 +1,6 @@
-// The whole graph in a corner: frames (or nodes where there are few), and the part that is on screen.
-// It fills its box in both directions: a graph a hundred times taller than wide is still a picture.
+// The whole graph in a corner: frames (or nodes where there are few), and the part that is on
+// screen. It fills its box in both directions: a graph a hundred times taller than wide is still a
+// picture.
 
 import type { States } from '../model/states';
 import { State } from '../model/states';

@@ -1,10 +1,12 @@
-// Nodes, stubs, chips and frames at full detail and from afar. A state is told by colour and by a second sign:
-// done has a tick, next a heavy border and an arrow, running dots, a problem dashes and '!', freed dashes and pale text.
+// Nodes, stubs, chips and frames at full detail and from afar. A state is told by colour and by a
+// second sign: done has a tick, next a heavy border and an arrow, running dots, a problem dashes
+// and '!', freed dashes and pale text.
 
 import type { States } from '../model/states';
 import { Flag, State } from '../model/states';
 import { numberText } from '../model/format';
 import { NODE_HEIGHT, STUB_HEIGHT } from '../layout/measures';
+import type { Box } from './camera';
 import type { Chip } from './chips';
 import type { Labels } from './labels';
 import type { Palette } from './palette';
@@ -59,14 +61,21 @@ export function drawFrame({ ctx, palette, k }: Brush, scene: Scene, group: numbe
 }
 
 /**
- * The header: the place at the left, the line's text after it. Where one edge comes in through the header,
- * the text stands at both sides of it; where several do, it stands above them on a plate.
+ * The header: the place at the left, the line's text after it. Where one edge comes in through the
+ * header, the text stands at both sides of it; where several do, it stands above them on a plate.
  */
-export function drawHeader({ ctx, palette, labels }: Brush, scene: Scene, group: number): void {
+export function drawHeader(
+  { ctx, palette, labels }: Brush,
+  scene: Scene,
+  group: number,
+  view: Box
+): void {
   const { groupX, groupY, groupWidth } = scene.layout;
-  const x = groupX[group] + 14;
+  const right = groupX[group] + groupWidth[group] - 14;
+  // A frame that is wider than the view keeps its header on screen.
+  const x = Math.max(groupX[group] + 14, Math.min(view.x + 14, right - 200));
   const y = groupY[group] + 20;
-  const room = groupWidth[group] - 28;
+  const room = right - x;
   const { place, line } = scene.header(group);
   const placeFont = `11px ${palette.font}`;
   const lineFont = `11px ${palette.mono}`;
@@ -124,7 +133,13 @@ function sign({ ctx, palette }: Brush, state: number, right: number, middle: num
   }
 }
 
-export function drawNode(brush: Brush, scene: Scene, states: States, index: number, detail: Detail): void {
+export function drawNode(
+  brush: Brush,
+  scene: Scene,
+  states: States,
+  index: number,
+  detail: Detail
+): void {
   const { ctx, palette, labels, k } = brush;
   const { x: xs, y: ys, nodeWidth: width } = scene.layout;
   const x = xs[index];
@@ -150,7 +165,8 @@ export function drawNode(brush: Brush, scene: Scene, states: States, index: numb
     }
     return;
   }
-  const signRoom = state === State.waiting || state === State.future || state === State.freed ? 10 : 26;
+  const signRoom =
+    state === State.waiting || state === State.future || state === State.freed ? 10 : 26;
   const room = width - 14 - signRoom;
   ctx.fillStyle = palette[look.text];
   if (detail === 'names') {
@@ -176,7 +192,13 @@ export function drawNode(brush: Brush, scene: Scene, states: States, index: numb
   sign(brush, state, x + width, y + NODE_HEIGHT / 2);
 }
 
-export function drawStub(brush: Brush, scene: Scene, states: States, stub: number, detail: Detail): void {
+export function drawStub(
+  brush: Brush,
+  scene: Scene,
+  states: States,
+  stub: number,
+  detail: Detail
+): void {
   const { ctx, palette, labels, k } = brush;
   const x = scene.stubX[stub];
   const y = scene.stubY[stub];
@@ -221,7 +243,10 @@ export function drawStub(brush: Brush, scene: Scene, states: States, stub: numbe
 
 const CHIP_HEIGHT = 17;
 
-/** Notes at a node's right: two above each other where no stub stands there, otherwise side by side below it. */
+/**
+ * Notes at a node's right: two above each other where no stub stands there, otherwise side by side
+ * below it.
+ */
 export function drawChips(brush: Brush, scene: Scene, index: number, chips: readonly Chip[]): void {
   const { ctx, palette, labels } = brush;
   const { x: xs, y: ys, nodeWidth } = scene.layout;
@@ -259,7 +284,14 @@ export function drawChips(brush: Brush, scene: Scene, index: number, chips: read
 }
 
 /** A ring around a box: selected, or found by the search. */
-export function drawRing({ ctx, palette, k }: Brush, x: number, y: number, w: number, h: number, kind: 'selected' | 'hit' | 'over'): void {
+export function drawRing(
+  { ctx, palette, k }: Brush,
+  x: number,
+  y: number,
+  w: number,
+  h: number,
+  kind: 'selected' | 'hit' | 'over'
+): void {
   const gap = kind === 'over' ? 0 : 3.5;
   ctx.strokeStyle = palette[kind === 'over' ? 'ink3' : 'accent'];
   ctx.lineWidth = Math.max(kind === 'selected' ? 2 : 1.5, (kind === 'selected' ? 1.8 : 1.2) / k);

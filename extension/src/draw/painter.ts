@@ -1,4 +1,5 @@
-// One frame of the graph: what is in view, at the detail that the zoom allows, in the states of the moment.
+// One frame of the graph: what is in view, at the detail that the zoom allows, in the states of the
+// moment.
 
 import type { States } from '../model/states';
 import { Flag, State } from '../model/states';
@@ -9,7 +10,16 @@ import { chipsOf } from './chips';
 import { drawConnector, drawEdges } from './edges';
 import type { Labels } from './labels';
 import type { Brush } from './nodes';
-import { detailAt, drawChips, drawFrame, drawHeader, drawNode, drawRing, drawStub, farColour } from './nodes';
+import {
+  detailAt,
+  drawChips,
+  drawFrame,
+  drawHeader,
+  drawNode,
+  drawRing,
+  drawStub,
+  farColour
+} from './nodes';
 import type { Palette } from './palette';
 import type { Scene } from './scene';
 
@@ -63,7 +73,12 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
   const brush: Brush = { ctx, palette, labels, k };
   const view = camera.view;
   // Chips and rings reach beyond their node.
-  const wide = { x: view.x - 240, y: view.y - 30, width: view.width + 480, height: view.height + 60 };
+  const wide = {
+    x: view.x - 240,
+    y: view.y - 30,
+    width: view.width + 480,
+    height: view.height + 60
+  };
   const { graph, layout } = scene;
 
   const groups: number[] = [];
@@ -84,10 +99,19 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
     scene.stubs.within(wide, stub => stubs.push(stub));
     for (const stub of stubs) {
       const index = scene.stubNode[stub];
-      const flowed = states.node[index] === State.done && states.leaf.get(graph.stubSeq[stub]) === State.done;
+      const flowed =
+        states.node[index] === State.done && states.leaf.get(graph.stubSeq[stub]) === State.done;
       const from = layout.x[index] + layout.nodeWidth;
       const at = scene.stubY[stub] + STUB_HEIGHT / 2;
-      drawConnector(ctx, palette, from, layout.y[index] + NODE_HEIGHT / 2, scene.stubX[stub], at, flowed);
+      drawConnector(
+        ctx,
+        palette,
+        from,
+        layout.y[index] + NODE_HEIGHT / 2,
+        scene.stubX[stub],
+        at,
+        flowed
+      );
     }
     for (const index of nodes) drawNode(brush, scene, states, index, detail);
     for (const stub of stubs) drawStub(brush, scene, states, stub, detail);
@@ -99,17 +123,40 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
         }
       }
     }
-    if (detail === 'full') for (const group of groups) drawHeader(brush, scene, group);
+    if (detail === 'full') for (const group of groups) drawHeader(brush, scene, group, view);
     for (const stub of stubs) {
       const seq = graph.stubSeq[stub];
-      const kind = seq === frame.selected ? 'selected' : frame.hits.has(seq) ? 'hit' : seq === frame.over ? 'over' : null;
-      if (kind) drawRing(brush, scene.stubX[stub], scene.stubY[stub], scene.stubWidth[stub], STUB_HEIGHT, kind);
+      const kind =
+        seq === frame.selected
+          ? 'selected'
+          : frame.hits.has(seq)
+            ? 'hit'
+            : seq === frame.over
+              ? 'over'
+              : null;
+      if (kind)
+        drawRing(
+          brush,
+          scene.stubX[stub],
+          scene.stubY[stub],
+          scene.stubWidth[stub],
+          STUB_HEIGHT,
+          kind
+        );
     }
   }
   for (const index of nodes) {
     const seq = graph.seqs[index];
-    const kind = seq === frame.selected ? 'selected' : frame.hits.has(seq) ? 'hit' : seq === frame.over ? 'over' : null;
-    if (kind) drawRing(brush, layout.x[index], layout.y[index], layout.nodeWidth, NODE_HEIGHT, kind);
+    const kind =
+      seq === frame.selected
+        ? 'selected'
+        : frame.hits.has(seq)
+          ? 'hit'
+          : seq === frame.over
+            ? 'over'
+            : null;
+    if (kind)
+      drawRing(brush, layout.x[index], layout.y[index], layout.nodeWidth, NODE_HEIGHT, kind);
   }
   return nodes.length;
 }

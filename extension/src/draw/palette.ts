@@ -60,5 +60,9 @@ export function readPalette(element: HTMLElement): Palette {
   probe.style.fontFamily = 'var(--agv-mono)';
   const mono = getComputedStyle(probe).fontFamily || 'monospace';
   probe.remove();
-  return { ...palette, font: getComputedStyle(element).fontFamily || 'sans-serif', mono } as Palette;
+  return {
+    ...palette,
+    font: getComputedStyle(element).fontFamily || 'sans-serif',
+    mono
+  } as Palette;
 }

@@ -1,5 +1,5 @@
-// A laid-out graph made ready for drawing: rectangles, curves and texts, with grids to find what is in view.
-// Built once per layout; states, selection and camera change without touching it.
+// A laid-out graph made ready for drawing: rectangles, curves and texts, with grids to find what is
+// in view. Built once per layout; states, selection and camera change without touching it.
 
 import type { Graph } from '../model/graph';
 import { shapeText } from '../model/format';
@@ -61,13 +61,22 @@ export class Scene {
           widths.set(seq, wide);
         }
         this.stubX[s] = x[i] + nodeWidth + SIDE_GAP;
-        this.stubY[s] = y[i] + (NODE_HEIGHT - STUB_HEIGHT) / 2 + (s - graph.stubStart[i]) * STUB_PITCH;
+        this.stubY[s] =
+          y[i] + (NODE_HEIGHT - STUB_HEIGHT) / 2 + (s - graph.stubStart[i]) * STUB_PITCH;
         this.stubWidth[s] = wide;
         this.stubNode[s] = i;
       }
     }
-    const add = (a: Float64Array, by: (i: number) => number): Float64Array => a.map((value, i) => value + by(i));
-    this.nodes = new Grid(x, y, add(x, () => nodeWidth), add(y, () => NODE_HEIGHT), width, height);
+    const add = (a: Float64Array, by: (i: number) => number): Float64Array =>
+      a.map((value, i) => value + by(i));
+    this.nodes = new Grid(
+      x,
+      y,
+      add(x, () => nodeWidth),
+      add(y, () => NODE_HEIGHT),
+      width,
+      height
+    );
     this.stubs = new Grid(
       this.stubX,
       this.stubY,
@@ -156,7 +165,8 @@ export class Scene {
       if (this.sideways[e] & ARRIVES && p === this.pathStart[e + 1] - 1) {
         continue;
       }
-      const slant = p > this.pathStart[e] && Math.abs(this.pathX[p - 1] - at) > 12 && this.pathY[p - 1] < line;
+      const slant =
+        p > this.pathStart[e] && Math.abs(this.pathX[p - 1] - at) > 12 && this.pathY[p - 1] < line;
       if (slant) entryX[group] = NaN;
       else if (entryX[group] === Infinity) entryX[group] = at;
       else if (Math.abs(entryX[group] - at) > 1) entryX[group] = NaN;
@@ -207,7 +217,12 @@ export class Scene {
     }
     for (let s = this.graph.stubStart[user]; s < this.graph.stubStart[user + 1]; s++) {
       if (this.graph.stubSeq[s] === seq) {
-        return { x: this.stubX[s], y: this.stubY[s], width: this.stubWidth[s], height: STUB_HEIGHT };
+        return {
+          x: this.stubX[s],
+          y: this.stubY[s],
+          width: this.stubWidth[s],
+          height: STUB_HEIGHT
+        };
       }
     }
     return null;
@@ -222,7 +237,12 @@ export class Scene {
     }
     const group = this.graph.groupOf[user];
     const { groupX, groupY, groupWidth, groupHeight } = this.layout;
-    return { x: groupX[group], y: groupY[group], width: groupWidth[group], height: groupHeight[group] };
+    return {
+      x: groupX[group],
+      y: groupY[group],
+      width: groupWidth[group],
+      height: groupHeight[group]
+    };
   }
 
   hit(x: number, y: number): Hit | null {

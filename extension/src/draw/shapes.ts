@@ -1,11 +1,20 @@
 // Canvas outlines used by several painters.
 
-export function pill(ctx: CanvasRenderingContext2D, x: number, y: number, w: number, h: number, r: number): void {
+export function pill(
+  ctx: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  w: number,
+  h: number,
+  r: number
+): void {
   ctx.beginPath();
   ctx.roundRect(x, y, w, h, Math.min(r, w / 2, h / 2));
 }
 
-/** An S-curve that leaves and arrives vertically; a straight line where both ends are in one column. */
+/**
+ * An S-curve that leaves and arrives vertically; a straight line where both ends are in one column.
+ */
 export function verticalCurve(
   ctx: CanvasRenderingContext2D,
   x0: number,

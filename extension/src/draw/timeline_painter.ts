@@ -37,7 +37,10 @@ export interface TimelineScale {
 export function timelineScale(axis: Axis, width: number): TimelineScale {
   const shares = axis.forwardX[axis.forward.length] + axis.backwardX[axis.slots];
   const between = axis.slots > 0 ? BETWEEN : 0;
-  const perShare = Math.min(38, Math.max(0, width - LABELS_WIDTH - RIGHT - between) / Math.max(1, shares));
+  const perShare = Math.min(
+    38,
+    Math.max(0, width - LABELS_WIDTH - RIGHT - between) / Math.max(1, shares)
+  );
   return {
     forward: LABELS_WIDTH,
     backward: LABELS_WIDTH + axis.forwardX[axis.forward.length] * perShare + between,
@@ -132,7 +135,9 @@ export function paintTimeline(ctx: CanvasRenderingContext2D, frame: TimelineFram
       if (slot < states.done) return store.runs.at.flags[row] & 1 ? palette.bad : palette.done;
       if (slot > states.done) return palette.line2;
     }
-    return slot === states.done && (states.next >= 0 || states.nextLeaf >= 0) ? palette.run : palette.line2;
+    return slot === states.done && (states.next >= 0 || states.nextLeaf >= 0)
+      ? palette.run
+      : palette.line2;
   });
   paintNorms(ctx, frame, scale);
 
@@ -154,8 +159,14 @@ export function paintTimeline(ctx: CanvasRenderingContext2D, frame: TimelineFram
   ctx.fill();
 }
 
-/** Norms on a logarithmic scale of their own, at most eight decades; NaN and infinity are red marks. */
-function paintNorms(ctx: CanvasRenderingContext2D, frame: TimelineFrame, scale: TimelineScale): void {
+/**
+ * Norms on a logarithmic scale of their own, at most eight decades; NaN and infinity are red marks.
+ */
+function paintNorms(
+  ctx: CanvasRenderingContext2D,
+  frame: TimelineFrame,
+  scale: TimelineScale
+): void {
   const { axis, palette, store, states, graph } = frame;
   const { norm, flags } = store.runs.at;
   const seqs = store.runs.at.seq;
@@ -172,7 +183,8 @@ function paintNorms(ctx: CanvasRenderingContext2D, frame: TimelineFrame, scale: 
   }
   const span = peak > 0 ? Math.min(8, Math.max(1, Math.log10(peak / least))) : 1;
   const y = (value: number): number => {
-    const decades = value > 0 && peak > 0 ? Math.min(span, Math.max(0, Math.log10(peak / value))) : span;
+    const decades =
+      value > 0 && peak > 0 ? Math.min(span, Math.max(0, Math.log10(peak / value))) : span;
     return ROW.norm + 1 + (decades / span) * (ROW.normHeight - 2);
   };
   ctx.strokeStyle = palette.accent;

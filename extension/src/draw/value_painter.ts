@@ -4,7 +4,11 @@ import type { Histogram, Picture } from '../protocol/schema';
 import type { Palette } from './palette';
 
 /** Makes a canvas as sharp as the screen and gives its context in CSS pixels. */
-export function prepare(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {
+export function prepare(
+  canvas: HTMLCanvasElement,
+  width: number,
+  height: number
+): CanvasRenderingContext2D | null {
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
@@ -22,8 +26,8 @@ export function heatHeight(picture: Picture, width: number): number {
 }
 
 /**
- * Zero has the colour of the ground; positive values go to the accent, negative ones to amber, so the sign shows.
- * What is not finite is red with a diagonal line.
+ * Zero has the colour of the ground; positive values go to the accent, negative ones to amber, so
+ * the sign shows. What is not finite is red with a diagonal line.
  */
 export function paintHeat(
   ctx: CanvasRenderingContext2D,

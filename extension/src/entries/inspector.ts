@@ -13,15 +13,25 @@ export interface MountOptions {
   /** A live host in place of a recording. */
   transport?: Controller;
   theme?: Theme | 'auto';
-  /** 'inline': a cell's output, which scrolls with its page; 'standalone': the page is the Inspector. */
+  /**
+   * 'inline': a cell's output, which scrolls with its page; 'standalone': the page is the
+   * Inspector.
+   */
   host?: 'inline' | 'standalone' | 'lab';
 }
 
 const INLINE_HEIGHT = 520;
 
-/** Mounts the Inspector; without recording and transport it reads the recording that the page carries. */
+/**
+ * Mounts the Inspector; without recording and transport it reads the recording that the page
+ * carries.
+ */
 export function mount(element: HTMLElement, options: MountOptions = {}): InspectorHandle {
-  const { transport, theme, host = 'inline' } = options;
+  const { transport, host = 'inline' } = options;
+  // A notebook's theme may change under an output: follow it.
+  const follows =
+    host === 'inline' && element.ownerDocument.body.dataset.jpThemeLight !== undefined;
+  const theme = follows ? 'auto' : options.theme;
   if (host === 'inline' && element.clientHeight < 200) {
     element.style.height = `${INLINE_HEIGHT}px`;
   }

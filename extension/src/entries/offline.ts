@@ -9,11 +9,13 @@ import type { InspectorModel } from '../model/inspector';
 
 const NO_KERNEL = 'This is a recording: there is no kernel to ask.';
 
+const DATE: Intl.DateTimeFormatOptions = { day: 'numeric', month: 'short', year: 'numeric' };
+
 function dated(created: string): string {
   const time = new Date(created);
   return Number.isNaN(time.getTime())
     ? 'Recording'
-    : `Recording of ${time.toLocaleDateString(undefined, { day: 'numeric', month: 'short', year: 'numeric' })}`;
+    : `Recording of ${time.toLocaleDateString(undefined, DATE)}`;
 }
 
 export class OfflineController implements Controller {
@@ -35,7 +37,12 @@ export class OfflineController implements Controller {
     this.recording = recording;
     this.failure = failure;
     this.status = recording
-      ? { kind: 'offline', detail: recording.warning, busy: false, subject: dated(recording.created) }
+      ? {
+          kind: 'offline',
+          detail: recording.warning,
+          busy: false,
+          subject: dated(recording.created)
+        }
       : { kind: 'failed', detail: failure, busy: false, subject: '' };
   }
 
@@ -53,7 +60,10 @@ export class OfflineController implements Controller {
     }
   }
 
-  request<C extends CommandName>(command: C, args: Commands[C]['args']): Promise<Commands[C]['result']> {
+  request<C extends CommandName>(
+    command: C,
+    args: Commands[C]['args']
+  ): Promise<Commands[C]['result']> {
     const asked = args as { seq?: number; which?: string };
     const seq = asked.seq ?? -1;
     const found =

@@ -11,6 +11,10 @@ const WIDEST = 248;
 const HEADER_WIDEST = 420;
 /** Room for chips beside a node that saved its own output. */
 const CHIP_ROOM = 122;
+/**
+ * A frame is at least so much wider than a node: frames line up, and chips of any node find room.
+ */
+const FRAME_ROOM = 150;
 
 /** Width of a parameter stub with this label and shape. */
 export function stubWidth(label: string, shape: string): number {
@@ -19,7 +23,11 @@ export function stubWidth(label: string, shape: string): number {
 }
 
 /** Text of a stub: the variable's name and its shape. */
-export function stubTexts(store: Store, seq: number, known: boolean): { label: string; shape: string } {
+export function stubTexts(
+  store: Store,
+  seq: number,
+  known: boolean
+): { label: string; shape: string } {
   if (!known) {
     return { label: 'not recorded', shape: '' };
   }
@@ -63,7 +71,11 @@ export function layoutInput(store: Store, graph: Graph, before: Float64Array | n
       widest = Math.max(widest, width);
     }
     let own = false;
-    for (let row = store.savedOf.newest(graph.seqs[i]); row !== -1; row = store.savedOf.before(row)) {
+    for (
+      let row = store.savedOf.newest(graph.seqs[i]);
+      row !== -1;
+      row = store.savedOf.before(row)
+    ) {
       own = own || (store.saved.at.flags[row] & 1) !== 0;
     }
     sideWidth[i] = stubs > 0 ? SIDE_GAP + widest : own ? CHIP_ROOM : 0;
@@ -76,7 +88,8 @@ export function layoutInput(store: Store, graph: Graph, before: Float64Array | n
     if (graph.groups[g].site) {
       const { place, line } = headerText(graph.groups[g]);
       framed[g] = 1;
-      headerWidth[g] = Math.min(HEADER_WIDEST, 44 + 6.1 * place.length + 6.8 * line.length);
+      const text = Math.min(HEADER_WIDEST, 44 + 6.1 * place.length + 6.8 * line.length);
+      headerWidth[g] = Math.max(nodeWidth + FRAME_ROOM, text);
     }
   }
   return {

@@ -1,14 +1,14 @@
-// The layered layout, in two levels: the nodes of each source line in rows inside a frame, then the frames in rows.
-// Pure: no DOM, linear in nodes and edges but for sorting within a row, no recursion. Yields so that it can be run in pieces.
+// The layered layout, in two levels: the nodes of each source line in rows inside a frame, then the
+// frames in rows. Pure: no DOM, linear in nodes and edges but for sorting within a row, no
+// recursion. Yields so that it can be run in pieces.
 
 import { LANE, COLUMN_GAP, FRAME_BOTTOM, FRAME_LEFT, FRAME_RIGHT, FRAME_TOP } from './measures';
 import { GROUP_GAP, NODE_HEIGHT, ROW_GAP } from './measures';
 import type { Layout, LayoutInput } from './measures';
-import { RowBuilder, longestChain, pulls } from './lanes';
+import type { End, Passing } from './lanes';
+import { RowBuilder, layPassing, pulls } from './lanes';
 import { ranks } from './ranks';
 import { sweep } from './sweep';
-
-const NO_CHAIN = -1;
 
 /** What the first level found: places relative to the group's content box. */
 interface Inside {
@@ -17,13 +17,10 @@ interface Inside {
   /** size of the content box by group */
   width: Float64Array;
   height: Float64Array;
-  /** first lane and number of lanes by edge, by node that edges leave, by node that edges enter */
-  passing: Int32Array;
-  leaving: Int32Array;
-  entering: Int32Array;
-  passingLength: Uint32Array;
-  leavingLength: Uint32Array;
-  enteringLength: Uint32Array;
+  /** lanes by edge: within a group, out of the first one, into the second one */
+  passing: Passing;
+  leaving: Passing;
+  entering: Passing;
   laneX: (item: number) => number;
   laneTop: (item: number) => number;
   laneBottom: (item: number) => number;
@@ -33,8 +30,9 @@ function* layInside(input: LayoutInput): Generator<void, Inside> {
   const { count, edgeFrom, edgeTo, groupOf, groups, nodeWidth, sideWidth, sideHeight } = input;
   const edges = edgeFrom.length;
   const inner: number[] = [];
+  const outer: number[] = [];
   for (let e = 0; e < edges; e++) {
-    if (groupOf[edgeFrom[e]] === groupOf[edgeTo[e]]) inner.push(e);
+    (groupOf[edgeFrom[e]] === groupOf[edgeTo[e]] ? inner : outer).push(e);
   }
   const rank = ranks(
     count,
@@ -49,48 +47,57 @@ function* layInside(input: LayoutInput): Generator<void, Inside> {
   for (let v = 0; v < count; v++) rowOf[v] = base[groupOf[v]] + rank[v];
   yield;
 
-  const passingLength = new Uint32Array(edges);
-  const leavingLength = new Uint32Array(count);
-  const enteringLength = new Uint32Array(count);
-  for (let e = 0; e < edges; e++) {
-    const [a, b] = [edgeFrom[e], edgeTo[e]];
-    if (groupOf[a] === groupOf[b]) {
-      passingLength[e] = Math.max(0, rank[b] - rank[a] - 1);
-    } else {
-      leavingLength[a] = depth[groupOf[a]] - rank[a] - 1;
-      enteringLength[b] = rank[b];
-    }
-  }
-  const budget = 4 * (count + edges) + 2000;
-  const longest = longestChain([...passingLength, ...leavingLength, ...enteringLength], budget);
-
   const builder = new RowBuilder(count, rowOf, base[groups]);
-  const passing = new Int32Array(edges).fill(NO_CHAIN);
-  const leaving = new Int32Array(count).fill(NO_CHAIN);
-  const entering = new Int32Array(count).fill(NO_CHAIN);
   const middle = nodeWidth / 2;
   const pull = pulls(count, edgeFrom, edgeTo);
   for (const e of inner) {
     const [a, b] = [edgeFrom[e], edgeTo[e]];
-    if (rank[b] === rank[a] + 1) {
-      builder.connect(a, middle, b, middle, pull[e]);
-    } else if (passingLength[e] > 0 && passingLength[e] <= longest) {
-      const first = builder.chain(rowOf[a] + 1, passingLength[e]);
-      passing[e] = first;
-      builder.connect(a, middle, first, LANE / 2);
-      builder.connect(first + passingLength[e] - 1, LANE / 2, b, middle);
-    }
+    if (rank[b] === rank[a] + 1) builder.connect(a, middle, b, middle, pull[e]);
   }
-  for (let v = 0; v < count; v++) {
-    if (leavingLength[v] > 0 && leavingLength[v] <= longest) {
-      leaving[v] = builder.chain(rowOf[v] + 1, leavingLength[v]);
-      builder.connect(v, middle, leaving[v], LANE / 2);
-    }
-    if (enteringLength[v] > 0 && enteringLength[v] <= longest) {
-      entering[v] = builder.chain(base[groupOf[v]], enteringLength[v]);
-      builder.connect(entering[v] + enteringLength[v] - 1, LANE / 2, v, middle);
-    }
-  }
+  const budget = 2 * (count + edges) + 1000;
+  const begin = (e: number): End => ({ item: edgeFrom[e], port: middle });
+  const end = (e: number): End => ({ item: edgeTo[e], port: middle });
+  const from = (e: number): number => rowOf[edgeFrom[e]];
+  const to = (e: number): number => rowOf[edgeTo[e]];
+  const source = (e: number): number => edgeFrom[e];
+  const target = (e: number): number => edgeTo[e];
+  const passing = layPassing(
+    builder,
+    inner,
+    edges,
+    { from, to, source, target, begin, end },
+    budget
+  );
+  // Edges to other groups run down to the last row of theirs, and from the first row of the other
+  // to their node.
+  const leaving = layPassing(
+    builder,
+    outer,
+    edges,
+    {
+      from,
+      to: e => base[groupOf[edgeFrom[e]] + 1],
+      source,
+      target: e => groupOf[edgeFrom[e]] * count + edgeTo[e],
+      begin,
+      end: () => null
+    },
+    budget
+  );
+  const entering = layPassing(
+    builder,
+    outer,
+    edges,
+    {
+      from: e => base[groupOf[edgeTo[e]]] - 1,
+      to,
+      source: e => groupOf[edgeTo[e]] * count + edgeFrom[e],
+      target,
+      begin: () => null,
+      end
+    },
+    budget
+  );
   yield;
 
   // Where nothing stood before, what was created first stands left, as its operands are written.
@@ -106,7 +113,8 @@ function* layInside(input: LayoutInput): Generator<void, Inside> {
   const rowCount = base[groups];
   const rowTop = new Float64Array(rowCount);
   const rowHeight = new Float64Array(rowCount).fill(NODE_HEIGHT);
-  for (let v = 0; v < count; v++) rowHeight[rowOf[v]] = Math.max(rowHeight[rowOf[v]], sideHeight[v]);
+  for (let v = 0; v < count; v++)
+    rowHeight[rowOf[v]] = Math.max(rowHeight[rowOf[v]], sideHeight[v]);
   const boxWidth = new Float64Array(groups);
   const boxHeight = new Float64Array(groups);
   for (let g = 0; g < groups; g++) {
@@ -135,9 +143,6 @@ function* layInside(input: LayoutInput): Generator<void, Inside> {
     passing,
     leaving,
     entering,
-    passingLength,
-    leavingLength,
-    enteringLength,
     laneX: item => x[item] + LANE / 2,
     laneTop: item => rowTop[builder.rowOfItem(item)],
     laneBottom: item => rowTop[builder.rowOfItem(item)] + rowHeight[builder.rowOfItem(item)]
@@ -152,8 +157,7 @@ interface Outside {
   height: Float64Array;
   contentX: (group: number) => number;
   contentY: (group: number) => number;
-  passing: Int32Array;
-  passingLength: Uint32Array;
+  passing: Passing;
   laneX: (item: number) => number;
   laneTop: (item: number) => number;
   laneBottom: (item: number) => number;
@@ -185,35 +189,40 @@ function* layOutside(input: LayoutInput, inside: Inside): Generator<void, Outsid
     }
   }
   const leftPad = (g: number): number => (framed[g] ? FRAME_LEFT : 0);
-  const leavesAt = (v: number): number => {
-    const chain = inside.leaving[v];
-    const x = chain < 0 ? inside.x[v] + nodeWidth / 2 : inside.laneX(chain + inside.leavingLength[v] - 1);
+  const leavesAt = (e: number): number => {
+    const { first, length } = inside.leaving;
+    const v = edgeFrom[e];
+    const x = first[e] < 0 ? inside.x[v] + nodeWidth / 2 : inside.laneX(first[e] + length[e] - 1);
     return leftPad(groupOf[v]) + x;
   };
-  const entersAt = (v: number): number => {
-    const chain = inside.entering[v];
-    return leftPad(groupOf[v]) + (chain < 0 ? inside.x[v] + nodeWidth / 2 : inside.laneX(chain));
+  const entersAt = (e: number): number => {
+    const { first } = inside.entering;
+    const v = edgeTo[e];
+    return (
+      leftPad(groupOf[v]) + (first[e] < 0 ? inside.x[v] + nodeWidth / 2 : inside.laneX(first[e]))
+    );
   };
 
   const builder = new RowBuilder(groups, rank, rowCount);
-  const passing = new Int32Array(edges).fill(NO_CHAIN);
-  const passingLength = new Uint32Array(edges);
-  for (const e of crossing) {
-    passingLength[e] = Math.max(0, rank[groupOf[edgeTo[e]]] - rank[groupOf[edgeFrom[e]]] - 1);
-  }
-  const longest = longestChain(passingLength, 4 * (groups + crossing.length) + 2000);
   for (const [i, e] of crossing.entries()) {
-    const [a, b] = [edgeFrom[e], edgeTo[e]];
-    const [ga, gb] = [groupOf[a], groupOf[b]];
-    if (rank[gb] === rank[ga] + 1) {
-      builder.connect(ga, leavesAt(a), gb, entersAt(b), pull[i]);
-    } else if (passingLength[e] > 0 && passingLength[e] <= longest) {
-      const first = builder.chain(rank[ga] + 1, passingLength[e]);
-      passing[e] = first;
-      builder.connect(ga, leavesAt(a), first, LANE / 2);
-      builder.connect(first + passingLength[e] - 1, LANE / 2, gb, entersAt(b));
-    }
+    const [above, below] = [groupOf[edgeFrom[e]], groupOf[edgeTo[e]]];
+    if (rank[below] === rank[above] + 1)
+      builder.connect(above, leavesAt(e), below, entersAt(e), pull[i]);
   }
+  const passing = layPassing(
+    builder,
+    crossing,
+    edges,
+    {
+      from: e => rank[groupOf[edgeFrom[e]]],
+      to: e => rank[groupOf[edgeTo[e]]],
+      source: e => edgeFrom[e],
+      target: e => edgeTo[e],
+      begin: e => ({ item: groupOf[edgeFrom[e]], port: leavesAt(e) }),
+      end: e => ({ item: groupOf[edgeTo[e]], port: entersAt(e) })
+    },
+    4 * (groups + crossing.length) + 2000
+  );
   yield;
 
   const key = new Float64Array(groups);
@@ -248,7 +257,6 @@ function* layOutside(input: LayoutInput, inside: Inside): Generator<void, Outsid
     contentX: g => x[g] + leftPad(g),
     contentY: g => y[g] + (framed[g] ? FRAME_TOP : 0),
     passing,
-    passingLength,
     laneX: item => x[item] + LANE / 2,
     laneTop: item => top[builder.rowOfItem(item)],
     laneBottom: item => top[builder.rowOfItem(item)] + rowHeight[builder.rowOfItem(item)]
@@ -300,25 +308,26 @@ export function* layoutSteps(input: LayoutInput): Generator<void, Layout> {
   yield;
 
   const routes = new Routes(edgeFrom.length);
-  const insideLanes = (e: number, g: number, first: number, length: number): void => {
-    for (let item = first; first >= 0 && item < first + length; item++) {
+  const insideLanes = (e: number, g: number, { first, length }: Passing): void => {
+    for (let item = first[e]; first[e] >= 0 && item < first[e] + length[e]; item++) {
       const at = outside.contentX(g) + inside.laneX(item);
       const above = outside.contentY(g);
       routes.down(e, at, above + inside.laneTop(item), above + inside.laneBottom(item));
     }
   };
+  const { first, length } = outside.passing;
   for (let e = 0; e < edgeFrom.length; e++) {
     routes.begin(e);
-    const [a, b] = [edgeFrom[e], edgeTo[e]];
-    if (groupOf[a] === groupOf[b]) {
-      insideLanes(e, groupOf[a], inside.passing[e], inside.passingLength[e]);
+    const [above, below] = [groupOf[edgeFrom[e]], groupOf[edgeTo[e]]];
+    if (above === below) {
+      insideLanes(e, above, inside.passing);
       continue;
     }
-    insideLanes(e, groupOf[a], inside.leaving[a], inside.leavingLength[a]);
-    for (let item = outside.passing[e]; item >= 0 && item < outside.passing[e] + outside.passingLength[e]; item++) {
+    insideLanes(e, above, inside.leaving);
+    for (let item = first[e]; first[e] >= 0 && item < first[e] + length[e]; item++) {
       routes.down(e, outside.laneX(item), outside.laneTop(item), outside.laneBottom(item));
     }
-    insideLanes(e, groupOf[b], inside.entering[b], inside.enteringLength[b]);
+    insideLanes(e, below, inside.entering);
   }
   const { routeX, routeY } = routes.end(edgeFrom.length);
 

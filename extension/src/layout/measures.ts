@@ -1,4 +1,5 @@
-// Sizes of what is drawn, in world units (pixels at zoom 1), and the data that go into and come out of the layout.
+// Sizes of what is drawn, in world units (pixels at zoom 1), and the data that go into and come out
+// of the layout.
 
 /** A node's box. */
 export const NODE_HEIGHT = 38;

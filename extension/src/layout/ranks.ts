@@ -1,6 +1,9 @@
-// Layers of a directed graph: Kahn's algorithm with longest paths. Linear, no recursion, cycles tolerated.
+// Layers of a directed graph: Kahn's algorithm with longest paths. Linear, no recursion, cycles
+// tolerated.
 
-/** Lists of numbers by key, packed: those of key k are items[start[k]] .. items[start[k + 1] - 1]. */
+/**
+ * Lists of numbers by key, packed: those of key k are items[start[k]] .. items[start[k + 1] - 1].
+ */
 export interface Packed {
   start: Uint32Array;
   items: Uint32Array;

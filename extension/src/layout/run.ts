@@ -1,5 +1,5 @@
-// Runs the layout away from the page's thread where a worker may be started, otherwise in pieces between frames.
-// Small graphs are laid out at once: a worker's start costs more than they do.
+// Runs the layout away from the page's thread where a worker may be started, otherwise in pieces
+// between frames. Small graphs are laid out at once: a worker's start costs more than they do.
 
 import type { Layout, LayoutInput } from './measures';
 import { layOut, layoutSteps } from './layout';
@@ -19,7 +19,10 @@ export class LayoutRunner {
   private usable = typeof Worker === 'function' && typeof Blob === 'function';
   private url = '';
   private newest = 0;
-  private settle = new Map<number, { done: (layout: Layout) => void; failed: (error: Error) => void }>();
+  private settle = new Map<
+    number,
+    { done: (layout: Layout) => void; failed: (error: Error) => void }
+  >();
 
   /** The layout of the newest input; null when another run was started before this one ended. */
   async run(input: LayoutInput): Promise<Layout | null> {
@@ -69,10 +72,13 @@ export class LayoutRunner {
 
   private ask(worker: Worker, id: number, input: LayoutInput): Promise<Layout> {
     return new Promise((done, failed) => {
-      const timer = setTimeout(() => {
-        this.settle.delete(id);
-        failed(new Error('The layout worker does not answer.'));
-      }, SILENCE_MS + input.count / 10);
+      const timer = setTimeout(
+        () => {
+          this.settle.delete(id);
+          failed(new Error('The layout worker does not answer.'));
+        },
+        SILENCE_MS + input.count / 10
+      );
       const ending =
         <T>(call: (value: T) => void) =>
         (value: T): void => {

@@ -1,5 +1,6 @@
-// Order and x positions of items that stand in rows: barycentre sweeps, then the least-squares places that
-// keep the order and the gaps (isotonic regression). Linear per sweep but for the sorting within a row.
+// Order and x positions of items that stand in rows: barycentre sweeps, then the least-squares
+// places that keep the order and the gaps (isotonic regression). Linear per sweep but for the
+// sorting within a row.
 
 import { packBy } from './ranks';
 
@@ -138,7 +139,8 @@ export function* sweep(rows: Rows, segments: Segments): Generator<void, Float64A
         size[blocks] = 1;
         while (blocks > 0 && level[blocks - 1] > level[blocks]) {
           const total = mass[blocks - 1] + mass[blocks];
-          level[blocks - 1] = (level[blocks - 1] * mass[blocks - 1] + level[blocks] * mass[blocks]) / total;
+          level[blocks - 1] =
+            (level[blocks - 1] * mass[blocks - 1] + level[blocks] * mass[blocks]) / total;
           mass[blocks - 1] = total;
           size[blocks - 1] += size[blocks];
           blocks--;

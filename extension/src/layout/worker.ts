@@ -1,5 +1,5 @@
-// The layout's own thread. Bundled into a string (worker_source.ts) and started from a blob, so that
-// JupyterLab, a cell's output and a saved page need no second file.
+// The layout's own thread. Bundled into a string (worker_source.ts) and started from a blob, so
+// that JupyterLab, a cell's output and a saved page need no second file.
 
 import type { LayoutInput } from './measures';
 import { layOut } from './layout';
@@ -14,9 +14,18 @@ const port = self as unknown as Port;
 port.onmessage = ({ data }) => {
   try {
     const layout = layOut(data.input);
-    const arrays = [layout.x, layout.y, layout.groupX, layout.groupY, layout.groupWidth, layout.groupHeight];
+    const arrays = [
+      layout.x,
+      layout.y,
+      layout.groupX,
+      layout.groupY,
+      layout.groupWidth,
+      layout.groupHeight
+    ];
     const all = [...arrays, layout.routeStart, layout.routeX, layout.routeY];
-    port.postMessage({ id: data.id, layout }, [...new Set(all.map(array => array.buffer as ArrayBuffer))]);
+    port.postMessage({ id: data.id, layout }, [
+      ...new Set(all.map(array => array.buffer as ArrayBuffer))
+    ]);
   } catch (error) {
     port.postMessage({ id: data.id, error: String(error) });
   }

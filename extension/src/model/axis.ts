@@ -1,5 +1,6 @@
 // The time axis of one graph: its nodes in order of creation, then the runs of its backward pass.
-// Slots are as wide as what they show took, within limits, so that a pause of minutes stays one slot.
+// Slots are as wide as what they show took, within limits, so that a pause of minutes stays one
+// slot.
 
 import type { Graph } from './graph';
 import type { Store } from './store';

@@ -1,5 +1,5 @@
-// The graph on screen: the nodes that one backward pass runs over, or the newest ones that none ran over yet.
-// Pure; linear time; no recursion, so a chain of 100,000 nodes is like any other graph.
+// The graph on screen: the nodes that one backward pass runs over, or the newest ones that none ran
+// over yet. Pure; linear time; no recursion, so a chain of 100,000 nodes is like any other graph.
 
 import { NONE } from '../protocol/schema';
 import type { Site } from '../protocol/schema';
@@ -214,7 +214,14 @@ function assemble(store: Store, task: number | null, found: Uint32Array): Graph 
 
   return {
     task,
-    signature: `${store.session}/${store.epoch}/${count}/${edgeFrom.length}/${stubSeq.length}/${mark >>> 0}`,
+    signature: [
+      store.session,
+      store.epoch,
+      count,
+      edgeFrom.length,
+      stubSeq.length,
+      mark >>> 0
+    ].join('/'),
     seqs,
     indexOf,
     edgeFrom: edgeFrom.all,
@@ -252,8 +259,10 @@ export function neighbours(graph: Graph, index: number): { above: number[]; belo
   const above: number[] = [];
   const below: number[] = [];
   for (let e = 0; e < graph.edgeFrom.length; e++) {
-    if (graph.edgeTo[e] === index && !above.includes(graph.edgeFrom[e])) above.push(graph.edgeFrom[e]);
-    if (graph.edgeFrom[e] === index && !below.includes(graph.edgeTo[e])) below.push(graph.edgeTo[e]);
+    if (graph.edgeTo[e] === index && !above.includes(graph.edgeFrom[e]))
+      above.push(graph.edgeFrom[e]);
+    if (graph.edgeFrom[e] === index && !below.includes(graph.edgeTo[e]))
+      below.push(graph.edgeTo[e]);
   }
   return { above, below };
 }

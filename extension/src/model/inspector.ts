@@ -1,5 +1,6 @@
-// The Inspector's state: what was recorded, which graph is shown, at which moment, what is selected.
-// Pure (no DOM, no requests); panels and the canvas read it and draw again when `changed` fires.
+// The Inspector's state: what was recorded, which graph is shown, at which moment, what is
+// selected. Pure (no DOM, no requests); panels and the canvas read it and draw again when `changed`
+// fires.
 
 import type { Problem, Site } from '../protocol/schema';
 import { NONE } from '../protocol/schema';
@@ -128,7 +129,8 @@ export class InspectorModel {
       return false;
     }
     const whole = graph.seqs.length > 0 && !graph.stubKnown.includes(0);
-    const same = task !== null && task.task === built.task && built.forgotten === store.forgotten.nodes;
+    const same =
+      task !== null && task.task === built.task && built.forgotten === store.forgotten.nodes;
     return !(same && whole && task.ended !== 'no');
   }
 
@@ -215,14 +217,20 @@ export class InspectorModel {
     this.select(hits[(start + direction + hits.length) % hits.length]);
   }
 
-  /** Selects what an arrow key leads to: along the edges, or among the neighbours of the same parent. */
+  /**
+   * Selects what an arrow key leads to: along the edges, or among the neighbours of the same
+   * parent.
+   */
   move(direction: 'up' | 'down' | 'left' | 'right'): void {
     this.refresh();
     const { graph } = this;
     if (graph.seqs.length === 0) {
       return;
     }
-    if (this.selected === null || (!graph.indexOf.has(this.selected) && !graph.leafUses.has(this.selected))) {
+    if (
+      this.selected === null ||
+      (!graph.indexOf.has(this.selected) && !graph.leafUses.has(this.selected))
+    ) {
       this.select(graph.seqs[Math.max(0, this.states.next)]);
       return;
     }

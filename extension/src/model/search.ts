@@ -3,7 +3,10 @@
 import type { Graph } from './graph';
 import type { Store } from './store';
 
-/** Tests for the words of a query, all of which must pass. A number means itself: 'line 3' is not line 13. */
+/**
+ * Tests for the words of a query, all of which must pass. A number means itself: 'line 3' is not
+ * line 13.
+ */
 function tests(query: string): ((lower: string) => boolean)[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean).slice(0, 8);
   return words.map(word => {
@@ -16,8 +19,9 @@ function tests(query: string): ((lower: string) => boolean)[] {
 }
 
 /**
- * Node numbers of the graph that match, from the loss downward; leaves stand after the node that uses them first.
- * Texts are searched once per distinct string, so 100,000 nodes with 200 names cost 200 comparisons.
+ * Node numbers of the graph that match, from the loss downward; leaves stand after the node that
+ * uses them first. Texts are searched once per distinct string, so 100,000 nodes with 200 names
+ * cost 200 comparisons.
  */
 export function search(store: Store, graph: Graph, query: string): number[] {
   const wanted = tests(query);
@@ -56,7 +60,11 @@ export function search(store: Store, graph: Graph, query: string): number[] {
     const { name, shape, site } = store.nodes.at;
     let found = stringBits(name[row]) | stringBits(shape[row]) | siteBits(site[row]);
     if (query.includes('#')) found |= bits(`#${seq}`);
-    for (let s = store.savedOf.newest(seq); s !== -1 && found !== all; s = store.savedOf.before(s)) {
+    for (
+      let s = store.savedOf.newest(seq);
+      s !== -1 && found !== all;
+      s = store.savedOf.before(s)
+    ) {
       found |= stringBits(store.saved.at.name[s]) | stringBits(store.saved.at.shape[s]);
     }
     if (found === all) {

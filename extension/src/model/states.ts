@@ -73,11 +73,17 @@ function momentOf(store: Store, graph: Graph, axis: Axis, cursor: number | null)
   if (cursor === created) {
     return store.runs.at.t0[axis.runs[0]];
   }
-  return cursor === 0 ? -Infinity : store.nodes.at.t[store.nodeRow.get(graph.seqs[axis.forward[cursor - 1]])];
+  return cursor === 0
+    ? -Infinity
+    : store.nodes.at.t[store.nodeRow.get(graph.seqs[axis.forward[cursor - 1]])];
 }
 
 /** Whether a saved tensor was written after it was saved and not later than `t`. */
-export function writtenSince(store: Store, savedRow: number, t: number): 'no' | 'version' | 'silent' {
+export function writtenSince(
+  store: Store,
+  savedRow: number,
+  t: number
+): 'no' | 'version' | 'silent' {
   const { saved, writes, nodes } = store;
   const storage = saved.at.storage[savedRow];
   const newest = store.writeAt(storage, t);
@@ -88,7 +94,8 @@ export function writtenSince(store: Store, savedRow: number, t: number): 'no' | 
     return 'version';
   }
   // A write through .data moves the write count and not the version.
-  const silent = (row: number): number => (row < 0 ? 0 : writes.at.writes[row] - writes.at.version[row]);
+  const silent = (row: number): number =>
+    row < 0 ? 0 : writes.at.writes[row] - writes.at.version[row];
   const owner = store.nodeRow.get(saved.at.node[savedRow]);
   const then = owner < 0 ? newest : store.writeAt(storage, nodes.at.t[owner]);
   return silent(newest) > silent(then) ? 'silent' : 'no';
@@ -147,7 +154,8 @@ export function statesAt(store: Store, graph: Graph, axis: Axis, cursor: number 
     const freedRow = store.freedRow.get(seq);
     if (freedRow >= 0 && store.freed.at.t[freedRow] <= t) {
       flags[i] |= Flag.freed;
-      if (node[i] === State.waiting && (task === undefined || task.ended !== 'no')) node[i] = State.freed;
+      if (node[i] === State.waiting && (task === undefined || task.ended !== 'no'))
+        node[i] = State.freed;
     }
     for (let row = store.savedOf.newest(seq); row !== -1; row = store.savedOf.before(row)) {
       if (store.saved.at.flags[row] & 1) flags[i] |= Flag.ownOutput;
@@ -180,7 +188,8 @@ export function statesAt(store: Store, graph: Graph, axis: Axis, cursor: number 
     if (next < 0) nextLeaf = upcoming;
   } else if (now && task?.ended === 'no' && done > 0) {
     const seq = store.runs.at.seq[axis.runs[done - 1]];
-    if (graph.indexOf.get(seq) < 0 || node[graph.indexOf.get(seq)] === State.done) give(seq, State.running);
+    if (graph.indexOf.get(seq) < 0 || node[graph.indexOf.get(seq)] === State.done)
+      give(seq, State.running);
   }
   return { node, flags, norm, leaf, leafNorm, next, nextLeaf, done, peak, t };
 }

@@ -129,7 +129,10 @@ export class Store {
     return row;
   }
 
-  /** Takes the next batch. 'gap': one is missing and this one was not taken; ask for everything again. */
+  /**
+   * Takes the next batch. 'gap': one is missing and this one was not taken; ask for everything
+   * again.
+   */
   apply(batch: Batch): Applied {
     const other = batch.session !== this.session;
     if (other || batch.epoch > this.epoch) {
@@ -269,21 +272,41 @@ export class Store {
       this.runsOf.add(runs.at.seq[row], row);
       this.runsIn.add(runs.at.task[row], row);
     }
-    for (let row = from.writes; row < writes.rows; row++) this.writesTo.add(writes.at.storage[row], row);
+    for (let row = from.writes; row < writes.rows; row++)
+      this.writesTo.add(writes.at.storage[row], row);
     for (let row = from.hooks; row < hooks.rows; row++) this.hooksOf.add(hooks.at.seq[row], row);
     for (let row = from.freed; row < freed.rows; row++) this.freedRow.set(freed.at.seq[row], row);
   }
 
   private reindex(): void {
     const indexes = [this.nodeRow, this.leafRow, this.freedRow, this.edgesOf, this.savedOf];
-    for (const index of [...indexes, this.runsOf, this.hooksOf, this.runsIn, this.writesTo, this.leavesOn]) {
+    for (const index of [
+      ...indexes,
+      this.runsOf,
+      this.hooksOf,
+      this.runsIn,
+      this.writesTo,
+      this.leavesOn
+    ]) {
       index.clear();
     }
-    const start = { nodes: 0, leaves: 0, edges: 0, saved: 0, runs: 0, writes: 0, hooks: 0, freed: 0 };
+    const start = {
+      nodes: 0,
+      leaves: 0,
+      edges: 0,
+      saved: 0,
+      runs: 0,
+      writes: 0,
+      hooks: 0,
+      freed: 0
+    };
     this.index(start);
   }
 
-  /** Lets the oldest steps go until three quarters of the limit are left. The newest step stays whole. */
+  /**
+   * Lets the oldest steps go until three quarters of the limit are left. The newest step stays
+   * whole.
+   */
   private forget(): void {
     const { nodes, leaves, edges, saved, runs, writes, hooks, freed } = this;
     const target = Math.floor(this.limits.nodes * 0.75);

@@ -1,4 +1,5 @@
-// The whole Inspector: toolbar, graph, the side with node and problems, timeline; wide or narrow as there is room.
+// The whole Inspector: toolbar, graph, the side with node and problems, timeline; wide or narrow as
+// there is room.
 
 import type { ReactElement } from 'react';
 import { useEffect, useRef, useState } from 'react';
@@ -14,9 +15,16 @@ import { Toolbar } from './toolbar';
 
 type Size = 'wide' | 'middle' | 'narrow';
 
-/** Where there is little height (a cell's output), the side stays beside the graph as long as it can. */
+/**
+ * Where there is little height (a cell's output), the side stays beside the graph as long as it
+ * can.
+ */
 function sizeFor(width: number, height: number): Size {
-  return width >= 1000 ? 'wide' : width >= 780 || (height < 620 && width >= 600) ? 'middle' : 'narrow';
+  return width >= 1000
+    ? 'wide'
+    : width >= 780 || (height < 620 && width >= 600)
+      ? 'middle'
+      : 'narrow';
 }
 
 function NoticeBar(): ReactElement | null {
@@ -27,16 +35,29 @@ function NoticeBar(): ReactElement | null {
   const standing =
     model.graph.seqs.length > 0 && (status.kind === 'disconnected' || status.kind === 'failed')
       ? status.detail || 'The kernel is gone. What was recorded stays here.'
-      : store.state.message || (status.kind === 'connected' || status.kind === 'offline' ? status.detail : '');
-  const shown = notice ?? (model.failure && model.graph.seqs.length > 0 ? { kind: 'error' as const, text: model.failure } : null);
+      : store.state.message ||
+        (status.kind === 'connected' || status.kind === 'offline' ? status.detail : '');
+  const shown =
+    notice ??
+    (model.failure && model.graph.seqs.length > 0
+      ? { kind: 'error' as const, text: model.failure }
+      : null);
   if (!shown && !standing) {
     return null;
   }
   return (
-    <div className="agv-notice" data-kind={shown ? shown.kind : status.kind === 'disconnected' ? 'error' : 'info'} role="alert">
+    <div
+      className="agv-notice"
+      data-kind={shown ? shown.kind : status.kind === 'disconnected' ? 'error' : 'info'}
+      role="alert"
+    >
       <span>{oneLine(shown ? shown.text : standing, 500)}</span>
       {notice && (
-        <button type="button" aria-label="Close this message" onClick={() => presenter.clearNotice()}>
+        <button
+          type="button"
+          aria-label="Close this message"
+          onClick={() => presenter.clearNotice()}
+        >
           ×
         </button>
       )}
@@ -56,10 +77,20 @@ function Side(): ReactElement {
   return (
     <aside className="agv-side">
       <div className="agv-tabs" role="tablist">
-        <button type="button" role="tab" aria-selected={sideOpen && tab === 'node'} onClick={() => choose('node')}>
+        <button
+          type="button"
+          role="tab"
+          aria-selected={sideOpen && tab === 'node'}
+          onClick={() => choose('node')}
+        >
           Node
         </button>
-        <button type="button" role="tab" aria-selected={sideOpen && tab === 'problems'} onClick={() => choose('problems')}>
+        <button
+          type="button"
+          role="tab"
+          aria-selected={sideOpen && tab === 'problems'}
+          onClick={() => choose('problems')}
+        >
           Problems
           {count > 0 && <span className="agv-count">{count}</span>}
         </button>
@@ -83,7 +114,13 @@ function Side(): ReactElement {
   );
 }
 
-export function App({ wheel, focus }: { wheel: 'always' | 'focused'; focus: boolean }): ReactElement {
+export function App({
+  wheel,
+  focus
+}: {
+  wheel: 'always' | 'focused';
+  focus: boolean;
+}): ReactElement {
   const presenter = useInspector();
   const root = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState<Size>('wide');
@@ -92,7 +129,9 @@ export function App({ wheel, focus }: { wheel: 'always' | 'focused'; focus: bool
     if (!element) {
       return undefined;
     }
-    const observer = new ResizeObserver(() => setSize(sizeFor(element.clientWidth, element.clientHeight)));
+    const observer = new ResizeObserver(() =>
+      setSize(sizeFor(element.clientWidth, element.clientHeight))
+    );
     observer.observe(element);
     setSize(sizeFor(element.clientWidth, element.clientHeight));
     return () => observer.disconnect();

@@ -22,7 +22,9 @@ export function Empty(): ReactElement {
     return (
       <div className="agv-empty">
         <h2>{status.kind === 'none' ? 'No notebook to follow' : 'Not connected yet'}</h2>
-        <p>{oneLine(status.detail, 400) || 'Open a notebook and run a cell that imports ag_visual.'}</p>
+        <p>
+          {oneLine(status.detail, 400) || 'Open a notebook and run a cell that imports ag_visual.'}
+        </p>
         {status.kind === 'connecting' && <pre>import ag_visual as ag</pre>}
       </div>
     );
@@ -31,7 +33,9 @@ export function Empty(): ReactElement {
     return (
       <div className="agv-empty">
         <h2>The kernel is gone</h2>
-        <p>{oneLine(status.detail, 400) || 'Restart it: the Inspector connects again by itself.'}</p>
+        <p>
+          {oneLine(status.detail, 400) || 'Restart it: the Inspector connects again by itself.'}
+        </p>
       </div>
     );
   }
@@ -55,8 +59,16 @@ export function Empty(): ReactElement {
   return (
     <div className="agv-empty">
       <h2>Nothing recorded yet</h2>
-      <p>Press Record, then run a cell that calls backward(). Its graph appears here while it runs.</p>
-      <button type="button" className="agv-btn" data-primary="yes" disabled={!commandable} onClick={() => void presenter.record(true)}>
+      <p>
+        Press Record, then run a cell that calls backward(). Its graph appears here while it runs.
+      </p>
+      <button
+        type="button"
+        className="agv-btn"
+        data-primary="yes"
+        disabled={!commandable}
+        onClick={() => void presenter.record(true)}
+      >
         Record
       </button>
       <pre>{EXAMPLE}</pre>

@@ -1,4 +1,5 @@
-// The graph: canvas, legend, minimap, zoom buttons, what to do when there is nothing yet, and the text outline.
+// The graph: canvas, legend, minimap, zoom buttons, what to do when there is nothing yet, and the
+// text outline.
 
 import type { ReactElement } from 'react';
 import { useEffect, useRef, useState } from 'react';
@@ -27,7 +28,16 @@ function Legend(): ReactElement {
       </span>
       <span>
         <svg width="12" height="12">
-          <rect x="1" y="1" width="10" height="10" rx="3" fill="var(--agv-bg)" stroke="var(--agv-line2)" strokeWidth="1.6" />
+          <rect
+            x="1"
+            y="1"
+            width="10"
+            height="10"
+            rx="3"
+            fill="var(--agv-bg)"
+            stroke="var(--agv-line2)"
+            strokeWidth="1.6"
+          />
         </svg>
         waiting
       </span>
@@ -49,7 +59,15 @@ function Legend(): ReactElement {
       </span>
       <span>
         <svg width="16" height="12">
-          <rect x="1" y="1.5" width="14" height="9" rx="4.5" fill="var(--agv-param-bg)" stroke="var(--agv-param)" />
+          <rect
+            x="1"
+            y="1.5"
+            width="14"
+            height="9"
+            rx="4.5"
+            fill="var(--agv-param-bg)"
+            stroke="var(--agv-param)"
+          />
         </svg>
         parameter
       </span>
@@ -57,7 +75,13 @@ function Legend(): ReactElement {
   );
 }
 
-export function GraphView({ wheel, focus }: { wheel: 'always' | 'focused'; focus: boolean }): ReactElement {
+export function GraphView({
+  wheel,
+  focus
+}: {
+  wheel: 'always' | 'focused';
+  focus: boolean;
+}): ReactElement {
   const presenter = useInspector();
   const { model, theme } = presenter;
   const host = useRef<HTMLDivElement>(null);
@@ -117,15 +141,35 @@ export function GraphView({ wheel, focus }: { wheel: 'always' | 'focused'; focus
       </div>
       {shown && (
         <div className="agv-zoom">
-          <button type="button" aria-label="Larger" title="Larger (+)" onClick={() => presenter.canvas?.zoomBy(1.3)}>
+          <button
+            type="button"
+            aria-label="Larger"
+            title="Larger (+)"
+            onClick={() => presenter.canvas?.zoomBy(1.3)}
+          >
             +
           </button>
-          <button type="button" aria-label="Smaller" title="Smaller (−)" onClick={() => presenter.canvas?.zoomBy(1 / 1.3)}>
+          <button
+            type="button"
+            aria-label="Smaller"
+            title="Smaller (−)"
+            onClick={() => presenter.canvas?.zoomBy(1 / 1.3)}
+          >
             −
           </button>
-          <button type="button" aria-label="Show all" title="Show all (space)" onClick={() => presenter.canvas?.fit()}>
+          <button
+            type="button"
+            aria-label="Show all"
+            title="Show all (space)"
+            onClick={() => presenter.canvas?.fit()}
+          >
             <svg width="12" height="12" aria-hidden="true">
-              <path d="M1 4V1H4M8 1H11V4M11 8V11H8M4 11H1V8" fill="none" stroke="currentColor" strokeWidth="1.4" />
+              <path
+                d="M1 4V1H4M8 1H11V4M11 8V11H8M4 11H1V8"
+                fill="none"
+                stroke="currentColor"
+                strokeWidth="1.4"
+              />
             </svg>
           </button>
         </div>

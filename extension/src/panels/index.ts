@@ -30,7 +30,11 @@ export interface InspectorHandle extends Disposable {
 }
 
 /** Puts the Inspector into an element, which it fills; dispose takes it out again. */
-export function mountInspector(element: HTMLElement, controller: Controller, options: InspectorOptions = {}): InspectorHandle {
+export function mountInspector(
+  element: HTMLElement,
+  controller: Controller,
+  options: InspectorOptions = {}
+): InspectorHandle {
   injectStyle(element);
   const presenter = new Presenter(controller, options.model);
   const setTheme = (theme: Theme): void => {
@@ -39,10 +43,16 @@ export function mountInspector(element: HTMLElement, controller: Controller, opt
       presenter.show();
     }
   };
-  let watching = watchTheme(element, options.theme ?? 'auto', setTheme, () => presenter.canvas?.setPalette());
+  let watching = watchTheme(element, options.theme ?? 'auto', setTheme, () =>
+    presenter.canvas?.setPalette()
+  );
   const root = createRoot(element);
   root.render(
-    createElement(InspectorContext.Provider, { value: presenter }, createElement(App, { wheel: options.wheel ?? 'always', focus: options.focus ?? false }))
+    createElement(
+      InspectorContext.Provider,
+      { value: presenter },
+      createElement(App, { wheel: options.wheel ?? 'always', focus: options.focus ?? false })
+    )
   );
   let disposed = false;
   return {

@@ -34,7 +34,12 @@ const KEYS: Key[] = [
   },
   { shown: ', and .', does: 'One event back or on', keys: [','], run: p => p.scrubBy(-1) },
   { shown: '', does: '', keys: ['.'], run: p => p.scrubBy(1) },
-  { shown: 'arrows', does: 'Along the edges (in the timeline: through time)', keys: ['ArrowUp'], run: move('up') },
+  {
+    shown: 'arrows',
+    does: 'Along the edges (in the timeline: through time)',
+    keys: ['ArrowUp'],
+    run: move('up')
+  },
   { shown: '', does: '', keys: ['ArrowDown'], run: move('down') },
   { shown: '', does: '', keys: ['ArrowLeft'], run: move('left') },
   { shown: '', does: '', keys: ['ArrowRight'], run: move('right') },
@@ -44,7 +49,12 @@ const KEYS: Key[] = [
     keys: ['Enter'],
     run: p => p.model.selected !== null && p.open(p.model.selected)
   },
-  { shown: '/ or Ctrl F', does: 'Find a node, a line or a tensor', keys: ['/'], run: p => p.focusSearch() },
+  {
+    shown: '/ or Ctrl F',
+    does: 'Find a node, a line or a tensor',
+    keys: ['/'],
+    run: p => p.focusSearch()
+  },
   { shown: 'N, Shift N', does: 'Next or previous find', keys: ['n'], run: p => hit(p, 1) },
   { shown: '', does: '', keys: ['N'], run: p => hit(p, -1) },
   { shown: 'space', does: 'Show the whole graph', keys: [' '], run: p => p.canvas?.fit() },
@@ -60,7 +70,12 @@ const KEYS: Key[] = [
   { shown: '', does: '', keys: ['s'], run: p => p.canvas?.panBy(0, -PAN) },
   { shown: '', does: '', keys: ['a'], run: p => p.canvas?.panBy(PAN, 0) },
   { shown: '', does: '', keys: ['d'], run: p => p.canvas?.panBy(-PAN, 0) },
-  { shown: 'Escape', does: 'Back to now; then select nothing', keys: ['Escape'], run: p => escape(p) },
+  {
+    shown: 'Escape',
+    does: 'Back to now; then select nothing',
+    keys: ['Escape'],
+    run: p => escape(p)
+  },
   {
     shown: '?',
     does: 'These keys',

@@ -1,4 +1,5 @@
-// The graph in words, for screen readers: the selected node, where gradient comes from and where it goes.
+// The graph in words, for screen readers: the selected node, where gradient comes from and where it
+// goes.
 
 import type { ReactElement } from 'react';
 import { oneLine } from '../protocol/text';
@@ -28,11 +29,15 @@ export function Outline(): ReactElement {
       <p className="agv-hidden">
         {graph.seqs.length === 0
           ? 'No graph yet.'
-          : `${plural(graph.seqs.length, 'node')}, ${plural(graph.leaves.length, 'leaf', 'leaves')}. Press an arrow key to begin.`}
+          : `${plural(graph.seqs.length, 'node')}, ` +
+            `${plural(graph.leaves.length, 'leaf', 'leaves')}. Press an arrow key to begin.`}
       </p>
     );
   }
-  const { above, below } = index >= 0 ? neighbours(graph, index) : { above: graph.leafUses.get(selected) ?? [], below: [] };
+  const { above, below } =
+    index >= 0
+      ? neighbours(graph, index)
+      : { above: graph.leafUses.get(selected) ?? [], below: [] };
   const item = (node: number, words: string): ReactElement => (
     <li key={`${words} ${node}`} role="option" aria-selected="false">
       {words}: {nodeWords(model, graph.seqs[node])}

@@ -1,5 +1,5 @@
-// Between model, host and panels: applies batches, refreshes once a frame, sends commands, keeps what they answer.
-// React sees it through `useInspector`; nothing here draws.
+// Between model, host and panels: applies batches, refreshes once a frame, sends commands, keeps
+// what they answer. React sees it through `useInspector`; nothing here draws.
 
 import { createContext, useContext, useSyncExternalStore } from 'react';
 import type { Controller, Theme } from '../protocol/controller';
@@ -18,11 +18,15 @@ export interface Notice {
 export type Tab = 'node' | 'problems';
 
 /** What is known of a request: waiting, an answer, or why there is none. */
-export type Answer<T> = { kind: 'waiting' } | { kind: 'answer'; value: T } | { kind: 'none'; why: string };
+export type Answer<T> =
+  { kind: 'waiting' } | { kind: 'answer'; value: T } | { kind: 'none'; why: string };
 
 const WAITING: { kind: 'waiting' } = { kind: 'waiting' };
 const REMEMBERED = 400;
-/** After a refresh of n ms the next one waits this many times n, so that a huge live graph leaves time for the page. */
+/**
+ * After a refresh of n ms the next one waits this many times n, so that a huge live graph leaves
+ * time for the page.
+ */
 const BREATHER = 3;
 /** The newest picture of one node while its backward runs is asked for at most this often. */
 const ASK_AGAIN_MS = 250;
@@ -115,9 +119,14 @@ export class Presenter implements Disposable {
 
   /** Sends a command whose answer is the kernel's state; a failure is shown. */
   async command<C extends CommandName>(command: C, args: Commands[C]['args']): Promise<boolean> {
+    const { store } = this.model;
+    const { epoch, batch } = store;
     try {
       const state: unknown = await this.controller.request(command, args);
-      if (typeof state === 'object' && state !== null && 'recording' in state) this.model.setState(state);
+      // Batches take another way and may overtake the reply: then they know better.
+      const overtaken = store.epoch !== epoch || store.batch !== batch;
+      if (!overtaken && typeof state === 'object' && state !== null && 'recording' in state)
+        this.model.setState(state);
       if (this.notice?.kind === 'error') this.clearNotice();
       return true;
     } catch (error) {
@@ -153,12 +162,15 @@ export class Presenter implements Disposable {
 
   runToSelected(): void {
     const { selected } = this.model;
-    if (selected !== null && this.paused && this.commandable) void this.command('run_to', { seq: selected });
+    if (selected !== null && this.paused && this.commandable)
+      void this.command('run_to', { seq: selected });
   }
 
   /** Sets a breakpoint on a node, or removes the one that is there. */
   toggleBreakpoint(seq: number): void {
-    const there = this.model.store.state.breakpoints.some(point => point.kind === 'node' && point.seq === seq);
+    const there = this.model.store.state.breakpoints.some(
+      point => point.kind === 'node' && point.seq === seq
+    );
     if (this.commandable) void this.command('breakpoint', { on: !there, seq });
   }
 
@@ -178,7 +190,8 @@ export class Presenter implements Disposable {
       this.tell('error', error instanceof Error ? error.message : String(error));
       return;
     }
-    if (!found && this.live) this.tell('error', `${site.where || 'This line'} is not open here any more.`);
+    if (!found && this.live)
+      this.tell('error', `${site.where || 'This line'} is not open here any more.`);
   }
 
   open(seq: number): void {
@@ -190,6 +203,7 @@ export class Presenter implements Disposable {
   goTo(seq: number): void {
     this.model.select(seq);
     this.canvas?.reveal(seq);
+    this.show();
   }
 
   async copy(text: string): Promise<void> {
@@ -197,13 +211,18 @@ export class Presenter implements Disposable {
       await navigator.clipboard.writeText(text);
       this.tell('info', 'Copied.');
     } catch {
-      this.tell('error', 'The browser does not let this page copy. Select the text and copy it by hand.');
+      this.tell(
+        'error',
+        'The browser does not let this page copy. Select the text and copy it by hand.'
+      );
     }
   }
 
   /** What is kept of a node; asked for again when its state changed. */
   details(seq: number): Answer<NodeDetails> {
-    return this.ask(`node ${seq} ${this.momentOf(seq)}`, () => this.controller.request('node', { seq }));
+    return this.ask(`node ${seq} ${this.momentOf(seq)}`, () =>
+      this.controller.request('node', { seq })
+    );
   }
 
   values(seq: number, which: string): Answer<Values> {
@@ -221,7 +240,10 @@ export class Presenter implements Disposable {
       return { kind: 'none', why: '' };
     }
     if (this.answers.size > REMEMBERED) this.answers.clear();
-    const entry: { at: number; answer: Answer<unknown> } = { at: performance.now(), answer: WAITING };
+    const entry: { at: number; answer: Answer<unknown> } = {
+      at: performance.now(),
+      answer: WAITING
+    };
     this.answers.set(key, entry);
     const settle = (answer: Answer<unknown>): void => {
       entry.answer = answer;
@@ -229,7 +251,8 @@ export class Presenter implements Disposable {
     };
     request().then(
       value => settle({ kind: 'answer', value }),
-      (error: unknown) => settle({ kind: 'none', why: error instanceof Error ? error.message : String(error) })
+      (error: unknown) =>
+        settle({ kind: 'none', why: error instanceof Error ? error.message : String(error) })
     );
     return WAITING;
   }
@@ -241,7 +264,8 @@ export class Presenter implements Disposable {
     // While a backward runs freely, answers age by the clock and not with every node.
     const clock = paused || !this.live ? 0 : Math.floor(store.now / ASK_AGAIN_MS / 8);
     const state = STATE_NAMES[this.model.stateOf(seq)];
-    return `${store.session} ${store.epoch} ${paused?.task ?? ''}.${paused?.order ?? ''} ${state} ${clock}`;
+    const stop = paused ? `${paused.task}.${paused.order}` : '';
+    return `${store.session} ${store.epoch} ${stop} ${state} ${clock}`;
   }
 
   private async resync(): Promise<void> {

@@ -5,7 +5,7 @@ import type { Problem, Site } from '../protocol/schema';
 import { block, oneLine } from '../protocol/text';
 import { plural } from '../model/format';
 import { useInspector } from './presenter';
-import { SourceLink } from './source_link';
+import { SourceLink, Words } from './source_link';
 
 export function Problems(): ReactElement {
   const { model } = useInspector();
@@ -13,7 +13,8 @@ export function Problems(): ReactElement {
   if (problems.length === 0) {
     return (
       <p className="agv-quiet" style={{ margin: 0 }}>
-        No problems. In-place writes that break a backward pass are explained here, with both lines and a repair.
+        No problems. In-place writes that break a backward pass are explained here, with both lines
+        and a repair.
       </p>
     );
   }
@@ -33,16 +34,30 @@ function Card({ problem }: { problem: Problem }): ReactElement {
   const shown = seq !== null && model.graph.indexOf.has(seq);
   return (
     <article className="agv-card">
-      <h4>{oneLine(problem.title, 400)}</h4>
-      {problem.detail && <p>{oneLine(problem.detail, 800)}</p>}
+      <h4>
+        <Words text={problem.title} length={400} />
+      </h4>
+      {problem.detail && (
+        <p>
+          <Words text={problem.detail} />
+        </p>
+      )}
       <Strip problem={problem} />
       {repair && (
         <div className="agv-fix">
           <span>
-            {repair.code && <code>{block(repair.code, 600)}</code>} {oneLine(repair.text, 400)}
+            {repair.code && !repair.text.includes(repair.code) && (
+              <code>{block(repair.code, 600)} </code>
+            )}
+            <Words text={repair.text} length={400} />
           </span>
           {repair.code && (
-            <button type="button" className="agv-btn" data-primary="yes" onClick={() => void presenter.copy(repair.code ?? '')}>
+            <button
+              type="button"
+              className="agv-btn"
+              data-primary="yes"
+              onClick={() => void presenter.copy(repair.code ?? '')}
+            >
               Copy
             </button>
           )}

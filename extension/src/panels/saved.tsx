@@ -1,4 +1,5 @@
-// What a node saved: from the recording at once, with sharing and liveness as soon as the kernel answers.
+// What a node saved: from the recording at once, with sharing and liveness as soon as the kernel
+// answers.
 
 import type { ReactElement } from 'react';
 import type { NodeDetails } from '../protocol/schema';
@@ -24,7 +25,11 @@ export interface SavedRow {
 }
 
 /** Saved tensors as they are at the moment shown. */
-export function savedRows(model: InspectorModel, seq: number, details: NodeDetails | null): SavedRow[] {
+export function savedRows(
+  model: InspectorModel,
+  seq: number,
+  details: NodeDetails | null
+): SavedRow[] {
   const { store, states } = model;
   const ran = model.stateOf(seq) === 4;
   const recorded = store.savedOf.rows(seq).map(row => {
@@ -62,14 +67,23 @@ export function savedRows(model: InspectorModel, seq: number, details: NodeDetai
   // In the past the recording knows the version of that moment; the kernel knows only now's.
   return told.map(row => {
     const then = recorded.find(({ name }) => name === row.name);
-    return then ? { ...row, ...(model.cursor !== null && { now: then.now }), stale: then.stale, silent: then.silent } : row;
+    return then
+      ? {
+          ...row,
+          ...(model.cursor !== null && { now: then.now }),
+          stale: then.stale,
+          silent: then.silent
+        }
+      : row;
   });
 }
 
 function sharedText(names: readonly string[]): string {
   const shown = names.slice(0, 4).map(name => oneLine(name, 60));
   const rest = names.length - shown.length;
-  return rest > 0 ? `${shown.join(', ')} and ${rest} more` : shown.join(shown.length === 2 ? ' and ' : ', ');
+  return rest > 0
+    ? `${shown.join(', ')} and ${rest} more`
+    : shown.join(shown.length === 2 ? ' and ' : ', ');
 }
 
 export function SavedTensors({
@@ -133,7 +147,10 @@ export function SavedTensors({
 function NowCell({ row }: { row: SavedRow }): ReactElement {
   if (row.silent) {
     return (
-      <td className="agv-stale" title="Written through .data: the version did not move, the values did.">
+      <td
+        className="agv-stale"
+        title="Written through .data: the version did not move, the values did."
+      >
         v{row.now} changed
       </td>
     );

@@ -20,6 +20,19 @@ export function SourceLink({ site }: { site: Site }): ReactElement {
   );
 }
 
+/** A sentence in which code stands between backticks. */
+export function Words({ text, length = 800 }: { text: string; length?: number }): ReactElement {
+  const parts = oneLine(text, length).split('`');
+  // An odd number of parts means that every backtick has its partner.
+  return (
+    <>
+      {parts.length % 2 === 1
+        ? parts.map((part, i) => (i % 2 ? <code key={i}>{part}</code> : part))
+        : parts.join('`')}
+    </>
+  );
+}
+
 /** The source line; the part that made the node is marked. */
 export function SourceText({ site }: { site: Site }): ReactElement | null {
   const line = block(site.source_line, 600);

@@ -14,7 +14,9 @@ function hostTheme(body: HTMLElement): Theme {
   return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 }
 
-/** Calls `set` now and whenever the theme changes, and `repaint` when colours changed without it. */
+/**
+ * Calls `set` now and whenever the theme changes, and `repaint` when colours changed without it.
+ */
 export function watchTheme(
   element: HTMLElement,
   wanted: Theme | 'auto',
@@ -29,7 +31,10 @@ export function watchTheme(
     setTimeout(repaint, 250);
   };
   const observer = new MutationObserver(read);
-  observer.observe(body, { attributes: true, attributeFilter: ['data-jp-theme-light', 'data-jp-theme-name', 'class'] });
+  observer.observe(body, {
+    attributes: true,
+    attributeFilter: ['data-jp-theme-light', 'data-jp-theme-name', 'class']
+  });
   const media = matchMedia('(prefers-color-scheme: dark)');
   media.addEventListener('change', read);
   read();

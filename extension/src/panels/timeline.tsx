@@ -1,15 +1,21 @@
-// Forward, backward and gradient norms over time; drag or use the arrow keys to see an earlier moment.
+// Forward, backward and gradient norms over time; drag or use the arrow keys to see an earlier
+// moment.
 
 import type { ReactElement } from 'react';
 import { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { countText, durationText, plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
 import { readPalette } from '../draw/palette';
-import { TIMELINE_HEIGHT, paintTimeline, positionAt, timelineScale } from '../draw/timeline_painter';
+import {
+  TIMELINE_HEIGHT,
+  paintTimeline,
+  positionAt,
+  timelineScale
+} from '../draw/timeline_painter';
 import { prepare } from '../draw/value_painter';
 import { useInspector } from './presenter';
 import { SourceLink } from './source_link';
-import { standing } from './toolbar';
+import { standing } from './standing';
 
 /** The node that a position of the axis stands for: the one created or run just before it. */
 function seqAt(model: InspectorModel, position: number): number | null {
@@ -30,18 +36,28 @@ function TaskChooser(): ReactElement | null {
   if (ids.length === 0) {
     return (
       <span className="agv-elide">
-        {model.graph.seqs.length > 0 ? 'forward only: no backward pass was recorded over this graph' : ''}
+        {model.graph.seqs.length > 0
+          ? 'forward only: no backward pass was recorded over this graph'
+          : ''}
       </span>
     );
   }
   const at = task ? ids.indexOf(task.task) : ids.length;
   return (
     <>
-      <button type="button" className="agv-step" disabled={at <= 0} aria-label="Backward pass before this one" onClick={() => model.showNeighbour(-1)}>
+      <button
+        type="button"
+        className="agv-step"
+        disabled={at <= 0}
+        aria-label="Backward pass before this one"
+        onClick={() => model.showNeighbour(-1)}
+      >
         ‹
       </button>
       <span className="agv-elide">
-        {task ? `backward ${countText(at + 1)} of ${countText(ids.length)}` : 'newest nodes, no backward yet'}
+        {task
+          ? `backward ${countText(at + 1)} of ${countText(ids.length)}`
+          : 'newest nodes, no backward yet'}
         {task?.ended === 'in error' && <span className="agv-stale"> failed</span>}
       </span>
       <button
@@ -78,7 +94,12 @@ function Counts(): ReactElement {
   if (left > 0) parts.push(`${plural(left, 'event')} left out`);
   if (steps > 0) parts.push(`${plural(steps, 'old step')} let go`);
   return (
-    <span className="agv-small" title={left > 0 ? 'The page could not keep up: these events were counted, not sent.' : undefined}>
+    <span
+      className="agv-small"
+      title={
+        left > 0 ? 'The page could not keep up: these events were counted, not sent.' : undefined
+      }
+    >
       {parts.filter(Boolean).join(', ')}
     </span>
   );
@@ -122,7 +143,12 @@ export function Timeline(): ReactElement {
   };
   const position = cursor ?? model.length;
   const key = (event: React.KeyboardEvent): void => {
-    const steps: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 };
+    const steps: Record<string, number> = {
+      ArrowLeft: -1,
+      ArrowRight: 1,
+      PageUp: -10,
+      PageDown: 10
+    };
     if (event.key in steps) presenter.scrubBy(steps[event.key]);
     else if (event.key === 'Home') model.scrub(0);
     else if (event.key === 'End') model.scrub(presenter.live ? null : model.length);

@@ -37,14 +37,16 @@ export function summaryText(values: Values): string {
     parts.push(
       values.min === values.max
         ? `all ${numberText(values.min)}`
-        : `from ${numberText(values.min)} to ${numberText(values.max)}, mean ${numberText(values.mean)}`
+        : `from ${numberText(values.min)} to ${numberText(values.max)}, ` +
+            `mean ${numberText(values.mean)}`
     );
   }
   const of = Math.max(1, values.sampled || values.numel);
   if (values.zero > 0) parts.push(`${percent(values.zero / of)} zero`);
   if (values.nan > 0) parts.push(plural(values.nan, 'NaN', 'NaN'));
   if (values.inf > 0) parts.push(plural(values.inf, 'infinite value'));
-  if (values.sampled > 0 && values.sampled < values.numel) parts.push(`from a sample of ${values.sampled}`);
+  if (values.sampled > 0 && values.sampled < values.numel)
+    parts.push(`from a sample of ${values.sampled}`);
   return parts.join(', ');
 }
 
@@ -61,7 +63,14 @@ export function HeatMap({ picture, label }: { picture: Picture; label: string })
     if (canvas.current && width > 0) {
       const height = heatHeight(picture, width);
       const ctx = prepare(canvas.current, width, height);
-      if (ctx) paintHeat(ctx, picture, readPalette(canvas.current.parentElement as HTMLElement), width, height);
+      if (ctx)
+        paintHeat(
+          ctx,
+          picture,
+          readPalette(canvas.current.parentElement as HTMLElement),
+          width,
+          height
+        );
     }
   }, [picture, width, theme]);
   return (
@@ -71,7 +80,13 @@ export function HeatMap({ picture, label }: { picture: Picture; label: string })
   );
 }
 
-export function HistogramView({ histogram, label }: { histogram: Histogram; label: string }): ReactElement | null {
+export function HistogramView({
+  histogram,
+  label
+}: {
+  histogram: Histogram;
+  label: string;
+}): ReactElement | null {
   const { theme } = useInspector();
   const [ref, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -88,7 +103,13 @@ export function HistogramView({ histogram, label }: { histogram: Histogram; labe
   }
   return (
     <div ref={ref} style={{ marginTop: 8 }}>
-      <canvas ref={canvas} className="agv-picture" style={{ borderRadius: 0 }} role="img" aria-label={label} />
+      <canvas
+        ref={canvas}
+        className="agv-picture"
+        style={{ borderRadius: 0 }}
+        role="img"
+        aria-label={label}
+      />
       <div className="agv-scale">
         <span>{numberText(edges[0])}</span>
         <span>{numberText(edges[edges.length - 1])}</span>

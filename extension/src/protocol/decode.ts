@@ -35,7 +35,9 @@ export function isObject(value: unknown): value is Json {
 
 function count(value: unknown, what: string): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < 0) {
-    throw new ProtocolError(`A batch has no usable ${what}: got ${cut(String(JSON.stringify(value)), 40)}.`);
+    throw new ProtocolError(
+      `A batch has no usable ${what}: got ${cut(String(JSON.stringify(value)), 40)}.`
+    );
   }
   return value;
 }
@@ -167,12 +169,14 @@ function readTable<N extends TableName>(name: N, value: unknown, buffer: ArrayBu
     const length = count(place[1], `length of ${name}.${column}`);
     if (length !== rows * array.BYTES_PER_ELEMENT || offset % array.BYTES_PER_ELEMENT !== 0) {
       throw new ProtocolError(
-        `The column ${name}.${column} is ${length} bytes at ${offset}; ${rows} rows of ${type} do not fit.`
+        `The column ${name}.${column} is ${length} bytes at ${offset}; ` +
+          `${rows} rows of ${type} do not fit.`
       );
     }
     if (offset + length > buffer.byteLength) {
       throw new ProtocolError(
-        `A batch is cut short: ${name}.${column} ends at byte ${offset + length} of ${buffer.byteLength}.`
+        `A batch is cut short: ${name}.${column} ends at byte ${offset + length} ` +
+          `of ${buffer.byteLength}.`
       );
     }
     table[column] = new array(buffer, offset, rows);
@@ -197,14 +201,21 @@ function aligned(buffer: ArrayBuffer | ArrayBufferView): ArrayBuffer {
   throw new ProtocolError('A batch came without its binary part.');
 }
 
-/** Checks a batch and gives its columns as views of the buffer (a copy only where alignment asks for it). */
-export function decodeBatch(header: Header | unknown, buffer: ArrayBuffer | ArrayBufferView): Batch {
+/**
+ * Checks a batch and gives its columns as views of the buffer (a copy only where alignment asks for
+ * it).
+ */
+export function decodeBatch(
+  header: Header | unknown,
+  buffer: ArrayBuffer | ArrayBufferView
+): Batch {
   if (!isObject(header)) {
     throw new ProtocolError('A batch came without a header.');
   }
   if (header.v !== VERSION) {
     throw new VersionError(
-      `This was written in wire format ${cut(String(header.v), 20)}; this Inspector reads format ${VERSION}. ` +
+      `This was written in wire format ${cut(String(header.v), 20)}; ` +
+        `this Inspector reads format ${VERSION}. ` +
         'Use the ag_visual release that wrote it, or record again.'
     );
   }

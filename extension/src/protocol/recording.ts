@@ -1,4 +1,5 @@
-// A recording file: JSON with base64 buffers, opened without a kernel. Foreign and cut files are told apart.
+// A recording file: JSON with base64 buffers, opened without a kernel. Foreign and cut files are
+// told apart.
 
 import type { NodeDetails, Values } from './schema';
 import { RECORDING_FORMAT, VERSION } from './schema';
@@ -66,7 +67,10 @@ function isValues(value: unknown): value is Values {
   return isObject(value) && Array.isArray(value.shape) && isObject(value.histogram);
 }
 
-/** Opens a recording given as JSON text or as the parsed object; throws ProtocolError with a sentence to show. */
+/**
+ * Opens a recording given as JSON text or as the parsed object; throws ProtocolError with a
+ * sentence to show.
+ */
 export function openRecording(source: unknown): OpenRecording {
   const file = parse(source);
   if (!isObject(file) || file.format !== RECORDING_FORMAT) {
@@ -74,7 +78,8 @@ export function openRecording(source: unknown): OpenRecording {
   }
   if (file.v !== VERSION) {
     throw new VersionError(
-      `The recording is in format ${cut(String(file.v), 20)}; this Inspector reads format ${VERSION}. ` +
+      `The recording is in format ${cut(String(file.v), 20)}; ` +
+        `this Inspector reads format ${VERSION}. ` +
         'Open it with the ag_visual release that wrote it, or record again.'
     );
   }
@@ -94,7 +99,9 @@ export function openRecording(source: unknown): OpenRecording {
         throw error;
       }
       // Later batches count on this one's strings: what came before is sound, what follows is not.
-      warning = `Batch ${position + 1} of ${file.batches.length} is damaged; shown is what came before it. ${error.message}`;
+      warning =
+        `Batch ${position + 1} of ${file.batches.length} is damaged; ` +
+        `shown is what came before it. ${error.message}`;
       break;
     }
   }

@@ -10,7 +10,10 @@ export interface Listenable<T> {
   connect(listener: (value: T) => void): Disposable;
 }
 
-/** Calls its listeners in the order in which they connected; one that throws does not stop the others. */
+/**
+ * Calls its listeners in the order in which they connected; one that throws does not stop the
+ * others.
+ */
 export class Signal<T> implements Listenable<T> {
   private readonly listeners = new Set<(value: T) => void>();
 

@@ -28,5 +28,7 @@ export function oneLine(text: string, length = 200): string {
 
 /** Several lines, for a code block: tabs and line ends stay. */
 export function block(text: string, length = 20000): string {
-  return cut(text, length).replace(UNFIT, run => (/^[\n\t]+$/.test(run) ? run : run.replace(/[^\n\t]/g, '')));
+  return cut(text, length).replace(UNFIT, run =>
+    /^[\n\t]+$/.test(run) ? run : run.replace(/[^\n\t]/g, '')
+  );
 }

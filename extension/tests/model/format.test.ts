@@ -1,7 +1,15 @@
 // The words for numbers, shapes and places.
 
 import { describe, expect, it } from 'vitest';
-import { bytesText, countText, durationText, numberText, placeText, plural, shapeText } from '../../src/model/format';
+import {
+  bytesText,
+  countText,
+  durationText,
+  numberText,
+  placeText,
+  plural,
+  shapeText
+} from '../../src/model/format';
 import { readSite } from '../../src/protocol/decode';
 
 describe('format', () => {
@@ -21,17 +29,33 @@ describe('format', () => {
   });
 
   it('writes sizes, counts, times and shapes', () => {
-    expect([0, 999, 1000, 32768, 1536, 5e9].map(bytesText)).toEqual(['0 B', '999 B', '1.0 kB', '32 kB', '1.5 kB', '4.7 GB']);
+    expect([0, 999, 1000, 32768, 1536, 5e9].map(bytesText)).toEqual([
+      '0 B',
+      '999 B',
+      '1.0 kB',
+      '32 kB',
+      '1.5 kB',
+      '4.7 GB'
+    ]);
     expect([7, 1000, 1234567].map(countText)).toEqual(['7', '1,000', '1,234,567']);
     expect(plural(1, 'leaf', 'leaves')).toBe('1 leaf');
-    expect([0.05, 3.25, 850, 2500].map(durationText)).toEqual(['50 µs', '3.3 ms', '850 ms', '2.5 s']);
+    expect([0.05, 3.25, 850, 2500].map(durationText)).toEqual([
+      '50 µs',
+      '3.3 ms',
+      '850 ms',
+      '2.5 s'
+    ]);
     expect(shapeText('64×128')).toBe('64 × 128');
     expect(shapeText([])).toBe('scalar');
   });
 
   it('names places as the reader knows them', () => {
     expect(placeText(readSite({ kind: 'cell', execution_count: 7, line: 3 }))).toBe('In[7] line 3');
-    expect(placeText(readSite({ kind: 'file', file: '/home/me/train.py', line: 3 }))).toBe('train.py line 3');
-    expect(placeText(readSite({ kind: 'file', file: 'C:\\work\\train.py', line: 3 }))).toBe('train.py line 3');
+    expect(placeText(readSite({ kind: 'file', file: '/home/me/train.py', line: 3 }))).toBe(
+      'train.py line 3'
+    );
+    expect(placeText(readSite({ kind: 'file', file: 'C:\\work\\train.py', line: 3 }))).toBe(
+      'train.py line 3'
+    );
   });
 });

@@ -1,6 +1,6 @@
 // Which nodes are on screen, and when two graphs are the same to the eye.
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { graphOfNewest, graphOfTask, neighbours } from '../../src/model/graph';
 import { Store } from '../../src/model/store';
 import { decodeBatch } from '../../src/protocol/decode';
@@ -8,6 +8,9 @@ import { openRecording } from '../../src/protocol/recording';
 import type { Recording } from '../../src/protocol/schema';
 import { Program } from '../synthetic/program';
 import { chain, residual, training } from '../synthetic/recordings';
+
+// A machine that is busy with other things is no failure.
+vi.setConfig({ testTimeout: 60_000 });
 
 function storeOf(recording: Recording): Store {
   const store = new Store();
@@ -116,10 +119,16 @@ describe('signature', () => {
       const a = program.op('MulBackward0', 1, [w], [2]);
       const b = program.op('SinBackward0', 1, [a], [2]);
       program.op(name, line, twice ? [a, b] : [b, b], [2]);
-      // Ids are dealt in order of arrival: name the alternatives first, so that they differ by what they are.
+      // Ids are dealt in order of arrival: name the alternatives first, so that they differ by what
+      // they are.
       return graphOfNewest(storeOfProgram(program)).signature;
     };
-    const marks = [make('AddBackward0', 1, true), make('AddBackward0', 2, true), make('AddBackward0', 1, false), make('MulBackward0', 1, true)];
+    const marks = [
+      make('AddBackward0', 1, true),
+      make('AddBackward0', 2, true),
+      make('AddBackward0', 1, false),
+      make('MulBackward0', 1, true)
+    ];
     expect(new Set(marks).size).toBe(4);
   });
 });

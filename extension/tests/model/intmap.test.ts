@@ -38,7 +38,9 @@ describe('Chain', () => {
   it('lists the rows of a key from the oldest to the newest', () => {
     const chain = new Chain();
     for (let row = 0; row < 1000; row++) chain.add(row % 7, row);
-    expect(chain.rows(3)).toEqual(Array.from({ length: 143 }, (_, i) => 3 + 7 * i).filter(row => row < 1000));
+    expect(chain.rows(3)).toEqual(
+      Array.from({ length: 143 }, (_, i) => 3 + 7 * i).filter(row => row < 1000)
+    );
     expect(chain.newest(3)).toBe(997);
     expect(chain.before(997)).toBe(990);
     expect(chain.rows(8)).toEqual([]);

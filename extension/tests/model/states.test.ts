@@ -1,4 +1,5 @@
-// States of nodes at every moment: forward, backward, pause, stale saved tensors, silent writes, NaN.
+// States of nodes at every moment: forward, backward, pause, stale saved tensors, silent writes,
+// NaN.
 
 import { describe, expect, it } from 'vitest';
 import { timeAxis } from '../../src/model/axis';
@@ -23,7 +24,12 @@ interface Shown {
 function shown(store: Store, graph: Graph): Shown {
   const axis = timeAxis(store, graph);
   const at = (cursor: number | null): States => statesAt(store, graph, axis, cursor);
-  return { store, graph, at, names: cursor => Array.from(at(cursor).node, state => STATE_NAMES[state as NodeState]) };
+  return {
+    store,
+    graph,
+    at,
+    names: cursor => Array.from(at(cursor).node, state => STATE_NAMES[state as NodeState])
+  };
 }
 
 function ofProgram(program: Program, task: number | null = 1): Shown {
@@ -42,7 +48,17 @@ function ofResidual(options: Parameters<typeof residual>[0]): Shown {
 describe('states', () => {
   it('of a paused backward: done above, next at the pause, waiting below', () => {
     const { names, at } = ofResidual({ problem: false });
-    expect(names(null)).toEqual(['done', 'done', 'done', 'done', 'next', 'waiting', 'waiting', 'waiting', 'waiting']);
+    expect(names(null)).toEqual([
+      'done',
+      'done',
+      'done',
+      'done',
+      'next',
+      'waiting',
+      'waiting',
+      'waiting',
+      'waiting'
+    ]);
     expect(at(null).next).toBe(4);
     expect(at(null).norm[0]).toBeGreaterThan(0);
     expect(at(null).norm[5]).toBe(-1);
@@ -53,13 +69,17 @@ describe('states', () => {
     const count = graph.seqs.length;
     expect(names(0)).toEqual(new Array(count).fill('not created yet'));
     for (let created = 0; created <= count; created++) {
-      expect(names(created).filter(name => name === 'not created yet').length).toBe(count - created);
+      expect(names(created).filter(name => name === 'not created yet').length).toBe(
+        count - created
+      );
     }
     const leaves = graph.leaves.length;
     for (let ran = 0; ran <= count + leaves; ran++) {
       const states = at(count + ran);
       const done = names(count + ran).filter(name => name === 'done').length;
-      const leavesDone = [...states.leaf.values()].filter(state => STATE_NAMES[state] === 'done').length;
+      const leavesDone = [...states.leaf.values()].filter(
+        state => STATE_NAMES[state] === 'done'
+      ).length;
       expect(done + leavesDone).toBe(ran);
       expect(states.next >= 0 || states.nextLeaf >= 0).toBe(ran < count + leaves);
     }
@@ -73,7 +93,7 @@ describe('states', () => {
     expect(past(9)[4]).toBe('problem');
   });
 
-  it('mark saved tensors that were overwritten from the moment of the write until the node ran', () => {
+  it('mark saved tensors that were overwritten, from the write until the node ran', () => {
     const { at, graph, store } = ofResidual({ paused: false, problem: false });
     const stale = (cursor: number | null): number[] =>
       [...at(cursor).flags].flatMap((flag, i) => (flag & Flag.stale ? [i] : []));
@@ -91,13 +111,17 @@ describe('states', () => {
     const store = program.storage();
     program.write(store, 1, 'add_', 1);
     const w = program.leaf('w', [2]);
-    const loud = program.op('ExpBackward0', 1, [w], [2], { saved: [{ name: 'result', storage: store, version: 1, own: true }] });
+    const loud = program.op('ExpBackward0', 1, [w], [2], {
+      saved: [{ name: 'result', storage: store, version: 1, own: true }]
+    });
     const before = ofProgram(program, null);
     expect(before.at(null).flags[before.graph.indexOf.get(loud)] & Flag.stale).toBe(0);
 
     const again = new Program(['y = x.exp()', 'y.data.zero_()']);
     again.write(1, 1, 'add_', 1);
-    const node = again.op('ExpBackward0', 1, [again.leaf('w', [2])], [2], { saved: [{ name: 'result', storage: 1, version: 1, own: true }] });
+    const node = again.op('ExpBackward0', 1, [again.leaf('w', [2])], [2], {
+      saved: [{ name: 'result', storage: 1, version: 1, own: true }]
+    });
     again.write(1, 1, 'zero_', 2, 2);
     const after = ofProgram(again, null);
     expect(after.at(null).flags[after.graph.indexOf.get(node)] & Flag.stale).toBe(Flag.stale);
@@ -125,7 +149,9 @@ describe('states', () => {
       { id: 2, kind: 'node', seq: b }
     ];
     const one = ofProgram(program, null);
-    const flagged = [a, b, c].filter(seq => one.at(null).flags[one.graph.indexOf.get(seq)] & Flag.breakpoint);
+    const flagged = [a, b, c].filter(
+      seq => one.at(null).flags[one.graph.indexOf.get(seq)] & Flag.breakpoint
+    );
     expect(flagged).toEqual([a, b, c]);
   });
 

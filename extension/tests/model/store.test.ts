@@ -8,7 +8,8 @@ import { training } from '../synthetic/recordings';
 import type { Written } from '../synthetic/writer';
 import { Writer } from '../synthetic/writer';
 
-const decoded = ({ header, buffer }: Written): ReturnType<typeof decodeBatch> => decodeBatch(header, buffer);
+const decoded = ({ header, buffer }: Written): ReturnType<typeof decodeBatch> =>
+  decodeBatch(header, buffer);
 
 describe('Store', () => {
   it('takes batches in order, once', () => {
@@ -60,7 +61,9 @@ describe('Store', () => {
     expect(small.forgotten.nodes).toBe(whole.nodes.rows - small.nodes.rows);
     expect(small.forgotten.steps).toBe(small.forgotten.nodes / perStep);
     expect(small.forgotten.steps).toBeGreaterThan(150);
-    const kept = [...small.tasks.keys()].filter(task => small.nodeRow.has(small.tasks.get(task)?.root ?? 0));
+    const kept = [...small.tasks.keys()].filter(task =>
+      small.nodeRow.has(small.tasks.get(task)?.root ?? 0)
+    );
     expect(kept.length).toBe(small.nodes.rows / perStep);
     for (const task of kept) {
       const [a, b] = [graphOfTask(whole, task), graphOfTask(small, task)];
@@ -97,7 +100,9 @@ describe('Store', () => {
 
   it('finds the newest write not later than a moment', () => {
     const writer = new Writer();
-    [1, 5, 9].forEach((t, i) => writer.row('writes', { storage: 3, version: i + 1, writes: i + 1, t }));
+    [1, 5, 9].forEach((t, i) =>
+      writer.row('writes', { storage: 3, version: i + 1, writes: i + 1, t })
+    );
     const store = new Store();
     store.apply(decoded(writer.flush()));
     const version = (t: number): number => {

@@ -1,4 +1,5 @@
-// Batches off the wire: read exactly, or refused with a sentence. Nothing that arrives may crash the page.
+// Batches off the wire: read exactly, or refused with a sentence. Nothing that arrives may crash
+// the page.
 
 import { describe, expect, it } from 'vitest';
 import { ProtocolError, VersionError, decodeBatch, readState } from '../../src/protocol/decode';
@@ -11,9 +12,30 @@ import { Writer } from '../synthetic/writer';
 function written(): { header: Header; buffer: ArrayBuffer } {
   const writer = new Writer();
   for (let i = 0; i < 5; i++) {
-    writer.row('nodes', { seq: 100 + i, name: writer.string('MulBackward0'), site: NONE, t: i / 3, numel: 2 ** 40 });
-    writer.row('runs', { seq: 100 + i, task: 1, order: i, t0: i, t1: i + 0.5, norm: i === 2 ? NaN : i, flags: i === 2 ? 1 : 0 });
-    writer.row('saved', { node: 100 + i, name: writer.string('self'), storage: 7, version: i, bytes: 12, flags: i % 2 });
+    writer.row('nodes', {
+      seq: 100 + i,
+      name: writer.string('MulBackward0'),
+      site: NONE,
+      t: i / 3,
+      numel: 2 ** 40
+    });
+    writer.row('runs', {
+      seq: 100 + i,
+      task: 1,
+      order: i,
+      t0: i,
+      t1: i + 0.5,
+      norm: i === 2 ? NaN : i,
+      flags: i === 2 ? 1 : 0
+    });
+    writer.row('saved', {
+      node: 100 + i,
+      name: writer.string('self'),
+      storage: 7,
+      version: i,
+      bytes: 12,
+      flags: i % 2
+    });
   }
   return writer.flush();
 }
@@ -37,7 +59,9 @@ describe('decodeBatch', () => {
       const larger = new Uint8Array(buffer.byteLength + 16);
       larger.set(new Uint8Array(buffer), offset);
       const view = new DataView(larger.buffer, offset, buffer.byteLength);
-      expect([...(decodeBatch(header, view).tables.runs?.t1 ?? [])]).toEqual([0.5, 1.5, 2.5, 3.5, 4.5]);
+      expect([...(decodeBatch(header, view).tables.runs?.t1 ?? [])]).toEqual([
+        0.5, 1.5, 2.5, 3.5, 4.5
+      ]);
     }
   });
 
@@ -61,12 +85,42 @@ describe('decodeBatch', () => {
       change(copy.tables.runs.columns as Record<string, unknown>);
       return copy;
     };
-    expect(() => decodeBatch(spoil(c => delete c.norm), buffer)).toThrow(/lacks the column 'norm'/);
-    expect(() => decodeBatch(spoil(c => (c.norm = [4, 40])), buffer)).toThrow(ProtocolError);
-    expect(() => decodeBatch(spoil(c => (c.norm = [0, 48])), buffer)).toThrow(/do not fit/);
-    expect(() => decodeBatch(spoil(c => (c.norm = [-8, 40])), buffer)).toThrow(/offset/);
-    expect(() => decodeBatch(spoil(c => (c.norm = [1e15, 40])), buffer)).toThrow(/cut short/);
-    expect(() => decodeBatch(spoil(c => (c.norm = 'here')), buffer)).toThrow(ProtocolError);
+    expect(() =>
+      decodeBatch(
+        spoil(c => delete c.norm),
+        buffer
+      )
+    ).toThrow(/lacks the column 'norm'/);
+    expect(() =>
+      decodeBatch(
+        spoil(c => (c.norm = [4, 40])),
+        buffer
+      )
+    ).toThrow(ProtocolError);
+    expect(() =>
+      decodeBatch(
+        spoil(c => (c.norm = [0, 48])),
+        buffer
+      )
+    ).toThrow(/do not fit/);
+    expect(() =>
+      decodeBatch(
+        spoil(c => (c.norm = [-8, 40])),
+        buffer
+      )
+    ).toThrow(/offset/);
+    expect(() =>
+      decodeBatch(
+        spoil(c => (c.norm = [1e15, 40])),
+        buffer
+      )
+    ).toThrow(/cut short/);
+    expect(() =>
+      decodeBatch(
+        spoil(c => (c.norm = 'here')),
+        buffer
+      )
+    ).toThrow(ProtocolError);
   });
 
   it('cuts strings that are longer than a page can use', () => {
@@ -84,7 +138,9 @@ describe('decodeBatch', () => {
       if (next() < 0.06) return junk[Math.floor(next() * junk.length)];
       if (Array.isArray(value)) return value.map(item => spoil(item, depth + 1));
       if (typeof value === 'object' && value !== null) {
-        return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, spoil(item, depth + 1)]));
+        return Object.fromEntries(
+          Object.entries(value).map(([key, item]) => [key, spoil(item, depth + 1)])
+        );
       }
       return value;
     };
@@ -105,15 +161,28 @@ describe('decodeBatch', () => {
     const writer = new Writer();
     for (const name of Object.keys(TABLES) as (keyof typeof TABLES)[]) writer.row(name, {});
     const { header, buffer } = writer.flush();
-    expect(Object.keys(decodeBatch(header, buffer).tables).sort()).toEqual(Object.keys(TABLES).sort());
+    expect(Object.keys(decodeBatch(header, buffer).tables).sort()).toEqual(
+      Object.keys(TABLES).sort()
+    );
   });
 });
 
 describe('readState', () => {
   it('is whole whatever came', () => {
     const empty = readState(undefined);
-    expect(empty).toMatchObject({ recording: false, scope: 'off', paused: null, breakpoints: [], control: false });
-    expect(readState({ scope: 'sometimes', breakpoints: [1, { kind: 'x' }, { kind: 'name', name: 'Mul', id: 3 }] })).toMatchObject({
+    expect(empty).toMatchObject({
+      recording: false,
+      scope: 'off',
+      paused: null,
+      breakpoints: [],
+      control: false
+    });
+    expect(
+      readState({
+        scope: 'sometimes',
+        breakpoints: [1, { kind: 'x' }, { kind: 'name', name: 'Mul', id: 3 }]
+      })
+    ).toMatchObject({
       scope: 'off',
       breakpoints: [{ id: 3, kind: 'name', name: 'Mul' }]
     });

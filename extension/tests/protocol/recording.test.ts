@@ -1,4 +1,5 @@
-// Recording files: foreign, cut and damaged ones are told apart, each with a sentence for the reader.
+// Recording files: foreign, cut and damaged ones are told apart, each with a sentence for the
+// reader.
 
 import { describe, expect, it } from 'vitest';
 import { openRecording } from '../../src/protocol/recording';

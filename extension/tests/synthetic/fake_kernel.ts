@@ -1,6 +1,11 @@
 // A make-believe live kernel: trains, pauses before nodes, steps, and answers like the real one.
 
-import type { Capabilities, ConnectionStatus, Controller, RawBatch } from '../../src/protocol/controller';
+import type {
+  Capabilities,
+  ConnectionStatus,
+  Controller,
+  RawBatch
+} from '../../src/protocol/controller';
 import type { CommandName, Commands, Site, State } from '../../src/protocol/schema';
 import { NONE } from '../../src/protocol/schema';
 import { Signal } from '../../src/protocol/signal';
@@ -12,7 +17,12 @@ export class FakeKernel implements Controller {
   capabilities: Capabilities = { live: true, control: true };
   readonly onBatch = new Signal<RawBatch>();
   readonly onStatus = new Signal<ConnectionStatus>();
-  status: ConnectionStatus = { kind: 'connected', detail: '', busy: false, subject: 'Untitled.ipynb' };
+  status: ConnectionStatus = {
+    kind: 'connected',
+    detail: '',
+    busy: false,
+    subject: 'Untitled.ipynb'
+  };
   readonly asked: { command: string; args: unknown }[] = [];
   readonly revealed: Site[] = [];
   /** commands that are refused, with the sentence */
@@ -90,7 +100,14 @@ export class FakeKernel implements Controller {
     const { state } = this;
     state.paused =
       this.at < this.order.length
-        ? { task: this.task, seq: this.order[this.at], order: this.at, total: this.order.length, thread: 0, since: 0 }
+        ? {
+            task: this.task,
+            seq: this.order[this.at],
+            order: this.at,
+            total: this.order.length,
+            thread: 0,
+            since: 0
+          }
         : null;
   }
 
@@ -98,7 +115,15 @@ export class FakeKernel implements Controller {
     const { writer } = this.program;
     writer.t += 1;
     const norm = Math.exp(-this.at / 4);
-    writer.row('runs', { seq: this.order[this.at], task: this.task, order: this.at, t0: writer.t - 0.5, t1: writer.t, norm, flags: 0 });
+    writer.row('runs', {
+      seq: this.order[this.at],
+      task: this.task,
+      order: this.at,
+      t0: writer.t - 0.5,
+      t1: writer.t,
+      norm,
+      flags: 0
+    });
     this.at += 1;
     if (this.at === this.order.length) {
       writer.row('tasks', {
@@ -114,7 +139,10 @@ export class FakeKernel implements Controller {
     }
   }
 
-  request<C extends CommandName>(command: C, args: Commands[C]['args']): Promise<Commands[C]['result']> {
+  request<C extends CommandName>(
+    command: C,
+    args: Commands[C]['args']
+  ): Promise<Commands[C]['result']> {
     this.asked.push({ command, args });
     const refused = this.refuse[command];
     if (refused) {
@@ -135,11 +163,15 @@ export class FakeKernel implements Controller {
       while (this.at < this.order.length && this.order[this.at] !== given.seq);
       this.stop();
     } else if (command === 'breakpoint') {
-      state.breakpoints = state.breakpoints.filter(point => point.seq !== given.seq || point.name !== given.name);
+      state.breakpoints = state.breakpoints.filter(
+        point => point.seq !== given.seq || point.name !== given.name
+      );
       if (given.on) {
         const id = state.breakpoints.length + 1;
         state.breakpoints.push(
-          given.seq === undefined ? { id, kind: 'name', name: given.name } : { id, kind: 'node', seq: given.seq }
+          given.seq === undefined
+            ? { id, kind: 'name', name: given.name }
+            : { id, kind: 'node', seq: given.seq }
         );
       }
     } else {

@@ -1,5 +1,6 @@
-// Pages to look at: `node tests/synthetic/pages.mjs FOLDER` writes one HTML file per synthetic recording, each with
-// the renderer inside, openable from the file system. `?dark` shows the dark theme.
+// Pages to look at: `node tests/synthetic/pages.mjs FOLDER` writes one HTML file per synthetic
+// recording, each with the renderer inside, openable from the file system. `?dark` shows the dark
+// theme.
 
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -11,7 +12,9 @@ const here = dirname(fileURLToPath(import.meta.url));
 const root = dirname(dirname(here));
 const folder = process.argv[2] ?? join(root, 'dist', 'pages');
 
-execFileSync(process.execPath, [join(root, 'scripts', 'build.mjs'), 'workers'], { stdio: 'inherit' });
+execFileSync(process.execPath, [join(root, 'scripts', 'build.mjs'), 'workers'], {
+  stdio: 'inherit'
+});
 
 async function bundle(entry, options) {
   const built = await build({
@@ -28,8 +31,9 @@ async function bundle(entry, options) {
 }
 
 const renderer = await bundle(join(root, 'src', 'entries', 'inspector.ts'), { minify: true });
+const recordingsModule = await bundle(join(here, 'recordings.ts'), { platform: 'node' });
 const recordings = await import(
-  `data:text/javascript;base64,${Buffer.from(await bundle(join(here, 'recordings.ts'), { platform: 'node' })).toString('base64')}`
+  `data:text/javascript;base64,${Buffer.from(recordingsModule).toString('base64')}`
 );
 
 const made = {
@@ -64,7 +68,8 @@ for (const [name, recording] of Object.entries(made)) {
     page(
       name,
       `const text = document.getElementById('ag-visual-recording').textContent;
-window.handle = mount(document.getElementById('ag-visual'), { recording: text, theme, host: 'standalone' });`,
+const element = document.getElementById('ag-visual');
+window.handle = mount(element, { recording: text, theme, host: 'standalone' });`,
       `<script type="application/json" id="ag-visual-recording">${text}</script>`
     )
   );
@@ -76,7 +81,8 @@ writeFileSync(
     'live',
     `const { FakeKernel } = await import('data:text/javascript;charset=utf-8;base64,${kernel64}');
 window.kernel = new FakeKernel();
-window.handle = mount(document.getElementById('ag-visual'), { transport: window.kernel, theme, host: 'standalone' });`
+const element = document.getElementById('ag-visual');
+window.handle = mount(element, { transport: window.kernel, theme, host: 'standalone' });`
   )
 );
 console.log(`${Object.keys(made).length + 1} pages in ${folder}`);

@@ -1,4 +1,5 @@
-// A make-believe program: it creates nodes line by line and runs backward passes over them, as events on the wire.
+// A make-believe program: it creates nodes line by line and runs backward passes over them, as
+// events on the wire.
 
 import type { Site } from '../../src/protocol/schema';
 import { NONE } from '../../src/protocol/schema';
@@ -77,7 +78,13 @@ export class Program {
   }
 
   /** line 0: a node whose source line is unknown. */
-  op(name: string, line: number, inputs: (number | null)[], shape: number[], options: OpOptions = {}): number {
+  op(
+    name: string,
+    line: number,
+    inputs: (number | null)[],
+    shape: number[],
+    options: OpOptions = {}
+  ): number {
     const { writer } = this;
     const seq = ++this.seq;
     writer.t += 0.02 + ((seq * 7919) % 13) / 200;
@@ -127,7 +134,9 @@ export class Program {
     });
   }
 
-  /** The nodes of a backward in the engine's order: newest first, as soon as all before them ran. */
+  /**
+   * The nodes of a backward in the engine's order: newest first, as soon as all before them ran.
+   */
   order(root: number): number[] {
     const needs = new Map<number, number>();
     const stack = [root];
@@ -145,7 +154,9 @@ export class Program {
     const ready = [root];
     while (ready.length > 0) {
       // AccumulateGrad comes before every other ready node, as in torch.
-      ready.sort((a, b) => Number(this.made.get(a)?.leaf) - Number(this.made.get(b)?.leaf) || a - b);
+      ready.sort(
+        (a, b) => Number(this.made.get(a)?.leaf) - Number(this.made.get(b)?.leaf) || a - b
+      );
       const seq = ready.pop() as number;
       order.push(seq);
       for (const next of this.made.get(seq)?.next ?? []) {
@@ -160,7 +171,11 @@ export class Program {
   }
 
   /** Runs a backward; `until` nodes only when given. The task stays open then. */
-  backward(root: number, line: number, options: { until?: number; retain?: boolean; nanAt?: number } = {}): number {
+  backward(
+    root: number,
+    line: number,
+    options: { until?: number; retain?: boolean; nanAt?: number } = {}
+  ): number {
     const { writer } = this;
     const task = ++this.taskId;
     const order = this.order(root);

@@ -1,4 +1,5 @@
-// Synthetic recordings: the residual block of the design sketch, an RNN with shared weights, graphs by the thousand.
+// Synthetic recordings: the residual block of the design sketch, an RNN with shared weights, graphs
+// by the thousand.
 
 import type { NodeDetails, Recording, Values } from '../../src/protocol/schema';
 import { Program } from './program';
@@ -16,8 +17,11 @@ export function random(seed: number): () => number {
 function summary(shape: number[], seed: number, kind: 'relu' | 'normal'): Values {
   const next = random(seed);
   const [rows, cols] = [Math.min(16, shape[0] ?? 1), Math.min(32, shape[1] ?? 1)];
-  const normal = (): number => (next() + next() + next() + next() - 2) * (kind === 'relu' ? 1 : 0.0016);
-  const values = Array.from({ length: rows * cols }, () => (kind === 'relu' ? Math.max(0, normal()) : normal()));
+  const normal = (): number =>
+    (next() + next() + next() + next() - 2) * (kind === 'relu' ? 1 : 0.0016);
+  const values = Array.from({ length: rows * cols }, () =>
+    kind === 'relu' ? Math.max(0, normal()) : normal()
+  );
   const min = Math.min(...values);
   const max = Math.max(...values);
   const counts = new Array<number>(41).fill(0);
@@ -39,9 +43,15 @@ function summary(shape: number[], seed: number, kind: 'relu' | 'normal'): Values
     inf: 0,
     zero: kind === 'relu' ? Math.round(numel * 0.47) : Math.round(numel * 0.12),
     sampled: numel,
-    histogram: { edges: Array.from({ length: 42 }, (_, i) => min + ((max - min) * i) / 41), counts },
+    histogram: {
+      edges: Array.from({ length: 42 }, (_, i) => min + ((max - min) * i) / 41),
+      counts
+    },
     picture: { rows, cols, values, pooled: true },
-    text: `tensor([[${values.slice(0, 4).map(v => v.toFixed(4)).join(', ')}, ...], ...])`
+    text: `tensor([[${values
+      .slice(0, 4)
+      .map(v => v.toFixed(4))
+      .join(', ')}, ...], ...])`
   };
 }
 
@@ -88,7 +98,9 @@ export function residual(options: { paused?: boolean; problem?: boolean } = {}):
     text: 'F.cross_entropy(out @ W3, y)',
     saved: [{ name: 'result', storage: program.storage(), own: true }]
   });
-  const nll = program.op('NllLossBackward0', 4, [soft], [], { text: 'F.cross_entropy(out @ W3, y)' });
+  const nll = program.op('NllLossBackward0', 4, [soft], [], {
+    text: 'F.cross_entropy(out @ W3, y)'
+  });
   const batches = [writer.flush()];
 
   const order = program.order(nll);
@@ -123,7 +135,9 @@ export function residual(options: { paused?: boolean; problem?: boolean } = {}):
       version_now: 1,
       repair: { text: 'keeps both versions', code: 'out = out + h' },
       where: program.site(1),
-      text: 'one of the variables needed for gradient computation has been modified by an inplace operation'
+      text:
+        'one of the variables needed for gradient computation has been modified ' +
+        'by an inplace operation'
     });
   }
   batches.push(writer.flush());
@@ -131,7 +145,16 @@ export function residual(options: { paused?: boolean; problem?: boolean } = {}):
   const details: Record<string, NodeDetails> = {};
   const values: Record<string, Values> = {};
   const add = (detail: Partial<NodeDetails> & { seq: number; name: string }): void => {
-    const base = { site: null, next: [], outputs: [], saved: [], values: [], hooks: [], alive: true, variable: null };
+    const base = {
+      site: null,
+      next: [],
+      outputs: [],
+      saved: [],
+      values: [],
+      hooks: [],
+      alive: true,
+      variable: null
+    };
     details[detail.seq] = { ...base, ...detail };
   };
   add({
@@ -173,7 +196,11 @@ export function rnn(steps = 250, options: { until?: number } = {}): Recording {
     '    h = torch.tanh(a + b)',
     'loss = h.sum()'
   ]);
-  const leaves = { Wx: program.leaf('Wx', [32, 64]), Wh: program.leaf('Wh', [64, 64]), b: program.leaf('b', [64]) };
+  const leaves = {
+    Wx: program.leaf('Wx', [32, 64]),
+    Wh: program.leaf('Wh', [64, 64]),
+    b: program.leaf('b', [64])
+  };
   let h = program.leaf('h0', [16, 64]);
   for (let i = 0; i < steps; i++) {
     const mx = program.op('MmBackward0', 2, [null, leaves.Wx], [16, 64], { text: 'x @ Wx' });
@@ -190,12 +217,25 @@ export function rnn(steps = 250, options: { until?: number } = {}): Recording {
   return recordingOf([program.writer.flush()]);
 }
 
-/** A random graph: `count` nodes with one or two inputs each, mostly recent ones, in lines of a few nodes. */
+/**
+ * A random graph: `count` nodes with one or two inputs each, mostly recent ones, in lines of a few
+ * nodes.
+ */
 export function dag(count = 10_000, seed = 1, options: { until?: number } = {}): Recording {
   const next = random(seed);
-  const lines = Array.from({ length: 400 }, (_, i) => `y${i} = f${i % 17}(y${Math.max(0, i - 1)}, w${i % 29})`);
+  const lines = Array.from(
+    { length: 400 },
+    (_, i) => `y${i} = f${i % 17}(y${Math.max(0, i - 1)}, w${i % 29})`
+  );
   const program = new Program(lines);
-  const names = ['MulBackward0', 'AddBackward0', 'TanhBackward0', 'MmBackward0', 'SumBackward1', 'ReluBackward0'];
+  const names = [
+    'MulBackward0',
+    'AddBackward0',
+    'TanhBackward0',
+    'MmBackward0',
+    'SumBackward1',
+    'ReluBackward0'
+  ];
   const leaves = Array.from({ length: 40 }, (_, i) => program.leaf(`w${i}`, [64, 64]));
   const open: number[] = [program.op('MmBackward0', 1, [leaves[0]], [64, 64])];
   let line = 1;
@@ -204,7 +244,8 @@ export function dag(count = 10_000, seed = 1, options: { until?: number } = {}):
     const inputs: number[] = [];
     // Take one of the open ends, so that all of them are reached from the loss.
     inputs.push(open.splice(Math.floor(next() * next() * open.length), 1)[0]);
-    if (next() < 0.25 && open.length > 1) inputs.push(open.splice(Math.floor(next() * open.length), 1)[0]);
+    if (next() < 0.25 && open.length > 1)
+      inputs.push(open.splice(Math.floor(next() * open.length), 1)[0]);
     if (next() < 0.25) inputs.push(leaves[Math.floor(next() * leaves.length)]);
     const made = program.op(names[Math.floor(next() * names.length)], line, inputs, [64, 64]);
     open.push(made);
@@ -227,7 +268,11 @@ export function chain(count: number): Recording {
 /** Names and lines that try to be markup, and one that is very long. */
 export function hostile(): Recording {
   const markup = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>';
-  const program = new Program([`y = f("${markup}")`, 'x'.repeat(1_000_000), '\u202Egnp.exe = x  # right to left']);
+  const program = new Program([
+    `y = f("${markup}")`,
+    'x'.repeat(1_000_000),
+    '\u202Egnp.exe = x  # right to left'
+  ]);
   const w = program.leaf(markup, [2]);
   const a = program.op(markup, 1, [w], [2], { saved: [{ name: markup, storage: 1, own: true }] });
   const b = program.op('N'.repeat(1_000_000), 2, [a], [2]);
@@ -240,7 +285,11 @@ export function hostile(): Recording {
 /** Training steps of a small model, one batch each; the kernel's side of a live session. */
 export function training(steps: number): ReturnType<Writer['flush']>[] {
   const batches: ReturnType<Writer['flush']>[] = [];
-  const program = new Program(['z = torch.tanh(x @ W + b)', 'loss = (z - y).pow(2).mean()', 'loss.backward()']);
+  const program = new Program([
+    'z = torch.tanh(x @ W + b)',
+    'loss = (z - y).pow(2).mean()',
+    'loss.backward()'
+  ]);
   for (let step = 0; step < steps; step++) {
     const W = program.leaf('W', [8, 4]);
     const b = program.leaf('b', [4]);

@@ -1,4 +1,5 @@
-// Writes batches in the wire format: the other side of decode.ts, for tests and for pages to look at.
+// Writes batches in the wire format: the other side of decode.ts, for tests and for pages to look
+// at.
 
 import type { Header, Problem, Recording, Site, State, TableName } from '../../src/protocol/schema';
 import { ALIGNMENT, ARRAYS, RECORDING_FORMAT, TABLES, VERSION } from '../../src/protocol/schema';
@@ -73,7 +74,10 @@ export class Writer {
     let size = 0;
     for (const [name, rows] of Object.entries(this.tables)) {
       const columns: Record<string, [number, number]> = {};
-      for (const [column, type] of Object.entries(TABLES[name as TableName]) as [string, ColumnType][]) {
+      for (const [column, type] of Object.entries(TABLES[name as TableName]) as [
+        string,
+        ColumnType
+      ][]) {
         const array = new ARRAYS[type](rows.length);
         rows.forEach((row, i) => (array[i] = row[column] ?? 0));
         columns[column] = [size, array.byteLength];
@@ -84,7 +88,10 @@ export class Writer {
     }
     const buffer = new ArrayBuffer(size);
     for (const { array, offset } of placed) {
-      new Uint8Array(buffer).set(new Uint8Array(array.buffer, array.byteOffset, array.byteLength), offset);
+      new Uint8Array(buffer).set(
+        new Uint8Array(array.buffer, array.byteOffset, array.byteLength),
+        offset
+      );
     }
     const header: Header = {
       v: VERSION,

@@ -1,0 +1,88 @@
+// What can be saved, cleared and looked up.
+
+import type { ReactElement } from 'react';
+import { oneLine } from '../protocol/text';
+import { plural } from '../model/format';
+import { Menu } from './menu';
+import { useInspector } from './presenter';
+
+function download(blob: Blob, name: string): void {
+  const url = URL.createObjectURL(blob);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+export function ExportMenu(): ReactElement {
+  const presenter = useInspector();
+  const nothing = presenter.model.graph.seqs.length === 0;
+  const png = async (): Promise<void> => {
+    const blob = await presenter.canvas?.picture();
+    if (blob) download(blob, 'backward-graph.png');
+    else
+      presenter.tell(
+        'error',
+        'The browser could not make the picture: the graph is too large for one image.'
+      );
+  };
+  const html = async (values: boolean, source: boolean): Promise<void> => {
+    try {
+      const written = await presenter.controller.request('export', { values, source });
+      presenter.tell('info', `Saved as ${oneLine(written.html, 300)}`);
+    } catch (error) {
+      presenter.tell('error', error instanceof Error ? error.message : String(error));
+    }
+  };
+  const parts = presenter.model.graph.seqs.length;
+  return (
+    <Menu label="Export" title="Save the graph, or look up the keys" side="right">
+      {close => (
+        <>
+          <button type="button" disabled={nothing} onClick={() => (close(), void png())}>
+            Picture (PNG) <small>the graph as it looks now</small>
+          </button>
+          {presenter.live && (
+            <>
+              <button
+                type="button"
+                disabled={!presenter.commandable || nothing}
+                onClick={() => (close(), void html(true, true))}
+              >
+                Page that needs no kernel (HTML){' '}
+                <small>{plural(parts, 'node')}, with values and source lines</small>
+              </button>
+              <button
+                type="button"
+                disabled={!presenter.commandable || nothing}
+                onClick={() => (close(), void html(false, false))}
+              >
+                The same without values and source <small>to share what must not be read</small>
+              </button>
+              <hr />
+              <button
+                type="button"
+                disabled={!presenter.commandable || nothing}
+                onClick={() => (close(), void presenter.command('clear', {}))}
+              >
+                Clear the recording
+              </button>
+            </>
+          )}
+          <hr />
+          <button
+            type="button"
+            onClick={() => {
+              close();
+              presenter.helpOpen = true;
+              presenter.show();
+            }}
+          >
+            Keys <small>?</small>
+          </button>
+        </>
+      )}
+    </Menu>
+  );
+}
