@@ -58,6 +58,9 @@ class NumpyBackend(Backend):
         _at(numpy.minimum, target, index, values)
 
     def as_strided(self, array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+        if array.flags.c_contiguous and array.dtype.kind in "fciub" and array.size:
+            # 0.5 us instead of 5, wherever the array itself can be the buffer.
+            return numpy.ndarray(shape, array.dtype, array, 0, strides)
         return as_strided(array, shape, strides)
 
     @property

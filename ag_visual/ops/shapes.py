@@ -11,6 +11,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Iterator, Sequence
+from math import prod
 from operator import index as as_index
 from typing import Any
 
@@ -107,6 +108,8 @@ def _view_size(xp: Any, self: Any, size: Any) -> Any:
 
 
 def _normal_size(self: Any, size: Any) -> tuple[Any, ...]:
+    if type(size) is tuple and prod(size) == self.size and min(size, default=0) >= 0:
+        return (size,)
     return (resolve_shape(self.size, _shape_arguments("view", (size,))),)
 
 
