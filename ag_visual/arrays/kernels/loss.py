@@ -25,7 +25,9 @@ def _selection(
     """
     classes = logp.shape[1] if logp.ndim > 1 else logp.shape[0]
     counted = None
-    if target.size and (int(target.min()) < 0 or int(target.max()) >= classes):
+    # As unsigned numbers, negative ones are larger than any class: one reduction finds both.
+    unsigned = target.view(xp.uint64) if target.dtype == xp.int64 else target
+    if target.size and unsigned.max() >= classes:
         counted = target != ignore_index
         target = xp.where(counted, target, xp.zeros_like(target))
         if int(target.min()) < 0 or int(target.max()) >= classes:
@@ -61,7 +63,7 @@ def nll_loss(
     if logp.ndim == 1:
         picked = logp[classes]
     elif logp.ndim == 2:
-        picked = logp[xp.arange(logp.shape[0]), classes]
+        picked = logp[xp.arange(classes.size), classes]
     else:
         picked = xp.take_along_axis(logp, xp.expand_dims(classes, 1), axis=1)
         picked = picked.reshape(target.shape)
@@ -72,15 +74,13 @@ def nll_loss(
         picked = xp.where(counted, picked, xp.zeros_like(picked))
     if reduction == NONE:
         return xp.asarray(picked), xp.zeros((), logp.dtype)
-    if weights is None:
-        total = xp.full((), target.size, logp.dtype)
-    else:
-        total = xp.asarray(weights.sum(), dtype=logp.dtype)
-    wide = xp.float32 if logp.dtype.itemsize == 2 else logp.dtype
-    loss = picked.sum(dtype=wide)
-    if reduction == MEAN:
-        loss = loss / total.astype(wide)
-    return xp.asarray(loss, dtype=logp.dtype), total
+    total = xp.asarray(target.size if weights is None else weights.sum(), dtype=logp.dtype)
+    if logp.dtype.itemsize == 2:
+        loss = picked.sum(dtype=xp.float32)
+        loss = loss / total.astype(xp.float32) if reduction == MEAN else loss
+        return xp.asarray(loss, dtype=logp.dtype), total
+    loss = picked.sum()
+    return xp.asarray(loss / total if reduction == MEAN else loss), total
 
 
 def nll_loss_backward(
@@ -104,7 +104,7 @@ def nll_loss_backward(
     if logp.ndim == 1:
         grad[classes] = value
     elif logp.ndim == 2:
-        grad[xp.arange(logp.shape[0]), classes] = value
+        grad[xp.arange(classes.size), classes] = value
     else:
         rows = logp.shape[0]
         inner = target.size // rows if rows else 0
