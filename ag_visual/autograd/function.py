@@ -211,7 +211,9 @@ class _SavedItem:
             )
         pack_hook, unpack_hook = saved.two_hooks(hooks)
         tensor = saved.traced_all(node, "saved_tensors", tuple(items))[index]
-        items[index] = saved.Packed(pack_hook, unpack_hook, tensor)
+        own = items[index]
+        number = own.number if isinstance(own, saved.OwnOutput) and own.differentiable else None
+        items[index] = saved.Packed(pack_hook, unpack_hook, tensor, number)
         node.s_saved_tensors = tuple(items)
 
 
@@ -460,7 +462,8 @@ def _save(ctx: BackwardCFunction, outputs: list[Any], results: list[Any], record
             tensor = results[number]
             stamps[-1] = tensor._storage.stamp
         if pair is not None:
-            kept.append(saved.Packed(pair[0], pair[1], tensor))
+            own = number if number is not None and tensor._rg else None
+            kept.append(saved.Packed(pair[0], pair[1], tensor, own))
         elif number is not None and tensor._rg:
             kept.append(saved.OwnOutput(tensor._array, tensor._storage, number, True))
         else:

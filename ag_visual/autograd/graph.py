@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from ..core import modes
 from ..core.hooks import RemovableHandle
 from ..core.node import AccumulateGrad, Node
+from ..core.storage import Storage
 from ..core.tensor import Tensor, from_array
 
 __all__ = [
@@ -238,39 +239,22 @@ def _current_graph_task_execution_order() -> list[Node]:
 
 
 class _Kept:
-    """One tensor that was saved while its mutation is allowed. Its node is held weakly."""
+    """The values of one tensor that was saved while its mutation is allowed."""
 
-    __slots__ = ("__weakref__", "array", "edge", "mutated", "source")
+    __slots__ = ("__weakref__", "array", "storage")
 
     def __init__(self, tensor: Tensor) -> None:
-        edge = tensor.gradient_edge()
-        # A leaf is held as it is: its accumulator needs it. Anything else could be the node's own
-        # output, which must not be held by the node.
-        self.source = tensor if edge is None or tensor.is_leaf else tensor._storage
-        self.edge = None if edge is None else (weakref.ref(edge[0]), edge[1])
         self.array = tensor._array
-        self.mutated = False
+        self.storage = tensor._storage
 
     def keep(self) -> None:
         """Copy the values: somebody is about to write them."""
-        if not self.mutated:
-            self.array = self.array.copy()
-            self.mutated = True
+        self.array = self.array.copy()
+        self.storage = Storage()
 
     def tensor(self) -> Tensor:
-        if isinstance(self.source, Tensor) and not self.mutated:
-            return self.source
-        edge = None
-        if self.edge is not None:
-            node = self.edge[0]()
-            if node is not None:
-                edge = (node, self.edge[1])
-            elif isinstance(self.source, Tensor):
-                edge = self.source.gradient_edge()
-        result: Tensor = from_array(self.array, edge is not None)
-        result._edge = edge
-        if not self.mutated and not isinstance(self.source, Tensor):
-            result._storage = self.source
+        result: Tensor = from_array(self.array)
+        result._storage = self.storage
         return result
 
 

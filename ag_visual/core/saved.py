@@ -13,7 +13,7 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 from weakref import ref
 
-from . import blame, seam
+from . import blame, modes, seam
 
 NOTHING = False
 """The stamp of a field that holds nothing (an input left out): there is nothing to free."""
@@ -61,13 +61,26 @@ class OwnOutput:
 
 
 class Packed:
-    """A saved tensor that went through a pack hook."""
+    """A saved tensor that went through a pack hook. Hooks carry values; the graph is kept here.
 
-    __slots__ = ("shape", "unpack", "value")
+    number: for a node's own output, which one it is (its history is the node itself).
+    """
 
-    def __init__(self, pack: Callable[..., Any], unpack: Callable[..., Any], tensor: Any) -> None:
+    __slots__ = ("edge", "number", "shape", "unpack", "value")
+
+    def __init__(
+        self,
+        pack: Callable[..., Any],
+        unpack: Callable[..., Any],
+        tensor: Any,
+        number: int | None = None,
+    ) -> None:
         stamp = tensor._storage.stamp
-        self.value = pack(tensor)
+        previous = modes.set_grad(False)
+        try:
+            self.value = pack(tensor)
+        finally:
+            modes.set_grad(previous)
         if tensor._storage.stamp is not stamp:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as "
@@ -76,15 +89,19 @@ class Packed:
             )
         self.unpack = unpack
         self.shape = tensor._array.shape
+        self.number = number
+        self.edge = tensor.gradient_edge() if number is None else None
 
-    def tensor(self) -> Any:
+    def tensor(self, node: Any) -> Any:
+        """What the unpack hook gives, in the place in the graph of what was saved."""
         value = self.unpack(self.value)
         if not isinstance(value, _tensor_type):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of "
                 f"type {type(value).__name__}"
             )
-        return value
+        edge = self.edge if self.number is None else (node, self.number)
+        return _rebuild(value._array, value._storage, edge)
 
 
 def check(node: Any, name: str, storage: Any, then: tuple[int, int]) -> None:
@@ -120,7 +137,7 @@ def raw(node: Any, name: str) -> Any:
             raise blame.freed_graph(node)
         return None
     if isinstance(value, Packed):
-        return value.tensor()._array
+        return value.tensor(node)._array
     if isinstance(value, _tensor_type):
         check(node, name, value._storage, getattr(node, f"t_{name}"))
         return value._array
@@ -140,7 +157,7 @@ def traced(node: Any, name: str) -> Any:
             raise blame.freed_graph(node)
         return None
     if isinstance(value, Packed):
-        return value.tensor()
+        return value.tensor(node)
     if isinstance(value, _tensor_type):
         check(node, name, value._storage, getattr(node, f"t_{name}"))
         return value
@@ -164,7 +181,7 @@ def traced_all(node: Any, name: str, value: tuple[Any, ...]) -> tuple[Any, ...]:
     found = []
     for item, then in zip(value, getattr(node, f"t_{name}"), strict=True):
         if isinstance(item, Packed):
-            found.append(item.tensor())
+            found.append(item.tensor(node))
             continue
         if isinstance(item, (_tensor_type, OwnOutput)):
             check(node, name, item._storage, then)
@@ -377,4 +394,7 @@ class SavedTensor:
             )
         pack_hook, unpack_hook = two_hooks(hooks)
         tensor = traced(self._node, self._name)
-        setattr(self._node, f"s_{self._name}", Packed(pack_hook, unpack_hook, tensor))
+        owner = getattr(self._node, f"o_{self._name}", None)
+        number = owner[1] if owner is not None and owner[2] else None
+        packed = Packed(pack_hook, unpack_hook, tensor, number)
+        setattr(self._node, f"s_{self._name}", packed)

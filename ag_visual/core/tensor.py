@@ -21,7 +21,7 @@ import numpy
 from .. import dtypes
 from ..arrays import backend as backends
 from ..devices import device as Device
-from ..sizes import Size
+from ..sizes import Size, size_of
 from . import blame, hooks, modes, saved, seam, source, view
 from .node import AccumulateGrad, Edge, LeafState, Node
 from .storage import Storage
@@ -71,7 +71,7 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The size of each dimension."""
-        return Size(self._array.shape)
+        return size_of(self._array.shape)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension."""
@@ -581,12 +581,17 @@ def from_array(array: Any, requires_grad: bool = False, cls: type = Tensor) -> A
 
 
 def _rebuild(array: Any, storage: Storage, edge: Edge) -> Tensor:
-    """A saved own output as a Tensor again."""
+    """A saved own output, or what an unpack hook gave, as a Tensor of the graph again."""
     result: Tensor = _blank(Tensor)
     result._array = array
     result._storage = storage
-    result._edge = edge
     result._rg = edge is not None
+    if edge is not None and edge[0].leaf:
+        # The stand-in of a leaf: its gradients go to the leaf's own accumulator.
+        result._leaf = LeafState()
+        result._leaf.accumulator = weakref.ref(edge[0])  # type: ignore[arg-type]
+    else:
+        result._edge = edge
     return result
 
 

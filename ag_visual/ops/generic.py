@@ -245,6 +245,9 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
                     f"{op.called}(): expected Tensor as element {i} of argument '{name}', but got "
                     f"{type(item).__name__}"
                 )
+    if not tensors and op.inputs:
+        name = next(n for n in op.inputs if n not in op.aside)
+        raise _bad_argument(op, name, values[name])
     backend = _check_devices(op, tensors)
     target = promoted(op, values) if op.policy != KEEP else None
     arrays: dict[str, Any] = {}
@@ -457,7 +460,8 @@ def _save(
         setattr(node, f"o_{name}", (out._storage, number, differentiable))
         if modes.state.saved_hooks and needed:
             pack, unpack = modes.state.saved_hooks[-1]
-            setattr(node, slot, saved.Packed(pack, unpack, out))
+            packed = saved.Packed(pack, unpack, out, number if differentiable else None)
+            setattr(node, slot, packed)
         else:
             setattr(node, slot, out._array if needed else None)
         setattr(node, stamp, out._storage.stamp)
@@ -472,6 +476,12 @@ def _save(
         pack, unpack = modes.state.saved_hooks[-1]
         setattr(node, stamp, value._storage.stamp)
         setattr(node, slot, saved.Packed(pack, unpack, value))
+        return
+    if isinstance(value, tuple) and modes.state.saved_hooks:
+        pack, unpack = modes.state.saved_hooks[-1]
+        setattr(node, stamp, saved.stamp_of(value))
+        packed_ = [saved.Packed(pack, unpack, v) if isinstance(v, Tensor) else v for v in value]
+        setattr(node, slot, tuple(packed_))
         return
     setattr(node, slot, value)
     setattr(node, stamp, saved.stamp_of(value))
@@ -623,7 +633,8 @@ def _refuse_overlap(tensor: Any, twin: str) -> None:
     array = tensor._array
     if array.flags.c_contiguous:
         return
-    if any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
+    repeated = (s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))
+    if array.size and any(repeated):
         raise RuntimeError(
             f"{twin}: unsupported operation: more than one element of the written-to tensor refers "
             "to a single memory location. Please clone() the tensor before performing the "
@@ -639,7 +650,8 @@ def jvp(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], tangents: dict[st
 
     tangents: {input: array}. For ops without jvp rules the answer is None.
     """
-    xp = backends.backend_of(next(iter(tangents.values()))).xp
+    some = next(iter(tangents.values()))
+    xp = backends.backend_of(some[0] if isinstance(some, (tuple, list)) else some).xp
     bound = op.signature.bind(*args, **kwargs)
     bound.apply_defaults()
     values = dict(bound.arguments)

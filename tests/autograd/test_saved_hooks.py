@@ -357,3 +357,39 @@ def test_the_node_keeps_what_a_non_tensor_argument_was() -> None:
         lambda t: (t.ones(2, requires_grad=True) ** 3).grad_fn._saved_exponent,
         3,
     )
+
+
+def test_hooks_carry_values_and_the_graph_is_kept_for_double_backward() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([2.0], requires_grad=True)
+        with t.autograd.graph.saved_tensors_hooks(lambda v: v.detach() * 1, lambda v: v):
+            a = x * x
+            b = a.exp()
+            c = (a * b).sum()
+        same = b.grad_fn._saved_result.grad_fn is b.grad_fn
+        (g,) = t.autograd.grad(c, x, create_graph=True)
+        (h,) = t.autograd.grad(g, x)
+        return [g, h, same]
+
+    agree(program)
+
+
+def test_pack_hooks_run_without_grad_mode() -> None:
+    def program(t: Any) -> Any:
+        seen: list[bool] = []
+        x = t.tensor([2.0], requires_grad=True)
+        with t.autograd.graph.saved_tensors_hooks(
+            lambda v: (seen.append(t.is_grad_enabled()), v)[1], lambda v: v
+        ):
+            y = x * x
+        return [seen, y.grad_fn._saved_self.is_leaf, y.grad_fn._saved_self.requires_grad]
+
+    agree(program)
+
+
+def test_lists_of_saved_tensors_are_packed_one_by_one() -> None:
+    x = ag_visual.ones(2, requires_grad=True)
+    with ag_visual.autograd.graph.saved_tensors_hooks(lambda v: v, lambda v: v):
+        y = ag_visual.cat([x, x * 2])
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
