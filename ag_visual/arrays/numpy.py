@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
+from contextlib import suppress
 from types import ModuleType
 from typing import Any, Final
 
@@ -59,8 +60,9 @@ class NumpyBackend(Backend):
 
     def as_strided(self, array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
         if array.flags.c_contiguous and array.dtype.kind in "fciub" and array.size:
-            # 0.5 us instead of 5, wherever the array itself can be the buffer.
-            return numpy.ndarray(shape, array.dtype, array, 0, strides)
+            # 0.5 us instead of 5, where the view stays inside the array.
+            with suppress(ValueError):
+                return numpy.ndarray(shape, array.dtype, array, 0, strides)
         return as_strided(array, shape, strides)
 
     @property
