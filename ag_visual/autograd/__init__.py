@@ -22,6 +22,8 @@ from .grad_mode import (  # noqa: F401 - torch.autograd has the private ones, to
 )
 from .variable import Variable, variable
 
+_is_checkpoint_valid = Variable._execution_engine.is_checkpoint_valid
+
 __all__ = [
     "Function",
     "NestedIOFunction",

@@ -1,1 +1,5 @@
 """torch.utils: what is around training."""
+
+from . import checkpoint
+
+__all__ = ["checkpoint"]

@@ -15,7 +15,7 @@ PYTHON_LAYERS = (
     ("core",),
     ("ops",),
     ("engine",),
-    ("autograd", "func", "nn", "optim"),
+    ("autograd", "func", "nn", "optim", "utils"),
     ("observe",),
     ("session",),
     ("display",),
