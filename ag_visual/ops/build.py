@@ -117,7 +117,12 @@ def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any]) ->
     parameters = list(inspect.signature(body).parameters.values())[1:]
     head, passed = [], []
     starred = False
+    renamed = _first_name(tuple(p.name for p in parameters))
     for i, p in enumerate(parameters):
+        if renamed and i == 0:
+            head.append(renamed)
+            passed.append(renamed)
+            continue
         if p.kind is p.VAR_POSITIONAL:
             head.append(f"*{p.name}")
             passed.append(f"*{p.name}")
@@ -149,9 +154,18 @@ def specialize(op: Op) -> None:
         op.node_class.take = _raw(op, take=True) if op.saves else _alias(op.node_class.raw)
 
 
+def _first_name(names: tuple[str, ...]) -> str:
+    """What torch's functions call the tensor that is self to its methods."""
+    return "input" if names[:1] == ("self",) and "input" not in names else ""
+
+
 def _head(op: Op, scope: dict[str, Any]) -> str:
     parts = []
+    renamed = _first_name(op.params)
     for name, p in op.signature.parameters.items():
+        if renamed and name == "self":
+            parts.append(renamed)
+            continue
         if name == op.varargs:
             parts.append(f"*{name}")
             continue
@@ -194,6 +208,8 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         call.append("**named")
     slow = f"return slow({', '.join(call)})"
     lines = [f"def {op.name}({_head(op, scope)}):"]
+    if _first_name(op.params):
+        lines.append("    self = input")
 
     def add(depth: int, text: str) -> None:
         lines.append("    " * depth + text)
@@ -272,11 +288,24 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     add(1, "out._edge = None")
     if not op.view:
         add(1, "out._rg = False")
+        if op.rules:
+            add(1, f"if not grad and ({_asks(op, first)}): out._origin = 'no_grad', {_HERE}")
     else:
         add(1, "out._rg = not grad and w.base._rg and r.dtype.kind in 'fcV'")
         add(1, "w.made = locate(getframe(1))")
     add(1, f"return {answer}")
     return "\n".join(lines) + "\n"
+
+
+_HERE = "locate(getframe(1))"
+
+
+def _asks(op: Op, first: str) -> str:
+    """Whether an input requires grad, as source: the result then remembers why it doesn't."""
+    return " or ".join(
+        f"{name}._rg" if name == first else f"type(a_{name}) is ndarray and {name}._rg"
+        for name in op.differentiated
+    )
 
 
 def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: str) -> None:
@@ -400,6 +429,8 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
     given = [f"{p}={p}" if p in op.keyword else p for p in op.params]
     slow = f"return slow({', '.join(given)})"
     lines = [f"def {twin}({_head(op, scope)}):"]
+    if _first_name(op.params):
+        lines.append("    self = input")
 
     def add(depth: int, text: str) -> None:
         lines.append("    " * depth + text)

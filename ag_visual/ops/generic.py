@@ -154,6 +154,8 @@ def binder(op: Op, called: str) -> Callable[[tuple[Any, ...], dict[str, Any]], l
         if not kwargs and needed <= given <= positional:
             # What signature.bind would say, without its 3 us.
             return [*args, *defaults[given:]] if given < total else [*args]
+        if "input" in kwargs and "self" in names and "input" not in names:
+            kwargs["self"] = kwargs.pop("input")
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
