@@ -344,6 +344,9 @@ export class GraphCanvas {
    * Shows the whole line that a node belongs to where there is room for it, in any case the node.
    */
   private revealWithLine(camera: Camera, seq: number, box: Box): void {
+    if (this.inPlainView(box)) {
+      return;
+    }
     const frame = this.scene?.frameOf(seq);
     if (
       frame &&
@@ -353,6 +356,20 @@ export class GraphCanvas {
       camera.reveal(frame, 24, MINIMAP);
     }
     camera.reveal(box, 72, MINIMAP);
+  }
+
+  /** Whether a box is on screen, away from the border and from the minimap. */
+  private inPlainView({ x, y, width, height }: Box): boolean {
+    const { camera, minimap } = this;
+    const [left, top] = [camera.screenX(x), camera.screenY(y)];
+    const [right, bottom] = [camera.screenX(x + width), camera.screenY(y + height)];
+    const shown = left >= 8 && top >= 8 && right <= camera.width - 8 && bottom <= camera.height - 8;
+    const corner = minimap.parentElement?.dataset.needed === 'yes';
+    const under =
+      corner &&
+      right > camera.width - minimap.clientWidth - 20 &&
+      bottom > camera.height - minimap.clientHeight - 20;
+    return shown && !under;
   }
 
   private touch(): void {
@@ -446,8 +463,11 @@ export class GraphCanvas {
   }
 
   private resize(): void {
-    const width = Math.max(1, this.host.clientWidth);
-    const height = Math.max(1, this.host.clientHeight);
+    const { clientWidth: width, clientHeight: height } = this.host;
+    if (width === 0 || height === 0) {
+      // Hidden behind another panel: the view is kept for its return.
+      return;
+    }
     const ratio = window.devicePixelRatio || 1;
     const { camera, canvas } = this;
     const first = camera.width <= 1;

@@ -8,6 +8,10 @@ import type { Graph } from '../model/graph';
 import type { Store } from '../model/store';
 import type { Palette } from './palette';
 
+export function timelineHeight(axis: Axis): number {
+  return axis.slots > 0 ? TIMELINE_HEIGHT : FORWARD_HEIGHT;
+}
+
 export interface TimelineFrame {
   store: Store;
   graph: Graph;
@@ -20,9 +24,11 @@ export interface TimelineFrame {
   ratio: number;
 }
 
+/** Height of all three rows, and of the first alone where no backward was recorded. */
 export const TIMELINE_HEIGHT = 76;
+export const FORWARD_HEIGHT = 32;
 /** Room for the rows' names. */
-export const LABELS_WIDTH = 84;
+export const LABELS_WIDTH = 106;
 const RIGHT = 14;
 const BETWEEN = 20;
 const ROW = { forward: 8, backward: 32, norm: 55, height: 15, normHeight: 16 };
@@ -110,12 +116,15 @@ export function paintTimeline(ctx: CanvasRenderingContext2D, frame: TimelineFram
   const { axis, states, graph, palette, width, ratio, store } = frame;
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
   ctx.fillStyle = palette.bg;
-  ctx.fillRect(0, 0, width, TIMELINE_HEIGHT);
+  const height = timelineHeight(axis);
+  ctx.fillRect(0, 0, width, height);
   ctx.font = `11px ${palette.font}`;
   ctx.fillStyle = palette.ink3;
   ctx.fillText('forward', 14, ROW.forward + 12);
-  ctx.fillText('backward', 14, ROW.backward + 12);
-  ctx.fillText('gradient', 14, ROW.norm + 13);
+  if (axis.slots > 0) {
+    ctx.fillText('backward', 14, ROW.backward + 12);
+    ctx.fillText('gradient norm', 14, ROW.norm + 13);
+  }
   const count = axis.forward.length;
   if (count === 0) {
     return;
@@ -148,7 +157,7 @@ export function paintTimeline(ctx: CanvasRenderingContext2D, frame: TimelineFram
   ctx.lineWidth = 1.5;
   ctx.beginPath();
   ctx.moveTo(x, 4);
-  ctx.lineTo(x, TIMELINE_HEIGHT - 2);
+  ctx.lineTo(x, height - 2);
   ctx.stroke();
   ctx.beginPath();
   ctx.moveTo(x - 5, 0);

@@ -19,10 +19,14 @@ export function prepare(
   return ctx;
 }
 
-/** Height that a heat map of this width wants: cells near square, within limits. */
-export function heatHeight(picture: Picture, width: number): number {
-  const cell = width / Math.max(1, picture.cols);
-  return Math.round(Math.min(150, Math.max(14, picture.rows * Math.max(3, Math.min(cell, 13)))));
+const LARGEST_CELL = 24;
+
+/** Size of a heat map where there is so much room: cells near square, neither huge nor invisible. */
+export function heatSize(picture: Picture, room: number): { width: number; height: number } {
+  const [rows, cols] = [Math.max(1, picture.rows), Math.max(1, picture.cols)];
+  const width = Math.min(room, cols * LARGEST_CELL);
+  const tall = Math.max(3, Math.min(width / cols, rows > 8 ? 13 : 18));
+  return { width, height: Math.round(Math.min(150, Math.max(14, rows * tall))) };
 }
 
 /**

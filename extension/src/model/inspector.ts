@@ -24,6 +24,9 @@ export type Target = { kind: 'latest' } | { kind: 'task'; task: number } | { kin
 
 export type Handled = 'ok' | 'gap' | 'failed';
 
+/** What the graph on screen was made from. */
+const NOT_BUILT = { structure: -1, labelled: 0, task: NaN, forgotten: 0 };
+
 export class InspectorModel {
   readonly store: Store;
   graph: Graph = NO_GRAPH;
@@ -44,7 +47,7 @@ export class InspectorModel {
 
   private readonly signal = new Signal<void>();
   private stale = true;
-  private built = { structure: -1, task: NaN, forgotten: 0 };
+  private built = NOT_BUILT;
   private seenProblems = 0;
 
   constructor(limits?: Limits) {
@@ -76,7 +79,7 @@ export class InspectorModel {
       this.target = { kind: 'latest' };
       this.cursor = null;
       this.seenProblems = 0;
-      this.built = { structure: -1, task: NaN, forgotten: 0 };
+      this.built = NOT_BUILT;
       if (session !== this.store.session) this.selected = null;
     }
     this.failure = '';
@@ -112,7 +115,8 @@ export class InspectorModel {
     if (this.mustRebuild(task)) {
       if (id !== this.built.task) this.cursor = null;
       this.graph = task ? graphOfTask(store, task.task) : graphOfNewest(store);
-      this.built = { structure: store.structure, task: id, forgotten: store.forgotten.nodes };
+      const { structure, labelled, forgotten } = store;
+      this.built = { structure, labelled, task: id, forgotten: forgotten.nodes };
       if (this.query) this.hits = search(store, this.graph, this.query);
     }
     this.axis = timeAxis(store, this.graph);
@@ -130,7 +134,10 @@ export class InspectorModel {
     }
     const whole = graph.seqs.length > 0 && !graph.stubKnown.includes(0);
     const same =
-      task !== null && task.task === built.task && built.forgotten === store.forgotten.nodes;
+      task !== null &&
+      task.task === built.task &&
+      built.forgotten === store.forgotten.nodes &&
+      built.labelled === store.labelled;
     return !(same && whole && task.ended !== 'no');
   }
 

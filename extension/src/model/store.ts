@@ -46,6 +46,8 @@ export class Store {
   forgotten = { steps: 0, nodes: 0 };
   /** grows with every change of nodes, leaves or edges */
   structure = 0;
+  /** grows when names of leaves are found */
+  labelled = 0;
 
   readonly nodes = new Columns('nodes');
   readonly leaves = new Columns('leaves');
@@ -225,6 +227,8 @@ export class Store {
     if (tables.freed) this.freed.append(tables.freed);
     if (tables.tasks) this.takeTasks(tables.tasks);
     if (tables.labels) {
+      this.labelled++;
+      this.structure++;
       for (let row = 0; row < tables.labels.rows; row++) {
         this.labels.set(tables.labels.seq[row], tables.labels.label[row]);
       }

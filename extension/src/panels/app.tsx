@@ -137,7 +137,8 @@ export function App({
     return () => observer.disconnect();
   }, []);
   const { graph, store } = presenter.model;
-  const empty = graph.seqs.length === 0 && store.problems.length === 0;
+  const noGraph = graph.seqs.length === 0;
+  const empty = noGraph && store.problems.length === 0;
   return (
     <div
       ref={root}
@@ -145,6 +146,7 @@ export function App({
       tabIndex={-1}
       data-agv-theme={presenter.theme}
       data-agv-size={size}
+      data-agv-graph={noGraph ? 'no' : 'yes'}
       data-agv-side={empty ? 'none' : presenter.sideOpen ? 'open' : 'closed'}
       onKeyDown={event => {
         if (handleKey(presenter, event)) {
@@ -159,7 +161,7 @@ export function App({
         <GraphView wheel={wheel} focus={focus} />
         {!empty && <Side />}
       </div>
-      {!empty && <Timeline />}
+      {!noGraph && <Timeline />}
       <KeysSheet />
     </div>
   );

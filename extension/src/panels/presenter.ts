@@ -22,14 +22,24 @@ export type Answer<T> =
   { kind: 'waiting' } | { kind: 'answer'; value: T } | { kind: 'none'; why: string };
 
 const WAITING: { kind: 'waiting' } = { kind: 'waiting' };
+
+/** A question that was asked: about which moment, when it was answered, and how. */
+interface Asked {
+  moment: string;
+  at: number;
+  answer: Answer<unknown>;
+}
+
 const REMEMBERED = 400;
 /**
  * After a refresh of n ms the next one waits this many times n, so that a huge live graph leaves
  * time for the page.
  */
 const BREATHER = 3;
-/** The newest picture of one node while its backward runs is asked for at most this often. */
-const ASK_AGAIN_MS = 250;
+/** While a backward runs freely, answers about a node are renewed this often. */
+const RENEW_MS = 2000;
+/** A question that was not answered is asked again after this time. */
+const ASK_AGAIN_MS = 3000;
 const VALUE_BYTES = 200_000;
 
 export class Presenter implements Disposable {
@@ -47,7 +57,7 @@ export class Presenter implements Disposable {
 
   private readonly shown = new Signal<void>();
   private readonly connections: Disposable[];
-  private readonly answers = new Map<string, { at: number; answer: Answer<unknown> }>();
+  private readonly asked = new Map<string, Asked>();
   private frame = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private lastCost = 0;
@@ -220,33 +230,35 @@ export class Presenter implements Disposable {
 
   /** What is kept of a node; asked for again when its state changed. */
   details(seq: number): Answer<NodeDetails> {
-    return this.ask(`node ${seq} ${this.momentOf(seq)}`, () =>
+    return this.ask(`node ${seq}`, this.momentOf(seq), () =>
       this.controller.request('node', { seq })
     );
   }
 
   values(seq: number, which: string): Answer<Values> {
-    return this.ask(`values ${seq} ${which} ${this.momentOf(seq)}`, () =>
+    return this.ask(`values ${seq} ${which}`, this.momentOf(seq), () =>
       this.controller.request('values', { seq, which, limit: VALUE_BYTES })
     );
   }
 
-  private ask<T>(key: string, request: () => Promise<T>): Answer<T> {
-    const known = this.answers.get(key);
-    if (known) {
+  /** The newest answer to a question; while a newer one is under way the one before stays. */
+  private ask<T>(question: string, moment: string, request: () => Promise<T>): Answer<T> {
+    const { session, epoch } = this.model.store;
+    const key = `${session} ${epoch} ${question}`;
+    const known = this.asked.get(key);
+    const late = known?.answer.kind === 'none' && performance.now() - known.at > ASK_AGAIN_MS;
+    if (known && known.moment === moment && !(late && this.live)) {
       return known.answer as Answer<T>;
     }
     if (this.model.status.kind !== 'connected' && this.model.status.kind !== 'offline') {
-      return { kind: 'none', why: '' };
+      return (known?.answer as Answer<T>) ?? { kind: 'none', why: '' };
     }
-    if (this.answers.size > REMEMBERED) this.answers.clear();
-    const entry: { at: number; answer: Answer<unknown> } = {
-      at: performance.now(),
-      answer: WAITING
-    };
-    this.answers.set(key, entry);
+    if (this.asked.size > REMEMBERED) this.asked.clear();
+    const entry: Asked = { moment, at: performance.now(), answer: known?.answer ?? WAITING };
+    this.asked.set(key, entry);
     const settle = (answer: Answer<unknown>): void => {
       entry.answer = answer;
+      entry.at = performance.now();
       if (!this.disposed) this.show();
     };
     request().then(
@@ -254,18 +266,16 @@ export class Presenter implements Disposable {
       (error: unknown) =>
         settle({ kind: 'none', why: error instanceof Error ? error.message : String(error) })
     );
-    return WAITING;
+    return entry.answer as Answer<T>;
   }
 
   /** Changes whenever an answer about this node may have changed. */
   private momentOf(seq: number): string {
     const { store } = this.model;
     const { paused } = store.state;
-    // While a backward runs freely, answers age by the clock and not with every node.
-    const clock = paused || !this.live ? 0 : Math.floor(store.now / ASK_AGAIN_MS / 8);
-    const state = STATE_NAMES[this.model.stateOf(seq)];
+    const clock = paused || !this.live ? 0 : Math.floor(store.now / RENEW_MS);
     const stop = paused ? `${paused.task}.${paused.order}` : '';
-    return `${store.session} ${store.epoch} ${stop} ${state} ${clock}`;
+    return `${stop} ${STATE_NAMES[this.model.stateOf(seq)]} ${clock}`;
   }
 
   private async resync(): Promise<void> {

@@ -22,8 +22,9 @@ const CSS = `
   --agv-mono: var(--jp-code-font-family, ui-monospace, "SF Mono", "DejaVu Sans Mono", monospace);
   box-sizing: border-box; position: relative; width: 100%; height: 100%; min-height: 0;
   overflow: hidden;
-  display: grid; grid-template: "bar" auto "notice" auto "mid" minmax(0,
-  1fr) "time" auto / minmax(0, 1fr);
+  display: grid; grid-template-columns: minmax(0, 1fr);
+  grid-template-areas: "bar" "notice" "mid" "time";
+  grid-template-rows: auto auto minmax(0, 1fr) auto;
   font: 13px/1.45 var(--jp-ui-font-family, system-ui, "Segoe UI", "DejaVu Sans", sans-serif);
   color: var(--agv-ink); background: var(--agv-bg); text-align: left;
 }
@@ -45,250 +46,250 @@ const CSS = `
 .agv-root *, .agv-root *::before, .agv-root *::after { box-sizing: border-box; }
 .agv-root:focus, .agv-root :focus { outline: none; }
 .agv-root :focus-visible { outline: 2px solid var(--agv-accent); outline-offset: 1px; }
-.agv-root code, .agv-mono { font-family: var(--agv-mono); font-size: 12px; background: none;
+.agv-root code, .agv-root .agv-mono { font-family: var(--agv-mono); font-size: 12px; background: none;
   padding: 0; color: inherit; }
 :where(.agv-root) button { font: inherit; color: inherit; margin: 0; cursor: pointer; }
 :where(.agv-root) button:disabled { cursor: default; }
-.agv-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden;
+.agv-root .agv-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); white-space: nowrap; }
 
-.agv-bar { grid-area: bar; display: flex; flex-wrap: wrap; align-items: center; gap: 6px 8px;
+.agv-root .agv-bar { grid-area: bar; display: flex; flex-wrap: wrap; align-items: center; gap: 6px 8px;
   min-height: 44px; padding: 6px 14px;
   border-bottom: 1px solid var(--agv-line); }
-.agv-bar > * { flex: none; white-space: nowrap; }
-.agv-title { font-weight: 650; margin: 0 6px 0 0; font-size: 13px; }
-.agv-pill { display: inline-flex; align-items: center; gap: 7px; border-radius: 14px;
+.agv-root .agv-bar > * { flex: none; white-space: nowrap; }
+.agv-root .agv-title { font-weight: 650; margin: 0 6px 0 0; font-size: 13px; }
+.agv-root .agv-pill { display: inline-flex; align-items: center; gap: 7px; border-radius: 14px;
   padding: 2px 12px; font-weight: 600;
   max-width: 300px; min-width: 0; background: var(--agv-group); color: var(--agv-ink2); }
-.agv-pill > span { overflow: hidden; text-overflow: ellipsis; }
-.agv-pill::before { content: ""; flex: none; width: 8px; height: 8px; border-radius: 50%;
+.agv-root .agv-pill > span { overflow: hidden; text-overflow: ellipsis; }
+.agv-root .agv-pill::before { content: ""; flex: none; width: 8px; height: 8px; border-radius: 50%;
   background: var(--agv-ink3); }
-.agv-pill[data-kind="paused"] { background: var(--agv-run-bg); color: var(--agv-run); }
-.agv-pill[data-kind="paused"]::before { background: var(--agv-run); border-radius: 2px; }
-.agv-pill[data-kind="running"] { background: var(--agv-done-bg); color: var(--agv-done); }
-.agv-pill[data-kind="running"]::before, .agv-pill[data-kind="recording"]::before {
+.agv-root .agv-pill[data-kind="paused"] { background: var(--agv-run-bg); color: var(--agv-run); }
+.agv-root .agv-pill[data-kind="paused"]::before { background: var(--agv-run); border-radius: 2px; }
+.agv-root .agv-pill[data-kind="running"] { background: var(--agv-done-bg); color: var(--agv-done); }
+.agv-root .agv-pill[data-kind="running"]::before, .agv-root .agv-pill[data-kind="recording"]::before {
   background: var(--agv-done); }
-.agv-pill[data-kind="past"] { background: var(--agv-save-bg); color: var(--agv-save); }
-.agv-pill[data-kind="past"]::before { background: none; border: 2px solid var(--agv-save); }
-.agv-pill[data-kind="gone"] { background: var(--agv-bad-bg); color: var(--agv-bad); }
-.agv-pill[data-kind="gone"]::before { background: none; border: 2px solid var(--agv-bad); }
-.agv-pill[data-kind="off"]::before { background: none; border: 2px solid var(--agv-ink3); }
-.agv-btn { display: inline-flex; flex: none; white-space: nowrap; align-items: center; gap: 6px;
+.agv-root .agv-pill[data-kind="past"] { background: var(--agv-save-bg); color: var(--agv-save); }
+.agv-root .agv-pill[data-kind="past"]::before { background: none; border: 2px solid var(--agv-save); }
+.agv-root .agv-pill[data-kind="gone"] { background: var(--agv-bad-bg); color: var(--agv-bad); }
+.agv-root .agv-pill[data-kind="gone"]::before { background: none; border: 2px solid var(--agv-bad); }
+.agv-root .agv-pill[data-kind="off"]::before { background: none; border: 2px solid var(--agv-ink3); }
+.agv-root .agv-btn { display: inline-flex; flex: none; white-space: nowrap; align-items: center; gap: 6px;
   border: 1px solid var(--agv-line2); background: var(--agv-bg);
   border-radius: 6px; padding: 2px 10px; font-size: 12px; line-height: 18px; }
-.agv-btn:hover:not(:disabled) { background: var(--agv-group); }
-.agv-btn:disabled { color: var(--agv-ink3); border-color: var(--agv-line); }
-.agv-btn[data-primary="yes"]:not(:disabled) { background: var(--agv-accent);
+.agv-root .agv-btn:hover:not(:disabled) { background: var(--agv-group); }
+.agv-root .agv-btn:disabled { color: var(--agv-ink3); border-color: var(--agv-line); }
+.agv-root .agv-btn[data-primary="yes"]:not(:disabled) { background: var(--agv-accent);
   border-color: var(--agv-accent); color: var(--agv-on-accent); }
-.agv-btn[data-primary="yes"]:hover:not(:disabled) { filter: brightness(1.08); }
-.agv-btn[aria-pressed="true"] { border-color: var(--agv-done); color: var(--agv-done);
+.agv-root .agv-btn[data-primary="yes"]:hover:not(:disabled) { filter: brightness(1.08); }
+.agv-root .agv-btn[aria-pressed="true"] { border-color: var(--agv-done); color: var(--agv-done);
   background: var(--agv-done-bg); }
-.agv-btn kbd { font: 10.5px/1 inherit; font-family: inherit; font-size: 10.5px;
+.agv-root .agv-btn kbd { font: 10.5px/1 inherit; font-family: inherit; font-size: 10.5px;
   color: var(--agv-ink3); background: none; border: 0;
   padding: 0; box-shadow: none; }
-.agv-btn[data-primary="yes"]:not(:disabled) kbd { color: inherit; opacity: .8; }
-.agv-dot { width: 9px; height: 9px; border-radius: 50%; border: 2px solid currentColor; }
-.agv-btn[aria-pressed="true"] .agv-dot { background: currentColor; }
-.agv-bar > .agv-bar-end { display: flex; flex: 1 1 200px; justify-content: flex-end;
+.agv-root .agv-btn[data-primary="yes"]:not(:disabled) kbd { color: inherit; opacity: .8; }
+.agv-root .agv-dot { width: 9px; height: 9px; border-radius: 50%; border: 2px solid currentColor; }
+.agv-root .agv-btn[aria-pressed="true"] .agv-dot { background: currentColor; }
+.agv-root .agv-bar > .agv-bar-end { display: flex; flex: 1 1 200px; justify-content: flex-end;
   align-items: center; gap: 8px; margin-left: auto; }
-.agv-search { position: relative; flex: 0 1 190px; min-width: 96px; }
-.agv-search input { width: 100%; border: 1px solid var(--agv-line2); border-radius: 6px;
+.agv-root .agv-search { position: relative; flex: 0 1 190px; min-width: 96px; }
+.agv-root .agv-search input { width: 100%; border: 1px solid var(--agv-line2); border-radius: 6px;
   background: var(--agv-bg); color: var(--agv-ink);
   padding: 2px 10px; font: inherit; font-size: 12px; line-height: 18px; height: 24px; }
-.agv-search input::placeholder { color: var(--agv-ink3); opacity: 1; }
-.agv-found { position: absolute; right: 8px; top: 3px; font-size: 11px; color: var(--agv-ink3);
+.agv-root .agv-search input::placeholder { color: var(--agv-ink3); opacity: 1; }
+.agv-root .agv-found { position: absolute; right: 8px; top: 3px; font-size: 11px; color: var(--agv-ink3);
   background: var(--agv-bg); padding-left: 4px; }
-.agv-menu { position: relative; }
-.agv-sheet { position: absolute; z-index: 5; top: calc(100% + 6px); right: 0; min-width: 230px;
+.agv-root .agv-menu { position: relative; }
+.agv-root .agv-sheet { position: absolute; z-index: 5; top: calc(100% + 6px); right: 0; min-width: 230px;
   max-width: min(360px, 90vw); max-height: 60vh;
   overflow: auto; background: var(--agv-bg); border: 1px solid var(--agv-line2);
   border-radius: 8px; box-shadow: var(--agv-shadow); padding: 6px; }
-.agv-sheet[data-side="left"] { left: 0; right: auto; }
-.agv-sheet > button { display: block; width: 100%; text-align: left; border: 0; background: none;
+.agv-root .agv-sheet[data-side="left"] { left: 0; right: auto; }
+.agv-root .agv-sheet > button { display: block; width: 100%; text-align: left; border: 0; background: none;
   border-radius: 5px; padding: 5px 8px;
   white-space: normal; }
-.agv-sheet > button:hover:not(:disabled) { background: var(--agv-group); }
-.agv-sheet > button:disabled { color: var(--agv-ink3); }
-.agv-sheet hr { border: 0; border-top: 1px solid var(--agv-line); margin: 5px 0; }
-.agv-sheet small { display: block; color: var(--agv-ink3); font-size: 11px; }
-.agv-sheet p { margin: 4px 8px; color: var(--agv-ink2); white-space: normal; }
-.agv-sheet-row { display: flex; align-items: center; justify-content: space-between; gap: 10px;
+.agv-root .agv-sheet > button:hover:not(:disabled) { background: var(--agv-group); }
+.agv-root .agv-sheet > button:disabled { color: var(--agv-ink3); }
+.agv-root .agv-sheet hr { border: 0; border-top: 1px solid var(--agv-line); margin: 5px 0; }
+.agv-root .agv-sheet small { display: block; color: var(--agv-ink3); font-size: 11px; }
+.agv-root .agv-sheet p { margin: 4px 8px; color: var(--agv-ink2); white-space: normal; }
+.agv-root .agv-sheet-row { display: flex; align-items: center; justify-content: space-between; gap: 10px;
   padding: 3px 4px 3px 8px; }
-.agv-sheet-row > button { border: 0; background: none; color: var(--agv-ink3); border-radius: 5px;
+.agv-root .agv-sheet-row > button { border: 0; background: none; color: var(--agv-ink3); border-radius: 5px;
   padding: 1px 7px; }
-.agv-sheet-row > button:hover { background: var(--agv-group); color: var(--agv-ink); }
-.agv-elide { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; min-width: 0; }
+.agv-root .agv-sheet-row > button:hover { background: var(--agv-group); color: var(--agv-ink); }
+.agv-root .agv-elide { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; min-width: 0; }
 
-.agv-notice { grid-area: notice; display: flex; gap: 12px; align-items: flex-start;
+.agv-root .agv-notice { grid-area: notice; display: flex; gap: 12px; align-items: flex-start;
   justify-content: space-between; padding: 6px 14px;
   background: var(--agv-bad-bg); color: var(--agv-bad); border-bottom: 1px solid var(--agv-line);
   overflow-wrap: anywhere; }
-.agv-notice[data-kind="info"] { background: var(--agv-done-bg); color: var(--agv-done); }
-.agv-notice button { border: 0; background: none; padding: 0 4px; }
+.agv-root .agv-notice[data-kind="info"] { background: var(--agv-done-bg); color: var(--agv-done); }
+.agv-root .agv-notice button { border: 0; background: none; padding: 0 4px; }
 
-.agv-mid { grid-area: mid; display: grid; grid-template-columns: minmax(0, 1fr) 316px;
+.agv-root .agv-mid { grid-area: mid; display: grid; grid-template-columns: minmax(0, 1fr) 316px;
   min-height: 0; }
-.agv-graph { position: relative; container-type: size; min-width: 0; min-height: 0;
+.agv-root .agv-graph { position: relative; container-type: size; min-width: 0; min-height: 0;
   overflow: hidden; background: var(--agv-pane); }
-.agv-graph:focus-visible { outline-offset: -2px; }
-.agv-graph > canvas { position: absolute; inset: 0; display: block; touch-action: none; }
-.agv-legend { position: absolute; left: 14px; bottom: 11px; display: flex; flex-wrap: wrap;
+.agv-root .agv-graph:focus-visible { outline-offset: -2px; }
+.agv-root .agv-graph > canvas { position: absolute; inset: 0; display: block; touch-action: none; }
+.agv-root .agv-legend { position: absolute; left: 14px; bottom: 11px; display: flex; flex-wrap: wrap;
   gap: 2px 14px; color: var(--agv-ink2);
   font-size: 11.5px; pointer-events: none; max-width: calc(100% - 160px); padding: 1px 6px;
   margin: -1px -6px; border-radius: 6px;
   background: color-mix(in srgb, var(--agv-pane) 93%, transparent); }
-.agv-legend span { display: inline-flex; align-items: center; gap: 5px; }
-.agv-legend svg { flex: none; }
-.agv-mini { position: absolute; right: 14px; bottom: 12px; width: 120px; height: 86px;
+.agv-root .agv-legend span { display: inline-flex; align-items: center; gap: 5px; }
+.agv-root .agv-legend svg { flex: none; }
+.agv-root .agv-mini { position: absolute; right: 14px; bottom: 12px; width: 120px; height: 86px;
   border: 1px solid var(--agv-line2);
   border-radius: 8px; background: var(--agv-bg); box-shadow: var(--agv-shadow); overflow: hidden; }
-.agv-mini[data-needed="no"] { visibility: hidden; }
-.agv-mini canvas { display: block; width: 100%; height: 100%; cursor: pointer; touch-action: none; }
-.agv-zoom { position: absolute; right: 14px; top: 12px; display: flex; flex-direction: column;
+.agv-root .agv-mini[data-needed="no"] { visibility: hidden; }
+.agv-root .agv-mini canvas { display: block; width: 100%; height: 100%; cursor: pointer; touch-action: none; }
+.agv-root .agv-zoom { position: absolute; right: 14px; top: 12px; display: flex; flex-direction: column;
   border: 1px solid var(--agv-line2);
   border-radius: 7px; background: var(--agv-bg); overflow: hidden; opacity: 0;
   transition: opacity .12s; }
-.agv-graph:hover .agv-zoom, .agv-graph:focus-within .agv-zoom { opacity: 1; }
-.agv-zoom button { border: 0; background: none; width: 26px; height: 24px; padding: 0;
+.agv-root .agv-graph:hover .agv-zoom, .agv-root .agv-graph:focus-within .agv-zoom { opacity: 1; }
+.agv-root .agv-zoom button { border: 0; background: none; width: 26px; height: 24px; padding: 0;
   color: var(--agv-ink2); }
-.agv-zoom button + button { border-top: 1px solid var(--agv-line); }
-.agv-zoom button:hover { background: var(--agv-group); }
-.agv-zoom button:focus-visible { outline-offset: -2px; }
-.agv-empty { position: absolute; inset: 0; display: flex; flex-direction: column;
+.agv-root .agv-zoom button + button { border-top: 1px solid var(--agv-line); }
+.agv-root .agv-zoom button:hover { background: var(--agv-group); }
+.agv-root .agv-zoom button:focus-visible { outline-offset: -2px; }
+.agv-root .agv-empty { position: absolute; inset: 0; display: flex; flex-direction: column;
   align-items: center; justify-content: center; gap: 12px;
   padding: 24px; text-align: center; color: var(--agv-ink2); background: var(--agv-pane); }
-.agv-empty h2 { font-size: 15px; font-weight: 650; margin: 0; color: var(--agv-ink); }
-.agv-empty p { margin: 0; max-width: 36em; overflow-wrap: anywhere; }
-.agv-empty pre { margin: 0; text-align: left; background: var(--agv-bg);
+.agv-root .agv-empty h2 { font-size: 15px; font-weight: 650; margin: 0; color: var(--agv-ink); }
+.agv-root .agv-empty p { margin: 0; max-width: 36em; overflow-wrap: anywhere; }
+.agv-root .agv-empty pre { margin: 0; text-align: left; background: var(--agv-bg);
   border: 1px solid var(--agv-line); border-radius: 8px;
   padding: 10px 14px; font: 12px/1.6 var(--agv-mono); color: var(--agv-ink); max-width: 100%;
   overflow: auto; }
-.agv-laying { position: absolute; left: 50%; top: 14px; transform: translateX(-50%);
+.agv-root .agv-laying { position: absolute; left: 50%; top: 14px; transform: translateX(-50%);
   background: var(--agv-bg); border: 1px solid var(--agv-line2);
   border-radius: 14px; padding: 2px 12px; box-shadow: var(--agv-shadow); color: var(--agv-ink2); }
 
-.agv-side { display: grid; grid-template-rows: auto minmax(0, 1fr); min-width: 0; min-height: 0;
+.agv-root .agv-side { display: grid; grid-template-rows: auto minmax(0, 1fr); min-width: 0; min-height: 0;
   border-left: 1px solid var(--agv-line);
   background: var(--agv-bg); }
-.agv-tabs { display: flex; align-items: stretch; gap: 2px; padding: 0 10px;
+.agv-root .agv-tabs { display: flex; align-items: stretch; gap: 2px; padding: 0 10px;
   border-bottom: 1px solid var(--agv-line); min-height: 34px; }
-.agv-tabs > button { border: 0; background: none; padding: 0 8px; color: var(--agv-ink2);
+.agv-root .agv-tabs > button { border: 0; background: none; padding: 0 8px; color: var(--agv-ink2);
   border-bottom: 2px solid transparent;
   border-top: 2px solid transparent; font-size: 12px; }
-.agv-tabs > button[aria-selected="true"] { color: var(--agv-ink); font-weight: 600;
+.agv-root .agv-tabs > button[aria-selected="true"] { color: var(--agv-ink); font-weight: 600;
   border-bottom-color: var(--agv-accent); }
-.agv-tabs > button:focus-visible { outline-offset: -2px; }
-.agv-count { display: inline-block; margin-left: 6px; min-width: 17px; padding: 0 5px;
+.agv-root .agv-tabs > button:focus-visible { outline-offset: -2px; }
+.agv-root .agv-count { display: inline-block; margin-left: 6px; min-width: 17px; padding: 0 5px;
   border-radius: 9px; background: var(--agv-bad-bg);
   color: var(--agv-bad); font-size: 11px; line-height: 17px; font-weight: 600; }
-.agv-scroll { overflow: auto; padding: 14px 16px 18px; min-height: 0; }
-.agv-scroll:focus-visible { outline-offset: -2px; }
+.agv-root .agv-scroll { overflow: auto; padding: 14px 16px 18px; min-height: 0; }
+.agv-root .agv-scroll:focus-visible { outline-offset: -2px; }
 
-.agv-det h3 { margin: 0; font-size: 16px; line-height: 1.3; font-weight: 650;
+.agv-root .agv-det h3 { margin: 0; font-size: 16px; line-height: 1.3; font-weight: 650;
   overflow-wrap: anywhere; }
-.agv-head { display: flex; gap: 10px; align-items: baseline; justify-content: space-between; }
-.agv-tag { flex: none; font-size: 11px; line-height: 18px; border-radius: 9px; padding: 0 8px;
+.agv-root .agv-head { display: flex; gap: 10px; align-items: baseline; justify-content: space-between; }
+.agv-root .agv-tag { flex: none; font-size: 11px; line-height: 18px; border-radius: 9px; padding: 0 8px;
   background: var(--agv-group); color: var(--agv-ink2); }
-.agv-tag[data-state="done"] { background: var(--agv-done-bg); color: var(--agv-done); }
-.agv-tag[data-state="next"], .agv-tag[data-state="running"] { background: var(--agv-run-bg);
+.agv-root .agv-tag[data-state="done"] { background: var(--agv-done-bg); color: var(--agv-done); }
+.agv-root .agv-tag[data-state="next"], .agv-root .agv-tag[data-state="running"] { background: var(--agv-run-bg);
   color: var(--agv-run); }
-.agv-tag[data-state="problem"] { background: var(--agv-bad-bg); color: var(--agv-bad); }
-.agv-sub { color: var(--agv-ink2); margin: 3px 0 0; overflow-wrap: anywhere; }
-.agv-link { border: 0; background: none; padding: 0; color: var(--agv-accent) !important;
+.agv-root .agv-tag[data-state="problem"] { background: var(--agv-bad-bg); color: var(--agv-bad); }
+.agv-root .agv-sub { color: var(--agv-ink2); margin: 3px 0 0; overflow-wrap: anywhere; }
+.agv-root .agv-link { border: 0; background: none; padding: 0; color: var(--agv-accent) !important;
   text-align: left; text-decoration: underline;
   text-decoration-color: color-mix(in srgb, var(--agv-accent) 35%, transparent);
   text-underline-offset: 2px; overflow-wrap: anywhere; }
-.agv-link:hover { text-decoration-color: currentColor; }
-.agv-src { margin: 8px 0 0; background: var(--agv-group); border-radius: 8px; padding: 7px 10px;
+.agv-root .agv-link:hover { text-decoration-color: currentColor; }
+.agv-root .agv-src { margin: 8px 0 0; background: var(--agv-group); border-radius: 8px; padding: 7px 10px;
   font: 12px/1.5 var(--agv-mono);
   white-space: pre-wrap; overflow-wrap: anywhere; max-height: 92px; overflow: auto; }
-.agv-src mark { background: var(--agv-save-bg); color: inherit;
+.agv-root .agv-src mark { background: var(--agv-save-bg); color: inherit;
   box-shadow: inset 0 -2px var(--agv-save); border-radius: 2px; }
-.agv-sec { font-size: 11px; font-weight: 650; color: var(--agv-ink3); margin: 15px 0 5px;
+.agv-root .agv-sec { font-size: 11px; font-weight: 650; color: var(--agv-ink3); margin: 15px 0 5px;
   letter-spacing: .02em; }
-.agv-sec small { font-weight: 400; font-size: 11px; }
+.agv-root .agv-sec small { font-weight: 400; font-size: 11px; }
 .agv-root table { border-collapse: collapse; width: 100%; font-size: 12px; margin: 0; }
 .agv-root td, .agv-root th { padding: 4px 6px 4px 0; text-align: left; border: 0;
   border-bottom: 1px solid var(--agv-line); font-weight: 400;
   vertical-align: baseline; background: none; white-space: nowrap; overflow: hidden;
   text-overflow: ellipsis; max-width: 120px; }
 .agv-root th { color: var(--agv-ink3); font-size: 11px; }
-.agv-facts td:nth-child(odd) { color: var(--agv-ink2); width: 56px; }
-.agv-saved tr[aria-selected="true"] td { background: var(--agv-group); }
-.agv-saved td button { border: 0; background: none; padding: 0; font-family: var(--agv-mono);
+.agv-root .agv-facts td:nth-child(odd) { color: var(--agv-ink2); width: 56px; }
+.agv-root .agv-saved tr[aria-selected="true"] td { background: var(--agv-group); }
+.agv-root .agv-saved td button { border: 0; background: none; padding: 0; font-family: var(--agv-mono);
   font-size: 12px; text-decoration: underline;
   text-decoration-color: var(--agv-line2); text-underline-offset: 2px; }
-.agv-stale { color: var(--agv-bad) !important; font-weight: 600 !important; }
-.agv-quiet { color: var(--agv-ink3); }
-.agv-line { color: var(--agv-ink2); margin: 5px 0 0; font-size: 12px; overflow-wrap: anywhere; }
-.agv-picture { display: block; width: 100%; border-radius: 6px; }
-.agv-scale { display: flex; justify-content: space-between; font-size: 10px;
+.agv-root .agv-stale { color: var(--agv-bad) !important; font-weight: 600 !important; }
+.agv-root .agv-quiet { color: var(--agv-ink3); }
+.agv-root .agv-line { color: var(--agv-ink2); margin: 5px 0 0; font-size: 12px; overflow-wrap: anywhere; }
+.agv-root .agv-picture { display: block; max-width: 100%; border-radius: 6px; }
+.agv-root .agv-scale { display: flex; justify-content: space-between; font-size: 10px;
   color: var(--agv-ink3); line-height: 14px; }
-.agv-list { list-style: none; margin: 0; padding: 0; }
-.agv-list li { padding: 3px 0; border-bottom: 1px solid var(--agv-line); font-size: 12px;
+.agv-root .agv-list { list-style: none; margin: 0; padding: 0; }
+.agv-root .agv-list li { padding: 3px 0; border-bottom: 1px solid var(--agv-line); font-size: 12px;
   display: flex; gap: 8px; align-items: baseline; }
-.agv-list li > :last-child { margin-left: auto; }
-.agv-row { display: flex; flex-wrap: wrap; gap: 8px; margin-top: 16px; }
-.agv-warn { display: block; width: 100%; margin: 10px 0 0; border: 1px solid var(--agv-bad);
+.agv-root .agv-list li > :last-child { margin-left: auto; }
+.agv-root .agv-row { display: flex; flex-wrap: wrap; gap: 8px; margin-top: 16px; }
+.agv-root .agv-warn { display: block; width: 100%; margin: 10px 0 0; border: 1px solid var(--agv-bad);
   border-left-width: 4px; border-radius: 8px;
   padding: 7px 10px; background: var(--agv-bad-bg); color: var(--agv-ink) !important;
   text-align: left; }
-.agv-warn b { color: var(--agv-bad); font-weight: 600; }
+.agv-root .agv-warn b { color: var(--agv-bad); font-weight: 600; }
 
-.agv-card { border: 1px solid var(--agv-line2); border-left: 4px solid var(--agv-bad);
+.agv-root .agv-card { border: 1px solid var(--agv-line2); border-left: 4px solid var(--agv-bad);
   border-radius: 8px; padding: 10px 12px;
   background: var(--agv-bg); box-shadow: var(--agv-shadow); margin: 0 0 12px;
   overflow-wrap: anywhere; }
-.agv-card h4 { font-size: 13.5px; margin: 0 0 3px; font-weight: 650; line-height: 1.35; }
-.agv-card p { margin: 0; color: var(--agv-ink2); }
-.agv-strip { list-style: none; margin: 11px 0 0; padding: 0; }
-.agv-strip li { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0 9px;
+.agv-root .agv-card h4 { font-size: 13.5px; margin: 0 0 3px; font-weight: 650; line-height: 1.35; }
+.agv-root .agv-card p { margin: 0; color: var(--agv-ink2); }
+.agv-root .agv-strip { list-style: none; margin: 11px 0 0; padding: 0; }
+.agv-root .agv-strip li { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0 9px;
   padding: 0 0 10px; position: relative; font-size: 12px; }
-.agv-strip li:not(:last-child)::before { content: ""; position: absolute; left: 17px; top: 24px;
+.agv-root .agv-strip li:not(:last-child)::before { content: ""; position: absolute; left: 17px; top: 24px;
   bottom: -1px; width: 1.5px; background: var(--agv-line2); }
-.agv-strip code { display: block; grid-column: 2; color: var(--agv-ink2); }
-.agv-v { min-width: 36px; text-align: center; border: 1.5px solid var(--agv-line2);
+.agv-root .agv-strip code { display: block; grid-column: 2; color: var(--agv-ink2); }
+.agv-root .agv-v { min-width: 36px; text-align: center; border: 1.5px solid var(--agv-line2);
   border-radius: 12px; padding: 0 8px; font-size: 11.5px;
   line-height: 19px; background: var(--agv-bg); color: var(--agv-ink2); }
-.agv-v[data-kind="saved"] { border-color: var(--agv-save); color: var(--agv-save);
+.agv-root .agv-v[data-kind="saved"] { border-color: var(--agv-save); color: var(--agv-save);
   font-weight: 600; }
-.agv-v[data-kind="written"] { border-color: var(--agv-bad); color: var(--agv-bad);
+.agv-root .agv-v[data-kind="written"] { border-color: var(--agv-bad); color: var(--agv-bad);
   font-weight: 600; border-style: dashed; }
-.agv-fix { display: flex; align-items: center; justify-content: space-between; gap: 10px;
+.agv-root .agv-fix { display: flex; align-items: center; justify-content: space-between; gap: 10px;
   background: var(--agv-done-bg); border-radius: 6px;
   padding: 7px 10px; margin-top: 2px; }
-.agv-fix code { font-weight: 600; }
-.agv-fix + .agv-line { margin-top: 9px; }
-.agv-card details { margin-top: 8px; color: var(--agv-ink2); font-size: 12px; }
-.agv-card details pre { white-space: pre-wrap; overflow-wrap: anywhere;
+.agv-root .agv-fix code { font-weight: 600; }
+.agv-root .agv-fix + .agv-line { margin-top: 9px; }
+.agv-root .agv-card details { margin-top: 8px; color: var(--agv-ink2); font-size: 12px; }
+.agv-root .agv-card details pre { white-space: pre-wrap; overflow-wrap: anywhere;
   font: 11.5px/1.5 var(--agv-mono); margin: 6px 0 0; }
-.agv-card summary { cursor: pointer; }
+.agv-root .agv-card summary { cursor: pointer; }
 
-.agv-time { grid-area: time; border-top: 1px solid var(--agv-line); background: var(--agv-bg);
+.agv-root .agv-time { grid-area: time; border-top: 1px solid var(--agv-line); background: var(--agv-bg);
   padding: 5px 0 6px; position: relative; }
-.agv-time-head { display: flex; align-items: center; gap: 8px; padding: 0 14px 4px;
+.agv-root .agv-time-head { display: flex; align-items: center; gap: 8px; padding: 0 14px 4px;
   color: var(--agv-ink2); font-size: 12px; min-height: 24px; }
-.agv-time-head > * { flex: none; }
-.agv-time-head .agv-elide { flex: 0 1 auto; }
-.agv-time-head > :last-child { margin-left: auto; }
-.agv-step { border: 1px solid var(--agv-line2); background: var(--agv-bg); border-radius: 5px;
+.agv-root .agv-time-head > * { flex: none; }
+.agv-root .agv-time-head .agv-elide { flex: 0 1 auto; }
+.agv-root .agv-time-head > :last-child { margin-left: auto; }
+.agv-root .agv-step { border: 1px solid var(--agv-line2); background: var(--agv-bg); border-radius: 5px;
   width: 22px; height: 20px; padding: 0; line-height: 1; }
-.agv-step:disabled { color: var(--agv-line2); }
-.agv-step:hover:not(:disabled) { background: var(--agv-group); }
-.agv-axis { display: block; position: relative; height: 76px; cursor: ew-resize;
+.agv-root .agv-step:disabled { color: var(--agv-line2); }
+.agv-root .agv-step:hover:not(:disabled) { background: var(--agv-group); }
+.agv-root .agv-axis { display: block; position: relative; cursor: ew-resize;
   touch-action: none; }
-.agv-axis:focus-visible { outline-offset: -2px; }
-.agv-axis canvas { display: block; position: absolute; inset: 0; }
-.agv-small { font-size: 12px; color: var(--agv-ink3); }
-.agv-help { position: absolute; inset: 0; z-index: 6; display: flex; align-items: center;
+.agv-root .agv-axis:focus-visible { outline-offset: -2px; }
+.agv-root .agv-axis canvas { display: block; position: absolute; inset: 0; }
+.agv-root .agv-small { font-size: 12px; color: var(--agv-ink3); }
+.agv-root .agv-help { position: absolute; inset: 0; z-index: 6; display: flex; align-items: center;
   justify-content: center; padding: 20px;
   background: color-mix(in srgb, var(--agv-ink) 22%, transparent); }
-.agv-help > div { background: var(--agv-bg); border: 1px solid var(--agv-line2);
+.agv-root .agv-help > div { background: var(--agv-bg); border: 1px solid var(--agv-line2);
   border-radius: 10px; box-shadow: var(--agv-shadow);
   padding: 16px 20px; max-width: 460px; max-height: 100%; overflow: auto; }
-.agv-help h2 { margin: 0 0 8px; font-size: 15px; }
-.agv-help td:first-child { width: 130px; color: var(--agv-ink2); font-family: var(--agv-mono); }
-.agv-help td { white-space: normal; max-width: none; }
+.agv-root .agv-help h2 { margin: 0 0 8px; font-size: 15px; }
+.agv-root .agv-help td:first-child { width: 130px; color: var(--agv-ink2); font-family: var(--agv-mono); }
+.agv-root .agv-help td { white-space: normal; max-width: none; }
 
 .agv-root[data-agv-size="narrow"] .agv-mid { grid-template: minmax(0, 1fr) minmax(120px,
   42%) / minmax(0, 1fr); }
@@ -298,18 +299,20 @@ const CSS = `
 .agv-root[data-agv-size="narrow"] .agv-title, .agv-root[data-agv-size="narrow"] .agv-btn kbd {
   display: none; }
 .agv-root[data-agv-size="narrow"] .agv-scroll { padding: 10px 14px 14px; }
-.agv-root[data-agv-size="middle"] .agv-title,
-  .agv-root[data-agv-size="middle"] .agv-bar .agv-btn kbd { display: none; }
+.agv-root[data-agv-size="middle"] .agv-title, .agv-root[data-agv-size="middle"] .agv-bar .agv-btn kbd { display: none; }
 .agv-root[data-agv-size="middle"] .agv-mid { grid-template-columns: minmax(0, 1fr) 284px; }
+.agv-root[data-agv-size="narrow"][data-agv-graph="no"] .agv-mid {
+  grid-template: minmax(150px, 34%) minmax(0, 1fr) / minmax(0, 1fr); }
+.agv-root[data-agv-graph="no"][data-agv-side="open"] .agv-empty pre { display: none; }
 .agv-root[data-agv-side="none"] .agv-mid { grid-template: minmax(0, 1fr) / minmax(0,
   1fr) !important; }
 .agv-root[data-agv-side="closed"] .agv-mid { grid-template: minmax(0, 1fr) auto / minmax(0, 1fr); }
 .agv-root[data-agv-side="closed"] .agv-side { border-left: 0;
   border-top: 1px solid var(--agv-line); grid-template-rows: auto; }
 .agv-root[data-agv-side="closed"] .agv-scroll { display: none; }
-@container (max-height: 340px) { .agv-legend { display: none; } .agv-mini { width: 84px;
+@container (max-height: 340px) { .agv-root .agv-legend { display: none; } .agv-root .agv-mini { width: 84px;
   height: 58px; } }
-@container (max-width: 420px) { .agv-legend { display: none; } }
+@container (max-width: 420px) { .agv-root .agv-legend { display: none; } }
 @media (prefers-reduced-motion: reduce) { .agv-root * { transition: none !important;
   animation: none !important; } }
 `;

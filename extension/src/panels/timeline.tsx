@@ -6,12 +6,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { countText, durationText, plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
 import { readPalette } from '../draw/palette';
-import {
-  TIMELINE_HEIGHT,
-  paintTimeline,
-  positionAt,
-  timelineScale
-} from '../draw/timeline_painter';
+import { timelineHeight, paintTimeline, positionAt, timelineScale } from '../draw/timeline_painter';
 import { prepare } from '../draw/value_painter';
 import { useInspector } from './presenter';
 import { SourceLink } from './source_link';
@@ -86,11 +81,12 @@ function TaskChooser(): ReactElement | null {
 
 /** What was recorded, and what was left out: nothing is lost silently. */
 function Counts(): ReactElement {
-  const { store, graph } = useInspector().model;
+  const { store, graph, status } = useInspector().model;
   const left = Object.values(store.coalesced).reduce((sum, rows) => sum + rows, 0);
   const steps = store.droppedSteps + store.forgotten.steps;
   const parts = [graph.seqs.length > 0 ? plural(graph.seqs.length, 'node') : ''];
   if (graph.leaves.length > 0) parts.push(`${plural(graph.leaves.length, 'leaf', 'leaves')}`);
+  if (status.busy && !store.state.paused) parts.push('kernel busy');
   if (left > 0) parts.push(`${plural(left, 'event')} left out`);
   if (steps > 0) parts.push(`${plural(steps, 'old step')} let go`);
   return (
@@ -126,7 +122,7 @@ export function Timeline(): ReactElement {
     if (!canvas.current || !area.current || width === 0) {
       return;
     }
-    const ctx = prepare(canvas.current, width, TIMELINE_HEIGHT);
+    const ctx = prepare(canvas.current, width, timelineHeight(axis));
     if (ctx) {
       const palette = readPalette(area.current);
       const ratio = window.devicePixelRatio || 1;
@@ -168,6 +164,7 @@ export function Timeline(): ReactElement {
       <div
         ref={area}
         className="agv-axis"
+        style={{ height: timelineHeight(axis) }}
         role="slider"
         tabIndex={0}
         aria-label="Moment shown"

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'react';
 import type { Histogram, Picture, Values } from '../protocol/schema';
 import { numberText, plural } from '../model/format';
 import { readPalette } from '../draw/palette';
-import { heatHeight, paintHeat, paintHistogram, prepare } from '../draw/value_painter';
+import { heatSize, paintHeat, paintHistogram, prepare } from '../draw/value_painter';
 import { useInspector } from './presenter';
 
 const HISTOGRAM_HEIGHT = 46;
@@ -61,16 +61,10 @@ export function HeatMap({ picture, label }: { picture: Picture; label: string })
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     if (canvas.current && width > 0) {
-      const height = heatHeight(picture, width);
-      const ctx = prepare(canvas.current, width, height);
-      if (ctx)
-        paintHeat(
-          ctx,
-          picture,
-          readPalette(canvas.current.parentElement as HTMLElement),
-          width,
-          height
-        );
+      const size = heatSize(picture, width);
+      const ctx = prepare(canvas.current, size.width, size.height);
+      const palette = readPalette(canvas.current.parentElement as HTMLElement);
+      if (ctx) paintHeat(ctx, picture, palette, size.width, size.height);
     }
   }, [picture, width, theme]);
   return (
