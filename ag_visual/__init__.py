@@ -49,7 +49,11 @@ from .autograd.grad_mode import (  # noqa: E402
 )
 from .ops.random import Generator  # noqa: E402
 
-_dtypes = {name: value for name, value in vars(dtypes).items() if isinstance(value, dtype)}
+_dtypes = {
+    name: value
+    for name, value in vars(dtypes).items()
+    if isinstance(value, dtype) and not name.startswith("_")
+}
 _constants = {
     "e": 2.718281828459045,
     "inf": float("inf"),
@@ -60,6 +64,7 @@ _constants = {
 # Imported when first asked for: the front of the package stays quick and knows no Jupyter.
 _lazy = {
     "debugger": "session.api",
+    "explain": "observe.explain",
     "load_recording": "session.api",
     "record": "session.api",
     "save_recording": "session.api",

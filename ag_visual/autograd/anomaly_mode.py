@@ -49,8 +49,10 @@ class set_detect_anomaly:
 
 
 def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on."""
     return modes.anomaly is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly mode is on and raises at NaN gradients."""
     return bool(modes.anomaly)

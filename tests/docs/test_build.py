@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import ag_visual
+from ag_visual import autograd, cuda, nn, optim
 from ag_visual.ops import table
 
 from .pages import DOCS
@@ -33,6 +34,24 @@ def test_builds_without_a_warning(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert ag_visual.__version__ in (tmp_path / "index.html").read_text()
-    page = (tmp_path / "reference" / "functions.html").read_text()
-    shown = set(re.findall(r'id="fn-([\w.]+)"', page))
+    reference = {page.stem: page.read_text() for page in (tmp_path / "reference").iterdir()}
+    shown = set(re.findall(r'id="fn-([\w.]+)"', reference["functions"]))
     assert shown == {name for name in table.functions if not name.endswith("_")}
+    documented = set(re.findall(r'id="ag_visual[\w.]*\.(\w+)"', "".join(reference.values())))
+    assert not public_names() - shown - documented
+
+
+def public_names() -> set[str]:
+    """Classes and functions that the package offers."""
+    modules = [ag_visual, autograd, autograd.graph, nn, optim, cuda]
+    return {
+        name
+        for module in modules
+        for name in module.__all__
+        if callable(vars(module).get(name, print)) and not name.endswith("_")
+    }
+
+
+def test_what_is_public_is_known() -> None:
+    """The check above would not miss a class, a function, or one that is imported late."""
+    assert {"Tensor", "Linear", "SGD", "record", "saved_tensors_hooks"} <= public_names()
