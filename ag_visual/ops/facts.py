@@ -49,6 +49,40 @@ def is_conj(input: Tensor) -> bool:
     return False
 
 
+@function()
+def is_neg(input: Tensor) -> bool:
+    """Always False: negation is never lazy here."""
+    return False
+
+
+@function(method=True)
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype holds negative numbers."""
+    return input.dtype.is_signed
+
+
+@function(method=True)
+def get_device(input: Tensor) -> int:
+    """The number of the tensor's device, -1 for the CPU."""
+    return -1 if input.device.index is None else input.device.index
+
+
+@function()
+def detach(input: Tensor) -> Tensor:
+    """The same memory and version counter, outside of the graph."""
+    return input.detach()
+
+
+@function()
+def detach_(input: Tensor) -> Tensor:
+    """Take a tensor out of the graph; it becomes a leaf that requires no grad."""
+    return input.detach_()
+
+
+Tensor.is_neg = is_neg  # type: ignore[attr-defined]
+Tensor.ndimension = Tensor.dim  # type: ignore[attr-defined]
+
+
 @function(method=True)
 def is_nonzero(input: Tensor) -> bool:
     """Whether the one element is not zero."""

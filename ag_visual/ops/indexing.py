@@ -1073,6 +1073,73 @@ _structural(
 )
 
 
+def _put_flat_into(xp: Any, self: Any, index: Any, source: Any, accumulate: bool = False) -> None:
+    at = xp.where(index < 0, index + self.size, index).reshape(-1)
+    if at.size and not (0 <= int(at.min()) and int(at.max()) < self.size):
+        raise IndexError(
+            f"out of range: tried to access index {_outside(xp, index, self.size)} on a tensor of "
+            f"{self.size} elements."
+        )
+    line = xp.ascontiguousarray(self).reshape(-1)
+    if accumulate:
+        of_namespace(xp).add_at(line, at, source.reshape(-1))
+    else:
+        line[at] = source.reshape(-1)
+    self[...] = line.reshape(self.shape)
+
+
+def _put_flat(xp: Any, self: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    result = xp.array(self, order="C", copy=True)
+    _put_flat_into(xp, result, index, source, accumulate)
+    return result
+
+
+def _normal_put_flat(self: Any, index: Any, source: Any, accumulate: bool = False) -> tuple[bool]:
+    _same_type("put_", self, source)
+    if index.dtype != numpy.int64:
+        raise RuntimeError(
+            f"put_(): Expected a long tensor for index, but got {dtypes.of_array(index)}"
+        )
+    if index.size != source.size:
+        raise RuntimeError(
+            "put_(): Expected source and index to have the same number of elements, but got source "
+            f"with {source.size} elements and index with {index.size}"
+        )
+    return (accumulate,)
+
+
+def _put_flat_self(F: Any, g: Any, index: Any, accumulate: bool) -> Any:
+    return g if accumulate else F.put(g, index, F.zeros_of(g, tuple(index.shape)), False)
+
+
+_structural(
+    "put",
+    _put_flat,
+    vjp={
+        "self": _put_flat_self,
+        "source": lambda F, g, index, source_shape: F.reshape(F.take(g, index), source_shape),
+    },
+    jvp=LINEAR,
+    inputs=("self", "index", "source"),
+    normalize=_normal_put_flat,
+    inplace=_put_flat_into,
+    keeps=("source",),
+    samples=lambda make: iter(
+        [
+            Sample((make((2, 3)), numpy.array([[0, -1]]), make((2,)))),
+            Sample((make((2, 3)), numpy.array([5, 1, 5]), make((3,)), True)),
+        ]
+    ),
+    errors=lambda make: iter(
+        [
+            ErrorSample(
+                (make((2,)), numpy.array([2]), make((1,))), IndexError, "tried to access index 2"
+            )
+        ]
+    ),
+)
+
+
 @composite("nonzero")
 def _nonzero(F: Any, self: Any, *, as_tuple: bool = False) -> Any:
     """The places of the elements that are not zero: one row each, or one vector per dimension."""

@@ -12,7 +12,7 @@ from .. import dtypes
 from ..core.tensor import Tensor, from_array
 from .casting import cast_array
 from .record import Sample
-from .table import op
+from .table import function, op
 
 NUMBERS = (bool, int, float, complex, numpy.number, numpy.bool_)
 
@@ -171,7 +171,29 @@ def zero_(self: Tensor) -> Tensor:
     return _zero.write(self)  # type: ignore[no-any-return]
 
 
-Tensor.fill_ = fill_  # type: ignore[attr-defined]
-Tensor.zero_ = zero_  # type: ignore[attr-defined]
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Write one number along the main diagonal; wrap: of a tall matrix, again below it."""
+    shape = self._array.shape
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError(
+            f"all dimensions of input must be of equal length, but the shape is {list(shape)}"
+        )
+    steps = sum(self.stride())
+    count = min(shape)
+    offset = self.storage_offset()
+    self.as_strided((count,), (steps,), offset).fill_(fill_value)  # type: ignore[attr-defined]
+    if wrap and len(shape) == 2:
+        rows, columns = shape
+        for start in range(columns + 1, rows, columns + 1):
+            rest = self[start : start + columns]  # type: ignore[index]
+            rest.fill_diagonal_(fill_value)
+    return self
+
+
+for _write in (fill_, zero_):
+    function(method=True)(_write)
+Tensor.fill_diagonal_ = fill_diagonal_  # type: ignore[attr-defined]
 
 __all__ = ["copy_", "fill_", "number_for", "zero_"]
