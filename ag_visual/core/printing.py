@@ -31,7 +31,7 @@ class Options:
 
 
 options = Options()
-_PROFILES = {
+_PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
     "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
@@ -174,7 +174,8 @@ def _values(array: Any, indent: int) -> str:
         return "[]"
     summarize = array.size > options.threshold
     sample = _edges(array) if summarize else array
-    show, width = (_complex_formatter if array.dtype.kind == "c" else _formatter)(sample)
+    formatter = _complex_formatter if array.dtype.kind == "c" else _formatter
+    show, width = formatter(sample)
     if array.dtype.kind == "V":  # bfloat16: Python's format does not know it
         array = array.astype(numpy.float32)
     return _rows(array, indent, summarize, show, width)

@@ -40,6 +40,7 @@ class Tensor:
         "_edge",
         "_grad",
         "_leaf",
+        "_origin",
         "_rg",
         "_storage",
         "_view",
@@ -52,6 +53,9 @@ class Tensor:
     _view: view.View | None
     _grad: Tensor | None
     _leaf: LeafState | None
+    # How and where a tensor came to require no grad, ("detach", place, ...): set only where one
+    # that does was given, and read by `explain` alone. Usually the slot is empty.
+    _origin: tuple[Any, ...]
     __array_priority__: ClassVar[int] = 1000
 
     def __new__(cls, *data: Any, device: Any = None) -> Any:
@@ -402,7 +406,16 @@ class Tensor:
         result: Tensor = _blank(InferenceTensor if self.is_inference() else Tensor)
         result._array = self._array
         result._storage = self._storage
+        self._tell_origin(result, "detach")
         return result
+
+    def _tell_origin(self, result: Tensor, kind: str) -> None:
+        """Remember at a tensor made from this one why it requires no grad."""
+        if self._rg:
+            edge = self._edge
+            result._origin = (kind, source.here(), None if edge is None else weakref.ref(edge[0]))
+        elif hasattr(self, "_origin"):
+            result._origin = self._origin
 
     def detach_(self) -> Tensor:
         """Take this tensor out of the graph; it becomes a leaf that requires no grad."""
@@ -414,6 +427,7 @@ class Tensor:
                 "these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
                 "function in torch/optim/optimizer.py as a reference."
             )
+        self._tell_origin(self, "detach_")
         if self._edge is not None:
             version, writes = self._storage.stamp
             self._storage.stamp = (version, writes)  # a new object: who saved this looks again
@@ -430,6 +444,7 @@ class Tensor:
         result: Tensor = _blank(Tensor)
         result._array = self._array
         result._storage = self._storage.alias()
+        self._tell_origin(result, "data")
         return result
 
     @data.setter

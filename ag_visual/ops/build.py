@@ -386,6 +386,8 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: st
     add(3, "if sink is not None:")
     _report_part(op, add)
     add(3, f"return {answer}")
+    if op.policy == KEEP:
+        add(2, f"elif {' or '.join(wants)}: out._origin = 'dtype', {_HERE}")
 
 
 def _report_part(op: Op, add: Callable[[int, str], None]) -> None:

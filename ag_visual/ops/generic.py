@@ -309,9 +309,20 @@ def run(op: Op, args: list[Any]) -> Any:
         edges = _edges(op, values)
         if any(edge is not None for edge in edges) or _borrows(op, values):
             _make_node(op, values, arguments, outputs, edges)
+    if op.rules and not outputs[0]._rg and (record_grad or modes.special):
+        _tell_origin(op, values, outputs, record_grad)
     if op.view and kind is Tensor:
         _link_views(op, values[op.params[0]], arguments, outputs)
     return _package(op, outputs)
+
+
+def _tell_origin(op: Op, values: dict[str, Any], outputs: list[Any], record_grad: bool) -> None:
+    """Remember why results of inputs that require grad don't."""
+    if not _borrows(op, values):
+        return
+    kind = "dtype" if record_grad else "inference" if modes.state.inference else "no_grad"
+    for out in outputs:
+        out._origin = (kind, source.here())
 
 
 def _kind(op: Op, values: dict[str, Any]) -> type[Tensor]:

@@ -1,0 +1,135 @@
+"""ag.explain: why a tensor has no gradient or requires none, with the line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import ag_visual as ag
+
+
+def kinds(found: Any) -> list[str]:
+    return [reason.kind for reason in found.reasons]
+
+
+def test_detached() -> None:
+    x = ag.ones(2, requires_grad=True)
+    y = (x * 2).detach()
+    found = ag.explain(y)
+    assert kinds(found) == ["detached"]
+    assert found.reasons[0].site.text == "(x * 2).detach()"
+    assert str(found).startswith("`y` does not require grad:")
+    assert kinds(ag.explain(x.data)) == ["detached"]
+    assert "taken from .data" in str(ag.explain(x.data))
+    z = x * 2
+    z.detach_()
+    assert "detach_()" in str(ag.explain(z))
+    assert kinds(ag.explain(y.detach())) == ["detached"]
+
+
+def test_made_under_no_grad_or_in_inference_mode() -> None:
+    x = ag.ones(2, requires_grad=True)
+    with ag.no_grad():
+        y = x * 2
+        view = x.view(2)
+    found = ag.explain(y)
+    assert kinds(found) == ["no-grad"]
+    assert found.reasons[0].site.text == "x * 2"
+    assert kinds(ag.explain(view)) == ["no-grad"]
+    with ag.inference_mode():
+        z = x * 2
+        made = ag.ones(2)
+    assert kinds(ag.explain(z)) == ["inference"]
+    assert kinds(ag.explain(made)) == ["inference"]
+
+
+def test_integer_dtype() -> None:
+    x = ag.ones(2, 2, requires_grad=True)
+    best = x.argmax(1)
+    assert kinds(ag.explain(best))[0] == "integer-dtype"
+    assert kinds(ag.explain(ag.ones(2, dtype=ag.int64))) == ["integer-dtype"]
+
+
+def test_nobody_asked_and_the_cut_lies_in_a_variable() -> None:
+    x = ag.ones(2, requires_grad=True)
+    h = x.exp().detach()
+    loss = (h * 2).sum()
+    found = ag.explain(loss)
+    assert kinds(found) == ["not-asked", "cut"]
+    assert "`h` was detached" in str(found)
+    assert "x.exp().detach()" in str(found)
+
+
+def test_has_a_gradient() -> None:
+    x = ag.ones(2, requires_grad=True)
+    (x * 2).sum().backward()
+    assert kinds(ag.explain(x)) == ["has-grad"]
+
+
+def test_not_a_leaf() -> None:
+    x = ag.ones(2, requires_grad=True)
+    y = x.exp()
+    y.sum().backward()
+    found = ag.explain(y)
+    assert kinds(found) == ["not-leaf"]
+    assert found.reasons[0].site.text == "x.exp()"
+    assert "retain_grad" in found.advice
+    loss = (y * y).sum()
+    assert kinds(ag.explain(y, loss)) == ["not-leaf", "requires-grad"]
+
+
+def test_not_connected_and_where_the_path_was_cut() -> None:
+    x = ag.ones(2, requires_grad=True)
+    w = ag.ones(2, requires_grad=True)
+    hidden = x.exp().detach()
+    loss = (hidden * w).sum()
+    loss.backward(retain_graph=True)
+    found = ag.explain(x, loss)
+    assert kinds(found) == ["not-connected", "cut"]
+    assert found.reasons[1].site.text == "x.exp().detach()"
+    assert kinds(ag.explain(ag.ones(2, requires_grad=True), (w * 2).sum())) == [
+        "not-connected",
+        "cut",
+    ]
+
+
+def test_backward_was_not_called() -> None:
+    x = ag.ones(2, requires_grad=True)
+    assert kinds(ag.explain(x)) == ["not-connected"]
+    loss = (x * x).sum()
+    assert kinds(ag.explain(x, loss)) == ["no-backward"]
+    assert kinds(ag.explain(x)) == ["no-backward"]
+    assert "loss.backward()" in ag.explain(x, loss).advice
+
+
+def test_the_loss_requires_no_grad() -> None:
+    x = ag.ones(2, requires_grad=True)
+    with ag.no_grad():
+        loss = (x * x).sum()
+    found = ag.explain(x, loss)
+    assert kinds(found)[0] == "not-connected"
+    assert "`loss` itself does not require grad" in str(found)
+
+
+def test_a_custom_function_that_returned_none() -> None:
+    class Nothing(ag.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return None
+
+    x = ag.ones(2, requires_grad=True)
+    loss = Nothing.apply(x).exp().sum()
+    loss.backward()
+    found = ag.explain(x, loss)
+    assert kinds(found) == ["undefined", "undefined"]
+    assert "NothingBackward may have returned None" in str(found)
+
+
+def test_only_tensors() -> None:
+    with pytest.raises(TypeError, match="x must be a Tensor, not int"):
+        ag.explain(3)  # type: ignore[arg-type]
