@@ -162,11 +162,12 @@ def _rows(array: Any, indent: int, summarize: bool, show: Format, width: int) ->
         per_line = max(1, (options.linewidth - indent) // (width + 2))
         lines = [", ".join(items[i : i + per_line]) for i in range(0, len(items), per_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
-    places = [*range(edge), *range(count - edge, count)] if cut else range(count)
+    places = [*range(edge), *range(count - edge, count)] if cut else [*range(count)]
     parts = [_rows(array[i], indent + 1, summarize, show, width) for i in places]
     if cut:
         parts.insert(edge, "...")
-    return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
+    separator: str = "," + "\n" * int(array.ndim - 1) + " " * (indent + 1)
+    return "[" + separator.join(parts) + "]"
 
 
 def _values(array: Any, indent: int) -> str:
