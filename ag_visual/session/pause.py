@@ -217,7 +217,7 @@ class Gate:
             if self._silent_for() > _UNHEARD:
                 self._say(
                     f"Paused before {node.name()}: open the Inspector to step on. Without one the "
-                    f"backward goes on by itself after {self.patience:.0f} s."
+                    f"backward goes on by itself after {self.patience:g} s."
                 )
             self._changed()
             self._wait()
@@ -239,7 +239,7 @@ class Gate:
             if min(self._silent_for(), time.monotonic() - began) > self.patience:
                 self.breakpoints_off()
                 self._say(
-                    f"No Inspector was heard for {self.patience:.0f} s: the paused backward went "
+                    f"No Inspector was heard for {self.patience:g} s: the paused backward went "
                     "on by itself, without its breakpoints."
                 )
                 return
