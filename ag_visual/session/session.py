@@ -31,6 +31,9 @@ from ag_visual.session.transport import Page, Send
 FLUSH_SECONDS: Final = 0.04
 MOST_PROBLEMS: Final = 200
 MOST_PAGES: Final = 16
+UNSEEN_EVENTS: Final = 50_000
+"""Events that wait for encoding while no page looks (about 40 MB); the program runs undisturbed."""
+
 STALE_SECONDS: Final = 0.25
 """How long a request waits for the thread that owns the graph before it is answered without it."""
 
@@ -230,7 +233,8 @@ class Session:
     def flush(self) -> None:
         """Encode all that came and send what pages can take. From any thread."""
         with self._lock:
-            self.recorder.drain()
+            if self.pages or self.recorder.waiting > UNSEEN_EVENTS:
+                self.recorder.drain()
             state = self.state()
             for page in list(self.pages.values()):
                 try:
