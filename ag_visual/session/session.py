@@ -239,8 +239,9 @@ class Session:
             for page in list(self.pages.values()):
                 try:
                     page.flush(state, self.problems, self.milliseconds())
-                except Exception:  # the comm is closed or its socket gone, in whatever way
+                except Exception as error:  # its comm is closed or its socket gone, somehow
                     self.close_page(page)
+                    self.message = f"The channel to an Inspector broke ({error}): reload its page."
 
     # Requests that need the thread which owns the graph ------------------------------------------
 

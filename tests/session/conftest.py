@@ -56,7 +56,18 @@ class Kernel:
     def finish(self, message_id: str, timeout: float = 30) -> None:
         self.until(lambda: message_id in self.ended, timeout)
 
-    def open_page(self, page: str = "page") -> None:
+    def subshell(self) -> str | None:
+        """A new subshell's id; None where the kernel has none."""
+        message = self.client.session.msg("create_subshell_request", {})
+        self.client.control_channel.send(message)
+        with contextlib.suppress(queue.Empty):
+            while True:
+                reply = self.client.get_control_msg(timeout=3)
+                if reply["header"]["msg_type"] == "create_subshell_reply":
+                    return str(reply["content"]["subshell_id"])
+        return None
+
+    def open_page(self, page: str = "page", subshell: str | None = None) -> None:
         self._comm = f"comm-{page}"
         content = {
             "comm_id": self._comm,
@@ -64,6 +75,8 @@ class Kernel:
             "data": {"v": schema.VERSION, "page": page},
         }
         message = self.client.session.msg("comm_open", content)
+        if subshell is not None:
+            message["header"]["subshell_id"] = subshell
         self.client.shell_channel.send(message)
 
     def close_page(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 GRAPH = """\
 x = ag.tensor([1.0, 2.0], requires_grad=True)
 w = ag.tensor([3.0, 4.0], requires_grad=True)
@@ -127,6 +129,27 @@ def test_without_a_page_a_pause_ends_by_itself(kernel):
     said = "".join(kernel.output)
     assert "Paused before MulBackward0: open the Inspector" in said
     assert "went on by itself" in said
+
+
+def test_a_page_that_comes_while_paused_sees_it(kernel):
+    """A reloaded page: its comm opens in a subshell, which the paused cell does not hold up."""
+    kernel.run(GRAPH)
+    cell = kernel.start(STOPPED)
+    kernel.until(lambda: "Paused before" in "".join(kernel.output))
+    subshell = kernel.subshell()
+    if subshell is None:
+        pytest.skip("this ipykernel has no subshells: the page's comm opens when the cell ends")
+    began = time.monotonic()
+    kernel.open_page("reloaded", subshell)
+    kernel.until(lambda: kernel.paused)
+    assert time.monotonic() - began < 1
+    names = {name for header, _ in kernel.batches for name in header["strings"]}
+    assert {"MulBackward0", "x", "w"} <= names
+    kernel.result("resync", page="reloaded")
+    kernel.until(lambda: kernel.batches[-1][0]["epoch"] > kernel.batches[0][0]["epoch"])
+    kernel.result("continue")
+    kernel.finish(cell)
+    assert not kernel.errors
 
 
 def test_requests_in_a_busy_cell_without_a_backward(kernel):

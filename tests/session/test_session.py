@@ -198,6 +198,7 @@ def test_a_page_whose_channel_breaks_is_let_go(session):
 
     session.open_page("p", send)
     until(lambda: got and not session.pages)
+    assert "broke (gone)" in session.state()["message"]
 
 
 def test_pages_are_bounded(session):
