@@ -104,8 +104,8 @@ def _log_sigmoid(xp: Any, self: Any) -> tuple[Any, Any]:
 
 
 def _log_sigmoid_backward(xp: Any, grad_output: Any, self: Any, buffer: Any) -> Any:
-    share = buffer / (1 + buffer)
-    return grad_output * xp.where(self < 0, 1 - share, share)
+    # The buffer, exp(-|x|), is torch's field; here it is not needed.
+    return grad_output * kernels.sigmoid(xp, -self)
 
 
 def _log_sigmoid_curve(F: Any, g: Any, grad_output: Any, self: Any) -> Any:
@@ -124,6 +124,7 @@ op(
     node="LogSigmoidBackward0",
     called="logsigmoid",
     samples=_sampled(),
+    real=True,
 )
 op(
     "log_sigmoid_backward",
@@ -136,6 +137,7 @@ op(
     public=False,
     node="LogSigmoidBackwardBackward0",
     samples=lambda make: iter([_with_buffer(make((3, 4)), make((3, 4)))]),
+    real=True,
 )
 
 
@@ -172,8 +174,11 @@ _backward(
     {"grad_output": lambda F, g, self, threshold: F.threshold_backward(g, self, threshold)},
     "ThresholdBackwardBackward0",
     0.1,
+    real=True,
 )
-unary("relu", lambda F, g, result: F.threshold_backward(g, result, 0), _relu, policy=KEEP)
+unary(
+    "relu", lambda F, g, result: F.threshold_backward(g, result, 0), _relu, policy=KEEP, real=True
+)
 unary(
     "threshold",
     lambda F, g, self, threshold: F.threshold_backward(g, self, threshold),
@@ -181,6 +186,7 @@ unary(
     policy=KEEP,
     method=False,
     samples=_sampled(0.1, 20.0),
+    real=True,
 )
 
 
@@ -202,6 +208,7 @@ _backward(
     },
     "LeakyReluBackwardBackward0",
     0.2,
+    real=True,
 )
 unary(
     "leaky_relu",
@@ -209,6 +216,7 @@ unary(
     _leaky_relu,
     method=False,
     samples=_sampled(0.2),
+    real=True,
 )
 
 
@@ -231,6 +239,7 @@ _backward(
     "HardtanhBackwardBackward0",
     -0.5,
     0.6,
+    real=True,
 )
 unary(
     "hardtanh",
@@ -239,6 +248,7 @@ unary(
     policy=KEEP,
     method=False,
     samples=_sampled(-0.5, 0.6),
+    real=True,
 )
 
 
@@ -269,6 +279,7 @@ elementwise(
     samples=lambda make: iter(
         [Sample((make((2, 3)), make((1, 3)))), Sample((make((4,)), make(())))]
     ),
+    real=True,
 )
 
 
@@ -307,13 +318,7 @@ def _elu_backward(
 
 
 def _elu_curve(
-    F: Any,
-    g: Any,
-    grad_output: Any,
-    alpha: Any,
-    scale: Any,
-    input_scale: Any,
-    self_or_result: Any,
+    F: Any, g: Any, grad_output: Any, alpha: Any, scale: Any, input_scale: Any, self_or_result: Any
 ) -> Any:
     x = self_or_result
     below = F.exp(F.clamp_max(x, 0) * input_scale) * (input_scale * input_scale * alpha * scale)
@@ -337,8 +342,9 @@ elementwise(
     policy=KEEP,
     public=False,
     samples=lambda make: iter([Sample((make((3, 4)), 1.2, 1.1, 0.9, False, make((3, 4))))]),
+    real=True,
 )
-unary("elu", _elu_rule, _elu, method=False, samples=_sampled(1.3, 1.1, 0.7))
+unary("elu", _elu_rule, _elu, method=False, samples=_sampled(1.3, 1.1, 0.7), real=True)
 
 
 @composite("selu", method=True)
@@ -356,6 +362,7 @@ unary(
     lambda F, g, self, alpha: F.elu_backward(g, alpha, 1.0, 1.0 / alpha, False, self),
     _celu,
     samples=_sampled(1.4),
+    real=True,
 )
 
 
@@ -385,6 +392,7 @@ _backward(
     "SoftplusBackwardBackward0",
     1.5,
     20.0,
+    real=True,
 )
 unary(
     "softplus",
@@ -393,6 +401,7 @@ unary(
     method=False,
     inplace=False,
     samples=_sampled(1.5, 2.0),
+    real=True,
 )
 
 # Smooth gates -------------------------------------------------------------------------------------
@@ -417,7 +426,7 @@ def _mish_rule(F: Any, g: Any, self: Any) -> Any:
 
 
 unary("silu", _silu_rule, _silu, method=False)
-unary("mish", _mish_rule, _mish, method=False)
+unary("mish", _mish_rule, _mish, method=False, real=True)
 
 
 def _gelu(xp: Any, self: Any, *, approximate: str = "none") -> Any:
@@ -460,6 +469,7 @@ _backward(
     },
     "GeluBackwardBackward0",
     keeps=("grad_output",),
+    real=True,
 )
 unary(
     "gelu",
@@ -474,6 +484,7 @@ unary(
     errors=lambda make: iter(
         [ErrorSample((make((2,)),), RuntimeError, "none or tanh", {"approximate": "erf"})]
     ),
+    real=True,
 )
 
 
@@ -511,6 +522,7 @@ op(
     method=False,
     samples=lambda make: iter([Sample((make((3, 4)),)), Sample((make((4, 3)), 0))]),
     errors=lambda make: iter([ErrorSample((make((3,)),), RuntimeError, "must be even")]),
+    real=True,
 )
 
 # Piecewise linear gates ---------------------------------------------------------------------------
@@ -533,8 +545,8 @@ def _hardsigmoid_rule(F: Any, g: Any, self: Any) -> Any:
     return F.where((self > -3) & (self < 3), g / 6, 0.0)
 
 
-unary("hardsigmoid", _hardsigmoid_rule, _hardsigmoid, method=False)
-unary("hardswish", _hardswish_rule, _hardswish, method=False)
+unary("hardsigmoid", _hardsigmoid_rule, _hardsigmoid, method=False, real=True)
+unary("hardswish", _hardswish_rule, _hardswish, method=False, real=True)
 
 
 def _softshrink(xp: Any, self: Any, lambd: Any = 0.5) -> Any:
@@ -549,8 +561,16 @@ def _shrink_rule(F: Any, g: Any, self: Any, lambd: Any) -> Any:
     return F.where((self >= -lambd) & (self <= lambd), 0.0, g)
 
 
-unary("softshrink", _shrink_rule, _softshrink, method=False, inplace=False, samples=_sampled(0.4))
-unary("hardshrink", _shrink_rule, _hardshrink, inplace=False, samples=_sampled(0.4))
+unary(
+    "softshrink",
+    _shrink_rule,
+    _softshrink,
+    method=False,
+    inplace=False,
+    samples=_sampled(0.4),
+    real=True,
+)
+unary("hardshrink", _shrink_rule, _hardshrink, inplace=False, samples=_sampled(0.4), real=True)
 
 
 @composite("softsign", method=False)

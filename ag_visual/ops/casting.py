@@ -89,6 +89,9 @@ _move = op(
     called="to",
     node="ToCopyBackward0",
     holomorphic=False,
+    samples=lambda make: iter(
+        [Sample((make((2, 3)), numpy.dtype(numpy.float32), Device("cpu")), smooth=False)]
+    ),
 )
 # The fast wrapper is for results that stay with the library of their inputs.
 _move.call = _move.compute
@@ -276,6 +279,9 @@ def _resolve_conj(F: Any, self: Any) -> Any:
 
 
 def _as_real(xp: Any, self: Any) -> Any:
+    if self.ndim == 0:
+        kind = xp.float32 if self.dtype.itemsize == 8 else xp.float64
+        return xp.asarray(self).reshape(1).view(kind)
     real = self.real
     return backends.of_namespace(xp).as_strided(
         real, (*self.shape, 2), (*self.strides, real.dtype.itemsize)
@@ -335,6 +341,8 @@ _structural(
     vjp={"self": lambda F, g: F.view_as_real(g)},
     view=True,
     normalize=_needs_pairs,
+    real=True,
+    strides=True,
     samples=lambda make: iter([Sample((make((3, 2)),)), Sample((make((2,)),))]),
     errors=_pair_errors,
 )
@@ -406,5 +414,6 @@ op(
     keeps=("real", "imag"),
     method=False,
     holomorphic=False,
+    real=True,
     samples=lambda make: iter([Sample((make((2, 3)), make((2, 3))))]),
 )

@@ -43,10 +43,10 @@ def _nll_backward(
     grad_output: Any,
     self: Any,
     target: Any,
-    weight: Any,
-    reduction: int,
-    ignore_index: int,
-    total_weight: Any,
+    weight: Any = None,
+    reduction: int = MEAN,
+    ignore_index: int = -100,
+    total_weight: Any = None,
 ) -> Any:
     return kernels.nll_loss_backward(
         xp, grad_output, self, target, weight, reduction, ignore_index, total_weight
@@ -127,6 +127,7 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
                 ),
             ]
         ),
+        real=True,
     )
     op(
         f"{name}_backward",
@@ -136,6 +137,7 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
         public=False,
         node=f"{title}BackwardBackward0",
         samples=_nll_back_samples(shapes[0]),
+        real=True,
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .families import binary, compared, pair_samples, tested, unary
-from .record import KEEP, PROMOTE
+from .record import KEEP, PROMOTE, ErrorSample, Sample
 from .table import composite, op
 
 # Questions: no derivative -------------------------------------------------------------------------
@@ -37,9 +37,23 @@ tested("isneginf", _is_infinite(-1))
 tested("isreal", _is_real)
 tested("signbit", "signbit")
 for _name in ("logical_and", "logical_or", "logical_xor"):
-    binary(_name, None, None, policy=KEEP, samples=pair_samples())
-for _name, _kernel in (("gcd", "gcd"), ("lcm", "lcm")):
-    binary(_name, None, None, _kernel, samples=None)
+    binary(_name, None, None, samples=pair_samples())
+
+
+def _integer_samples(make: Any) -> Iterator[Sample]:
+    a, b = (make(shape, low=0, high=9).astype(int) for shape in ((3, 4), (4,)))
+    yield Sample((a, b + 1))
+    yield Sample((a, 3))
+
+
+def _integer_errors(make: Any) -> Iterator[ErrorSample]:
+    a, b = (make(shape, low=0, high=9).astype(int) for shape in ((2, 3), (4,)))
+    yield ErrorSample((a, b), RuntimeError, "must match the size of tensor")
+    yield ErrorSample((make((2,)), make((2,))), RuntimeError, "not implemented for 'Double'")
+
+
+for _name in ("gcd", "lcm"):
+    binary(_name, None, None, samples=_integer_samples, errors=_integer_errors)
 binary("nextafter", None, None, samples=pair_samples())
 
 
@@ -80,7 +94,7 @@ def equal(F: Any, self: Any, other: Any) -> bool:
 
 
 def _bits(name: str, kernel: str) -> Any:
-    return binary(name, None, None, kernel, samples=None)
+    return binary(name, None, None, kernel, samples=_integer_samples, errors=_integer_errors)
 
 
 bitwise_and = _bits("bitwise_and", "bitwise_and")
@@ -88,4 +102,10 @@ bitwise_or = _bits("bitwise_or", "bitwise_or")
 bitwise_xor = _bits("bitwise_xor", "bitwise_xor")
 left_shift = _bits("bitwise_left_shift", "left_shift")
 right_shift = _bits("bitwise_right_shift", "right_shift")
-bitwise_not = unary("bitwise_not", None, "invert", policy=KEEP, samples=None)
+bitwise_not = unary(
+    "bitwise_not",
+    None,
+    "invert",
+    policy=KEEP,
+    samples=lambda make: (Sample(s.args[:1]) for s in _integer_samples(make)),
+)

@@ -22,7 +22,8 @@ def fit(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         g = xp.asarray(g)
     if g.shape != shape:
         small = g.ndim < len(shape) or any(
-            have < want for have, want in zip(g.shape[g.ndim - len(shape) :], shape, strict=True)
+            have == 1 != want
+            for have, want in zip(g.shape[g.ndim - len(shape) :], shape, strict=True)
         )
         g = xp.broadcast_to(g, shape) if small else sum_to(xp, g, shape)
     if g.dtype != dtype:
@@ -36,7 +37,8 @@ def fit_traced(F: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """`fit` on Tensors."""
     if tuple(g.shape) != shape:
         small = g.ndim < len(shape) or any(
-            have < want for have, want in zip(g.shape[g.ndim - len(shape) :], shape, strict=True)
+            have == 1 != want
+            for have, want in zip(g.shape[g.ndim - len(shape) :], shape, strict=True)
         )
         g = F.expand(g, shape) if small else F.sum_to_size(g, shape)
     if g._array.dtype != dtype:

@@ -46,6 +46,7 @@ binary(
     policy=FLOAT,
     inplace=False,
     samples=pair_samples(),
+    real=True,
 )
 binary(
     "logaddexp2",
@@ -54,6 +55,7 @@ binary(
     policy=FLOAT,
     inplace=False,
     samples=pair_samples(),
+    real=True,
 )
 
 
@@ -69,6 +71,7 @@ binary(
     _xlogy,
     policy=FLOAT,
     samples=pair_samples(0.2, 2.0),
+    real=True,
 )
 
 
@@ -84,7 +87,7 @@ def _logit_slope(F: Any, g: Any, self: Any, eps: float | None) -> Any:
     return F.where((self >= eps) & (self <= 1 - eps), slope, 0.0)
 
 
-unary("logit", _logit_slope, _logit, low=0.1, high=0.9)
+unary("logit", _logit_slope, _logit, low=0.1, high=0.9, real=True)
 
 # Trigonometry -------------------------------------------------------------------------------------
 
@@ -113,12 +116,14 @@ binary(
     "arctan2",
     policy=FLOAT,
     samples=pair_samples(0.3, 2.0),
+    real=True,
 )
 binary(
     "hypot",
     lambda self, result: self / result,
     lambda other, result: other / result,
     samples=pair_samples(0.3, 2.0),
+    real=True,
 )
 
 
@@ -130,8 +135,8 @@ def _sinc_slope(F: Any, g: Any, self: Any) -> Any:
 
 
 unary("sinc", _sinc_slope, low=0.2, high=2.0)
-unary("deg2rad", lambda: math.pi / 180, inplace=True)
-unary("rad2deg", lambda: 180 / math.pi, inplace=True)
+unary("deg2rad", lambda: math.pi / 180, inplace=True, real=True)
+unary("rad2deg", lambda: 180 / math.pi, inplace=True, real=True)
 
 # Special functions --------------------------------------------------------------------------------
 
@@ -145,17 +150,25 @@ def _special(name: str) -> Callable[..., Any]:
 
 
 _GAUSS = 2 / math.sqrt(math.pi)
-unary("erf", lambda F, self: _GAUSS * F.exp(-(self * self)), _special("erf"))
-unary("erfc", lambda F, self: -_GAUSS * F.exp(-(self * self)), _special("erfc"))
+unary("erf", lambda F, self: _GAUSS * F.exp(-(self * self)), _special("erf"), real=True)
+unary("erfc", lambda F, self: -_GAUSS * F.exp(-(self * self)), _special("erfc"), real=True)
 unary(
     "erfinv",
     lambda F, self: F.exp(F.erfinv(self) ** 2) / _GAUSS,
     _special("erfinv"),
     low=-0.8,
     high=0.8,
+    real=True,
 )
-unary("lgamma", lambda F, self: F.digamma(self), _special("gammaln"), low=0.3, high=3.0)
-unary("digamma", lambda F, self: F.polygamma_of(self, 1), _special("psi"), low=0.3, high=3.0)
+unary("lgamma", lambda F, self: F.digamma(self), _special("gammaln"), low=0.3, high=3.0, real=True)
+unary(
+    "digamma",
+    lambda F, self: F.polygamma_of(self, 1),
+    _special("psi"),
+    low=0.3,
+    high=3.0,
+    real=True,
+)
 
 
 def _polygamma(xp: Any, self: Any, n: int) -> Any:
@@ -170,6 +183,7 @@ unary(
     node="PolygammaBackward0",
     called="polygamma",
     samples=lambda make: iter([Sample((make((3, 4), low=0.4, high=3.0), 1))]),
+    real=True,
 )
 
 

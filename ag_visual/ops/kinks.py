@@ -97,7 +97,7 @@ unary(
     holomorphic=False,
 )
 unary("angle", _angle_rule, _angle, holomorphic=False, inplace=False, jvp=None)
-_step("sign")
+_step("sign", real=True)
 
 
 def _rounded(name: str) -> Callable[..., Any]:
@@ -111,10 +111,12 @@ def _round_to(xp: Any, self: Any, decimals: int) -> Any:
     return xp.around(self, decimals)
 
 
-_step("floor", _rounded("floor"))
-_step("ceil", _rounded("ceil"))
-_step("trunc", _rounded("trunc"))
-_step("round_even", _rounded("rint"), public=False, node="RoundBackward0", called="round")
+_step("floor", _rounded("floor"), real=True)
+_step("ceil", _rounded("ceil"), real=True)
+_step("trunc", _rounded("trunc"), real=True)
+_step(
+    "round_even", _rounded("rint"), public=False, node="RoundBackward0", called="round", real=True
+)
 _step(
     "round_to",
     _round_to,
@@ -122,6 +124,7 @@ _step(
     node="RoundBackward1",
     called="round",
     samples=lambda make: iter([Sample((make((3, 4)), 1))]),
+    real=True,
 )
 
 
@@ -143,7 +146,7 @@ def _frac(xp: Any, self: Any) -> Any:
     return self - xp.trunc(self)
 
 
-unary("frac", lambda g: g, _frac)
+unary("frac", lambda g: g, _frac, real=True)
 
 
 def _tie(F: Any, g: Any, mine: Any, theirs: Any) -> Any:
@@ -159,6 +162,7 @@ def _extremum(name: str, sign: int) -> None:
         lambda F, g, self, other: _tie(F, g, sign * other, sign * self),
         inplace=False,
         samples=pair_samples(),
+        real=True,
     )
 
 
@@ -178,6 +182,7 @@ def _ignoring_nan(name: str, wins: Callable[[Any, Any], Any]) -> None:
         lambda F, g, self, other: F.where(mine(F, self, other), 0.0, g),
         inplace=False,
         samples=pair_samples(),
+        real=True,
     )
 
 
@@ -198,6 +203,7 @@ binary(
     _copysign,
     policy=FLOAT,
     samples=binary_samples(0.3, 2.0, -2.0, 1.0),
+    real=True,
 )
 
 
@@ -314,6 +320,7 @@ elementwise(
     node="ClampBackward1",
     called="clamp",
     samples=_clamp_number_samples,
+    real=True,
 )
 elementwise(
     "clamp_tensor",
@@ -324,6 +331,7 @@ elementwise(
     node="ClampBackward0",
     called="clamp",
     samples=_clamp_tensor_samples,
+    real=True,
 )
 
 
@@ -380,6 +388,7 @@ def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:
         node=f"{node}Backward0",
         samples=lambda make: iter([Sample((make((3, 4)), 0.4))]),
         **shared,
+        real=True,
     )
     elementwise(
         f"{name}_tensor",
@@ -389,6 +398,7 @@ def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:
         samples=pair_samples(),
         errors=binary_errors,
         **shared,
+        real=True,
     )
 
     def kind(bound: Any) -> str:
@@ -418,6 +428,7 @@ unary(
     lambda F, g, self: F.where(F.isfinite(self), g, 0.0),
     _nan_to_num,
     policy=KEEP,
+    real=True,
 )
 
 # Several tensors ----------------------------------------------------------------------------------

@@ -118,6 +118,7 @@ op(
     inputs=("grad_output", "self", "target"),
     public=False,
     samples=_back_samples((NONE,), (MEAN,), (SUM,)),
+    real=True,
 )
 op(
     "mse_of",
@@ -136,6 +137,7 @@ op(
     node="MseLossBackward0",
     called="mse_loss",
     samples=_pair_samples((NONE,), (MEAN,), (SUM,)),
+    real=True,
 )
 
 
@@ -211,6 +213,7 @@ def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
         public=False,
         node=f"{title}BackwardBackward0",
         samples=_back_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
+        real=True,
     )
     op(
         f"{name}_of",
@@ -225,6 +228,7 @@ def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
         node=f"{title}Backward0",
         called=name,
         samples=_pair_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
+        real=True,
     )
 
 
@@ -261,12 +265,7 @@ _bowl("smooth_l1_loss", "beta", _smooth_value, _smooth_slope, _smooth_curve)
 
 @composite("huber_loss", method=False)
 def _huber_loss(
-    F: Any,
-    input: Any,
-    target: Any,
-    reduction: str = "mean",
-    delta: float = 1.0,
-    weight: Any = None,
+    F: Any, input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Any:
     """d^2 / 2 for |d| <= delta, delta (|d| - delta / 2) beyond, of d = input - target."""
     _same_size("huber_loss", input, target)
@@ -322,12 +321,7 @@ def _bce_slope(F: Any, self: Any, target: Any, weight: Any, reduction: int) -> A
 
 
 def _bce_backward(
-    xp: Any,
-    grad_output: Any,
-    self: Any,
-    target: Any,
-    weight: Any = None,
-    reduction: int = MEAN,
+    xp: Any, grad_output: Any, self: Any, target: Any, weight: Any = None, reduction: int = MEAN
 ) -> Any:
     slope = (self - target) / xp.maximum((1 - self) * self, _LEAST)
     return grad_output * (weighted(slope, weight) * _share(self, reduction))
@@ -378,6 +372,7 @@ op(
     inputs=("grad_output", "self", "target", "weight"),
     public=False,
     samples=_bce_back_samples,
+    real=True,
 )
 op(
     "binary_cross_entropy_of",
@@ -396,6 +391,7 @@ op(
     errors=lambda make: iter(
         [ErrorSample((make((2,)) + 9, make((2,))), RuntimeError, "should be between 0 and 1")]
     ),
+    real=True,
 )
 
 
@@ -471,6 +467,7 @@ op(
     node="BinaryCrossEntropyWithLogitsBackward0",
     called="binary_cross_entropy_with_logits",
     samples=_bce_logits_samples,
+    real=True,
 )
 
 

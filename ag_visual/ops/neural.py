@@ -245,6 +245,7 @@ op(
     differentiable=(0,),
     method=False,
     samples=lambda make: iter([Sample((make((3, 4)), 0.5, True), smooth=False)]),
+    real=True,
 )
 elementwise(
     "native_dropout_backward",
@@ -254,6 +255,7 @@ elementwise(
     policy=KEEP,
     public=False,
     samples=lambda make: iter([Sample((make((3, 4)), make((3, 4)) > 0, 2.0))]),
+    real=True,
 )
 
 # Embedding ----------------------------------------------------------------------------------------
@@ -329,6 +331,7 @@ op(
     errors=lambda make: iter(
         [ErrorSample((make((5, 3)), _rows(make, (2,), 5) + 5), IndexError, "index out of range")]
     ),
+    real=True,
 )
 op(
     "embedding_dense_backward",
@@ -344,6 +347,7 @@ op(
             Sample((make((4, 3)), _rows(make, (4,), 5), 5, 2, False)),
         ]
     ),
+    real=True,
 )
 
 
@@ -394,7 +398,12 @@ def _triangle_mask(xp: Any, self: Any, rows: int, columns: int) -> Any:
     return xp.tri(rows, columns, dtype=bool)
 
 
-op("triangle_mask", _triangle_mask, public=False)
+op(
+    "triangle_mask",
+    _triangle_mask,
+    public=False,
+    samples=lambda make: iter([Sample((make((2,)), 3, 2))]),
+)
 
 
 @composite("scaled_dot_product_attention", method=False)

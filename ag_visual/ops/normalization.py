@@ -122,6 +122,7 @@ op(
     errors=lambda make: iter(
         [ErrorSample((make((2, 3)), (4,)), RuntimeError, "expected input with shape [*, 4]")]
     ),
+    real=True,
 )
 
 
@@ -167,19 +168,10 @@ def _batch_train(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> tuple[Any, Any, Any]:
-    """Also moves the running statistics, without counting it as a write (as torch does)."""
     x = _wide(xp, input)
-    axes = _others(x.ndim)
-    count = x.size // x.shape[1]
-    mean, rstd = _moments(xp, x, axes, eps)
+    mean, rstd = _moments(xp, x, _others(x.ndim), eps)
     result = _affine((x - mean) * rstd, weight, bias).astype(input.dtype, copy=False)
-    mean, rstd = mean.reshape(-1), rstd.reshape(-1)
-    if running_mean is not None:
-        running_mean[...] = (1 - momentum) * running_mean + momentum * mean
-    if running_var is not None:
-        var = (1 / (rstd * rstd) - eps) * (count / max(count - 1, 1))
-        running_var[...] = (1 - momentum) * running_var + momentum * var
-    return result, mean, rstd
+    return result, mean.reshape(-1), rstd.reshape(-1)
 
 
 def _batch_eval(
@@ -267,11 +259,7 @@ def _batch_op(name: str, kernel: Any, rule: Any, training: bool, keeps: tuple[st
 
 
 _batch_op(
-    "batch_norm_train",
-    _batch_train,
-    _train_rule,
-    True,
-    ("running_mean", "running_var", "training"),
+    "batch_norm_train", _batch_train, _train_rule, True, ("running_mean", "running_var", "training")
 )
 _batch_op("batch_norm_eval", _batch_eval, _eval_rule, False, ("result1", "result2", "training"))
 
@@ -315,7 +303,22 @@ def _batch_norm(
         raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
     chosen = F.batch_norm_train if training else F.batch_norm_eval
     momentum = 0.0 if momentum is None else momentum
-    return chosen(input, weight, bias, running_mean, running_var, bool(training), momentum, eps)[0]
+    result, mean, rstd = chosen(
+        input, weight, bias, running_mean, running_var, bool(training), momentum, eps
+    )
+    if training:
+        _follow(running_mean, mean._array, momentum)
+        count = input._array.size // channels
+        var = (1 / (rstd._array * rstd._array) - eps) * (count / max(count - 1, 1))
+        _follow(running_var, var, momentum)
+    return result
+
+
+def _follow(running: Any, now: Any, momentum: float) -> None:
+    """Move a running statistic. As in torch this counts as no write: the node may have saved it."""
+    if running is not None:
+        array = running._array
+        array[...] = (1 - momentum) * array + momentum * now
 
 
 @composite("group_norm", method=False)

@@ -157,6 +157,7 @@ elementwise(
     keeps=("self", "other", "rounding_mode"),
     called="div",
     samples=_div_mode_samples,
+    real=True,
 )
 
 
@@ -199,6 +200,7 @@ floor_divide = binary(
     _floor_divide,
     node="NotImplemented",
     samples=binary_samples(-3.7, 3.3, 0.6, 1.9),
+    real=True,
 )
 
 
@@ -228,6 +230,7 @@ def _modulus(name: str, kernel: Any, mode: str) -> None:
         node=f"{node}Backward1",
         called=name,
         samples=pair_samples(-3.7, 3.3, 0.6, 1.9),
+        real=True,
     )
     elementwise(
         f"{name}_number",
@@ -239,6 +242,7 @@ def _modulus(name: str, kernel: Any, mode: str) -> None:
         node=f"{node}Backward0",
         called=name,
         samples=lambda make: iter([Sample((make((3, 4), low=-3.7, high=3.3), 0.9))]),
+        real=True,
     )
 
     def kind(other: Any) -> str:

@@ -101,6 +101,7 @@ op(
             )
         ]
     ),
+    real=True,
 )
 op(
     "max_pool_backward",
@@ -111,6 +112,7 @@ op(
     public=False,
     node="MaxPool2DWithIndicesBackwardBackward0",
     samples=_max_back_samples,
+    real=True,
 )
 
 
@@ -163,14 +165,7 @@ def _avg_rule(
     divisor_override: Any,
 ) -> Any:
     return F.avg_pool_backward(
-        g,
-        self_shape,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
+        g, self_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
 
 
@@ -198,7 +193,7 @@ def _avg_samples(make: Any) -> Iterator[Sample]:
 
 def _avg_back_samples(make: Any) -> Iterator[Sample]:
     yield Sample((make((3, 2, 2)), (3, 4, 4), (2, 2), (2, 2), (0, 0), False, True, None))
-    yield Sample((make((1, 3, 6)), (1, 5, 6), (3, 2), (2, 1), (1, 0), True, False, None))
+    yield Sample((make((1, 3, 5)), (1, 5, 6), (3, 2), (2, 1), (1, 0), True, False, None))
 
 
 op(
@@ -211,6 +206,7 @@ op(
     called="avg_pool2d",
     keeps=("self",),
     samples=_avg_samples,
+    real=True,
 )
 op(
     "avg_pool_backward",
@@ -220,6 +216,7 @@ op(
     public=False,
     node="AvgPool2DBackwardBackward0",
     samples=_avg_back_samples,
+    real=True,
 )
 
 
@@ -334,6 +331,7 @@ op(
     called="adaptive_avg_pool2d",
     keeps=("self",),
     samples=lambda make: iter([Sample((make((2, 3, 5, 4)), (3, 2))), Sample((make((2, 7)), (3,)))]),
+    real=True,
 )
 op(
     "adaptive_avg_pool_backward",
@@ -347,6 +345,7 @@ op(
     public=False,
     node="AdaptiveAvgPool2DBackwardBackward0",
     samples=lambda make: iter([Sample((make((2, 3, 2)), (5, 4)))]),
+    real=True,
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy
@@ -22,7 +22,7 @@ from ..devices import device as Device
 from .casting import cast_array, dtype_of
 from .creation import leaf, like, shape_of
 from .dims import broadcast
-from .record import ErrorSample
+from .record import ErrorSample, Sample
 from .table import function, op
 
 _structural = functools.partial(op, jvp=None, holomorphic=False)
@@ -317,6 +317,11 @@ def _normal_both(xp: Any, self: Any, std: Any, generator: Any = None) -> Any:
 
 def _random_op(name: str, kernel: Any, node: str, inputs: tuple[str, ...] = ("self",)) -> Any:
     """A random function of tensors, through which no gradient flows."""
+
+    def samples(make: Any) -> Iterator[Sample]:
+        other = make((3, 1), low=0.5, high=1.0) if len(inputs) > 1 else 0.7
+        yield Sample((make((3, 4), low=0.5, high=1.0), other), smooth=False)
+
     return _structural(
         name,
         kernel,
@@ -325,6 +330,8 @@ def _random_op(name: str, kernel: Any, node: str, inputs: tuple[str, ...] = ("se
         public=False,
         called="normal",
         node=node,
+        real=True,
+        samples=samples,
     )
 
 
@@ -379,6 +386,8 @@ _structural(
     vjp={"self": _no_gradient},
     inputs=("self",),
     normalize=lambda self, p, generator: (_chance(self, p), generator),
+    real=True,
+    samples=lambda make: iter([Sample((make((3, 4), low=0.0, high=1.0),), smooth=False)]),
     errors=lambda make: iter(
         [ErrorSample((make((2,), low=2, high=3),), RuntimeError, "p_in >= 0 && p_in <= 1")]
     ),
@@ -434,7 +443,9 @@ def multinomial(
 # In place ---------------------------------------------------------------------------------------
 
 
-def _fill(name: str, write: Any, node: str, called: str, normalize: Any = None) -> Any:
+def _fill(
+    name: str, write: Any, node: str, called: str, *given: float, normalize: Any = None
+) -> Any:
     """An in-place random fill: `write(xp, self, ...)`; what was there gets no gradient."""
 
     def kernel(xp: Any, self: Any, *args: Any) -> Any:
@@ -453,6 +464,8 @@ def _fill(name: str, write: Any, node: str, called: str, normalize: Any = None) 
         public=False,
         called=called,
         node=node,
+        real=True,
+        samples=lambda make: iter([Sample((make((3, 4)), *given, None), smooth=False)]),
     )
 
 
@@ -500,17 +513,19 @@ def _bernoulli_into(xp: Any, self: Any, p: Any, generator: Any) -> None:
     self[...] = source.bernoulli(p, self.shape)
 
 
-_normal_fill = _fill("normal_fill", _normal_into, "NormalBackward0", "normal")
-_uniform_fill = _fill("uniform_fill", _uniform_into, "UniformBackward0", "uniform")
+_normal_fill = _fill("normal_fill", _normal_into, "NormalBackward0", "normal", 0.5, 2.0)
+_uniform_fill = _fill("uniform_fill", _uniform_into, "UniformBackward0", "uniform", -1.0, 2.0)
 _exponential_fill = _fill(
-    "exponential_fill", _exponential_into, "ExponentialBackward0", "exponential"
+    "exponential_fill", _exponential_into, "ExponentialBackward0", "exponential", 1.5
 )
-_log_normal_fill = _fill("log_normal_fill", _log_normal_into, "LogNormalBackward0", "log_normal")
-_cauchy_fill = _fill("cauchy_fill", _cauchy_into, "CauchyBackward0", "cauchy")
-_geometric_fill = _fill("geometric_fill", _geometric_into, "GeometricBackward0", "geometric")
-_bernoulli_fill = _fill("bernoulli_fill", _bernoulli_into, "BernoulliBackward2", "bernoulli")
+_log_normal_fill = _fill(
+    "log_normal_fill", _log_normal_into, "LogNormalBackward0", "log_normal", 0.1, 0.5
+)
+_cauchy_fill = _fill("cauchy_fill", _cauchy_into, "CauchyBackward0", "cauchy", 0.5, 1.5)
+_geometric_fill = _fill("geometric_fill", _geometric_into, "GeometricBackward0", "geometric", 0.3)
+_bernoulli_fill = _fill("bernoulli_fill", _bernoulli_into, "BernoulliBackward2", "bernoulli", 0.4)
 _random_fills = [
-    _fill(f"random_fill{i}", _random_into, f"RandomBackward{i}", "random") for i in range(3)
+    _fill(f"random_fill{i}", _random_into, f"RandomBackward{i}", "random", 2, 9) for i in range(3)
 ]
 
 

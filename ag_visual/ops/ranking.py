@@ -11,15 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..arrays.kernels import scatter as scattered
-from .along import (
-    Dims,
-    axes,
-    dims_errors,
-    dims_samples,
-    one_dim,
-    several_dims,
-    spread,
-)
+from .along import Dims, axes, dims_errors, dims_samples, one_dim, several_dims, spread
 from .dims import wrap
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op
@@ -166,6 +158,7 @@ def _extremum(name: str, arg: str) -> None:
         called=name,
         samples=_distinct_samples([((3, 4),), ((),), ((5,),)]),
         errors=lambda make: iter([ErrorSample((make((0,)),), RuntimeError, "reduction dim")]),
+        real=True,
     )
     op(
         f"a{name}",
@@ -174,6 +167,7 @@ def _extremum(name: str, arg: str) -> None:
         normalize=several_dims,
         samples=_distinct_samples([*_DIM_CASES, ((2, 3, 4), (0, 2), True), ((2, 3, 4), (), False)]),
         errors=dims_errors,
+        real=True,
     )
     op(
         f"{name}_dim",
@@ -194,6 +188,7 @@ def _extremum(name: str, arg: str) -> None:
                 ErrorSample((make((2, 0)), 1, False), IndexError, "to have non-zero size"),
             ]
         ),
+        real=True,
     )
     op(
         arg,
@@ -253,9 +248,9 @@ _logical("all")
 def _order(xp: Any, self: Any, dim: int, descending: bool) -> Any:
     """The stable order along `dim`; NaN counts as the largest."""
     if not descending:
-        return self.argsort(axis=dim, kind="stable")
+        return xp.argsort(self, axis=dim, kind="stable")
     # Stable from the other end: equal elements keep their order.
-    flipped = xp.flip(self, dim).argsort(axis=dim, kind="stable")
+    flipped = xp.argsort(xp.flip(self, dim), axis=dim, kind="stable")
     return self.shape[dim] - 1 - xp.flip(flipped, dim)
 
 
@@ -352,6 +347,7 @@ _along(
     normalize=lambda self, dim, descending: (wrap(dim, self.ndim), bool(descending)),
     public=False,
     called="sort",
+    real=True,
 )
 _along(
     "topk",
@@ -362,6 +358,7 @@ _along(
     rule=_selected_kept,
     normalize=_normal_topk,
     errors=lambda make: iter([ErrorSample((make((3,)), 4), RuntimeError, "k out of range")]),
+    real=True,
 )
 _along(
     "kthvalue",
@@ -370,6 +367,7 @@ _along(
     ((3, 5), 2),
     ((3, 5), 2, 0, True),
     normalize=lambda self, k, dim, keepdim: (k, wrap(dim, self.ndim), bool(keepdim)),
+    real=True,
 )
 _along(
     "median_dim",
@@ -379,6 +377,7 @@ _along(
     normalize=one_dim,
     public=False,
     called="median",
+    real=True,
 )
 op(
     "median_all",
@@ -388,6 +387,7 @@ op(
     node="MedianBackward0",
     called="median",
     samples=_distinct_samples([((3, 4),), ((5,),), ((),)]),
+    real=True,
 )
 
 

@@ -95,6 +95,7 @@ class Op:
         "public",
         "real",
         "reference",
+        "reuses",
         "returns",
         "rules",
         "samples",
@@ -140,6 +141,7 @@ class Op:
         called: str | None = None,
         real: bool = False,
         strides: bool = False,
+        reuses: bool = False,
         oracle: Any = None,
         reference: Any = None,
     ) -> None:
@@ -185,6 +187,7 @@ class Op:
         self.called = called or name
         self.real = real
         self.strides = strides
+        self.reuses = reuses
         self.oracle = oracle
         self.reference = reference
         self.normalize = normalize

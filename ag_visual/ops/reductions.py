@@ -143,6 +143,7 @@ op(
     node="NansumBackward0",
     called="nansum",
     samples=dims_samples(),
+    real=True,
 )
 
 
@@ -195,7 +196,12 @@ def _diagonal_mask(xp: Any, self: Any, rows: int, columns: int) -> Any:
     return xp.eye(rows, columns, dtype=bool)
 
 
-op("diagonal_mask", _diagonal_mask, public=False)
+op(
+    "diagonal_mask",
+    _diagonal_mask,
+    public=False,
+    samples=lambda make: iter([Sample((make((2,)), 3, 2))]),
+)
 
 
 def _prod_rule(F: Any, g: Any, self: Any, result: Any, dim: int, keepdim: bool) -> Any:

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .along import (
-    cast,
-    dim_errors,
-    dim_samples,
-    narrow,
-    wide,
-)
+from .along import cast, dim_errors, dim_samples, narrow, wide
 from .dims import wrap
 from .record import LINEAR, Sample
 from .table import composite, op, ops
@@ -127,6 +121,7 @@ op(
     normalize=_scan,
     samples=dim_samples(),
     errors=dim_errors,
+    real=True,
 )
 
 

@@ -137,6 +137,7 @@ view_size = _view(
     public=False,
     called="view",
     node="ViewBackward0",
+    strides=True,
     samples=_view_samples,
     errors=_view_errors,
 )
@@ -148,6 +149,8 @@ _reshape_alias = _view(
     public=False,
     called="reshape",
     node="ReshapeAliasBackward0",
+    strides=True,
+    samples=lambda make: iter([Sample((make((2, 3)).T[:, None], (3, 2)))]),
 )
 # The second half of a reshape that had to copy: it looks at a copy that nobody else sees.
 _unsafe_view = _structural(
@@ -157,6 +160,8 @@ _unsafe_view = _structural(
     public=False,
     called="reshape",
     node="UnsafeViewBackward0",
+    reuses=True,
+    samples=lambda make: iter([Sample((make((2, 3)), (3, 2)))]),
 )
 
 
@@ -183,7 +188,16 @@ def _view_dtype(xp: Any, self: Any, dtype: Any) -> Any:
     return self.view(dtype)
 
 
-_view_dtype_op = op("view_dtype", _view_dtype, inputs=("self",), view=True, public=False)
+_view_dtype_op = op(
+    "view_dtype",
+    _view_dtype,
+    inputs=("self",),
+    view=True,
+    public=False,
+    called="view",
+    strides=True,
+    samples=lambda make: iter([Sample((make((2, 3)), dtypes.int32.np))]),
+)
 
 
 @composite("view")

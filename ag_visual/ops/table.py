@@ -133,6 +133,7 @@ def op(
     called: str | None = None,
     real: bool = False,
     strides: bool = False,
+    reuses: bool = False,
     oracle: Any = None,
     reference: Any = None,
 ) -> Op:
@@ -152,6 +153,7 @@ def op(
     aside: tensor inputs that take no part in promotion (masks, indices).
     called: the public name in error texts, where several ops share one.
     real: defined on real numbers only. strides: its result depends on the layout in memory.
+    reuses: no view, but takes over the memory of an input that nobody else holds.
     For the tests: samples(make) and errors(make), with make(shape, low=, high=) giving an array;
     reference: the value by an independent formula `(numpy, *params)`; oracle: how torch is called,
     a dotted name or `(torch, *params)`, where it is not by the public name; False: not at all.
@@ -186,6 +188,7 @@ def op(
         called=called,
         real=real,
         strides=strides,
+        reuses=reuses,
         oracle=oracle,
         reference=reference,
     )
