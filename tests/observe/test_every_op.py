@@ -1,0 +1,114 @@
+"""Every op of the table, watched: its node is told right, explained, summed up and drawn."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+import ag_visual as ag
+from ag_visual.core import seam
+from ag_visual.core.node import AccumulateGrad
+from ag_visual.observe.check import check
+from ag_visual.observe.details import array_of, node_details, recorded_details
+from ag_visual.observe.dot import dot_text
+from ag_visual.observe.graph import events_of, walk
+from ag_visual.observe.recorder import Recorder
+from ag_visual.observe.summaries import summarize
+from ag_visual.ops.record import Op
+
+from ..properties.cases import calls, carrying, differentiable, every, run
+
+
+def grown(op: Op) -> list[Any]:
+    """The outputs of the op's samples that carry gradients."""
+    found = []
+    for call in calls(op):
+        values, leaves = call.tensors()
+        if leaves:
+            found += [out for out in carrying(op, run(op, values)) if out.requires_grad]
+    return found
+
+
+def nodes_of(outputs: list[Any]) -> list[Any]:
+    return walk([out.grad_fn for out in outputs])
+
+
+@every(differentiable)
+def test_what_the_fast_path_tells_is_what_the_node_tells_later(op: Op, monkeypatch: Any) -> None:
+    events: list[seam.Event] = []
+    monkeypatch.setattr(seam, "sink", events.append)
+    outputs = grown(op)
+    monkeypatch.setattr(seam, "sink", None)
+    told = {event[3]: event for event in events if event[0] == seam.NODE}
+    nodes = [node for node in nodes_of(outputs) if not isinstance(node, AccumulateGrad)]
+    assert nodes
+    for node, later in zip(nodes, events_of(nodes), strict=True):
+        first = told[node.seq]
+        assert first[3:11] == later[3:11]
+        assert first[12]() is node
+        assert facts(first[11]) == facts(later[11])
+
+
+def facts(saved: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Six facts of each saved tensor."""
+    assert len(saved) % 6 == 0
+    return [saved[i : i + 6] for i in range(0, len(saved), 6)]
+
+
+@every(differentiable)
+def test_its_node_is_explained_and_its_values_summed_up(op: Op) -> None:
+    recorder = Recorder()
+    recorder.start()
+    try:
+        outputs = grown(op)
+    finally:
+        recorder.stop()
+    recorder.drain()
+    for node in nodes_of(outputs):
+        living = node_details(recorder, node.seq)
+        check("NodeDetails", living, op.name)
+        json.dumps(living, allow_nan=False)
+        recorded = recorded_details(recorder, node.seq)
+        check("NodeDetails", recorded, op.name)
+        assert [s["name"] for s in living["saved"]] == [s["name"] for s in recorded["saved"]]
+        for saved in living["saved"]:
+            array = array_of(recorder, node.seq, f"saved:{saved['name']}")
+            found = summarize(getattr(array, "_array", array))
+            check("Values", found, op.name)
+            assert found["shape"] == saved["shape"]
+            assert found["dtype"] == saved["dtype"]
+            assert found["bytes"] == saved["bytes"]
+    assert dot_text(outputs).count(" -> ") >= len({out.grad_fn for out in outputs}) > 0
+
+
+@every(differentiable)
+def test_its_backward_is_told_from_begin_to_end(op: Op) -> None:
+    recorder = Recorder()
+    for out in grown(op):
+        recorder.start()
+        before = len(recorder.chunks())
+        with np.errstate(all="ignore"):
+            out.backward(ag.ones_like(out), retain_graph=True)
+        recorder.stop()
+        rows = recorder.chunks()[before:]
+        runs = [seq for c in rows if "runs" in c.tables for seq in c.tables["runs"]["seq"].tolist()]
+        tasks = [
+            e for c in rows if "tasks" in c.tables for e in c.tables["tasks"]["ended"].tolist()
+        ]
+        assert tasks == [0, 1]
+        assert out.grad_fn.seq in runs
+        assert len(runs) == len(set(runs))
+
+
+def test_an_own_output_is_marked_as_such() -> None:
+    x = ag.tensor([1.0], requires_grad=True)
+    recorder = Recorder()
+    recorder.start()
+    y = x.exp()
+    recorder.stop()
+    recorder.drain()
+    (saved,) = node_details(recorder, y.grad_fn.seq)["saved"]
+    assert saved["own_output"] is True
+    assert saved["storage"] == y._storage.uid
