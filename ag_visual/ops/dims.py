@@ -6,7 +6,10 @@ Used by the op files and by nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import index as as_index
 from typing import Any
+
+from .generic import flat
 
 
 def wrap(dim: Any, ndim: int) -> int:
@@ -31,6 +34,18 @@ def wrap_all(dims: Iterable[Any], ndim: int) -> tuple[int, ...]:
         twice = next(d for d in found if found.count(d) > 1)
         raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")
     return found
+
+
+def sizes_of(name: str, sizes: Any) -> tuple[int, ...]:
+    """Sizes or dimensions given as arguments or as one sequence, as ints."""
+    given = flat(sizes)
+    try:
+        return tuple(as_index(n) for n in given)
+    except TypeError:
+        bad = next((s for s in given if not hasattr(s, "__index__")), None)
+        raise TypeError(
+            f"{name}(): sizes and dimensions must be ints, got {type(bad).__name__}: {bad!r}"
+        ) from None
 
 
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 from .. import dtypes
+from ..arrays.backend import is_array
 from ..core.tensor import Tensor, from_array
 from .casting import cast_array
 from .record import Sample
@@ -45,6 +46,20 @@ def number_for(value: Any, array: Any) -> Any:
                 f"in [{limits.min}, {limits.max}]"
             )
     return cast_array(numpy.asarray(value), array.dtype)[()]
+
+
+def by_kind(value: Any, tensor_op: str, number_op: str) -> str:
+    """Which of two ops serves a value: the one for tensors, or the one for numbers."""
+    return tensor_op if isinstance(value, Tensor) or is_array(value) else number_op
+
+
+def zero_dim(name: str, value: Any) -> None:
+    """Refuse a value with dimensions."""
+    if value.ndim:
+        raise RuntimeError(
+            f"{name} only supports a 0-dimensional value tensor, but got tensor with {value.ndim} "
+            "dimension(s)."
+        )
 
 
 def _two(make: Any) -> Iterator[Sample]:

@@ -1,0 +1,232 @@
+"""Reading and writing where a mask is true: masked_fill, masked_select, masked_scatter."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from ..core.tensor import Tensor
+from .dims import broadcast
+from .record import LINEAR, ErrorSample, Sample
+from .table import composite, op, ops
+from .writing import by_kind, number_for, zero_dim
+
+_structural = functools.partial(op, holomorphic=False)
+Samples = Iterator[Sample]
+Errors = Iterator[ErrorSample]
+
+
+def _check_mask(name: str, self: Any, mask: Any) -> None:
+    if mask.dtype.kind != "b":
+        raise RuntimeError(
+            f"{name} only supports boolean masks, but got mask with dtype {dtypes.of_array(mask)}"
+        )
+    broadcast(self.shape, mask.shape)
+
+
+def _normal_masked(self: Any, mask: Any, value: Any) -> tuple[Any, ...]:
+    _check_mask("masked_fill_", self, mask)
+    return (number_for(value, self),)
+
+
+def _normal_masked_tensor(self: Any, mask: Any, value: Any) -> tuple[()]:
+    _check_mask("masked_fill_", self, mask)
+    zero_dim("masked_fill_", value)
+    return ()
+
+
+def _masked(xp: Any, self: Any, mask: Any, value: Any) -> Any:
+    return xp.where(mask, xp.asarray(value, dtype=self.dtype), self)
+
+
+def _mask_into(xp: Any, self: Any, mask: Any, value: Any) -> None:
+    if mask.shape != self.shape:
+        broadcast_shape = broadcast(self.shape, mask.shape)
+        if broadcast_shape != self.shape:
+            raise RuntimeError(
+                f"output with shape {list(self.shape)} doesn't match the broadcast shape "
+                f"{list(broadcast_shape)}"
+            )
+        mask = xp.broadcast_to(mask, self.shape)
+    self[mask] = value
+
+
+def _mask_samples(value: Any) -> Any:
+    def samples(make: Any) -> Samples:
+        x = make((2, 3))
+        for mask in (x > 0, numpy.array([True, False, True]), numpy.array(False)):
+            yield Sample((x, mask, make(()) if value is None else value))
+
+    return samples
+
+
+def _mask_errors(make: Any) -> Errors:
+    x = make((2, 3))
+    yield ErrorSample((x, x, 1.0), RuntimeError, "masked_fill_ only supports boolean masks")
+    yield ErrorSample((x, numpy.array([True, False]), 1.0), RuntimeError, "must match the size of")
+
+
+_structural(
+    "masked_fill_number",
+    _masked,
+    vjp={"self": lambda F, g, mask: F.masked_fill_number(g, mask, 0)},
+    inputs=("self", "mask"),
+    normalize=_normal_masked,
+    inplace=_mask_into,
+    public=False,
+    called="masked_fill",
+    node="MaskedFillBackward0",
+    samples=_mask_samples(1.5),
+    errors=_mask_errors,
+)
+_structural(
+    "masked_fill_tensor",
+    _masked,
+    vjp={
+        "self": lambda F, g, mask: F.masked_fill_number(g, mask, 0),
+        "value": lambda F, g, mask: F.sum(F.where(mask, g, F.zeros_of(g, ()))),
+    },
+    jvp=LINEAR,
+    inputs=("self", "mask", "value"),
+    normalize=_normal_masked_tensor,
+    inplace=_mask_into,
+    public=False,
+    called="masked_fill",
+    node="MaskedFillBackward1",
+    samples=_mask_samples(None),
+)
+
+
+@composite("masked_fill")
+def _masked_fill(F: Any, self: Any, mask: Any, value: Any) -> Any:
+    """`self` with one value (a number or a 0-d tensor) where the mask is true."""
+    kind = by_kind(value, "masked_fill_tensor", "masked_fill_number")
+    return getattr(F, kind)(self, mask, value)
+
+
+def _masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`masked_fill`, written into this tensor."""
+    record = ops[by_kind(value, "masked_fill_tensor", "masked_fill_number")]
+    return record.write(self, mask, value)  # type: ignore[no-any-return]
+
+
+Tensor.masked_fill_ = _masked_fill_  # type: ignore[attr-defined]
+
+
+def _common_shape(*arrays: Any) -> tuple[int, ...]:
+    return broadcast(*(a.shape for a in arrays))
+
+
+def _masked_select(xp: Any, self: Any, mask: Any) -> Any:
+    shape = _common_shape(self, mask)
+    return xp.broadcast_to(self, shape)[xp.broadcast_to(mask, shape)]
+
+
+def _normal_mask_only(self: Any, mask: Any) -> tuple[()]:
+    if mask.dtype.kind != "b":
+        raise RuntimeError(
+            f"masked_select: expected BoolTensor for mask, got {dtypes.of_array(mask)}"
+        )
+    return ()
+
+
+def _masked_select_back(F: Any, g: Any, self_shape: Any, mask: Any) -> Any:
+    shape = broadcast(tuple(self_shape), tuple(mask.shape))
+    return F.masked_scatter(F.zeros_of(g, shape), mask, g)
+
+
+def _only_mask_samples(make: Any) -> Samples:
+    x = make((2, 3))
+    yield Sample((x, x > 0))
+    yield Sample((x, numpy.array([True, False, True])))
+    yield Sample((make((3,)), x > 0))
+
+
+_structural(
+    "masked_select",
+    _masked_select,
+    vjp={"self": _masked_select_back},
+    jvp=LINEAR,
+    inputs=("self", "mask"),
+    normalize=_normal_mask_only,
+    keeps=("self",),
+    samples=_only_mask_samples,
+)
+
+
+def _scatter_masked(xp: Any, self: Any, mask: Any, source: Any) -> Any:
+    shape = _common_shape(self, mask)
+    result = xp.broadcast_to(self, shape).copy()
+    _scatter_masked_into(xp, result, mask, source)
+    return result
+
+
+def _scatter_masked_into(xp: Any, self: Any, mask: Any, source: Any) -> None:
+    mask = xp.broadcast_to(mask, self.shape)
+    count = int(mask.sum())
+    if count > source.size:
+        raise RuntimeError(
+            f"Number of elements of source < number of ones in mask: {source.size} < {count}"
+        )
+    self[mask] = source.reshape(-1)[:count]
+
+
+def _normal_masked_scatter(self: Any, mask: Any, source: Any) -> tuple[()]:
+    if self.dtype != source.dtype:
+        raise RuntimeError(
+            "masked_scatter: expected self and source to have same dtypes but got "
+            f"{dtypes.of_array(self)} and {dtypes.of_array(source)}"
+        )
+    if mask.dtype.kind != "b":
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype "
+            f"{dtypes.of_array(mask)}"
+        )
+    return ()
+
+
+def _masked_scatter_samples(make: Any) -> Samples:
+    x = make((2, 3))
+    yield Sample((x, x > 0, make((7,))))
+    yield Sample((x, numpy.array([True, False, True]), make((2, 2))))
+
+
+_structural(
+    "masked_scatter",
+    _scatter_masked,
+    vjp={
+        "self": lambda F, g, mask: F.masked_fill_number(g, mask, 0),
+        "source": lambda F, g, mask, source_shape: F.masked_scatter_backward(g, mask, source_shape),
+    },
+    jvp=LINEAR,
+    inputs=("self", "mask", "source"),
+    normalize=_normal_masked_scatter,
+    inplace=_scatter_masked_into,
+    samples=_masked_scatter_samples,
+)
+
+
+def _masked_scatter_backward(xp: Any, self: Any, mask: Any, sizes: Any) -> Any:
+    found = self[xp.broadcast_to(mask, self.shape)]
+    result = xp.zeros((math.prod(sizes),), dtype=self.dtype)
+    result[: found.size] = found
+    return result.reshape(sizes)
+
+
+_structural(
+    "masked_scatter_backward",
+    _masked_scatter_backward,
+    vjp={
+        "self": lambda F, g, mask, self_shape: F.masked_scatter(F.zeros_of(g, self_shape), mask, g)
+    },
+    jvp=LINEAR,
+    inputs=("self", "mask"),
+    public=False,
+    node="MaskedScatterBackwardBackward0",
+    samples=lambda make: iter([Sample((make((3,)), numpy.array([True, False, True]), (4,)))]),
+)

@@ -1,0 +1,509 @@
+"""Parts of a tensor as views: select, slice, diagonal, unfold, as_strided, and their inverses.
+
+See ops/shapes.py for what rules of views may ask for.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from operator import index as as_index
+from typing import Any
+
+from ..arrays.backend import of_namespace
+from .dims import wrap
+from .record import LINEAR, ErrorSample, Sample
+from .table import composite, op, ops
+
+_structural = functools.partial(op, jvp=LINEAR, holomorphic=False)
+_view = functools.partial(op, jvp=LINEAR, holomorphic=False, view=True)
+Samples = Iterator[Sample]
+Errors = Iterator[ErrorSample]
+
+
+# Selecting --------------------------------------------------------------------------------------
+
+
+def _select(xp: Any, self: Any, dim: int, index: int) -> Any:
+    return self[(slice(None),) * dim + (index, ...)]
+
+
+def _normal_select(self: Any, dim: Any, index: Any) -> tuple[int, int]:
+    if self.ndim == 0:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    dim = wrap(dim, self.ndim)
+    size = self.shape[dim]
+    index = as_index(index)
+    if not -size <= index < size:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(self.shape)} at "
+            f"dimension {dim}"
+        )
+    return dim, index + size if index < 0 else index
+
+
+def _select_samples(make: Any) -> Samples:
+    yield Sample((make((2, 3, 4)), 0, 1))
+    yield Sample((make((2, 3, 4)), -1, -2))
+    yield Sample((make((3,)), 0, 0))
+
+
+def _select_errors(make: Any) -> Errors:
+    yield ErrorSample((make((2, 3)), 0, 2), IndexError, "index 2 out of range for tensor of size")
+    yield ErrorSample((make(()), 0, 0), IndexError, "cannot be applied to a 0-dim tensor")
+
+
+select = _view(
+    "select",
+    _select,
+    vjp={"self": lambda F, g, self_shape, dim, index: F.select_backward(g, self_shape, dim, index)},
+    normalize=_normal_select,
+    samples=_select_samples,
+    errors=_select_errors,
+)
+
+
+def _select_backward(xp: Any, self: Any, input_sizes: Any, dim: int, index: int) -> Any:
+    result = xp.zeros(input_sizes, dtype=self.dtype)
+    result[(slice(None),) * dim + (index,)] = self
+    return result
+
+
+_structural(
+    "select_backward",
+    _select_backward,
+    vjp={"self": lambda F, g, dim, index: F.select(g, dim, index)},
+    public=False,
+    node="SelectBackwardBackward0",
+    samples=lambda make: iter([Sample((make((2, 4)), (2, 3, 4), 1, 2))]),
+)
+
+
+def _slice(xp: Any, self: Any, dim: int, start: int, end: int, step: int) -> Any:
+    return self[(slice(None),) * dim + (slice(start, end, step),)]
+
+
+def _normal_slice(
+    self: Any, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1
+) -> tuple[int, ...]:
+    if self.ndim == 0:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    dim = wrap(dim, self.ndim)
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    size = self.shape[dim]
+    start, end, step = slice(start, end, step).indices(size)
+    return dim, start, max(start, end), step
+
+
+def _slice_samples(make: Any) -> Samples:
+    yield Sample((make((4, 3)), 0, 1, 3, 1))
+    yield Sample((make((4, 5)), 1, -4, None, 2))
+    yield Sample((make((4, 5)), 1, 3, 2, 1))
+
+
+slice_op = _view(
+    "slice",
+    _slice,
+    vjp={
+        "self": lambda F, g, self_shape, dim, start, end, step: F.slice_backward(
+            g, self_shape, dim, start, end, step
+        )
+    },
+    normalize=_normal_slice,
+    public=False,
+    samples=_slice_samples,
+)
+
+
+def _slice_backward(
+    xp: Any, self: Any, input_sizes: Any, dim: int, start: int, end: int, step: int
+) -> Any:
+    result = xp.zeros(input_sizes, dtype=self.dtype)
+    result[(slice(None),) * dim + (slice(start, end, step),)] = self
+    return result
+
+
+_structural(
+    "slice_backward",
+    _slice_backward,
+    vjp={"self": lambda F, g, dim, start, end, step: F.slice(g, dim, start, end, step)},
+    public=False,
+    node="SliceBackwardBackward0",
+    samples=lambda make: iter([Sample((make((2, 2)), (2, 5), 1, 1, 4, 2))]),
+)
+
+
+@composite("narrow")
+def _narrow(F: Any, self: Any, dim: int, start: Any, length: int) -> Any:
+    """`length` elements of a dimension from `start` on."""
+    if self.ndim == 0:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    dim = wrap(dim, self.ndim)
+    size = self.shape[dim]
+    start = as_index(start)
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -size <= start <= size:
+        raise IndexError(
+            f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
+        )
+    start += size if start < 0 else 0
+    if start + length > size:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return F.slice(self, dim, start, start + length, 1)
+
+
+def _diagonal(xp: Any, self: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    # Not xp.diagonal: that is read-only.
+    first, second = max(-offset, 0), max(offset, 0)
+    rows, columns = self.shape[dim1], self.shape[dim2]
+    count = max(0, min(rows - first, columns - second))
+    rest = [i for i in range(self.ndim) if i not in (dim1, dim2)]
+    at: list[Any] = [slice(None)] * self.ndim
+    at[dim1] = slice(min(first, rows), None)
+    at[dim2] = slice(min(second, columns), None)
+    shape = (*(self.shape[i] for i in rest), count)
+    strides = (*(self.strides[i] for i in rest), self.strides[dim1] + self.strides[dim2])
+    return of_namespace(xp).as_strided(self[tuple(at)], shape, strides)
+
+
+def _normal_diagonal(
+    self: Any, offset: int = 0, dim1: Any = 0, dim2: Any = 1
+) -> tuple[int, int, int]:
+    first, second = wrap(dim1, self.ndim), wrap(dim2, self.ndim)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return offset, first, second
+
+
+def _diagonal_samples(make: Any) -> Samples:
+    yield Sample((make((3, 4)),))
+    yield Sample((make((2, 3, 4)), 1, -1, 0))
+    yield Sample((make((3, 4)), -2))
+    yield Sample((make((3, 4)), 7))
+
+
+def _diagonal_errors(make: Any) -> Errors:
+    yield ErrorSample((make((3, 3)), 0, 1, 1), RuntimeError, "diagonal dimensions cannot be")
+
+
+_view(
+    "diagonal",
+    _diagonal,
+    vjp={
+        "self": lambda F, g, self_shape, offset, dim1, dim2: F.diagonal_backward(
+            g, self_shape, offset, dim1, dim2
+        )
+    },
+    normalize=_normal_diagonal,
+    samples=_diagonal_samples,
+    errors=_diagonal_errors,
+)
+
+
+def _diagonal_backward(
+    xp: Any, self: Any, input_sizes: Any, offset: int, dim1: int, dim2: int
+) -> Any:
+    result = xp.zeros(input_sizes, dtype=self.dtype)
+    _diagonal(xp, result, offset, dim1, dim2)[...] = self
+    return result
+
+
+_structural(
+    "diagonal_backward",
+    _diagonal_backward,
+    vjp={"self": lambda F, g, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2)},
+    public=False,
+    node="DiagonalBackwardBackward0",
+    samples=lambda make: iter([Sample((make((3,)), (3, 4), 1, 0, 1))]),
+)
+_structural(
+    "diagonal_copy",
+    lambda xp, self, offset=0, dim1=0, dim2=1: _diagonal(xp, self, offset, dim1, dim2).copy(),
+    vjp={
+        "self": lambda F, g, self_shape, offset, dim1, dim2: F.diagonal_backward(
+            g, self_shape, offset, dim1, dim2
+        )
+    },
+    normalize=_normal_diagonal,
+    method=False,
+    node="DiagonalBackward0_copy",
+    samples=_diagonal_samples,
+)
+
+
+def _diag_embed(xp: Any, self: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    size = self.shape[-1] + abs(offset)
+    rest = iter(self.shape[:-1])
+    shape = tuple(size if i in (dim1, dim2) else next(rest) for i in range(self.ndim + 1))
+    return _diagonal_backward(xp, self, shape, offset, dim1, dim2)
+
+
+def _normal_embed(
+    self: Any, offset: int = 0, dim1: Any = -2, dim2: Any = -1
+) -> tuple[int, int, int]:
+    first, second = wrap(dim1, self.ndim + 1), wrap(dim2, self.ndim + 1)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return offset, first, second
+
+
+_structural(
+    "diag_embed",
+    _diag_embed,
+    vjp={"self": lambda F, g, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2)},
+    normalize=_normal_embed,
+    samples=lambda make: iter(
+        [Sample((make((3,)),)), Sample((make((2, 3)), 1)), Sample((make((2, 3)), -1, 0, 2))]
+    ),
+)
+
+
+@composite("diag")
+def _diag(F: Any, self: Any, diagonal: int = 0) -> Any:
+    """A matrix with this diagonal, or the diagonal of a matrix (a copy)."""
+    if self.ndim == 1:
+        return F.diag_embed(self, diagonal)
+    if self.ndim == 2:
+        return F.diagonal_copy(self, diagonal)
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {self.ndim}D")
+
+
+def _windows(xp: Any, self: Any, dimension: int, size: int, step: int) -> Any:
+    if self.ndim == 0:
+        return self.reshape(1)[:size]
+    count = (self.shape[dimension] - size) // step + 1
+    stride = self.strides[dimension]
+    shape = (*self.shape[:dimension], count, *self.shape[dimension + 1 :], size)
+    strides = (
+        *self.strides[:dimension],
+        stride * step,
+        *self.strides[dimension + 1 :],
+        stride,
+    )
+    return of_namespace(xp).as_strided(self, shape, strides)
+
+
+def _normal_windows(self: Any, dimension: Any, size: int, step: int) -> tuple[int, int, int]:
+    dim = wrap(dimension, self.ndim)
+    longest = self.shape[dim] if self.ndim else 1
+    if size > longest:
+        raise RuntimeError(
+            f"maximum size for tensor at dimension {dim} is {longest} but size is {size}"
+        )
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    return dim, size, step
+
+
+_view(
+    "unfold",
+    _windows,
+    vjp={
+        "self": lambda F, g, self_shape, dimension, size, step: F.unfold_backward(
+            g, self_shape, dimension, size, step
+        )
+    },
+    normalize=_normal_windows,
+    samples=lambda make: iter(
+        [
+            Sample((make((5, 2)), 0, 3, 1)),
+            Sample((make((2, 7)), 1, 2, 3)),
+            Sample((make(()), 0, 1, 1)),
+        ]
+    ),
+)
+
+
+def _unfold_backward(xp: Any, self: Any, input_sizes: Any, dim: int, size: int, step: int) -> Any:
+    result = xp.zeros(input_sizes, dtype=self.dtype)
+    if not input_sizes:
+        return result + self.reshape(-1).sum()
+    count = self.shape[dim]
+    for j in range(size):
+        at = (slice(None),) * dim + (slice(j, j + step * (count - 1) + 1, step),)
+        result[at] += self[..., j]
+    return result
+
+
+_structural(
+    "unfold_backward",
+    _unfold_backward,
+    vjp={"self": lambda F, g, dim, size, step: F.unfold(g, dim, size, step)},
+    public=False,
+    node="UnfoldBackwardBackward0",
+    samples=lambda make: iter([Sample((make((3, 2, 3)), (5, 2), 0, 3, 1))]),
+)
+
+
+# Arbitrary strides ------------------------------------------------------------------------------
+
+
+def _strided(xp: Any, self: Any, size: Any, stride: Any, storage_offset: int) -> Any:
+    item = self.dtype.itemsize
+    line = xp.ascontiguousarray(self).reshape(-1)[storage_offset:]
+    return of_namespace(xp).as_strided(line, size, tuple(s * item for s in stride))
+
+
+def _reach(size: Sequence[int], stride: Sequence[int]) -> int:
+    """How many elements of memory a geometry touches, from its first one on."""
+    if 0 in size:
+        return 0
+    return 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+
+
+def _positions(xp: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int) -> Any:
+    at = xp.full((1,) * len(size), storage_offset)
+    for i, (n, s) in enumerate(zip(size, stride, strict=True)):
+        at = at + (xp.arange(n) * s).reshape((n,) + (1,) * (len(size) - i - 1))
+    return at
+
+
+def _strided_back(
+    F: Any, g: Any, self_shape: Any, size: Any, stride: Any, storage_offset: int
+) -> Any:
+    return F.as_strided_backward(g, self_shape, size, stride, storage_offset)
+
+
+_view(
+    "as_strided_from",
+    _strided,
+    vjp={"self": _strided_back},
+    public=False,
+    called="as_strided",
+    node="AsStridedBackward0",
+    keeps=("size", "stride", "storage_offset"),
+    samples=lambda make: iter(
+        [Sample((make((3, 4)), (2, 2), (1, 2), 1)), Sample((make((6,)), (3, 3), (1, 1), 0))]
+    ),
+)
+
+
+def _as_strided_backward(
+    xp: Any, self: Any, input_sizes: Any, size: Any, stride: Any, storage_offset: int
+) -> Any:
+    line = xp.zeros((math.prod(input_sizes),), dtype=self.dtype)
+    at = _positions(xp, size, stride, storage_offset)
+    of_namespace(xp).add_at(line, at.reshape(-1), xp.ascontiguousarray(self).reshape(-1))
+    return line.reshape(input_sizes)
+
+
+_structural(
+    "as_strided_backward",
+    _as_strided_backward,
+    vjp={
+        "self": lambda F, g, size, stride, storage_offset: F.as_strided_from(
+            F.clone(g, "C"), size, stride, storage_offset
+        )
+    },
+    public=False,
+    samples=lambda make: iter([Sample((make((3, 3)), (6,), (3, 3), (1, 1), 0))]),
+)
+
+
+@composite("as_strided")
+def _as_strided(
+    F: Any, self: Any, size: Any, stride: Any, storage_offset: int | None = None
+) -> Any:
+    """A view with any size, stride and offset (in elements) into the memory of `self`.
+
+    The offset counts from the start of the memory that `self` looks into, which must be
+    row-major. Raises RuntimeError for a geometry that leaves it.
+    """
+    size, stride = tuple(size), tuple(stride)
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(s < 0 for s in stride):
+        raise RuntimeError(
+            "as_strided: Negative strides are not supported at the moment, got strides: "
+            f"{list(stride)}"
+        )
+    offset = self.storage_offset() if storage_offset is None else storage_offset
+    root = self if self._base is None else self._base
+    if not root._array.flags.c_contiguous:
+        raise RuntimeError(
+            f"as_strided: the memory of this tensor (size {list(root.shape)}, stride "
+            f"{list(root.stride())}) is not row-major; call .contiguous() first"
+        )
+    item, held = root._array.itemsize, root._array.nbytes
+    needed = (_reach(size, stride) + offset) * item if _reach(size, stride) else 0
+    if offset < 0 or needed > held:
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
+            f"itemsize {item} requiring a storage size of {needed} are out of bounds for storage "
+            f"of size {held}"
+        )
+    return F.as_strided_from(root, size, stride, offset)
+
+
+# One slice replaced -----------------------------------------------------------------------------
+
+
+def _replacer(reader: str) -> Any:
+    """A kernel: a copy of self with `src` at the place that the view op reads."""
+    read = ops[reader]
+
+    def write(xp: Any, self: Any, src: Any, *args: Any) -> Any:
+        result = xp.array(self, order="C", copy=True)
+        place = read.view_array(xp, result, args)
+        if place.shape != src.shape:
+            raise RuntimeError(
+                "expected src to have a size equal to the slice of self. src size = "
+                f"{list(src.shape)}, slice size = {list(place.shape)}"
+            )
+        place[...] = src
+        return result
+
+    return write
+
+
+_selected, _sliced, _on_diagonal = map(_replacer, ("select", "slice", "diagonal"))
+
+_structural(
+    "select_scatter",
+    lambda xp, self, src, dim, index: _selected(xp, self, src, dim, index),
+    vjp={
+        "self": lambda F, g, src_shape, dim, index: F.select_scatter(
+            g, F.zeros_of(g, src_shape), dim, index
+        ),
+        "src": lambda F, g, dim, index: F.select(g, dim, index),
+    },
+    jvp=LINEAR,
+    inputs=("self", "src"),
+    normalize=lambda self, src, dim, index: ops["select"].normalize(self, dim, index),
+    samples=lambda make: iter([Sample((make((2, 3)), make((2,)), 1, -1))]),
+)
+_structural(
+    "slice_scatter",
+    lambda xp, self, src, dim=0, start=None, end=None, step=1: _sliced(
+        xp, self, src, dim, start, end, step
+    ),
+    vjp={
+        "self": lambda F, g, src_shape, dim, start, end, step: F.slice_scatter(
+            g, F.zeros_of(g, src_shape), dim, start, end, step
+        ),
+        "src": lambda F, g, dim, start, end, step: F.slice(g, dim, start, end, step),
+    },
+    jvp=LINEAR,
+    inputs=("self", "src"),
+    normalize=lambda self, src, *args: ops["slice"].normalize(self, *args),
+    samples=lambda make: iter([Sample((make((2, 5)), make((2, 2)), 1, 0, 4, 2))]),
+)
+_structural(
+    "diagonal_scatter",
+    lambda xp, self, src, offset=0, dim1=0, dim2=1: _on_diagonal(xp, self, src, offset, dim1, dim2),
+    vjp={
+        "self": lambda F, g, src_shape, offset, dim1, dim2: F.diagonal_scatter(
+            g, F.zeros_of(g, src_shape), offset, dim1, dim2
+        ),
+        "src": lambda F, g, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2),
+    },
+    jvp=LINEAR,
+    inputs=("self", "src"),
+    normalize=lambda self, src, *args: ops["diagonal"].normalize(self, *args),
+    samples=lambda make: iter([Sample((make((3, 3)), make((3,))))]),
+)
