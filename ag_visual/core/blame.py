@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 import sys
 import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..dtypes import legacy_name, of_numpy
@@ -24,6 +25,7 @@ from . import modes, seam, source
 from .repair import repair
 
 SHOWN_WRITES = 3
+tensor_type: type = object  # core.tensor.Tensor, bound by `saved.bind`
 
 
 def tell(error: Any) -> Any:
@@ -55,6 +57,78 @@ def variable_name(matches: Any) -> str | None:
                         return str(name)
         frame = frame.f_back
     return None
+
+
+def _variables(limit: int = 2000) -> Iterator[tuple[str, Any]]:
+    """The tensors in the user's variables and in plain lists and dicts there, with their names."""
+    frame = source.outside(sys._getframe(1))
+    searched: set[int] = set()
+    while frame is not None and limit > 0:
+        if not source.inside[frame.f_code.co_filename]:
+            for scope in (frame.f_locals, frame.f_globals):
+                if id(scope) in searched:
+                    continue
+                searched.add(id(scope))
+                for name, value in list(scope.items()):
+                    limit -= 1
+                    if not name.startswith("_"):
+                        yield from _tensors(name, value)
+        frame = frame.f_back
+
+
+def _tensors(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    # type() and not isinstance(): a user's object may do anything when asked for __class__.
+    if issubclass(type(value), tensor_type):
+        yield name, value
+    elif type(value) in (list, tuple):
+        for i, part in enumerate(value[:50]):
+            if issubclass(type(part), tensor_type):
+                yield f"{name}[{i}]", part
+    elif type(value) is dict:
+        for key, part in list(value.items())[:50]:
+            if issubclass(type(part), tensor_type):
+                yield f"{name}[{key!r}]", part
+
+
+def _aliases(storage: Any, but: Callable[[Any], bool]) -> list[dict[str, str]]:
+    """Other variables on the same memory, and what they are: through them it may be written."""
+    family = {id(storage)}
+    if storage.log is not None and storage.log.family is not None:
+        family |= {id(ref()) for ref in storage.log.family}
+    found: dict[str, str] = {}
+    for name, value in _variables():
+        if id(value._storage) not in family or but(value):
+            continue
+        view = value._view
+        if view is not None:
+            steps = ".".join(op.called for op, _ in view.steps())
+            base = variable_name(lambda v, base=view.base: v is base)
+            found.setdefault(name, f"a view: {steps} of " + (f"`{base}`" if base else "a tensor"))
+        elif value._storage is not storage:
+            found.setdefault(name, "from .data")
+        elif value._edge is None and not value._rg:
+            found.setdefault(name, "detached, the same memory")
+    return [{"name": name, "how": how} for name, how in found.items()][:SHOWN_WRITES]
+
+
+def _holders(node: Any, limit: int = 10_000) -> list[str]:
+    """Variables whose graph contains `node`: they keep it alive."""
+    found: list[str] = []
+    for name, value in _variables():
+        edge = value._edge
+        if edge is None or name in found or len(found) >= SHOWN_WRITES:
+            continue
+        seen, pending = {edge[0]}, [edge[0]]
+        while pending and len(seen) < limit:
+            current = pending.pop()
+            if current is node:
+                found.append(name)
+                break
+            for following in current.next:
+                if following is not None and following[0] not in seen:
+                    seen.add(following[0])
+                    pending.append(following[0])
+    return found
 
 
 def describe_array(array: Any, name: str | None) -> dict[str, Any]:
@@ -110,6 +184,7 @@ def _saved_fields(node: Any, name: str, storage: Any, then: tuple[int, int]) -> 
         "own_output": own_output,
         "tensor": describe_array(array, shown_name),
         "tensor_type": type_name(array),
+        "aliases": _aliases(storage, lambda v: matches(v) and not (own_output and v._edge is None)),
         "producer": (node.name(), 0) if own_output else edge and (edge[0].name(), edge[1]),
         "saved": {"site": source.resolve_place(node.place), "version": then[0]},
         "writes": places,
@@ -154,6 +229,8 @@ def _lines(fields: dict[str, Any]) -> str:
     name = fields["tensor"]["name"]
     if name:
         text += f"\n  tensor      `{name}`"
+    for alias in fields.get("aliases", ()):
+        text += f"\n  also known  `{alias['name']}`: {alias['how']}"
     saved = fields.get("saved")
     if saved:
         site = saved["site"]
@@ -225,6 +302,7 @@ def freed_graph(node: Any) -> AutogradError:
         "saved_name": "",
         "tensor": {"name": None, "shape": tuple(node.shape), "dtype": node.dtype.name},
         "first_backward": first,
+        "holders": _holders(node),
         "saved": {"site": site, "version": 0},
         "writes": [],
         "more_writes": 0,
@@ -233,6 +311,9 @@ def freed_graph(node: Any) -> AutogradError:
     _add_repair(fields)
     text += _line("made at       ", site, f"{site.text}  ({node.name()})")
     text += _line("first backward", first, first.text)
+    if fields["holders"]:
+        names = ", ".join(f"`{name}`" for name in fields["holders"])
+        text += f"\n  kept alive by   {names}"
     if fields["repair"]:
         text += f"\n  repair          {fields['repair']['text']}"
     fields["text"] = text

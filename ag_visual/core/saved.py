@@ -26,6 +26,7 @@ def bind(tensor_type: Any, rebuild: Callable[..., Any]) -> None:
     """Called once by core.tensor."""
     global _tensor_type, _rebuild
     _tensor_type, _rebuild = tensor_type, rebuild
+    blame.tensor_type = tensor_type
 
 
 class SavedInfo(NamedTuple):

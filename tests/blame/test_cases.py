@@ -22,6 +22,7 @@ def as_torch(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """`import torch` inside a program means this engine."""
     monkeypatch.setitem(sys.modules, "torch", ag_visual)
     monkeypatch.setitem(sys.modules, "torch.nn", ag_visual.nn)
+    monkeypatch.setitem(sys.modules, "torch.nn.functional", ag_visual.nn.functional)
     return ag_visual
 
 
@@ -145,3 +146,40 @@ def test_an_assignment_by_index_is_quoted_whole(write: str, tmp_path: Path) -> N
     )
     error = _run(program, tmp_path / "program.py")
     assert error.fields["writes"][-1]["site"].text == write.split("; ")[write.count("; ") // 2]
+
+
+def test_the_alias_chain_is_named(tmp_path: Path) -> None:
+    program = (
+        "import ag_visual as torch\n"
+        "x = torch.ones(2, 3, requires_grad=True)\n"
+        "y = x.exp()\n"
+        "row = y.view(6).narrow(0, 0, 2)\n"
+        "loose = y.detach()\n"
+        "rows = [y.select(0, 1)]\n"
+        "row.add_(1)\n"
+        "y.sum().backward()\n"
+    )
+    error = _run(program, tmp_path / "program.py")
+    assert error.fields["aliases"] == [
+        {"name": "row", "how": "a view: view.slice of `y`"},
+        {"name": "loose", "how": "detached, the same memory"},
+        {"name": "rows[0]", "how": "a view: select of `y`"},
+    ]
+    assert "also known  `row`: a view: view.slice of `y`" in str(error)
+
+
+def test_a_second_backward_names_what_kept_the_graph_alive(tmp_path: Path) -> None:
+    program = (
+        "import ag_visual as torch\n"
+        "w = torch.ones(2, requires_grad=True)\n"
+        "h = w.exp()\n"
+        "a = (h * h).sum()\n"
+        "a.backward()\n"
+        "del a\n"
+        "(h * w).sum().backward()\n"
+    )
+    error = _run(program, tmp_path / "program.py")
+    assert error.fields["kind"] == "second-backward"
+    assert error.fields["holders"] == ["h"]
+    assert "kept alive by   `h`" in str(error)
+    assert error.fields["first_backward"].line == 5
