@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -72,8 +72,28 @@ def screenshots(pytestconfig: pytest.Config) -> Iterator[Path]:
                 shutil.copy(folder / f"{name}.png", images)
 
 
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.when == "call":
+        item.stash[FAILED] = report.failed
+    return report
+
+
 @pytest.fixture
-def lab(server: Server, page: Page, screenshots: Path) -> Iterator[Lab]:
-    yield Lab(server, page, screenshots)
-    page.goto("about:blank")
+def lab(
+    request: pytest.FixtureRequest, server: Server, page: Page, screenshots: Path
+) -> Iterator[Lab]:
+    """JupyterLab in a fresh page; a test that fails leaves a picture of it."""
+    lab = Lab(server, page, screenshots)
+    yield lab
+    if not page.is_closed():
+        if request.node.stash.get(FAILED, False):
+            lab.screenshot(f"failed_{request.node.name}")
+        page.goto("about:blank")
     server.end_sessions()

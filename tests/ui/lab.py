@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import psutil
 from playwright.sync_api import Locator, Page
 
 import ag_visual
@@ -208,29 +209,22 @@ class Lab:
                 notebook.content.activeCellIndex = index;
                 notebook.content.mode = 'command';
                 app.shell.activateById(notebook.id);
-                app.commands.execute('notebook:run-cell');
+                window.ended = false;
+                const ended = () => {{ window.ended = true; }};
+                app.commands.execute('notebook:run-cell').then(ended, ended);
             }}""",
             cell,
         )
 
     def run(self, cell: int, *, timeout: float = 30) -> str:
         """Run a cell to its end; its outputs as one text."""
-        before = self.count(cell)
         self.start(cell)
-        self.until(lambda: self.count(cell) not in (None, before), timeout, f"cell {cell} to end")
+        self.until(lambda: self.page.evaluate("window.ended"), timeout, f"cell {cell} to end")
         return self.output(cell)
 
     def run_all(self, *, timeout: float = 60) -> list[str]:
         total = self.page.evaluate(f"() => {NOTEBOOK}.content.widgets.length")
         return [self.run(index, timeout=timeout) for index in range(total)]
-
-    def count(self, cell: int) -> int | None:
-        """The number in the cell's prompt; None while it runs or before it ever ran."""
-        shown: str = self.page.evaluate(
-            f"index => {NOTEBOOK}.content.widgets[index].promptNode.textContent", cell
-        )
-        digits = "".join(filter(str.isdigit, shown))
-        return int(digits) if digits else None
 
     def output(self, cell: int) -> str:
         outputs: list[dict[str, Any]] = self.page.evaluate(
@@ -252,6 +246,51 @@ class Lab:
             self.command("ag-visual:open-inspector")
         panel.wait_for(state="visible")
         return panel
+
+    def model(self, expression: str) -> Any:
+        """A value of the Inspector that is shown: `inspector` its handle, `model` its model."""
+        return self.page.evaluate(
+            f"""() => {{
+                const widgets = [...window.jupyterapp.shell.widgets('main')];
+                const {{inspector}} = widgets.find(widget => widget.id === '{EXTENSION}');
+                const {{model}} = inspector;
+                return {expression};
+            }}"""
+        )
+
+    def nodes(self) -> list[str]:
+        """Names of the nodes that the Inspector shows, the root first."""
+        names: list[str] = self.model("Array.from(model.graph.seqs, seq => model.titleOf(seq))")
+        return names
+
+    def select(self, text: str) -> None:
+        """Find a node as a person does."""
+        search = self.inspector().get_by_role("textbox", name="Find node")
+        search.fill(text)
+        search.press("Enter")
+
+    def edit(self, cell: int, source: str) -> None:
+        self.page.evaluate(
+            f"""([index, source]) => {{
+                {NOTEBOOK}.content.widgets[index].model.sharedModel.setSource(source);
+            }}""",
+            [cell, source],
+        )
+
+    def restart(self) -> None:
+        """Restart the notebook's kernel without the question whether one is sure."""
+        self.page.evaluate(
+            f"async () => {{ await {NOTEBOOK}.sessionContext.session.kernel.restart(); }}"
+        )
+
+    def kill_kernel(self) -> None:
+        """End the kernel's process as the system does when memory runs out."""
+        [kernel] = [
+            process
+            for process in psutil.Process(self.server.process.pid).children(recursive=True)
+            if any("ipykernel" in word for word in process.cmdline())
+        ]
+        kernel.kill()
 
     def screenshot(self, name: str) -> Path:
         """Take a picture of the page as it is now."""

@@ -68,9 +68,7 @@ export class NotebookController implements Controller, Disposable {
     if (!this.transport) {
       throw new Error(NO_KERNEL);
     }
-    const result = await this.transport.request(command, args);
-    this.note(result);
-    return result;
+    return this.transport.request(command, args);
   }
 
   async reveal(site: Site): Promise<boolean> {
@@ -115,8 +113,12 @@ export class NotebookController implements Controller, Disposable {
         this.announce();
       });
       this.transport.onBatch.connect(batch => {
-        const header = batch.header as { state?: unknown };
-        this.note(header.state);
+        // Not from replies: they take another way and may be overtaken by the batches.
+        const { state } = batch.header as { state?: unknown };
+        const paused = pausedIn(state);
+        if (paused !== undefined) {
+          this.setPaused(paused);
+        }
         this.onBatch.emit(batch);
       });
       if (this.listening) {
@@ -124,13 +126,6 @@ export class NotebookController implements Controller, Disposable {
       }
     }
     this.announce();
-  }
-
-  private note(state: unknown): void {
-    const paused = pausedIn(state);
-    if (paused !== undefined) {
-      this.setPaused(paused);
-    }
   }
 
   private setPaused(paused: boolean): void {

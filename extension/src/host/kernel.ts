@@ -16,10 +16,21 @@ const LOADED = "'ag_visual' in __import__('sys').modules";
  */
 const SUBSHELL_LIMIT = 3_000;
 
+/**
+ * Milliseconds after which a kernel that said nothing about itself is taken to be running a cell.
+ */
+const READY_LIMIT = 1_000;
+
+function delay(milliseconds: number): Promise<null> {
+  return new Promise(resolve => setTimeout(() => resolve(null), milliseconds));
+}
+
 export class LabKernel implements KernelPort {
   readonly onChange = new Signal<void>();
   readonly onOccasion = new Signal<void>();
   private own = new Set<string>();
+  /** the kernel told about itself when it was last asked */
+  private informed = false;
   private last: { standing: KernelStanding; busy: boolean };
 
   constructor(private readonly kernel: Kernel.IKernelConnection) {
@@ -44,8 +55,18 @@ export class LabKernel implements KernelPort {
     return this.kernel.status === 'busy';
   }
 
-  async ready(): Promise<void> {
-    await this.kernel.info;
+  async ready(): Promise<boolean> {
+    const end = Date.now() + READY_LIMIT;
+    while (Date.now() < end) {
+      // Asked for again each time: a restart replaces the promise and leaves the old one pending.
+      const told = this.kernel.info.then(() => true);
+      if (await Promise.race([told, delay(READY_LIMIT / 5).then(() => false)])) {
+        this.informed = true;
+        return true;
+      }
+    }
+    this.informed = false;
+    return false;
   }
 
   async probe(): Promise<boolean> {
@@ -92,17 +113,22 @@ export class LabKernel implements KernelPort {
     // In JupyterLab's class, not in its interface.
     const comm: Kernel.IComm & { readonly subshellStarted?: Promise<void> } =
       this.kernel.createComm(target);
-    if (this.kernel.supportsSubshells) {
-      // Opened before its subshell runs, the comm would wait behind the running cell.
-      const waited = new Promise<void>(resolve => setTimeout(resolve, SUBSHELL_LIMIT));
-      await Promise.race([comm.subshellStarted?.catch(() => undefined), waited]);
-    }
     comm.onMsg = message => listener.message(message.content.data, message.buffers ?? []);
     comm.onClose = message => {
       const { error } = message.content.data ?? {};
       listener.closed(typeof error === 'string' ? error : '');
     };
-    comm.open(data);
+    if (!this.informed) {
+      // A page that was reloaded while a cell runs: the kernel could not even say what it supports.
+      this.openBehindCell(comm, data, await this.subshell());
+    } else {
+      if (this.kernel.supportsSubshells) {
+        // Opened before its subshell runs, the comm would wait behind the running cell.
+        const started = comm.subshellStarted?.catch(() => undefined);
+        await Promise.race([started, delay(SUBSHELL_LIMIT)]);
+      }
+      comm.open(data);
+    }
     return {
       dispose: () => {
         comm.onMsg = () => undefined;
@@ -116,6 +142,40 @@ export class LabKernel implements KernelPort {
         }
       }
     };
+  }
+
+  /**
+   * A subshell of our own, from a kernel that told nothing about itself; null where it has none.
+   */
+  private async subshell(): Promise<string | null> {
+    const message = KernelMessage.createMessage({
+      msgType: 'create_subshell_request',
+      channel: 'control',
+      session: this.kernel.clientId,
+      username: this.kernel.username,
+      content: {}
+    });
+    const { done } = this.kernel.sendControlMessage(message, true, true);
+    const reply = await Promise.race([done.catch(() => null), delay(SUBSHELL_LIMIT)]);
+    const content = reply?.content as { subshell_id?: unknown } | undefined;
+    return typeof content?.subshell_id === 'string' ? content.subshell_id : null;
+  }
+
+  /** Opens a comm in a subshell that the comm itself knows nothing of. */
+  private openBehindCell(
+    comm: Kernel.IComm,
+    data: { v: number; page: string },
+    subshellId: string | null
+  ): void {
+    const message = KernelMessage.createMessage({
+      msgType: 'comm_open',
+      channel: 'shell',
+      session: this.kernel.clientId,
+      username: this.kernel.username,
+      subshellId: subshellId ?? undefined,
+      content: { comm_id: comm.commId, target_name: comm.targetName, data }
+    });
+    this.kernel.sendShellMessage(message, false, true);
   }
 
   dispose(): void {

@@ -25,8 +25,8 @@ export interface KernelPort extends Disposable {
   readonly onChange: Listenable<void>;
   /** A cell ended, or the kernel said that ag_visual is there now: worth looking again. */
   readonly onOccasion: Listenable<void>;
-  /** Resolves when the kernel told about itself. */
-  ready(): Promise<void>;
+  /** Waits a moment for the kernel to tell about itself; false when it is occupied by a cell. */
+  ready(): Promise<boolean>;
   /** Whether the kernel has imported ag_visual. Waits for its turn: a running cell comes first. */
   probe(): Promise<boolean>;
   /**

@@ -66,6 +66,8 @@ export class Transport implements Disposable {
   /** grows when the kernel's life changes: whatever was begun before is stale then */
   private life = 0;
   private attempt: Promise<void> | null = null;
+  /** an occasion came while an attempt was under way, perhaps too late for it */
+  private missed = false;
   private listening = false;
   private requests = 0;
   private disposed = false;
@@ -77,7 +79,7 @@ export class Transport implements Disposable {
     this.page = page;
     this.connections = [
       port.onChange.connect(() => this.onStanding()),
-      port.onOccasion.connect(() => this.look())
+      port.onOccasion.connect(() => this.onOccasion())
     ];
     this.look();
   }
@@ -171,6 +173,11 @@ export class Transport implements Disposable {
     this.settle({ kind: 'disconnected', detail, control: true });
   }
 
+  private onOccasion(): void {
+    this.missed = this.attempt !== null;
+    this.look();
+  }
+
   private look(): void {
     if (this.attempt || this.disposed || this.current.kind === 'connected') {
       return;
@@ -179,12 +186,16 @@ export class Transport implements Disposable {
       this.onStanding();
       return;
     }
+    this.missed = false;
     const { life } = this;
     const attempt = this.find()
       .catch(() => this.stale(life) || this.wait())
       .then(() => {
         if (this.attempt === attempt) {
           this.attempt = null;
+          if (this.missed) {
+            this.look();
+          }
         }
       });
     this.attempt = attempt;
@@ -200,10 +211,10 @@ export class Transport implements Disposable {
    * channel gets through: tried once the probe is late (a page that was reloaded), and when the
    * kernel announces ag_visual (a cell that imports it).
    */
-  private async present(): Promise<boolean> {
+  private async present(free: boolean): Promise<boolean> {
     const { life } = this;
     const probed = this.port.probe();
-    let occasion = delay(PROBE_LIMIT);
+    let occasion = delay(free ? PROBE_LIMIT : 0);
     while (!this.stale(life)) {
       const found = await Promise.race([probed, occasion.then(() => null)]);
       if (found !== null || (await this.hello())) {
@@ -221,11 +232,11 @@ export class Transport implements Disposable {
 
   private async find(): Promise<void> {
     const { life } = this;
-    await this.port.ready();
+    const free = await this.port.ready();
     if (this.stale(life)) {
       return;
     }
-    const present = await this.present();
+    const present = await this.present(free);
     if (this.stale(life)) {
       return;
     }

@@ -25,7 +25,7 @@ class FakeKernel implements KernelPort {
   probes = 0;
   disposed = false;
 
-  ready = (): Promise<void> => Promise.resolve();
+  ready = (): Promise<boolean> => Promise.resolve(!this.busy);
 
   probe = (): Promise<boolean> => {
     this.probes += 1;
@@ -112,7 +112,7 @@ describe('finding ag_visual', () => {
     const kernel = new FakeKernel();
     kernel.busy = true;
     const transport = new Transport(kernel, 'page-1');
-    await vi.advanceTimersByTimeAsync(1_001);
+    await settle();
     expect(transport.link.kind).toBe('connected');
     expect(kernel.opened).toHaveLength(1);
   });
@@ -129,6 +129,20 @@ describe('finding ag_visual', () => {
     await settle();
     expect(transport.link.kind).toBe('connected');
     expect(kernel.probes).toBe(1);
+  });
+
+  it('does not miss an import that ends while it looks', async () => {
+    const kernel = new FakeKernel();
+    const { probe } = kernel;
+    let answer: (imported: boolean) => void = () => undefined;
+    kernel.probe = () => new Promise(resolve => (answer = resolve));
+    const transport = new Transport(kernel, 'page-1');
+    await settle();
+    kernel.onOccasion.emit();
+    kernel.probe = probe;
+    answer(false);
+    await settle();
+    expect(transport.link.kind).toBe('connected');
   });
 
   it('refuses another wire format with both numbers', async () => {
@@ -249,7 +263,7 @@ describe('a kernel that goes away', () => {
     expect(transport.link.kind).toBe('disconnected');
     kernel.busy = true;
     kernel.become('alive');
-    await vi.advanceTimersByTimeAsync(1_001);
+    await settle();
     expect(transport.link.kind).toBe('connected');
   });
 

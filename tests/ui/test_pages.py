@@ -1,0 +1,100 @@
+"""The same renderer without JupyterLab's panel: a cell's output, and a page without a kernel."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+import ag_visual as torch
+
+from .lab import Lab
+from .test_live import IMPORT, MODEL
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    x = torch.tensor([[1.0, 2.0, 3.0]] * 4)
+    weight = torch.full((3, 2), 0.5, requires_grad=True)
+    with torch.record() as recorded:
+        hidden = (x @ weight).sigmoid()
+        (hidden * hidden).sum().backward()
+    return recorded.save(tmp_path / "recording.html")
+
+
+@pytest.fixture
+def offline(context: BrowserContext) -> BrowserContext:
+    """Pages that reach nothing but files."""
+    context.set_offline(True)
+    context.route(re.compile("^https?:"), lambda route: route.abort())
+    return context
+
+
+def opened(context: BrowserContext, path: Path) -> tuple[Page, list[str]]:
+    page = context.new_page()
+    failures: list[str] = []
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    page.on(
+        "request",
+        lambda request: failures.append(request.url) if "http" in request.url[:5] else None,
+    )
+    page.goto(path.as_uri())
+    return page, failures
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_saved_page_needs_neither_kernel_nor_network(
+    offline: BrowserContext, recording: Path, screenshots: Path, scheme: str
+) -> None:
+    page, failures = opened(offline, recording)
+    page.emulate_media(color_scheme=scheme)
+    expect(page.get_by_role("status").first).to_contain_text("Recording")
+    search = page.get_by_role("textbox", name="Find node")
+    search.fill("sigmoid")
+    search.press("Enter")
+    expect(page.get_by_role("heading", name="SigmoidBackward0")).to_be_visible()
+    expect(page.locator(".agv-saved tbody tr")).to_contain_text("result")
+    page.get_by_role("button", name="Back", exact=True).click()
+    expect(page.get_by_role("status").first).to_contain_text("Before step")
+    page.wait_for_timeout(300)
+    page.screenshot(path=screenshots / f"standalone_{scheme}.png")
+    assert failures == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda text: re.sub(r'("buffer":")[^"]{40}', r"\1", text, count=1), "cut short|cannot be"),
+        (lambda text: text.replace('"v":1', '"v":99'), "format 99|99"),
+        (lambda text: text.replace("ag_visual-recording", "something-else"), "cannot be shown"),
+    ],
+)
+def test_a_spoilt_recording_is_said_in_words(
+    offline: BrowserContext, recording: Path, spoil: object, told: str
+) -> None:
+    text = recording.read_text()
+    head, start, rest = text.partition('id="ag-visual-recording">')
+    body, end, tail = rest.partition("</script>")
+    assert callable(spoil)
+    spoilt = spoil(body)
+    assert spoilt != body
+    recording.write_text(head + start + spoilt + end + tail)
+    page, failures = opened(offline, recording)
+    expect(page.get_by_role("alert")).to_contain_text(re.compile(told))
+    assert failures == []
+
+
+def test_show_puts_the_graph_into_the_cells_output(lab: Lab) -> None:
+    lab.open("pages/show.ipynb", [IMPORT, MODEL, "torch.show(forward())", "torch.show(forward())"])
+    lab.run_all()
+    pictures = lab.page.locator(".jp-OutputArea .agv-root")
+    expect(pictures).to_have_count(2)
+    pictures.first.scroll_into_view_if_needed()
+    search = pictures.first.get_by_role("textbox", name="Find node")
+    search.fill("sigmoid")
+    search.press("Enter")
+    expect(pictures.first.get_by_role("heading", name="SigmoidBackward0")).to_be_visible()
+    lab.page.wait_for_timeout(300)
+    lab.screenshot("show_inline")

@@ -1,0 +1,93 @@
+"""What a day brings: interrupts, restarts, reloads, two notebooks, a page that is closed."""
+
+from __future__ import annotations
+
+from playwright.sync_api import BrowserContext, expect
+
+from .lab import Lab, Server
+from .test_live import DEBUG, IMPORT, MODEL, NAMES, RECORD
+
+
+def paused_lab(lab: Lab, name: str, debug: str = DEBUG) -> None:
+    lab.open(name, [IMPORT, MODEL, debug, "'alive'"])
+    panel = lab.inspector()
+    lab.run(0)
+    lab.run(1)
+    lab.start(2)
+    expect(panel.locator(".agv-pill")).to_have_text("Paused before step 1 of 5")
+
+
+def test_interrupt_ends_a_pause(lab: Lab) -> None:
+    paused_lab(lab, "trouble/interrupt.ipynb")
+    lab.command("notebook:interrupt-kernel")
+    lab.until(lambda: "KeyboardInterrupt" in lab.output(2), 5, "the interrupt")
+    lab.until(lambda: lab.page.evaluate("window.ended"), 5, "the cell to end")
+    expect(lab.inspector().locator(".agv-pill")).not_to_contain_text("Paused")
+    assert lab.run(3).strip() == "'alive'"
+
+
+def test_a_reload_finds_the_paused_backward_again(lab: Lab) -> None:
+    paused_lab(lab, "trouble/reload.ipynb")
+    lab.reload()
+    pill = lab.inspector().locator(".agv-pill")
+    expect(pill).to_have_text("Paused before step 1 of 5")
+    lab.until(lambda: lab.nodes() == NAMES, 5, "the graph's nodes")
+    lab.inspector().get_by_role("button", name="Step").click()
+    expect(pill).to_have_text("Paused before step 2 of 5")
+    lab.inspector().get_by_role("button", name="Continue").click()
+    expect(pill).not_to_contain_text("Paused")
+
+
+def test_a_restart_begins_anew(lab: Lab) -> None:
+    lab.open("trouble/restart.ipynb", [IMPORT, MODEL, RECORD])
+    panel = lab.inspector()
+    lab.run_all()
+    lab.until(lambda: lab.nodes() == NAMES, 5, "the graph's nodes")
+    lab.restart()
+    expect(panel.locator(".agv-pill")).to_have_text("Connecting")
+    lab.run(0)
+    expect(panel.locator(".agv-pill")).to_have_text("Not recording")
+    lab.run(1)
+    lab.run(2)
+    lab.until(lambda: lab.nodes() == NAMES, 5, "the new graph's nodes")
+
+
+def test_a_kernel_that_dies_while_paused_is_said(lab: Lab) -> None:
+    paused_lab(lab, "trouble/death.ipynb")
+    # The server restarts a kernel that died: what counts is that nobody goes on as if it had not.
+    lab.kill_kernel()
+    pill = lab.inspector().locator(".agv-pill")
+    expect(pill).not_to_contain_text("Paused", timeout=20_000)
+    expect(pill).to_have_text(("Kernel gone", "Connecting")[1], timeout=20_000)
+    lab.until(lambda: lab.nodes() == NAMES, 5, "what was recorded to stay on screen")
+
+
+def test_two_notebooks_have_two_graphs(lab: Lab) -> None:
+    other = "with torch.record():\n    (W * 2).sum().backward()"
+    lab.write("trouble/second.ipynb", [IMPORT, MODEL, other])
+    lab.open("trouble/first.ipynb", [IMPORT, MODEL, RECORD])
+    lab.inspector()
+    lab.run_all()
+    lab.until(lambda: lab.nodes() == NAMES, 5, "the first graph")
+    lab.open_path("trouble/second.ipynb")
+    lab.run_all()
+    lab.until(lambda: lab.nodes() == ["SumBackward0", "MulBackward0"], 5, "the second graph")
+    lab.command("docmanager:open", path="trouble/first.ipynb")
+    lab.until(lambda: lab.nodes() == NAMES, 5, "the first graph again")
+
+
+def test_a_closed_page_does_not_hold_a_cell_for_ever(
+    lab: Lab, context: BrowserContext, server: Server
+) -> None:
+    patient = "with torch.debugger(patience=3):\n    forward().backward()"
+    paused_lab(lab, "trouble/closed.ipynb", patient)
+    [session] = server.api("GET", "sessions")
+    path = f"kernels/{session['kernel']['id']}"
+    lab.page.close()
+    page = lab.page = context.new_page()
+
+    def went_on() -> bool:
+        return bool(server.api("GET", path)["execution_state"] == "idle")
+
+    lab.until(went_on, 15, "the cell to go on by itself")
+    page.goto("about:blank")
