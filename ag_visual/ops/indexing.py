@@ -353,6 +353,25 @@ def _width(tensors: Sequence[Any]) -> int:
     return sum(1 if t is None else _consumed(t) for t in tensors)
 
 
+def _plain(self: Tensor, index: tuple[Any, ...]) -> Tensor | None:
+    """The view that ints and slices without a step make; None for every other index."""
+    result, dim = self, 0
+    for item in index:
+        size = result._array.shape[dim]
+        if type(item) is int:
+            if not -size <= item < size:
+                return None
+            result = _select(result, dim, item)
+        elif type(item) is slice and item.step is None:
+            whole = item.start is None and item.stop is None
+            if not whole and item.indices(size)[:2] != (0, size):
+                result = _slice(result, dim, item.start, item.stop, 1)
+            dim += 1
+        else:
+            return None
+    return None if result is self else result
+
+
 def _getitem(self: Tensor, index: Any) -> Tensor:
     """`x[index]`: a view, or a copy where a tensor, list or bool takes part."""
     kind = type(index)
@@ -363,6 +382,10 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
                 return _select(self, 0, index)  # type: ignore[no-any-return]
         elif kind is slice and index.step is None:
             return _slice(self, 0, index.start, index.stop, 1)  # type: ignore[no-any-return]
+        elif kind is tuple and len(index) <= len(shape):
+            found = _plain(self, index)
+            if found is not None:
+                return found
     result, tensors = _parts(self, index)
     if tensors is not None:
         return _read(result, tensors)  # type: ignore[no-any-return]
