@@ -10,12 +10,12 @@ from pathlib import Path
 
 # One line per layer, lowest first: a file imports from its own line and the lines before it.
 PYTHON_LAYERS = (
-    ("errors", "dtypes", "typing", "sizes", "devices", "promotion", "version"),
+    ("errors", "dtypes", "typing", "sizes", "devices", "layouts", "promotion", "version"),
     ("arrays",),
     ("core",),
     ("ops",),
     ("engine",),
-    ("autograd", "func", "nn", "optim", "utils"),
+    ("autograd", "cuda", "func", "nn", "optim", "utils"),
     ("observe",),
     ("session",),
     ("display",),
