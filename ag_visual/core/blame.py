@@ -47,7 +47,7 @@ def variable_name(matches: Any) -> str | None:
     searched_globals = False
     while frame is not None:
         if not source.inside[frame.f_code.co_filename]:
-            for name, value in frame.f_locals.items():
+            for name, value in source.locals_of(frame).items():
                 if not name.startswith("_") and matches(value):
                     return str(name)
             if not searched_globals:
@@ -62,13 +62,16 @@ def variable_name(matches: Any) -> str | None:
 def _variables(limit: int = 2000) -> Iterator[tuple[str, Any]]:
     """The tensors in the user's variables and in plain lists and dicts there, with their names."""
     frame = source.outside(sys._getframe(1))
-    searched: set[int] = set()
+    searched: set[int] = set()  # ids of the globals that were looked at
     while frame is not None and limit > 0:
         if not source.inside[frame.f_code.co_filename]:
-            for scope in (frame.f_locals, frame.f_globals):
-                if id(scope) in searched:
-                    continue
-                searched.add(id(scope))
+            scopes = [source.locals_of(frame), frame.f_globals]
+            if id(scopes[1]) in searched:
+                scopes.pop()
+            if scopes[0] is frame.f_globals:
+                scopes.pop(0)
+            searched.add(id(frame.f_globals))
+            for scope in scopes:
                 for name, value in list(scope.items()):
                     limit -= 1
                     if not name.startswith("_"):

@@ -7,6 +7,7 @@ file or cell, line and columns with `co_positions`, the exact text included.
 from __future__ import annotations
 
 import dis
+import inspect
 import itertools
 import linecache
 import os
@@ -14,6 +15,7 @@ import sys
 import weakref
 from dataclasses import dataclass
 from types import CodeType, FrameType
+from typing import Any
 
 from .rewrite import parsed
 
@@ -47,6 +49,30 @@ def place_of(frame: FrameType | None) -> tuple[CodeType, int] | None:
 def here() -> tuple[CodeType, int] | None:
     """The place in the user's code that called into the package."""
     return place_of(sys._getframe(1))
+
+
+def locals_of(frame: FrameType) -> dict[str, Any]:
+    """The frame's variables, without leaving a snapshot of them behind.
+
+    Before Python 3.13 `f_locals` of a function is a dict that its frame keeps: tensors in it would
+    live until the function returns. It is emptied again, unless the user holds it (`locals()`).
+    """
+    kept = frame.f_locals
+    if sys.version_info >= (3, 13) or not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        return kept
+    found = dict(kept)
+    if sys.getrefcount(kept) <= _HELD_BY_FRAME:
+        kept.clear()
+    return found
+
+
+def _probe() -> int:
+    kept = sys._getframe().f_locals
+    return sys.getrefcount(kept)
+
+
+# What sys.getrefcount counts for a snapshot that only its frame and one variable hold.
+_HELD_BY_FRAME = _probe()
 
 
 @dataclass(frozen=True, slots=True)

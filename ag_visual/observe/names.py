@@ -6,8 +6,6 @@ Looks only at plain containers and one attribute level, never runs user code bey
 
 from __future__ import annotations
 
-import inspect
-import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from types import FrameType, FunctionType, ModuleType
@@ -37,7 +35,7 @@ def scopes_of(frame: FrameType | None) -> Iterator[Scope]:
             break
         if not source.inside[frame.f_code.co_filename]:
             innermost = innermost if innermost is not None else frame.f_globals
-            found = _locals_of(frame)
+            found = source.locals_of(frame)
             if found is not frame.f_globals:
                 yield found
             elif found is innermost and not told:
@@ -46,30 +44,6 @@ def scopes_of(frame: FrameType | None) -> Iterator[Scope]:
         frame = frame.f_back
     if innermost is not None and not told:
         yield innermost
-
-
-def _locals_of(frame: FrameType) -> Scope:
-    """The frame's variables, without leaving a snapshot of them behind.
-
-    Before Python 3.13 `f_locals` of a function is a dict that its frame keeps: tensors in it would
-    live until the function returns. It is emptied again, unless the user holds it (`locals()`).
-    """
-    kept = frame.f_locals
-    if sys.version_info >= (3, 13) or not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
-        return kept
-    found = dict(kept)
-    if sys.getrefcount(kept) <= _HELD_BY_FRAME:
-        kept.clear()
-    return found
-
-
-def _probe() -> int:
-    kept = sys._getframe().f_locals
-    return sys.getrefcount(kept)
-
-
-# What sys.getrefcount counts for a snapshot that only its frame and one variable hold.
-_HELD_BY_FRAME: Final = _probe()
 
 
 def tensors_in(scope: Scope) -> Iterator[tuple[str, Tensor]]:

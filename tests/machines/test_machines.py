@@ -1,0 +1,54 @@
+"""Twenty seconds of random programs with a fixed seed; and planted errors are found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ag_visual.core import view
+from ag_visual.core.storage import Storage
+from ag_visual.engine import hook_calls
+
+from .run import run
+
+
+def test_random_programs_agree_with_the_reference() -> None:
+    assert run(20, seed=1) > 0
+
+
+def _forget_the_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = view.CopySlices.raw
+
+    def raw(self: Any, F: Any, g: Any) -> Any:
+        grads = original(self, F, g)
+        return [g, *grads[1:]]
+
+    monkeypatch.setattr(view.CopySlices, "raw", raw)
+
+
+def _forget_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrote(self: Any, op: str, place: Any) -> None:
+        self.stamp = (self.stamp[0] + 1, self.stamp[1] + 1) if op != "tanh_" else self.stamp
+
+    monkeypatch.setattr(Storage, "wrote", wrote)
+
+
+def _forget_the_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook_calls, "tensor_hooks", lambda hooks, g, node, task: g)
+
+
+def _forget_to_regenerate(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refresh(tensor: Any) -> None:
+        tensor._view.stamp = tensor._storage.stamp
+
+    monkeypatch.setattr(view, "refresh", refresh)
+
+
+@pytest.mark.parametrize(
+    "plant", [_forget_the_slice, _forget_the_version, _forget_the_hook, _forget_to_regenerate]
+)
+def test_planted_errors_are_found(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        run(20, seed=1, shrink=False)
