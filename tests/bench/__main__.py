@@ -125,7 +125,11 @@ def main() -> None:
         {"ag_visual": full(ours), "untracked": _without_places(full, ours)},
         cases.CHAIN,
     )
+    show("chain under no_grad, per op", both(cases.no_grad_chain), cases.CHAIN)
+    show("double backward", both(cases.double_backward))
+    show("RNN of 100 steps", both(cases.rnn))
     show("MLP step, 64 digits", both(cases.mlp))
+    show("MLP step, nn and optim", both(cases.mlp_modules))
     many = {"ag_visual": _recorded(cases.mlp(ours)), "torch": _often(cases.mlp(theirs))}
     show("MLP step, recorded", many, RUNS)
     show("1M-element chain, per op", both(cases.large), cases.LARGE)

@@ -72,6 +72,74 @@ def mlp(engine: Engine) -> Case:
     return run
 
 
+def no_grad_chain(engine: Engine) -> Case:
+    """CHAIN multiplications of 4 elements under no_grad."""
+    x = engine.tensor(numpy.ones(4), grad=True)
+    y = engine.tensor(numpy.ones(4))
+
+    def run() -> None:
+        h = x
+        with engine.t.no_grad():
+            for _ in range(CHAIN):
+                h = h * y
+
+    return run
+
+
+def mlp_modules(engine: Engine) -> Case:
+    """The step of `mlp` with nn.Linear, nn.ReLU and optim.SGD."""
+    t = engine.t
+    t.manual_seed(0)
+    rng = numpy.random.default_rng(0)
+    x = engine.tensor(rng.random((64, 64)))
+    target = t.from_numpy(rng.integers(0, 10, 64))
+    net = t.nn.Sequential(t.nn.Linear(64, 64), t.nn.ReLU(), t.nn.Linear(64, 10))
+    optimizer = t.optim.SGD(net.parameters(), lr=0.01)
+    loss_of = t.nn.CrossEntropyLoss()
+
+    def run() -> None:
+        optimizer.zero_grad()
+        loss_of(net(x), target).backward()
+        optimizer.step()
+
+    return run
+
+
+def rnn(engine: Engine) -> Case:
+    """An RNN of 100 steps with 16 hidden units on a batch of 8, forward and backward."""
+    t = engine.t
+    rng = numpy.random.default_rng(0)
+    w = engine.tensor(rng.normal(size=(16, 16)) / 4, grad=True)
+    u = engine.tensor(rng.normal(size=(4, 16)) / 2, grad=True)
+    b = engine.tensor(numpy.zeros(16), grad=True)
+    steps = [engine.tensor(rng.normal(size=(8, 4))) for _ in range(100)]
+
+    def run() -> None:
+        h = steps[0] @ u
+        for x in steps:
+            h = t.tanh(h @ w + x @ u + b)
+        h.sum().backward()
+        w.grad = u.grad = b.grad = None
+
+    return run
+
+
+def double_backward(engine: Engine) -> Case:
+    """The gradient of a gradient's square through 20 multiplications and tanhs of 16 elements."""
+    t = engine.t
+    x = engine.tensor(numpy.linspace(0.1, 1.0, 16), grad=True)
+
+    def run() -> None:
+        h = x
+        for _ in range(10):
+            h = t.tanh(h * x)
+        (g,) = t.autograd.grad(h.sum(), x, create_graph=True)
+        (g * g).sum().backward()
+        x.grad = None
+
+    return run
+
+
 def large(engine: Engine) -> Case:
     """LARGE elementwise operations on a million elements, forward and backward."""
     x = engine.tensor(numpy.linspace(0.5, 1.5, 1_000_000), grad=True)
