@@ -21,8 +21,8 @@ PATIENCE: Final = 30.0
 """Seconds without a sign of any page after which a pause ends by itself."""
 
 WAIT: Final = 0.1
-_UNHEARD: Final = 3600.0
-"""Seconds of silence after which there is no Inspector at all."""
+_UNHEARD: Final = 2.0
+"""Seconds of a pause without a sign of any page after which the reader is told what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,13 +214,8 @@ class Gate:
                 node=node,
                 grads=tuple(grads),
             )
-            if self._silent_for() > _UNHEARD:
-                self._say(
-                    f"Paused before {node.name()}: open the Inspector to step on. Without one the "
-                    f"backward goes on by itself after {self.patience:g} s."
-                )
             self._changed()
-            self._wait()
+            self._wait(node)
         finally:
             self.paused = None
             self._turn.release()
@@ -228,15 +223,30 @@ class Gate:
             if self._step is None:  # else the next pause is told in a moment, without a flicker
                 self._changed()
 
-    def _wait(self) -> None:
+    def _wait(self, node: Node) -> None:
         began = time.monotonic()
+        told = False
         while not self._go:
             if self.requests_wait:
                 self.requests_wait = False
                 self._serve()
             if self._interrupted:
                 raise KeyboardInterrupt("the paused backward was interrupted")
-            if min(self._silent_for(), time.monotonic() - began) > self.patience:
+            waited = time.monotonic() - began
+            # A page that is there acknowledges the pause at once, however long it was silent.
+            heard = self._silent_for() < waited
+            if not told and not heard and waited > min(_UNHEARD, self.patience / 2):
+                told = True
+                self._say(
+                    f"Paused before {node.name()}: open the Inspector to step on. Without one the "
+                    f"backward goes on by itself after {self.patience:g} s."
+                )
+                self._changed()
+            elif told and heard:
+                told = False
+                self._say("")
+                self._changed()
+            if min(self._silent_for(), waited) > self.patience:
                 self.breakpoints_off()
                 self._say(
                     f"No Inspector was heard for {self.patience:g} s: the paused backward went "
