@@ -92,8 +92,17 @@ _backward(
     "TanhBackwardBackward0",
     inputs=("grad_output", "output"),
 )
-unary("sigmoid", lambda F, g, result: F.sigmoid_backward(g, result), kernels.sigmoid)
-unary("tanh", lambda F, g, result: F.tanh_backward(g, result))
+unary(
+    "sigmoid",
+    lambda F, g, result: F.sigmoid_backward(g, result),
+    kernels.sigmoid,
+    reference=lambda np, x: 0.5 * (1 + np.tanh(x / 2)),
+)
+unary(
+    "tanh",
+    lambda F, g, result: F.tanh_backward(g, result),
+    reference=lambda np, x: (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x)),
+)
 alias("sigmoid", "expit")
 
 
@@ -125,6 +134,7 @@ op(
     called="logsigmoid",
     samples=_sampled(),
     real=True,
+    reference=lambda np, x: -np.logaddexp(0, -x),
 )
 op(
     "log_sigmoid_backward",
@@ -177,7 +187,12 @@ _backward(
     real=True,
 )
 unary(
-    "relu", lambda F, g, result: F.threshold_backward(g, result, 0), _relu, policy=KEEP, real=True
+    "relu",
+    lambda F, g, result: F.threshold_backward(g, result, 0),
+    _relu,
+    policy=KEEP,
+    real=True,
+    reference=lambda np, x: x * (x > 0),
 )
 unary(
     "threshold",
@@ -194,7 +209,9 @@ def _leaky_relu(xp: Any, self: Any, negative_slope: Any = 0.01) -> Any:
     return xp.where(self > 0, self, self * negative_slope)
 
 
-def _leaky_relu_backward(xp: Any, grad_output: Any, self: Any, negative_slope: Any) -> Any:
+def _leaky_relu_backward(
+    xp: Any, grad_output: Any, self: Any, negative_slope: Any, self_is_result: bool = False
+) -> Any:
     return xp.where(self > 0, grad_output, grad_output * negative_slope)
 
 
@@ -208,6 +225,7 @@ _backward(
     },
     "LeakyReluBackwardBackward0",
     0.2,
+    False,
     real=True,
 )
 unary(
@@ -217,6 +235,7 @@ unary(
     method=False,
     samples=_sampled(0.2),
     real=True,
+    reference=lambda np, x, slope: np.maximum(x, 0) + slope * np.minimum(x, 0),
 )
 
 
@@ -276,6 +295,7 @@ elementwise(
     {"self": _prelu_self, "weight": _prelu_weight},
     public=False,
     called="prelu",
+    oracle="_prelu_kernel",
     samples=lambda make: iter(
         [Sample((make((2, 3)), make((1, 3)))), Sample((make((4,)), make(())))]
     ),
@@ -344,7 +364,15 @@ elementwise(
     samples=lambda make: iter([Sample((make((3, 4)), 1.2, 1.1, 0.9, False, make((3, 4))))]),
     real=True,
 )
-unary("elu", _elu_rule, _elu, method=False, samples=_sampled(1.3, 1.1, 0.7), real=True)
+unary(
+    "elu",
+    _elu_rule,
+    _elu,
+    method=False,
+    samples=_sampled(1.3, 1.1, 0.7),
+    real=True,
+    reference=lambda np, x, a, s, i: s * np.where(x > 0, x, a * (np.exp(np.minimum(i * x, 0)) - 1)),
+)
 
 
 @composite("selu", method=True)
@@ -363,6 +391,7 @@ unary(
     _celu,
     samples=_sampled(1.4),
     real=True,
+    reference=lambda np, x, a: np.maximum(x, 0) + np.minimum(a * (np.exp(x / a) - 1), 0),
 )
 
 
@@ -402,6 +431,9 @@ unary(
     inplace=False,
     samples=_sampled(1.5, 2.0),
     real=True,
+    reference=lambda np, x, beta, threshold: np.where(
+        x * beta > threshold, x, np.logaddexp(0, beta * x) / beta
+    ),
 )
 
 # Smooth gates -------------------------------------------------------------------------------------
@@ -425,8 +457,15 @@ def _mish_rule(F: Any, g: Any, self: Any) -> Any:
     return g * (t + self * F.sigmoid(self) * (1 - t * t))
 
 
-unary("silu", _silu_rule, _silu, method=False)
-unary("mish", _mish_rule, _mish, method=False, real=True)
+unary("silu", _silu_rule, _silu, method=False, reference=lambda np, x: x / (1 + np.exp(-x)))
+unary(
+    "mish",
+    _mish_rule,
+    _mish,
+    method=False,
+    real=True,
+    reference=lambda np, x: x * np.tanh(np.log(1 + np.exp(x))),
+)
 
 
 def _gelu(xp: Any, self: Any, *, approximate: str = "none") -> Any:
@@ -546,7 +585,14 @@ def _hardsigmoid_rule(F: Any, g: Any, self: Any) -> Any:
 
 
 unary("hardsigmoid", _hardsigmoid_rule, _hardsigmoid, method=False, real=True)
-unary("hardswish", _hardswish_rule, _hardswish, method=False, real=True)
+unary(
+    "hardswish",
+    _hardswish_rule,
+    _hardswish,
+    method=False,
+    real=True,
+    reference=lambda np, x: x * np.minimum(np.maximum(x + 3, 0), 6) / 6,
+)
 
 
 def _softshrink(xp: Any, self: Any, lambd: Any = 0.5) -> Any:
@@ -569,8 +615,17 @@ unary(
     inplace=False,
     samples=_sampled(0.4),
     real=True,
+    reference=lambda np, x, b: np.sign(x) * np.maximum(np.abs(x) - b, 0),
 )
-unary("hardshrink", _shrink_rule, _hardshrink, inplace=False, samples=_sampled(0.4), real=True)
+unary(
+    "hardshrink",
+    _shrink_rule,
+    _hardshrink,
+    inplace=False,
+    samples=_sampled(0.4),
+    real=True,
+    reference=lambda np, x, b: x * (np.abs(x) > b),
+)
 
 
 @composite("softsign", method=False)

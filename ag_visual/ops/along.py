@@ -67,7 +67,6 @@ def dims_samples(low: float = -2.0, high: float = 2.0) -> Callable[[Any], Iterat
             ((2, 3, 4), (0, 2), False),
             ((2, 3, 4), (1, -1), True),
             ((3,), 0, False),
-            ((2, 3), (), False),
             ((), 0, False),
         ):
             yield Sample((make(shape, low=low, high=high), dim, keepdim))

@@ -118,6 +118,7 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
         public=False,
         node=f"{title}Backward0",
         called="nll_loss",
+        oracle=f"_C._nn.{name}",
         samples=_nll_samples(shapes),
         errors=lambda make: iter(
             [

@@ -23,35 +23,59 @@ def _rsqrt(xp: Any, self: Any) -> Any:
 
 
 unary("exp", lambda result: result)
-unary("exp2", lambda result: result * math.log(2), _exp2)
-unary("expm1", lambda result: result + 1)
+unary("exp2", lambda result: result * math.log(2), _exp2, reference=lambda np, x: 2.0**x)
+unary("expm1", lambda result: result + 1, reference=lambda np, x: np.exp(x) - 1)
 unary("log", lambda g, self: g / self, low=0.2, high=3.0)
 unary("log2", lambda g, self: g / (self * math.log(2)), low=0.2, high=3.0)
 unary("log10", lambda g, self: g / (self * math.log(10)), low=0.2, high=3.0)
-unary("log1p", lambda g, self: g / (self + 1), low=-0.8, high=3.0)
+unary(
+    "log1p",
+    lambda g, self: g / (self + 1),
+    low=-0.8,
+    high=3.0,
+    node="Log1PBackward0",
+    reference=lambda np, x: np.log(1 + x),
+)
 unary("sqrt", lambda g, result: g / (2 * result), low=0.2, high=3.0)
-unary("rsqrt", lambda g, result: -0.5 * g * result**3, _rsqrt, low=0.2, high=3.0)
+unary(
+    "rsqrt",
+    lambda g, result: -0.5 * g * result**3,
+    _rsqrt,
+    low=0.2,
+    high=3.0,
+    reference=lambda np, x: x**-0.5,
+)
 unary("reciprocal", lambda g, result: -g * (result * result), low=0.3, high=3.0)
 
 
-def _logaddexp_share(F: Any, self: Any, other: Any) -> Any:
+def logaddexp(xp: Any, self: Any, other: Any) -> Any:
+    """log(exp(self) + exp(other)), of complex numbers too."""
+    if self.dtype.kind != "c":
+        return xp.logaddexp(self, other)
+    larger = self.real >= other.real
+    most, least = xp.where(larger, self, other), xp.where(larger, other, self)
+    return most + xp.log1p(xp.exp(least - most))
+
+
+def _share(F: Any, self: Any, other: Any) -> Any:
     """exp(self) / (exp(self) + exp(other)), without overflow."""
     return F.sigmoid(self - other)
 
 
 binary(
     "logaddexp",
-    lambda F, self, other: _logaddexp_share(F, self, other),
-    lambda F, self, other: _logaddexp_share(F, other, self),
+    lambda F, self, other: _share(F, self, other),
+    lambda F, self, other: _share(F, other, self),
+    logaddexp,
     policy=FLOAT,
     inplace=False,
     samples=pair_samples(),
-    real=True,
+    reference=lambda np, x, y: np.log(np.exp(x) + np.exp(y)),
 )
 binary(
     "logaddexp2",
-    lambda F, self, other: _logaddexp_share(F, self * math.log(2), other * math.log(2)),
-    lambda F, self, other: _logaddexp_share(F, other * math.log(2), self * math.log(2)),
+    lambda F, self, other: _share(F, self * math.log(2), other * math.log(2)),
+    lambda F, self, other: _share(F, other * math.log(2), self * math.log(2)),
     policy=FLOAT,
     inplace=False,
     samples=pair_samples(),
@@ -72,6 +96,7 @@ binary(
     policy=FLOAT,
     samples=pair_samples(0.2, 2.0),
     real=True,
+    reference=lambda np, x, y: x * np.log(y),
 )
 
 
@@ -87,7 +112,15 @@ def _logit_slope(F: Any, g: Any, self: Any, eps: float | None) -> Any:
     return F.where((self >= eps) & (self <= 1 - eps), slope, 0.0)
 
 
-unary("logit", _logit_slope, _logit, low=0.1, high=0.9, real=True)
+unary(
+    "logit",
+    _logit_slope,
+    _logit,
+    low=0.1,
+    high=0.9,
+    real=True,
+    reference=lambda np, x, eps: np.log(x) - np.log(1 - x),
+)
 
 # Trigonometry -------------------------------------------------------------------------------------
 
@@ -106,9 +139,21 @@ unary("acos", lambda F, self: -F.rsqrt(1 - self * self), "arccos", low=-0.8, hig
 unary("atan", lambda g, self: g / (self * self + 1), "arctan")
 unary("sinh", lambda F, self: F.cosh(self))
 unary("cosh", lambda F, self: F.sinh(self))
-unary("asinh", lambda F, self: F.rsqrt(self * self + 1), "arcsinh")
+unary(
+    "asinh",
+    lambda F, self: F.rsqrt(self * self + 1),
+    "arcsinh",
+    reference=lambda np, x: np.log(x + np.sqrt(x * x + 1)),
+)
 unary("acosh", _acosh_slope, "arccosh", low=1.2, high=3.0)
-unary("atanh", lambda g, self: g / (1 - self * self), "arctanh", low=-0.8, high=0.8)
+unary(
+    "atanh",
+    lambda g, self: g / (1 - self * self),
+    "arctanh",
+    low=-0.8,
+    high=0.8,
+    reference=lambda np, x: 0.5 * np.log((1 + x) / (1 - x)),
+)
 binary(
     "atan2",
     lambda self, other: other / (self * self + other * other),
@@ -124,6 +169,7 @@ binary(
     lambda other, result: other / result,
     samples=pair_samples(0.3, 2.0),
     real=True,
+    reference=lambda np, x, y: np.sqrt(x * x + y * y),
 )
 
 
@@ -134,9 +180,11 @@ def _sinc_slope(F: Any, g: Any, self: Any) -> Any:
     return F.where(square_ == 0, 0.0, slope)
 
 
-unary("sinc", _sinc_slope, low=0.2, high=2.0)
-unary("deg2rad", lambda: math.pi / 180, inplace=True, real=True)
-unary("rad2deg", lambda: 180 / math.pi, inplace=True, real=True)
+unary(
+    "sinc", _sinc_slope, low=0.2, high=2.0, reference=lambda np, x: np.sin(np.pi * x) / (np.pi * x)
+)
+unary("deg2rad", lambda: math.pi / 180, inplace=True, real=True, node="Deg2RadBackward0")
+unary("rad2deg", lambda: 180 / math.pi, inplace=True, real=True, node="Rad2DegBackward0")
 
 # Special functions --------------------------------------------------------------------------------
 
@@ -182,6 +230,7 @@ unary(
     public=False,
     node="PolygammaBackward0",
     called="polygamma",
+    oracle=lambda torch, self, n: torch.polygamma(n, self),
     samples=lambda make: iter([Sample((make((3, 4), low=0.4, high=3.0), 1))]),
     real=True,
 )

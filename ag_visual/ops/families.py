@@ -20,6 +20,23 @@ def is_complex(x: Any) -> bool:
     return getattr(x, "_array", x).dtype.kind == "c"
 
 
+def zeros(F: Any, x: Any) -> Any:
+    """Zeros like x, without history: the derivative of a step."""
+    return F.zeros_of(x, tuple(x.shape))
+
+
+def refused(name: str) -> Callable[..., Any]:
+    """The rule of an op that torch does not differentiate: its backward says so."""
+
+    def refuse(g: Any) -> Any:
+        raise RuntimeError(
+            f"derivative for aten::{name} is not implemented: it is zero almost everywhere. "
+            "Detach its input, or use a smooth function."
+        )
+
+    return refuse
+
+
 def _times(derivative: Callable[..., Any], carried: str) -> Callable[..., Any]:
     """The rule `carried * derivative(...)`, asking for what the derivative asks for.
 
@@ -182,7 +199,9 @@ __all__ = [
     "is_complex",
     "pair_samples",
     "promoted_with",
+    "refused",
     "tested",
     "unary",
     "unary_samples",
+    "zeros",
 ]

@@ -102,12 +102,14 @@ def make_node_class(op: Op) -> type[OpNode]:
         "op": op,
         "holomorphic": op.holomorphic,
         "saved_names": op.saves,
-        "value_names": op.values,
+        "value_names": tuple(n for n in op.values if n not in op.hidden),
     }
     for name in op.saves:
         body[f"_saved_{name}"] = property(lambda self, n=name: _value(self, n))
         body[f"_raw_saved_{name}"] = property(lambda self, n=name: saved.SavedTensor(self, n))
     for name in op.values:
+        if name in op.hidden:
+            continue
         body[f"_saved_{name}"] = property(lambda self, n=name: getattr(self, f"a_{n}"))
     return type(op.node_name, (OpNode,), body)
 

@@ -205,6 +205,7 @@ _structural(
     inplace=_put_into,
     samples=_put_samples,
     errors=_put_errors,
+    oracle="ops.aten.index_put",
 )
 _write = ops["index_put"].write
 

@@ -212,6 +212,7 @@ _structural(
     called="block_diag",
     node="BlockDiagBackward0",
     samples=lambda make: iter([Sample(([make((2, 3)), make((2,)), make(())],))]),
+    oracle=lambda torch, tensors: torch.block_diag(*tensors),
 )
 
 

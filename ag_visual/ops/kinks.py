@@ -20,31 +20,21 @@ from .families import (
     is_complex,
     pair_samples,
     promoted_with,
+    refused,
     unary,
-    unary_samples,
+    zeros,
 )
 from .generic import NUMBERS
-from .record import FLOAT, KEEP, PROMOTE, Sample
-from .table import composite, op, ops
+from .record import FLOAT, KEEP, Sample
+from .table import composite, ops
 
-# Steps and signs ----------------------------------------------------------------------------------
-
-
-def _zero_of(xp: Any, self: Any) -> Any:
-    return xp.zeros_like(self)
-
-
-# The derivative of a step function; torch, too, hands out a zero that has no history.
-op("zero_of", _zero_of, policy=KEEP, public=False, samples=unary_samples(-1, 1))
+# Steps, signs and kinks ---------------------------------------------------------------------------
 
 
 def _step(name: str, kernel: Any = None, **options: Any) -> Any:
     """An op whose derivative is zero wherever it has one; integers stay as they are."""
     options.setdefault("policy", KEEP)
-    return unary(name, lambda F, g: F.zero_of(g), kernel, **options)
-
-
-# Signs, steps and kinks ---------------------------------------------------------------------------
+    return unary(name, lambda F, g: zeros(F, g), kernel, **options)
 
 
 def _sgn(xp: Any, self: Any) -> Any:
@@ -57,7 +47,7 @@ def _sgn(xp: Any, self: Any) -> Any:
 def _sgn_rule(F: Any, g: Any, self: Any, result: Any) -> Any:
     """For complex numbers the part of g across the direction of self, over its size."""
     if not is_complex(self):
-        return F.zero_of(g)
+        return zeros(F, g)
     along = F.real(g * F.conj(result)) * result
     size = F.abs(self)
     return F.where(size == 0, 0.0, (g - along) / F.where(size == 0, 1.0, size))
@@ -70,7 +60,7 @@ def _abs_jvp(F: Any, t_self: Any, self: Any) -> Any:
 
 def _angle_rule(F: Any, g: Any, self: Any) -> Any:
     if not is_complex(self):
-        return F.zero_of(g)
+        return zeros(F, g)
     size = F.abs(self)
     return F.where(size == 0, 0.0, g * (1j * self) / F.where(size == 0, 1.0, size * size))
 
@@ -115,7 +105,13 @@ _step("floor", _rounded("floor"), real=True)
 _step("ceil", _rounded("ceil"), real=True)
 _step("trunc", _rounded("trunc"), real=True)
 _step(
-    "round_even", _rounded("rint"), public=False, node="RoundBackward0", called="round", real=True
+    "round_even",
+    _rounded("rint"),
+    public=False,
+    node="RoundBackward0",
+    called="round",
+    real=True,
+    reference=lambda np, x: np.round(x),
 )
 _step(
     "round_to",
@@ -123,6 +119,7 @@ _step(
     public=False,
     node="RoundBackward1",
     called="round",
+    oracle=lambda torch, self, decimals: torch.round(self, decimals=decimals),
     samples=lambda make: iter([Sample((make((3, 4)), 1))]),
     real=True,
 )
@@ -146,7 +143,13 @@ def _frac(xp: Any, self: Any) -> Any:
     return self - xp.trunc(self)
 
 
-unary("frac", lambda g: g, _frac, real=True)
+unary(
+    "frac",
+    lambda g: g,
+    _frac,
+    real=True,
+    reference=lambda np, x: np.sign(x) * (np.abs(x) - np.floor(np.abs(x))),
+)
 
 
 def _tie(F: Any, g: Any, mine: Any, theirs: Any) -> Any:
@@ -199,10 +202,10 @@ binary(
     lambda F, g, self, result: F.where(
         self == 0, 0.0, g * (result / F.where(self == 0, 1.0, self))
     ),
-    lambda F, g: F.zero_of(g),
+    lambda F, g: zeros(F, g),
     _copysign,
     policy=FLOAT,
-    samples=binary_samples(0.3, 2.0, -2.0, 1.0),
+    samples=pair_samples(0.3, 2.0, -2.0, 1.0),
     real=True,
 )
 
@@ -211,12 +214,12 @@ def _heaviside(xp: Any, self: Any, values: Any) -> Any:
     return xp.heaviside(self, values)
 
 
-op(
+elementwise(
     "heaviside",
     _heaviside,
-    inputs=("self", "values"),
-    policy=PROMOTE,
+    {"self": refused("heaviside"), "values": refused("heaviside")},
     inplace=True,
+    node="NotImplemented",
     samples=pair_samples(),
 )
 
@@ -253,6 +256,7 @@ elementwise(
     node="WhereBackward0",
     called="where",
     samples=_where_samples,
+    reference=lambda np, c, x, y: c * x + (1 - c) * y,
 )
 
 
@@ -321,6 +325,7 @@ elementwise(
     called="clamp",
     samples=_clamp_number_samples,
     real=True,
+    reference=lambda np, x, low, high: np.clip(x, low, high),
 )
 elementwise(
     "clamp_tensor",
@@ -460,6 +465,7 @@ elementwise(
     node="LerpBackward0",
     called="lerp",
     samples=_lerp_samples(lambda make: (0.3, 0.8)),
+    reference=lambda np, a, b, w: (1 - w) * a + w * b,
 )
 elementwise(
     "lerp_tensor",
@@ -474,6 +480,7 @@ elementwise(
     node="LerpBackward1",
     called="lerp",
     samples=_lerp_samples(lambda make: (make((3, 1)), make((3, 4), low=0.0, high=1.0))),
+    reference=lambda np, a, b, w: (1 - w) * a + w * b,
 )
 
 
@@ -526,6 +533,7 @@ elementwise(
     },
     inplace=True,
     samples=_three_samples(-2.0),
+    reference=lambda np, x, a, b, value: x + value * a * b,
 )
 elementwise(
     "addcdiv",
@@ -537,4 +545,5 @@ elementwise(
     },
     inplace=True,
     samples=_three_samples(0.4),
+    reference=lambda np, x, a, b, value: x + value * a / b,
 )

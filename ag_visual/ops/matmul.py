@@ -91,6 +91,7 @@ op(
     },
     samples=_mm_samples,
     errors=_mm_errors,
+    reference=lambda np, a, b: np.einsum("ij,jk->ik", a, b),
 )
 
 
@@ -129,6 +130,7 @@ op(
     errors=lambda make: iter(
         [ErrorSample((make((2, 3, 4)), make((2, 5, 4))), RuntimeError, "but got: [2, 5]")]
     ),
+    reference=lambda np, a, b: np.einsum("bij,bjk->bik", a, b),
 )
 
 
@@ -168,6 +170,7 @@ op(
     errors=lambda make: iter(
         [ErrorSample((make((2, 3)), make((4,))), RuntimeError, "size mismatch")]
     ),
+    reference=lambda np, a, b: np.einsum("ij,j->i", a, b),
 )
 
 
@@ -209,6 +212,7 @@ op(
     },
     samples=_vector_samples,
     errors=_vector_errors,
+    reference=lambda np, a, b: np.sum(a * b),
 )
 
 
@@ -525,7 +529,8 @@ def _matrix_power(F: Any, self: Any, n: int) -> Any:
     if n < 0:
         raise RuntimeError(f"matrix_power(): negative powers need an inverse, got n = {n}")
     if n == 0:
-        return F.where(F.diagonal_mask(self, *self.shape[-2:]), F.zero_of(self) + 1, 0.0)
+        ones = F.zeros_of(self, tuple(self.shape)) + 1
+        return F.where(F.diagonal_mask(self, *self.shape[-2:]), ones, 0.0)
     result = None
     while n:
         if n & 1:

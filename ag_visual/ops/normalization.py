@@ -123,6 +123,7 @@ op(
         [ErrorSample((make((2, 3)), (4,)), RuntimeError, "expected input with shape [*, 4]")]
     ),
     real=True,
+    hidden=("eps",),
 )
 
 
@@ -253,6 +254,7 @@ def _batch_op(name: str, kernel: Any, rule: Any, training: bool, keeps: tuple[st
         public=False,
         node="NativeBatchNormBackward0",
         called="batch_norm",
+        oracle="native_batch_norm",
         keeps=keeps,
         samples=_batch_samples(training),
     )

@@ -26,7 +26,9 @@ from .families import (
     is_complex,
     pair_samples,
     promoted_with,
+    refused,
     unary,
+    zeros,
 )
 from .generic import NUMBERS
 from .record import FLOAT, KEEP, LINEAR, PROMOTE, Sample
@@ -74,6 +76,7 @@ add = op(
     inplace=True,
     samples=_sum_samples,
     errors=binary_errors,
+    reference=lambda np, x, y, alpha: x + alpha * y,
 )
 sub = op(
     "sub",
@@ -85,19 +88,35 @@ sub = op(
     inplace=True,
     samples=_sum_samples,
     errors=binary_errors,
+    reference=lambda np, x, y, alpha: x - alpha * y,
 )
-rsub = op(
-    "rsub",
-    _rsub,
-    vjp={"self": lambda g, alpha: -_scaled(g, alpha), "other": lambda g: g},
-    jvp=LINEAR,
-    inputs=("self", "other"),
-    policy=PROMOTE,
-    node="RsubBackward1",
-    method=False,
-    samples=_sum_samples,
-    errors=binary_errors,
-)
+for _name, _node, _pairs in (
+    ("rsub_tensor", "RsubBackward0", pair_samples()),
+    ("rsub_number", "RsubBackward1", lambda make: iter([Sample((make((2, 3)), 1.5))])),
+):
+    op(
+        _name,
+        _rsub,
+        vjp={"self": lambda g, alpha: -_scaled(g, alpha), "other": lambda g: g},
+        jvp=LINEAR,
+        inputs=("self", "other"),
+        policy=PROMOTE,
+        node=_node,
+        called="rsub",
+        public=False,
+        keeps=("alpha",),
+        samples=_pairs,
+        errors=binary_errors,
+    )
+
+
+@composite(method=False)
+def rsub(F: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """other - alpha * self."""
+    kind = F.rsub_number if isinstance(other, NUMBERS) else F.rsub_tensor
+    return kind(self, other, alpha=alpha)
+
+
 mul = binary("mul", lambda other: other, lambda self: self, "multiply")
 true_divide = binary(
     "true_divide",
@@ -107,6 +126,7 @@ true_divide = binary(
     node="DivBackward0",
     called="div",
     samples=binary_samples(0.5, 2.0),
+    reference=lambda np, x, y: x * (1 / y),
 )
 
 _ROUNDING = {"floor": "floor_divide", "trunc": "trunc_divide"}
@@ -149,7 +169,7 @@ def _div_mode_samples(make: Any) -> Iterator[Sample]:
 elementwise(
     "div_mode",
     _div_mode,
-    {"self": lambda F, g: F.zero_of(g), "other": lambda F, g: F.zero_of(g)},
+    {"self": lambda F, g: zeros(F, g), "other": lambda F, g: zeros(F, g)},
     normalize=_check_mode,
     public=False,
     inplace=True,
@@ -177,16 +197,6 @@ def div_(F: Any, self: Any, other: Any, *, rounding_mode: str | None = None) -> 
     return ops["div_mode"].write(self, other, rounding_mode=rounding_mode)
 
 
-def _not_implemented(name: str) -> Callable[..., Any]:
-    def refuse(g: Any) -> Any:
-        raise RuntimeError(
-            f"derivative for aten::{name} is not implemented: it is zero almost everywhere. "
-            "Detach its input, or use a smooth function."
-        )
-
-    return refuse
-
-
 def _floor_divide(xp: Any, self: Any, other: Any) -> Any:
     _int_division(xp, self, other)
     return xp.floor_divide(self, other)
@@ -195,8 +205,8 @@ def _floor_divide(xp: Any, self: Any, other: Any) -> Any:
 # As in torch: the result requires grad, and its backward says that there is none.
 floor_divide = binary(
     "floor_divide",
-    lambda g: _not_implemented("floor_divide")(g),
-    lambda g: _not_implemented("floor_divide")(g),
+    refused("floor_divide"),
+    refused("floor_divide"),
     _floor_divide,
     node="NotImplemented",
     samples=binary_samples(-3.7, 3.3, 0.6, 1.9),
@@ -289,7 +299,7 @@ def _pow_number(xp: Any, self: Any, exponent: Any) -> Any:
 
 def _pow_number_rule(F: Any, g: Any, self: Any, exponent: Any) -> Any:
     if exponent == 0:
-        return F.zero_of(g)
+        return zeros(F, g)
     if exponent == 2:
         return g * (self * 2)
     return g * (exponent * self ** (exponent - 1))
@@ -312,6 +322,7 @@ elementwise(
     node="PowBackward0",
     called="pow",
     samples=_pow_number_samples,
+    reference=lambda np, x, e: np.exp(e * np.log(np.abs(x))) * np.where(x < 0, -1.0, 1.0) ** e,
 )
 
 
@@ -335,6 +346,7 @@ elementwise(
     called="pow",
     samples=pair_samples(0.5, 2.0, -1.5, 1.5),
     errors=binary_errors,
+    reference=lambda np, x, e: np.exp(e * np.log(x)),
 )
 
 
@@ -459,7 +471,7 @@ for _dunder_name, _record in {
     "add": "add",
     "radd": "add",
     "sub": "sub",
-    "rsub": "rsub",
+    "rsub": "rsub_number",
     "mul": "mul",
     "rmul": "mul",
     "truediv": "true_divide",

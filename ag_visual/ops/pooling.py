@@ -1,9 +1,13 @@
-"""Pooling: max with indices, average, adaptive average; and their backward ops."""
+"""Pooling: max with indices, average, adaptive average; and their backward ops.
+
+As in torch there are ops for two and for three dimensions; one dimension is two of which one has
+size 1.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..arrays.kernels import average, pool
@@ -45,77 +49,6 @@ def _max_pool(
     return pool.max_pool2d(xp, self, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-def _max_pool_backward(
-    xp: Any, grad_output: Any, indices: Any, size: Any, rank: int, disjoint: bool
-) -> Any:
-    return pool.max_pool2d_backward(xp, grad_output, indices, size, rank, disjoint)
-
-
-def _max_pool_rule(
-    F: Any, g: Any, self_shape: Any, result1: Any, kernel_size: Any, stride: Any, dilation: Any
-) -> Any:
-    disjoint = pool.windows_are_disjoint(kernel_size, stride, dilation)
-    return F.max_pool_backward(g, result1, self_shape, len(kernel_size), disjoint)
-
-
-def _picked(F: Any, g: Any, indices: Any, rank: int) -> Any:
-    """g at the places that the indices name within its spatial part."""
-    lead = tuple(g.shape)[: g.ndim - rank]
-    flat = F.taken(g.reshape((*lead, -1)), indices.reshape((*lead, -1)), len(lead))
-    return flat.reshape(tuple(indices.shape))
-
-
-def _distinct(make: Any, shape: Ints) -> Any:
-    order = make((math.prod(shape),)).argsort()
-    return (order * 0.21 - 1.7).reshape(shape)
-
-
-def _max_pool_samples(make: Any) -> Iterator[Sample]:
-    yield Sample((_distinct(make, (2, 3, 4, 4)), (2, 2), (2, 2), (0, 0), (1, 1), False))
-    yield Sample((_distinct(make, (1, 2, 5, 6)), (3, 2), (2, 1), (1, 0), (1, 1), False))
-    yield Sample((_distinct(make, (2, 5, 5)), (2, 2), (2, 2), (0, 0), (1, 2), True))
-
-
-def _max_back_samples(make: Any) -> Iterator[Sample]:
-    import numpy
-
-    indices = numpy.array([[[0, 3], [9, 10]], [[4, 2], [8, 15]]])
-    yield Sample((make((2, 2, 2)), indices, (2, 4, 4), 2, True))
-
-
-op(
-    "max_pool2d_with_indices",
-    _max_pool,
-    vjp={"self": _max_pool_rule},
-    outputs=("result0", "result1"),
-    differentiable=(0,),
-    public=False,
-    node="MaxPool2DWithIndicesBackward0",
-    called="max_pool2d",
-    keeps=("self",),
-    samples=_max_pool_samples,
-    errors=lambda make: iter(
-        [
-            ErrorSample(
-                (make((1, 3, 3)), (9, 9), (1, 1), (0, 0), (1, 1)), RuntimeError, "is too small"
-            )
-        ]
-    ),
-    real=True,
-)
-op(
-    "max_pool_backward",
-    _max_pool_backward,
-    vjp={"grad_output": lambda F, g, indices, rank: _picked(F, g, indices, rank)},
-    inputs=("grad_output", "indices"),
-    jvp=LINEAR,
-    public=False,
-    node="MaxPool2DWithIndicesBackwardBackward0",
-    samples=_max_back_samples,
-    real=True,
-)
-
-
 def _avg_pool(
     xp: Any,
     self: Any,
@@ -153,142 +86,6 @@ def _avg_pool_backward(
     )
 
 
-def _avg_rule(
-    F: Any,
-    g: Any,
-    self_shape: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: Any,
-) -> Any:
-    return F.avg_pool_backward(
-        g, self_shape, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
-
-
-def _avg_again(
-    F: Any,
-    g: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: Any,
-) -> Any:
-    return F.avg_pool_of(
-        g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
-
-
-def _avg_samples(make: Any) -> Iterator[Sample]:
-    yield Sample((make((2, 3, 4, 4)), (2, 2), (2, 2), (0, 0), False, True, None))
-    yield Sample((make((1, 2, 5, 6)), (3, 2), (2, 1), (1, 1), True, True, None))
-    yield Sample((make((1, 2, 5, 6)), (3, 2), (2, 3), (1, 0), True, False, None))
-    yield Sample((make((2, 5)), (2,), (1,), (0,), False, True, 3))
-
-
-def _avg_back_samples(make: Any) -> Iterator[Sample]:
-    yield Sample((make((3, 2, 2)), (3, 4, 4), (2, 2), (2, 2), (0, 0), False, True, None))
-    yield Sample((make((1, 3, 5)), (1, 5, 6), (3, 2), (2, 1), (1, 0), True, False, None))
-
-
-op(
-    "avg_pool_of",
-    _avg_pool,
-    vjp={"self": _avg_rule},
-    jvp=LINEAR,
-    public=False,
-    node="AvgPool2DBackward0",
-    called="avg_pool2d",
-    keeps=("self",),
-    samples=_avg_samples,
-    real=True,
-)
-op(
-    "avg_pool_backward",
-    _avg_pool_backward,
-    vjp={"grad_output": _avg_again},
-    jvp=LINEAR,
-    public=False,
-    node="AvgPool2DBackwardBackward0",
-    samples=_avg_back_samples,
-    real=True,
-)
-
-
-def _check_rank(name: str, input: Any, rank: int) -> None:
-    if input.ndim not in (rank + 1, rank + 2):
-        raise RuntimeError(
-            f"{name}: Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input, but got "
-            f"input of size: {list(input.shape)}"
-        )
-
-
-def _declare(rank: int) -> None:
-    max_name, avg_name = f"max_pool{rank}d", f"avg_pool{rank}d"
-
-    def max_pool(
-        F: Any,
-        input: Any,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> Any:
-        _check_rank(max_name, input, rank)
-        kernel = ints(max_name, kernel_size, rank, "kernel_size")
-        steps = ints(max_name, stride or kernel, rank, "stride")
-        values, indices = F.max_pool2d_with_indices(
-            input,
-            kernel,
-            steps,
-            ints(max_name, padding, rank, "padding"),
-            ints(max_name, dilation, rank, "dilation"),
-            bool(ceil_mode),
-        )
-        return (values, indices) if return_indices else values
-
-    def avg_pool(
-        F: Any,
-        input: Any,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> Any:
-        _check_rank(avg_name, input, rank)
-        kernel = ints(avg_name, kernel_size, rank, "kernel_size")
-        return F.avg_pool_of(
-            input,
-            kernel,
-            ints(avg_name, stride or kernel, rank, "stride"),
-            ints(avg_name, padding, rank, "padding"),
-            bool(ceil_mode),
-            bool(count_include_pad),
-            divisor_override,
-        )
-
-    max_pool.__doc__ = f"The largest element of each window of the last {rank} dimension(s)."
-    avg_pool.__doc__ = f"The mean of each window of the last {rank} dimension(s)."
-    composite(max_name, method=False)(max_pool)
-    composite(avg_name, method=False)(avg_pool)
-
-
-for _rank in (1, 2, 3):
-    _declare(_rank)
-
-
-# Adaptive pooling: a product with a matrix of window shares along each dimension ------------------
-
-
 def _shares(xp: Any, n: int, out: int, dtype: Any) -> Any:
     """(out, n): 1 / length where window i, [floor(i n / out), ceil((i + 1) n / out)), is."""
     rows = []
@@ -299,6 +96,7 @@ def _shares(xp: Any, n: int, out: int, dtype: Any) -> Any:
 
 
 def _adaptive(xp: Any, self: Any, output_size: Any) -> Any:
+    """A product with a matrix of window shares along each dimension."""
     rank = len(output_size)
     for at, out in enumerate(output_size):
         axis = self.ndim - rank + at
@@ -317,53 +115,281 @@ def _adaptive_backward(xp: Any, grad_output: Any, size: Any) -> Any:
     return xp.ascontiguousarray(grad_output)
 
 
-op(
-    "adaptive_avg_pool_of",
-    _adaptive,
-    vjp={
-        "self": lambda F, g, self_shape, output_size: F.adaptive_avg_pool_backward(
-            g, tuple(self_shape[-len(output_size) :])
-        )
-    },
-    jvp=LINEAR,
-    public=False,
-    node="AdaptiveAvgPool2DBackward0",
-    called="adaptive_avg_pool2d",
-    keeps=("self",),
-    samples=lambda make: iter([Sample((make((2, 3, 5, 4)), (3, 2))), Sample((make((2, 7)), (3,)))]),
-    real=True,
-)
-op(
-    "adaptive_avg_pool_backward",
-    _adaptive_backward,
-    vjp={
-        "grad_output": lambda F, g, grad_output_shape, size: F.adaptive_avg_pool_of(
-            g, tuple(grad_output_shape[-len(size) :])
-        )
-    },
-    jvp=LINEAR,
-    public=False,
-    node="AdaptiveAvgPool2DBackwardBackward0",
-    samples=lambda make: iter([Sample((make((2, 3, 2)), (5, 4)))]),
-    real=True,
-)
+def _distinct(make: Any, shape: Ints) -> Any:
+    order = make((math.prod(shape),)).argsort()
+    return (order * 0.21 - 1.7).reshape(shape)
 
 
-def _declare_adaptive(rank: int) -> None:
+_MAX_CASES: dict[int, tuple[Any, ...]] = {
+    2: (
+        ((2, 3, 4, 4), (2, 2), (2, 2), (0, 0), (1, 1), False),
+        ((1, 2, 5, 6), (3, 2), (2, 1), (1, 0), (1, 1), False),
+        ((2, 5, 5), (2, 2), (2, 2), (0, 0), (1, 2), True),
+    ),
+    3: (((2, 3, 2, 4), (2, 1, 2), (1, 1, 2), (1, 0, 0), (1, 1, 1), False),),
+}
+_AVG_CASES: dict[int, tuple[Any, ...]] = {
+    2: (
+        ((2, 3, 4, 4), (2, 2), (2, 2), (0, 0), False, True, None),
+        ((1, 2, 5, 6), (3, 2), (2, 1), (1, 1), True, True, None),
+        ((1, 2, 5, 6), (3, 2), (2, 3), (1, 0), True, False, None),
+        ((2, 5, 5), (2, 2), (1, 2), (0, 0), False, True, 3),
+    ),
+    3: (((2, 3, 4, 4), (2, 2, 3), (2, 1, 1), (0, 1, 0), False, True, None),),
+}
+
+
+def _cases(cases: Any, values: Any = None) -> Callable[[Any], Iterator[Sample]]:
+    def samples(make: Any) -> Iterator[Sample]:
+        for shape, *args in cases:
+            yield Sample(((values or _plain)(make, shape), *args))
+
+    return samples
+
+
+def _plain(make: Any, shape: Ints) -> Any:
+    return make(shape)
+
+
+def _avg_back_samples(rank: int) -> Callable[[Any], Iterator[Sample]]:
+    def samples(make: Any) -> Iterator[Sample]:
+        for shape, kernel, stride, padding, ceil_mode, *rest in _AVG_CASES[rank]:
+            ones = (1,) * rank
+            out = pool.pooled_size(shape[-rank:], kernel, stride, padding, ones, ceil_mode)
+            g = make((*shape[:-rank], *out))
+            yield Sample((g, shape, kernel, stride, padding, ceil_mode, *rest))
+
+    return samples
+
+
+def _max_back_samples(rank: int) -> Callable[[Any], Iterator[Sample]]:
+    def samples(make: Any) -> Iterator[Sample]:
+        import numpy
+
+        for shape, *args in _MAX_CASES[rank]:
+            _, indices = _max_pool(numpy, _distinct(make, shape), *args)
+            yield Sample((make(indices.shape), indices, shape, False))
+
+    return samples
+
+
+def _declare_ops(rank: int) -> None:
+    """The ops of two or three dimensions, each with its backward op."""
+    maxed, averaged, adapted = (
+        f"max_pool{rank}d_with_indices",
+        f"avg_pool{rank}d_of",
+        f"adaptive_avg_pool{rank}d_of",
+    )
+
+    def max_rule(
+        F: Any, g: Any, self_shape: Any, result1: Any, kernel_size: Any, stride: Any, dilation: Any
+    ) -> Any:
+        disjoint = pool.windows_are_disjoint(kernel_size, stride, dilation)
+        return getattr(F, f"{maxed}_backward")(g, result1, self_shape, disjoint)
+
+    def max_backward(xp: Any, grad_output: Any, indices: Any, size: Any, disjoint: bool) -> Any:
+        return pool.max_pool2d_backward(xp, grad_output, indices, size, rank, disjoint)
+
+    def picked(F: Any, g: Any, indices: Any) -> Any:
+        """g at the places that the indices name within its spatial part."""
+        lead = tuple(g.shape)[: g.ndim - rank]
+        flat = F.gather(g.reshape((*lead, -1)), len(lead), indices.reshape((*lead, -1)))
+        return flat.reshape(tuple(indices.shape))
+
+    def avg_rule(
+        F: Any,
+        g: Any,
+        self_shape: Any,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Any,
+    ) -> Any:
+        options = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        return getattr(F, f"{averaged}_backward")(g, self_shape, *options)
+
+    def avg_again(
+        F: Any,
+        g: Any,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Any,
+    ) -> Any:
+        options = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        return getattr(F, averaged)(g, *options)
+
+    def adaptive_rule(F: Any, g: Any, self_shape: Any) -> Any:
+        return getattr(F, f"{adapted}_backward")(g, tuple(self_shape[-rank:]))
+
+    def adaptive_again(F: Any, g: Any, grad_output_shape: Any) -> Any:
+        return getattr(F, adapted)(g, tuple(grad_output_shape[-rank:]))
+
+    shared: dict[str, Any] = {"public": False, "real": True}
+    op(
+        maxed,
+        _max_pool,
+        vjp={"self": max_rule},
+        outputs=("result0", "result1"),
+        differentiable=(0,),
+        node=f"MaxPool{rank}DWithIndicesBackward0",
+        called=f"max_pool{rank}d",
+        oracle=f"_C._nn.max_pool{rank}d_with_indices",
+        keeps=("self", "padding", "ceil_mode"),
+        samples=_cases(_MAX_CASES[rank], _distinct),
+        errors=lambda make: iter(
+            [ErrorSample((make((1, 3, 3)), (9, 9), (1, 1), (0, 0), (1, 1)), RuntimeError, "small")]
+        ),
+        **shared,
+    )
+    op(
+        f"{maxed}_backward",
+        max_backward,
+        vjp={"grad_output": picked},
+        inputs=("grad_output", "indices"),
+        jvp=LINEAR,
+        node=f"MaxPool{rank}DWithIndicesBackwardBackward0",
+        oracle=False,
+        samples=_max_back_samples(rank),
+        **shared,
+    )
+    op(
+        averaged,
+        _avg_pool,
+        vjp={"self": avg_rule},
+        jvp=LINEAR,
+        node=f"AvgPool{rank}DBackward0",
+        called=f"avg_pool{rank}d",
+        keeps=("self",),
+        samples=_cases(_AVG_CASES[rank]),
+        **shared,
+    )
+    op(
+        f"{averaged}_backward",
+        _avg_pool_backward,
+        vjp={"grad_output": avg_again},
+        jvp=LINEAR,
+        node=f"AvgPool{rank}DBackwardBackward0",
+        samples=_avg_back_samples(rank),
+        **shared,
+    )
+    op(
+        adapted,
+        _adaptive,
+        vjp={"self": adaptive_rule},
+        jvp=LINEAR,
+        node=f"AdaptiveAvgPool{rank}DBackward0",
+        called=f"adaptive_avg_pool{rank}d",
+        keeps=("self",),
+        samples=lambda make: iter([Sample((make((2, 3, 5, 4)), (2, 3, 2)[-rank:]))]),
+        **shared,
+    )
+    op(
+        f"{adapted}_backward",
+        _adaptive_backward,
+        vjp={"grad_output": adaptive_again},
+        jvp=LINEAR,
+        node=f"AdaptiveAvgPool{rank}DBackwardBackward0",
+        samples=lambda make: iter([Sample((make((2, 2, 3, 2)), (3, 5, 4)[-rank:]))]),
+        **shared,
+    )
+
+
+for _rank in (2, 3):
+    _declare_ops(_rank)
+
+
+def _check_rank(name: str, input: Any, rank: int) -> None:
+    if input.ndim not in (rank + 1, rank + 2):
+        raise RuntimeError(
+            f"{name}: Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input, but got "
+            f"input of size: {list(input.shape)}"
+        )
+
+
+def _flat(options: tuple[Ints, ...], filler: Ints) -> tuple[Ints, ...]:
+    """The options of one dimension as those of two, of which the first has size 1."""
+    return tuple((fill, *option) for fill, option in zip(filler, options, strict=True))
+
+
+def _declare(rank: int) -> None:
+    max_name, avg_name = f"max_pool{rank}d", f"avg_pool{rank}d"
+
+    def max_pool(
+        F: Any,
+        input: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        _check_rank(max_name, input, rank)
+        kernel = ints(max_name, kernel_size, rank, "kernel_size")
+        options = (
+            kernel,
+            ints(max_name, stride or kernel, rank, "stride"),
+            ints(max_name, padding, rank, "padding"),
+            ints(max_name, dilation, rank, "dilation"),
+        )
+        if rank == 1:
+            wide = _flat(options, (1, 1, 0, 1))
+            pair = F.max_pool2d_with_indices(F.unsqueeze(input, -2), *wide, bool(ceil_mode))
+            values, indices = (F.squeeze(each, -2) for each in pair)
+        else:
+            pooled = getattr(F, f"{max_name}_with_indices")
+            values, indices = pooled(input, *options, bool(ceil_mode))
+        return (values, indices) if return_indices else values
+
+    def avg_pool(
+        F: Any,
+        input: Any,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        _check_rank(avg_name, input, rank)
+        kernel = ints(avg_name, kernel_size, rank, "kernel_size")
+        options = (
+            kernel,
+            ints(avg_name, stride or kernel, rank, "stride"),
+            ints(avg_name, padding, rank, "padding"),
+        )
+        rest = (bool(ceil_mode), bool(count_include_pad), divisor_override)
+        if rank == 1:
+            wide = F.avg_pool2d_of(F.unsqueeze(input, -2), *_flat(options, (1, 1, 0)), *rest)
+            return F.squeeze(wide, -2)
+        return getattr(F, f"{avg_name}_of")(input, *options, *rest)
+
+    max_pool.__doc__ = f"The largest element of each window of the last {rank} dimension(s)."
+    avg_pool.__doc__ = f"The mean of each window of the last {rank} dimension(s)."
+    composite(max_name, method=False)(max_pool)
+    composite(avg_name, method=False)(avg_pool)
     name = f"adaptive_avg_pool{rank}d"
 
-    def body(F: Any, input: Any, output_size: Any) -> Any:
+    def adaptive(F: Any, input: Any, output_size: Any) -> Any:
         _check_rank(name, input, rank)
         wanted = (output_size,) * rank if isinstance(output_size, int) else tuple(output_size)
         spatial = tuple(input.shape)[-rank:]
         size = tuple(n if o is None else o for o, n in zip(wanted, spatial, strict=True))
+        if rank == 1:
+            wide = F.adaptive_avg_pool2d(F.unsqueeze(input, -2), (1, *size))
+            return F.squeeze(wide, -2)
         if all(o == 1 for o in size):
             return F.mean(input, tuple(range(-1, -rank - 1, -1)), True)
-        return F.adaptive_avg_pool_of(input, size)
+        return getattr(F, f"{name}_of")(input, size)
 
-    body.__doc__ = f"Averages of windows chosen so that the last {rank} size(s) are output_size."
-    composite(name, method=False)(body)
+    adaptive.__doc__ = f"Means of windows such that the last {rank} size(s) are output_size."
+    composite(name, method=False)(adaptive)
 
 
 for _rank in (1, 2, 3):
-    _declare_adaptive(_rank)
+    _declare(_rank)

@@ -10,10 +10,9 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..arrays.kernels import scatter as scattered
 from .along import Dims, axes, dims_errors, dims_samples, one_dim, several_dims, spread
 from .dims import wrap
-from .record import LINEAR, ErrorSample, Sample
+from .record import ErrorSample, Sample
 from .table import composite, op
 
 # Extrema ------------------------------------------------------------------------------------------
@@ -54,45 +53,7 @@ def _selected(F: Any, g: Any, self_shape: Any, dim: int, indices: Any, keepdim: 
         return g
     if not keepdim:
         g, indices = F.unsqueeze(g, dim), F.unsqueeze(indices, dim)
-    return F.placed(g, indices, dim, self_shape[dim])
-
-
-def _placed(xp: Any, self: Any, indices: Any, dim: int, size: int) -> Any:
-    shape = (*self.shape[:dim], size, *self.shape[dim + 1 :])
-    return scattered.scatter(xp, xp.zeros(shape, self.dtype), dim, indices, self)
-
-
-def _taken(xp: Any, self: Any, indices: Any, dim: int) -> Any:
-    return xp.take_along_axis(self, indices, axis=dim)
-
-
-# What indices selected along a dimension, put back among zeros, and its inverse: torch uses
-# scatter and gather, whose duplicates these need not think of.
-op(
-    "placed",
-    _placed,
-    vjp={"self": lambda F, g, indices, dim: F.taken(g, indices, dim)},
-    jvp=LINEAR,
-    inputs=("self", "indices"),
-    public=False,
-    node="ScatterBackward0",
-    samples=lambda make: iter([Sample((make((3, 2)), _some_indices(make, (3, 2), 4), 1, 4))]),
-)
-op(
-    "taken",
-    _taken,
-    vjp={"self": lambda F, g, self_shape, indices, dim: F.placed(g, indices, dim, self_shape[dim])},
-    jvp=LINEAR,
-    inputs=("self", "indices"),
-    public=False,
-    node="GatherBackward0",
-    samples=lambda make: iter([Sample((make((3, 4)), _some_indices(make, (3, 2), 4), 1))]),
-)
-
-
-def _some_indices(make: Any, shape: tuple[int, ...], size: int) -> Any:
-    """Different indices along the last dimension."""
-    return (make((*shape[:-1], size)).argsort(axis=-1))[..., : shape[-1]]
+    return F.scatter_src(F.zeros_of(g, self_shape), dim, indices, g)
 
 
 def _numbers(make: Any, shape: tuple[int, ...]) -> Any:

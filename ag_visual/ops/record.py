@@ -41,6 +41,8 @@ class Sample:
     kwargs: dict[str, Any] = field(default_factory=dict)
     # Whether finite differences make sense here (not at kinks, not for a random result).
     smooth: bool = True
+    # Whether torch can do it.
+    oracle: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class Op:
         "direct",
         "errors",
         "files",
+        "hidden",
         "holomorphic",
         "inplace",
         "inputs",
@@ -132,6 +135,7 @@ class Op:
         varargs: str | None,
         node: str | None,
         keeps: Sequence[str],
+        hidden: Sequence[str],
         returns: str | None,
         samples: Callable[..., Iterable[Sample]] | None,
         errors: Callable[..., Iterable[ErrorSample]] | None,
@@ -188,6 +192,7 @@ class Op:
         self.real = real
         self.strides = strides
         self.reuses = reuses
+        self.hidden = frozenset(hidden)
         self.oracle = oracle
         self.reference = reference
         self.normalize = normalize

@@ -26,6 +26,7 @@ from .along import (
     whole_samples,
     wide,
 )
+from .families import zeros
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op
 
@@ -59,7 +60,13 @@ op(
     public=False,
     node="SumBackward1",
     called="sum",
-    samples=lambda make: iter([*dims_samples()(make), Sample((make((2, 0)), 1, False))]),
+    samples=lambda make: iter(
+        [
+            *dims_samples()(make),
+            Sample((make((2, 0)), 1, False)),
+            Sample((make((2, 3)), (), True)),
+        ]
+    ),
     errors=dims_errors,
 )
 
@@ -233,9 +240,9 @@ def _prod_samples(make: Any) -> Iterator[Sample]:
 
 def _prod_all_samples(make: Any) -> Iterator[Sample]:
     yield from whole_samples(0.3, 2.0)(make)
-    for zeros in (1, 2):
+    for empty in (1, 2):
         x = make((2, 3), low=0.3, high=2.0)
-        x.reshape(-1)[:zeros] = 0.0
+        x.reshape(-1)[:empty] = 0.0
         yield Sample((x,))
 
 
@@ -359,7 +366,7 @@ def _std_mean_rule(
 
 def _spread_samples(make: Any) -> Iterator[Sample]:
     for shape, dim, correction, keepdim in (
-        ((3, 4), (), 1, False),
+        ((3, 4), None, 1, False),
         ((3, 4), 0, 0, True),
         ((2, 3, 4), (0, 2), 1, False),
         ((5,), 0, 2, False),
@@ -381,6 +388,9 @@ def _moment(name: str, kernel: Any, rule: Any, **options: Any) -> None:
         public=False,
         node="".join(p.capitalize() for p in name.split("_")) + "Backward0",
         called=name,
+        oracle=lambda torch, self, dim, correction, keepdim: getattr(torch, name)(
+            self, dim, correction=correction, keepdim=keepdim
+        ),
         samples=_spread_samples,
         **options,
     )
@@ -458,7 +468,7 @@ def _norm_rule(F: Any, g: Any, self: Any, result: Any, ord: Any, dim: Dims, keep
     shape = tuple(self.shape)
     g, norm = spread(g, shape, dim, keepdim), spread(result, shape, dim, keepdim)
     if ord == 0:
-        return F.zero_of(self)
+        return zeros(F, self)
     if ord == 1:
         return g * F.sgn(self)
     if abs(ord) == math.inf:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .along import cast, dim_errors, dim_samples, narrow, wide
 from .dims import wrap
+from .elementary import logaddexp
 from .record import LINEAR, Sample
 from .table import composite, op, ops
 
@@ -100,14 +101,10 @@ _scanned("cumprod", "product")
 def _logcumsumexp(xp: Any, self: Any, dim: Any) -> Any:
     if self.ndim == 0 or self.size == 0:
         return self.copy()
-    peak = self.max(axis=dim, keepdims=True)
-    safe = xp.where(xp.isfinite(peak), peak, xp.zeros_like(peak))
-    scan = xp.moveaxis(self, dim, 0)
-    result = xp.empty_like(scan)
-    result[0] = scan[0]
-    for i in range(1, scan.shape[0]):
-        result[i] = xp.logaddexp(result[i - 1], scan[i])
-    return xp.ascontiguousarray(xp.moveaxis(result, 0, dim)) if safe.size else result
+    result = xp.moveaxis(self, dim, 0).copy()
+    for i in range(1, result.shape[0]):
+        result[i] = logaddexp(xp, result[i - 1], result[i])
+    return xp.ascontiguousarray(xp.moveaxis(result, 0, dim))
 
 
 op(
@@ -121,7 +118,6 @@ op(
     normalize=_scan,
     samples=dim_samples(),
     errors=dim_errors,
-    real=True,
 )
 
 

@@ -125,6 +125,7 @@ def op(
     varargs: str | None = None,
     node: str | None = None,
     keeps: Sequence[str] = (),
+    hidden: Sequence[str] = (),
     returns: str | None = None,
     samples: Any = None,
     errors: Any = None,
@@ -149,7 +150,8 @@ def op(
     view: the result shares memory with self. inplace: has a twin `name_`; a
     function `(xp, *params)` writes into self where that beats computing and copying.
     holomorphic: rules may leave out conjugation (docs/notes/holomorphic-rules).
-    keeps: further fields that torch's node has. returns: torch's name of the named tuple.
+    keeps: further fields that torch's node has. hidden: fields that it has not.
+    returns: torch's name of the named tuple.
     aside: tensor inputs that take no part in promotion (masks, indices).
     called: the public name in error texts, where several ops share one.
     real: defined on real numbers only. strides: its result depends on the layout in memory.
@@ -179,6 +181,7 @@ def op(
         varargs=varargs,
         node=node,
         keeps=keeps,
+        hidden=hidden,
         returns=returns,
         samples=samples,
         errors=errors,

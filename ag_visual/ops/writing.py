@@ -101,6 +101,7 @@ _copy = op(
     node="CopyBackwards",
     holomorphic=False,
     samples=_two,
+    oracle=lambda torch, self, src, *_: self.clone().copy_(src),
 )
 
 
@@ -141,6 +142,7 @@ _fill_number = op(
     node="FillBackward2",
     holomorphic=False,
     samples=lambda make: iter([Sample((make((2, 3)), 1.5))]),
+    oracle=lambda torch, self, value: self.clone().fill_(value),
 )
 _fill_tensor = op(
     "fill_tensor",
@@ -153,6 +155,7 @@ _fill_tensor = op(
     node="FillBackward3",
     holomorphic=False,
     samples=lambda make: iter([Sample((make((2, 3)), make(())))]),
+    oracle=lambda torch, self, value: self.clone().fill_(value),
 )
 _zero = op(
     "zero_values",

@@ -54,6 +54,7 @@ class Call:
     op: Op
     values: dict[str, Any]
     smooth: bool
+    oracle: bool
 
     @property
     def leaves(self) -> dict[str, Array]:
@@ -77,7 +78,7 @@ class Call:
                 values[name] = tuple(items)
             else:
                 values[name] = numpy.asarray(array)
-        return Call(self.op, values, self.smooth)
+        return Call(self.op, values, self.smooth, self.oracle)
 
     def mapped(self, change: Callable[[Array], Array]) -> Call:
         """The call with every floating-point input changed."""
@@ -90,7 +91,7 @@ class Call:
                 for _, item in _items(name, values[name])
             ]
             values[name] = tuple(items) if name in self.op.lists else items[0]
-        return Call(self.op, values, self.smooth)
+        return Call(self.op, values, self.smooth, self.oracle)
 
     def tensors(
         self, wrap: Callable[[Array], Any] = from_array, grad: bool = True
@@ -132,7 +133,7 @@ def call_of(op: Op, sample: Sample) -> Call:
     for name in op.inputs:
         if isinstance(values[name], numpy.generic):
             values[name] = numpy.asarray(values[name])
-    return Call(op, values, sample.smooth)
+    return Call(op, values, sample.smooth, sample.oracle)
 
 
 def calls(op: Op) -> list[Call]:
