@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -21,6 +21,8 @@ from .main import CommandError
 NOTEBOOK = "00_tour.ipynb"
 FIRST_PORT = 8888
 CELL_SECONDS = 300
+# The kernel of this environment comes before one of the same name in the user's folder.
+PREFER_OWN_KERNEL = "JUPYTER_PREFER_ENV_PATH"
 # import name -> what it is called on the package index
 NEEDED = {
     "jupyterlab": "jupyterlab",
@@ -103,8 +105,8 @@ def has_display() -> bool:
 
 
 def environment() -> dict[str, str]:
-    """The kernel of this environment comes before one of the same name in the user's folder."""
-    return dict(os.environ, JUPYTER_PREFER_ENV_PATH="1")
+    """Variables for a child that finds its kernel in this environment."""
+    return os.environ | {PREFER_OWN_KERNEL: "1"}
 
 
 def interactive(folder: Path, port: int | None, *, browser: bool) -> int:
@@ -112,31 +114,39 @@ def interactive(folder: Path, port: int | None, *, browser: bool) -> int:
     require(*NEEDED)
     port = choose_port(port)
     notebook = prepare(folder, fresh=False).resolve()
+    token = os.environ.get("JUPYTER_TOKEN") or secrets.token_hex(24)
     shown = browser and has_display()
     if browser and not shown:
         print(
-            "ag-visual: there is no display here, so no browser was opened. Open the address below "
-            "in a browser that reaches this machine,\n"
-            "or run the tour without one: ag-visual tour --headless",
+            "There is no display here, so no browser is opened: use the address below in one that "
+            "reaches this machine,\nor run the tour without a browser: ag-visual tour --headless",
             file=sys.stderr,
         )
+    print(
+        f"Notebook  {notebook}\n"
+        f"Address   http://localhost:{port}/lab/tree/{NOTEBOOK}?token={token}\n"
+        "Stop JupyterLab with Ctrl-C.",
+        file=sys.stderr,
+        flush=True,
+    )
     words = [
         *(sys.executable, "-m", "jupyterlab", str(notebook)),
         f"--ServerApp.port={port}",
         "--ServerApp.port_retries=0",
+        "--log-level=WARN",
         *([] if shown else ["--no-browser"]),
         # Containers run as root; the server listens on this machine alone and asks for its token.
         *(["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),
     ]
-    print(f"The tour is {notebook}. Stop JupyterLab with Ctrl-C.", file=sys.stderr, flush=True)
-    server = subprocess.Popen(words, env=environment(), cwd=notebook.parent)
-    while True:
-        try:
-            code = server.wait()
-        except KeyboardInterrupt:
-            # Ctrl-C reached JupyterLab too, which asks before it stops.
-            continue
-        return 0 if code in (0, -signal.SIGINT, -signal.SIGTERM) else 1
+    return start(words, environment() | {"JUPYTER_TOKEN": token}, notebook.parent)
+
+
+def start(words: list[str], variables: dict[str, str], folder: Path) -> int:
+    """Become JupyterLab, so that Ctrl-C and other signals reach it and nobody else."""
+    os.chdir(folder)
+    if os.name != "nt":
+        os.execve(words[0], words, variables)
+    return subprocess.call(words, env=variables)
 
 
 def headless(folder: Path) -> int:
@@ -148,7 +158,6 @@ def headless(folder: Path) -> int:
 
     path = prepare(folder, fresh=True)
     notebook = nbformat.read(path, as_version=4)
-    os.environ |= {"JUPYTER_PREFER_ENV_PATH": "1", "AG_VISUAL_HEADLESS": "1"}
     began = time.monotonic()
     client = NotebookClient(
         notebook,
@@ -156,9 +165,13 @@ def headless(folder: Path) -> int:
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
         on_cell_error=report_cell,
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],
     )
+    variables = environment() | {"AG_VISUAL_HEADLESS": "1"}
+    preferred = os.environ.get(PREFER_OWN_KERNEL)
+    os.environ[PREFER_OWN_KERNEL] = "1"
     try:
-        client.execute()
+        client.execute(env=variables)
     except CellExecutionError as error:
         raise CommandError(
             f"the tour failed: {error.ename}: {error.evalue}. As far as it came: {path}"
@@ -171,6 +184,8 @@ def headless(folder: Path) -> int:
         raise CommandError("the kernel died while it ran the tour") from None
     finally:
         nbformat.write(notebook, path)
+        if preferred is None:
+            del os.environ[PREFER_OWN_KERNEL]
     return tell(result_of(notebook), folder, time.monotonic() - began)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -13,12 +14,19 @@ from typing import Any
 
 import pytest
 
+import ag_visual
 from ag_visual.cli import main, tour
 
 if importlib.util.find_spec("nbformat") is None:
     pytest.skip('the tour needs the extra "lab"', allow_module_level=True)
 
 Tour = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def same_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels import the ag_visual that is under test, also when that is a checkout."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(ag_visual.__file__).resolve().parents[1]))
 
 
 @pytest.fixture
@@ -104,6 +112,17 @@ def test_headless_never_takes_less_for_success(
     assert told in err
 
 
+def test_the_tour_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = ends(capsys, "tour", "--headless", "--output", str(tmp_path))
+    assert code == 0
+    told = dict(re.split(r" {2,}| (?=[/\d])", line, maxsplit=1) for line in out.splitlines())
+    assert float(told["test accuracy"].rstrip("%")) >= 95
+    assert int(told["recorded nodes"].replace(",", "")) > 100
+    assert int(told["recorded events"].replace(",", "")) > 500
+    page = Path(told["recording"]).read_text()
+    assert "CrossEntropyLossBackward0" in page or "NllLossBackward0" in page
+
+
 def test_a_taken_port_is_said(small_tour: Tour, capsys: pytest.CaptureFixture[str]) -> None:
     small_tour()
     with socket.socket() as taken:
@@ -142,18 +161,6 @@ def test_a_folder_that_cannot_be_written_is_said(
     assert "--output DIR" in err
 
 
-class Started:
-    """Stands in for JupyterLab's process: remembers how it was started."""
-
-    words: tuple[str, ...] = ()
-
-    def __init__(self, words: list[str], **_: Any) -> None:
-        Started.words = tuple(words)
-
-    def wait(self) -> int:
-        return 0
-
-
 @pytest.mark.parametrize("display", [True, False])
 def test_interactive_opens_a_browser_where_there_is_a_display(
     small_tour: Tour,
@@ -163,13 +170,15 @@ def test_interactive_opens_a_browser_where_there_is_a_display(
     display: bool,
 ) -> None:
     small_tour("1")
-    monkeypatch.setattr(tour.subprocess, "Popen", Started)
+    started: list[str] = []
+    monkeypatch.setattr(tour, "start", lambda words, *_: started.extend(words) or 0)
     monkeypatch.setattr(tour, "has_display", lambda: display)
     code, _, err = ends(capsys, "tour", "--output", str(tmp_path / "out"))
     assert code == 0
-    assert str(tmp_path / "out" / tour.NOTEBOOK) in Started.words
-    assert ("--no-browser" in Started.words) is not display
+    assert str(tmp_path / "out" / tour.NOTEBOOK) in started
+    assert ("--no-browser" in started) is not display
     assert ("no display" in err) is not display
+    assert f"/lab/tree/{tour.NOTEBOOK}?token=" in err
 
 
 def test_a_notebook_that_a_reader_changed_is_kept(small_tour: Tour, tmp_path: Path) -> None:

@@ -13,7 +13,11 @@ from .lab import CHECKOUT, EXTENSION, Lab, Server
 
 HERE = Path(__file__).parent
 # the pictures that the documentation shows; docs/images/README.md says what was checked in each
-SHOWN: tuple[str, ...] = ()
+SHOWN = (
+    *("inspector_light", "inspector_dark", "problem_light"),
+    *("tour_trained", "tour_paused", "tour_problem"),
+    *("live_node", "live_paused_dark", "standalone_light", "show_inline"),
+)
 
 
 @pytest.fixture(scope="session")

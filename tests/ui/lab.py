@@ -36,10 +36,22 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+Command = Callable[["Server"], list[str]]
+
+
+def jupyterlab(server: Server) -> list[str]:
+    """The command line of a plain JupyterLab."""
+    return [
+        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),
+        *(f"--ServerApp.port={server.port}", "--ServerApp.port_retries=0"),
+        f"--ServerApp.root_dir={server.root}",
+    ]
+
+
 class Server:
     """JupyterLab in a child process, on a free port, with its files under `home`."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, command: Command | None = None) -> None:
         self.home = home
         self.root = home / "work"
         self.root.mkdir(parents=True)
@@ -49,14 +61,7 @@ class Server:
         self.log = home / "server.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "jupyterlab", "--no-browser"),
-                    *(f"--ServerApp.port={self.port}", "--ServerApp.port_retries=0"),
-                    f"--IdentityProvider.token={self.token}",
-                    f"--ServerApp.root_dir={self.root}",
-                    "--ServerApp.allow_root=True",
-                    "--LabApp.expose_app_in_browser=True",
-                ],
+                (command or jupyterlab)(self),
                 env=self.environment(),
                 cwd=self.root,
                 stdout=log,
@@ -79,6 +84,10 @@ class Server:
             "IPYTHONDIR": "ipython",
         }
         environment = dict(os.environ, **{key: str(self.home / at) for key, at in own.items()})
+        environment["JUPYTER_TOKEN"] = self.token
+        (self.home / "config").mkdir()
+        exposed = {"LabApp": {"expose_app_in_browser": True}}
+        (self.home / "config" / "jupyter_lab_config.json").write_text(json.dumps(exposed))
         settings = self.home / "settings" / "@jupyterlab" / "apputils-extension"
         settings.mkdir(parents=True)
         quiet = {"fetchNews": "false", "checkForUpdates": False}
@@ -200,6 +209,34 @@ class Lab:
             path,
         )
 
+    def kernel_ready(self) -> None:
+        """Wait for the kernel of the notebook that is shown."""
+        self.page.evaluate(
+            f"""async () => {{
+                const context = {NOTEBOOK}.sessionContext;
+                await context.ready;
+                await context.session.kernel.info;
+            }}"""
+        )
+
+    def cells(self) -> int:
+        total: int = self.page.evaluate(f"() => {NOTEBOOK}.content.widgets.length")
+        return total
+
+    def code_cells(self) -> list[int]:
+        found: list[int] = self.page.evaluate(
+            f"""() => {NOTEBOOK}.content.widgets
+                .map((cell, index) => cell.model.type === 'code' ? index : -1)
+                .filter(index => index >= 0)"""
+        )
+        return found
+
+    def source(self, cell: int) -> str:
+        text: str = self.page.evaluate(
+            f"index => {NOTEBOOK}.content.widgets[index].model.sharedModel.getSource()", cell
+        )
+        return text
+
     def start(self, cell: int) -> None:
         """Begin to run a cell of the current notebook and return at once."""
         self.page.evaluate(
@@ -223,8 +260,7 @@ class Lab:
         return self.output(cell)
 
     def run_all(self, *, timeout: float = 60) -> list[str]:
-        total = self.page.evaluate(f"() => {NOTEBOOK}.content.widgets.length")
-        return [self.run(index, timeout=timeout) for index in range(total)]
+        return [self.run(index, timeout=timeout) for index in self.code_cells()]
 
     def output(self, cell: int) -> str:
         outputs: list[dict[str, Any]] = self.page.evaluate(

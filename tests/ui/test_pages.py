@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
@@ -32,8 +33,11 @@ def offline(context: BrowserContext) -> BrowserContext:
     return context
 
 
-def opened(context: BrowserContext, path: Path) -> tuple[Page, list[str]]:
+def opened(
+    context: BrowserContext, path: Path, scheme: Literal["light", "dark"] = "light"
+) -> tuple[Page, list[str]]:
     page = context.new_page()
+    page.emulate_media(color_scheme=scheme)
     failures: list[str] = []
     page.on("pageerror", lambda error: failures.append(str(error)))
     page.on(
@@ -46,10 +50,9 @@ def opened(context: BrowserContext, path: Path) -> tuple[Page, list[str]]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_saved_page_needs_neither_kernel_nor_network(
-    offline: BrowserContext, recording: Path, screenshots: Path, scheme: str
+    offline: BrowserContext, recording: Path, screenshots: Path, scheme: Literal["light", "dark"]
 ) -> None:
-    page, failures = opened(offline, recording)
-    page.emulate_media(color_scheme=scheme)
+    page, failures = opened(offline, recording, scheme)
     expect(page.get_by_role("status").first).to_contain_text("Recording")
     search = page.get_by_role("textbox", name="Find node")
     search.fill("sigmoid")
@@ -60,6 +63,8 @@ def test_a_saved_page_needs_neither_kernel_nor_network(
     expect(page.get_by_role("status").first).to_contain_text("Before step")
     page.wait_for_timeout(300)
     page.screenshot(path=screenshots / f"standalone_{scheme}.png")
+    ink = page.evaluate("() => getComputedStyle(document.querySelector('.agv-root')).color")
+    assert (sum(map(int, re.findall(r"\d+", ink)[:3])) < 384) == (scheme == "light")
     assert failures == []
 
 
