@@ -152,6 +152,7 @@ def specialize(op: Op) -> None:
     if op.rules and not op.lists and not any(rule.joint for rule in op.rules):
         op.node_class.raw = _raw(op)
         op.node_class.take = _raw(op, take=True) if op.saves else _alias(op.node_class.raw)
+        op.node_class.traced = _traced(op)
 
 
 def _first_name(names: tuple[str, ...]) -> str:
@@ -498,6 +499,62 @@ def _raw(op: Op, take: bool = False) -> Callable[..., Any]:
     return lazily(name, scope, lambda scope: _raw_source(op, take, scope), f"{op.name} {name}")
 
 
+def _traced(op: Op) -> Callable[..., Any]:
+    scope = {**_SHARED, "F": op.table.traced, "unpack": saved.traced}
+    scope["slow"] = generic.OpNode.traced
+    return lazily("traced", scope, lambda scope: _traced_source(op, scope), f"{op.name} traced")
+
+
+def _traced_source(op: Op, scope: dict[str, Any]) -> str:
+    """The node's Tensor face; complex ones take the reference path, which conjugates."""
+    edges = op.differentiated
+    lines = ["def traced(self, g):"]
+
+    def add(depth: int, text: str) -> None:
+        lines.append("    " * depth + text)
+
+    add(1, "if self.dtype.kind == 'c': return slow(self, g)")
+    add(1, f"{', '.join(f'e_{n}' for n in edges)}, = self.next")
+    for name in op.saves:
+        if not any(name in rule.requests for rule in op.rules):
+            continue
+        add(1, f"if {' or '.join(f'e_{i} is not None' for i in op.wanted_by(name))}:")
+        add(2, f"x_{name} = self.s_{name}")
+        if name in op.outputs:
+            add(2, f"x_{name} = unpack(self, {name!r})")
+            continue
+        add(2, f"if type(x_{name}) is not Tensor: x_{name} = unpack(self, {name!r})")
+        add(2, f"elif x_{name}._storage.stamp is not self.t_{name}:")
+        add(3, f"check(self, {name!r}, x_{name}._storage, self.t_{name})")
+    add(1, f"return {_answer(op, scope)}")
+    return "\n".join(lines) + "\n"
+
+
+def _answer(op: Op, scope: dict[str, Any]) -> str:
+    """The gradients of the inputs, each by its rule where it is wanted."""
+    edges = op.differentiated
+    results: dict[str, str] = {}
+    for i, rule in enumerate(op.rules):
+        name = rule.inputs[0]
+        scope[f"rule{i}"] = rule.function
+        passed = []
+        for request in rule.requests:
+            if request in op.saves:
+                passed.append(f"x_{request}")
+            elif request in op.values:
+                passed.append(f"self.a_{request}")
+            elif request in op.shapes:
+                passed.append(f"self.h_{request}")
+            elif request == "needs":
+                passed.append("(True,)")
+            else:
+                passed.append("g" if request == "gs" else request)
+        results[name] = f"rule{i}({', '.join(passed)}) if e_{name} is not None else None"
+    if len(edges) == 1:
+        return f"({results[edges[0]].partition(' if e_')[0]},)"
+    return f"({', '.join(results[n] for n in edges)},)"
+
+
 def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
     edges = op.differentiated
     lines = ["def take(self, F, g, place):" if take else "def raw(self, F, g):"]
@@ -528,27 +585,7 @@ def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
         add(3, f"x_{name} = x_{name}._array")
         add(2, f"elif type(x_{name}) is not float and type(x_{name}) is not int:")
         add(3, f"x_{name} = unpack(self, {name!r})")
-    results: dict[str, str] = {}
-    for i, rule in enumerate(op.rules):
-        name = rule.inputs[0]
-        scope[f"rule{i}"] = rule.function
-        passed = []
-        for request in rule.requests:
-            if request in op.saves:
-                passed.append(f"x_{request}")
-            elif request in op.values:
-                passed.append(f"self.a_{request}")
-            elif request in op.shapes:
-                passed.append(f"self.h_{request}")
-            elif request == "needs":
-                passed.append("(True,)")
-            else:
-                passed.append("g" if request == "gs" else request)
-        results[name] = f"rule{i}({', '.join(passed)}) if e_{name} is not None else None"
-    if len(edges) == 1:
-        answer = f"({results[edges[0]].partition(' if e_')[0]},)"
-    else:
-        answer = f"({', '.join(results[n] for n in edges)},)"
+    answer = _answer(op, scope)
     if take:
         add(1, f"answer = {answer}")
         add(1, " = ".join(f"self.s_{n}" for n in op.saves) + " = None")

@@ -12,7 +12,7 @@ def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
         i + extra for i, size in enumerate(shape) if size == 1 and g.shape[i + extra] != 1
     )
     if dims:
-        g = xp.sum(g, axis=dims, keepdims=True, dtype=g.dtype)
+        g = g.sum(axis=dims, keepdims=True, dtype=g.dtype)
     return g.reshape(shape)
 
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy
 
 from ..core.tensor import Tensor
+from . import build
 from .dims import broadcast
 from .record import ErrorSample, Sample
-from .table import composite, functions, op
+from .table import composite, functions, op, ops
 
 
 def _turned(F: Any, x: Any) -> Any:
@@ -450,7 +451,8 @@ def _rmatmul_operator(self: Tensor, other: Any) -> Any:
     return functions["matmul"](other, self) if isinstance(other, Tensor) else NotImplemented
 
 
-Tensor.__matmul__ = _matmul_operator
+# Of the products, that of two matrices has the built wrapper at once; its kernel refuses others.
+Tensor.__matmul__ = build.forward(ops["mm"], reference=_matmul_operator)
 Tensor.__rmatmul__ = _rmatmul_operator
 
 

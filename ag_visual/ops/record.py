@@ -8,6 +8,7 @@ gradients are wanted. They are read once, here; an unknown name fails at import.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -306,8 +307,7 @@ class Op:
     def _kernel(self, xp: Any) -> Callable[..., Any]:
         if self.direct is not None:
             return getattr(xp, self.direct)  # type: ignore[no-any-return]
-        kernel = self.kernel
-        return lambda *args, **kwargs: kernel(xp, *args, **kwargs)  # type: ignore[operator]
+        return functools.partial(self.kernel, xp)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
