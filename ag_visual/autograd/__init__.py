@@ -20,6 +20,7 @@ from .grad_mode import (  # noqa: F401 - torch.autograd has the private ones, to
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from .guard import guard
 from .variable import Variable, variable
 
 _is_checkpoint_valid = Variable._execution_engine.is_checkpoint_valid
@@ -36,6 +37,7 @@ __all__ = [
     "grad",
     "grad_mode",
     "graph",
+    "guard",
     "inference_mode",
     "is_grad_enabled",
     "no_grad",

@@ -273,6 +273,22 @@ def modified(node: Any, name: str, storage: Any, then: tuple[int, int]) -> Autog
     return tell(InplaceError(text, fields))  # type: ignore[no-any-return]
 
 
+def written_around(node: Any, name: str, storage: Any, then: tuple[int, int]) -> AutogradError:
+    """A saved tensor's contents changed without a write that autograd could see."""
+    fields = _saved_fields(node, name, storage, then)
+    fields["repair"] = {
+        "text": "Write to a copy: `tensor.detach().clone().numpy()`.",
+        "code": None,
+    }
+    fields["text"] = text = (
+        "one of the variables needed for gradient computation has been modified by means that "
+        f"autograd cannot see: [{fields['tensor_type']}] has other contents than when "
+        f"{node.name()} saved it, and its version is still {then[0]}. Probably a NumPy array that "
+        "shares its memory was written." + _lines(fields)
+    )
+    return tell(InplaceError(text, fields))  # type: ignore[no-any-return]
+
+
 def warn_silent(node: Any, name: str, storage: Any, then: tuple[int, int]) -> None:
     """A saved tensor was written through `.data`: torch's gradient is silently wrong here."""
     fields = _saved_fields(node, name, storage, then)

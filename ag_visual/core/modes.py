@@ -26,6 +26,8 @@ class _State(threading.local):
     saved_hooks_disabled: str | None = None
     # Who is told before an in-place op writes: the context of allow_mutation_on_saved_tensors.
     mutation: Any = None
+    # Whether saved tensors are fingerprinted: None no, True all bytes of them, False samples.
+    guard: bool | None = None
     # Without effect on where a backward runs (always the calling thread); code asks for it.
     multithreading: bool = True
     # Inference mode: nothing is recorded, and what is made can never be.
@@ -52,6 +54,7 @@ def snapshot() -> dict[str, Any]:
         "saved_hooks",
         "saved_hooks_disabled",
         "mutation",
+        "guard",
         "multithreading",
         "node",
         "task",

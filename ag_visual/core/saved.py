@@ -13,7 +13,7 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 from weakref import ref
 
-from . import blame, modes, seam
+from . import blame, fingerprint, modes, seam
 
 NOTHING = False
 """The stamp of a field that holds nothing (an input left out): there is nothing to free."""
@@ -110,6 +110,8 @@ def check(node: Any, name: str, storage: Any, then: tuple[int, int]) -> None:
     now = storage.stamp
     if now == then:
         _refuse_detached(node, name)
+        if fingerprint.kept and fingerprint.changed(node, name, storage):
+            raise blame.written_around(node, name, storage, then)
         return
     if now[0] != then[0]:
         raise blame.modified(node, name, storage, then)
@@ -209,6 +211,32 @@ def peek(node: Any, name: str) -> Any:
     if isinstance(value, Packed) or value is None:
         return None
     return value
+
+
+def guard(node: Any, name: str) -> None:
+    """Fingerprint a field that was just saved, when a guard is on."""
+    whole = modes.state.guard
+    if whole is None:
+        return
+    value, then = getattr(node, f"s_{name}"), getattr(node, f"t_{name}")
+    owner = getattr(node, f"o_{name}", None)
+
+    def taken(array: Any, storage: Any, stamp: Any) -> Any:
+        # Written already (`x.mul_(x)`): what is there is not what was saved.
+        if storage.stamp != stamp:
+            return stamp
+        return fingerprint.remember(node, name, array, storage, whole)
+
+    if isinstance(value, tuple):
+        then = tuple(
+            taken(v._array, v._storage, t) if isinstance(v, (_tensor_type, OwnOutput)) else t
+            for v, t in zip(value, then, strict=True)
+        )
+    elif isinstance(value, _tensor_type):
+        then = taken(value._array, value._storage, then)
+    elif owner is not None and value is not None and not isinstance(value, Packed):
+        then = taken(value, owner[0], then)
+    setattr(node, f"t_{name}", then)
 
 
 def stamp_of(value: Any) -> Any:

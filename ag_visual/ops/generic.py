@@ -437,6 +437,8 @@ def _make_node(
     for name in op.saves:
         needed = any(wanted.get(i, False) for i in op.wanted_by(name))
         _save(op, node, name, values, outputs, needed, inplace)
+        if modes.special and not inplace:
+            saved.guard(node, name)
     for name in op.values:
         setattr(node, f"a_{name}", arguments[name])
     for name in op.shapes:
@@ -611,6 +613,8 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
             elif getattr(values[name], "_storage", None) is target._storage:
                 # `x.mul_(x)`: the other operand is saved as it was before this very write.
                 setattr(node, f"t_{name}", before)
+        for name in op.saves if modes.special else ():
+            saved.guard(node, name)
         if seam.sink is not None:
             saved.report_node(node)
         rebase(target, node)
