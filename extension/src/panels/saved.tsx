@@ -64,16 +64,12 @@ export function savedRows(
   if (told.length === 0) {
     return recorded;
   }
-  // In the past the recording knows the version of that moment; the kernel knows only now's.
+  // In the past the recording knows the version of that moment, and of what was freed its size; the
+  // kernel knows what is there now and who shares it.
   return told.map(row => {
     const then = recorded.find(({ name }) => name === row.name);
     return then
-      ? {
-          ...row,
-          ...(model.cursor !== null && { now: then.now }),
-          stale: then.stale,
-          silent: then.silent
-        }
+      ? { ...then, now: model.cursor !== null ? then.now : row.now, shared: row.shared }
       : row;
   });
 }

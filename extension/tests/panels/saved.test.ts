@@ -1,0 +1,47 @@
+// Rows of the table of saved tensors: what the recording knows joined with what the kernel tells.
+
+import { describe, expect, it } from 'vitest';
+import { InspectorModel } from '../../src/model/inspector';
+import { savedRows } from '../../src/panels/saved';
+import { openRecording } from '../../src/protocol/recording';
+import type { NodeDetails } from '../../src/protocol/schema';
+import { residual } from '../synthetic/recordings';
+
+describe('savedRows', () => {
+  it('keep the size of a tensor that the kernel tells as freed', () => {
+    const model = new InspectorModel();
+    for (const batch of openRecording(residual({ paused: false, problem: false })).batches) {
+      model.take(batch);
+    }
+    model.refresh();
+    const seq = model.graph.seqs.find(one => savedRows(model, one, null).length === 1) ?? 0;
+    const [before] = savedRows(model, seq, null);
+    expect(before.bytes).toBeGreaterThan(0);
+    const freed: NodeDetails = {
+      seq,
+      name: '',
+      site: null,
+      next: [],
+      outputs: [],
+      saved: [
+        {
+          name: before.name,
+          shape: [],
+          dtype: '',
+          bytes: 0,
+          version_then: 0,
+          version_now: null,
+          storage: 0,
+          shared_with: ['view'],
+          freed: true,
+          own_output: false
+        }
+      ],
+      values: [],
+      hooks: [],
+      alive: true,
+      variable: null
+    };
+    expect(savedRows(model, seq, freed)).toEqual([{ ...before, now: null, shared: ['view'] }]);
+  });
+});
