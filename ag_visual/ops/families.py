@@ -29,9 +29,9 @@ def refused(name: str) -> Callable[..., Any]:
     """The rule of an op that torch does not differentiate: its backward says so."""
 
     def refuse(g: Any) -> Any:
-        raise RuntimeError(
-            f"derivative for aten::{name} is not implemented: it is zero almost everywhere. "
-            "Detach its input, or use a smooth function."
+        raise NotImplementedError(
+            f"the derivative for '{name}' is not implemented. It is zero almost everywhere: "
+            "detach the input, or use a smooth function."
         )
 
     return refuse
