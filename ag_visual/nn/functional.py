@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.source import evaluated
+
 # These modules declare the ops that are named here.
 from ..ops import matmul, neural, pointwise, reductions  # noqa: F401
 from ..ops.random import source_of
@@ -32,12 +34,9 @@ def _with_inplace(name: str, *defaults: tuple[str, Any]) -> Callable[..., Any]:
     scope = {"out": out, "twin": twin, **{f"d_{n}": d for n, d in defaults}}
     given = "".join(f", {n}" for n in names)
     head = "".join(f", {n}" if d is ... else f", {n}=d_{n}" for n, d in defaults)
-    exec(
-        f"def {name}(input{head}, inplace=False):\n"
-        f"    return twin(input{given}) if inplace else out(input{given})\n",
-        scope,
-    )
-    function: Callable[..., Any] = scope[name]  # type: ignore[assignment]
+    text = f"lambda input{head}, inplace=False: (twin if inplace else out)(input{given})"
+    function: Callable[..., Any] = evaluated(text, scope)
+    function.__name__ = function.__qualname__ = name
     function.__doc__ = f"torch.{name}, in place if asked."
     function.__module__ = __name__
     return function

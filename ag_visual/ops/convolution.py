@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import dtypes
 from ..arrays.kernels import conv as kernels
+from ..core.source import evaluated
 from .record import ErrorSample, Sample
 from .table import composite, op
 
@@ -139,7 +140,7 @@ _OPTIONS = "stride, padding, dilation, transposed, output_padding, groups"
 def _rule(asked: str, text: str) -> Callable[..., Any]:
     """A rule that asks for `asked` and hands on all options, which `OPTIONS` stands for."""
     source = f"lambda {asked}, {_OPTIONS}: {text.replace('OPTIONS', _OPTIONS)}"
-    return eval(source, {"tuple": tuple, "range": range})  # type: ignore[no-any-return]
+    return evaluated(source, {"tuple": tuple, "range": range})  # type: ignore[no-any-return]
 
 
 _CASES: tuple[tuple[Any, ...], ...] = (

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..arrays.kernels import activation
+from ..core.source import evaluated
 from .record import PROMOTE, ErrorSample, Sample
 from .table import composite, op
 
@@ -197,7 +198,7 @@ def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
     given = f"self, target, reduction, {arg}"
 
     def made(text: str) -> Any:
-        return eval(f"lambda {text}", scope)
+        return evaluated(f"lambda {text}", scope)
 
     bend = f"g * (grad_output * (curve(F, self - target, {arg}) * share(self, reduction)))"
     op(

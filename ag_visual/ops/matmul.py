@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 
+from ..core.source import evaluated
 from ..core.tensor import Tensor
 from . import build
 from .dims import broadcast
@@ -41,6 +42,18 @@ def _same_dtype(name: str, *arrays: Any) -> None:
             )
 
 
+def _product(xp: Any, a: Any, b: Any) -> Any:
+    """xp.matmul in the dtype of its arguments: NumPy multiplies bfloat16 into float32."""
+    result = xp.matmul(a, b)
+    return result if result.dtype == a.dtype else result.astype(a.dtype)
+
+
+def _scaled(x: Any, factor: Any) -> Any:
+    """x * factor in the dtype of x: NumPy makes float32 of bfloat16 times a Python float."""
+    result = x * factor
+    return result.astype(x.dtype) if x.dtype.kind == "V" else result
+
+
 # Vectors and matrices -----------------------------------------------------------------------------
 
 
@@ -57,7 +70,7 @@ def _mm(xp: Any, self: Any, mat2: Any) -> Any:
         )
     if self.dtype != mat2.dtype:
         _same_dtype("mm", self, mat2)
-    return xp.matmul(self, mat2)
+    return _product(xp, self, mat2)
 
 
 def _right(F: Any, g: Any, left: Any, strides: Any) -> Any:
@@ -108,7 +121,7 @@ def _bmm(xp: Any, self: Any, mat2: Any) -> Any:
         )
     if self.dtype != mat2.dtype:
         _same_dtype("bmm", self, mat2)
-    return xp.matmul(self, mat2)
+    return _product(xp, self, mat2)
 
 
 def _bmm_samples(make: Any) -> Iterator[Sample]:
@@ -147,7 +160,7 @@ def _mv(xp: Any, self: Any, vec: Any) -> Any:
         )
     if self.dtype != vec.dtype:
         _same_dtype("mv", self, vec)
-    return xp.matmul(self, vec)
+    return _product(xp, self, vec)
 
 
 def _outer_product(a: Any, b: Any) -> Any:
@@ -237,11 +250,11 @@ op(
 def _plus(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
     """beta * self + alpha * product; a zero beta ignores self, NaN included, as torch does."""
     if alpha != 1:
-        product = product * alpha
+        product = _scaled(product, alpha)
     if beta == 0:
         return product
     if beta != 1:
-        self = self * beta
+        self = _scaled(self, beta)
     if product.ndim and numpy.broadcast_shapes(self.shape, product.shape) != product.shape:
         raise RuntimeError(
             f"The expanded size of the tensor must match: self {list(self.shape)} does not "
@@ -274,8 +287,10 @@ def _addition(
     given = f", {right}_strides" if strides else ""
     vjp = {
         "self": lambda g, beta: _times(g, beta),
-        left: eval(f"lambda F, g, {right}, alpha: times(rule_left(F, g, {right}), alpha)", scope),
-        right: eval(
+        left: evaluated(
+            f"lambda F, g, {right}, alpha: times(rule_left(F, g, {right}), alpha)", scope
+        ),
+        right: evaluated(
             f"lambda F, g, {left}{fact}, alpha: times(rule_right(F, g, {left}{given}), alpha)",
             scope,
         ),
@@ -290,7 +305,7 @@ def _addition(
 
     op(
         name,
-        eval(kernel, scope),
+        evaluated(kernel, scope),
         vjp=vjp,
         inputs=("self", left, right),
         inplace=True,
@@ -421,7 +436,7 @@ def _matmul(F: Any, self: Any, other: Any) -> Any:
     (..., n, k) x (..., k, m) a batch; a vector on the left is a row.
     """
     if F.xp is not None:
-        return F.xp.matmul(self, other)
+        return _product(F.xp, self, other)
     if not isinstance(self, Tensor) or not isinstance(other, Tensor):
         bad = other if isinstance(self, Tensor) else self
         raise TypeError(f"matmul(): argument must be Tensor, not {type(bad).__name__}")
@@ -460,7 +475,7 @@ Tensor.__rmatmul__ = _rmatmul_operator
 def _linear(F: Any, input: Any, weight: Any, bias: Any = None) -> Any:
     """input @ weight.T + bias: (..., in) to (..., out) with weight (out, in), bias (out)."""
     if F.xp is not None:
-        product = F.xp.matmul(input, weight.T)
+        product = _product(F.xp, input, weight.T)
         return product if bias is None else product + bias
     if bias is None:
         return F.matmul(input, F.t(weight))
