@@ -244,7 +244,7 @@ def _hardtanh(xp: Any, self: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> An
 
 
 def _hardtanh_backward(xp: Any, grad_output: Any, self: Any, min_val: Any, max_val: Any) -> Any:
-    return xp.where((self <= min_val) | (self >= max_val), 0, grad_output)
+    return xp.where((self > min_val) & (self < max_val), grad_output, 0)
 
 
 _backward(
@@ -576,8 +576,8 @@ def _hardswish(xp: Any, self: Any) -> Any:
 
 
 def _hardswish_rule(F: Any, g: Any, self: Any) -> Any:
-    # torch 2.13 takes the slopes from outside at -3 and 3: 0 and 1.
-    return F.where(self <= -3, 0.0, F.where(self < 3, g * (self / 3 + 0.5), g))
+    # At -3 and 3 the slopes are those of outside: 0 and 1.
+    return F.where(self <= -3, 0.0, F.where(self >= 3, g, g * (self / 3 + 0.5)))
 
 
 def _hardsigmoid_rule(F: Any, g: Any, self: Any) -> Any:
@@ -604,7 +604,7 @@ def _hardshrink(xp: Any, self: Any, lambd: Any = 0.5) -> Any:
 
 
 def _shrink_rule(F: Any, g: Any, self: Any, lambd: Any) -> Any:
-    return F.where((self >= -lambd) & (self <= lambd), 0.0, g)
+    return F.where((self > lambd) | (self < -lambd), g, 0.0)
 
 
 unary(

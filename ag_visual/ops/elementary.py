@@ -108,7 +108,8 @@ def _logit(xp: Any, self: Any, eps: float | None = None) -> Any:
 def _logit_slope(F: Any, g: Any, self: Any, eps: float | None) -> Any:
     slope = g / (self * (1 - self))
     if eps is None:
-        return slope
+        slope = F.where((self == 0) | (self == 1), g * math.inf, slope)
+        return F.where((self >= 0) & (self <= 1), slope, math.nan)
     return F.where((self >= eps) & (self <= 1 - eps), slope, 0.0)
 
 
@@ -154,10 +155,18 @@ unary(
     high=0.8,
     reference=lambda np, x: 0.5 * np.log((1 + x) / (1 - x)),
 )
+
+
+def _per_square(F: Any, part: Any, self: Any, other: Any) -> Any:
+    """part / (self^2 + other^2), 0 at the origin."""
+    square = self * self + other * other
+    return F.where(square == 0, 0.0, part / F.where(square == 0, 1.0, square))
+
+
 binary(
     "atan2",
-    lambda self, other: other / (self * self + other * other),
-    lambda self, other: -self / (self * self + other * other),
+    lambda F, self, other: _per_square(F, other, self, other),
+    lambda F, self, other: _per_square(F, -self, self, other),
     "arctan2",
     policy=FLOAT,
     samples=pair_samples(0.3, 2.0),

@@ -37,9 +37,16 @@ def _step(name: str, kernel: Any = None, **options: Any) -> Any:
     return unary(name, lambda F, g: zeros(F, g), kernel, **options)
 
 
+def _sign(xp: Any, self: Any) -> Any:
+    """-1, 0 or 1, and 0 for NaN, where NumPy says NaN."""
+    if self.dtype.kind == "b":
+        return self.copy()
+    return xp.subtract(self > 0, self < 0, dtype=self.dtype)
+
+
 def _sgn(xp: Any, self: Any) -> Any:
     if self.dtype.kind != "c":
-        return xp.sign(self)
+        return _sign(xp, self)
     size = xp.abs(self)
     return xp.where(size == 0, xp.zeros_like(self), self / xp.where(size == 0, 1, size))
 
@@ -87,7 +94,7 @@ unary(
     holomorphic=False,
 )
 unary("angle", _angle_rule, _angle, holomorphic=False, inplace=False, jvp=None)
-_step("sign", real=True)
+_step("sign", _sign, real=True)
 
 
 def _rounded(name: str) -> Callable[..., Any]:
@@ -211,7 +218,7 @@ binary(
 
 
 def _heaviside(xp: Any, self: Any, values: Any) -> Any:
-    return xp.heaviside(self, values)
+    return xp.where(self == 0, values, (self > 0).astype(self.dtype))
 
 
 elementwise(
@@ -370,7 +377,7 @@ def _above(F: Any, g: Any, self: Any, min: Any) -> Any:
 
 
 def _replaced_below(F: Any, g: Any, self: Any, min: Any) -> Any:
-    return F.where(self >= min, 0.0, g)
+    return F.where(self < min, g, 0.0)
 
 
 def _below(F: Any, g: Any, self: Any, max: Any) -> Any:
@@ -378,7 +385,7 @@ def _below(F: Any, g: Any, self: Any, max: Any) -> Any:
 
 
 def _replaced_above(F: Any, g: Any, self: Any, max: Any) -> Any:
-    return F.where(self <= max, 0.0, g)
+    return F.where(self > max, g, 0.0)
 
 
 def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:

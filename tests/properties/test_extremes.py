@@ -1,0 +1,107 @@
+"""Elementwise ops where values are extreme and derivatives jump: torch's answers.
+
+The conventions at kinks are listed in numbers; the rest of the line is compared with torch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+import pytest
+
+import ag_visual as ag
+from ag_visual.core.tensor import from_array
+from ag_visual.ops.record import KEEP, Op
+
+from ..oracle import torch
+from .cases import arguments, calls, differentiable, every, host, run
+from .checks import close
+from .test_oracle import counterpart, listed
+
+F = ag.nn.functional
+INF, NAN = math.inf, math.nan
+LINE = numpy.array([0.0, -0.0, 0.5, -0.5, 1.0, -1.5, 2.5, 3.0, -3.5, 20.0, 90.0, -90.5, INF, NAN])
+
+
+def gradient(function: Any, *values: Any) -> list[Any]:
+    leaves = [ag.tensor(v, dtype=ag.float64, requires_grad=True) for v in values]
+    result = function(*leaves)
+    result.backward(ag.ones_like(result))
+    return [host(leaf.grad).tolist() for leaf in leaves]
+
+
+KINKS: list[tuple[str, Any, list[Any], list[Any]]] = [
+    ("max shares ties", lambda x: x.max(), [[1.0, 3, 3]], [[0, 0.5, 0.5]]),
+    ("min shares ties", lambda x: x.min(), [[1.0, 1, 3]], [[0.5, 0.5, 0]]),
+    ("amax shares ties", lambda x: x.amax(0), [[2.0, 2, 2, 1]], [[1 / 3, 1 / 3, 1 / 3, 0]]),
+    ("median shares ties", lambda x: x.median(), [[2.0, 2, 3]], [[0.5, 0.5, 0]]),
+    ("max(dim) takes the index", lambda x: x.max(0).values, [[1.0, 3, 3]], [[0, 1, 0]]),
+    ("min(dim) takes the index", lambda x: x.min(0).values, [[1.0, 1, 3]], [[1, 0, 0]]),
+    ("maximum", ag.maximum, [[1.0, 2], [1.0, 1]], [[0.5, 1], [0.5, 0]]),
+    ("minimum", ag.minimum, [[1.0, 2], [1.0, 1]], [[0.5, 0], [0.5, 1]]),
+    ("abs", ag.abs, [[0.0, -2]], [[0, -1]]),
+    ("relu", ag.relu, [[0.0, 1, -1]], [[0, 1, 0]]),
+    ("clamp", lambda x: x.clamp(0, 2), [[0.0, 2, 1, 3]], [[1, 1, 1, 0]]),
+    ("clamp_min", lambda x: x.clamp_min(0), [[0.0, -1]], [[1, 0]]),
+    ("hardtanh", F.hardtanh, [[-1.0, 1, 0]], [[0, 0, 1]]),
+    ("leaky_relu", F.leaky_relu, [[0.0, 1]], [[0.01, 1]]),
+    ("norm", lambda x: x.norm(), [[0.0, 0]], [[0, 0]]),
+    ("sqrt", ag.sqrt, [[0.0, 4]], [[INF, 0.25]]),
+    ("prod, one zero", ag.prod, [[2.0, 0, 3]], [[0, 6, 0]]),
+    ("prod, two zeros", ag.prod, [[2.0, 0, 0]], [[0, 0, 0]]),
+    ("x ** 0", lambda x: x**0, [[0.0, 2]], [[0, 0]]),
+    ("0 ** v", lambda v: 0**v, [[0.0, 2]], [[0, 0]]),
+    ("x ** v at 0", ag.pow, [[0.0, 0], [0.0, 2]], [[0, 0], [0, 0]]),
+    ("std of equal values", ag.std, [[2.0, 2, 2]], [[0, 0, 0]]),
+    ("cumprod with a zero", lambda x: x.cumprod(0), [[2.0, 0, 3]], [[1, 8, 0]]),
+    ("logsumexp", lambda x: x.logsumexp(0), [[-INF, 0]], [[0, 1]]),
+    ("hypot", ag.hypot, [[0.0], [0.0]], [[NAN], [NAN]]),
+    ("duplicates sum", lambda x: x[ag.tensor([0, 0, 1])], [[1.0, 2]], [[2, 1]]),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "values", "expected"), [k[1:] for k in KINKS], ids=[k[0] for k in KINKS]
+)
+def test_gradients_at_kinks(function: Any, values: list[Any], expected: list[Any]) -> None:
+    for found, wanted in zip(gradient(function, *values), expected, strict=True):
+        close(found, wanted, "gradient")
+
+
+def elementwise(op: Op) -> bool:
+    """One tensor, or two that are promoted together, and a first sample without dimensions."""
+    if "dim" in op.params or (not op.reference and op.policy == KEEP):
+        return False
+    tensors = [n for n in op.inputs if isinstance(calls(op)[0].values[n], numpy.ndarray)]
+    return list(op.inputs) == tensors and len(tensors) < 3 and not op.lists and op.policy != KEEP
+
+
+@every(elementwise)
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")
+def test_extreme_values_as_torch(op: Op) -> None:
+    function = counterpart(op)
+    if function is None or calls(op)[0].values[op.inputs[0]].dtype.kind != "f":
+        return
+    grid = numpy.meshgrid(*[LINE] * len(op.inputs))
+    arrays = {n: a.ravel().copy() for n, a in zip(op.inputs, grid, strict=True)}
+    plain = calls(op)[0].values
+    ours = {n: from_array(a.copy(), differentiable(op)) for n, a in arrays.items()}
+    out = run(op, {**plain, **ours})[0]
+    theirs = {n: torch.tensor(a, requires_grad=differentiable(op)) for n, a in arrays.items()}
+    positional, keyword = arguments(op, {**plain, **theirs})
+    expected = listed(function(*positional, **keyword))[0]
+    close(host(out), expected.numpy(force=True), op.name, 1e-6, 1e-12)
+    if not out.requires_grad:
+        return
+    out.backward(ag.ones_like(out))
+    expected.backward(torch.ones_like(expected))
+    for name, leaf in ours.items():
+        wanted = theirs[name].grad
+        if wanted is not None:
+            # At NaN torch's own answer depends on the place: vectors and their rest differ.
+            known = ~numpy.any([numpy.isnan(a) for a in arrays.values()], axis=0)
+            mine, expected_grad = host(leaf.grad)[known], wanted.numpy(force=True)[known]
+            close(mine, expected_grad, f"gradient of {name}", 1e-6, 1e-12)
