@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Array = Any
 
 
-class BackendUnavailable(RuntimeError):  # noqa: N818 - a state, not a mistake
+class BackendUnavailable(RuntimeError):
     """A device was asked for whose array library or hardware is not there."""
 
 

@@ -401,7 +401,8 @@ def checkpoint_sequential(
 ) -> Any:
     """Run functions (or a Sequential) one after the other in `segments` checkpointed parts.
 
-    Of each part only the inputs are saved; the last part is not checkpointed. See `checkpoint` for the other arguments.
+    Of each part only the inputs are saved; the last part is not checkpointed. The other arguments
+    are those of `checkpoint`.
     """
     if use_reentrant is None:
         warnings.warn(

@@ -38,7 +38,7 @@ _UFUNC_METHODS: Final = {
 }
 
 
-class NotInCuPy(AttributeError):  # noqa: N818 - reads as a sentence
+class NotInCuPy(AttributeError):
     """A name that CuPy does not have was used on the strict namespace or a strict array."""
 
 
