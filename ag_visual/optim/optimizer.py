@@ -7,10 +7,14 @@ from typing import Any
 
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..core.tensor import Tensor
+from ..ops.table import functions as F
 
 
 class Optimizer:
     """Changes parameters in place from their gradients; subclasses define `update`."""
+
+    by_parts = False
+    """Whether a complex parameter is changed as two real numbers: rules that square gradients."""
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -65,8 +69,13 @@ class Optimizer:
         with no_grad():
             for group in self.param_groups:
                 for p in group["params"]:
-                    if p.grad is not None:
-                        self.update(p, p.grad, group, self.state.setdefault(p, {}))
+                    if p.grad is None:
+                        continue
+                    state = self.state.setdefault(p, {})
+                    if self.by_parts and p.is_complex():
+                        self.update(F["view_as_real"](p), F["view_as_real"](p.grad), group, state)
+                    else:
+                        self.update(p, p.grad, group, state)
         return loss
 
     def update(self, p: Tensor, g: Any, group: dict[str, Any], state: dict[str, Any]) -> None:

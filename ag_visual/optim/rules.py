@@ -64,6 +64,7 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """Kingma and Ba, "Adam: a method for stochastic optimization" (2014)."""
 
+    by_parts = True
     decoupled = False
 
     def __init__(
@@ -139,6 +140,8 @@ class AdamW(Adam):
 class RMSprop(Optimizer):
     """Hinton, lecture 6e of "Neural networks for machine learning" (2012)."""
 
+    by_parts = True
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -184,6 +187,8 @@ class RMSprop(Optimizer):
 
 class Adagrad(Optimizer):
     """Duchi, Hazan and Singer, "Adaptive subgradient methods" (2011)."""
+
+    by_parts = True
 
     def __init__(
         self,
