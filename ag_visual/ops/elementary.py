@@ -84,6 +84,7 @@ binary(
 
 
 def _xlogy(xp: Any, self: Any, other: Any) -> Any:
+    other = xp.asarray(other, dtype=self.dtype)  # a number's logarithm would be float64
     result = xp.asarray(self * xp.log(other))
     return xp.where(xp.equal(self, 0) & ~xp.isnan(other), xp.zeros_like(result), result)
 
@@ -106,9 +107,8 @@ def _logit(xp: Any, self: Any, eps: float | None = None) -> Any:
 
 
 def _logit_slope(F: Any, g: Any, self: Any, eps: float | None) -> Any:
-    slope = g / (self * (1 - self))
+    slope = g / F.abs(self * (1 - self))
     if eps is None:
-        slope = F.where((self == 0) | (self == 1), g * math.inf, slope)
         return F.where((self >= 0) & (self <= 1), slope, math.nan)
     return F.where((self >= eps) & (self <= 1 - eps), slope, 0.0)
 

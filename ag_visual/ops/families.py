@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import promotion
+from ..core.source import evaluated
 from .record import FLOAT, LINEAR, PROMOTE, ErrorSample, Op, Sample
 from .table import composite, op, ops
 
@@ -48,7 +49,7 @@ def _times(derivative: Callable[..., Any], carried: str) -> Callable[..., Any]:
     scope: dict[str, Any] = {"derivative": derivative}
     factor = "" if "g" in names else f"{carried} * "
     source = f"lambda {', '.join(asked)}: {factor}derivative({passed})"
-    return eval(source, scope)  # type: ignore[no-any-return]
+    return evaluated(source, scope)  # type: ignore[no-any-return]
 
 
 def unary_samples(low: float, high: float) -> Callable[[Any], Iterator[Sample]]:

@@ -597,7 +597,7 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
         values = {**values, op.params[0]: _copy_of(target)}
     backend, arrays = arrays_of(op, values)
     arguments = _arguments(op, values, arrays)
-    _refuse_overlap(target, twin)
+    refuse_overlap(target, twin)
     before = target._storage.stamp
     if op.writes is not None:
         _compute(op, backend, arrays, arguments, writing=True)
@@ -648,7 +648,7 @@ def _copy_of(tensor: Any) -> Any:
     return copy
 
 
-def _refuse_overlap(tensor: Any, twin: str) -> None:
+def refuse_overlap(tensor: Any, twin: str) -> None:
     array = tensor._array
     if array.flags.c_contiguous:
         return
