@@ -23,20 +23,22 @@ class PageError(AssertionError):
 
 
 def run_page(examples: list[Example], folder: Path) -> None:
-    """Run all examples of a page in one namespace. Raises PageError at the first that differs."""
-    module = types.ModuleType("__main__")
+    """Run all examples of a page in one namespace. Raises PageError at the first that differs.
+
+    No local variable here holds that namespace itself: errors name the variables of every frame.
+    """
+    page = types.ModuleType("__main__")
     for number, example in enumerate(examples):
         if example.code.text.lstrip().startswith(">>> "):
-            _session(example.code, vars(module))
+            _session(example.code, page)
         else:
-            _program(example, vars(module), folder, number)
+            _program(example, page, folder, number)
 
 
-def _session(block: Block, names: dict[str, Any]) -> None:
+def _session(block: Block, page: types.ModuleType) -> None:
     parser = doctest.DocTestParser()
-    test = parser.get_doctest(block.text, names, block.where, str(block.page), block.line - 1)
-    names.update(test.globs)
-    test.globs = names
+    test = parser.get_doctest(block.text, {}, block.where, str(block.page), block.line - 1)
+    test.globs = vars(page)
     said = io.StringIO()
     runner = doctest.DocTestRunner(_checker, optionflags=FLAGS)
     with warnings.catch_warnings():
@@ -46,25 +48,25 @@ def _session(block: Block, names: dict[str, Any]) -> None:
         raise PageError(said.getvalue())
 
 
-def _program(example: Example, names: dict[str, Any], folder: Path, number: int) -> None:
+def _program(example: Example, page: types.ModuleType, folder: Path, number: int) -> None:
     block = example.code
     # A file of its own, so that errors can quote its lines; a named one starts afresh.
     path = folder / (block.file or f"example_{number}.py")
     path.write_text(block.text)
     linecache.checkcache(str(path))
-    scope = {"__name__": "__main__"} if block.file else names
+    scope = types.ModuleType("__main__") if block.file else page
     said = io.StringIO()
     error: BaseException | None = None
     with warnings.catch_warnings(), contextlib.redirect_stdout(said):
         warnings.simplefilter("always")
         warnings.showwarning = _shown(said)  # type: ignore[assignment]
         try:
-            exec(compile(block.text, str(path), "exec"), scope)
+            exec(compile(block.text, str(path), "exec"), vars(scope))
         except Exception as raised:
             error = raised
             said.write("".join(traceback.format_exception_only(raised)))
     if block.file:
-        names.update(scope)
+        vars(page).update(vars(scope))
     got = said.getvalue()
     want = "" if example.output is None else example.output.text
     if example.output is None and error is None and not got:

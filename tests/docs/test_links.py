@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -29,8 +30,10 @@ def test_links_in_code_are_no_links() -> None:
     assert found == [("b.md", False), ("h.png", True)]
 
 
-def test_every_picture_says_what_was_checked_in_it() -> None:
+def test_every_picture_is_shown_and_says_what_was_checked_in_it() -> None:
     pictures = sorted(path.name for path in IMAGES.glob("*.png"))
     explained = (IMAGES / "README.md").read_text() if pictures else ""
+    shown = {Path(link.target).name for page in written() for link in links(page) if link.image}
+    assert shown == set(pictures)
     silent = [name for name in pictures if not re.search(rf"{re.escape(name)}\b.*\w", explained)]
     assert not silent, f"docs/images/README.md does not say what was checked in {silent}"

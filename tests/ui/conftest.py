@@ -15,8 +15,7 @@ HERE = Path(__file__).parent
 # the pictures that the documentation shows; docs/images/README.md says what was checked in each
 SHOWN = (
     *("inspector_light", "inspector_dark", "problem_light"),
-    *("tour_trained", "tour_paused", "tour_problem"),
-    *("live_node", "live_paused_dark", "standalone_light", "show_inline"),
+    *("tour_trained", "show_inline", "standalone_light"),
 )
 
 
