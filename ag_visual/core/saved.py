@@ -360,6 +360,8 @@ def _describe_saved(kept: list[Any], name: str, value: Any, owner: Any) -> None:
         for i, part in enumerate(value):
             _describe_saved(kept, f"{name}[{i}]", part, None)
         return
+    if isinstance(value, Packed):  # what a pack hook made of it: no tensor of ours
+        return
     own = owner is not None or isinstance(value, OwnOutput)
     if owner is not None:
         storage, array = owner[0], value

@@ -6,12 +6,15 @@ Hooks always see Tensors; `wrap` and `bare` translate when the engine runs on ar
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
+from math import inf as INFINITY
 from typing import Any
 
 import numpy
+from numpy import vdot
 
 from ..core import seam
 from ..core.blame import type_name
@@ -30,8 +33,27 @@ def norm2(value: Any) -> float:
         return -1.0
     array = getattr(value, "_array", value)
     if type(array) is numpy.ndarray:
-        return float(numpy.vdot(array, array).real)
+        return squares(array)
     return float((abs(array) ** 2).sum())
+
+
+def squares(g: Any) -> float:
+    """Sum of squares of a NumPy gradient; infinite or NaN only if an element is."""
+    kind = g.dtype.kind
+    if kind == "c":
+        total = float(vdot(g, g).real)
+    else:
+        if g.itemsize == 2:  # bfloat16, which NumPy's dot does not know, and float16
+            g = g.astype(numpy.float32)
+        flat = g if g.ndim == 1 else g.ravel()
+        total = float(flat.dot(flat))
+    if total < INFINITY:
+        return total
+    # Squares leave the range of a dtype long before its numbers do.
+    if not numpy.isfinite(g).all():
+        return total
+    wide = g.astype(numpy.complex128 if kind == "c" else numpy.float64)
+    return min(float(vdot(wide, wide).real), sys.float_info.max)
 
 
 def report(

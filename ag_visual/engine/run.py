@@ -16,7 +16,7 @@ from time import perf_counter_ns
 from typing import Any
 
 import numpy
-from numpy import asarray, ndarray, vdot
+from numpy import asarray, ndarray
 
 from ..arrays import backend as backends
 from ..core import modes, seam
@@ -26,6 +26,7 @@ from ..core.tensor import Tensor, from_array
 from ..ops import edges
 from ..ops.table import raw, raw_numpy, traced
 from . import accumulate, anomaly, hook_calls
+from .hook_calls import squares
 
 _ids = itertools.count(1)
 _C64, _C128 = numpy.dtype(numpy.complex64), numpy.dtype(numpy.complex128)
@@ -519,7 +520,7 @@ def _gate(task: GraphTask, node: Any, g: Any) -> Any:
 def _record(sink: Any, task: GraphTask, node: Any, g: Any, started: int) -> None:
     if type(g) is ndarray:
         # One dot product per gradient is all that live recording computes of values.
-        total = _norm2(g)
+        total = squares(g)
     elif g is None:
         total = -1.0
     else:
@@ -527,16 +528,6 @@ def _record(sink: Any, task: GraphTask, node: Any, g: Any, started: int) -> None
         total = sum(known) if known else -1.0
     now, nonfinite = perf_counter_ns(), not total < INFINITY
     sink((seam.EXEC, started, now, task.thread, node.seq, task.id, task.order, total, nonfinite))
-
-
-def _norm2(g: Any) -> float:
-    kind = g.dtype.kind
-    if kind == "c":
-        return float(vdot(g, g).real)
-    if kind == "V":  # bfloat16, which NumPy's dot does not know
-        g = g.astype(numpy.float32)
-    flat = g if g.ndim == 1 else g.ravel()
-    return float(flat.dot(flat))
 
 
 def _leaf(task: GraphTask, node: Any, g: Any, alone: bool, into_leaves: bool) -> None:

@@ -179,6 +179,39 @@ def test_nan_gradient_is_flagged(recorder):
     assert runs["flags"].tolist() == [1, 1]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "size", "norm"),
+    [
+        (ag.float16, 300.0, 600.0),
+        (ag.bfloat16, 256.0, 512.0),
+        (ag.float32, 1e25, 2e25),
+        (ag.complex64, 1e25, 2e25),
+        (ag.float64, 1e200, np.sqrt(np.finfo(float).max)),
+    ],
+)
+def test_large_finite_gradients_are_no_infinite_ones(recorder, dtype, size, norm):
+    x = ag.ones(4, dtype=dtype, requires_grad=True)
+    recorder.start()
+    y = x * 1
+    y.register_hook(lambda g: g * 1)
+    y.backward(ag.full((4,), size, dtype=dtype))
+    found = tables(recorder)
+    assert found["runs"]["flags"].tolist() == [0, 0]
+    np.testing.assert_allclose(found["runs"]["norm"], norm, rtol=1e-2)
+    np.testing.assert_allclose(found["hooks"]["after"], norm, rtol=1e-2)
+
+
+def test_saved_tensor_hooks_change_nothing_while_recording(recorder):
+    x = leaf(0.5, 2.0)
+    recorder.start()
+    with ag.autograd.graph.saved_tensors_hooks(lambda t: t.detach().numpy(), ag.from_numpy):
+        y = x.exp() * x  # a saved result and saved inputs
+    y.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.exp([0.5, 2.0]) * [1.5, 3.0], rtol=1e-6)
+    names = texts(recorder, "nodes", "name")
+    assert {"ExpBackward0", "MulBackward0"} <= set(names)
+
+
 def test_hooks_are_told_with_both_norms(recorder):
     x = leaf(3.0, 4.0)
     recorder.start()
