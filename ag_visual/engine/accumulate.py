@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 
 from ..core.tensor import Tensor, from_array
+from ..ops.generic import refuse_overlap
 
 
 def _probe() -> int:
@@ -60,6 +61,7 @@ def accumulate(xp: Any, variable: Any, g: Any, alone: bool, place: Any) -> None:
         # A gradient with a graph of its own (create_graph) must not be written.
         variable._grad = from_array(old._array + g)
         return
+    refuse_overlap(old, "accumulating into .grad")
     xp.add(old._array, g, out=old._array)
     old._storage.wrote("accumulate_grad", place)
 

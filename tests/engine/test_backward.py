@@ -363,6 +363,17 @@ def test_node_facts() -> None:
     expect(lambda t: leaf_number(t), 2**64 - 1)
 
 
+def test_a_gradient_whose_elements_share_memory_is_not_added_to() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        x.grad = t.ones(1).expand(3)
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+            (x * x).sum().backward()
+        return x.grad
+
+    agree(program, [1.0, 1.0, 1.0])
+
+
 def leaf_number(t: Any) -> int:
     x = t.tensor([1.0], requires_grad=True)
     return (x * 2).grad_fn.next_functions[0][0]._sequence_nr()
