@@ -625,10 +625,15 @@ def data_pointer(array: Any) -> int:
     return backends.backend_of(array).pointer(array)
 
 
+# Two threads that use a leaf for the first time must get one accumulator: it has the lock of .grad.
+_births = threading.RLock()
+
+
 def _leaf_state(tensor: Tensor) -> LeafState:
-    if tensor._leaf is None:
-        tensor._leaf = LeafState()
-    return tensor._leaf
+    with _births:
+        if tensor._leaf is None:
+            tensor._leaf = LeafState()
+        return tensor._leaf
 
 
 def accumulator(tensor: Tensor) -> Edge:
@@ -637,15 +642,18 @@ def accumulator(tensor: Tensor) -> Edge:
     None for a view without history that requires grad only because its base does.
     """
     state = tensor._leaf
-    if state is None:
-        state = tensor._leaf = LeafState()
-    ref = state.accumulator
+    ref = None if state is None else state.accumulator
     node = None if ref is None else ref()
     if node is None:
         if tensor._view is not None and not tensor._view.own:
             return None
-        node = AccumulateGrad(tensor)
-        state.accumulator = weakref.ref(node)
+        with _births:
+            state = _leaf_state(tensor)
+            ref = state.accumulator
+            node = None if ref is None else ref()
+            if node is None:
+                node = AccumulateGrad(tensor)
+                state.accumulator = weakref.ref(node)
     return (node, 0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import warnings
 import weakref
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 import ag_visual
+from ag_visual.core import tensor
 from tests.programs import agree, expect, raised
 
 
@@ -372,6 +374,28 @@ def test_a_gradient_whose_elements_share_memory_is_not_added_to() -> None:
         return x.grad
 
     agree(program, [1.0, 1.0, 1.0])
+
+
+def test_threads_that_use_a_leaf_first_at_once_get_one_accumulator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    born = tensor.AccumulateGrad
+
+    def slow(leaf: Any) -> Any:
+        time.sleep(0.05)
+        return born(leaf)
+
+    monkeypatch.setattr(tensor, "AccumulateGrad", slow)
+    x = ag_visual.ones(2, requires_grad=True)
+    made: list[Any] = []
+    threads = [threading.Thread(target=lambda: made.append(x * 2)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    accumulators = {y.grad_fn.next_functions[0][0] for y in made}
+    assert len(made) == 4
+    assert len(accumulators) == 1
 
 
 def leaf_number(t: Any) -> int:
