@@ -26,6 +26,7 @@ from ..core.tensor import (
     rebase,
     wrote,
 )
+from .edges import fit_traced
 from .record import FLOAT, KEEP, LINEAR, PROMOTE, Op
 
 NUMBERS = (bool, int, float, complex)
@@ -75,6 +76,19 @@ class OpNode(Node):
         if op.lists and op.lists[0] in edges:
             return list(grads[op.lists[0]])
         return [grads.get(i) if wanted[i] else None for i in edges]
+
+    def __call__(self, *grads: Any) -> Any:
+        """The gradients of the inputs, in their shapes and dtypes, from those of the outputs."""
+        found = super().__call__(*grads)
+        F = self.op.table.traced
+        fitted = []
+        for edge, g in zip(self.next, found if type(found) is tuple else (found,), strict=True):
+            if edge is not None and g is not None:
+                node, number = edge
+                shape, dtype = node.outs[number] if node.outs else (node.shape, node.dtype)
+                g = fit_traced(F, g, shape, dtype)
+            fitted.append(g)
+        return tuple(fitted) if type(found) is tuple else fitted[0]
 
     def release(self) -> None:
         for name in self.op.saves:
@@ -384,8 +398,16 @@ _named: dict[tuple[str, tuple[str, ...]], Any] = {}
 def named_tuple(name: str, fields: tuple[str, ...]) -> Any:
     key = (name, fields)
     if key not in _named:
-        _named[key] = collections.namedtuple(name, fields)  # type: ignore[misc]
+        plain: Any = collections.namedtuple(name, fields)  # type: ignore[misc]
+        body = {"__slots__": (), "__module__": "torch.return_types", "__repr__": _fields_in_lines}
+        _named[key] = type(name, (plain,), body)
     return _named[key]
+
+
+def _fields_in_lines(self: Any) -> str:
+    """As torch prints results with several fields."""
+    fields = ",\n".join(f"{n}={v!r}" for n, v in zip(self._fields, self, strict=True))
+    return f"torch.return_types.{type(self).__name__}(\n{fields})"
 
 
 def _edges(op: Op, values: dict[str, Any]) -> list[Any]:
@@ -708,4 +730,14 @@ def jvp(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], tangents: dict[st
     return result, total
 
 
-__all__ = ["PROMOTE", "OpNode", "equip", "flat", "inplace_twin", "jvp", "named_tuple", "run"]
+__all__ = [
+    "PROMOTE",
+    "OpNode",
+    "equip",
+    "flat",
+    "inplace_twin",
+    "jvp",
+    "named_tuple",
+    "refuse_overlap",
+    "run",
+]
