@@ -473,7 +473,9 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
     add(1, f"try: r = kernel({arrays})" if op.direct else f"try: r = kernel(np, {arrays})")
     add(1, f"except Exception: {slow}")
     add(1, f"if r.dtype is not d or r.shape != a_{target}.shape: {slow}")
-    add(1, f"a_{target}[...] = r")
+    # Read-only memory (an expanded gradient in a hook) is refused there, with torch's words.
+    add(1, f"try: a_{target}[...] = r")
+    add(1, f"except ValueError: {slow}")
     add(1, f"wrote({target}, {twin!r})")
     add(1, f"return {target}")
     return "\n".join(lines) + "\n"

@@ -8,6 +8,8 @@ import threading
 import weakref
 from typing import Any
 
+import pytest
+
 import ag_visual
 from tests.programs import agree, expect, raised
 
@@ -391,3 +393,14 @@ def test_accumulator_hooks() -> None:
         return [seen, x.grad]
 
     agree(program, [[[[], 6.0]], [6.0]])
+
+
+def test_a_hook_cannot_write_an_expanded_gradient() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        x.register_hook(lambda g: g.mul_(3))
+        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+            (x + 1).sum().backward()
+        return x.grad is None
+
+    agree(program, True)
