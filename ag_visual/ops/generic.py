@@ -355,7 +355,7 @@ def _compute(
     """Run the kernel, silently where NumPy would warn of inf and nan, with torch's error types."""
     try:
         with numpy.errstate(all="ignore"):
-            return op.invoke(backend.xp, {**arguments, **arrays}, writing=writing)
+            result = op.invoke(backend.xp, {**arguments, **arrays}, writing=writing)
     except (ValueError, IndexError) as error:
         raise _kernel_error(op, arrays, error) from None
     except TypeError as error:
@@ -364,6 +364,18 @@ def _compute(
         kinds = [dtypes.of_array(a) for a in arrays.values() if hasattr(a, "dtype")]
         listed = " and ".join(f"'{dtypes.legacy_name(k).removesuffix('Tensor')}'" for k in kinds)
         raise RuntimeError(f'"{op.called}" not implemented for {listed}') from None
+    return result if op.policy == KEEP else _narrowed(op, arrays, result)
+
+
+def _narrowed(op: Op, arrays: dict[str, Any], result: Any) -> Any:
+    """The result in bfloat16 when the op computes in it: NumPy makes float32 of it and a float."""
+    dtype = next((a.dtype for n, a in arrays.items() if n not in op.aside and n in op.inputs), None)
+    if dtype is None or dtype.kind != "V":
+        return result
+    if isinstance(result, tuple):
+        return tuple(_narrowed(op, arrays, r) for r in result)
+    wide = getattr(result, "dtype", None) == numpy.float32
+    return result.astype(dtype) if wide else result
 
 
 def _kernel_error(op: Op, arrays: dict[str, Any], error: Exception) -> Exception:

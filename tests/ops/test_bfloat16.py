@@ -1,4 +1,4 @@
-"""Matrix products in bfloat16: NumPy multiplies it into float32, torch does not."""
+"""Ops in bfloat16 stay in it: NumPy widens products, and those with a Python float."""
 
 from __future__ import annotations
 
@@ -38,4 +38,30 @@ def test_products_of_bfloat16_stay_in_it(name: str) -> None:
         assert all(g.dtype is dtype for g in grads)
         found[dtype] = [y.detach().float().numpy(), *(g.float().numpy() for g in grads)]
     for rough, exact in zip(found[ag.bfloat16], found[ag.float32], strict=True):
+        np.testing.assert_allclose(rough, exact, rtol=0.05, atol=0.05)
+
+
+WITH_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "add": lambda x: x.add(x, alpha=0.5),
+    "lerp": lambda x: x.lerp(x * 2, 0.3),
+    "elu": lambda x: F.elu(-x, 0.5),
+    "addcmul": lambda x: ag.addcmul(x, x, x, value=0.5),
+    "addcdiv": lambda x: ag.addcdiv(x, x, x * 2, value=0.5),
+    "hardswish": lambda x: F.hardswish(x),
+    "leaky_relu": lambda x: F.leaky_relu(-x, 0.1),
+    "selu": lambda x: F.selu(-x),
+    "huber": lambda x: F.huber_loss(x, x.detach() * 2),
+}
+
+
+@pytest.mark.parametrize("name", WITH_NUMBERS)
+def test_bfloat16_and_python_numbers_stay_in_it(name: str) -> None:
+    found = []
+    for dtype in (ag.float32, ag.bfloat16):
+        x = ag.linspace(0.5, 2.0, 6).reshape(2, 3).to(dtype).requires_grad_()
+        y = WITH_NUMBERS[name](x)
+        assert y.dtype is dtype
+        y.sum().backward()
+        found.append((y.detach().float().numpy(), x.grad.float().numpy()))
+    for rough, exact in zip(*found[::-1], strict=True):
         np.testing.assert_allclose(rough, exact, rtol=0.05, atol=0.05)
