@@ -175,16 +175,17 @@ def _nll_loss(
     input: (C), (N, C) or (N, C, d1, ...); target: class indices of the shape without C.
     """
     number = reduction_of(reduction, size_average, reduce)
-    if input.ndim > 1 and input.shape[0] != (target.shape[0] if target.ndim else 0):
+    shape, picked = tuple(input.shape), tuple(target.shape)
+    if len(shape) > 1 and shape[:1] != picked[:1]:
         raise ValueError(
-            f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
-            f"({target.shape[0] if target.ndim else 0})."
+            f"Expected input batch_size ({shape[0]}) to match target batch_size "
+            f"({picked[0] if picked else 0})."
         )
-    expected = (*input.shape[:1], *input.shape[2:]) if input.ndim > 1 else ()
-    if tuple(target.shape) != tuple(expected):
+    expected = shape[:1] + shape[2:] if len(shape) > 1 else ()
+    if picked != expected:
         raise RuntimeError(
-            f"Expected target size {list(expected)}, got {list(target.shape)}: input has shape "
-            f"{list(input.shape)} with classes in dimension {min(input.ndim - 1, 1)}"
+            f"Expected target size {list(expected)}, got {list(picked)}: input has shape "
+            f"{list(shape)} with classes in dimension {min(len(shape) - 1, 1)}"
         )
     return _nll_of(F, input, target, weight, number, ignore_index)
 

@@ -72,10 +72,23 @@ def _statistics(F: Any, x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any,
     return mean, F.rsqrt(F.mean((x - mean) * (x - mean), dims, True) + eps)
 
 
+def _mean(F: Any, x: Any, dims: tuple[int, ...]) -> Any:
+    """The mean with its dimensions kept; of arrays without the way through the table."""
+    if F.xp is None:
+        return F.mean(x, dims, True)
+    return x.sum(axis=dims, keepdims=True) / math.prod(x.shape[d] for d in dims)
+
+
+def _sum(F: Any, x: Any, dims: tuple[int, ...]) -> Any:
+    if not dims:
+        return x
+    return F.sum(x, dims) if F.xp is None else x.sum(axis=dims)
+
+
 def _input_gradient(F: Any, g: Any, normal: Any, rstd: Any, dims: tuple[int, ...]) -> Any:
     """The gradient through normal = (x - mean) * rstd of a gradient of `normal`."""
-    along = F.mean(g * normal, dims, True)
-    return rstd * (g - F.mean(g, dims, True) - normal * along)
+    along = _mean(F, g * normal, dims)
+    return rstd * (g - _mean(F, g, dims) - normal * along)
 
 
 def _layer_rule(
@@ -97,9 +110,9 @@ def _layer_rule(
     if needs[0]:
         d_input = _input_gradient(F, g if weight is None else g * weight, normal, rstd, dims)
     if needs[1]:
-        d_weight = F.sum(g * normal, lead) if lead else g * normal
+        d_weight = _sum(F, g * normal, lead)
     if needs[2]:
-        d_bias = F.sum(g, lead) if lead else g
+        d_bias = _sum(F, g, lead)
     return d_input, d_weight, d_bias
 
 
@@ -195,8 +208,8 @@ def _batch_eval(
 
 def _per_channel(F: Any, g: Any, normal: Any, needs: Any) -> tuple[Any, Any]:
     dims = _others(g.ndim)
-    d_weight = F.sum(g * normal, dims) if needs[1] else None
-    return d_weight, F.sum(g, dims) if needs[2] else None
+    d_weight = _sum(F, g * normal, dims) if needs[1] else None
+    return d_weight, _sum(F, g, dims) if needs[2] else None
 
 
 def _train_rule(

@@ -34,6 +34,9 @@ from .table import composite, op
 
 
 def _sum_all(xp: Any, self: Any) -> Any:
+    dtype = self.dtype
+    if dtype.kind == "f" and dtype.itemsize > 2:
+        return self.sum()
     return narrow(self.sum(dtype=wide(xp, self)), self)
 
 

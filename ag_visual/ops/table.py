@@ -43,22 +43,26 @@ def _raw(op: Op, xp: Any) -> Callable[..., Any]:
     normalize = op.normalize
     if normalize is None and not op.varargs:
         return kernel
-    signature = op.signature
+    bind = generic.binder(op, op.called)
     count = len(op.params) - len(op.arguments)
-    varargs = op.varargs
+    if op.arguments != op.params[count:] or op.keyword:
+        return lambda *args, **kwargs: _invoked(op, xp, bind(args, kwargs))
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if varargs:
-            given, args = args[count:], args[:count]
-            kwargs[varargs] = generic.flat(given) if varargs not in kwargs else kwargs[varargs]
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        values = dict(bound.arguments)
+        values = bind(args, kwargs)
         if normalize is not None:
-            values.update(zip(op.arguments, normalize(*values.values()), strict=True))
-        return op.invoke(xp, values)
+            values[count:] = normalize(*values)
+        return kernel(*values)
 
     return call
+
+
+def _invoked(op: Op, xp: Any, values: list[Any]) -> Any:
+    """A kernel whose arguments come between its arrays, or by keyword."""
+    known = dict(zip(op.params, values, strict=True))
+    if op.normalize is not None:
+        known.update(zip(op.arguments, op.normalize(*values), strict=True))
+    return op.invoke(xp, known)
 
 
 class Traced:
