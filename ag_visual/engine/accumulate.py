@@ -57,10 +57,6 @@ def accumulate(xp: Any, variable: Any, g: Any, alone: bool, place: Any) -> None:
         adopt = alone and g.base is None and g.flags.c_contiguous and array.flags.c_contiguous
         variable._grad = from_array(g if adopt else laid_out(xp, g, array))
         return
-    if old._rg:
-        # A gradient with a graph of its own (create_graph) must not be written.
-        variable._grad = from_array(old._array + g)
-        return
     refuse_overlap(old, "accumulating into .grad")
     xp.add(old._array, g, out=old._array)
     old._storage.wrote("accumulate_grad", place)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import logging
 import os
 import sys
 import threading
@@ -104,19 +105,38 @@ class Session:
 
     def watch(self) -> None:
         """Hear of backwards and problems as long as somebody may look."""
-        seam.problem = self._problem
+        seam.problem = self._told
         seam.begin, seam.end = self._begin, self._end
 
     def _begin(self, task: Any) -> None:
         if task.parent is None:
             self._running += 1
-        self.recorder.began(task, sys._getframe(1))
+        try:
+            self.recorder.began(task, sys._getframe(1))
+        except Exception as error:
+            self._failed(error)
 
     def _end(self, task: Any) -> None:
         if task.parent is None:
             self._running = max(self._running - 1, 0)
-        self.recorder.ended(task)
-        self.gate.ended(task)
+        try:
+            self.recorder.ended(task)
+            self.gate.ended(task)
+        except Exception as error:
+            self._failed(error)
+
+    def _told(self, error: BaseException, fields: dict[str, Any]) -> None:
+        try:
+            self._problem(error, fields)
+        except Exception as own:
+            self._failed(own)
+
+    def _failed(self, error: Exception) -> None:
+        """An error of the observer's own ends the recording, never the program that it watches."""
+        logging.getLogger("ag_visual").error("recording stopped", exc_info=error)
+        self.recorder.stop()
+        self.message = f"Recording stopped by an error of its own: {type(error).__name__}: {error}"
+        self.changed()
 
     def _problem(self, error: BaseException, fields: dict[str, Any]) -> None:
         where = fields.get("where")

@@ -190,6 +190,22 @@ def test_create_graph_backward_warns_and_keeps_the_graph() -> None:
     x.grad = None
 
 
+def test_a_gradient_with_a_graph_is_added_to_in_place() -> None:
+    def program(t: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            x = t.tensor([3.0], requires_grad=True)
+            (x**3).sum().backward(create_graph=True)
+            first = x.grad
+            (x**2).sum().backward()
+            seen = [x.grad is first, x.grad.requires_grad, x.grad.detach()]
+            x.grad = None
+        return seen
+
+    # As torch does; run on ag_visual alone, because torch warns of this once a process.
+    expect(program, [True, True, [33.0]])
+
+
 def _chain(t: Any, length: int) -> Any:
     x = t.tensor([1.0], requires_grad=True)
     y = x
