@@ -21,6 +21,7 @@ def run(seconds: float, seed: int, *, shrink: bool = True) -> int:
         max_examples=EXAMPLES,
         stateful_step_count=30,
         deadline=None,
+        derandomize=False,  # the profile that hypothesis takes where CI is set would repeat itself
         database=None,
         phases=(Phase.generate, Phase.shrink) if shrink else (Phase.generate,),
         suppress_health_check=list(HealthCheck),
