@@ -104,7 +104,7 @@ def dim_errors(make: Any) -> Iterator[ErrorSample]:
 
 
 def cast(F: Any, self: Any, dtype: Any) -> Any:
-    return self if dtype is None else F.to(self, dtype)
+    return self if dtype is None else self.to(dtype)
 
 
 def one_dim(self: Any, dim: Any, keepdim: Any) -> tuple[int, bool]:

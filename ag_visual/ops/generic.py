@@ -307,6 +307,8 @@ def _arguments(op: Op, values: dict[str, Any], arrays: dict[str, Any]) -> dict[s
 def run(op: Op, args: list[Any]) -> Any:
     """One call of an op: kernel, outputs, node."""
     values = dict(zip(op.params, args, strict=True))
+    if op.check is not None:
+        op.check(*args)
     backend, arrays = arrays_of(op, values)
     arguments = _arguments(op, values, arrays)
     results = _compute(op, backend, arrays, arguments)
@@ -361,9 +363,9 @@ def _compute(
     except TypeError as error:
         if "ufunc" not in str(error):
             raise
-        kinds = [dtypes.of_array(a) for a in arrays.values() if hasattr(a, "dtype")]
-        listed = " and ".join(f"'{dtypes.legacy_name(k).removesuffix('Tensor')}'" for k in kinds)
-        raise RuntimeError(f'"{op.called}" not implemented for {listed}') from None
+        kind = next(dtypes.of_array(a) for a in arrays.values() if hasattr(a, "dtype"))
+        told = dtypes.legacy_name(kind).removesuffix("Tensor")
+        raise NotImplementedError(f"\"{op.called}\" not implemented for '{told}'") from None
     return result if op.policy == KEEP else _narrowed(op, arrays, result)
 
 
@@ -607,6 +609,8 @@ def inplace_twin(op: Op) -> Callable[..., Any]:
 
 def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
     values = dict(zip(op.params, args, strict=True))
+    if op.check is not None:
+        op.check(*args)
     target = values[op.params[0]]
     if not isinstance(target, Tensor):
         raise _bad_argument(op, op.params[0], target)

@@ -144,7 +144,7 @@ def _chosen(name: str, input: Any, dim: Any, stacklevel: int) -> int:
 
 def _floating(F: Any, name: str, input: Any, dtype: Any) -> Any:
     if dtype is not None:
-        return F.to(input, dtype)
+        return input.to(dtype)
     if not (input.is_floating_point() or input.is_complex()):
         kind = type(input).__name__
         raise RuntimeError(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 
-from .. import promotion
+from .. import dtypes, promotion
 from ..arrays.backend import backend_of
 from ..core.tensor import Tensor, from_array
 from . import build, comparison, elementary, kinks  # noqa: F401  (importing them declares their ops)
@@ -40,6 +40,10 @@ _BOOL_MINUS = (
     "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
     "invert a mask, use the `~` or `logical_not()` operator instead."
 )
+_BOOLS_MINUS = (
+    "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+    "`logical_xor()` operator instead."
+)
 
 
 def _add(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
@@ -47,10 +51,14 @@ def _add(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 def _sub(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    try:
-        return xp.subtract(self, other if alpha == 1 else xp.multiply(other, alpha))
-    except TypeError:
-        raise RuntimeError(_BOOL_MINUS) from None
+    return xp.subtract(self, other if alpha == 1 else xp.multiply(other, alpha))
+
+
+def _no_bools(self: Any, other: Any, alpha: Any) -> None:
+    """torch's `-` takes no bools, whatever they would be promoted to."""
+    bools = [getattr(x, "dtype", None) is dtypes.bool for x in (self, other)]
+    if any(bools):
+        raise RuntimeError(_BOOLS_MINUS if all(bools) else _BOOL_MINUS)
 
 
 def _rsub(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
@@ -87,21 +95,35 @@ sub = op(
     policy=PROMOTE,
     inplace=True,
     samples=_sum_samples,
+    check=_no_bools,
     errors=binary_errors,
     reference=lambda np, x, y, alpha: x - alpha * y,
 )
-for _name, _node, _pairs in (
-    ("rsub_tensor", "RsubBackward0", pair_samples()),
-    ("rsub_number", "RsubBackward1", lambda make: iter([Sample((make((2, 3)), 1.5))])),
+
+
+def _rsub_rule(g: Any, alpha: Any) -> Any:
+    return -_scaled(g, alpha)
+
+
+def _from_number(make: Any) -> Iterator[Sample]:
+    yield Sample((make((2, 3)), 1.5))
+
+
+_RSUB = {"self": _rsub_rule, "other": lambda g: g}
+_RSUB_NUMBER = {"self": lambda t_self, alpha: _rsub_rule(t_self, alpha)}
+for _name, _node, _rules, _moves, _pairs in (
+    ("rsub_tensor", "RsubBackward0", _RSUB, LINEAR, pair_samples()),
+    ("rsub_number", "RsubBackward1", {"self": _rsub_rule}, _RSUB_NUMBER, _from_number),
 ):
     op(
         _name,
         _rsub,
-        vjp={"self": lambda g, alpha: -_scaled(g, alpha), "other": lambda g: g},
-        jvp=LINEAR,
+        vjp=_rules,
+        jvp=_moves,
         inputs=("self", "other"),
         policy=PROMOTE,
         node=_node,
+        check=_no_bools,
         called="rsub",
         public=False,
         keeps=("alpha",),
@@ -405,7 +427,7 @@ def float_power(F: Any, self: Any, exponent: Any) -> Any:
     wide = [
         x
         if isinstance(x, NUMBERS)
-        else F.cast(x, "complex128" if x.dtype.is_complex else "float64")
+        else x.to(dtypes.complex128 if x.dtype.is_complex else dtypes.float64)
         for x in (self, exponent)
     ]
     return F.pow(*wide)

@@ -70,6 +70,7 @@ class Op:
         "aside",
         "call",
         "called",
+        "check",
         "compute",
         "differentiable",
         "differentiated",
@@ -137,6 +138,7 @@ class Op:
         node: str | None,
         keeps: Sequence[str],
         hidden: Sequence[str],
+        check: Callable[..., None] | None,
         returns: str | None,
         samples: Callable[..., Iterable[Sample]] | None,
         errors: Callable[..., Iterable[ErrorSample]] | None,
@@ -197,6 +199,7 @@ class Op:
         self.oracle = oracle
         self.reference = reference
         self.normalize = normalize
+        self.check = check
         self.view = view
         self.inplace = bool(inplace)
         self.writes = inplace if callable(inplace) else None

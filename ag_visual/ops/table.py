@@ -130,6 +130,7 @@ def op(
     node: str | None = None,
     keeps: Sequence[str] = (),
     hidden: Sequence[str] = (),
+    check: Callable[..., None] | None = None,
     returns: str | None = None,
     samples: Any = None,
     errors: Any = None,
@@ -150,6 +151,7 @@ def op(
     inputs: which parameters are tensors (default: those with a rule, and self, other, input).
     lists: parameters that are sequences of tensors. outputs: names, or "list".
     differentiable: which outputs carry gradients. policy: what happens to dtypes first.
+    check: looks at what was given, before promotion, and may raise.
     normalize: checks and completes the arguments: `(arrays..., arguments...) -> arguments`.
     view: the result shares memory with self. inplace: has a twin `name_`; a
     function `(xp, *params)` writes into self where that beats computing and copying.
@@ -186,6 +188,7 @@ def op(
         node=node,
         keeps=keeps,
         hidden=hidden,
+        check=check,
         returns=returns,
         samples=samples,
         errors=errors,
