@@ -5,7 +5,7 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { UUID } from '@lumino/coreutils';
 import type { Capabilities, ConnectionStatus, Controller, RawBatch } from '../protocol/controller';
-import type { CommandName, Commands, Site } from '../protocol/schema';
+import type { CommandName, Commands, Site, State } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
 import { LabKernel } from './kernel';
@@ -26,6 +26,7 @@ function pausedIn(state: unknown): boolean | undefined {
 export class NotebookController implements Controller, Disposable {
   readonly onBatch = new Signal<RawBatch>();
   readonly onStatus = new Signal<ConnectionStatus>();
+  readonly onState = new Signal<State>();
   /** A backward pass of this notebook stopped, or went on. */
   readonly onPaused = new Signal<boolean>();
 
@@ -93,6 +94,7 @@ export class NotebookController implements Controller, Disposable {
     this.setPaused(false);
     this.onBatch.clear();
     this.onStatus.clear();
+    this.onState.clear();
     this.onPaused.clear();
   }
 
@@ -111,6 +113,10 @@ export class NotebookController implements Controller, Disposable {
           this.setPaused(false);
         }
         this.announce();
+      });
+      this.transport.onState.connect(state => {
+        this.setPaused(pausedIn(state) ?? false);
+        this.onState.emit(state);
       });
       this.transport.onBatch.connect(batch => {
         // Not from replies: they take another way and may be overtaken by the batches.

@@ -3,7 +3,7 @@
 // nothing of JupyterLab.
 
 import type { ConnectionKind, RawBatch } from '../protocol/controller';
-import type { CommandName, Commands, Hello, Reply } from '../protocol/schema';
+import type { CommandName, Commands, Hello, Reply, State } from '../protocol/schema';
 import { COMM_TARGET, VERSION } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
@@ -57,6 +57,8 @@ function delay(milliseconds: number): Promise<void> {
 export class Transport implements Disposable {
   readonly onBatch = new Signal<RawBatch>();
   readonly onLink = new Signal<Link>();
+  /** The kernel's state as it stood when the kernel was found. */
+  readonly onState = new Signal<State>();
   /** Names this page to the kernel, also after it reconnected. */
   readonly page: string;
 
@@ -128,6 +130,7 @@ export class Transport implements Disposable {
     this.closeEvents();
     this.onBatch.clear();
     this.onLink.clear();
+    this.onState.clear();
     this.port.dispose();
   }
 
@@ -263,6 +266,9 @@ export class Transport implements Disposable {
     const { listening } = this;
     // Commands work from here on, even where a running cell still holds up the event channel.
     this.settle({ kind: 'connected', detail: control ? '' : NO_CONTROL, control });
+    if (hello) {
+      this.onState.emit(hello.state);
+    }
     const events = await this.port.open(
       COMM_TARGET,
       { v: VERSION, page: this.page },

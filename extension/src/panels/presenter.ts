@@ -79,6 +79,9 @@ export class Presenter implements Disposable {
         else if (handled === 'ok') this.resyncing = false;
       }),
       controller.onStatus.connect(status => this.model.setStatus(status)),
+      ...(controller.onState
+        ? [controller.onState.connect(state => this.model.setState(state))]
+        : []),
       this.model.changed.connect(() => this.schedule())
     ];
     controller.ready?.();

@@ -1,7 +1,7 @@
 // What the Inspector needs of its host: batches in, requests out, source lines shown.
 // JupyterLab's panel, the inline widget and the standalone page each implement it once.
 
-import type { CommandName, Commands, Header, Site } from './schema';
+import type { CommandName, Commands, Header, Site, State } from './schema';
 import type { Listenable } from './signal';
 
 /** A batch as it came over the wire: not yet checked. */
@@ -48,6 +48,8 @@ export interface Controller {
   /** Emits in the order of the wire. A batch is handled when emit returns: acknowledge it then. */
   readonly onBatch: Listenable<RawBatch>;
   readonly onStatus: Listenable<ConnectionStatus>;
+  /** The kernel's state as told on connecting, where the event channel may still be held up. */
+  readonly onState?: Listenable<State>;
   /** Rejects with an Error whose message can be shown as it is. */
   request<C extends CommandName>(
     command: C,

@@ -40,7 +40,8 @@ class FakeKernel implements KernelPort {
       return new Promise(() => undefined);
     }
     if (command === 'hello') {
-      const result = { v: this.version, package_version: '9.9', control: this.hasControl };
+      const state = { recording: false, paused: { order: 3 } };
+      const result = { v: this.version, package_version: '9.9', control: this.hasControl, state };
       return Promise.resolve({ id, ok: true, result });
     }
     if (command === 'run_to') {
@@ -143,6 +144,15 @@ describe('finding ag_visual', () => {
     answer(false);
     await settle();
     expect(transport.link.kind).toBe('connected');
+  });
+
+  it('tells the state that the kernel was found in, before any batch', async () => {
+    const kernel = new FakeKernel();
+    const transport = new Transport(kernel, 'page-1');
+    const told: unknown[] = [];
+    transport.onState.connect(state => told.push(state));
+    await settle();
+    expect(told).toEqual([{ recording: false, paused: { order: 3 } }]);
   });
 
   it('refuses another wire format with both numbers', async () => {
