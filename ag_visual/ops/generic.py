@@ -23,6 +23,7 @@ from ..core.tensor import (
     before_write,
     cannot_be_saved,
     check_inplace,
+    from_array,
     rebase,
     wrote,
 )
@@ -99,8 +100,6 @@ def _value(node: Any, name: str) -> Any:
     """What `node._saved_<name>` reads."""
     value = saved.traced(node, name)
     if isinstance(value, NUMBERS):
-        from ..core.tensor import from_array
-
         return from_array(numpy.asarray(value))
     return value
 
@@ -146,7 +145,9 @@ def operator(op: Op) -> Callable[..., Any]:
     known = (Tensor, *NUMBERS, numpy.number, numpy.bool_)
 
     def call(self: Any, other: Any, **kwargs: Any) -> Any:
-        if not isinstance(other, known):
+        if isinstance(other, numpy.ndarray):
+            other = from_array(other)  # as torch, which keeps the result a tensor of the graph
+        elif not isinstance(other, known):
             return NotImplemented
         return op.compute(self, other, **kwargs)
 

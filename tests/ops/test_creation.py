@@ -403,3 +403,11 @@ def test_star_import_gives_torchs_names() -> None:
     exec("from ag_visual import *", scope)
     assert scope["tensor"] is ag.tensor
     assert scope["float32"] is ag.float32
+
+
+def test_arithmetic_with_numpy_arrays_stays_in_the_graph() -> None:
+    x = ag.ones(2, requires_grad=True)
+    for result in (x * numpy.ones(2), numpy.full(2, 3.0) * x, x + numpy.ones(2)):
+        assert isinstance(result, ag.Tensor)
+        assert result.requires_grad
+        assert str(result.dtype) == "torch.float64"
