@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ipykernel
 from playwright.sync_api import BrowserContext, expect
 
 from .lab import Lab, Server
 from .test_live import DEBUG, IMPORT, MODEL, NAMES, RECORD
+
+SUBSHELLS = ipykernel.version_info >= (7,)
 
 
 def paused_lab(lab: Lab, name: str, debug: str = DEBUG) -> None:
@@ -31,11 +34,14 @@ def test_a_reload_finds_the_paused_backward_again(lab: Lab) -> None:
     lab.reload()
     pill = lab.inspector().locator(".agv-pill")
     expect(pill).to_have_text("Paused before step 1 of 5")
-    lab.until(lambda: lab.nodes() == NAMES, 5, "the graph's nodes")
-    lab.inspector().get_by_role("button", name="Step").click()
-    expect(pill).to_have_text("Paused before step 2 of 5")
+    # Without subshells (ipykernel 6) commands get through at once, events when the cell has ended.
+    if SUBSHELLS:
+        lab.until(lambda: lab.nodes() == NAMES, 5, "the graph's nodes")
+        lab.inspector().get_by_role("button", name="Step").click()
+        expect(pill).to_have_text("Paused before step 2 of 5")
     lab.inspector().get_by_role("button", name="Continue").click()
     expect(pill).not_to_contain_text("Paused")
+    lab.until(lambda: lab.nodes() == NAMES, 5, "the graph's nodes after the cell")
 
 
 def test_a_restart_begins_anew(lab: Lab) -> None:

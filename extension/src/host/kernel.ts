@@ -1,6 +1,6 @@
-// A JupyterLab kernel connection as the port that a transport talks through. See docs/notes on busy
-// kernels for why requests go over the control channel and events over a comm that the page never
-// writes to.
+// A JupyterLab kernel connection as the port that a transport talks through.
+// docs/notes/busy-kernels.md tells why requests go over the control channel and events over a comm
+// that the page never writes to.
 
 import type { Kernel } from '@jupyterlab/services';
 import { KernelMessage } from '@jupyterlab/services';
