@@ -187,6 +187,10 @@ def _errors(make: Any) -> Iterator[ErrorSample]:
     yield ErrorSample(
         (make((2, 3, 2, 2)), make((5, 3, 3, 3)), None, *options), RuntimeError, "can't be greater"
     )
+    narrow = make((5, 3, 3, 3)).astype("float32")
+    yield ErrorSample(
+        (make((2, 3, 4, 4)), narrow, None, *options), RuntimeError, "should be the same"
+    )
 
 
 op(
