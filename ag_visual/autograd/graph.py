@@ -254,7 +254,7 @@ class _Kept:
 
     def tensor(self) -> Tensor:
         result: Tensor = from_array(self.array)
-        result._storage = self.storage
+        result._store = self.storage
         return result
 
 

@@ -18,6 +18,8 @@ _lock = threading.Lock()
 
 class _State(threading.local):
     grad: bool = True
+    # What an op's fast wrapper asks: grad mode, or None when it must take the slow path.
+    fast: bool | None = True
     # Number of reasons (saved-tensor hooks, ...) for which an op must take the slow path.
     slow: int = 0
     # Innermost last: (pack, unpack) pairs of saved_tensors_hooks.
@@ -41,7 +43,15 @@ class _State(threading.local):
     depth: int = 0
 
 
+class _Never:
+    """Stands in for the thread's state while anomaly mode sends every op down the slow path."""
+
+    fast: bool | None = None
+
+
 state = _State()
+now: _State | _Never = state
+"""Where fast wrappers read `fast`: this thread's state, or what sends all threads elsewhere."""
 
 
 def snapshot() -> dict[str, Any]:
@@ -66,11 +76,7 @@ def take_over(modes: dict[str, Any]) -> None:
     """Continue in this (fresh) thread with the modes of another, which waits meanwhile."""
     for name, value in modes.items():
         setattr(state, name, value)
-
-
-def plain() -> bool | None:
-    """Grad mode of this thread, or None when an op must take the slow path."""
-    return None if state.slow or anomaly is not None else state.grad
+    state.fast = None if state.slow else state.grad
 
 
 def grad_enabled() -> bool:
@@ -83,6 +89,8 @@ def set_grad(mode: bool) -> bool:
     previous = state.grad
     if mode is not previous:
         state.grad = mode
+        if not state.slow:
+            state.fast = mode
         with _lock:
             special += -1 if mode else 1
     return previous
@@ -107,9 +115,10 @@ def restore(inference: bool, grad: bool) -> None:
 
 def set_anomaly(check_nan: bool | None) -> bool | None:
     """Switch anomaly mode and return what it was."""
-    global anomaly, special
+    global anomaly, now, special
     with _lock:
         previous, anomaly = anomaly, check_nan
+        now = state if check_nan is None else _Never()
         special += (check_nan is not None) - (previous is not None)
     return previous
 
@@ -118,6 +127,7 @@ def enter_slow() -> None:
     """Send every op of this thread down the slow path until `leave_slow`."""
     global special
     state.slow += 1
+    state.fast = None
     with _lock:
         special += 1
 
@@ -125,5 +135,7 @@ def enter_slow() -> None:
 def leave_slow() -> None:
     global special
     state.slow -= 1
+    if not state.slow:
+        state.fast = state.grad
     with _lock:
         special -= 1

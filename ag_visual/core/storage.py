@@ -123,3 +123,11 @@ class Storage:
             return [], self.stamp[1] - writes
         known = [w for w in (*self.log.first, *self.log.last) if w.writes > writes]
         return known, self.stamp[1] - writes - len(known)
+
+
+FRESH = Storage()
+"""The storage of every tensor whose memory nobody has written, viewed or saved as an output yet.
+
+It stands for "version 0, no log" and is never written: `Tensor._storage` puts one of the tensor's
+own in its place when somebody needs more than its stamp. Most results of a program never do.
+"""

@@ -24,7 +24,7 @@ from ..devices import device as Device
 from ..sizes import Size, size_of
 from . import blame, hooks, modes, saved, seam, source, view
 from .node import AccumulateGrad, Edge, LeafState, Node
-from .storage import Storage
+from .storage import FRESH, Storage
 
 
 class Tensor:
@@ -42,12 +42,12 @@ class Tensor:
         "_leaf",
         "_origin",
         "_rg",
-        "_storage",
+        "_store",
         "_view",
     )
 
     _array: Any
-    _storage: Storage
+    _store: Storage
     _edge: Edge
     _rg: bool
     _view: view.View | None
@@ -237,8 +237,13 @@ class Tensor:
     # Version ---------------------------------------------------------------------------------
 
     @property
+    def _storage(self) -> Storage:
+        """The storage of this tensor's own; reading `_store` is enough to compare stamps."""
+        return self._store if self._store is not FRESH else _own_storage(self)
+
+    @property
     def _version(self) -> int:
-        return self._storage.stamp[0]
+        return self._store.stamp[0]
 
     @property
     def _base(self) -> Tensor | None:
@@ -299,7 +304,7 @@ class Tensor:
     def grad_fn(self) -> Node | None:
         """The node that made this tensor; None for a leaf."""
         view_ = self._view
-        if view_ is not None and view_.stamp is not self._storage.stamp:
+        if view_ is not None and view_.stamp is not self._store.stamp:
             view.refresh(self)
         return None if self._edge is None else self._edge[0]
 
@@ -344,7 +349,7 @@ class Tensor:
     def gradient_edge(self) -> Edge:
         """Where gradients of this tensor go, or None when it needs none."""
         view_ = self._view
-        if view_ is not None and view_.stamp is not self._storage.stamp:
+        if view_ is not None and view_.stamp is not self._store.stamp:
             view.refresh(self)
         if self._edge is not None:
             return self._edge
@@ -405,7 +410,7 @@ class Tensor:
         """The same memory and version counter, outside of the graph."""
         result: Tensor = _blank(InferenceTensor if self.is_inference() else Tensor)
         result._array = self._array
-        result._storage = self._storage
+        result._store = self._storage
         self._tell_origin(result, "detach")
         return result
 
@@ -443,7 +448,7 @@ class Tensor:
         """
         result: Tensor = _blank(Tensor)
         result._array = self._array
-        result._storage = self._storage.alias()
+        result._store = self._storage.alias()
         self._tell_origin(result, "data")
         return result
 
@@ -590,7 +595,7 @@ def from_array(array: Any, requires_grad: bool = False, cls: type = Tensor) -> A
         cls = InferenceTensor
     result = _blank(cls)
     result._array = array
-    result._storage = Storage()
+    result._store = FRESH
     result._rg = requires_grad
     return result
 
@@ -599,7 +604,7 @@ def _rebuild(array: Any, storage: Storage, edge: Edge) -> Tensor:
     """A saved own output, or what an unpack hook gave, as a Tensor of the graph again."""
     result: Tensor = _blank(Tensor)
     result._array = array
-    result._storage = storage
+    result._store = storage
     result._rg = edge is not None
     if edge is not None and edge[0].leaf:
         # The stand-in of a leaf: its gradients go to the leaf's own accumulator.
@@ -627,6 +632,13 @@ def data_pointer(array: Any) -> int:
 
 # Two threads that use a leaf for the first time must get one accumulator: it has the lock of .grad.
 _births = threading.RLock()
+
+
+def _own_storage(tensor: Tensor) -> Storage:
+    with _births:
+        if tensor._store is FRESH:
+            tensor._store = Storage()
+        return tensor._store
 
 
 def _leaf_state(tensor: Tensor) -> LeafState:

@@ -23,7 +23,7 @@ import numpy
 
 from ..core import modes, saved, seam, source, view
 from ..core.node import sequence
-from ..core.storage import ZERO, Storage
+from ..core.storage import FRESH, ZERO, Storage
 from ..core.tensor import Tensor, accumulator, from_array, wrote
 from . import generic
 from .record import KEEP, Op
@@ -57,6 +57,7 @@ _SHARED: dict[str, Any] = {
     "F64": numpy.dtype(numpy.float64),
     "Storage": Storage,
     "ZERO": ZERO,
+    "FRESH": FRESH,
     "modes": modes,
     "seam": seam,
     "sequence": sequence,
@@ -222,7 +223,7 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     def add(depth: int, text: str) -> None:
         lines.append("    " * depth + text)
 
-    add(1, "grad = True if not modes.special else modes.plain()")
+    add(1, "grad = True if not modes.special else modes.now.fast")
     if op.varargs:
         add(1, f"if named: {slow}")
     # The first input that takes part in promotion says in which dtype the op computes.
@@ -275,7 +276,9 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     add(1, "out._array = r")
     if op.view:
         parent = op.inputs[0]
-        add(1, f"out._storage = st = {parent}._storage")
+        add(1, f"st = {parent}._store")
+        add(1, f"if st is FRESH: st = {parent}._storage")
+        add(1, "out._store = st")
         add(1, f"v = {parent}._view")
         args = ", ".join(op.arguments)
         args = f"({args},)" if op.arguments else "()"
@@ -285,10 +288,7 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
             "0 if grad and (v is None or not v.meta) else child_meta(v))",
         )
     else:
-        add(1, "out._storage = st = new(Storage)")
-        add(1, "st.stamp = ZERO")
-        add(1, "st.log = None")
-        add(1, "st.number = 0")
+        add(1, "out._store = FRESH")
         add(1, "out._view = None")
     add(1, "out._grad = out._leaf = None")
     if op.rules:
@@ -330,7 +330,7 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: st
             add(2, f"if type(a_{name}) is ndarray:")
             depth = 3
         add(depth, f"v = {name}._view")
-        add(depth, f"if v is not None and v.stamp is not {name}._storage.stamp: refresh({name})")
+        add(depth, f"if v is not None and v.stamp is not {name}._store.stamp: refresh({name})")
         add(depth, f"g_{name} = {name}._rg")
     grown = " or ".join(wants)
     if op.policy == KEEP:
@@ -353,6 +353,12 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: st
     add(3, "node.shape = r.shape")
     add(3, "node.dtype = r.dtype")
     add(3, "node.outs = node.hooks = node.freed = node._metadata = None")
+    if op.outputs[0] in op.saves and not op.view:
+        # Who writes the result later must be told of by a storage that the node holds, too.
+        add(3, "out._store = st = new(Storage)")
+        add(3, "st.stamp = ZERO")
+        add(3, "st.log = None")
+        add(3, "st.number = 0")
     for name in op.saves:
         asked = op.wanted_by(name)
         always = set(asked) >= set(edges)
@@ -370,7 +376,7 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: st
             add(3, f"if {condition}:")
             depth = 4
         plain = name == first
-        stamp = f"{name}._storage.stamp"
+        stamp = f"{name}._store.stamp"
         if not plain:
             absent = f"(None if {name} is not None else False)" if name in op.optional else "None"
             stamp += f" if type(a_{name}) is ndarray else {absent}"
@@ -446,7 +452,7 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
         lines.append("    " * depth + text)
 
     target = op.params[0]
-    add(1, "grad = True if not modes.special else modes.plain()")
+    add(1, "grad = True if not modes.special else modes.now.fast")
     add(
         1, f"if grad is None or type({target}) is not Tensor and type({target}) not in fast: {slow}"
     )
@@ -533,7 +539,7 @@ def _traced_source(op: Op, scope: dict[str, Any]) -> str:
             add(2, f"x_{name} = unpack(self, {name!r})")
             continue
         add(2, f"if type(x_{name}) is not Tensor: x_{name} = unpack(self, {name!r})")
-        add(2, f"elif x_{name}._storage.stamp is not self.t_{name}:")
+        add(2, f"elif x_{name}._store.stamp is not self.t_{name}:")
         add(3, f"check(self, {name!r}, x_{name}._storage, self.t_{name})")
     add(1, f"return {_answer(op, scope)}")
     return "\n".join(lines) + "\n"
@@ -589,7 +595,7 @@ def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
             add(2, f"else: x_{name} = unpack(self, {name!r})")
             continue
         add(2, f"if type(x_{name}) is Tensor:")
-        add(3, f"if x_{name}._storage.stamp is not self.t_{name}:")
+        add(3, f"if x_{name}._store.stamp is not self.t_{name}:")
         add(4, f"check(self, {name!r}, x_{name}._storage, self.t_{name})")
         add(3, f"x_{name} = x_{name}._array")
         add(2, f"elif type(x_{name}) is not float and type(x_{name}) is not int:")

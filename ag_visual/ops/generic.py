@@ -15,7 +15,7 @@ from .. import dtypes, promotion
 from ..arrays import backend as backends
 from ..core import modes, saved, seam, source, view
 from ..core.node import Node
-from ..core.storage import Storage
+from ..core.storage import FRESH
 from ..core.tensor import (
     InferenceTensor,
     Tensor,
@@ -322,7 +322,7 @@ def run(op: Op, args: list[Any]) -> Any:
     for r in found:
         out = _blank(kind)
         out._array = r
-        out._storage = values[op.params[0]]._storage if op.view else Storage()
+        out._store = values[op.params[0]]._storage if op.view else FRESH
         outputs.append(out)
     if record_grad and op.rules:
         edges = _edges(op, values)
@@ -681,7 +681,7 @@ def _assign(op: Op, twin: str, array: Any, result: Any) -> None:
 def _copy_of(tensor: Any) -> Any:
     copy = _blank(Tensor)
     copy._array = tensor._array.copy()
-    copy._storage = Storage()
+    copy._store = FRESH
     copy._edge = tensor._edge
     copy._rg = tensor._rg
     return copy
