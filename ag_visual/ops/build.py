@@ -203,7 +203,7 @@ def forward(
     if len(op.outputs) > 1:
         scope["package"] = generic.named_tuple(op.returns or op.name, op.outputs)
     function = lazily(op.name, scope, lambda scope: _forward_source(op, places, scope))
-    function.__doc__ = op.kernel.__doc__ if callable(op.kernel) else None
+    function.__doc__ = op.doc
     function.__signature__ = op.signature  # type: ignore[attr-defined]
     return function
 

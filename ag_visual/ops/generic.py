@@ -136,6 +136,7 @@ def equip(op: Op) -> None:
         return run(op, bind(args, kwargs))
 
     call.__name__ = call.__qualname__ = op.name
+    call.__doc__ = op.doc
     op.compute = call
     op.call = call
 

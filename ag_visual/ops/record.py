@@ -75,6 +75,7 @@ class Op:
         "differentiable",
         "differentiated",
         "direct",
+        "doc",
         "errors",
         "files",
         "hidden",
@@ -146,6 +147,7 @@ class Op:
         params: Sequence[str] | None = None,
         aside: Sequence[str] = (),
         called: str | None = None,
+        doc: str | None = None,
         real: bool = False,
         strides: bool = False,
         reuses: bool = False,
@@ -192,6 +194,7 @@ class Op:
         self.policy = policy
         self.aside = frozenset(aside)
         self.called = called or name
+        self.doc = doc or (kernel.__doc__ if callable(kernel) else None)
         self.real = real
         self.strides = strides
         self.reuses = reuses

@@ -137,6 +137,7 @@ def op(
     params: Sequence[str] | None = None,
     aside: Sequence[str] = (),
     called: str | None = None,
+    doc: str | None = None,
     real: bool = False,
     strides: bool = False,
     reuses: bool = False,
@@ -160,6 +161,7 @@ def op(
     returns: torch's name of the named tuple.
     aside: tensor inputs that take no part in promotion (masks, indices).
     called: the public name in error texts, where several ops share one.
+    doc: the docstring of the public function, where the kernel's own does not serve.
     real: defined on real numbers only. strides: its result depends on the layout in memory.
     reuses: no view, but takes over the memory of an input that nobody else holds.
     For the tests: samples(make) and errors(make), with make(shape, low=, high=) giving an array;
@@ -196,6 +198,7 @@ def op(
         params=params,
         aside=aside,
         called=called,
+        doc=doc,
         real=real,
         strides=strides,
         reuses=reuses,
