@@ -216,6 +216,7 @@ def op(
     if inplace:
         twin = generic.inplace_twin(record)
         twin = record.write = build.inplace(record, f"{record.called}_", twin)
+        twin.__doc__ = f"`{record.called}`, written into its first argument, which it returns."
         if public:
             setattr(Tensor, f"{name}_", twin)
             functions[f"{name}_"] = twin
