@@ -21,7 +21,8 @@ _SAME = (
     "linear log_softmax logsigmoid margin_ranking_loss max_pool1d max_pool2d max_pool3d mse_loss "
     "multilabel_soft_margin_loss nll_loss normalize one_hot pad pairwise_distance "
     "poisson_nll_loss prelu scaled_dot_product_attention sigmoid smooth_l1_loss soft_margin_loss "
-    "softmax softmin softplus softshrink softsign tanh tanhshrink triplet_margin_loss"
+    "softmax softmin softplus softshrink softsign tanh tanhshrink triplet_margin_loss interpolate "
+    "upsample upsample_bilinear upsample_nearest"
 )
 for _name in _SAME.split():
     globals()[_name] = _functions[_name]
