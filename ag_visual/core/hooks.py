@@ -38,11 +38,16 @@ class RemovableHandle:
         self.remove()
 
 
-def register(table: HookTable, hook: Callable[..., Any]) -> RemovableHandle:
+def register(table: HookTable, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    """Add a hook after those that are there, or before them."""
     if not callable(hook):
         raise TypeError(f"a hook must be callable, but got {type(hook).__name__}")
     handle = RemovableHandle(table)
+    later = dict(table) if prepend else {}
+    if later:
+        table.clear()
     table[handle.id] = hook
+    table.update(later)
     return handle
 
 

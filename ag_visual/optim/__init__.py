@@ -1,6 +1,20 @@
-"""Optimizers in torch's shape: SGD, Adam, AdamW, RMSprop, Adagrad."""
+"""Optimizers in torch's shape."""
 
+from .adam import Adam, Adamax, AdamW, NAdam, RAdam
 from .optimizer import Optimizer
-from .rules import SGD, Adagrad, Adam, AdamW, RMSprop
+from .rules import ASGD, SGD, Adadelta, Adagrad, RMSprop, Rprop
 
-__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop"]
+__all__ = [
+    "ASGD",
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+]

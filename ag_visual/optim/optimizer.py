@@ -1,26 +1,93 @@
-"""The base of optimizers: parameter groups, state, zero_grad, step."""
+"""The base of optimizers: parameter groups, state, hooks, and the loop that calls an update rule.
+
+A rule is written once, with augmented assignments, and runs on two faces: on the arrays themselves
+(the usual case, no node and no Tensor is made), or on Tensors where the first would be wrong:
+half precision, tensor-valued options, `differentiable=True`, inference tensors.
+"""
 
 from __future__ import annotations
 
+import copy
+import functools
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..autograd.grad_mode import enable_grad, no_grad
-from ..core.tensor import Tensor
+import numpy
+
+from ..arrays.backend import backend_of
+from ..autograd.grad_mode import enable_grad, set_grad_enabled
+from ..core import modes, seam, source
+from ..core.hooks import HookTable, RemovableHandle, register
+from ..core.tensor import InferenceTensor, Tensor, before_write, from_array, wrote
 from ..ops.table import functions as F
+from ..ops.table import raw, raw_numpy, traced
+
+Group = dict[str, Any]
+State = dict[str, Any]
+
+_pre_hooks_of_all = HookTable()
+_post_hooks_of_all = HookTable()
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` before each step of every optimizer."""
+    return register(_pre_hooks_of_all, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` after each step of every optimizer."""
+    return register(_post_hooks_of_all, hook)
+
+
+def number(value: Any) -> Any:
+    """An option as a Python number, also where it was given as a tensor of one element."""
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def at_least_zero(**values: tuple[str, Any]) -> None:
+    """Refuse negative options; each is given as (what torch calls it, value)."""
+    for called, value in values.values():
+        if isinstance(value, Tensor) and value.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if not value >= 0.0:
+            raise ValueError(f"Invalid {called}: {value}")
+
+
+def betas_of(betas: Any) -> tuple[Any, ...]:
+    """The two decay rates of running averages as numbers in [0, 1)."""
+    for i, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+    return tuple(map(number, betas))
+
+
+def not_both(foreach: Any, fused: Any, differentiable: bool) -> None:
+    """Refuse the pairs of options that torch refuses."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
 class Optimizer:
-    """Changes parameters in place from their gradients; subclasses define `update`."""
+    """Changes parameters in place from their gradients. A rule defines `begin` and `update`.
+
+    The options `foreach`, `fused` and `capturable` choose between implementations in torch; they
+    are kept in the groups for its sake and change nothing here.
+    """
 
     by_parts = False
     """Whether a complex parameter is changed as two real numbers: rules that square gradients."""
 
-    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+    keeps = True
+    """Whether a parameter has state before its first step: what `begin` gives, and `step`."""
+
+    def __init__(self, params: Iterable[Any], defaults: Group) -> None:
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
-                "but got a Tensor: wrap it in a list"
+                "but got torch.FloatTensor: wrap it in a list"
             )
         groups = list(params)
         if not groups:
@@ -28,77 +95,360 @@ class Optimizer:
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         self.defaults = defaults
-        self.param_groups: list[dict[str, Any]] = []
-        self.state: dict[Any, dict[str, Any]] = {}
+        self.param_groups: list[Group] = []
+        self.state: defaultdict[Any, State] = defaultdict(dict)
+        self._set_up()
         for group in groups:
-            self.add_param_group(group)
+            self.add_param_group(dict(group))
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group of parameters with options of its own."""
-        group = {**self.defaults, **param_group}
-        params = group["params"]
-        group["params"] = [params] if isinstance(params, Tensor) else list(params)
-        known = {p for g in self.param_groups for p in g["params"]}
-        for p in group["params"]:
+    def _set_up(self) -> None:
+        """What is no part of a saved optimizer."""
+        self._label = f"{type(self).__name__}.step"
+        self._opt_called = False  # a scheduler looks whether step() came before its own
+        self._stepping = False
+        self._step_pre_hooks = HookTable()
+        self._step_post_hooks = HookTable()
+        self._state_hooks = {name: HookTable() for name in ("save", "saved", "load", "loaded")}
+
+    def __init_subclass__(cls) -> None:
+        if "step" in cls.__dict__:
+            cls.step = _hooked(cls.step)  # type: ignore[method-assign]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("defaults", "state", "param_groups")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "_label" not in self.__dict__:
+            self._set_up()
+        for group in self.param_groups:
+            for name, value in self.defaults.items():
+                group.setdefault(name, value)
+
+    # Groups ----------------------------------------------------------------------------------
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Add a group of parameters with options of its own.
+
+        Parameters may come with names, as `named_parameters()` gives them; the group then keeps
+        them as `param_names`.
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the "
+                "ordering of tensors in sets will change between runs. Please use a list instead."
+            )
+        params = [params] if isinstance(params, Tensor) else list(params)
+        names = [p[0] for p in params if isinstance(p, tuple)]
+        if names and len(names) != len(params):
+            raise ValueError(
+                "all optimizer params should be with/without names. Some param names are missing"
+            )
+        params = [p[1] for p in params] if names else params
+        param_group["params"] = params
+        if names:
+            param_group["param_names"] = names
+        self._check(params)
+        for group in self.param_groups:
+            if ("param_names" in group) is not bool(names):
+                raise ValueError(
+                    "all optimizer param groups should be with/without names. cannot add param "
+                    f"group {'with' if names else 'without'} names to the optimizer"
+                )
+        for name, value in self.defaults.items():
+            param_group.setdefault(name, value)
+        self.param_groups.append(param_group)
+
+    def _check(self, params: list[Any]) -> None:
+        known = {id(p) for g in self.param_groups for p in g["params"]}
+        for p in params:
             if not isinstance(p, Tensor):
                 raise TypeError(
-                    f"optimizer can only optimize Tensors, but one of the params is {type(p)}"
+                    "optimizer can only optimize Tensors, but one of the params is "
+                    f"{F['typename'](p)}"
                 )
-            if not p.is_leaf:
+            if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
-            if p in known:
+            if id(p) in known:
                 raise ValueError("some parameters appear in more than one parameter group")
-        self.param_groups.append(group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients (or set them to zero)."""
         for group in self.param_groups:
             for p in group["params"]:
-                if p.grad is not None:
-                    if set_to_none:
-                        p.grad = None
-                    else:
-                        p.grad.detach_().zero_()
+                if set_to_none:
+                    p._grad = None
+                elif p._grad is not None:
+                    p._grad.detach_().zero_()
+
+    # A step ----------------------------------------------------------------------------------
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient; returns the closure's loss."""
-        loss = None
-        if closure is not None:
-            with enable_grad():
-                loss = closure()
-        with no_grad():
-            for group in self.param_groups:
-                for p in group["params"]:
-                    if p.grad is None:
-                        continue
-                    state = self.state.setdefault(p, {})
-                    if self.by_parts and p.is_complex():
-                        self.update(F["view_as_real"](p), F["view_as_real"](p.grad), group, state)
-                    else:
-                        self.update(p, p.grad, group, state)
-        return loss
+        self._opt_called = True
+        if self._step_pre_hooks or self._step_post_hooks or _pre_hooks_of_all or _post_hooks_of_all:
+            return _with_hooks(_step, self, (closure,), {})
+        return _step(self, closure)
 
-    def update(self, p: Tensor, g: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        """Change one parameter; runs under no_grad."""
+    def begin(self, p: Tensor, group: Group) -> State:
+        """The tensors that the rule keeps for one parameter, before its first step."""
+        return {}
+
+    def update(self, F: Any, p: Any, g: Any, state: State, group: Group, n: float) -> None:
+        """Change one parameter by its gradient (decayed already) in its n-th step.
+
+        p, g and the values of `state` are arrays and F the ops on them, or Tensors and theirs. p
+        and the state are changed by augmented assignment; `state` may be given new entries.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define update()")
+
+    def _begun(self, p: Tensor, group: Group) -> State:
+        """The state of a parameter that makes its first step."""
+        with set_grad_enabled(False):
+            state = {"step": F["tensor"](0.0), **self.begin(p.detach(), group)}
+        self.state[p] = state
+        return state
+
+    def _change(self, p: Tensor, grad: Tensor, group: Group, place: Any) -> None:
+        """One step of one parameter, on arrays."""
+        state = self.state.get(p)
+        if not state:
+            state = self._begun(p, group) if self.keeps else {}
+        array, g = p._array, grad._array
+        plain = type(array) is numpy.ndarray is type(g)
+        face = raw_numpy if plain else raw(backend_of(array).xp)
+        if modes.special:
+            before_write(p)
+        held = {name: value._array for name, value in state.items()}
+        n = 0.0
+        if self.keeps:
+            steps = held["step"]
+            steps += 1
+            n = steps.item()
+        if self.by_parts and array.dtype.kind == "c":
+            parts = {k: face.view_as_real(a) if a.dtype.kind == "c" else a for k, a in held.items()}
+            self._apply(face, face.view_as_real(array), face.view_as_real(g), parts, group, n)
+        else:
+            self._apply(face, array, g, held, group, n)
+            if len(held) != len(state):
+                fresh = {k: from_array(a) for k, a in held.items() if k not in state}
+                self.state[p] = {**state, **fresh}
+        if seam.sink is not None:
+            wrote(p, self._label)
+        else:
+            p._storage.wrote(self._label, place)
+        for value in state.values():
+            value._storage.wrote(self._label, place)
+
+    def _apply(self, F: Any, p: Any, g: Any, state: State, group: Group, n: float) -> None:
+        """The rule, after what all rules do first: the sign of the gradient and weight decay."""
+        if group["maximize"]:
+            g = -g
+        decay = group.get("weight_decay")
+        if decay:
+            if group.get("decoupled_weight_decay"):
+                p *= 1 - group["lr"] * decay
+            else:
+                g = g + decay * p
+        self.update(F, p, g, state, group, n)
+
+    def _change_traced(self, p: Tensor, grad: Tensor, group: Group) -> None:
+        """One step of one parameter on Tensors; recorded if the group is differentiable."""
+        state = self.state.get(p)
+        if not state:
+            state = self._begun(p, group) if self.keeps else {}
+        n = 0.0
+        if self.keeps:
+            with set_grad_enabled(False):
+                state["step"] += 1
+            n = state["step"].item()
+        with set_grad_enabled(bool(group.get("differentiable"))):
+            if self.by_parts and p.is_complex():  # only rules that add no entries
+                real = traced.view_as_real
+                parts = {k: real(v) if v.is_complex() else v for k, v in state.items()}
+                self._apply(traced, real(p), real(grad), parts, group, n)
+                return
+            count = len(state)
+            self._apply(traced, p, grad, state, group, n)
+            if count != len(state):
+                self.state[p] = state
+
+    # Saving ----------------------------------------------------------------------------------
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` before each step; it may return both anew."""
+        return register(self._step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` after each step."""
+        return register(self._step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(optimizer)` before `state_dict`."""
+        return register(self._state_hooks["save"], hook, prepend)
+
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` after `state_dict`; it may return another one."""
+        return register(self._state_hooks["saved"], hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(optimizer, state_dict)` before loading; it may return another one."""
+        return register(self._state_hooks["load"], hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Call `hook(optimizer)` after `load_state_dict`."""
+        return register(self._state_hooks["loaded"], hook, prepend)
 
     def state_dict(self) -> dict[str, Any]:
         """State and options, with parameters numbered in order."""
+        for hook in self._state_hooks["save"].values():
+            hook(self)
         order = [p for g in self.param_groups for p in g["params"]]
-        index = {p: i for i, p in enumerate(order)}
-        groups = [{**g, "params": [index[p] for p in g["params"]]} for g in self.param_groups]
-        return {"state": {index[p]: s for p, s in self.state.items()}, "param_groups": groups}
+        index = {id(p): i for i, p in enumerate(order)}
+        groups = []
+        for group in self.param_groups:
+            options = {k: v for k, v in group.items() if k != "params"}
+            groups.append({**options, "params": [index[id(p)] for p in group["params"]]})
+        state = {index[id(p)] if isinstance(p, Tensor) else p: s for p, s in self.state.items()}
+        found: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in self._state_hooks["saved"].values():
+            found = hook(self, found) or found
+        return found
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave; the groups must have the same sizes."""
+        """Take over what `state_dict` gave; the groups must have the same sizes.
+
+        Tensors are copied to the dtype and the device of their parameter, `step` as it is.
+        """
+        for hook in self._state_hooks["load"].values():
+            state_dict = hook(self, state_dict) or state_dict
+        groups = state_dict["param_groups"]
+        if len(groups) != len(self.param_groups):
+            raise ValueError(
+                "loaded state dict has a different number of parameter groups: "
+                f"{len(groups)}, this optimizer has {len(self.param_groups)}"
+            )
         sizes = [len(g["params"]) for g in self.param_groups]
-        given = [len(g["params"]) for g in state_dict["param_groups"]]
+        given = [len(g["params"]) for g in groups]
         if sizes != given:
             raise ValueError(
                 "loaded state dict contains a parameter group that doesn't match the size of "
                 f"optimizer's group: {given} and {sizes}"
             )
-        order = [p for g in self.param_groups for p in g["params"]]
-        self.state = {order[i]: dict(s) for i, s in state_dict["state"].items()}
-        for group, other in zip(self.param_groups, state_dict["param_groups"], strict=True):
-            group.update({k: v for k, v in other.items() if k != "params"})
+        numbers = [i for g in groups for i in g["params"]]
+        order = dict(zip(numbers, (p for g in self.param_groups for p in g["params"]), strict=True))
+        state: defaultdict[Any, State] = defaultdict(dict)
+        for i, entries in state_dict["state"].items():
+            if i in order:
+                state[order[i]] = {k: _fitted(v, order[i], k) for k, v in entries.items()}
+            else:
+                state[i] = entries
+        for mine, other in zip(self.param_groups, groups, strict=True):
+            params = mine["params"]
+            names = {"param_names": mine["param_names"]} if "param_names" in mine else {}
+            mine.update({**names, **copy.deepcopy(other), "params": params})
+            for name in set(mine) - set(other) - set(names) - set(self.defaults) - {"params"}:
+                del mine[name]
+        self.state = state
+        for hook in self._state_hooks["loaded"].values():
+            hook(self)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {k}: {group[k]}" for k in sorted(group) if k != "params"]
+            lines.append("")
+        return "\n".join([*lines[:-1], ")"])
+
+
+def _step(self: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
+    loss = None
+    if closure is not None:
+        with enable_grad():
+            loss = closure()
+    place = source.here()
+    for group in self.param_groups:
+        traced_only = group.get("differentiable")
+        for value in group.values():
+            if isinstance(value, Tensor):
+                if not group.get("differentiable"):
+                    group = {k: number(v) for k, v in group.items()}
+                    break
+                traced_only = True
+        for p in group["params"]:
+            grad = p._grad
+            if grad is None:
+                continue
+            dtype = p._array.dtype
+            if (
+                traced_only
+                or dtype.char not in "fdFD"
+                or dtype is not grad._array.dtype
+                or type(p) is InferenceTensor
+            ):
+                self._change_traced(p, grad, group)
+            else:
+                self._change(p, grad, group, place)
+    return loss
+
+
+def _with_hooks(step: Callable[..., Any], self: Any, args: Any, kwargs: Any) -> Any:
+    for hook in (*_pre_hooks_of_all.values(), *self._step_pre_hooks.values()):
+        changed = hook(self, args, kwargs)
+        if changed is not None:
+            if not (isinstance(changed, tuple) and len(changed) == 2):
+                raise RuntimeError(
+                    f"{step} must return None or a tuple of (new_args, new_kwargs), but got "
+                    f"{changed}."
+                )
+            args, kwargs = changed
+    result = step(self, *args, **kwargs)
+    for hook in (*self._step_post_hooks.values(), *_post_hooks_of_all.values()):
+        hook(self, args, kwargs)
+    return result
+
+
+def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
+    """The `step` that a subclass defines itself, with the hooks around its outermost call."""
+
+    @functools.wraps(step)
+    def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._stepping:
+            return step(self, *args, **kwargs)
+        self._opt_called = self._stepping = True
+        try:
+            return _with_hooks(step, self, args, kwargs)
+        finally:
+            self._stepping = False
+
+    return hooked
+
+
+def _fitted(value: Any, p: Tensor, key: Any = None) -> Any:
+    """A copy of saved state, for a parameter that may have another dtype or device."""
+    if isinstance(value, Tensor):
+        if key == "step":
+            return value.detach().clone()
+        floating = p.dtype.is_floating_point and value.dtype.is_floating_point
+        dtype = p.dtype if floating or (p.is_complex() and value.is_complex()) else value.dtype
+        with set_grad_enabled(False):
+            return value.detach().to(device=p.device, dtype=dtype, copy=True)
+    if key == "step" and isinstance(value, int | float):
+        return F["tensor"](float(value))
+    if isinstance(value, dict):
+        return {k: _fitted(v, p, k) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_fitted(v, p) for v in value)
+    return copy.deepcopy(value)

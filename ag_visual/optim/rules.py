@@ -1,4 +1,7 @@
-"""One class per update rule. Arguments are torch's; each cites its paper."""
+"""Plain and adaptive update rules: SGD, RMSprop, Adagrad, Adadelta, Rprop, ASGD.
+
+Arguments are torch's; each cites its paper. The Adam family is in `adam`.
+"""
 
 from __future__ import annotations
 
@@ -6,183 +9,128 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..ops.table import functions as F
-from .optimizer import Optimizer
-
-
-def _positive(**values: float) -> None:
-    for name, value in values.items():
-        if value < 0.0:
-            raise ValueError(f"Invalid {name}: {value}")
+from ..ops.table import functions
+from .optimizer import Group, Optimizer, State, at_least_zero, not_both
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent with momentum (Sutskever et al. 2013)."""
+    """p -= lr g; momentum as in Sutskever et al., "On the importance of initialization" (2013)."""
+
+    keeps = False
 
     def __init__(
         self,
         params: Iterable[Any],
-        lr: float = 1e-3,
-        momentum: float = 0.0,
-        dampening: float = 0.0,
-        weight_decay: float = 0.0,
+        lr: Any = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        _positive(lr=lr, momentum=momentum, weight_decay=weight_decay)
+        at_least_zero(
+            lr=("learning rate", lr),
+            momentum=("momentum value", momentum),
+            weight_decay=("weight_decay value", weight_decay),
+        )
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "dampening": dampening,
-                "weight_decay": weight_decay,
-                "nesterov": nesterov,
-                "maximize": maximize,
-            },
-        )
+        not_both(foreach, fused, differentiable)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
 
-    def update(self, p: Tensor, g: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        if group["maximize"]:
-            g = -g
-        if group["weight_decay"]:
-            g = g.add(p, alpha=group["weight_decay"])
+    def update(self, F: Any, p: Any, g: Any, state: State, group: Group, n: float) -> None:
         momentum = group["momentum"]
         if momentum:
             buffer = state.get("momentum_buffer")
             if buffer is None:
-                buffer = state["momentum_buffer"] = g.detach().clone()
+                buffer = state["momentum_buffer"] = F.clone(g)
             else:
-                buffer.mul_(momentum).add_(g, alpha=1 - group["dampening"])
-            g = g.add(buffer, alpha=momentum) if group["nesterov"] else buffer
-        p.add_(g, alpha=-group["lr"])
-
-
-class Adam(Optimizer):
-    """Kingma and Ba, "Adam: a method for stochastic optimization" (2014)."""
-
-    by_parts = True
-    decoupled = False
-
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        _positive(lr=lr, eps=eps, weight_decay=weight_decay)
-        for i, beta in enumerate(betas):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "maximize": maximize,
-            },
-        )
-
-    def update(self, p: Tensor, g: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        lr, (beta1, beta2) = group["lr"], group["betas"]
-        if group["maximize"]:
-            g = -g
-        if group["weight_decay"]:
-            if self.decoupled:
-                p.mul_(1 - lr * group["weight_decay"])
-            else:
-                g = g.add(p, alpha=group["weight_decay"])
-        if not state:
-            state.update(step=0, exp_avg=F["zeros_like"](p), exp_avg_sq=F["zeros_like"](p))
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = F["zeros_like"](p)
-        state["step"] += 1
-        step = state["step"]
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        mean.mul_(beta1).add_(g, alpha=1 - beta1)
-        square.mul_(beta2).add_(g * g, alpha=1 - beta2)
-        if group["amsgrad"]:
-            state["max_exp_avg_sq"] = square = F["maximum"](state["max_exp_avg_sq"], square)
-        scale = (square / (1 - beta2**step)).sqrt_().add_(group["eps"])
-        p.add_(mean / scale, alpha=-lr / (1 - beta1**step))
-
-
-class AdamW(Adam):
-    """Loshchilov and Hutter, "Decoupled weight decay regularization" (2017)."""
-
-    decoupled = True
-
-    def __init__(
-        self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 1e-2,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-    ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+                buffer *= momentum
+                buffer += (1 - group["dampening"]) * g
+            g = g + momentum * buffer if group["nesterov"] else buffer
+        p -= group["lr"] * g
 
 
 class RMSprop(Optimizer):
-    """Hinton, lecture 6e of "Neural networks for machine learning" (2012)."""
+    """g over its running root mean square. Hinton, "Neural networks for machine learning", 6e."""
 
     by_parts = True
 
     def __init__(
         self,
         params: Iterable[Any],
-        lr: float = 1e-2,
+        lr: Any = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
-        weight_decay: float = 0.0,
-        momentum: float = 0.0,
+        weight_decay: float = 0,
+        momentum: float = 0,
         centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
     ) -> None:
-        _positive(lr=lr, eps=eps, weight_decay=weight_decay, momentum=momentum, alpha=alpha)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "alpha": alpha,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "momentum": momentum,
-                "centered": centered,
-            },
+        at_least_zero(
+            lr=("learning rate", lr),
+            eps=("epsilon value", eps),
+            momentum=("momentum value", momentum),
+            weight_decay=("weight_decay value", weight_decay),
+            alpha=("alpha value", alpha),
         )
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
 
-    def update(self, p: Tensor, g: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        alpha = group["alpha"]
-        if group["weight_decay"]:
-            g = g.add(p, alpha=group["weight_decay"])
-        if not state:
-            state["square_avg"] = F["zeros_like"](p)
-            state["momentum_buffer"] = F["zeros_like"](p)
-            state["grad_avg"] = F["zeros_like"](p)
-        square = state["square_avg"]
-        square.mul_(alpha).add_(g * g, alpha=1 - alpha)
+    def begin(self, p: Tensor, group: Group) -> State:
+        zeros = functions["zeros_like"]
+        state = {"square_avg": zeros(p)}
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = zeros(p)
+        if group["centered"]:
+            state["grad_avg"] = zeros(p)
+        return state
+
+    def update(self, F: Any, p: Any, g: Any, state: State, group: Group, n: float) -> None:
+        alpha, square = group["alpha"], state["square_avg"]
+        square *= alpha
+        square += (1 - alpha) * (g * g)
         scale = square
         if group["centered"]:
-            state["grad_avg"].mul_(alpha).add_(g, alpha=1 - alpha)
-            scale = square - state["grad_avg"] * state["grad_avg"]
-        step = g / (scale.sqrt() + group["eps"])
-        if group["momentum"]:
-            step = state["momentum_buffer"].mul_(group["momentum"]).add_(step)
-        p.add_(step, alpha=-group["lr"])
+            mean = state["grad_avg"]
+            mean += (1 - alpha) * (g - mean)
+            scale = square - mean * mean
+        change = g / (F.sqrt(scale) + group["eps"])
+        if group["momentum"] > 0:
+            buffer = state["momentum_buffer"]
+            buffer *= group["momentum"]
+            buffer += change
+            change = buffer
+        p -= group["lr"] * change
 
 
 class Adagrad(Optimizer):
@@ -193,31 +141,200 @@ class Adagrad(Optimizer):
     def __init__(
         self,
         params: Iterable[Any],
-        lr: float = 1e-2,
-        lr_decay: float = 0.0,
-        weight_decay: float = 0.0,
-        initial_accumulator_value: float = 0.0,
+        lr: Any = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
         eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        _positive(lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, eps=eps)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lr_decay": lr_decay,
-                "weight_decay": weight_decay,
-                "initial_accumulator_value": initial_accumulator_value,
-                "eps": eps,
-            },
+        at_least_zero(
+            lr=("learning rate", lr),
+            lr_decay=("lr_decay value", lr_decay),
+            weight_decay=("weight_decay value", weight_decay),
+            initial=("initial_accumulator_value value", initial_accumulator_value),
+            eps=("epsilon value", eps),
         )
+        not_both(foreach, fused, differentiable)
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        # torch makes this state at once, for processes that share it.
+        for each in self.param_groups:
+            for p in each["params"]:
+                self._begun(p, each)
 
-    def update(self, p: Tensor, g: Any, group: dict[str, Any], state: dict[str, Any]) -> None:
-        if group["weight_decay"]:
-            g = g.add(p, alpha=group["weight_decay"])
-        if not state:
-            state["step"] = 0
-            state["sum"] = F["full_like"](p, group["initial_accumulator_value"])
-        state["step"] += 1
-        rate = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
-        state["sum"].add_(g * g)
-        p.add_(g / (state["sum"].sqrt() + group["eps"]), alpha=-rate)
+    def begin(self, p: Tensor, group: Group) -> State:
+        start = group["initial_accumulator_value"]
+        value = complex(start, start) if p.is_complex() else start
+        return {"sum": functions["full_like"](p, value)}
+
+    def update(self, F: Any, p: Any, g: Any, state: State, group: Group, n: float) -> None:
+        total = state["sum"]
+        total += g * g
+        rate = group["lr"] / (1 + (n - 1) * group["lr_decay"])
+        p -= rate * (g / (F.sqrt(total) + group["eps"]))
+
+
+class Adadelta(Optimizer):
+    """Zeiler, "ADADELTA: an adaptive learning rate method" (2012)."""
+
+    by_parts = True
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: Any = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        at_least_zero(lr=("learning rate", lr))
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        at_least_zero(eps=("epsilon value", eps), weight_decay=("weight_decay value", weight_decay))
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def begin(self, p: Tensor, group: Group) -> State:
+        zeros = functions["zeros_like"]
+        return {"square_avg": zeros(p), "acc_delta": zeros(p)}
+
+    def update(self, F: Any, p: Any, g: Any, state: State, group: Group, n: float) -> None:
+        rho, eps = group["rho"], group["eps"]
+        square, moved = state["square_avg"], state["acc_delta"]
+        square *= rho
+        square += (1 - rho) * (g * g)
+        change = F.sqrt(moved + eps) / F.sqrt(square + eps) * g
+        moved *= rho
+        moved += (1 - rho) * (change * change)
+        p -= group["lr"] * change
+
+
+class Rprop(Optimizer):
+    """Riedmiller and Braun, "A direct adaptive method for faster backpropagation" (1993)."""
+
+    by_parts = True
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: Any = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
+        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        at_least_zero(lr=("learning rate", lr))
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def begin(self, p: Tensor, group: Group) -> State:
+        lr = float(group["lr"])
+        size = functions["full_like"](p, complex(lr, lr) if p.is_complex() else lr)
+        return {"prev": functions["zeros_like"](p), "step_size": size}
+
+    def update(self, F: Any, p: Any, g: Any, state: State, group: Group, n: float) -> None:
+        (shrink, grow), (least, most) = group["etas"], group["step_sizes"]
+        previous, size = state["prev"], state["step_size"]
+        agreement = g * previous
+        factor = F.where(agreement > 0, grow, F.where(agreement < 0, shrink, 1.0))
+        size *= factor
+        size[...] = F.clamp(size, least, most)
+        g = F.where(agreement < 0, 0.0, g)
+        p -= F.sign(g) * size
+        previous[...] = g
+
+
+class ASGD(Optimizer):
+    """Polyak and Juditsky, "Acceleration of stochastic approximation by averaging" (1992).
+
+    The averages are in `state[p]["ax"]`.
+    """
+
+    by_parts = True
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: Any = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        at_least_zero(lr=("learning rate", lr), weight_decay=("weight_decay value", weight_decay))
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def begin(self, p: Tensor, group: Group) -> State:
+        tensor = functions["tensor"]
+        return {
+            "eta": tensor(float(group["lr"])),
+            "mu": tensor(1.0),
+            "ax": functions["zeros_like"](p),
+        }
+
+    def update(self, F: Any, p: Any, g: Any, state: State, group: Group, n: float) -> None:
+        lr, lambd = group["lr"], group["lambd"]
+        eta, mu, mean = state["eta"], state["mu"], state["ax"]
+        rate = eta.item()
+        p *= 1 - lambd * rate
+        p -= rate * g
+        mean += (p - mean) * mu.item()
+        eta[...] = lr / (1 + lambd * lr * n) ** group["alpha"]
+        mu[...] = 1 / max(1, n - group["t0"])
