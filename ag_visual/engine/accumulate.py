@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 from ..core.tensor import Tensor, from_array
-from ..ops.generic import refuse_overlap
+from ..ops.overlap import refuse_internal
 
 
 def _probe() -> int:
@@ -57,7 +57,7 @@ def accumulate(xp: Any, variable: Any, g: Any, alone: bool, place: Any) -> None:
         adopt = alone and g.base is None and g.flags.c_contiguous and array.flags.c_contiguous
         variable._grad = from_array(g if adopt else laid_out(xp, g, array))
         return
-    refuse_overlap(old, "accumulating into .grad")
+    refuse_internal(old, "accumulating into .grad")
     xp.add(old._array, g, out=old._array)
     old._storage.wrote("accumulate_grad", place)
 

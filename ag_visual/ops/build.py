@@ -493,6 +493,9 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
     add(1, f"return {target}")
     return "\n".join(lines) + "\n"
 
+        # On the same memory, itself included: the reference path refuses what torch refuses.
+        add(2, f"x, y = {target}._store, {name}._store")
+        add(2, f"if x is y and x is not FRESH or x.log is not None and x.log is y.log: {slow}")
 
 def operator(op: Op) -> Callable[..., Any]:
     """The fast wrapper as Python's operators want it."""

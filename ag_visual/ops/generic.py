@@ -28,6 +28,7 @@ from ..core.tensor import (
     wrote,
 )
 from .edges import fit_traced
+from .overlap import refuse_internal, refuse_shared
 from .record import FLOAT, KEEP, LINEAR, PROMOTE, Op
 
 NUMBERS = (bool, int, float, complex)
@@ -637,7 +638,7 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
         values = {**values, op.params[0]: _copy_of(target)}
     backend, arrays = arrays_of(op, values)
     arguments = _arguments(op, values, arrays)
-    refuse_overlap(target, twin)
+    _refuse_overlap(op, twin, target, values)
     before = target._storage.stamp
     if op.writes is not None:
         _compute(op, backend, arrays, arguments, writing=True)
@@ -664,6 +665,16 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
 def _assign(op: Op, twin: str, array: Any, result: Any) -> None:
     """Write a kernel's result into the array, if shape and dtype allow it."""
     if op.outputs != ("result",):
+def _refuse_overlap(op: Op, twin: str, target: Any, values: dict[str, Any]) -> None:
+    refuse_internal(target, twin)
+    for name in op.inputs[1:]:
+        if name not in op.free:
+            refuse_shared(target, values[name], twin, apart=op.apart)
+    for name in op.lists:
+        for value in values[name]:
+            refuse_shared(target, value, twin, apart=op.apart)
+
+
         result = result[0]
     shape = getattr(result, "shape", ())
     if shape != array.shape:
@@ -686,19 +697,6 @@ def _copy_of(tensor: Any) -> Any:
     copy._edge = tensor._edge
     copy._rg = tensor._rg
     return copy
-
-
-def refuse_overlap(tensor: Any, twin: str) -> None:
-    array = tensor._array
-    if array.flags.c_contiguous:
-        return
-    repeated = (s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))
-    if array.size and any(repeated):
-        raise RuntimeError(
-            f"{twin}: unsupported operation: more than one element of the written-to tensor refers "
-            "to a single memory location. Please clone() the tensor before performing the "
-            "operation."
-        )
 
 
 # Forward derivative -----------------------------------------------------------------------------
@@ -756,6 +754,5 @@ __all__ = [
     "inplace_twin",
     "jvp",
     "named_tuple",
-    "refuse_overlap",
     "run",
 ]

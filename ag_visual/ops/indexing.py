@@ -19,6 +19,7 @@ from ..arrays.backend import backend_of, is_array, of_namespace
 from ..arrays.kernels.bounds import check_index
 from ..core.tensor import Tensor, from_array
 from .creation import array_from
+from .overlap import share
 from .record import LINEAR, ErrorSample, Sample
 from .slices import select, slice_op
 from .table import composite, op, ops, traced
@@ -203,6 +204,7 @@ _structural(
     inputs=("self", "values"),
     lists=("indices",),
     inplace=_put_into,
+    apart=True,
     samples=_put_samples,
     errors=_put_errors,
     oracle="ops.aten.index_put",
@@ -404,11 +406,19 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     if tensors is None:
         _copy_to(target, source)
         return
+    if source._array.ndim == 0 and share(target, source) and _masks(index):
+        source = source.clone()  # as torch, which fills where the mask is true with one number
     if source._array.shape[:1] == (1,):
         source = _without_leading_ones(source)
     if type(source._array) is not type(target._array):
         source = source.to(target.device)  # type: ignore[attr-defined]
     _write(target, tensors, source)
+
+
+def _masks(index: Any) -> bool:
+    """Is a bool tensor the one tensor of an index?"""
+    parts = [p for p in (index if type(index) is tuple else (index,)) if isinstance(p, Tensor)]
+    return len(parts) == 1 and parts[0]._array.dtype == numpy.bool_
 
 
 def _copy_to(target: Tensor, source: Any) -> None:

@@ -319,6 +319,8 @@ def _addbmm_left(F: Any, g: Any, batch2: Any) -> Any:
 
 def _addbmm_right(F: Any, g: Any, batch1: Any) -> Any:
     return F.bmm(_turned(F, batch1), _repeated(F, g, batch1))
+        # torch computes addr element by element, the others whole.
+        free=() if name == "addr" else (left, right),
 
 
 def _repeated(F: Any, g: Any, batch: Any) -> Any:

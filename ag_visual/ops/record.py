@@ -67,6 +67,7 @@ class Op:
 
     __slots__ = (
         "arguments",
+        "apart",
         "aside",
         "call",
         "called",
@@ -78,6 +79,7 @@ class Op:
         "doc",
         "errors",
         "files",
+        "free",
         "hidden",
         "holomorphic",
         "inplace",
@@ -153,6 +155,8 @@ class Op:
         reuses: bool = False,
         oracle: Any = None,
         reference: Any = None,
+        free: Sequence[str] = (),
+        apart: bool = False,
     ) -> None:
         self.name = name
         self.table = table
@@ -202,6 +206,8 @@ class Op:
         self.oracle = oracle
         self.reference = reference
         self.normalize = normalize
+        self.free = frozenset(free)
+        self.apart = apart
         self.check = check
         self.view = view
         self.inplace = bool(inplace)

@@ -141,6 +141,8 @@ def op(
     real: bool = False,
     strides: bool = False,
     reuses: bool = False,
+    free: Sequence[str] = (),
+    apart: bool = False,
     oracle: Any = None,
     reference: Any = None,
 ) -> Op:
@@ -165,6 +167,8 @@ def op(
     real: defined on real numbers only. strides: its result depends on the layout in memory.
     reuses: no view, but takes over the memory of an input that nobody else holds.
     For the tests: samples(make) and errors(make), with make(shape, low=, high=) giving an array;
+    free: inputs that may share memory with what the twin writes. apart: the others may not even be
+    all of it, as where a write by index reads them in another order.
     reference: the value by an independent formula `(numpy, *params)`; oracle: how torch is called,
     a dotted name or `(torch, *params)`, where it is not by the public name; False: not at all.
     """
@@ -206,6 +210,9 @@ def op(
         reference=reference,
     )
     record.files = sys._getframe(1).f_code.co_filename
+        out=out,
+        free=free,
+        apart=apart,
     ops[name] = record
     generic.equip(record)
     build.specialize(record)

@@ -149,6 +149,7 @@ _fill_tensor = op(
     _filled,
     vjp={"self": _nothing, "value": lambda F, g: F.sum(g)},
     inputs=("self", "value"),
+    free=("value",),
     inplace=_fill_into,
     public=False,
     called="fill",

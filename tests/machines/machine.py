@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import numpy
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
@@ -139,6 +140,10 @@ class Programs(RuleBasedStateMachine):
             return
         recorded = record and (a.track.requires or b.track.requires)
         with ag.set_grad_enabled(record):
+            if not (recorded and a.track.leaf) and ref.overlap(a, b):
+                with pytest.raises(RuntimeError, match="refer to a single memory location"):
+                    IN_PLACE[name](x.tensor, y.tensor)
+                return
             if self.refused(x, recorded, lambda: IN_PLACE[name](x.tensor, y.tensor)):
                 return
         ref.binary_(name, a, b, record)

@@ -170,6 +170,15 @@ def binary_(name: str, x: Reference, y: Reference, record: bool) -> None:
     _write(x, values, rows, step)
 
 
+def overlap(x: Reference, y: Reference) -> bool:
+    """Are both blocks of one memory without gaps that share elements in another order?"""
+    if x.memory is not y.memory or numpy.array_equal(x.index, y.index):
+        return False
+    blocks = [numpy.sort(each.index, axis=None) for each in (x, y)]
+    dense = all(block[-1] - block[0] == block.size - 1 for block in blocks)
+    return dense and bool(numpy.intersect1d(*blocks).size)
+
+
 def view(x: Reference, index: Any) -> Reference:
     return Reference(x.memory, x.track, index, view=True)
 

@@ -338,12 +338,6 @@ def test_writing_integers_truncates_and_refuses_what_does_not_fit() -> None:
         ag.zeros(2, dtype=ag.uint8)[0] = 300
 
 
-def test_a_value_overlapping_its_target_is_read_first() -> None:
-    x = ag.arange(5)
-    x[1:] = x[:-1]
-    assert x.tolist() == [0, 0, 1, 2, 3]
-
-
 def test_assignment_from_complex_drops_the_imaginary_part_with_a_warning() -> None:
     x = ag.zeros(1)
     with pytest.warns(UserWarning, match="Casting complex values to real discards"):

@@ -1,0 +1,78 @@
+"""Memory that an in-place write and its operands share: what torch refuses, this refuses.
+
+Imports nothing of this layer. A write is computed before it is stored, so that the refused ones
+would work here; but a program that relies on it would stop in torch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.storage import FRESH
+from ..core.tensor import Tensor, data_pointer
+
+
+def refuse_internal(tensor: Tensor, twin: str) -> None:
+    """Raise RuntimeError where several elements of what is written are one place in memory."""
+    array = tensor._array
+    if array.flags.c_contiguous:
+        return
+    repeated = (s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))
+    if array.size and any(repeated):
+        raise RuntimeError(
+            f"{twin}: unsupported operation: more than one element of the written-to tensor refers "
+            "to a single memory location. Please clone() the tensor before performing the "
+            "operation."
+        )
+
+
+def share(a: Tensor, b: Tensor) -> bool:
+    """Do two tensors look into the same memory, through views, detach() or .data?"""
+    mine, other = a._store, b._store
+    if mine is other:
+        return mine is not FRESH or a is b
+    return mine.log is not None and mine.log is other.log
+
+
+def refuse_shared(target: Tensor, source: Any, twin: str, *, apart: bool = False) -> None:
+    """Raise RuntimeError where a write reads memory that it writes, but not element by element.
+
+    apart: also where both are the same elements in the same order (a write by index reads them in
+    another one). As in torch, tensors with gaps between their elements are let through.
+    """
+    if not isinstance(source, Tensor) or not share(target, source):
+        return
+    a, b = target._array, source._array
+    if not (a.size and b.size) or (a is b and not apart) or not (_dense(a) and _dense(b)):
+        return
+    first, last = data_pointer(a), data_pointer(a) + a.nbytes
+    start, end = data_pointer(b), data_pointer(b) + b.nbytes
+    if end <= first or last <= start:
+        return
+    if not apart and (first, last) == (start, end) and _strides(a) == _strides(b):
+        return
+    raise RuntimeError(
+        f"{twin}: unsupported operation: some elements of the input tensor and the written-to "
+        "tensor refer to a single memory location. Please clone() the tensor before performing "
+        f"the operation. (Shapes: {list(b.shape)} is written into {list(a.shape)}.)"
+    )
+
+
+def _strides(array: Any) -> tuple[int, ...]:
+    # Where a dimension has one element the libraries' strides say nothing.
+    pairs = zip(array.strides, array.shape, strict=True)
+    return tuple(stride if size > 1 else 0 for stride, size in pairs)
+
+
+def _dense(array: Any) -> bool:
+    """Are the elements one block of memory without gaps, in some order of dimensions?"""
+    if array.flags.c_contiguous:
+        return True
+    expected = array.itemsize
+    for stride, size in sorted(zip(array.strides, array.shape, strict=True)):
+        if size == 1:
+            continue
+        if stride != expected:
+            return False
+        expected *= size
+    return True
