@@ -158,7 +158,8 @@ def dependencies(roots: Sequence[Any]) -> dict[Any, int]:
                     counts[node] += 1
                 else:
                     counts[node] = 1
-                    push(node)
+                    if type(node) is not AccumulateGrad:
+                        push(node)
     return counts
 
 
@@ -259,14 +260,14 @@ def _loop(
     into_leaves: bool,
 ) -> None:
     recording = task.create_graph
-    retain, place = task.retain, task.place
+    retain, place = task.retain, task.place or (None, 0)
     buffers: dict[Any, Any] = {}
     owned: set[Any] = set()
     ready: list[tuple[int, Any]] = []
     leaves: list[Any] = []
-    # The one ready node while the heap is empty: a chain never touches the heap.
+    # The one ready node while the heap is empty, and its gradient: a chain never touches the heap.
     only: Any = None
-    place = place or (None, 0)
+    arrived: Any = None
     for edge, grad in zip(roots, grads, strict=True):
         _add(buffers, owned, edge[0], edge[1], grad if recording else grad._array)
     for node in dict.fromkeys(edge[0] for edge in roots):
@@ -277,20 +278,20 @@ def _loop(
                 heappush(ready, (-node.seq, node))
     while True:
         if leaves:
-            node = leaves.pop(0)
-        elif only is not None:
-            node = only
-            only = None
+            for node in leaves:
+                g = buffers.pop(node, None)
+                if needed is None or node in captured:  # type: ignore[operator]
+                    alone = sys.getrefcount(g) == accumulate.ALONE
+                    _leaf(task, node, g, alone, into_leaves)
+            leaves.clear()
+        if only is not None:
+            node, g = only, arrived
+            only = arrived = None
         elif ready:
             node = heappop(ready)[1]
+            g = buffers.pop(node, None)
         else:
             return
-        g = buffers.pop(node, None)
-        if type(node) is AccumulateGrad:
-            if needed is None or node in captured:  # type: ignore[operator]
-                alone = sys.getrefcount(g) == accumulate.ALONE
-                _leaf(task, node, g, alone, into_leaves)
-            continue
         if captured is None:
             if node.hooks is not None:
                 g = _hooks_before(task, node, g)
@@ -338,13 +339,14 @@ def _loop(
             if needed is not None and following not in needed and following not in captured:  # type: ignore[operator]
                 continue
             if result is not None:
-                outs = following.outs
                 if recording:
                     result = _fit_traced(following, number, result)
                     _add(buffers, owned, following, number, result)
+                    result = None
                 else:
                     if type(result) is not ndarray:
                         result = _array(result, g)
+                    outs = following.outs
                     if outs is None:
                         if result.shape != following.shape or result.dtype is not following.dtype:
                             result = edges.fit(
@@ -352,22 +354,29 @@ def _loop(
                             )
                         if following in buffers:
                             _add(buffers, owned, following, 0, result)
-                        else:
-                            buffers[following] = result
+                            result = None
                     else:
                         shape, dtype = outs[number]
                         result = edges.fit(_xp(result), result, shape, dtype)
                         _add(buffers, owned, following, number, result)
-            if left == 0:
-                if type(following) is AccumulateGrad:
-                    leaves.append(following)
-                elif only is None and not ready:
-                    only = following
-                else:
-                    if only is not None:
-                        heappush(ready, (-only.seq, only))
-                        only = None
-                    heappush(ready, (-following.seq, following))
+                        result = None
+            # `result` is now what has arrived at that node alone, or None: look in the buffers.
+            if left == 0 and type(following) is not AccumulateGrad:
+                if result is None:
+                    result = buffers.pop(following, None)
+                if only is None and not ready:
+                    only, arrived = following, result
+                    continue
+                if only is not None:
+                    heappush(ready, (-only.seq, only))
+                    if arrived is not None:
+                        buffers[only] = arrived
+                    only = arrived = None
+                heappush(ready, (-following.seq, following))
+            elif left == 0:
+                leaves.append(following)
+            if result is not None:
+                buffers[following] = result
         # No name may keep a gradient alive that a leaf could adopt.
         results = result = g = None
 

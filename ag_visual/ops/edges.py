@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
+
+import numpy
+
+_BLAS = frozenset(numpy.dtype(c) for c in "fdFD")
+
+
+@functools.lru_cache(maxsize=64)
+def _ones(count: int, dtype: Any) -> Any:
+    return numpy.ones(count, dtype)
 
 
 def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
@@ -18,6 +28,11 @@ def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
 
 def fit(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """The gradient as an input of this shape and dtype takes it."""
+    if type(g) is numpy.ndarray and g.dtype is dtype and len(shape) == 1 and dtype in _BLAS:
+        have = g.shape
+        if len(have) == 2 and have[1] == shape[0]:
+            # The gradient of a bias: ones @ g takes a third of the time of a sum over rows.
+            return _ones(have[0], dtype).dot(g)
     if not hasattr(g, "ndim") or g.ndim == 0:
         g = xp.asarray(g)
     if g.shape != shape:

@@ -23,7 +23,7 @@ from .table import composite, functions, op, ops
 def _turned(F: Any, x: Any) -> Any:
     """A matrix, or each matrix of a batch, transposed."""
     if F.xp is not None:
-        return x.swapaxes(-1, -2)
+        return x.T if x.ndim == 2 else x.swapaxes(-1, -2)
     return F.t(x) if x.ndim == 2 else F.transpose(x, -2, -1)
 
 
@@ -57,7 +57,17 @@ def _scaled(x: Any, factor: Any) -> Any:
 # Vectors and matrices -----------------------------------------------------------------------------
 
 
+_BLAS = frozenset(numpy.dtype(c) for c in "fdFD")
+
+
 def _mm(xp: Any, self: Any, mat2: Any) -> Any:
+    dtype = self.dtype
+    if self.ndim == 2 == mat2.ndim and mat2.dtype is dtype and dtype in _BLAS:
+        # The method is 0.9 us faster on a small matrix than matmul, which is a ufunc.
+        try:
+            return self.dot(mat2)
+        except ValueError:
+            pass  # the shapes: said below
     if self.ndim != 2 or mat2.ndim != 2:
         raise RuntimeError(
             f"mm: both arguments must be matrices, but they have {self.ndim} and {mat2.ndim} "
@@ -309,6 +319,8 @@ def _addition(
         vjp=vjp,
         inputs=("self", left, right),
         inplace=True,
+        # torch computes addr element by element, the others whole.
+        free=() if name == "addr" else (left, right),
         samples=samples,
     )
 
@@ -319,8 +331,6 @@ def _addbmm_left(F: Any, g: Any, batch2: Any) -> Any:
 
 def _addbmm_right(F: Any, g: Any, batch1: Any) -> Any:
     return F.bmm(_turned(F, batch1), _repeated(F, g, batch1))
-        # torch computes addr element by element, the others whole.
-        free=() if name == "addr" else (left, right),
 
 
 def _repeated(F: Any, g: Any, batch: Any) -> Any:
@@ -430,7 +440,7 @@ def _batched(F: Any, tensor1: Any, tensor2: Any) -> Any:
     return F.unsafe_view(F.bmm(left, right), shape)
 
 
-@composite("matmul")
+@composite("matmul", out=True)
 def _matmul(F: Any, self: Any, other: Any) -> Any:
     """The product of vectors, matrices or (broadcasting) batches of matrices.
 
@@ -473,7 +483,7 @@ Tensor.__matmul__ = build.forward(ops["mm"], reference=_matmul_operator)
 Tensor.__rmatmul__ = _rmatmul_operator
 
 
-@composite("linear", method=False)
+@composite("linear", method=False, out=True)
 def _linear(F: Any, input: Any, weight: Any, bias: Any = None) -> Any:
     """input @ weight.T + bias: (..., in) to (..., out) with weight (out, in), bias (out)."""
     if F.xp is not None:
@@ -491,7 +501,7 @@ def _linear(F: Any, input: Any, weight: Any, bias: Any = None) -> Any:
     return F.add(F.matmul(input, F.t(weight)), bias)
 
 
-@composite("outer", aliases=("ger",))
+@composite("outer", aliases=("ger",), out=True)
 def _outer(F: Any, self: Any, vec2: Any) -> Any:
     """The matrix of all products of elements of two vectors."""
     if self.ndim != 1 or vec2.ndim != 1:
@@ -501,7 +511,7 @@ def _outer(F: Any, self: Any, vec2: Any) -> Any:
     return F.mul(F.reshape(self, (self.shape[0], 1)), vec2)
 
 
-@composite("inner")
+@composite("inner", out=True)
 def _inner(F: Any, self: Any, other: Any) -> Any:
     """Sums of products over the last dimensions of both."""
     if self.ndim == 0 or other.ndim == 0:
@@ -509,7 +519,7 @@ def _inner(F: Any, self: Any, other: Any) -> Any:
     return F.tensordot(self, other, ([-1], [-1]))
 
 
-@composite("tensordot", method=False)
+@composite("tensordot", method=False, out=True)
 def _tensordot(F: Any, a: Any, b: Any, dims: Any = 2) -> Any:
     """Sums of products over `dims` dimensions (the last of a, the first of b), or two lists."""
     if isinstance(dims, int):
@@ -531,7 +541,7 @@ def _tensordot(F: Any, a: Any, b: Any, dims: Any = 2) -> Any:
     return F.reshape(F.mm(left, right), shape)
 
 
-@composite("kron")
+@composite("kron", out=True)
 def _kron(F: Any, self: Any, other: Any) -> Any:
     """The Kronecker product."""
     ndim = max(self.ndim, other.ndim)
@@ -542,7 +552,7 @@ def _kron(F: Any, self: Any, other: Any) -> Any:
     return F.reshape(F.mul(left, right), tuple(m * n for m, n in zip(a, b, strict=True)))
 
 
-@composite("matrix_power")
+@composite("matrix_power", out=True)
 def _matrix_power(F: Any, self: Any, n: int) -> Any:
     """A square matrix (or each of a batch) multiplied with itself n times; n >= 0."""
     if n < 0:
@@ -559,7 +569,7 @@ def _matrix_power(F: Any, self: Any, n: int) -> Any:
     return result
 
 
-@composite("chain_matmul", method=False)
+@composite("chain_matmul", method=False, out=True)
 def _chain_matmul(F: Any, *matrices: Any) -> Any:
     """The product of several matrices, in the order written."""
     result = matrices[0]
