@@ -469,6 +469,9 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
         same = "" if name in op.aside else f"a_{name}.dtype is not d or "
         add(2, f"if {same}type(a_{name}) is not ndarray: {slow}")
         add(2, f"if grad and ({name}._rg or {name}._view is not None): {slow}")
+        # On the same memory, itself included: the reference path refuses what torch refuses.
+        add(2, f"x, y = {target}._store, {name}._store")
+        add(2, f"if x is y and x is not FRESH or x.log is not None and x.log is y.log: {slow}")
         if name not in op.aside:
             add(1, f"elif type({name}) is float or type({name}) is int:")
             add(2, f"a_{name} = {name}")
@@ -493,9 +496,6 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
     add(1, f"return {target}")
     return "\n".join(lines) + "\n"
 
-        # On the same memory, itself included: the reference path refuses what torch refuses.
-        add(2, f"x, y = {target}._store, {name}._store")
-        add(2, f"if x is y and x is not FRESH or x.log is not None and x.log is y.log: {slow}")
 
 def operator(op: Op) -> Callable[..., Any]:
     """The fast wrapper as Python's operators want it."""

@@ -662,9 +662,6 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
     return target
 
 
-def _assign(op: Op, twin: str, array: Any, result: Any) -> None:
-    """Write a kernel's result into the array, if shape and dtype allow it."""
-    if op.outputs != ("result",):
 def _refuse_overlap(op: Op, twin: str, target: Any, values: dict[str, Any]) -> None:
     refuse_internal(target, twin)
     for name in op.inputs[1:]:
@@ -675,6 +672,9 @@ def _refuse_overlap(op: Op, twin: str, target: Any, values: dict[str, Any]) -> N
             refuse_shared(target, value, twin, apart=op.apart)
 
 
+def _assign(op: Op, twin: str, array: Any, result: Any) -> None:
+    """Write a kernel's result into the array, if shape and dtype allow it."""
+    if op.outputs != ("result",):
         result = result[0]
     shape = getattr(result, "shape", ())
     if shape != array.shape:

@@ -165,10 +165,10 @@ def op(
     called: the public name in error texts, where several ops share one.
     doc: the docstring of the public function, where the kernel's own does not serve.
     real: defined on real numbers only. strides: its result depends on the layout in memory.
-    reuses: no view, but takes over the memory of an input that nobody else holds.
-    For the tests: samples(make) and errors(make), with make(shape, low=, high=) giving an array;
     free: inputs that may share memory with what the twin writes. apart: the others may not even be
     all of it, as where a write by index reads them in another order.
+    reuses: no view, but takes over the memory of an input that nobody else holds.
+    For the tests: samples(make) and errors(make), with make(shape, low=, high=) giving an array;
     reference: the value by an independent formula `(numpy, *params)`; oracle: how torch is called,
     a dotted name or `(torch, *params)`, where it is not by the public name; False: not at all.
     """
@@ -206,13 +206,12 @@ def op(
         real=real,
         strides=strides,
         reuses=reuses,
+        free=free,
+        apart=apart,
         oracle=oracle,
         reference=reference,
     )
     record.files = sys._getframe(1).f_code.co_filename
-        out=out,
-        free=free,
-        apart=apart,
     ops[name] = record
     generic.equip(record)
     build.specialize(record)
