@@ -47,13 +47,14 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def page(context: BrowserContext) -> Iterator[Page]:
-    """A page that fails its test when one of our scripts failed in it (JupyterLab has its own)."""
+    """A page that fails its test when a script of ours failed in it (the hosts have their own)."""
     page = context.new_page()
     errors: list[str] = []
 
     def on_error(error: Error) -> None:
         told = f"{error}\n{error.stack or ''}"
-        if "/static/lab/" not in told or EXTENSION in told:
+        own = "/static/lab/" not in told and "/static/notebook/" not in told
+        if own or EXTENSION in told:
             errors.append(told)
 
     page.on("pageerror", on_error)

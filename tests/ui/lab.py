@@ -287,7 +287,8 @@ class Lab:
         """A value of the Inspector that is shown: `inspector` its handle, `model` its model."""
         return self.page.evaluate(
             f"""() => {{
-                const widgets = [...window.jupyterapp.shell.widgets('main')];
+                const {{shell}} = window.jupyterapp;
+                const widgets = ['main', 'right'].flatMap(area => [...shell.widgets(area)]);
                 const {{inspector}} = widgets.find(widget => widget.id === '{EXTENSION}');
                 const {{model}} = inspector;
                 return {expression};

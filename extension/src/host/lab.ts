@@ -1,4 +1,4 @@
-// The JupyterLab plugin: commands, keys, launcher, and where the panel docks. Wires, decides
+// The plugin of JupyterLab and Notebook 7: commands, keys, launcher, and where the panel docks. Wires, decides
 // nothing about graphs.
 
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
@@ -9,6 +9,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { NotebookController } from './controller';
+import { dock } from './dock';
 import { InspectorPanel, inspectorIcon } from './panel';
 
 const PLUGIN_ID = 'ag-visual-inspector:plugin';
@@ -31,21 +32,21 @@ function activate(
   restorer: ILayoutRestorer | null,
   settings: ISettingRegistry | null
 ): void {
-  const { commands, shell } = app;
+  const { commands } = app;
   const tracker = new WidgetTracker<InspectorPanel>({ namespace: 'ag-visual-inspector' });
   let panel: InspectorPanel | null = null;
 
-  /** Opens the panel to the right of a notebook; an open one is shown where it is. */
+  /** Opens the panel beside a notebook; an open one is shown where it is. */
   const open = (beside: NotebookPanel | null, focus: boolean): InspectorPanel => {
     if (!panel || panel.isDisposed) {
       panel = new InspectorPanel(app, notebooks);
       void tracker.add(panel);
     }
     if (!panel.isAttached) {
-      shell.add(panel, 'main', beside ? { mode: 'split-right', ref: beside.id } : {});
+      dock(app, panel, beside);
     }
     if (focus) {
-      shell.activateById(panel.id);
+      app.shell.activateById(panel.id);
     }
     return panel;
   };

@@ -1,0 +1,47 @@
+// Where the panel stands: beside the notebook in JupyterLab's dock, in the right sidebar of
+// Notebook 7, whose main area holds one document alone.
+
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { Widget } from '@lumino/widgets';
+import { SplitPanel } from '@lumino/widgets';
+
+const LAB = 'JupyterLab';
+/** Share of the window that the panel gets beside a notebook: half of it, as in JupyterLab. */
+const SHARE = 0.5;
+
+interface Sidebar {
+  expandRight(id?: string): void;
+}
+
+function hasSidebar(shell: unknown): shell is Sidebar {
+  return typeof (shell as Partial<Sidebar>).expandRight === 'function';
+}
+
+/** Gives the sidebar its share; it would open at a width that fits a list of headings. */
+function widen(panel: Widget): void {
+  let part: Widget = panel;
+  while (part.parent && !(part.parent instanceof SplitPanel)) {
+    part = part.parent;
+  }
+  const split = part.parent;
+  if (split instanceof SplitPanel && split.orientation === 'horizontal') {
+    const others = split.widgets.filter(widget => widget !== part && widget.isVisible).length;
+    const shares = split.widgets.map(widget =>
+      widget === part ? SHARE : widget.isVisible ? (1 - SHARE) / others : 0
+    );
+    split.setRelativeSizes(shares);
+  }
+}
+
+/** Adds the panel to the application, to the right of a notebook where there is one. */
+export function dock(app: JupyterFrontEnd, panel: Widget, beside: NotebookPanel | null): void {
+  const { shell } = app;
+  if (app.name === LAB || !hasSidebar(shell)) {
+    shell.add(panel, 'main', beside ? { mode: 'split-right', ref: beside.id } : {});
+    return;
+  }
+  shell.add(panel, 'right');
+  shell.expandRight(panel.id);
+  requestAnimationFrame(() => widen(panel));
+}

@@ -1,0 +1,75 @@
+"""The same panel in Notebook 7, whose windows hold one document: it stands in the right sidebar."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .lab import Lab, Server
+from .test_live import DEBUG, IMPORT, MODEL, NAMES, RECORD
+
+
+def notebook7(server: Server) -> list[str]:
+    """The command line of a plain Notebook 7."""
+    return [
+        *(sys.executable, "-m", "notebook", "--no-browser", "--allow-root"),
+        *(f"--ServerApp.port={server.port}", "--ServerApp.port_retries=0"),
+        f"--ServerApp.root_dir={server.root}",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
+    ]
+
+
+@pytest.fixture(scope="module")
+def notebook_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    running = Server(tmp_path_factory.mktemp("notebook7"), command=notebook7)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def notebook(notebook_server: Server, page: Page, screenshots: Path) -> Iterator[Lab]:
+    found = Lab(notebook_server, page, screenshots)
+    yield found
+    page.goto("about:blank")
+    notebook_server.end_sessions()
+
+
+def open_in(notebook: Lab, name: str, theme: str) -> None:
+    notebook.write(name, [IMPORT, MODEL, RECORD, DEBUG])
+    notebook.page.goto(f"{notebook.server.url}/notebooks/{name}?token={notebook.server.token}")
+    notebook.started()
+    notebook.command("apputils:change-theme", theme=theme)
+    notebook.page.wait_for_function(
+        "() => [...window.jupyterapp.shell.widgets('main')].some(w => w.content?.widgets)"
+    )
+    notebook.kernel_ready()
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_records_pauses_and_steps_beside_the_notebook(notebook: Lab, theme: str) -> None:
+    open_in(notebook, f"seven_{theme.split()[-1].lower()}.ipynb", theme)
+    notebook.page.locator("[data-command='ag-visual:open-inspector'] button").click()
+    panel = notebook.page.locator(".ag-inspector-panel")
+    panel.wait_for(state="visible")
+    for cell in range(3):
+        notebook.run(cell)
+    notebook.until(lambda: notebook.nodes() == NAMES, 5, "the graph's nodes")
+    sheet = notebook.page.locator(".jp-Notebook").bounding_box()
+    box = panel.bounding_box()
+    assert sheet is not None
+    assert box is not None
+    assert box["x"] >= sheet["x"] + sheet["width"] - 1
+    assert box["width"] > 600
+
+    notebook.start(3)
+    pill = panel.locator(".agv-pill")
+    expect(pill).to_have_text("Paused before step 1 of 5")
+    notebook.page.keyboard.press("F10")
+    expect(pill).to_have_text("Paused before step 2 of 5")
+    notebook.screenshot(f"notebook7_{theme.split()[-1].lower()}")
+    panel.get_by_role("button", name="Continue").click()
+    notebook.until(lambda: "went on" in notebook.output(3), 5, "the cell to go on")
