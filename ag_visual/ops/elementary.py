@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
-from ..arrays.backend import of_namespace
 from .families import binary, is_complex, pair_samples, unary
-from .record import FLOAT, Sample
-from .table import composite
+from .record import FLOAT
+from .special import scipys
 
 # Exponentials and logarithms ----------------------------------------------------------------------
 
@@ -198,54 +196,37 @@ unary("rad2deg", lambda: 180 / math.pi, inplace=True, real=True, node="Rad2DegBa
 # Special functions --------------------------------------------------------------------------------
 
 
-def _special(name: str) -> Callable[..., Any]:
-    def kernel(xp: Any, self: Any) -> Any:
-        wide = self if self.dtype.itemsize > 2 else self.astype(xp.float32)
-        return getattr(of_namespace(xp).special, name)(wide).astype(self.dtype)
-
-    return kernel
-
-
 _GAUSS = 2 / math.sqrt(math.pi)
-unary("erf", lambda F, self: _GAUSS * F.exp(-(self * self)), _special("erf"), real=True)
-unary("erfc", lambda F, self: -_GAUSS * F.exp(-(self * self)), _special("erfc"), real=True)
+unary(
+    "erf", lambda F, self: _GAUSS * F.exp(-(self * self)), scipys("erf", "erf_vml_cpu"), real=True
+)
+unary(
+    "erfc",
+    lambda F, self: -_GAUSS * F.exp(-(self * self)),
+    scipys("erfc", "erfc_vml_cpu"),
+    real=True,
+)
 unary(
     "erfinv",
     lambda F, self: F.exp(F.erfinv(self) ** 2) / _GAUSS,
-    _special("erfinv"),
+    scipys("erfinv", "erfinv_vml_cpu"),
     low=-0.8,
     high=0.8,
     real=True,
 )
-unary("lgamma", lambda F, self: F.digamma(self), _special("gammaln"), low=0.3, high=3.0, real=True)
 unary(
-    "digamma",
-    lambda F, self: F.polygamma_of(self, 1),
-    _special("psi"),
+    "lgamma",
+    lambda F, self: F.digamma(self),
+    scipys("gammaln", "lgamma_vml_cpu"),
     low=0.3,
     high=3.0,
     real=True,
 )
-
-
-def _polygamma(xp: Any, self: Any, n: int) -> Any:
-    return of_namespace(xp).special.polygamma(n, self).astype(self.dtype)
-
-
 unary(
-    "polygamma_of",
-    lambda F, self, n: F.polygamma_of(self, n + 1),
-    _polygamma,
-    public=False,
-    node="PolygammaBackward0",
-    called="polygamma",
-    oracle=lambda torch, self, n: torch.polygamma(n, self),
-    samples=lambda make: iter([Sample((make((3, 4), low=0.4, high=3.0), 1))]),
+    "digamma",
+    lambda F, self: F.polygamma_of(self, 1),
+    scipys("psi", "digamma_cpu"),
+    low=0.3,
+    high=3.0,
     real=True,
 )
-
-
-@composite(method=False)
-def polygamma(F: Any, n: int, self: Any) -> Any:
-    """The n-th derivative of digamma."""
-    return F.digamma(self) if n == 0 else F.polygamma_of(self, n)
