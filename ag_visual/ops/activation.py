@@ -68,7 +68,8 @@ def _sigmoid_backward(xp: Any, grad_output: Any, output: Any) -> Any:
 
 
 def _tanh_backward(xp: Any, grad_output: Any, output: Any) -> Any:
-    return grad_output * (1 - output * output)
+    # Without a number of Python's in it: each costs NumPy 0.2 us.
+    return grad_output - grad_output * output * output
 
 
 _backward(
@@ -157,7 +158,7 @@ def _with_buffer(grad: Any, x: Any) -> Sample:
     return Sample((grad, x, numpy.exp(-numpy.abs(x))))
 
 
-@composite("logsigmoid", method=False)
+@composite("logsigmoid", method=False, out=True)
 def _logsigmoid(F: Any, input: Any) -> Any:
     """log(1 / (1 + exp(-x)))."""
     return F.log_sigmoid_forward(input)[0]

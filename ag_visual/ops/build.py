@@ -26,6 +26,7 @@ from ..core.node import sequence
 from ..core.storage import FRESH, ZERO, Storage
 from ..core.tensor import Tensor, accumulator, from_array, wrote
 from . import generic
+from .into import into
 from .record import KEEP, Op
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -112,19 +113,24 @@ def lazily(
     return function
 
 
-def bind_face(body: Callable[..., Any], face: Any, name: str) -> Callable[..., Any]:
-    """`body` with its first parameter fixed, as a function that can also be a method."""
-    scope: dict[str, Any] = {"body": body, "face": face, "__name__": body.__module__}
-    function = lazily(name, scope, lambda scope: _bound_source(body, name, scope))
+def bind_face(
+    body: Callable[..., Any], face: Any, name: str, out: bool = False
+) -> Callable[..., Any]:
+    """`body` with its first parameter fixed, as a function that can also be a method.
+
+    out: whether it takes `out=`, too.
+    """
+    scope: dict[str, Any] = {"body": body, "face": face, "__name__": body.__module__, "into": into}
+    function = lazily(name, scope, lambda scope: _bound_source(body, name, scope, out))
     function.__doc__ = body.__doc__
     function.__wrapped__ = functools.partial(body, face)  # type: ignore[attr-defined]
     return function
 
 
-def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any]) -> str:
+def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any], out: bool) -> str:
     parameters = list(inspect.signature(body).parameters.values())[1:]
     head, passed = [], []
-    starred = False
+    starred = caught = False
     renamed = _first_name(tuple(p.name for p in parameters))
     for i, p in enumerate(parameters):
         if renamed and i == 0:
@@ -137,6 +143,8 @@ def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any]) ->
             starred = True
             continue
         if p.kind is p.VAR_KEYWORD:
+            caught = out
+            head += ["out=None"] * out
             head.append(f"**{p.name}")
             passed.append(f"**{p.name}")
             continue
@@ -149,7 +157,14 @@ def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any]) ->
             default = f"=d{i}"
         head.append(p.name + default)
         passed.append(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name)
-    return f"def {name}({', '.join(head)}):\n    return body(face, {', '.join(passed)})\n"
+    lines = [f"    return body(face, {', '.join(passed)})"]
+    if out:
+        head += [] if caught else ["out=None"] if starred else ["*", "out=None"]
+        named = ", ".join(p for p in passed if "=" in p or p[:2] == "**")
+        plain = "".join(f"{p}, " for p in passed if "=" not in p and p[:2] != "**")
+        call = f"into({name!r}, out, body, (face, {plain}), dict({named}))"
+        lines.insert(0, f"    if out is not None: return {call}")
+    return "\n".join([f"def {name}({', '.join(head)}):", *lines]) + "\n"
 
 
 def specialize(op: Op) -> None:
@@ -168,7 +183,7 @@ def _first_name(names: tuple[str, ...]) -> str:
     return "input" if names[:1] == ("self",) and "input" not in names else ""
 
 
-def _head(op: Op, scope: dict[str, Any]) -> str:
+def _head(op: Op, scope: dict[str, Any], out: bool = False) -> str:
     parts = []
     renamed = _first_name(op.params)
     for name, p in op.signature.parameters.items():
@@ -187,6 +202,8 @@ def _head(op: Op, scope: dict[str, Any]) -> str:
         parts.append(name + default)
     if op.varargs:
         parts.append("**named")
+    elif out:
+        parts += ["out=None"] if "*" in parts else ["*", "out=None"]
     return ", ".join(parts)
 
 
@@ -204,7 +221,7 @@ def forward(
         scope["package"] = generic.named_tuple(op.returns or op.name, op.outputs)
     function = lazily(op.name, scope, lambda scope: _forward_source(op, places, scope))
     function.__doc__ = op.doc
-    function.__signature__ = op.signature  # type: ignore[attr-defined]
+    function.__signature__ = op.public_signature  # type: ignore[attr-defined]
     return function
 
 
@@ -216,13 +233,15 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     if op.varargs:
         call.append("**named")
     slow = f"return slow({', '.join(call)})"
-    lines = [f"def {op.name}({_head(op, scope)}):"]
+    lines = [f"def {op.name}({_head(op, scope, op.out)}):"]
     if _first_name(op.params):
         lines.append("    self = input")
 
     def add(depth: int, text: str) -> None:
         lines.append("    " * depth + text)
 
+    if op.out and not op.varargs:
+        add(1, f"if out is not None: {slow[:-1]}, out=out)")
     add(1, "grad = True if not modes.special else modes.now.fast")
     if op.varargs:
         add(1, f"if named: {slow}")
@@ -263,6 +282,11 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         f"{p}={p}" if p in op.keyword else f"a_{p}" if p in op.inputs else p for p in op.params
     )
     run = f"kernel({given})" if op.direct else f"kernel(np, {given})"
+    if op.usual is not None:
+        function, argument, value = op.usual
+        scope["usual"] = getattr(numpy, function)
+        arrays = ", ".join(f"a_{p}" for p in op.params if p != argument)
+        run = f"usual({arrays}) if {argument} == {value!r} else {run}"
     extra = range(1, len(op.outputs))
     answer = f"package(out, {', '.join(f'out{i}' for i in extra)})" if extra else "out"
     add(1, f"try: r = {run}")

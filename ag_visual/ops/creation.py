@@ -10,6 +10,7 @@ import math
 import operator
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy
@@ -19,6 +20,7 @@ from ..arrays import backend as backends
 from ..core.tensor import Tensor, from_array
 from ..devices import device as Device
 from .casting import cast_array, dtype_of
+from .into import made_into
 from .table import function
 
 NEEDS_FLOAT = "Only Tensors of floating point and complex dtype can require gradients"
@@ -342,6 +344,7 @@ def scalar_tensor(
 def _filled(name: str, method: str, text: str) -> Callable[..., Tensor]:
     def create(
         *size: Any,
+        out: Any = None,
         dtype: Any = None,
         layout: Any = None,
         device: Any = None,
@@ -349,6 +352,8 @@ def _filled(name: str, method: str, text: str) -> Callable[..., Tensor]:
         requires_grad: bool = False,
         **named: Any,
     ) -> Tensor:
+        if out is not None:
+            return made_into(name, out, dtype, device, partial(create, *size, **named))
         if "size" in named:
             size = (named.pop("size"),)
         elif not size:
@@ -402,6 +407,7 @@ def full(
     size: Any,
     fill_value: Any,
     *,
+    out: Any = None,
     dtype: Any = None,
     layout: Any = None,
     device: Any = None,
@@ -409,6 +415,8 @@ def full(
     requires_grad: bool = False,
 ) -> Tensor:
     """A new tensor of a shape filled with one number, whose dtype it takes."""
+    if out is not None:
+        return made_into("full", out, dtype, device, partial(full, size, fill_value))
     value = _number("full", "fill_value", fill_value)
     kind = dtype_of("full", dtype, _number_dtype(value)).np
     shape = shape_of("full", (size,))
@@ -574,6 +582,7 @@ def arange(
     end: Any = None,
     step: Any = 1,
     *,
+    out: Any = None,
     dtype: Any = None,
     layout: Any = None,
     device: Any = None,
@@ -581,6 +590,8 @@ def arange(
     requires_grad: bool = False,
 ) -> Tensor:
     """start, start + step, ... below end; int64 where all three are integers."""
+    if out is not None:
+        return made_into("arange", out, dtype, device, partial(arange, start, end, step))
     if end is None:
         start, end = 0, start
     start, end, step = (
@@ -632,12 +643,15 @@ def linspace(
     end: Any,
     steps: int,
     *,
+    out: Any = None,
     dtype: Any = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """`steps` numbers from start to end, both included, evenly spaced."""
+    if out is not None:
+        return made_into("linspace", out, dtype, device, partial(linspace, start, end, steps))
     if steps < 0:
         raise RuntimeError(f"number of steps must be non-negative, got {steps}")
     start, end = _number("linspace", "start", start), _number("linspace", "end", end)
@@ -654,12 +668,15 @@ def logspace(
     steps: int,
     base: float = 10.0,
     *,
+    out: Any = None,
     dtype: Any = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """base**start ... base**end: `steps` numbers evenly spaced on a logarithmic scale."""
+    if out is not None:
+        return made_into("logspace", out, dtype, device, partial(logspace, start, end, steps, base))
     if steps < 0:
         raise RuntimeError(f"number of steps must be non-negative, got {steps}")
     start, end = _number("logspace", "start", start), _number("logspace", "end", end)
@@ -677,12 +694,15 @@ def eye(
     n: int,
     m: int | None = None,
     *,
+    out: Any = None,
     dtype: Any = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Ones on the diagonal of an n x m matrix of zeros."""
+    if out is not None:
+        return made_into("eye", out, dtype, device, partial(eye, n, m))
     for name, size in (("n", n), ("m", m)):
         if size is not None and size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")

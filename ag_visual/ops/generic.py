@@ -28,6 +28,7 @@ from ..core.tensor import (
     wrote,
 )
 from .edges import fit_traced
+from .into import accepting_out
 from .overlap import refuse_internal, refuse_shared
 from .record import FLOAT, KEEP, LINEAR, PROMOTE, Op
 
@@ -136,6 +137,8 @@ def equip(op: Op) -> None:
     def call(*args: Any, **kwargs: Any) -> Any:
         return run(op, bind(args, kwargs))
 
+    if op.out:
+        call = accepting_out(op.called, call, op.policy != KEEP)
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.doc
     op.compute = call

@@ -99,7 +99,7 @@ cat = _structural(
 )
 
 
-@composite("concat", method=False, aliases=("concatenate",))
+@composite("concat", method=False, aliases=("concatenate",), out=True)
 def _concat(F: Any, tensors: Any, dim: int = 0) -> Any:
     """Another name of `cat`."""
     return F.cat(tensors, dim)
@@ -147,26 +147,26 @@ stack = _structural(
 )
 
 
-@composite("hstack", method=False)
+@composite("hstack", method=False, out=True)
 def _hstack(F: Any, tensors: Any) -> Any:
     """Side by side: along the first dimension of vectors, the second of all others."""
     grown = F.atleast_1d(tuple(tensors))
     return F.cat(grown, 0 if grown[0].ndim == 1 else 1)
 
 
-@composite("vstack", method=False, aliases=("row_stack",))
+@composite("vstack", method=False, aliases=("row_stack",), out=True)
 def _vstack(F: Any, tensors: Any) -> Any:
     """One below the other, as rows."""
     return F.cat(F.atleast_2d(tuple(tensors)), 0)
 
 
-@composite("dstack", method=False)
+@composite("dstack", method=False, out=True)
 def _dstack(F: Any, tensors: Any) -> Any:
     """One behind the other, along the third dimension."""
     return F.cat(F.atleast_3d(tuple(tensors)), 2)
 
 
-@composite("column_stack", method=False)
+@composite("column_stack", method=False, out=True)
 def _column_stack(F: Any, tensors: Any) -> Any:
     """Vectors as columns beside matrices."""
     return F.cat([F.reshape(a, (-1, 1)) if a.ndim < 2 else a for a in tensors], 1)

@@ -132,7 +132,7 @@ _step(
 )
 
 
-@composite()
+@composite(out=True)
 def round(F: Any, self: Any, *, decimals: int = 0) -> Any:
     """The nearest integer (or multiple of 10**-decimals); ties go to the even one."""
     return F.round_even(self) if decimals == 0 else F.round_to(self, decimals)
@@ -267,7 +267,7 @@ elementwise(
 )
 
 
-@composite(method=False)
+@composite(method=False, out=True)
 def where(F: Any, condition: Any, input: Any = None, other: Any = None) -> Any:
     """Elementwise `input` where condition is true and `other` elsewhere; alone: the true places."""
     if input is None and other is None:
@@ -353,7 +353,7 @@ def _clamp_kind(min: Any = None, max: Any = None) -> str:
     return "clamp_tensor" if tensors else "clamp_number"
 
 
-@composite(aliases=("clip",))
+@composite(aliases=("clip",), out=True)
 def clamp(F: Any, self: Any, min: Any = None, max: Any = None) -> Any:
     """self, but not below min and not above max (numbers or tensors); where min > max: max."""
     if _clamp_kind(min, max) == "clamp_tensor":
@@ -421,7 +421,7 @@ def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:
             self = promoted_with(F, self, bound)
         return getattr(F, kind(bound))(self, bound)
 
-    composite(name)(body)
+    composite(name, out=True)(body)
     chosen_twin(f"{name}_", kind)
 
 
@@ -495,7 +495,7 @@ def _lerp_kind(end: Any, weight: Any) -> str:
     return "lerp_number" if isinstance(weight, NUMBERS) else "lerp_tensor"
 
 
-@composite()
+@composite(out=True)
 def lerp(F: Any, self: Any, end: Any, weight: Any) -> Any:
     """self + weight * (end - self)."""
     return getattr(F, _lerp_kind(end, weight))(self, end, weight)

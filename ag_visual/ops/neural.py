@@ -162,7 +162,7 @@ def _declare(name: str, what: str) -> None:
         return getattr(F, f"{name}_dim")(_floating(F, name, input, dtype), dim)
 
     body.__doc__ = f"{what} along `dim`; computed in `dtype` if given."
-    composite(name)(body)
+    composite(name, out=True)(body)
 
 
 _declare("softmax", "exp(x) / sum(exp(x))")

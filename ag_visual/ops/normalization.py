@@ -383,7 +383,7 @@ def _instance_norm(
     return _affine_of(F, normal, weight, bias)
 
 
-@composite("normalize", method=False)
+@composite("normalize", method=False, out=True)
 def _normalize(F: Any, input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
     """x divided by its p-norm along `dim`, which is not taken below eps."""
     norm = F.clamp_min(F.norm(input, p, dim, True), eps)

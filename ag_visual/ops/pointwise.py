@@ -84,6 +84,7 @@ add = op(
     inplace=True,
     samples=_sum_samples,
     errors=binary_errors,
+    usual=("add", "alpha", 1),
     reference=lambda np, x, y, alpha: x + alpha * y,
 )
 sub = op(
@@ -97,6 +98,7 @@ sub = op(
     samples=_sum_samples,
     check=_no_bools,
     errors=binary_errors,
+    usual=("subtract", "alpha", 1),
     reference=lambda np, x, y, alpha: x - alpha * y,
 )
 
@@ -139,7 +141,7 @@ def rsub(F: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
     return kind(self, other, alpha=alpha)
 
 
-mul = binary("mul", lambda other: other, lambda self: self, "multiply")
+mul = binary("mul", lambda g, other: g * other, lambda g, self: g * self, "multiply")
 true_divide = binary(
     "true_divide",
     lambda g, other: g / other,
@@ -203,7 +205,7 @@ elementwise(
 )
 
 
-@composite(aliases=("divide",))
+@composite(aliases=("divide",), out=True)
 def div(F: Any, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """self / other, optionally rounded: rounding_mode 'floor', or 'trunc' (towards zero)."""
     if rounding_mode is None:
@@ -283,7 +285,7 @@ def _modulus(name: str, kernel: Any, mode: str) -> None:
     def body(F: Any, self: Any, other: Any) -> Any:
         return getattr(F, kind(other))(self, other)
 
-    composite(name)(body)
+    composite(name, out=True)(body)
     chosen_twin(f"{name}_", kind)
 
 
@@ -396,7 +398,7 @@ elementwise(
 )
 
 
-@composite()
+@composite(out=True)
 def pow(F: Any, self: Any, exponent: Any) -> Any:
     """self to the power of exponent, elementwise; either may be a number."""
     if isinstance(exponent, NUMBERS):
@@ -409,7 +411,7 @@ def pow(F: Any, self: Any, exponent: Any) -> Any:
 chosen_twin("pow_", lambda e: "pow_number" if isinstance(e, NUMBERS) else "pow_tensor")
 
 
-@composite()
+@composite(out=True)
 def square(F: Any, self: Any) -> Any:
     """self * self."""
     return F.pow(self, 2)
@@ -421,7 +423,7 @@ def square_(F: Any, self: Any) -> Any:
     return ops["pow_number"].write(self, 2)
 
 
-@composite()
+@composite(out=True)
 def float_power(F: Any, self: Any, exponent: Any) -> Any:
     """`pow` in double precision."""
     wide = [

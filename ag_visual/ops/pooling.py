@@ -372,7 +372,7 @@ def _declare(rank: int) -> None:
     max_pool.__doc__ = f"The largest element of each window of the last {rank} dimension(s)."
     avg_pool.__doc__ = f"The mean of each window of the last {rank} dimension(s)."
     composite(max_name, method=False)(max_pool)
-    composite(avg_name, method=False)(avg_pool)
+    composite(avg_name, method=False, out=True)(avg_pool)
     name = f"adaptive_avg_pool{rank}d"
 
     def adaptive(F: Any, input: Any, output_size: Any) -> Any:

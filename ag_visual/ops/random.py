@@ -10,6 +10,7 @@ import functools
 import inspect
 import secrets
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy
@@ -22,6 +23,7 @@ from ..devices import device as Device
 from .casting import cast_array, dtype_of
 from .creation import leaf, like, shape_of
 from .dims import broadcast
+from .into import into, made_into
 from .record import ErrorSample, Sample
 from .table import function, op
 
@@ -156,6 +158,7 @@ def _floats(name: str, method: str, text: str) -> None:
     def create(
         *size: Any,
         generator: Any = None,
+        out: Any = None,
         dtype: Any = None,
         layout: Any = None,
         device: Any = None,
@@ -163,6 +166,9 @@ def _floats(name: str, method: str, text: str) -> None:
         pin_memory: bool = False,
         **named: Any,
     ) -> Tensor:
+        if out is not None:
+            again = partial(create, *size, generator=generator, **named)
+            return made_into(name, out, dtype, device, again)
         if "size" in named:
             size = (named.pop("size"),)
         elif not size:
@@ -217,12 +223,16 @@ def randint(
     high: int | None = None,
     size: Any = None,
     generator: Any = None,
+    out: Any = None,
     dtype: Any = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Random integers in [low, high): `randint(high, size)` or `randint(low, high, size)`."""
+    if out is not None:
+        again = partial(randint, *args, low=low, high=high, size=size, generator=generator)
+        return made_into("randint", out, dtype, device, again)
     given = list(args)
     if size is None:
         if not given:
@@ -273,6 +283,7 @@ def randperm(
     n: int,
     *,
     generator: Any = None,
+    out: Any = None,
     dtype: Any = None,
     layout: Any = None,
     device: Any = None,
@@ -280,6 +291,8 @@ def randperm(
     pin_memory: bool = False,
 ) -> Tensor:
     """The integers below n in random order."""
+    if out is not None:
+        return made_into("randperm", out, dtype, device, partial(randperm, n, generator=generator))
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     kind = dtype_of("randperm", dtype, dtypes.int64).np
@@ -347,12 +360,18 @@ def normal(
     size: Any = None,
     *,
     generator: Any = None,
+    out: Any = None,
     dtype: Any = None,
     layout: Any = None,
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Normal random numbers: one per element of the tensors mean and/or std, or a shape of them."""
+    if out is not None:
+        again = partial(normal, mean, std, size, generator=generator)
+        if isinstance(mean, Tensor) or isinstance(std, Tensor):
+            return into("normal", out, again, (), {})
+        return made_into("normal", out, dtype, device, again)
     if not isinstance(std, Tensor):
         _check_std(std)
     elif std.numel() and bool((std._array < 0).any()):
@@ -405,9 +424,17 @@ def _chance(self: Any, p: Any) -> Any:
 
 @function(method=True)
 def multinomial(
-    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Any = None,
+    out: Any = None,
 ) -> Tensor:
     """Indices drawn from each row of weights, with or without replacement."""
+    if out is not None:
+        again = partial(multinomial, input, num_samples, replacement, generator=generator)
+        return into("multinomial", out, again, (), {})
     array = input._array
     backend = backends.backend_of(array)
     if array.ndim not in (1, 2):

@@ -175,14 +175,14 @@ def _extremum(name: str, arg: str) -> None:
         f"The {name}imum of all elements (ties share the gradient); along `dim` with the indices "
         f"(as a named tuple; the index takes the gradient); or elementwise of two tensors."
     )
-    composite(name)(body)
+    composite(name, out=True)(body)
 
 
 _extremum("max", "argmax")
 _extremum("min", "argmin")
 
 
-@composite("aminmax")
+@composite("aminmax", out=True)
 def _aminmax(F: Any, self: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """amin and amax together."""
     from .generic import named_tuple
@@ -352,13 +352,13 @@ op(
 )
 
 
-@composite("median")
+@composite("median", out=True)
 def _median_of(F: Any, self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower median of all elements, or along `dim` with its indices."""
     return F.median_all(self) if dim is None else F.median_dim(self, dim, keepdim)
 
 
-@composite("sort")
+@composite("sort", out=True)
 def _sort_of(
     F: Any, self: Any, dim: int = -1, descending: bool = False, *, stable: bool = True
 ) -> Any:
@@ -366,7 +366,7 @@ def _sort_of(
     return F.sort_dim(self, dim, descending)
 
 
-@composite("argsort")
+@composite("argsort", out=True)
 def _argsort(
     F: Any, self: Any, dim: int = -1, descending: bool = False, *, stable: bool = True
 ) -> Any:
@@ -374,7 +374,7 @@ def _argsort(
     return F.sort_dim(self, dim, descending)[1]
 
 
-@composite("msort")
+@composite("msort", out=True)
 def _msort(F: Any, self: Any) -> Any:
     """Values in order along the first dimension."""
     return F.sort_dim(self, 0, False)[0]

@@ -97,6 +97,7 @@ class Op:
         "normalize",
         "optional",
         "oracle",
+        "out",
         "outputs",
         "params",
         "policy",
@@ -112,6 +113,7 @@ class Op:
         "signature",
         "strides",
         "table",
+        "usual",
         "values",
         "varargs",
         "view",
@@ -153,10 +155,12 @@ class Op:
         real: bool = False,
         strides: bool = False,
         reuses: bool = False,
-        oracle: Any = None,
-        reference: Any = None,
+        out: bool | None = None,
         free: Sequence[str] = (),
         apart: bool = False,
+        usual: tuple[str, str, Any] | None = None,
+        oracle: Any = None,
+        reference: Any = None,
     ) -> None:
         self.name = name
         self.table = table
@@ -202,12 +206,14 @@ class Op:
         self.real = real
         self.strides = strides
         self.reuses = reuses
+        self.out = not view and not reuses if out is None else out
+        self.free = frozenset(free)
+        self.apart = apart
+        self.usual = usual
         self.hidden = frozenset(hidden)
         self.oracle = oracle
         self.reference = reference
         self.normalize = normalize
-        self.free = frozenset(free)
-        self.apart = apart
         self.check = check
         self.view = view
         self.inplace = bool(inplace)
@@ -286,6 +292,14 @@ class Op:
             dict.fromkeys(i for rule in self.rules if name in rule.requests for i in rule.inputs)
         )
         return found or tuple(i for rule in self.rules for i in rule.inputs)
+
+    @property
+    def public_signature(self) -> inspect.Signature:
+        """The kernel's, with `out` where the op takes it."""
+        if not self.out:
+            return self.signature
+        more = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
+        return self.signature.replace(parameters=[*self.signature.parameters.values(), more])
 
     # Views, as core.view replays them ------------------------------------------------------
 

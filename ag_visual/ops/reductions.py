@@ -74,7 +74,7 @@ op(
 )
 
 
-@composite("sum")
+@composite("sum", out=True)
 def _sum(F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum of all elements, or over `dim` (an int or several); integers add up in int64."""
     self = cast(F, self, dtype)
@@ -128,7 +128,7 @@ op(
 )
 
 
-@composite("mean")
+@composite("mean", out=True)
 def _mean(F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The mean of all elements, or over `dim` (an int or several)."""
     self = cast(F, self, dtype)
@@ -157,7 +157,7 @@ op(
 )
 
 
-@composite("nansum")
+@composite("nansum", out=True)
 def _nansum_of(
     F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
@@ -165,7 +165,7 @@ def _nansum_of(
     return F.nansum_dims(cast(F, self, dtype), dim, keepdim)
 
 
-@composite("nanmean")
+@composite("nanmean", out=True)
 def _nanmean(
     F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
@@ -273,7 +273,7 @@ op(
 )
 
 
-@composite("prod")
+@composite("prod", out=True)
 def _prod(F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The product of all elements, or along one dimension."""
     self = cast(F, self, dtype)
@@ -417,7 +417,7 @@ def _moment(name: str, kernel: Any, rule: Any, **options: Any) -> None:
         f"{name.replace('_', ' and ')} over `dim` (all by default); the sum of squares is divided "
         "by n - correction (1 by default)."
     )
-    composite(name)(body)
+    composite(name, out=not name.endswith("_mean"))(body)
 
 
 _moment("var", _var, _var_rule)
@@ -508,7 +508,7 @@ op(
 )
 
 
-@composite("norm")
+@composite("norm", out=True)
 def _norm(
     F: Any, self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
 ) -> Any:

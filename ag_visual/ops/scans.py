@@ -90,7 +90,7 @@ def _scanned(name: str, what: str) -> None:
 
     body.__doc__ = f"The running {what} along `dim`."
     twin.__doc__ = f"`{name}` in place."
-    composite(name)(body)
+    composite(name, out=True)(body)
     composite(f"{name}_")(twin)
 
 
@@ -121,7 +121,7 @@ op(
 )
 
 
-@composite("diff")
+@composite("diff", out=True)
 def _diff(
     F: Any, self: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
 ) -> Any:

@@ -148,7 +148,7 @@ _structural(
 )
 
 
-@composite("scatter")
+@composite("scatter", out=True)
 def _scatter(F: Any, self: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Any:
     """`self` with src[i, j] (or one number) written at [index[i, j], j] for dim 0, and so on."""
     given = value if src is None else src
@@ -199,7 +199,7 @@ _structural(
 )
 
 
-@composite("take_along_dim")
+@composite("take_along_dim", out=True)
 def _take_along_dim(F: Any, self: Any, indices: Any, dim: int | None = None) -> Any:
     """`gather` where the index broadcasts against `self`; without dim, on the flattened tensor."""
     if dim is None:
@@ -537,7 +537,7 @@ _structural(
 )
 
 
-@composite("nonzero")
+@composite("nonzero", out=True)
 def _nonzero(F: Any, self: Any, *, as_tuple: bool = False) -> Any:
     """The places of the elements that are not zero: one row each, or one vector per dimension."""
     array = self if F.xp is not None else self._array

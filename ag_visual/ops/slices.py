@@ -261,7 +261,7 @@ _structural(
 )
 
 
-@composite("diag")
+@composite("diag", out=True)
 def _diag(F: Any, self: Any, diagonal: int = 0) -> Any:
     """A matrix with this diagonal, or the diagonal of a matrix (a copy)."""
     if self.ndim == 1:

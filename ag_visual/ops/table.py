@@ -141,8 +141,10 @@ def op(
     real: bool = False,
     strides: bool = False,
     reuses: bool = False,
+    out: bool | None = None,
     free: Sequence[str] = (),
     apart: bool = False,
+    usual: tuple[str, str, Any] | None = None,
     oracle: Any = None,
     reference: Any = None,
 ) -> Op:
@@ -167,6 +169,8 @@ def op(
     real: defined on real numbers only. strides: its result depends on the layout in memory.
     free: inputs that may share memory with what the twin writes. apart: the others may not even be
     all of it, as where a write by index reads them in another order.
+    usual: (function, argument, value): with that argument the kernel is that namespace function.
+    out: whether it takes `out=` (default: an op that is no view does).
     reuses: no view, but takes over the memory of an input that nobody else holds.
     For the tests: samples(make) and errors(make), with make(shape, low=, high=) giving an array;
     reference: the value by an independent formula `(numpy, *params)`; oracle: how torch is called,
@@ -206,8 +210,10 @@ def op(
         real=real,
         strides=strides,
         reuses=reuses,
+        out=out,
         free=free,
         apart=apart,
+        usual=usual,
         oracle=oracle,
         reference=reference,
     )
@@ -245,15 +251,19 @@ def composite(
     public: bool = True,
     method: bool = True,
     aliases: Sequence[str] = (),
+    out: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a function of other ops: `def name(F, self, ...)`, usable on both faces."""
+    """Declare a function of other ops: `def name(F, self, ...)`, usable on both faces.
+
+    out: whether the public function takes `out=`.
+    """
 
     def declare(body: Callable[..., Any]) -> Callable[..., Any]:
         key = name or body.__name__
         if key in composites or key in ops:
             raise TypeError(f"op {key!r} is declared twice")
         composites[key] = body
-        call = build.bind_face(body, traced, key)
+        call = build.bind_face(body, traced, key, out)
         if public:
             for each in (key, *aliases):
                 functions[each] = call
