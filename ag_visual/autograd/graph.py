@@ -9,7 +9,7 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from ..core import modes
 from ..core.hooks import RemovableHandle
@@ -147,8 +147,8 @@ def register_multi_grad_hook(
 ) -> RemovableHandle:
     """Call `fn` once per backward with the gradients of several tensors.
 
-    mode "all": when all that will get a gradient have it, with a tuple in which the others are
-    None. mode "any": with the first one.
+    mode "all": when all that will get a gradient have it, with a list in which the others are
+    None. mode "any": with the first one. Nothing is kept alive: the hook goes with the graph.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
@@ -166,8 +166,8 @@ def register_multi_grad_hook(
 
         return _Handles([t.register_hook(first) for t in tensors])
 
-    edges = [t.gradient_edge() for t in tensors]
-    nodes = [edge[0] for edge in edges if edge is not None]
+    count = len(tensors)
+    owners = [_owner(t) for t in tensors]
     # Per backward: how many gradients are still to come, and those that came. Dropped with it.
     waiting: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
 
@@ -177,8 +177,8 @@ def register_multi_grad_hook(
             with lock:
                 entry = waiting.get(task)
                 if entry is None:
-                    expected = sum(1 for n in nodes if task.will_run(n))
-                    entry = waiting[task] = [expected, [None] * len(tensors)]
+                    expected = sum(task.will_run(node) for node in map(_node_of, owners))
+                    entry = waiting[task] = [expected, [None] * count]
                 entry[0] -= 1
                 entry[1][index] = grad
             if entry[0] == 0:
@@ -187,6 +187,19 @@ def register_multi_grad_hook(
         return hook
 
     return _Handles([t.register_hook(make(i)) for i, t in enumerate(tensors)])
+
+
+def _owner(tensor: Tensor) -> weakref.ref[Any]:
+    """What holds the hooks of a tensor: its node, or a leaf itself. Weakly: they hold this."""
+    return weakref.ref(tensor.grad_fn or tensor)
+
+
+def _node_of(owner: weakref.ref[Any]) -> Node | None:
+    found = owner()
+    if not isinstance(found, Tensor):
+        return cast("Node | None", found)
+    edge = found.gradient_edge()
+    return None if edge is None else edge[0]
 
 
 def _task() -> Any:

@@ -61,13 +61,31 @@ class OwnOutput:
         return _rebuild(self._array, self._storage, edge)
 
 
+_OWN = object()
+"""Stands in a packed value where a node's own output was."""
+
+
+def _holds(value: Any, item: Any) -> bool:
+    """Is `item` the value, or in the tuple (of tuples) that it is?"""
+    return value is item or (type(value) is tuple and any(_holds(v, item) for v in value))
+
+
+def _exchanged(value: Any, old: Any, new: Any) -> Any:
+    """The value with `new` in place of `old`."""
+    if value is old:
+        return new
+    return tuple(_exchanged(v, old, new) for v in value) if type(value) is tuple else value
+
+
 class Packed:
     """A saved tensor that went through a pack hook. Hooks carry values; the graph is kept here.
 
-    number: for a node's own output, which one it is (its history is the node itself).
+    number: for a node's own output, which one it is (its history is the node itself). Where the
+    hook gave that output back (alone or in a tuple), its memory is kept and not the Tensor, whose
+    history would be a reference cycle.
     """
 
-    __slots__ = ("edge", "number", "shape", "unpack", "value")
+    __slots__ = ("edge", "number", "own", "shape", "unpack", "value")
 
     def __init__(
         self,
@@ -88,6 +106,10 @@ class Packed:
                 "input to pack hook can not be modified by in-place operations as this can lead "
                 "to unexpected side-effects. Work on a clone inside the hook instead."
             )
+        self.own = None
+        if number is not None and _holds(self.value, tensor):
+            self.own = (tensor._array, tensor._storage)
+            self.value = _exchanged(self.value, tensor, _OWN)
         self.unpack = unpack
         self.shape = tensor._array.shape
         self.number = number
@@ -95,7 +117,10 @@ class Packed:
 
     def tensor(self, node: Any) -> Any:
         """What the unpack hook gives, in the place in the graph of what was saved."""
-        value = self.unpack(self.value)
+        packed = self.value
+        if self.own is not None:
+            packed = _exchanged(packed, _OWN, _rebuild(*self.own, (node, self.number)))
+        value = self.unpack(packed)
         if not isinstance(value, _tensor_type):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of "

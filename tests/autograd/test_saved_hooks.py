@@ -168,6 +168,25 @@ def test_raw_saved_hooks() -> None:
     agree(program)
 
 
+def test_an_output_that_is_packed_as_it_is_comes_back_in_the_graph() -> None:
+    def program(t: Any) -> Any:
+        seen: list[Any] = []
+
+        def unpack(packed: Any) -> Any:
+            kind, (tensor, again) = packed
+            seen.append([kind, tensor is again, tensor.requires_grad, tensor.grad_fn.name()])
+            return tensor
+
+        x = t.tensor([2.0], requires_grad=True)
+        with t.autograd.graph.saved_tensors_hooks(lambda v: ("own", (v, v)), unpack):
+            y = x.exp()
+        (g,) = t.autograd.grad(y, x, create_graph=True)
+        (h,) = t.autograd.grad(g, x)
+        return [g, h, seen]
+
+    agree(program)
+
+
 def test_the_version_is_checked_where_no_hook_took_the_tensor() -> None:
     def program(t: Any) -> Any:
         x = t.tensor([2.0], requires_grad=True)

@@ -80,6 +80,39 @@ def _packed(x: Any) -> Any:
         return (x * x).exp()
 
 
+def _packed_as_it_is(x: Any) -> Any:
+    with ag.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        return (x * x).exp().tanh_()
+
+
+def _packed_raw(x: Any) -> Any:
+    y = x.exp()
+    y.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
+    return _Custom.apply(y)
+
+
+def _packed_custom(x: Any) -> Any:
+    with ag.autograd.graph.saved_tensors_hooks(lambda t: (t, (1, t)), lambda p: p[1][1]):
+        return _Custom.apply(x)
+
+
+def _saved_on_cpu(x: Any) -> Any:
+    with ag.autograd.graph.save_on_cpu():
+        return (x * x).exp()
+
+
+def _multi_grad(mode: Any) -> Callable[[Any], Any]:
+    def make(x: Any) -> Any:
+        y = x.exp()
+        z = y * x
+        register = ag.autograd.graph.register_multi_grad_hook
+        register([x, y, z], lambda grads: None, mode=mode)
+        register([x, z], lambda grads: None, mode=mode).remove()
+        return z
+
+    return make
+
+
 def _mutable(x: Any) -> Any:
     with ag.autograd.graph.allow_mutation_on_saved_tensors():
         y = x.exp()
@@ -105,6 +138,12 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "custom": _Custom.apply,
     "hooks": _hooked,
     "packed": _packed,
+    "packed as it is": _packed_as_it_is,
+    "packed raw": _packed_raw,
+    "packed custom": _packed_custom,
+    "saved on the CPU": _saved_on_cpu,
+    "multi-grad hook, all": _multi_grad("all"),
+    "multi-grad hook, any": _multi_grad("any"),
     "mutation": _mutable,
     "anomaly": _anomalous,
     "second order": _second,
