@@ -8,24 +8,48 @@ from typing import Any
 from ..core.source import evaluated
 
 # These modules declare the ops that are named here.
-from ..ops import matmul, neural, pointwise, reductions  # noqa: F401
+from ..ops import extremes, grids, matmul, neural, pointwise, reductions, upsampling  # noqa: F401
+from ..ops.patches import unfold  # noqa: F401
 from ..ops.random import source_of
 from ..ops.table import functions as _functions
 
 _SAME = (
-    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d "
-    "batch_norm binary_cross_entropy binary_cross_entropy_with_logits conv1d conv2d conv3d "
-    "conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss cosine_similarity "
-    "cross_entropy dropout dropout1d dropout2d dropout3d embedding gaussian_nll_loss gelu glu "
-    "group_norm hardshrink hinge_embedding_loss huber_loss instance_norm kl_div l1_loss layer_norm "
-    "linear log_softmax logsigmoid margin_ranking_loss max_pool1d max_pool2d max_pool3d mse_loss "
-    "multilabel_soft_margin_loss nll_loss normalize one_hot pad pairwise_distance "
-    "poisson_nll_loss prelu scaled_dot_product_attention sigmoid smooth_l1_loss soft_margin_loss "
-    "softmax softmin softplus softshrink softsign tanh tanhshrink triplet_margin_loss interpolate "
-    "upsample upsample_bilinear upsample_nearest"
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
+    "adaptive_max_pool2d adaptive_max_pool3d affine_grid avg_pool1d avg_pool2d avg_pool3d "
+    "batch_norm binary_cross_entropy binary_cross_entropy_with_logits channel_shuffle conv1d "
+    "conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss "
+    "cosine_similarity cross_entropy dropout dropout1d dropout2d dropout3d embedding fold "
+    "fractional_max_pool2d fractional_max_pool3d gaussian_nll_loss gelu glu grid_sample "
+    "group_norm hardshrink hinge_embedding_loss huber_loss instance_norm interpolate kl_div "
+    "l1_loss layer_norm linear log_softmax logsigmoid lp_pool1d lp_pool2d lp_pool3d "
+    "margin_ranking_loss max_pool1d max_pool2d max_pool3d max_unpool1d max_unpool2d max_unpool3d "
+    "mse_loss multilabel_soft_margin_loss native_channel_shuffle nll_loss normalize one_hot pad "
+    "pairwise_distance pixel_shuffle pixel_unshuffle poisson_nll_loss prelu "
+    "scaled_dot_product_attention sigmoid smooth_l1_loss soft_margin_loss softmax softmin "
+    "softplus softshrink softsign tanh tanhshrink triplet_margin_loss upsample upsample_bilinear "
+    "upsample_nearest"
 )
 for _name in _SAME.split():
     globals()[_name] = _functions[_name]
+
+
+def _with_indices(name: str) -> Callable[..., Any]:
+    """`name(..., return_indices=True)` under the name torch gives it."""
+    pool = _functions[name]
+
+    def with_indices(input: Any, *args: Any, **kwargs: Any) -> Any:
+        return pool(input, *args, **{**kwargs, "return_indices": True})
+
+    with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
+    with_indices.__doc__ = f"The values of {name}, and where each was found in its image (int64)."
+    return with_indices
+
+
+for _name in (
+    *(f"{kind}max_pool{rank}d" for kind in ("", "adaptive_") for rank in (1, 2, 3)),
+    *(f"fractional_max_pool{rank}d" for rank in (2, 3)),
+):
+    globals()[f"{_name}_with_indices"] = _with_indices(_name)
 
 
 def _with_inplace(name: str, *defaults: tuple[str, Any]) -> Callable[..., Any]:

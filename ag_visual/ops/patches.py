@@ -210,7 +210,7 @@ def _two(value: Any) -> Ints:
 
 
 @composite("im2col_unfold", public=False)
-def _unfold(
+def unfold(
     F: Any, input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Any:
     """The sliding blocks of (N, C, H, W) as the columns of (N, C * kh * kw, blocks)."""
@@ -227,7 +227,7 @@ def _fold(
     padding: Any = 0,
     stride: Any = 1,
 ) -> Any:
-    """Columns (N, C * kh * kw, blocks) added into images (N, C, *output_size): unfold's gradient."""
+    """Columns (N, C * kh * kw, blocks) added into images (N, C, *output_size)."""
     options = (_two(kernel_size), _two(dilation), _two(padding), _two(stride))
     return F.col2im(input, _two(output_size), *options)
 
@@ -305,7 +305,10 @@ _structural(
     vjp={"self": lambda F, g, upscale_factor: F.pixel_unshuffle(g, upscale_factor)},
     method=False,
     samples=lambda make: iter(
-        [Sample((make((2, 8, 2, 3)), 2)), Sample((make((4, 1, 2)), 2)), Sample((make((1, 2, 2)), 1))]
+        [
+            Sample((make(shape), r))
+            for shape, r in (((2, 8, 2, 3), 2), ((4, 1, 2), 2), ((1, 2, 2), 1))
+        ]
     ),
     errors=lambda make: iter(
         [

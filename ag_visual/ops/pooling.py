@@ -115,7 +115,15 @@ def _adaptive_backward(xp: Any, grad_output: Any, size: Any) -> Any:
     return xp.ascontiguousarray(grad_output)
 
 
-def _distinct(make: Any, shape: Ints) -> Any:
+def picked(F: Any, g: Any, indices: Any, rank: int) -> Any:
+    """g at the places that the indices name within its spatial part."""
+    lead = tuple(g.shape)[: g.ndim - rank]
+    flat = F.gather(g.reshape((*lead, -1)), len(lead), indices.reshape((*lead, -1)))
+    return flat.reshape(tuple(indices.shape))
+
+
+def distinct(make: Any, shape: Ints) -> Any:
+    """Values for a maximum: no two of them closer than a step of finite differences."""
     order = make((math.prod(shape),)).argsort()
     return (order * 0.21 - 1.7).reshape(shape)
 
@@ -167,7 +175,7 @@ def _max_back_samples(rank: int) -> Callable[[Any], Iterator[Sample]]:
         import numpy
 
         for shape, *args in _MAX_CASES[rank]:
-            _, indices = _max_pool(numpy, _distinct(make, shape), *args)
+            _, indices = _max_pool(numpy, distinct(make, shape), *args)
             yield Sample((make(indices.shape), indices, shape, False))
 
     return samples
@@ -185,16 +193,13 @@ def _declare_ops(rank: int) -> None:
         F: Any, g: Any, self_shape: Any, result1: Any, kernel_size: Any, stride: Any, dilation: Any
     ) -> Any:
         disjoint = pool.windows_are_disjoint(kernel_size, stride, dilation)
-        return getattr(F, f"{maxed}_backward")(g, result1, self_shape, disjoint)
+        return getattr(F, f"{maxed}_scattered")(g, result1, self_shape, disjoint)
 
     def max_backward(xp: Any, grad_output: Any, indices: Any, size: Any, disjoint: bool) -> Any:
         return pool.max_pool2d_backward(xp, grad_output, indices, size, rank, disjoint)
 
-    def picked(F: Any, g: Any, indices: Any) -> Any:
-        """g at the places that the indices name within its spatial part."""
-        lead = tuple(g.shape)[: g.ndim - rank]
-        flat = F.gather(g.reshape((*lead, -1)), len(lead), indices.reshape((*lead, -1)))
-        return flat.reshape(tuple(indices.shape))
+    def gathered(F: Any, g: Any, indices: Any) -> Any:
+        return picked(F, g, indices, rank)
 
     def avg_rule(
         F: Any,
@@ -240,16 +245,16 @@ def _declare_ops(rank: int) -> None:
         called=f"max_pool{rank}d",
         oracle=f"_C._nn.max_pool{rank}d_with_indices",
         keeps=("self", "padding", "ceil_mode"),
-        samples=_cases(_MAX_CASES[rank], _distinct),
+        samples=_cases(_MAX_CASES[rank], distinct),
         errors=lambda make: iter(
             [ErrorSample((make((1, 3, 3)), (9, 9), (1, 1), (0, 0), (1, 1)), RuntimeError, "small")]
         ),
         **shared,
     )
     op(
-        f"{maxed}_backward",
+        f"{maxed}_scattered",
         max_backward,
-        vjp={"grad_output": picked},
+        vjp={"grad_output": gathered},
         inputs=("grad_output", "indices"),
         jvp=LINEAR,
         node=f"MaxPool{rank}DWithIndicesBackwardBackward0",
@@ -393,3 +398,26 @@ def _declare(rank: int) -> None:
 
 for _rank in (1, 2, 3):
     _declare(_rank)
+
+
+@composite("max_pool2d_with_indices_backward", method=False)
+def _max_pool2d_backward(
+    F: Any,
+    grad_output: Any,
+    self: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    indices: Any,
+) -> Any:
+    """The gradient of max_pool2d for `self`, from that of its values and their indices."""
+    kernel = ints("max_pool2d", kernel_size, 2, "kernel_size")
+    disjoint = pool.windows_are_disjoint(
+        kernel,
+        ints("max_pool2d", stride or kernel, 2, "stride"),
+        ints("max_pool2d", dilation, 2, "dilation"),
+    )
+    shape = tuple(self.shape)
+    return F.max_pool2d_with_indices_scattered(grad_output, indices, shape, disjoint)
