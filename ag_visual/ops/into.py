@@ -73,7 +73,7 @@ def into(
     return type(result)(*targets) if hasattr(result, "_fields") else tuple(targets)
 
 
-def made_into(name: str, out: Any, dtype: Any, device: Any, make: Callable[..., Any]) -> Any:
+def made_into(name: str, out: Any, dtype: Any, device: Any, make: Callable[..., Any]) -> Tensor:
     """`into` for a function that makes tensors: dtype and device are those of `out`."""
     if isinstance(out, Tensor):
         device = out.device if device is None else device
@@ -84,7 +84,8 @@ def made_into(name: str, out: Any, dtype: Any, device: Any, make: Callable[..., 
                 f"dtype {_told(dtype)} does not match dtype of out parameter ({_told(out.dtype)}). "
                 "Leave out dtype=, or give one of them the other's."
             )
-    return into(name, out, make, (), {"dtype": dtype, "device": device})
+    made: Tensor = into(name, out, make, (), {"dtype": dtype, "device": device})
+    return made
 
 
 def store(name: str, array: Any, target: Tensor) -> None:

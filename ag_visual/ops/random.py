@@ -370,7 +370,7 @@ def normal(
     if out is not None:
         again = partial(normal, mean, std, size, generator=generator)
         if isinstance(mean, Tensor) or isinstance(std, Tensor):
-            return into("normal", out, again, (), {})
+            return into("normal", out, again, (), {})  # type: ignore[no-any-return]
         return made_into("normal", out, dtype, device, again)
     if not isinstance(std, Tensor):
         _check_std(std)
@@ -434,7 +434,7 @@ def multinomial(
     """Indices drawn from each row of weights, with or without replacement."""
     if out is not None:
         again = partial(multinomial, input, num_samples, replacement, generator=generator)
-        return into("multinomial", out, again, (), {})
+        return into("multinomial", out, again, (), {})  # type: ignore[no-any-return]
     array = input._array
     backend = backends.backend_of(array)
     if array.ndim not in (1, 2):
