@@ -16,7 +16,7 @@ from time import perf_counter_ns
 from typing import Any
 
 import numpy
-from numpy import asarray, ndarray
+from numpy import asarray, generic, ndarray
 
 from ..arrays import backend as backends
 from ..core import modes, seam
@@ -147,7 +147,7 @@ class GraphTask:
 
 def dependencies(roots: Sequence[Any]) -> dict[Any, int]:
     """How many gradients each reachable node waits for."""
-    counts: dict[Any, int] = dict.fromkeys((edge[0] for edge in roots), 0)
+    counts: dict[Any, int] = {edge[0]: 0 for edge in roots}
     stack = list(counts)
     pop, push = stack.pop, stack.append
     while stack:
@@ -270,10 +270,12 @@ def _loop(
     arrived: Any = None
     for edge, grad in zip(roots, grads, strict=True):
         _add(buffers, owned, edge[0], edge[1], grad if recording else grad._array)
-    for node in dict.fromkeys(edge[0] for edge in roots):
+    for node in list(buffers):
         if counts[node] == 0:
             if node.leaf:
                 leaves.append(node)
+            elif len(buffers) == 1:
+                only, arrived = node, buffers.pop(node)
             else:
                 heappush(ready, (-node.seq, node))
     while True:
@@ -316,8 +318,14 @@ def _loop(
         # The gradients of the node's inputs.
         if g is None and not node.runs_undefined:
             results: Any = (None,) * len(node.next)
-        elif recording or modes.anomaly is not None:
+        elif modes.anomaly is not None:
             results = _careful(task, node, g, place)
+        elif recording:
+            if not retain and node.saved_names:
+                claim(node, place)
+            results = node.traced(g)
+            if not retain:
+                node.release()
         else:
             F = raw_numpy if type(g) is ndarray else _face(g)
             dtype = node.dtype
@@ -335,14 +343,23 @@ def _loop(
                 continue
             following, number = edge
             left = counts[following] - 1
-            counts[following] = left
+            if left:
+                counts[following] = left
             if needed is not None and following not in needed and following not in captured:  # type: ignore[operator]
                 continue
             if result is not None:
                 if recording:
-                    result = _fit_traced(following, number, result)
-                    _add(buffers, owned, following, number, result)
-                    result = None
+                    outs = following.outs
+                    array = result._array
+                    if (
+                        outs is not None
+                        or array.shape != following.shape
+                        or array.dtype is not following.dtype
+                    ):
+                        result = _fit_traced(following, number, result)
+                    if outs is not None or following in buffers:
+                        _add(buffers, owned, following, number, result)
+                        result = None
                 else:
                     if type(result) is not ndarray:
                         result = _array(result, g)
@@ -361,7 +378,11 @@ def _loop(
                         _add(buffers, owned, following, number, result)
                         result = None
             # `result` is now what has arrived at that node alone, or None: look in the buffers.
-            if left == 0 and type(following) is not AccumulateGrad:
+            if left:
+                pass
+            elif type(following) is AccumulateGrad:
+                leaves.append(following)
+            else:
                 if result is None:
                     result = buffers.pop(following, None)
                 if only is None and not ready:
@@ -373,12 +394,10 @@ def _loop(
                         buffers[only] = arrived
                     only = arrived = None
                 heappush(ready, (-following.seq, following))
-            elif left == 0:
-                leaves.append(following)
             if result is not None:
                 buffers[following] = result
         # No name may keep a gradient alive that a leaf could adopt.
-        results = result = g = None
+        results = result = array = g = None
 
 
 def _add(buffers: dict[Any, Any], owned: set[Any], node: Any, number: int, g: Any) -> None:
@@ -402,11 +421,11 @@ def _add(buffers: dict[Any, Any], owned: set[Any], node: Any, number: int, g: An
 
 def _sum(a: Any, b: Any) -> Any:
     result = a + b
-    return asarray(result) if isinstance(result, numpy.generic) else result
+    return asarray(result) if isinstance(result, generic) else result
 
 
 def _careful(task: GraphTask, node: Any, g: Any, place: Any) -> Any:
-    """Run a node while a graph is recorded or in anomaly mode."""
+    """Run a node in anomaly mode."""
 
     def compute() -> Any:
         if task.create_graph:
@@ -421,7 +440,7 @@ def _careful(task: GraphTask, node: Any, g: Any, place: Any) -> Any:
             return conjugated(_face(g), node, g, kept)
         return node.raw(_face(g), g) if kept is None else node.take(_face(g), g, kept)
 
-    return compute() if modes.anomaly is None else anomaly.run(node, compute)
+    return anomaly.run(node, compute)
 
 
 def conjugated(F: Any, node: Any, g: Any, place: Any) -> list[Any]:

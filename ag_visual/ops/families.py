@@ -35,6 +35,7 @@ def refused(name: str) -> Callable[..., Any]:
             "detach the input, or use a smooth function."
         )
 
+    refuse.refuses = True  # type: ignore[attr-defined]
     return refuse
 
 
@@ -44,6 +45,8 @@ def _times(derivative: Callable[..., Any], carried: str) -> Callable[..., Any]:
     A derivative that takes `g` itself (`g / self`) is linear in it: `carried` goes there.
     """
     names = tuple(inspect.signature(derivative).parameters)
+    if carried == "g" and "g" in names:
+        return derivative
     asked = ("F", carried, *(n for n in names if n not in ("F", "g")))
     passed = ", ".join(carried if n == "g" else n for n in names)
     scope: dict[str, Any] = {"derivative": derivative}
