@@ -155,15 +155,20 @@ def _split(F: Any, self: Any, split_size: Any, dim: int = 0) -> Any:
     return F.split_even(self, split_size, dim)
 
 
+def chunk_size(name: str, self: Any, chunks: int, dim: int) -> int:
+    """The size of each of `chunks` parts of a dimension, but for the last."""
+    if self.ndim == 0:
+        raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"{name} expects `chunks` to be greater than 0, got: {chunks}")
+    size: int = self.shape[wrap(dim, self.ndim)]
+    return (size + chunks - 1) // chunks
+
+
 @composite("chunk")
 def _chunk(F: Any, self: Any, chunks: int, dim: int = 0) -> Any:
     """At most `chunks` parts of a dimension, of one size but for the last."""
-    if self.ndim == 0:
-        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    if chunks <= 0:
-        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    size = self.shape[wrap(dim, self.ndim)]
-    step = (size + chunks - 1) // chunks
+    step = chunk_size("chunk", self, chunks, dim)
     if step == 0:
         return F.split_with_sizes(self, (0,) * chunks, dim)
     return F.split_even(self, step, dim)

@@ -135,16 +135,14 @@ _structural(
 )
 
 
-@composite("narrow")
-def _narrow(F: Any, self: Any, dim: int, start: Any, length: int) -> Any:
-    """`length` elements of a dimension from `start` on."""
+def limits(name: str, self: Any, dim: Any, start: int, length: int) -> tuple[int, int, int]:
+    """Dimension, start and length of a narrow, checked and counted from the front."""
     if self.ndim == 0:
-        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+        raise RuntimeError(f"{name}() cannot be applied to a 0-dim tensor.")
     dim = wrap(dim, self.ndim)
     size = self.shape[dim]
-    start = as_index(start)
     if length < 0:
-        raise RuntimeError("narrow(): length must be non-negative.")
+        raise RuntimeError(f"{name}(): length must be non-negative.")
     if not -size <= start <= size:
         raise IndexError(
             f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
@@ -152,6 +150,13 @@ def _narrow(F: Any, self: Any, dim: int, start: Any, length: int) -> Any:
     start += size if start < 0 else 0
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return dim, start, length
+
+
+@composite("narrow")
+def _narrow(F: Any, self: Any, dim: int, start: Any, length: int) -> Any:
+    """`length` elements of a dimension from `start` on."""
+    dim, start, length = limits("narrow", self, dim, as_index(start), length)
     return F.slice(self, dim, start, start + length, 1)
 
 
@@ -219,19 +224,6 @@ _structural(
     node="DiagonalBackwardBackward0",
     samples=lambda make: iter([Sample((make((3,)), (3, 4), 1, 0, 1))]),
 )
-_structural(
-    "diagonal_copy",
-    lambda xp, self, offset=0, dim1=0, dim2=1: _diagonal(xp, self, offset, dim1, dim2).copy(),
-    vjp={
-        "self": lambda F, g, self_shape, offset, dim1, dim2: F.diagonal_backward(
-            g, self_shape, offset, dim1, dim2
-        )
-    },
-    normalize=_normal_diagonal,
-    method=False,
-    node="DiagonalBackward0_copy",
-    samples=_diagonal_samples,
-)
 
 
 def _diag_embed(xp: Any, self: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
@@ -269,6 +261,12 @@ def _diag(F: Any, self: Any, diagonal: int = 0) -> Any:
     if self.ndim == 2:
         return F.diagonal_copy(self, diagonal)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {self.ndim}D")
+
+
+@composite("diagflat")
+def _diagflat(F: Any, self: Any, offset: int = 0) -> Any:
+    """A matrix with all elements of `self`, in row-major order, on one of its diagonals."""
+    return F.diag_embed(F.reshape(self, (-1,)), offset)
 
 
 def _windows(xp: Any, self: Any, dimension: int, size: int, step: int) -> Any:
@@ -405,28 +403,22 @@ _structural(
 )
 
 
-@composite("as_strided")
-def _as_strided(
-    F: Any, self: Any, size: Any, stride: Any, storage_offset: int | None = None
-) -> Any:
-    """A view with any size, stride and offset (in elements) into the memory of `self`.
-
-    The offset counts from the start of the memory that `self` looks into, which must be
-    row-major. Raises RuntimeError for a geometry that leaves it.
-    """
+def geometry(
+    name: str, self: Any, size: Any, stride: Any, storage_offset: int | None
+) -> tuple[Any, tuple[int, ...], tuple[int, ...], int]:
+    """The tensor whose memory `self` looks into, and a geometry that stays within it."""
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     if any(s < 0 for s in stride):
         raise RuntimeError(
-            "as_strided: Negative strides are not supported at the moment, got strides: "
-            f"{list(stride)}"
+            f"{name}: Negative strides are not supported at the moment, got strides: {list(stride)}"
         )
     offset = self.storage_offset() if storage_offset is None else storage_offset
     root = self if self._base is None else self._base
     if not root._array.flags.c_contiguous:
         raise RuntimeError(
-            f"as_strided: the memory of this tensor (size {list(root.shape)}, stride "
+            f"{name}: the memory of this tensor (size {list(root.shape)}, stride "
             f"{list(root.stride())}) is not row-major; call .contiguous() first"
         )
     item, held = root._array.itemsize, root._array.nbytes
@@ -437,7 +429,19 @@ def _as_strided(
             f"itemsize {item} requiring a storage size of {needed} are out of bounds for storage "
             f"of size {held}"
         )
-    return F.as_strided_from(root, size, stride, offset)
+    return root, size, stride, offset
+
+
+@composite("as_strided")
+def _as_strided(
+    F: Any, self: Any, size: Any, stride: Any, storage_offset: int | None = None
+) -> Any:
+    """A view with any size, stride and offset (in elements) into the memory of `self`.
+
+    The offset counts from the start of the memory that `self` looks into, which must be
+    row-major. Raises RuntimeError for a geometry that leaves it.
+    """
+    return F.as_strided_from(*geometry("as_strided", self, size, stride, storage_offset))
 
 
 # One slice replaced -----------------------------------------------------------------------------
@@ -462,6 +466,7 @@ def _replacer(reader: str) -> Any:
 
 
 _selected, _sliced, _on_diagonal = map(_replacer, ("select", "slice", "diagonal"))
+_on_strides = _replacer("as_strided_from")
 
 _structural(
     "select_scatter",
@@ -506,4 +511,64 @@ _structural(
     inputs=("self", "src"),
     normalize=lambda self, src, *args: ops["diagonal"].normalize(self, *args),
     samples=lambda make: iter([Sample((make((3, 3)), make((3,))))]),
+)
+
+
+def _in_memory(self: Any, src: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
+    """A geometry within row-major memory of self's own, as the result has it."""
+    size, stride = tuple(size), tuple(stride)
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    offset = storage_offset or 0
+    if offset < 0 or min(stride, default=0) < 0 or _reach(size, stride) + offset > self.size:
+        raise RuntimeError(
+            f"as_strided_scatter: sizes {list(size)}, strides {list(stride)} and storage offset "
+            f"{offset} are out of bounds for storage of {self.size} elements"
+        )
+    return size, stride, offset
+
+
+def _scattered(np: Any, self: Any, src: Any, size: Any, stride: Any, offset: Any) -> Any:
+    line = self.reshape(-1).copy()
+    for at in np.ndindex(*size):
+        line[(offset or 0) + sum(i * s for i, s in zip(at, stride, strict=True))] = src[at]
+    return line.reshape(self.shape)
+
+
+_structural(
+    "as_strided_scatter",
+    lambda xp, self, src, size, stride, storage_offset=None: _on_strides(
+        xp, self, src, size, stride, storage_offset
+    ),
+    vjp={
+        "self": lambda F, g, src_shape, size, stride, storage_offset: F.as_strided_scatter(
+            g, F.zeros_of(g, src_shape), size, stride, storage_offset
+        ),
+        "src": lambda F, g, size, stride, storage_offset: F.as_strided_from(
+            F.clone(g, "C"), size, stride, storage_offset
+        ),
+    },
+    jvp=LINEAR,
+    inputs=("self", "src"),
+    normalize=_in_memory,
+    samples=lambda make: iter(
+        [
+            Sample((make((3, 4)), make((2, 2)), (2, 2), (1, 2), 1)),
+            Sample((make((6,)), make((3,)), (3,), (2,))),
+        ]
+    ),
+    errors=lambda make: iter(
+        [
+            ErrorSample(
+                (make((3,)), make((4,)), (4,), (1,)), RuntimeError, "out of bounds for storage"
+            ),
+            ErrorSample(
+                (make((3,)), make((4,)), (2,), (1,)), RuntimeError, "expected src to have a size"
+            ),
+        ]
+    ),
+    oracle=False,  # torch's gradient of self is right where it should be zero, and zero elsewhere
+    reference=_scattered,
+    doc="A row-major copy of `self` with `src` at the elements that "
+    "`as_strided(size, stride, storage_offset)` sees.",
 )

@@ -12,8 +12,8 @@ from .. import dtypes
 from ..arrays.backend import is_array
 from ..core.tensor import Tensor, from_array
 from .casting import cast_array
-from .record import Sample
-from .table import function, op
+from .record import Op, Sample
+from .table import composite, function, op
 
 NUMBERS = (bool, int, float, complex, numpy.number, numpy.bool_)
 
@@ -132,32 +132,45 @@ def _filled(xp: Any, self: Any, value: Any) -> Any:
     return result
 
 
-_fill_number = op(
-    "fill_number",
-    _filled,
-    vjp={"self": _nothing},
-    inplace=_fill_into,
-    public=False,
-    called="fill",
-    node="FillBackward2",
-    holomorphic=False,
-    samples=lambda make: iter([Sample((make((2, 3)), 1.5))]),
-    oracle=lambda torch, self, value: self.clone().fill_(value),
+def _fills(suffix: str, nodes: tuple[str, str], write: Any, oracle: Any) -> tuple[Op, Op]:
+    """Filling with a number and with a 0-d tensor."""
+    number = op(
+        f"fill_number{suffix}",
+        _filled,
+        vjp={"self": _nothing},
+        inplace=write,
+        public=False,
+        called="fill",
+        node=nodes[0],
+        holomorphic=False,
+        samples=lambda make: iter([Sample((make((2, 3)), 1.5))]),
+        oracle=oracle,
+    )
+    tensor = op(
+        f"fill_tensor{suffix}",
+        _filled,
+        vjp={"self": _nothing, "value": lambda F, g: F.sum(g)},
+        inputs=("self", "value"),
+        free=("value",),
+        inplace=write,
+        public=False,
+        called="fill",
+        node=nodes[1],
+        holomorphic=False,
+        samples=lambda make: iter([Sample((make((2, 3)), make(())))]),
+        oracle=oracle,
+    )
+    return number, tensor
+
+
+# torch's nodes of `fill` and `fill_` differ in name.
+_fill_number, _fill_tensor = _fills(
+    "",
+    ("FillBackward2", "FillBackward3"),
+    _fill_into,
+    lambda torch, self, value: self.clone().fill_(value),
 )
-_fill_tensor = op(
-    "fill_tensor",
-    _filled,
-    vjp={"self": _nothing, "value": lambda F, g: F.sum(g)},
-    inputs=("self", "value"),
-    free=("value",),
-    inplace=_fill_into,
-    public=False,
-    called="fill",
-    node="FillBackward3",
-    holomorphic=False,
-    samples=lambda make: iter([Sample((make((2, 3)), make(())))]),
-    oracle=lambda torch, self, value: self.clone().fill_(value),
-)
+_fills("_new", ("FillBackward0", "FillBackward1"), False, None)
 _zero = op(
     "zero_values",
     lambda xp, self: xp.zeros_like(self),
@@ -171,18 +184,32 @@ _zero = op(
 )
 
 
-def fill_(self: Tensor, value: Any) -> Tensor:
-    """Write one number, or the value of a 0-d tensor, everywhere."""
+def _fill_value(self: Any, value: Any) -> Any:
+    """A number that the dtype of `self` can hold, or a 0-d tensor in its dtype."""
     if not isinstance(value, Tensor):
-        return _fill_number.write(self, number_for(value, self._array))  # type: ignore[no-any-return]
+        return number_for(value, self._array)
     if value._array.ndim:
         raise RuntimeError(
             "fill_ only supports 0-dimension value tensor but got tensor with "
             f"{value._array.ndim} dimensions."
         )
     if value._array.dtype != self._array.dtype or type(value._array) is not type(self._array):
-        value = value.to(device=self.device, dtype=self.dtype)  # type: ignore[attr-defined]
-    return _fill_tensor.write(self, value)  # type: ignore[no-any-return]
+        return value.to(device=self.device, dtype=self.dtype)  # type: ignore[attr-defined]
+    return value
+
+
+def fill_(self: Tensor, value: Any) -> Tensor:
+    """Write one number, or the value of a 0-d tensor, everywhere."""
+    value = _fill_value(self, value)
+    record = _fill_tensor if isinstance(value, Tensor) else _fill_number
+    return record.write(self, value)  # type: ignore[no-any-return]
+
+
+@composite("fill", method=False)
+def _fill(F: Any, self: Any, value: Any) -> Any:
+    """One number, or the value of a 0-d tensor, in the shape and dtype of `self`."""
+    value = _fill_value(self, value)
+    return (F.fill_tensor_new if isinstance(value, Tensor) else F.fill_number_new)(self, value)
 
 
 def zero_(self: Tensor) -> Tensor:
