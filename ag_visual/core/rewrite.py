@@ -96,6 +96,32 @@ def parsed(text: str) -> ast.Module | None:
             return None
 
 
+def without_attribute(line: str, text: str) -> str | None:
+    """The line with `x` in place of the expression `text`, which is `x.detach()` or `x.data`."""
+    tree, cut = parsed(line), parsed(text)
+    if tree is None or cut is None or not cut.body or not isinstance(cut.body[0], ast.Expr):
+        return None
+    node = cut.body[0].value
+    attribute = node.func if isinstance(node, ast.Call) else node
+    if not isinstance(attribute, ast.Attribute):
+        return None
+    changed = _Exchanged(ast.unparse(node), attribute.value).visit(tree)
+    return ast.unparse(changed)
+
+
+class _Exchanged(ast.NodeTransformer):
+    """Puts one expression in the place of another."""
+
+    def __init__(self, old: str, new: ast.expr) -> None:
+        self.old = old
+        self.new = new
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.expr) and ast.unparse(node) == self.old:
+            return self.new
+        return super().generic_visit(node)
+
+
 def _canonical(text: str) -> str | None:
     tree = parsed(text)
     return ast.unparse(tree) if tree else None

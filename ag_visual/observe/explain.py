@@ -7,10 +7,11 @@ path was cut.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core import source
+from ..core.rewrite import without_attribute
 from ..core.node import Node
 from ..core.tensor import Tensor
 from .names import scopes_of
@@ -24,12 +25,14 @@ class Reason:
     """One reason: words, and where there is one the line.
 
     kind: 'has-grad', 'integer-dtype', 'inference', 'detached', 'no-grad', 'not-asked', 'not-leaf',
-    'not-connected', 'cut', 'no-backward', 'undefined' or 'requires-grad'.
+    'not-connected', 'cut', 'no-backward', 'undefined' or 'requires-grad'. repair: what to do about
+    it, where something can be done.
     """
 
     kind: str
     text: str
     site: source.Site | None = None
+    repair: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,29 @@ def _origin(x: Tensor) -> tuple[str, source.Site] | None:
 
 def _cut(what: str, kind: str, site: source.Site) -> Reason:
     named = {"dtype": "integer-dtype", "no_grad": "no-grad", "inference": "inference"}
-    return Reason(named.get(kind, "detached"), f"{what} was {_CUT[kind]}{_at(site)}", site)
+    text = f"{what} was {_CUT[kind]}{_at(site)}"
+    return Reason(named.get(kind, "detached"), text, site, _repair(kind, site))
+
+
+def _repair(kind: str, site: source.Site) -> str:
+    """What to change at the place where a tensor left the graph."""
+    place = f" at {site.where}" if site.line else ""
+    if kind == "detach_":
+        return f"remove the detach_(){place}"
+    if kind in ("detach", "data"):
+        remove = f"remove the {'detach()' if kind == 'detach' else '.data'}{place}"
+        line = without_attribute(site.source_line.strip(), site.text)
+        return f"{remove}: `{line}`" if line else remove
+    if kind in ("no_grad", "inference"):
+        block = "no_grad" if kind == "no_grad" else "inference_mode"
+        what = f"`{site.text}`" if site.text else "the operation"
+        return f"move {what}{place} out of the {block} block"
+    return f"choose an operation with a derivative{place} (softmax for argmax, sigmoid for >)"
+
+
+def _advice(cuts: list[Reason], otherwise: str) -> str:
+    """The repairs of all cuts, each once; what to do where nothing was cut."""
+    return "; ".join(dict.fromkeys(cut.repair for cut in cuts)) or otherwise
 
 
 def _explain_requires_grad(x: Tensor, label: str, frame: Any) -> Explanation:
@@ -111,20 +136,13 @@ def _explain_requires_grad(x: Tensor, label: str, frame: Any) -> Explanation:
     origin = _origin(x)
     if x.dtype.category < 2:
         what = f"its dtype is {x.dtype}, and only floating point and complex tensors can"
-        reasons = [Reason("integer-dtype", what)]
-        if origin is not None:
-            reasons.append(_cut("it", *origin))
-        return Explanation(
-            question, tuple(reasons), "convert it before the computation: x.to(ag.float32)"
-        )
+        cuts = _suspects(frame, x) if origin is None else [_cut("it", *origin)]
+        advice = _advice(cuts, "convert it before the computation: x.to(ag.float32)")
+        return Explanation(question, (Reason("integer-dtype", what), *cuts), advice)
     if origin is not None:
-        advice = {
-            "no_grad": "move the operation out of the no_grad block",
-            "inference": "move the operation out of the inference_mode block, or clone it outside",
-            "data": "use the tensor itself instead of .data",
-            "dtype": "choose an operation with a derivative (softmax for argmax, sigmoid for >)",
-        }.get(origin[0], "leave out the detach()")
-        return Explanation(question, (_cut("it", *origin),), advice)
+        cut = _cut("it", *origin)
+        clone = ", or clone it outside" if origin[0] == "inference" else ""
+        return Explanation(question, (cut,), cut.repair + clone)
     if x.is_inference():
         return Explanation(
             question,
@@ -138,14 +156,17 @@ def _explain_requires_grad(x: Tensor, label: str, frame: Any) -> Explanation:
             "that it was computed from requires grad",
         )
     ]
-    reasons += _suspects(frame, x)
-    return Explanation(
-        question, tuple(reasons), "requires_grad=True for the leaves whose gradients you want"
-    )
+    cuts = _suspects(frame, x)
+    asked = "requires_grad=True for the leaves whose gradients you want"
+    return Explanation(question, (*reasons, *cuts), _advice(cuts, asked))
 
 
-def _suspects(frame: Any, but: Tensor) -> list[Reason]:
-    """Tensors in the user's variables that left a graph: where a path may have been cut."""
+def _suspects(frame: Any, but: Tensor, node: Node | None = None) -> list[Reason]:
+    """Tensors in the user's variables that left a graph: where a path may have been cut.
+
+    node: where that path begins; tensors that left a graph without it are left out, as far as
+    their graphs still live.
+    """
     found: list[Reason] = []
     seen = {id(but)}
     for scope in scopes_of(frame):
@@ -154,9 +175,12 @@ def _suspects(frame: Any, but: Tensor) -> list[Reason]:
                 continue
             seen.add(id(value))
             origin = _origin(value)
-            if origin is not None and not value.requires_grad:
-                cut = _cut(f"`{name}`", *origin)
-                found.append(Reason("cut", cut.text, cut.site))
+            if origin is None or value.requires_grad:
+                continue
+            graph = value._origin[2]() if len(value._origin) > 2 and value._origin[2] else None
+            if node is not None and graph is not None and node not in _reachable(graph):
+                continue
+            found.append(replace(_cut(f"`{name}`", *origin), kind="cut"))
     return found[:MANY]
 
 
@@ -182,7 +206,7 @@ def _saved_cuts(nodes: Any) -> list[Reason]:
                 if origin is None or part.requires_grad:
                     continue
                 cut = _cut(f"an input of {node.name()}", *origin)
-                found.setdefault(cut.text, Reason("cut", cut.text, cut.site))
+                found.setdefault(cut.text, replace(cut, kind="cut"))
     return list(found.values())[:MANY]
 
 
@@ -223,7 +247,10 @@ def _explain_grad(x: Tensor, loss: Tensor | None, frame: Any) -> Explanation:
         )
         advice = "explain(x, loss) says whether loss depends on x"
         reasons.append(Reason("not-connected", text))
-    return Explanation(question, (*reasons, *_suspects(frame, x)), advice)
+    cuts = _suspects(frame, x, edge[0])
+    if cuts:
+        advice = f"{_advice(cuts, advice)}; {advice}"
+    return Explanation(question, (*reasons, *cuts), advice)
 
 
 def _in_use(x: Tensor) -> bool:
@@ -249,11 +276,11 @@ def _explain_path(
     reached = _reachable(start[0])
     if node not in reached:
         text = f"{name} does not depend on it: no path leads from {start[0].name()} to it"
-        cuts = _saved_cuts(reached) or _suspects(frame, x)
+        cuts = _saved_cuts(reached) or _suspects(frame, x, node)
         return Explanation(
             question,
             (*reasons, Reason("not-connected", text), *cuts),
-            "keep what lies between in the graph" if cuts else "use it in the computation",
+            _advice(cuts, "use it in the computation"),
         )
     if reasons:
         return Explanation(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,6 +93,49 @@ def test_not_connected_and_where_the_path_was_cut() -> None:
         "not-connected",
         "cut",
     ]
+
+
+@pytest.mark.parametrize(
+    ("cut", "repair"),
+    [
+        ("h = x.exp().detach()", "remove the detach() at cut.py, line 3: `h = x.exp()`"),
+        ("h = (x * 2).data", "remove the .data at cut.py, line 3: `h = x * 2`"),
+        ("h = x * 2; h.detach_()", "remove the detach_() at cut.py, line 3"),
+        (
+            "with ag.no_grad(): h = x * 2",
+            "move `x * 2` at cut.py, line 3 out of the no_grad block",
+        ),
+        (
+            "h = x.long()",
+            "choose an operation with a derivative at cut.py, line 3 (softmax for argmax, "
+            "sigmoid for >)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("reaches", ["loss = (h * w).sum()", "loss = h.sum()"])
+def test_the_advice_is_the_repair_of_the_only_cut(
+    cut: str, repair: str, reaches: str, tmp_path: Path
+) -> None:
+    text = (
+        "x = ag.ones(2, requires_grad=True)\nw = ag.ones(2, requires_grad=True)\n"
+        f"{cut}\n{reaches}\nfound = ag.explain(x, loss)\n"
+    )
+    (tmp_path / "cut.py").write_text(text)
+    scope = {"ag": ag}
+    exec(compile(text, str(tmp_path / "cut.py"), "exec"), scope)
+    assert scope["found"].advice == repair  # type: ignore[attr-defined]
+    assert f"what to do: {repair}" in str(scope["found"])
+
+
+def test_a_detached_tensor_of_another_graph_is_no_suspect() -> None:
+    x = ag.ones(2, requires_grad=True)
+    w = ag.ones(2, requires_grad=True)
+    other = w.exp()
+    logged = other.detach()
+    found = ag.explain(x, (w * 2).sum())
+    assert kinds(found) == ["not-connected"]
+    assert found.advice == "use it in the computation"
+    assert logged.tolist() == other.tolist()
 
 
 def test_backward_was_not_called() -> None:
