@@ -99,9 +99,11 @@ def _aliases(storage: Any, but: Callable[[Any], bool]) -> list[dict[str, str]]:
     if storage.log is not None and storage.log.family is not None:
         family |= {id(ref()) for ref in storage.log.family}
     found: dict[str, str] = {}
+    seen: set[int] = set()
     for name, value in _variables():
-        if id(value._storage) not in family or but(value):
+        if id(value._storage) not in family or id(value) in seen or but(value):
             continue
+        seen.add(id(value))
         view = value._view
         if view is not None:
             steps = ".".join(op.called for op, _ in view.steps())
@@ -117,10 +119,12 @@ def _aliases(storage: Any, but: Callable[[Any], bool]) -> list[dict[str, str]]:
 def _holders(node: Any, limit: int = 10_000) -> list[str]:
     """Variables whose graph contains `node`: they keep it alive."""
     found: list[str] = []
+    tried: set[int] = set()
     for name, value in _variables():
         edge = value._edge
-        if edge is None or name in found or len(found) >= SHOWN_WRITES:
+        if edge is None or id(value) in tried or name in found or len(found) >= SHOWN_WRITES:
             continue
+        tried.add(id(value))
         seen, pending = {edge[0]}, [edge[0]]
         while pending and len(seen) < limit:
             current = pending.pop()
@@ -155,6 +159,17 @@ def _distinct(writes: list[Any]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
+def _history(value: Any) -> Any:
+    """The edge of a saved input; of a view whose base was written since, the regenerated one."""
+    if value._edge is None and value._view is None:
+        return None
+    try:
+        edge = value.gradient_edge()
+    except RuntimeError:  # a view that must not be regenerated: as it was when it was saved
+        edge = value._edge
+    return None if edge is None or edge[0].leaf else edge
+
+
 def _saved_fields(node: Any, name: str, storage: Any, then: tuple[int, int]) -> dict[str, Any]:
     value = getattr(node, f"s_{name}")
     own_output = getattr(node, f"o_{name}", None) is not None
@@ -177,7 +192,7 @@ def _saved_fields(node: Any, name: str, storage: Any, then: tuple[int, int]) -> 
 
     writes, forgotten = storage.writes_since(then[1])
     places = _distinct(writes)
-    edge = None if own_output else value._edge
+    edge = None if own_output else _history(value)
     shown_name = variable_name(matches)
     return {
         "kind": "modified-by-inplace",

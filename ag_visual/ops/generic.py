@@ -563,11 +563,12 @@ def _link_views(op: Op, source_: Any, arguments: dict[str, Any], outputs: list[A
 class ListItem:
     """One output of a view op with several, as a step that can be replayed."""
 
-    __slots__ = ("index", "op")
+    __slots__ = ("called", "index", "op")
 
     def __init__(self, op: Op, index: int) -> None:
         self.op = op
         self.index = index
+        self.called = op.called
 
     @property
     def table(self) -> Any:
