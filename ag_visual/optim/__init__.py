@@ -1,11 +1,14 @@
-"""Optimizers in torch's shape."""
+"""Optimizers in torch's shape, and schedulers of their learning rates (`lr_scheduler`)."""
 
+from . import lr_scheduler
 from .adam import Adam, Adamax, AdamW, NAdam, RAdam
+from .lbfgs import LBFGS
 from .optimizer import Optimizer
 from .rules import ASGD, SGD, Adadelta, Adagrad, RMSprop, Rprop
 
 __all__ = [
     "ASGD",
+    "LBFGS",
     "SGD",
     "Adadelta",
     "Adagrad",
@@ -17,4 +20,5 @@ __all__ = [
     "RAdam",
     "RMSprop",
     "Rprop",
+    "lr_scheduler",
 ]

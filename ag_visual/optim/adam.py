@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..ops.table import functions
-from .optimizer import Group, Optimizer, State, at_least_zero, betas_of, not_both
+from .optimizer import Group, Optimizer, State, at_least_zero, betas_of, not_both, scalar
 
 
 class _Moments(Optimizer):
@@ -208,7 +208,7 @@ class NAdam(_Moments):
         super().__init__(params, defaults)
 
     def begin(self, p: Tensor, group: Group) -> State:
-        return {"mu_product": functions["tensor"](1.0), **super().begin(p, group)}
+        return {"mu_product": scalar(1.0), **super().begin(p, group)}
 
     def update(self, F: Any, p: Any, g: Any, state: State, group: Group, n: float) -> None:
         lr, decay, (beta1, beta2) = group["lr"], group["momentum_decay"], group["betas"]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy
 
+from .. import dtypes
 from ..arrays.backend import backend_of
 from ..autograd.grad_mode import enable_grad, set_grad_enabled
 from ..core import modes, seam, source
@@ -43,6 +44,12 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 def number(value: Any) -> Any:
     """An option as a Python number, also where it was given as a tensor of one element."""
     return value.item() if isinstance(value, Tensor) else value
+
+
+def scalar(value: float) -> Tensor:
+    """A number in the state: in double precision if that is the default, else in single."""
+    double = dtypes.get_default_dtype() is dtypes.float64
+    return F["tensor"](value, dtype=dtypes.float64 if double else dtypes.float32)  # type: ignore[no-any-return]
 
 
 def at_least_zero(**values: tuple[str, Any]) -> None:
@@ -104,7 +111,8 @@ class Optimizer:
     def _set_up(self) -> None:
         """What is no part of a saved optimizer."""
         self._label = f"{type(self).__name__}.step"
-        self._opt_called = False  # a scheduler looks whether step() came before its own
+        # A scheduler looks whether step() came before its own.
+        self._opt_called = self._scheduled = False
         self._stepping = False
         self._step_pre_hooks = HookTable()
         self._step_post_hooks = HookTable()
@@ -208,7 +216,7 @@ class Optimizer:
     def _begun(self, p: Tensor, group: Group) -> State:
         """The state of a parameter that makes its first step."""
         with set_grad_enabled(False):
-            state = {"step": F["tensor"](0.0), **self.begin(p.detach(), group)}
+            state = {"step": scalar(0.0), **self.begin(p.detach(), group)}
         self.state[p] = state
         return state
 
@@ -446,7 +454,7 @@ def _fitted(value: Any, p: Tensor, key: Any = None) -> Any:
         with set_grad_enabled(False):
             return value.detach().to(device=p.device, dtype=dtype, copy=True)
     if key == "step" and isinstance(value, int | float):
-        return F["tensor"](float(value))
+        return scalar(value)
     if isinstance(value, dict):
         return {k: _fitted(v, p, k) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..ops.table import functions
-from .optimizer import Group, Optimizer, State, at_least_zero, not_both
+from .optimizer import Group, Optimizer, State, at_least_zero, not_both, scalar
 
 
 class SGD(Optimizer):
@@ -322,10 +322,9 @@ class ASGD(Optimizer):
         super().__init__(params, defaults)
 
     def begin(self, p: Tensor, group: Group) -> State:
-        tensor = functions["tensor"]
         return {
-            "eta": tensor(float(group["lr"])),
-            "mu": tensor(1.0),
+            "eta": scalar(float(group["lr"])),
+            "mu": scalar(1.0),
             "ax": functions["zeros_like"](p),
         }
 
