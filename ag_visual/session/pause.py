@@ -78,7 +78,9 @@ class Gate:
         self._say = say
         self._ids = itertools.count(1)
         self._step: int | None = None  # the thread whose next node is to be stopped at
-        self._target: int | None = None
+        self._target: int | None = None  # the node to run to
+        self._runner: int | None = None  # the thread that was paused when it was asked for
+        self._under_way: set[int] = set()  # backwards that the gate saw since it was armed
         self._wake = threading.Event()
         self._go = False
         self._interrupted = False
@@ -109,6 +111,7 @@ class Gate:
     def run_to(self, seq: int) -> None:
         """Run on to the node with this number (now, or in the next backward)."""
         self._target = int(seq)
+        self._runner = None if self.paused is None else self.paused.thread
         self._step = None
         self.arm()
         if self.paused is not None:
@@ -163,20 +166,31 @@ class Gate:
         """Put the gate into the seam when there is a reason, take it out when there is none."""
         if self.armed:
             seam.gate = self
-        elif seam.gate is self:
+            return
+        self._under_way.clear()
+        if seam.gate is self:
             seam.gate = None
 
     def ended(self, task: Any) -> None:
         """A backward ended: a step or run-to that found no node ends with it."""
+        self._under_way.discard(task.id)
         if task.parent is None and self.paused is None:
-            self._target = None
+            if self._target is not None and self._was_last_for_target(task):
+                self._target = None
             if self._step == task.thread:
                 self._step = None
                 self._changed()
             self.arm()
 
+    def _was_last_for_target(self, task: Any) -> bool:
+        """Can no other backward that is under way come to the node to run to?"""
+        if self._runner is not None:
+            return bool(self._runner == task.thread)
+        return not self._under_way or any(node.seq == self._target for node in task.counts)
+
     def __call__(self, task: Any, node: Node, grads: list[Any]) -> list[Any]:
         """Asked by the engine before each node: may wait here; raises KeyboardInterrupt."""
+        self._under_way.add(task.id)
         if self.requests_wait:
             self.requests_wait = False
             self._serve()

@@ -84,7 +84,7 @@ def _leaf(t: Any, y: Any) -> Any:
 
 
 def _second_of_several(t: Any, y: Any) -> Any:
-    values, places = y.sort()
+    values, _ = y.sort()
     best = t.stack([y, values]).max(0)
     z = best.values * best.values
     best.values.add_(1)

@@ -103,6 +103,50 @@ def test_a_step_beyond_the_last_node_stops_no_later_backward(watched):
     Work().run()
 
 
+def test_a_run_to_outlives_the_backwards_of_other_threads(watched):
+    gate, first, second = watched.gate, Work(), Work()
+    gate.add(seq=first.z.grad_fn.seq)
+    first.start()
+    until(lambda: gate.paused)
+    # The other one ends between the command and the first one's next node.
+    held = threading.Event()
+    node = first.z.grad_fn
+    node.register_hook(lambda inputs, grads: held.wait(5) and None)
+    gate.run_to(first.seq)
+    until(lambda: gate.paused is None)
+    second.run()
+    held.set()
+    until(lambda: gate.paused)
+    assert gate.paused.seq == first.seq
+    gate.remove(seq=first.z.grad_fn.seq)
+    gate.go_on()
+    first.join(5)
+    assert seam.gate is None
+
+
+def test_a_run_to_that_nothing_paused_asked_for_waits_for_what_is_under_way(watched):
+    gate, first, second = watched.gate, Work(), Work()
+    entered, held = threading.Event(), threading.Event()
+
+    def wait(grads):
+        entered.set()
+        held.wait(5)
+
+    first.z.grad_fn.register_hook(lambda inputs, grads: wait(grads))
+    gate.run_to(first.seq)
+    first.start()
+    assert entered.wait(5)
+    second.run()  # without the node: another one that may have it is under way
+    held.set()
+    until(lambda: gate.paused)
+    assert gate.paused.seq == first.seq
+    gate.go_on()
+    first.join(5)
+    gate.run_to(10**9)
+    second.run()  # nothing else is: the command ends here
+    assert seam.gate is None
+
+
 def test_step_with_nothing_paused_is_refused(watched):
     with pytest.raises(RuntimeError, match="no backward is paused"):
         watched.gate.step()
