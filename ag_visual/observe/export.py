@@ -21,6 +21,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+import numpy as np
+
 from ag_visual.observe import schema
 from ag_visual.observe.batch import Stream, decode_tables, without_source
 from ag_visual.observe.check import FormatError, check_fields
@@ -67,9 +69,15 @@ class Recording:
         return [s for batch in self.record["batches"] for s in batch["header"]["strings"]]
 
     def rows(self, table: str) -> int:
-        """How many rows a table has."""
+        """How many entries a table has; of "tasks", how many backward passes (each has two rows:
+        its begin and its end).
+        """
         columns = self.tables.get(table)
-        return 0 if columns is None else len(next(iter(columns.values())))
+        if columns is None:
+            return 0
+        if table == "tasks":
+            return len(np.unique(columns["task"]))
+        return len(next(iter(columns.values())))
 
     def __repr__(self) -> str:
         nodes, runs = self.rows("nodes"), self.rows("runs")

@@ -37,6 +37,17 @@ def test_round_trip(recording, tmp_path):
     assert any(key.endswith("saved:self") for key in found.record["values"])
 
 
+def test_rows_of_tasks_are_backward_passes(recorder):
+    x = ag.tensor([1.0, 2.0], requires_grad=True)
+    recorder.start()
+    for _ in range(3):
+        (x * x).sum().backward()
+    found = take(recorder)
+    assert found.rows("tasks") == 3
+    assert len(found.tables["tasks"]["task"]) == 6
+    assert take(recorder).rows("no such table") == 0
+
+
 def test_plain_json_is_read_too(recording, tmp_path):
     path = tmp_path / "run.json"
     path.write_text(json.dumps(recording.record))
