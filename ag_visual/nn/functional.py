@@ -8,7 +8,17 @@ from typing import Any
 from ..core.source import evaluated
 
 # These modules declare the ops that are named here.
-from ..ops import extremes, grids, matmul, neural, pointwise, reductions, upsampling  # noqa: F401
+from ..ops import (  # noqa: F401
+    contrasts,
+    ctc,
+    extremes,
+    grids,
+    matmul,
+    neural,
+    pointwise,
+    reductions,
+    upsampling,
+)
 from ..ops.patches import unfold  # noqa: F401
 from ..ops.random import source_of
 from ..ops.table import functions as _functions
@@ -18,15 +28,16 @@ _SAME = (
     "adaptive_max_pool2d adaptive_max_pool3d affine_grid avg_pool1d avg_pool2d avg_pool3d "
     "batch_norm binary_cross_entropy binary_cross_entropy_with_logits channel_shuffle conv1d "
     "conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss "
-    "cosine_similarity cross_entropy dropout dropout1d dropout2d dropout3d embedding fold "
-    "fractional_max_pool2d fractional_max_pool3d gaussian_nll_loss gelu glu grid_sample "
+    "cosine_similarity cross_entropy ctc_loss dropout dropout1d dropout2d dropout3d embedding "
+    "fold fractional_max_pool2d fractional_max_pool3d gaussian_nll_loss gelu glu grid_sample "
     "group_norm hardshrink hinge_embedding_loss huber_loss instance_norm interpolate kl_div "
-    "l1_loss layer_norm linear log_softmax logsigmoid lp_pool1d lp_pool2d lp_pool3d "
-    "margin_ranking_loss max_pool1d max_pool2d max_pool3d max_unpool1d max_unpool2d max_unpool3d "
-    "mse_loss multilabel_soft_margin_loss native_channel_shuffle nll_loss normalize one_hot pad "
-    "pairwise_distance pixel_shuffle pixel_unshuffle poisson_nll_loss prelu "
-    "scaled_dot_product_attention sigmoid smooth_l1_loss soft_margin_loss softmax softmin "
-    "softplus softshrink softsign tanh tanhshrink triplet_margin_loss upsample upsample_bilinear "
+    "l1_loss layer_norm linear linear_cross_entropy log_softmax logsigmoid lp_pool1d lp_pool2d "
+    "lp_pool3d margin_ranking_loss max_pool1d max_pool2d max_pool3d max_unpool1d max_unpool2d "
+    "max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss "
+    "native_channel_shuffle nll_loss normalize one_hot pad pairwise_distance pixel_shuffle "
+    "pixel_unshuffle poisson_nll_loss prelu scaled_dot_product_attention sigmoid smooth_l1_loss "
+    "soft_margin_loss softmax softmin softplus softshrink softsign tanh tanhshrink "
+    "triplet_margin_loss triplet_margin_with_distance_loss upsample upsample_bilinear "
     "upsample_nearest"
 )
 for _name in _SAME.split():

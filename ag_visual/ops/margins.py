@@ -103,20 +103,6 @@ def _margin_ranking_loss(
     return reduced(F, loss, reduction_of(reduction, size_average, reduce))
 
 
-@composite("soft_margin_loss", method=False)
-def _soft_margin_loss(
-    F: Any,
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Any:
-    """log(1 + exp(-target * input))."""
-    loss = F.softplus(-target * input)
-    return reduced(F, loss, reduction_of(reduction, size_average, reduce))
-
-
 @composite("cosine_similarity", method=False)
 def _cosine_similarity(F: Any, x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along `dim`; norms not below eps."""
@@ -152,29 +138,6 @@ def _cosine_embedding_loss(
     loss = F.where(target == 1, 1 - cos, 0.0) + F.where(
         target == -1, F.clamp_min(cos - margin, 0), 0.0
     )
-    return reduced(F, loss, reduction_of(reduction, size_average, reduce))
-
-
-@composite("triplet_margin_loss", method=False)
-def _triplet_margin_loss(
-    F: Any,
-    anchor: Any,
-    positive: Any,
-    negative: Any,
-    margin: float = 1.0,
-    p: float = 2,
-    eps: float = 1e-6,
-    swap: bool = False,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Any:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
-    near = F.pairwise_distance(anchor, positive, p, eps)
-    far = F.pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = F.minimum(far, F.pairwise_distance(positive, negative, p, eps))
-    loss = F.clamp_min(near - far + margin, 0)
     return reduced(F, loss, reduction_of(reduction, size_average, reduce))
 
 
