@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core import source
-from ..core.rewrite import without_attribute
 from ..core.node import Node
+from ..core.rewrite import without_attribute
 from ..core.tensor import Tensor
 from .names import scopes_of
 
