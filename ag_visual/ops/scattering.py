@@ -27,7 +27,7 @@ Errors = Iterator[ErrorSample]
 # gather and scatter -----------------------------------------------------------------------------
 
 
-def _dim_and_index(name: str, self: Any, dim: Any, index: Any) -> int:
+def dim_and_index(name: str, self: Any, dim: Any, index: Any) -> int:
     if index.dtype.kind != "i" or index.dtype.itemsize < 4:
         raise RuntimeError(
             f"{name}(): Expected dtype int32/int64 for index, got {dtypes.of_array(index)}"
@@ -36,7 +36,7 @@ def _dim_and_index(name: str, self: Any, dim: Any, index: Any) -> int:
 
 
 def _normal_gather(self: Any, dim: Any, index: Any, sparse_grad: bool = False) -> Any:
-    return _dim_and_index("gather", self, dim, index), sparse_grad
+    return dim_and_index("gather", self, dim, index), sparse_grad
 
 
 def _gather_samples(make: Any) -> Samples:
@@ -73,7 +73,7 @@ _structural(
 )
 
 
-def _grown(F: Any, g: Any, shape: tuple[int, ...]) -> Any:
+def grown(F: Any, g: Any, shape: tuple[int, ...]) -> Any:
     """g with zeros behind it in every dimension that falls short of `shape`."""
     for dim, n in enumerate(shape):
         if g.shape[dim] != n:
@@ -88,7 +88,7 @@ def _normal_scatter(self: Any, dim: Any, index: Any, src: Any) -> tuple[int]:
             "scatter(): Expected self.dtype to be equal to src.dtype, got "
             f"{dtypes.of_array(self)} and {dtypes.of_array(src)}"
         )
-    return (_dim_and_index("scatter", self, dim, index),)
+    return (dim_and_index("scatter", self, dim, index),)
 
 
 def _scatter_samples(make: Any) -> Samples:
@@ -110,7 +110,7 @@ _structural(
     kernels.scatter,
     vjp={
         "self": lambda F, g, dim, index: F.scatter_value(g, dim, index, 0),
-        "src": lambda F, g, src_shape, dim, index: _grown(F, F.gather(g, dim, index), src_shape),
+        "src": lambda F, g, src_shape, dim, index: grown(F, F.gather(g, dim, index), src_shape),
     },
     jvp=LINEAR,
     inputs=("self", "index", "src"),
@@ -130,7 +130,7 @@ def _scatter_value(xp: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
 
 
 def _normal_value(self: Any, dim: Any, index: Any, value: Any) -> tuple[Any, ...]:
-    return _dim_and_index("scatter", self, dim, index), number_for(value, self).item()
+    return dim_and_index("scatter", self, dim, index), number_for(value, self).item()
 
 
 _structural(
@@ -173,7 +173,7 @@ def _normal_scatter_add(self: Any, dim: Any, index: Any, src: Any) -> tuple[int]
             "scatter(): Expected self.dtype to be equal to src.dtype, got "
             f"{dtypes.of_array(self)} and {dtypes.of_array(src)}"
         )
-    return (_dim_and_index("scatter_add", self, dim, index),)
+    return (dim_and_index("scatter_add", self, dim, index),)
 
 
 def _scatter_add_samples(make: Any) -> Samples:
@@ -187,7 +187,7 @@ _structural(
     kernels.scatter_add,
     vjp={
         "self": lambda g: g,
-        "src": lambda F, g, src_shape, dim, index: _grown(F, F.gather(g, dim, index), src_shape),
+        "src": lambda F, g, src_shape, dim, index: grown(F, F.gather(g, dim, index), src_shape),
     },
     jvp=LINEAR,
     inputs=("self", "index", "src"),
@@ -220,7 +220,7 @@ def _take_along_dim(F: Any, self: Any, indices: Any, dim: int | None = None) -> 
 # Whole slices -----------------------------------------------------------------------------------
 
 
-def _vector(name: str, self: Any, dim: Any, index: Any) -> int:
+def vector(name: str, self: Any, dim: Any, index: Any) -> int:
     if index.ndim > 1:
         raise IndexError(
             f"{name}(): Index is supposed to be a vector, got shape {list(index.shape)}"
@@ -233,7 +233,7 @@ def _vector(name: str, self: Any, dim: Any, index: Any) -> int:
 
 
 def _normal_index_select(self: Any, dim: Any, index: Any) -> tuple[int]:
-    return (_vector("index_select", self, dim, index),)
+    return (vector("index_select", self, dim, index),)
 
 
 def _index_select_back(F: Any, g: Any, self_shape: Any, dim: int, index: Any) -> Any:
@@ -284,7 +284,7 @@ def _normal_index_add(
     self: Any, dim: Any, index: Any, source: Any, alpha: Any = 1
 ) -> tuple[Any, ...]:
     _same_type("index_add_", self, source)
-    return _vector("index_add", self, dim, index), alpha
+    return vector("index_add", self, dim, index), alpha
 
 
 def _index_add(xp: Any, self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
@@ -325,7 +325,7 @@ _structural(
 
 def _normal_index_copy(self: Any, dim: Any, index: Any, source: Any) -> tuple[int]:
     _same_type("index_copy_", self, source)
-    return (_vector("index_copy", self, dim, index),)
+    return (vector("index_copy", self, dim, index),)
 
 
 _structural(
@@ -365,12 +365,12 @@ def _filled_slices(xp: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
 
 
 def _normal_fill_number(self: Any, dim: Any, index: Any, value: Any) -> tuple[Any, ...]:
-    return _vector("index_fill_", self, dim, index), number_for(value, self)
+    return vector("index_fill_", self, dim, index), number_for(value, self)
 
 
 def _normal_fill_tensor(self: Any, dim: Any, index: Any, value: Any) -> tuple[int]:
     zero_dim("index_fill_", value)
-    return (_vector("index_fill_", self, dim, index),)
+    return (vector("index_fill_", self, dim, index),)
 
 
 _structural(

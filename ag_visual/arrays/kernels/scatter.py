@@ -11,6 +11,9 @@ from typing import Any
 
 from ag_visual.arrays.backend import Array, of_namespace
 from ag_visual.arrays.kernels.bounds import check_index
+from ag_visual.arrays.kernels.runs import multiply_at
+
+_OUTSIDE = "index out of range in self"
 
 
 def _positions(xp: Any, shape: tuple[int, ...], dim: int, index: Array) -> Array:
@@ -102,6 +105,55 @@ def scatter_add(xp: Any, self: Array, dim: int, index: Array, src: Array) -> Arr
     return result
 
 
+def scatter_reduce(
+    xp: Any, self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool
+) -> Array:
+    """`self` with src[i, j, ...] combined into [index[i, j, ...], j, ...].
+
+    reduce: 'sum', 'prod', 'mean', 'amax' or 'amin' (integer means are rounded down);
+    include_self: whether what stands there takes part. Places that no index names stay.
+    """
+    result = _target(xp, self)
+    if index.size == 0:
+        return result
+    view, dim, index = _checked(xp, result, dim, index, src)
+    at = _positions(xp, view.shape, dim, index).reshape(-1)
+    values = _sources(index, src).reshape(-1)
+    line = view.reshape(-1)
+    if not include_self:
+        line[at] = _neutral(xp, reduce, line.dtype)
+    backend = of_namespace(xp)
+    if reduce == "prod":
+        multiply_at(xp, line, at, values)
+    elif reduce == "amax":
+        backend.maximum_at(line, at, values)
+    elif reduce == "amin":
+        backend.minimum_at(line, at, values)
+    else:
+        backend.add_at(line, at, values)
+    if reduce == "mean":
+        count = xp.bincount(at, minlength=line.size) + (1 if include_self else 0)
+        count = xp.maximum(count, 1)
+        if line.dtype.kind in "iu":
+            line[...] = line // count.astype(line.dtype)
+        else:
+            line[...] = line / count.astype(line.real.dtype)
+    return result
+
+
+def _neutral(xp: Any, reduce: str, dtype: Any) -> Any:
+    if reduce == "prod":
+        return 1
+    if reduce in ("sum", "mean"):
+        return 0
+    if dtype.kind == "b":
+        return reduce == "amin"
+    if dtype.kind in "iu":
+        limits = xp.iinfo(dtype)
+        return limits.min if reduce == "amax" else limits.max
+    return -xp.inf if reduce == "amax" else xp.inf
+
+
 def scatter(xp: Any, self: Array, dim: int, index: Array, src: Array | complex) -> Array:
     """`self` with src (an array or one number) written there; of duplicates some one wins."""
     result = _target(xp, self)
@@ -122,7 +174,7 @@ def index_select(xp: Any, self: Array, dim: int, index: Array) -> Array:
         return self.reshape(1)[index.reshape(-1)].reshape(())
     dim %= self.ndim
     index = index.reshape(-1)
-    check_index(xp, index, self.shape[dim], dim, text="index out of range in self")
+    check_index(xp, index, self.shape[dim], dim, text=_OUTSIDE)
     return xp.take(self, index, axis=dim)
 
 
@@ -174,6 +226,24 @@ def index_add(
     return result
 
 
+def index_reduce(
+    xp: Any,
+    self: Array,
+    dim: int,
+    index: Array,
+    source: Array,
+    reduce: str,
+    include_self: bool,
+) -> Array:
+    """`self` with source[i] combined into slice index[i] along `dim`, as scatter_reduce does."""
+    check_index(xp, index, self.shape[dim] if self.ndim else 1, dim, text=_OUTSIDE)
+    view, dim, index, source = _slices(xp, self, dim, index, source, "index_reduce_")
+    line = (-1,) + (1,) * (view.ndim - dim - 1)
+    wide = xp.broadcast_to(index.reshape(line), source.shape)
+    result = scatter_reduce(xp, view, dim, wide, source, reduce, include_self)
+    return result.reshape(self.shape)
+
+
 def index_copy(xp: Any, self: Array, dim: int, index: Array, source: Array) -> Array:
     """`self` with source[i] written to slice index[i] along `dim`; of duplicates some one wins."""
     result = _target(xp, self)
@@ -196,7 +266,7 @@ def index_put(
 
 def embedding(xp: Any, weight: Array, index: Array) -> Array:
     """weight[index]: a row of the table for each index."""
-    check_index(xp, index, weight.shape[0], 0, text="index out of range in self")
+    check_index(xp, index, weight.shape[0], 0, text=_OUTSIDE)
     return xp.take(weight, index, axis=0)
 
 

@@ -1,0 +1,78 @@
+"""Running extrema, and runs of equal values, which NumPy has by ufunc methods that CuPy lacks.
+
+Layer 1. Scans take log2(n) passes over the array.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ag_visual.arrays.backend import Array
+
+
+def running_extreme(xp: Any, self: Array, dim: int, largest: bool) -> tuple[Array, Array]:
+    """The largest (or smallest) value so far along `dim`, and the last place where it stands.
+
+    From the first NaN on the value is NaN.
+    """
+    shape = [1] * self.ndim
+    shape[dim] = n = self.shape[dim]
+    values = self.copy()
+    places = xp.broadcast_to(xp.arange(n).reshape(shape), self.shape).copy()
+    before = (slice(None),) * dim
+    step = 1
+    while step < n:
+        early, late = (*before, slice(None, n - step)), (*before, slice(step, None))
+        a, b = values[early], values[late]
+        later = (b >= a) if largest else (b <= a)
+        if self.dtype.kind in "fV":
+            later = xp.isnan(b) | (later & ~xp.isnan(a))
+        kept = places[early]
+        values[late] = xp.where(later, b, a)
+        places[late] = xp.where(later, places[late], kept)
+        step *= 2
+    return values, places
+
+
+def starts(xp: Any, first: Array) -> Array:
+    """For each place along the last dimension the latest one, up to it, where `first` is true."""
+    places = xp.where(first, xp.arange(first.shape[-1]), 0)
+    if places.shape[-1] < 2:
+        return places
+    return running_extreme(xp, places, places.ndim - 1, True)[0]
+
+
+def ranks(xp: Any, keys: Array) -> Array:
+    """How many equal keys stand before each one, in a vector of keys."""
+    if keys.size == 0:
+        return keys
+    order = xp.argsort(keys, kind="stable")
+    ordered = keys[order]
+    first = xp.concatenate([xp.ones((1,), bool), ordered[1:] != ordered[:-1]])
+    result = xp.empty_like(keys)
+    result[order] = xp.arange(keys.size) - starts(xp, first)
+    return result
+
+
+def multiply_at(xp: Any, target: Array, positions: Array, values: Array) -> None:
+    """`target[positions] *= values` in place on vectors; positions that occur twice count twice."""
+    rank = ranks(xp, positions)
+    for r in range(int(rank.max()) + 1 if rank.size else 0):
+        chosen = rank == r
+        at = positions[chosen]
+        target[at] = target[at] * values[chosen]
+
+
+def mode(xp: Any, self: Array, dim: int) -> tuple[Array, Array]:
+    """The most frequent value along `dim` (the smallest of several) and its last place, kept."""
+    last = xp.moveaxis(self, dim, -1)
+    order = xp.argsort(last, axis=-1, kind="stable")
+    ordered = xp.take_along_axis(last, order, axis=-1)
+    n = ordered.shape[-1]
+    changes = ordered[..., 1:] != ordered[..., :-1]
+    first = xp.concatenate([xp.ones((*ordered.shape[:-1], 1), bool), changes], axis=-1)
+    lengths = xp.arange(n) - starts(xp, first)
+    at = xp.expand_dims(lengths.argmax(axis=-1), -1)
+    values = xp.take_along_axis(ordered, at, axis=-1)
+    indices = xp.take_along_axis(order, at, axis=-1).astype(xp.int64, copy=False)
+    return xp.moveaxis(values, -1, dim), xp.moveaxis(indices, -1, dim)
