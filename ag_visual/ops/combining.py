@@ -38,6 +38,9 @@ class _Twice(Node):
     traced = raw
 
 
+_Twice.__name__ = _Twice.__qualname__ = "Error"
+
+
 def _once(F: Any, g: Any, source: Any, message: str) -> Any:
     """g, whose own derivative is an error."""
     if F.xp is not None or not (g.requires_grad and source.requires_grad):
