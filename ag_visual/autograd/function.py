@@ -172,8 +172,9 @@ class BackwardCFunction(Node, FunctionCtx):
             if edge is None:
                 results.append(None)
                 continue
-            node, number = edge
-            shape = node.shape if node.outs is None else node.outs[number][0]
+            node, number, shape, _ = edge
+            if shape is None:
+                shape = node.outs[number][0]
             if not _fits(value._array.shape, shape):
                 raise RuntimeError(
                     f"Function {self.name()} returned an invalid gradient at index {position} - "
@@ -389,7 +390,7 @@ def _wrapped(
             o._view.meta = view.MULTI_OUTPUT if len(returned) > 1 else view.IN_FUNCTION
         elif grows and o._view is not None:
             o._view.meta = view.MULTI_OUTPUT if len(returned) > 1 else view.IN_FUNCTION
-        o._edge = (ctx, number) if grows else None
+        o._edge = ctx.edge(number) if grows else None
         o._rg = grows
         if o._view is not None:
             o._view.stamp = o._storage.stamp
@@ -423,7 +424,7 @@ def _dirty(
     if grows:
         rebase(o, ctx)
         if o._edge is not None and o._edge[0] is ctx:
-            o._edge = (ctx, number)
+            o._edge = ctx.edge(number)
     return o
 
 
@@ -510,7 +511,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
                 return value
             result = value.detach()
             node = _Twice(edges, ((value._array.shape, value._array.dtype),))
-            result._edge, result._rg = (node, 0), True
+            result._edge, result._rg = node.edge(), True
             return result
 
         results = tuple(marked(v) for v in values)

@@ -47,7 +47,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
             "It is not possible to get the gradient edge for a Tensor that does not require "
             f"gradients (shape {list(tensor.shape)}, dtype {tensor.dtype})"
         )
-    return GradientEdge(*edge)
+    return GradientEdge(*edge[:2])
 
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:

@@ -1,6 +1,7 @@
 """The backward graph: nodes, their edges, and the node that accumulates into a leaf.
 
-An edge is `(node, output number)`, or None where no gradient flows. Op nodes are subclasses made
+An edge is `(node, output number, shape, dtype)`, or None where no gradient flows; shape and dtype
+of that output are None where the node has several (`outs` tells). Op nodes are subclasses made
 by `ops.record` from each declaration; what they save is described by `saved_names`.
 """
 
@@ -21,7 +22,7 @@ from ..sizes import Size
 from . import modes, saved, seam, source
 from .hooks import HookTable, NodeHooks, RemovableHandle, register
 
-Edge = tuple["Node", int] | None
+Edge = tuple["Node", int, tuple[int, ...] | None, Any] | None
 Meta = tuple[tuple[int, ...], Any]
 """Shape and array dtype of one output."""
 
@@ -83,6 +84,16 @@ class Node:
         self.metadata["traceback_"] = traceback.format_list(frames)
         self.metadata["parent_"] = modes.state.node
 
+    def edge(self, number: int = 0) -> Edge:
+        """Where gradients of an output go, with what the engine fits them to.
+
+        The engine reads it there and not from the node: attributes of objects of many classes cost
+        it 20 ns each, the items of a tuple 3.
+        """
+        if self.outs is None:
+            return self, number, self.shape, self.dtype
+        return self, number, None, None
+
     # What it computes ------------------------------------------------------------------------
 
     def raw(self, F: Any, g: Any) -> Any:
@@ -114,7 +125,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        return tuple((None, 0) if edge is None else edge for edge in self.next)
+        return tuple((None, 0) if edge is None else edge[:2] for edge in self.next)
 
     @property
     def metadata(self) -> dict[Any, Any]:

@@ -57,7 +57,7 @@ class OwnOutput:
         self.differentiable = differentiable
 
     def tensor(self, node: Any) -> Any:
-        edge = (node, self.number) if self.differentiable else None
+        edge = node.edge(self.number) if self.differentiable else None
         return _rebuild(self._array, self._storage, edge)
 
 
@@ -119,14 +119,14 @@ class Packed:
         """What the unpack hook gives, in the place in the graph of what was saved."""
         packed = self.value
         if self.own is not None:
-            packed = _exchanged(packed, _OWN, _rebuild(*self.own, (node, self.number)))
+            packed = _exchanged(packed, _OWN, _rebuild(*self.own, node.edge(self.number)))
         value = self.unpack(packed)
         if not isinstance(value, _tensor_type):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of "
                 f"type {type(value).__name__}"
             )
-        edge = self.edge if self.number is None else (node, self.number)
+        edge = self.edge if self.number is None else node.edge(self.number)
         return _rebuild(value._array, value._storage, edge)
 
 
@@ -201,7 +201,7 @@ def traced(node: Any, name: str) -> Any:
         base_node = differentiable()
         if base_node is not None:
             return _rebuild(value, storage, base_node.edge_of(value))
-    return _rebuild(value, storage, (node, number) if differentiable else None)
+    return _rebuild(value, storage, node.edge(number) if differentiable else None)
 
 
 def traced_all(node: Any, name: str, value: tuple[Any, ...]) -> tuple[Any, ...]:

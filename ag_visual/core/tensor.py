@@ -666,7 +666,7 @@ def accumulator(tensor: Tensor) -> Edge:
             if node is None:
                 node = AccumulateGrad(tensor)
                 state.accumulator = weakref.ref(node)
-    return (node, 0)
+    return node.edge()
 
 
 def _c_name(tensor: Tensor) -> str:
@@ -741,13 +741,13 @@ def rebase(tensor: Tensor, node: Node) -> None:
     view_ = tensor._view
     if view_ is None:
         old = tensor._edge
-        tensor._edge = (node, 0)
+        tensor._edge = node.edge()
         tensor._rg = True
         view.move_retain_grad(tensor, old)
         return
     base = view_.base
     old = base._edge
-    base._edge = (view.CopySlices(base, base.gradient_edge(), view_, node), 0)
+    base._edge = view.CopySlices(base, base.gradient_edge(), view_, node).edge()
     base._rg = True
     view.move_retain_grad(base, old)
     view.refresh(tensor)

@@ -189,7 +189,7 @@ class CopySlices(Node):
     def edge_of(self, array: Any) -> Edge:
         """Where gradients of the written view (`array`) go: through the base, to this node."""
         meta = (self.shape, self.dtype)
-        return AsStridedBackward0(array, None, meta, (self, 0), self.steps), 0
+        return AsStridedBackward0(array, None, meta, self.edge(), self.steps).edge()
 
     def release(self) -> None:
         self.fn.freed = self.freed
@@ -231,7 +231,7 @@ def refresh(tensor: Any) -> None:
     array, meta = tensor._array, (base._array.shape, base._array.dtype)
     edge = base.gradient_edge()
     node = AsStridedBackward0(array, tensor.storage_offset(), meta, edge, view.steps())
-    tensor._edge = (node, 0)
+    tensor._edge = node.edge()
     tensor._rg = True
     view.stamp = stamp
     move_retain_grad(tensor, old)
@@ -258,8 +258,8 @@ def move_retain_grad(tensor: Any, old: Edge) -> None:
         return
     ref = old[0].hooks.retain.pop(old[1], None)
     if ref is not None:
-        node, number = tensor._edge
-        node._hooks().retain[number] = ref
+        edge = tensor._edge
+        edge[0]._hooks().retain[edge[1]] = ref
 
 
 def message(tensor: Any, *, indirect: bool = False) -> str:

@@ -374,8 +374,8 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: st
         add(4, "node.lasti = frame.f_lasti")
     else:
         add(3, "node.code, node.lasti = None, 0")
-    add(3, "node.shape = r.shape")
-    add(3, "node.dtype = r.dtype")
+    add(3, "node.shape = shape = r.shape")
+    add(3, "node.dtype = dtype = r.dtype")
     add(3, "node.outs = node.hooks = node.freed = node._metadata = None")
     if op.outputs[0] in op.saves and not op.view:
         # Who writes the result later must be told of by a storage that the node holds, too.
@@ -418,7 +418,7 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: st
             absent = f"() if a_{owner} is not None else None" if what == "shape" else "None"
             fact = f"{fact} if type(a_{owner}) is ndarray else ({absent})"
         add(3, f"node.h_{name} = {fact}")
-    add(3, "out._edge = (node, 0)")
+    add(3, "out._edge = (node, 0, shape, dtype)")
     add(3, "out._rg = True")
     add(3, "sink = seam.sink")
     add(3, "if sink is not None:")

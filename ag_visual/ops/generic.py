@@ -87,8 +87,9 @@ class OpNode(Node):
         fitted = []
         for edge, g in zip(self.next, found if type(found) is tuple else (found,), strict=True):
             if edge is not None and g is not None:
-                node, number = edge
-                shape, dtype = node.outs[number] if node.outs else (node.shape, node.dtype)
+                node, number, shape, dtype = edge
+                if shape is None:
+                    shape, dtype = node.outs[number]
                 g = fit_traced(F, g, shape, dtype)
             fitted.append(g)
         return tuple(fitted) if type(found) is tuple else fitted[0]
@@ -471,7 +472,7 @@ def _make_node(
         node.outs = metas
     if not inplace:
         for number, i in enumerate(grown):
-            outputs[i]._edge = (node, number)
+            outputs[i]._edge = node.edge(number)
             outputs[i]._rg = True
     wanted = dict(zip(op.differentiated, (e is not None for e in edges), strict=False))
     if op.lists and op.lists[0] in op.differentiated:
@@ -516,6 +517,8 @@ def _save(
         number = op.outputs.index(name)
         out = outputs[number]
         differentiable = number in op.differentiable
+        if differentiable:
+            number = op.differentiable.index(number)  # as the node's edges count
         setattr(node, f"o_{name}", (out._storage, number, differentiable))
         if modes.state.saved_hooks and needed:
             pack, unpack = modes.state.saved_hooks[-1]

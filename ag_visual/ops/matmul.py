@@ -83,8 +83,15 @@ def _mm(xp: Any, self: Any, mat2: Any) -> Any:
     return _product(xp, self, mat2)
 
 
+def _left(F: Any, g: Any, right: Any) -> Any:
+    """The gradient of the left factor."""
+    return F.mm(g, F.t(right)) if F.xp is None else _mm(F.xp, g, right.T)
+
+
 def _right(F: Any, g: Any, left: Any, strides: Any) -> Any:
     """The gradient of the right factor, laid out in memory as that factor is."""
+    if F.xp is not None:
+        return _mm(F.xp, g.T, left).T if _by_columns(strides) else _mm(F.xp, left.T, g)
     if _by_columns(strides):
         return _turned(F, F.mm(_turned(F, g), left))
     return F.mm(_turned(F, left), g)
@@ -106,7 +113,7 @@ op(
     "mm",
     _mm,
     vjp={
-        "self": lambda F, g, mat2: F.mm(g, _turned(F, mat2)),
+        "self": lambda F, g, mat2: _left(F, g, mat2),
         "mat2": lambda F, g, self, mat2_strides: _right(F, g, self, mat2_strides),
     },
     jvp={
@@ -346,7 +353,7 @@ _addition(
     "mat1",
     "mat2",
     _mm,
-    (lambda F, g, mat2: F.mm(g, _turned(F, mat2)), _right),
+    (_left, _right),
     ((3, 2), (2,), (3, 1), (3, 4), (4, 2)),
     strides=True,
 )
