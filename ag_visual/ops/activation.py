@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..arrays.kernels import activation as kernels
+from . import batching
 from .dims import wrap
 from .families import elementwise, unary, unary_samples
 from .record import FLOAT, KEEP, ErrorSample, Sample
@@ -147,6 +148,7 @@ op(
     inputs=("grad_output", "self", "buffer"),
     public=False,
     node="LogSigmoidBackwardBackward0",
+    batch=batching.elementwise,
     samples=lambda make: iter([_with_buffer(make((3, 4)), make((3, 4)))]),
     real=True,
 )

@@ -17,6 +17,7 @@ from ..arrays import backend as backends
 from ..core.tensor import Tensor
 from ..devices import device as Device
 from ..layouts import strided
+from .batching import elementwise, leading
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op, traced
 
@@ -62,6 +63,7 @@ _structural(
     inputs=("self",),
     public=False,
     node="ToCopyBackward0",
+    batch=elementwise,
     samples=_cast_samples,
 )
 
@@ -89,6 +91,7 @@ _move = op(
     called="to",
     node="ToCopyBackward0",
     holomorphic=False,
+    batch=elementwise,
     samples=lambda make: iter(
         [Sample((make((2, 3)), numpy.dtype(numpy.float32), Device("cpu")), smooth=False)]
     ),
@@ -254,6 +257,7 @@ _structural(
     public=False,
     called="conj",
     node="ConjBackward0",
+    batch=elementwise,
     samples=_complex_samples,
 )
 _structural(
@@ -261,6 +265,7 @@ _structural(
     lambda xp, self: xp.conj(self),
     vjp={"self": lambda F, g: F.conj(g)},
     inplace=True,
+    batch=elementwise,
     samples=_complex_samples,
 )
 
@@ -306,6 +311,7 @@ _structural(
     vjp={"self": lambda F, g: F.view_as_complex(F.contiguous(g))},
     view=True,
     normalize=_needs_complex,
+    batch=leading(),
     samples=_complex_samples,
     errors=_real_errors,
 )
@@ -343,6 +349,7 @@ _structural(
     normalize=_needs_pairs,
     real=True,
     strides=True,
+    batch=leading(),
     samples=lambda make: iter([Sample((make((3, 2)),)), Sample((make((2,)),))]),
     errors=_pair_errors,
 )
@@ -415,5 +422,6 @@ op(
     method=False,
     holomorphic=False,
     real=True,
+    batch=elementwise,
     samples=lambda make: iter([Sample((make((2, 3)), make((2, 3))))]),
 )

@@ -40,6 +40,7 @@ def _derived(
         options.pop("kernel", kernel),
         vjp={rule.inputs[0]: rule.function for rule in record.rules} or None,
         jvp=LINEAR,
+        batch=record.batch,
         holomorphic=False,
         inputs=record.inputs,
         outputs="list" if record.multi else record.outputs,

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import promotion
 from ..core.source import evaluated
+from . import batching
 from .record import FLOAT, LINEAR, PROMOTE, ErrorSample, Op, Sample
 from .table import composite, op, ops
 
@@ -80,6 +81,7 @@ def unary(
     moves = None if derivative is None else {"self": _times(derivative, "t_self")}
     options.setdefault("inplace", True)
     options.setdefault("samples", unary_samples(low, high))
+    options.setdefault("batch", batching.elementwise)
     options.setdefault("jvp", moves)
     return op(name, kernel or name, vjp=rules, policy=policy, inputs=("self",), **options)
 
@@ -134,6 +136,7 @@ def binary(
     moves = {k: _times(d, f"t_{k}") for k, d in given.items() if d is not None}
     options.setdefault("inplace", True)
     options.setdefault("samples", binary_samples())
+    options.setdefault("batch", batching.elementwise)
     options.setdefault("errors", binary_errors)
     options.setdefault("jvp", moves or None)
     if kernel is None or isinstance(kernel, str):
@@ -157,6 +160,7 @@ def elementwise(
     """An elementwise function of any number of tensors: one derivative for each, as in `unary`."""
     options.setdefault("policy", PROMOTE)
     options.setdefault("inputs", tuple(derivatives))
+    options.setdefault("batch", batching.elementwise)
     options.setdefault("jvp", {k: _times(d, f"t_{k}") for k, d in derivatives.items()})
     return op(name, kernel, vjp={k: _times(d, "g") for k, d in derivatives.items()}, **options)
 

@@ -18,6 +18,7 @@ from .. import dtypes
 from ..arrays.backend import backend_of, is_array, of_namespace
 from ..arrays.kernels.bounds import check_index
 from ..core.tensor import Tensor, from_array
+from .batched_places import indexed
 from .creation import array_from
 from .overlap import share
 from .record import LINEAR, ErrorSample, Sample
@@ -138,6 +139,7 @@ _structural(
     inputs=("self",),
     lists=("indices",),
     public=False,
+    batch=indexed,
     samples=_index_samples,
     errors=_index_errors,
 )
@@ -205,6 +207,7 @@ _structural(
     lists=("indices",),
     inplace=_put_into,
     apart=True,
+    batch=indexed,
     samples=_put_samples,
     errors=_put_errors,
     oracle="ops.aten.index_put",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .. import dtypes, promotion
+from .batching import joined
 from .dims import wrap
 from .generic import flat
 from .record import LINEAR, ErrorSample, Sample
@@ -94,6 +95,7 @@ cat = _structural(
     normalize=_normal_cat,
     keeps=("dim",),
     method=False,
+    batch=joined,
     samples=_cat_samples,
     errors=_cat_errors,
 )
@@ -142,6 +144,7 @@ stack = _structural(
     normalize=_normal_stack,
     keeps=("dim",),
     method=False,
+    batch=joined,
     samples=_stack_samples,
     errors=_stack_errors,
 )

@@ -11,6 +11,7 @@ import numpy
 
 from .. import dtypes
 from ..core.tensor import Tensor
+from .batching import data_dependent, elementwise
 from .dims import broadcast
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op, ops
@@ -81,6 +82,7 @@ _structural(
     public=False,
     called="masked_fill",
     node="MaskedFillBackward0",
+    batch=elementwise,
     samples=_mask_samples(1.5),
     errors=_mask_errors,
 )
@@ -99,6 +101,7 @@ _structural(
     public=False,
     called="masked_fill",
     node="MaskedFillBackward1",
+    batch=elementwise,
     samples=_mask_samples(None),
 )
 
@@ -156,6 +159,7 @@ _structural(
     inputs=("self", "mask"),
     normalize=_normal_mask_only,
     keeps=("self",),
+    batch=data_dependent,
     samples=_only_mask_samples,
 )
 

@@ -22,6 +22,7 @@ from . import (  # noqa: F401  (importing them declares their ops)
     pooling,
 )
 from .along import dim_errors, dim_samples
+from .batching import constant
 from .dims import wrap
 from .families import elementwise
 from .random import source_of
@@ -413,6 +414,7 @@ op(
     "triangle_mask",
     _triangle_mask,
     public=False,
+    batch=constant,
     samples=lambda make: iter([Sample((make((2,)), 3, 2))]),
 )
 

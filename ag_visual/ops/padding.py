@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .batching import constant, leading
 from .record import ErrorSample, Sample
 from .table import composite, op
 
@@ -58,6 +59,7 @@ op(
     jvp={"self": lambda F, t_self, pad: F.constant_pad_nd(t_self, pad, 0)},
     normalize=_normal_pad,
     method=False,
+    batch=leading(),
     samples=_samples,
     errors=lambda make: iter(
         [ErrorSample((make((2,)), (1,)), RuntimeError, "Length of pad must be even")]
@@ -109,6 +111,7 @@ def _index_of(xp: Any, self: Any, values: Any) -> Any:
 op(
     "index_of",
     _index_of,
+    batch=constant,
     public=False,
     samples=lambda make: iter([Sample((make((2,)), [1, 0, 2]))]),
 )

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..core.tensor import Tensor
+from .batching import leading
 from .dims import sizes_of, wrap
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op
@@ -223,5 +224,6 @@ _view(
     lambda xp, self: self[...],
     vjp={"self": lambda g: g},
     public=False,
+    batch=leading(),
     samples=lambda make: iter([Sample((make((2, 3)),))]),
 )

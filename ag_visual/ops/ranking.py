@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .along import Dims, axes, dims_errors, dims_samples, one_dim, several_dims, spread
+from .batching import flattened, over_all
 from .dims import wrap
 from .record import ErrorSample, Sample
 from .table import composite, op
@@ -114,6 +115,7 @@ def _extremum(name: str, arg: str) -> None:
         f"{name}_all",
         whole,
         vjp={"self": _evenly},
+        batch=over_all(f"a{name}", False),
         public=False,
         node=f"{title}Backward1",
         called=name,
@@ -344,6 +346,7 @@ op(
     "median_all",
     _median_all,
     vjp={"self": _evenly},
+    batch=flattened("median_dim", False, output=0),
     public=False,
     node="MedianBackward0",
     called="median",

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arrays.backend import backend_of
 from ..core.tensor import Tensor, from_array
+from .batching import Batch, leading
 from .dims import sizes_of, wrap, wrap_all
 from .record import LINEAR, ErrorSample, Op, Sample
 from .table import composite, op
@@ -28,6 +29,7 @@ _structural(
     public=False,
     called="clone",
     node="CloneBackward0",
+    batch=leading(),
     samples=lambda make: iter([Sample((make((2, 3)),))]),
     oracle=lambda torch, self, *_: self.clone(),
 )
@@ -157,6 +159,7 @@ def _triangle(name: str) -> Op:
         name,
         kernel,
         vjp={"self": lambda F, g, diagonal: getattr(F, name)(g, diagonal)},
+        batch=leading(),
         normalize=normal,
         inplace=True,
         samples=lambda make: iter([Sample((make((3, 4)),)), Sample((make((2, 3, 3)), -1))]),
@@ -185,6 +188,11 @@ def _normal_repeat(self: Any, repeats: Any) -> tuple[Any, ...]:
     return (repeats,)
 
 
+def _repeat_slices(batch: Batch) -> Any:
+    repeats = batch["repeats"]
+    return batch.run(self=batch.padded("self", len(repeats)), repeats=(1, *repeats))
+
+
 def _repeat_back(F: Any, g: Any, self_shape: Any, repeats: Any) -> Any:
     if 0 in repeats:
         return F.zeros_of(g, self_shape)
@@ -205,6 +213,7 @@ _structural(
     "repeat",
     _repeat,
     vjp={"self": _repeat_back},
+    batch=_repeat_slices,
     normalize=_normal_repeat,
     varargs="repeats",
     samples=lambda make: iter(

@@ -69,6 +69,7 @@ class Op:
         "arguments",
         "apart",
         "aside",
+        "batch",
         "call",
         "called",
         "check",
@@ -100,6 +101,7 @@ class Op:
         "out",
         "outputs",
         "params",
+        "phases",
         "policy",
         "public",
         "real",
@@ -155,7 +157,9 @@ class Op:
         real: bool = False,
         strides: bool = False,
         reuses: bool = False,
+        phases: Sequence[str] = (),
         out: bool | None = None,
+        batch: Callable[..., Any] | None = None,
         free: Sequence[str] = (),
         apart: bool = False,
         usual: tuple[str, str, Any] | None = None,
@@ -206,7 +210,9 @@ class Op:
         self.real = real
         self.strides = strides
         self.reuses = reuses
+        self.phases = tuple(phases)
         self.out = not view and not reuses if out is None else out
+        self.batch = batch
         self.free = frozenset(free)
         self.apart = apart
         self.usual = usual

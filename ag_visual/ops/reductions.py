@@ -26,6 +26,7 @@ from .along import (
     whole_samples,
     wide,
 )
+from .batching import constant, flattened, over_all
 from .families import zeros
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op
@@ -52,6 +53,7 @@ op(
     public=False,
     node="SumBackward0",
     called="sum",
+    batch=over_all("sum_dims", False),
     samples=lambda make: iter([*whole_samples()(make), Sample((make((2, 0)),))]),
 )
 op(
@@ -112,6 +114,7 @@ op(
     public=False,
     node="MeanBackward0",
     called="mean",
+    batch=over_all("mean_dims", False),
     samples=whole_samples(),
 )
 op(
@@ -210,6 +213,7 @@ op(
     "diagonal_mask",
     _diagonal_mask,
     public=False,
+    batch=constant,
     samples=lambda make: iter([Sample((make((2,)), 3, 2))]),
 )
 
@@ -256,6 +260,7 @@ op(
     public=False,
     node="ProdBackward0",
     called="prod",
+    batch=flattened("prod_dim", False),
     samples=_prod_all_samples,
 )
 op(
@@ -542,5 +547,6 @@ op(
     _trace,
     vjp={"self": _trace_rule},
     jvp=LINEAR,
+    batch=lambda batch: batch.F.sum(batch.F.diagonal(batch["self"], 0, 1, 2), -1),
     samples=lambda make: iter([Sample((make((3, 3)),)), Sample((make((2, 4)),))]),
 )

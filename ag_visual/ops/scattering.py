@@ -14,6 +14,7 @@ from ..arrays.backend import backend_of, of_namespace
 from ..arrays.kernels import scatter as kernels
 from ..arrays.kernels.bounds import check_index
 from ..core.tensor import Tensor, from_array
+from .batched_places import places, slices
 from .dims import broadcast, wrap
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op, ops
@@ -258,6 +259,7 @@ _structural(
     jvp=LINEAR,
     inputs=("self", "index"),
     normalize=_normal_index_select,
+    batch=slices,
     samples=_index_select_samples,
     errors=_index_select_errors,
 )
@@ -318,6 +320,7 @@ _structural(
     inplace=True,
     apart=True,
     keeps=("source",),
+    batch=slices,
     samples=_index_add_samples,
     errors=_index_add_errors,
 )
@@ -341,6 +344,7 @@ _structural(
     inplace=True,
     apart=True,
     keeps=("source",),
+    batch=slices,
     samples=_slices_samples,
 )
 for _name in ("index_add", "index_copy"):
@@ -384,6 +388,7 @@ _structural(
     public=False,
     called="index_fill",
     node="IndexFillBackward0",
+    batch=slices,
     samples=lambda make: iter([Sample((make((3, 4)), 1, numpy.array([0, -1]), 1.5))]),
 )
 _structural(
@@ -402,6 +407,7 @@ _structural(
     public=False,
     called="index_fill",
     node="IndexFillBackward1",
+    batch=slices,
     samples=lambda make: iter([Sample((make((3, 4)), 1, numpy.array([0, 2]), make(())))]),
 )
 
@@ -462,6 +468,7 @@ _structural(
     inputs=("self", "index"),
     normalize=_normal_take,
     keeps=("self",),
+    batch=places,
     samples=lambda make: iter([Sample((make((2, 3)), numpy.array([[0, 5], [-1, 0]])))]),
     errors=lambda make: iter(
         [ErrorSample((make((2,)), numpy.array([2])), IndexError, "tried to access index 2 on a")]
@@ -521,6 +528,7 @@ _structural(
     inplace=_put_flat_into,
     apart=True,
     keeps=("source",),
+    batch=places,
     samples=lambda make: iter(
         [
             Sample((make((2, 3)), numpy.array([[0, -1]]), make((2,)))),

@@ -16,6 +16,7 @@ from .. import dtypes
 from ..arrays.backend import backend_of, of_namespace
 from ..core.tensor import from_array
 from . import edges
+from .batching import Batch, leading
 from .dims import broadcast, sizes_of, wrap
 from .generic import flat
 from .record import LINEAR, ErrorSample, Sample
@@ -37,6 +38,14 @@ def _zeros_of(F: Any, like: Any, shape: tuple[int, ...]) -> Any:
         return F.xp.zeros(shape, dtype=like.dtype)
     array = like._array
     return from_array(backend_of(array).xp.zeros(shape, dtype=array.dtype))
+
+
+def _reshape_slices(batch: Batch) -> Any:
+    """As views where the memory allows it: a batch that was moved to the front may need a copy."""
+    size = (batch.size, *batch["size"])
+    if batch.op.view:
+        return batch.F.reshape(batch["self"], size)
+    return batch.run(size=size)
 
 
 # One shape for another --------------------------------------------------------------------------
@@ -113,6 +122,7 @@ view_size = _view(
     "view_size",
     _view_size,
     vjp={"self": back_to_shape},
+    batch=_reshape_slices,
     normalize=_normal_size,
     public=False,
     called="view",
@@ -125,6 +135,7 @@ _reshape_alias = _view(
     "reshape_alias",
     _view_size,
     vjp={"self": back_to_shape},
+    batch=_reshape_slices,
     normalize=_normal_size,
     public=False,
     called="reshape",
@@ -178,6 +189,7 @@ _view_dtype_op = op(
     public=False,
     called="view",
     strides=True,
+    batch=leading(),
     samples=lambda make: iter([Sample((make((2, 3)), dtypes.int32.np))]),
 )
 
@@ -327,10 +339,16 @@ def _expand_errors(make: Any) -> Errors:
     yield ErrorSample((make((2, 3)), (2, 4)), RuntimeError, "must match the existing size (3) at")
 
 
+def _expand_slices(batch: Batch) -> Any:
+    size = batch["size"]
+    return batch.run(self=batch.padded("self", len(size)), size=(batch.size, *size))
+
+
 expand = _view(
     "expand",
     _expand,
     vjp={"self": lambda F, g, self_shape: F.sum_to_size(g, self_shape)},
+    batch=_expand_slices,
     normalize=_normal_expand,
     varargs="size",
     samples=_expand_samples,

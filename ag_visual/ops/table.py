@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from ..core.tensor import Tensor
-from . import build, edges, generic
+from . import batching, build, edges, generic
 from .record import KEEP, Op
 
 ops: dict[str, Op] = {}
@@ -96,6 +96,20 @@ def raw(xp: Any) -> Raw:
 raw_numpy = raw(numpy)
 
 
+def batch(
+    record: Op | str,
+    args: tuple[Any, ...],
+    in_dims: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    face: Any = traced,
+    randomness: str = "error",
+) -> Any:
+    """An op on stacked inputs, in one call: see `batching.batch`. The batch comes first."""
+    found = ops[record] if isinstance(record, str) else record
+    return batching.batch(face, found, args, in_dims, kwargs, randomness)
+
+
 class _Table:
     """What core objects reach through an op, without importing this layer."""
 
@@ -141,7 +155,9 @@ def op(
     real: bool = False,
     strides: bool = False,
     reuses: bool = False,
+    phases: Sequence[str] = (),
     out: bool | None = None,
+    batch: Callable[..., Any] | None = None,
     free: Sequence[str] = (),
     apart: bool = False,
     usual: tuple[str, str, Any] | None = None,
@@ -171,7 +187,10 @@ def op(
     all of it, as where a write by index reads them in another order.
     usual: (function, argument, value): with that argument the kernel is that namespace function.
     out: whether it takes `out=` (default: an op that is no view does).
+    batch: how it runs on stacked inputs: a family of ops/batching, or a rule of its own; what
+    follows from the parameters (dimensions shift, promoting ops are elementwise) need not be said.
     reuses: no view, but takes over the memory of an input that nobody else holds.
+    phases: outputs whose columns are free up to a phase; gradients must not depend on it.
     For the tests: samples(make) and errors(make), with make(shape, low=, high=) giving an array;
     reference: the value by an independent formula `(numpy, *params)`; oracle: how torch is called,
     a dotted name or `(torch, *params)`, where it is not by the public name; False: not at all.
@@ -210,7 +229,9 @@ def op(
         real=real,
         strides=strides,
         reuses=reuses,
+        phases=phases,
         out=out,
+        batch=batch,
         free=free,
         apart=apart,
         usual=usual,

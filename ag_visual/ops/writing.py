@@ -11,6 +11,7 @@ import numpy
 from .. import dtypes
 from ..arrays.backend import is_array
 from ..core.tensor import Tensor, from_array
+from .batching import Batch
 from .casting import cast_array
 from .record import Op, Sample
 from .table import composite, function, op
@@ -66,6 +67,13 @@ def _two(make: Any) -> Iterator[Sample]:
     yield Sample((make((2, 3)), make((2, 3))))
 
 
+def _filling(batch: Batch) -> Any:
+    """Every slice of the target, with the slices of the source aligned to it."""
+    target, *sources = batch.tensors
+    changed = {n: batch.padded(n, batch.rank(target)) for n in sources}
+    return batch.run(**{target: batch.full(target)}, **changed)
+
+
 def _copy_into(xp: Any, self: Any, src: Any) -> None:
     self[...] = src.real if src.dtype.kind == "c" != self.dtype.kind else src
 
@@ -100,6 +108,7 @@ _copy = op(
     called="copy",
     node="CopyBackwards",
     holomorphic=False,
+    batch=_filling,
     samples=_two,
     oracle=lambda torch, self, src, *_: self.clone().copy_(src),
 )
@@ -139,6 +148,7 @@ def _fills(suffix: str, nodes: tuple[str, str], write: Any, oracle: Any) -> tupl
         _filled,
         vjp={"self": _nothing},
         inplace=write,
+        batch=_filling,
         public=False,
         called="fill",
         node=nodes[0],
@@ -153,6 +163,7 @@ def _fills(suffix: str, nodes: tuple[str, str], write: Any, oracle: Any) -> tupl
         inputs=("self", "value"),
         free=("value",),
         inplace=write,
+        batch=_filling,
         public=False,
         called="fill",
         node=nodes[1],
@@ -180,6 +191,7 @@ _zero = op(
     called="zero",
     node="ZeroBackward0",
     holomorphic=False,
+    batch=_filling,
     samples=lambda make: iter([Sample((make((2, 3)),))]),
 )
 
