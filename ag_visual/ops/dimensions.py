@@ -14,6 +14,7 @@ from ..arrays.backend import backend_of
 from ..core import modes, seam, source, view
 from ..core import saved as saved_fields
 from ..core.tensor import Tensor, check_inplace, wrote
+from .batching import Batch, along
 from .dims import sizes_of, wrap, wrap_all
 from .record import LINEAR, ErrorSample, Sample
 from .shapes import back_to_shape
@@ -93,6 +94,7 @@ permute = _view(
     "permute",
     _permute,
     vjp={"self": lambda F, g, dims: F.permute(g, _inverse(dims))},
+    batch=lambda batch: batch.run(dims=(0, *(d + 1 for d in batch["dims"]))),
     normalize=_normal_dims,
     varargs="dims",
     samples=_permute_samples,
@@ -121,10 +123,21 @@ def _t_errors(make: Any) -> Errors:
     yield ErrorSample((make((2, 3, 4)),), RuntimeError, "t() expects a tensor with <= 2 dimensions")
 
 
+def _sibling(batch: Batch, name: str) -> Any:
+    """Another op of the same kind: a view, or a copy where this op is one."""
+    return batch.on(name if batch.op.view else f"{name}_copy")
+
+
+def _turn_slices(batch: Batch) -> Any:
+    dims = (1, 2) if batch.rank("self") == 2 else (0, 0)
+    return _sibling(batch, "transpose")(batch["self"], *dims)
+
+
 t = _view(
     "t",
     _t,
     vjp={"self": lambda F, g: F.t(g)},
+    batch=_turn_slices,
     normalize=_normal_t,
     samples=_t_samples,
     errors=_t_errors,
@@ -247,11 +260,17 @@ _SQUEEZES = (
     ("squeeze_dim", _squeeze_dim, _normal_dim, "SqueezeBackward1", _squeeze_samples(-2)),
     ("squeeze_dims", _squeeze_dims, _normal_several, "SqueezeBackward2", _squeeze_samples((0, -1))),
 )
+def _squeeze_slices(batch: Batch) -> Any:
+    dims = tuple(i + 1 for i, n in enumerate(batch.shape("self")) if n == 1)
+    return _sibling(batch, "squeeze_dims")(batch["self"], dims)
+
+
 for _name, _kernel, _normal, _node, _samples in _SQUEEZES:
     _view(
         _name,
         _kernel,
         vjp={"self": back_to_shape},
+        batch=_squeeze_slices if _name == "squeeze_all" else along,
         normalize=_normal,
         public=False,
         called="squeeze",
@@ -295,6 +314,7 @@ unsqueeze = _view(
     "unsqueeze",
     _unsqueeze,
     vjp={"self": lambda F, g, dim: F.squeeze_dim(g, dim)},
+    batch=lambda batch: batch.run(dim=batch["dim"] + 1),
     normalize=_normal_new,
     samples=_unsqueeze_samples,
     errors=_unsqueeze_errors,

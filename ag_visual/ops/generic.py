@@ -517,6 +517,8 @@ def _save(
         number = op.outputs.index(name)
         out = outputs[number]
         differentiable = number in op.differentiable
+        if differentiable:
+            number = op.differentiable.index(number)  # as the node's edges count
         setattr(node, f"o_{name}", (out._storage, number, differentiable))
         if modes.state.saved_hooks and needed:
             pack, unpack = modes.state.saved_hooks[-1]
