@@ -10,6 +10,9 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy
+
+from ..arrays.kernels.runs import mode as mode_kernel
 from .along import Dims, axes, dims_errors, dims_samples, one_dim, several_dims, spread
 from .batching import flattened, over_all
 from .dims import wrap
@@ -274,6 +277,38 @@ def _median(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
     return middle.squeeze(dim), indices.squeeze(dim)
 
 
+def _nanmedian(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+    """The lower one of two middles of what is no NaN; NaN where there is nothing else."""
+    if self.ndim == 0:
+        return self.copy(), xp.zeros((), xp.int64)
+    if self.shape[dim] == 0:
+        raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
+    count = (self == self).sum(axis=dim, keepdims=True)
+    order = _order(xp, self, dim, False).astype(xp.int64, copy=False)
+    indices = xp.take_along_axis(order, xp.maximum(count - 1, 0) // 2, axis=dim)
+    values = xp.take_along_axis(self, indices, axis=dim)
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+
+def _nanmedian_all(xp: Any, self: Any) -> Any:
+    if self.size == 0:
+        return xp.full((), math.nan, self.dtype)
+    return _nanmedian(xp, self.reshape(-1), 0)[0]
+
+
+def _mode(xp: Any, self: Any, dim: Any = -1, keepdim: Any = False) -> Any:
+    if self.ndim == 0:
+        return self.copy(), xp.zeros((), xp.int64)
+    if self.shape[dim] == 0:
+        raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
+    if self.size == 0:
+        shape = (*self.shape[:dim], 1, *self.shape[dim + 1 :])
+        values, indices = xp.empty(shape, self.dtype), xp.empty(shape, xp.int64)
+    else:
+        values, indices = mode_kernel(xp, self, dim)
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+
 def _median_all(xp: Any, self: Any) -> Any:
     if self.size == 0:
         return xp.full((), math.nan, self.dtype)
@@ -290,7 +325,7 @@ def _along(name: str, kernel: Any, node: str, *cases: Any, **options: Any) -> No
         differentiable=(0,),
         node=node,
         returns=options.get("called", name),
-        samples=_distinct_samples(cases),
+        samples=options.pop("given", None) or _distinct_samples(cases),
         **options,
     )
 
@@ -355,10 +390,61 @@ op(
 )
 
 
+def _with_nans(make: Any) -> Iterator[Sample]:
+    yield from _distinct_samples(_DIM_CASES)(make)
+    x = _numbers(make, (3, 5))
+    x[0, 1:3] = x[1] = math.nan
+    yield Sample((x, 1, False), smooth=False)
+
+
+_along(
+    "nanmedian_dim",
+    _nanmedian,
+    "NanmedianBackward1",
+    normalize=one_dim,
+    public=False,
+    called="nanmedian",
+    real=True,
+    given=_with_nans,
+)
+op(
+    "nanmedian_all",
+    _nanmedian_all,
+    vjp={"self": _evenly},
+    public=False,
+    node="NanmedianBackward0",
+    called="nanmedian",
+    samples=_distinct_samples([((3, 4),), ((5,),), ((),)]),
+    real=True,
+)
+_along(
+    "mode",
+    _mode,
+    "ModeBackward0",
+    normalize=one_dim,
+    real=True,
+    given=lambda make: iter(
+        [
+            Sample((numpy.array([[1.0, 2, 2, 3], [4, 1, 4, 1]]), 1, False), smooth=False),
+            Sample((numpy.array([3.0, 1, 3, 1, 1, 3]), 0, True), smooth=False),
+            *_distinct_samples([((3, 4), 0, True), ((), 0, False)])(make),
+        ]
+    ),
+    errors=lambda make: iter([ErrorSample((make((2, 0)),), IndexError, "to have non-zero size")]),
+    doc="The most frequent value along `dim` (the smallest of several) and its last index.",
+)
+
+
 @composite("median", out=True)
 def _median_of(F: Any, self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """The lower median of all elements, or along `dim` with its indices."""
     return F.median_all(self) if dim is None else F.median_dim(self, dim, keepdim)
+
+
+@composite("nanmedian")
+def _nanmedian_of(F: Any, self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower median of all elements that are no NaN, or along `dim` with its indices."""
+    return F.nanmedian_all(self) if dim is None else F.nanmedian_dim(self, dim, keepdim)
 
 
 @composite("sort", out=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..arrays.kernels.runs import running_extreme
 from .along import cast, dim_errors, dim_samples, narrow, wide
 from .dims import wrap
 from .elementary import logaddexp
@@ -119,6 +120,37 @@ op(
     samples=dim_samples(),
     errors=dim_errors,
 )
+
+
+def _running(name: str, largest: bool) -> None:
+    def kernel(xp: Any, self: Any, dim: Any) -> Any:
+        if self.ndim == 0:
+            return self.copy(), xp.zeros((), xp.int64)
+        return running_extreme(xp, self, dim, largest)
+
+    op(
+        name,
+        kernel,
+        vjp={
+            "self": lambda F, g, self_shape, dim, indices: F.scatter_add(
+                F.zeros_of(g, self_shape), dim, indices, g
+            )
+        },
+        jvp={"self": lambda F, t_self, dim, indices: F.gather(t_self, dim, indices)},
+        outputs=("values", "indices"),
+        differentiable=(0,),
+        normalize=_scan,
+        keeps=("self",),
+        real=True,
+        samples=dim_samples(),
+        errors=dim_errors,
+        doc=f"The {'largest' if largest else 'smallest'} value so far along `dim`, and the last "
+        "index where it stands.",
+    )
+
+
+_running("cummax", True)
+_running("cummin", False)
 
 
 @composite("diff", out=True)
