@@ -94,7 +94,11 @@ def nll_loss_backward(
     total_weight: Array,
 ) -> Array:
     """-w[t] * g at the picked positions, zero elsewhere; divided by `total_weight` for the mean."""
-    classes, counted, weights = _selection(xp, logp, target, weight, ignore_index)
+    if weight is None and reduction == MEAN and total_weight == target.size:
+        # Every position counted, and the forward has checked the classes.
+        classes, counted, weights = target, None, None
+    else:
+        classes, counted, weights = _selection(xp, logp, target, weight, ignore_index)
     value = -g / total_weight if reduction == MEAN else -g
     if weights is not None:
         value = value * weights
