@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-NODE, LEAF, EXEC, BEGIN, END, WRITE, HOOK = range(7)
+NODE, LEAF, EXEC, BEGIN, END, WRITE, HOOK, CALL = range(8)
 
 Event = tuple[Any, ...]
 # The kind first; t in perf_counter_ns; dtype is the array library's. Flat tuples where there are
@@ -22,6 +22,7 @@ Event = tuple[Any, ...]
 #   END   t, thread, task, name of the error or ''
 #   WRITE t, thread, storage, version, writes, op, code, lasti, shape, dtype
 #   HOOK  t, thread, seq, task, kind, hook's name, |g|^2 before, |g|^2 after
+#   CALL  t, thread, call, call around it (0: none, -1: this call ends), name in it, class: a module
 
 # Called with one event tuple. Hot: usually `deque.append`.
 sink: Callable[[Event], None] | None = None
