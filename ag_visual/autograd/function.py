@@ -510,7 +510,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
             if not isinstance(value, Tensor):
                 return value
             result = value.detach()
-            node = _Twice(edges, ((value._array.shape, value._array.dtype),))
+            node = _Twice().start(edges, ((value._array.shape, value._array.dtype),))
             result._edge, result._rg = node.edge(), True
             return result
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, cast
 from ..core import modes
 from ..core.hooks import RemovableHandle
 from ..core.node import AccumulateGrad, Node
-from ..core.storage import Storage
+from ..core.storage import unwritten
 from ..core.tensor import Tensor, from_array
 
 __all__ = [
@@ -263,7 +263,7 @@ class _Kept:
     def keep(self) -> None:
         """Copy the values: somebody is about to write them."""
         self.array = self.array.copy()
-        self.storage = Storage()
+        self.storage = unwritten()
 
     def tensor(self) -> Tensor:
         result: Tensor = from_array(self.array)

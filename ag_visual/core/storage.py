@@ -61,10 +61,7 @@ class Storage:
     log: Log | None
     number: int  # 0 until somebody asks for `uid`
 
-    def __init__(self) -> None:
-        self.stamp = ZERO
-        self.log = None
-        self.number = 0
+    # No __init__, as a class without one makes its objects faster: `unwritten` fills one in.
 
     @property
     def version(self) -> int:
@@ -89,7 +86,7 @@ class Storage:
     def alias(self) -> Storage:
         """A storage on the same memory with a version counter of its own, as `.data` has."""
         log = self.known()
-        other = Storage()
+        other = unwritten()
         other.stamp = (0, self.stamp[1])
         other.log = log
         other.number = self.uid
@@ -125,7 +122,16 @@ class Storage:
         return known, self.stamp[1] - writes - len(known)
 
 
-FRESH = Storage()
+def unwritten() -> Storage:
+    """A storage of memory that nobody has written yet."""
+    storage = Storage()
+    storage.stamp = ZERO
+    storage.log = None
+    storage.number = 0
+    return storage
+
+
+FRESH = unwritten()
 """The storage of every tensor whose memory nobody has written, viewed or saved as an output yet.
 
 It stands for "version 0, no log" and is never written: `Tensor._storage` puts one of the tensor's

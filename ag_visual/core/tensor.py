@@ -24,7 +24,7 @@ from ..devices import device as Device
 from ..sizes import Size, size_of
 from . import blame, hooks, modes, saved, seam, source, view
 from .node import AccumulateGrad, Edge, LeafState, Node
-from .storage import FRESH, Storage
+from .storage import FRESH, Storage, unwritten
 
 
 class Tensor:
@@ -637,7 +637,7 @@ _births = threading.RLock()
 def _own_storage(tensor: Tensor) -> Storage:
     with _births:
         if tensor._store is FRESH:
-            tensor._store = Storage()
+            tensor._store = unwritten()
         return tensor._store
 
 

@@ -95,7 +95,7 @@ class AsStridedBackward0(Node):
         edge: Edge,
         steps: list[tuple[Any, Any]],
     ) -> None:
-        super().__init__((edge,), ((array.shape, array.dtype),))
+        self.start((edge,), ((array.shape, array.dtype),))
         self.steps = steps
         self.base_meta = base_meta
         item = array.dtype.itemsize
@@ -132,7 +132,7 @@ class CopySlices(Node):
 
     def __init__(self, base: Any, edge: Edge, view: View, fn: Node) -> None:
         array = base._array
-        super().__init__((edge, *fn.next[1:]), ((array.shape, array.dtype),))
+        self.start((edge, *fn.next[1:]), ((array.shape, array.dtype),))
         self.fn = fn
         self.steps = view.steps()
         self.code, self.lasti = fn.code, fn.lasti

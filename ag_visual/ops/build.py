@@ -50,7 +50,7 @@ _SHARED: dict[str, Any] = {
     "__name__": "ag_visual.ops.built",  # the warnings filter of the package goes by this name
     "Tensor": Tensor,
     "fast": fast_types,
-    "new": object.__new__,
+    "blank_tensor": functools.partial(object.__new__, Tensor),
     "ndarray": numpy.ndarray,
     "asarray": numpy.asarray,
     "np": numpy,
@@ -259,6 +259,7 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         promoted = op.policy != KEEP and name not in op.aside
         add(1, f"if type({name}) is Tensor or type({name}) in fast:")
         add(2, f"a_{name} = {name}._array")
+        add(2, f"k_{name} = True")
         if promoted:
             add(2, f"if a_{name}.dtype is not d or type(a_{name}) is not ndarray: {slow}")
         else:
@@ -266,9 +267,11 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         if promoted:
             add(1, f"elif type({name}) is float or type({name}) is int:")
             add(2, f"a_{name} = {name}")
+            add(2, f"k_{name} = False")
         if name in op.optional:
             add(1, f"elif {name} is None:")
             add(2, f"a_{name} = None")
+            add(2, f"k_{name} = False")
         add(1, f"else: {slow}")
     if op.varargs:
         add(1, f"{op.varargs} = flat({op.varargs})")
@@ -296,7 +299,7 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     add(1, "if type(r) is not ndarray: r = asarray(r)")
     for i in extra:
         add(1, f"out{i} = leaf(r{i} if type(r{i}) is ndarray else asarray(r{i}))")
-    add(1, "out = new(Tensor)")
+    add(1, "out = blank_tensor()")
     add(1, "out._array = r")
     if op.view:
         parent = op.inputs[0]
@@ -335,8 +338,7 @@ _HERE = "locate(getframe(1))"
 def _asks(op: Op, first: str) -> str:
     """Whether an input requires grad, as source: the result then remembers why it doesn't."""
     return " or ".join(
-        f"{name}._rg" if name == first else f"type(a_{name}) is ndarray and {name}._rg"
-        for name in op.differentiated
+        f"{name}._rg" if name == first else f"k_{name} and {name}._rg" for name in op.differentiated
     )
 
 
@@ -351,16 +353,17 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: st
         depth = 2
         if maybe:
             add(2, f"g_{name} = False")
-            add(2, f"if type(a_{name}) is ndarray:")
+            add(2, f"if k_{name}:")
             depth = 3
         add(depth, f"v = {name}._view")
         add(depth, f"if v is not None and v.stamp is not {name}._store.stamp: refresh({name})")
         add(depth, f"g_{name} = {name}._rg")
     grown = " or ".join(wants)
     if op.policy == KEEP:
-        grown = f"({grown}) and r.dtype.kind in 'fcV'"
+        kinds = "(dtype := r.dtype) is F32 or dtype is F64 or dtype.kind in 'fcV'"
+        grown = f"({grown}) and ({kinds})"
     add(2, f"if {grown}:")
-    add(3, "node = new(cls)")
+    add(3, "node = cls()")
     for name in edges:
         add(3, f"e_{name} = ({name}._edge or accumulator({name})) if g_{name} else None")
     add(3, f"node.next = ({', '.join(f'e_{n}' for n in edges)},)")
@@ -375,11 +378,11 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: st
     else:
         add(3, "node.code, node.lasti = None, 0")
     add(3, "node.shape = shape = r.shape")
-    add(3, "node.dtype = dtype = r.dtype")
+    add(3, "node.dtype = dtype" + ("" if op.policy == KEEP else " = r.dtype"))
     add(3, "node.outs = node.hooks = node.freed = node._metadata = None")
     if op.outputs[0] in op.saves and not op.view:
         # Who writes the result later must be told of by a storage that the node holds, too.
-        add(3, "out._store = st = new(Storage)")
+        add(3, "out._store = st = Storage()")
         add(3, "st.stamp = ZERO")
         add(3, "st.log = None")
         add(3, "st.number = 0")
@@ -403,7 +406,7 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: st
         stamp = f"{name}._store.stamp"
         if not plain:
             absent = f"(None if {name} is not None else False)" if name in op.optional else "None"
-            stamp += f" if type(a_{name}) is ndarray else {absent}"
+            stamp += f" if k_{name} else {absent}"
         add(depth, f"node.s_{name} = {name}")
         add(depth, f"node.t_{name} = {stamp}")
         if not always:
@@ -416,7 +419,7 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: st
         fact = f"a_{owner}.{what}"
         if maybe:
             absent = f"() if a_{owner} is not None else None" if what == "shape" else "None"
-            fact = f"{fact} if type(a_{owner}) is ndarray else ({absent})"
+            fact = f"{fact} if k_{owner} else ({absent})"
         add(3, f"node.h_{name} = {fact}")
     add(3, "out._edge = (node, 0, shape, dtype)")
     add(3, "out._rg = True")

@@ -46,9 +46,9 @@ def _once(F: Any, g: Any, source: Any, message: str) -> Any:
     if F.xp is not None or not (g.requires_grad and source.requires_grad):
         return g
     result = g.detach()
-    node = _Twice((source.gradient_edge(),), ((g._array.shape, g._array.dtype),))
+    node = _Twice().start((source.gradient_edge(),), ((g._array.shape, g._array.dtype),))
     node.message = message
-    result._edge, result._rg = (node, 0), True
+    result._edge, result._rg = node.edge(), True
     return result
 
 

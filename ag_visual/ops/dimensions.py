@@ -260,6 +260,8 @@ _SQUEEZES = (
     ("squeeze_dim", _squeeze_dim, _normal_dim, "SqueezeBackward1", _squeeze_samples(-2)),
     ("squeeze_dims", _squeeze_dims, _normal_several, "SqueezeBackward2", _squeeze_samples((0, -1))),
 )
+
+
 def _squeeze_slices(batch: Batch) -> Any:
     dims = tuple(i + 1 for i, n in enumerate(batch.shape("self")) if n == 1)
     return _sibling(batch, "squeeze_dims")(batch["self"], dims)
@@ -339,7 +341,8 @@ def _in_place(twin: str, name: str, node_name: str, arguments: Any) -> None:
         array = record.view_array(backend_of(self._array).xp, self._array, args)
         node = None
         if tracked:
-            node = node_class((self.gradient_edge(),), ((array.shape, array.dtype),))
+            meta = (array.shape, array.dtype)
+            node = node_class().start((self.gradient_edge(),), (meta,))
             for field in record.values:
                 setattr(node, f"a_{field}", args[record.arguments.index(field)])
             for fact in record.shapes:

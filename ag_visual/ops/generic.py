@@ -467,7 +467,7 @@ def _make_node(
     if not grown:
         return None
     metas = tuple((outputs[i]._array.shape, outputs[i]._array.dtype) for i in grown)
-    node = op.node_class(tuple(edges), metas)
+    node = op.node_class().start(tuple(edges), metas)
     if op.multi and node.outs is None:
         node.outs = metas
     if not inplace:
