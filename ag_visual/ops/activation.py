@@ -148,7 +148,7 @@ op(
     inputs=("grad_output", "self", "buffer"),
     public=False,
     node="LogSigmoidBackwardBackward0",
-    batch=batching.elementwise,
+    batch=batching.whole,
     samples=lambda make: iter([_with_buffer(make((3, 4)), make((3, 4)))]),
     real=True,
 )

@@ -13,13 +13,21 @@ from .batching import Batch, data_dependent, no_rule
 
 def slices(batch: Batch) -> Any:
     """Ops that read or write whole slices of a dimension by a vector of indices."""
-    names = [n for n in batch.tensors if n != "index"]
-    if "index" not in batch:
-        whole = {n: batch.full(n) for n in names if n != "value"}
-        return (
-            batch.run(**whole, dim=batch["dim"] + 1) if batch.rank("self") else _flat_slices(batch)
-        )
-    return _flat_slices(batch)
+    if "value" in batch.tensors and "value" in batch:
+        return _filled(batch)
+    if "index" in batch or not batch.rank("self"):
+        return _flat_slices(batch)
+    names = [n for n in batch.tensors if n not in ("index", "value")]
+    return batch.run(**{n: batch.full(n) for n in names}, dim=batch["dim"] + 1)
+
+
+def _filled(batch: Batch) -> Any:
+    """A value of its own for each slice, where a mask that is filled alike says so."""
+    F, x = batch.F, batch.full("self")
+    fill = batch.op.table.of("index_fill_number")
+    blank = batch.changed(self=F.zeros_of(x, tuple(x.shape)), value=1)
+    mask = slices(blank.of(fill))
+    return F.where(mask != 0, batch.padded("value", batch.rank("self")), x)
 
 
 def _flat_slices(batch: Batch) -> Any:

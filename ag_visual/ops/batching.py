@@ -94,6 +94,16 @@ class Batch:
         """The op itself, with some of this call's values changed."""
         return called(self.F, self.op, {**self.values, **changed})
 
+    def changed(self, /, **values: Any) -> Batch:
+        """This call with other values; those that are not None are batched, too, if tensors."""
+        has = {n: hasattr(v, "shape") or None for n, v in values.items()}
+        found = {**self.values, **values}
+        return Batch(self.F, self.op, self.size, found, {**self._has, **has})
+
+    def of(self, op: Op) -> Batch:
+        """This call, of another op with the same parameters."""
+        return Batch(self.F, op, self.size, self.values, self._has)
+
     def on(self, name: str) -> Any:
         """Another op of the same face."""
         return getattr(self.F, name)
@@ -140,13 +150,15 @@ def along(batch: Batch) -> Any:
     flat = rank == 0 and bool(numbered)
     if flat:
         # A 0-d slice takes dimension 0 as if it had one.
-        whole = {n: F.unsqueeze(x, 1) for n, x in whole.items()}
+        whole = {n: x if batch.rank(n) else F.unsqueeze(x, 1) for n, x in whole.items()}
         rank = 1
     for name in numbered:
         value = batch[name]
         if isinstance(value, int):
             whole[name] = value + 1
-        elif value is None or (len(value) == 0 and "keepdim" in op.params):
+        elif value is None:
+            return _of_everything(batch, whole, name)
+        elif len(value) == 0 and "keepdim" in op.params:
             whole[name] = tuple(range(1, rank + 1))
         else:
             whole[name] = tuple(d + 1 for d in value)
@@ -155,6 +167,17 @@ def along(batch: Batch) -> Any:
             whole[name] = (batch.size, *batch[name])
     result = batch.run(**whole)
     return each(lambda x: F.squeeze(x, 1) if x.ndim > 1 else x, result) if flat else result
+
+
+def _of_everything(batch: Batch, whole: dict[str, Any], dim: str) -> Any:
+    """Without a dimension an op takes all elements in a row: each slice becomes one."""
+    F = batch.F
+    rows = {n: F.reshape(whole[n], (batch.size, -1)) for n in batch.tensors}
+    result = batch.run(**{**whole, **rows, dim: 1})
+    if not batch.values.get("keepdim"):
+        return result
+    rank = batch.rank(batch.tensors[0])
+    return each(lambda x: F.reshape(x, (batch.size, *(1,) * rank)), result)
 
 
 def leading(**cores: int) -> Rule:
@@ -172,6 +195,12 @@ def leading(**cores: int) -> Rule:
         return batch.run(**{n: batch.padded(n, most + cores[n]) for n in names})
 
     return rule
+
+
+def in_rows(batch: Batch) -> Any:
+    """As `leading`, for ops that want row-major memory: the batch may have been moved."""
+    (name,) = batch.tensors
+    return batch.run(**{name: batch.F.contiguous(batch[name])})
 
 
 def folded(*names: str, sizes: tuple[str, ...] = (), least: int = 0) -> Rule:
@@ -206,10 +235,19 @@ def folded(*names: str, sizes: tuple[str, ...] = (), least: int = 0) -> Rule:
     return rule
 
 
+def whole(batch: Batch) -> Any:
+    """Ops that want every input with the batch in front, as those that do not broadcast."""
+    return batch.run(**{n: batch.full(n) for n in batch.tensors})
+
+
 def joined(batch: Batch) -> Any:
     """A list of tensors joined along a dimension."""
     (name,) = batch.op.lists
-    return batch.run(**{name: batch.items(name), "dim": batch["dim"] + 1})
+    items = batch.items(name)
+    most = max(x.ndim for x in items)
+    # Empty vectors may be joined to anything; a batch of them may not.
+    items = [x for x in items if x.ndim == most or tuple(x.shape[1:]) != (0,)]
+    return batch.run(**{name: items, "dim": batch["dim"] + 1})
 
 
 def over_all(name: str, *rest: Any) -> Rule:
@@ -237,14 +275,18 @@ def reduced(pointwise: Rule) -> Rule:
     """A loss: without a reduction by `pointwise`, then reduced over every slice."""
 
     def rule(batch: Batch) -> Any:
-        reduction = batch["reduction"]
-        values = pointwise(_with(batch, reduction=0))
-        if reduction == 0:
-            return values
-        total = batch.F.sum(values, tuple(range(1, values.ndim))) if values.ndim > 1 else values
-        return total if reduction == 2 else total / math.prod(values.shape[1:])
+        return collected(batch, pointwise(batch.changed(reduction=0)))
 
     return rule
+
+
+def collected(batch: Batch, values: Any) -> Any:
+    """The losses of every slice as its `reduction` says: all, their mean, their sum."""
+    reduction = batch["reduction"]
+    if reduction == 0 or values.ndim == 1:
+        return values
+    total = batch.F.sum(values, tuple(range(1, values.ndim)))
+    return total if reduction == 2 else total / math.prod(values.shape[1:])
 
 
 def reduced_back(pointwise: Rule, like: str = "self") -> Rule:
@@ -260,9 +302,7 @@ def reduced_back(pointwise: Rule, like: str = "self") -> Rule:
         shape = numpy.broadcast_shapes(*shapes)
         g = F.expand(F.reshape(g, (batch.size, *(1,) * len(shape))), (batch.size, *shape))
         g = g if reduction == 2 else g / math.prod(shape)
-        spread = _with(batch, grad_output=g, reduction=0)
-        spread._has = {**batch._has, "grad_output": True}
-        return pointwise(spread)
+        return pointwise(batch.changed(grad_output=g, reduction=0))
 
     return rule
 
@@ -316,10 +356,6 @@ def each(change: Callable[[Any], Any], result: Any) -> Any:
     if isinstance(result, (tuple, list)):
         return tuple(change(x) for x in result)
     return change(result)
-
-
-def _with(batch: Batch, **changed: Any) -> Batch:
-    return Batch(batch.F, batch.op, batch.size, {**batch.values, **changed}, batch._has)
 
 
 def rule_of(op: Op) -> Rule | None:
@@ -407,4 +443,4 @@ def _stand_in(call: Batch, name: str) -> Any:
 
 
 def _zeros(x: Any, shape: Any) -> Any:
-    return numpy.broadcast_to(numpy.zeros((), getattr(x, "_array", x).dtype), tuple(shape))
+    return numpy.zeros(tuple(shape), getattr(x, "_array", x).dtype)

@@ -17,7 +17,7 @@ from ..arrays import backend as backends
 from ..core.tensor import Tensor
 from ..devices import device as Device
 from ..layouts import strided
-from .batching import elementwise, leading
+from .batching import elementwise, in_rows, leading
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op, traced
 
@@ -349,7 +349,7 @@ _structural(
     normalize=_needs_pairs,
     real=True,
     strides=True,
-    batch=leading(),
+    batch=in_rows,
     samples=lambda make: iter([Sample((make((3, 2)),)), Sample((make((2,)),))]),
     errors=_pair_errors,
 )

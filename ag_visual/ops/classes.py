@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..arrays.kernels import loss as kernels
+from .batched_layers import picked_classes, picked_classes_back
 from .losses import MEAN, NONE, SUM, reduction_of
 from .record import ErrorSample, Sample
 from .table import composite, op
@@ -81,8 +82,9 @@ def _nll_back_samples(shape: tuple[int, ...]) -> Callable[[Any], Iterator[Sample
 
         target = _classes(make, (*shape[:1], *shape[2:]), shape[1])
         weight = make((shape[1],), low=0.3, high=2.0)
-        total = numpy.asarray(weight[target].sum())
-        yield Sample((make(()), make(shape), target, weight, MEAN, -100, total))
+        total = numpy.asarray(float(target.size))
+        yield Sample((make(()), make(shape), target, weight, SUM, -100, total))
+        yield Sample((make(()), make(shape), target, None, MEAN, -100, total))
         yield Sample((make(target.shape), make(shape), target, None, NONE, -100, total))
 
     return samples
@@ -112,6 +114,7 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
         f"{name}_forward",
         _nll,
         vjp={"self": rule},
+        batch=picked_classes,
         inputs=("self", "target", "weight"),
         outputs=("output", "total_weight"),
         differentiable=(0,),
@@ -134,6 +137,7 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
         f"{name}_backward",
         _nll_backward,
         vjp={"grad_output": again},
+        batch=picked_classes_back,
         inputs=("grad_output", "self", "target", "weight", "total_weight"),
         public=False,
         node=f"{title}BackwardBackward0",

@@ -14,6 +14,7 @@ import numpy
 from .. import dtypes
 from ..arrays.kernels.scatter import index_reduce, scatter_reduce
 from ..core.node import Node
+from .batched_places import slices
 from .record import ErrorSample, Sample
 from .scattering import dim_and_index, grown, vector
 from .table import op
@@ -292,6 +293,7 @@ op(
     inplace=True,
     holomorphic=False,
     real=True,
+    batch=slices,
     samples=_index_samples,
     errors=_index_errors,
     doc="`self` with source[i] combined into slice index[i] of `dim`. reduce: 'prod', 'mean', "

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..arrays.kernels.activation import softplus
+from . import batching
+from .batching import Batch
 from .losses import MEAN, NONE, SUM, _back_samples, _pair_samples, _share, reduced, reduction_of
 from .record import ErrorSample, Sample
 from .table import composite, op, raw
@@ -44,6 +46,7 @@ op(
     },
     inputs=("grad_output", "self", "target"),
     public=False,
+    batch=batching.reduced_back(batching.elementwise),
     samples=_back_samples((NONE,), (MEAN,), (SUM,)),
     real=True,
 )
@@ -60,6 +63,7 @@ op(
     node="SoftMarginLossBackward0",
     called="soft_margin_loss",
     oracle="_C._nn.soft_margin_loss",
+    batch=batching.reduced(batching.elementwise),
     samples=_pair_samples((NONE,), (MEAN,), (SUM,)),
     real=True,
 )
@@ -135,6 +139,19 @@ def _violations(F: Any, x: Any, target: Any, margin: float) -> tuple[Any, Any]:
     return z, counted
 
 
+def _margin_slices(batch: Batch) -> Any:
+    """The losses of all rows, each with its class's weight, then the reduction of each slice."""
+    F, size = batch.F, batch.size
+    x, target = batch.full("self"), F.reshape(batch.full("target"), (size, -1))
+    rows = F.reshape(x, (-1, x.shape[-1]))
+    losses = batch.run(self=rows, target=F.reshape(target, (-1,)), weight=None, reduction=NONE)
+    losses = F.reshape(losses, (size, *batch.shape("self")[:-1]))
+    if batch["weight"] is not None:
+        used = F.gather(batch.full("weight"), 1, target)
+        losses = losses * F.reshape(used, tuple(losses.shape))
+    return batching.collected(batch, losses)
+
+
 def _multi_margin(
     xp: Any,
     self: Any,
@@ -188,6 +205,7 @@ op(
     node="MultiMarginLossBackward0",
     called="multi_margin_loss",
     oracle="_C._nn.multi_margin_loss",
+    batch=_margin_slices,
     samples=_multi_margin_samples,
     errors=lambda make: iter(
         [
@@ -241,6 +259,17 @@ def _listed(xp: Any, target: Any) -> tuple[Any, Any]:
     there = xp.cumsum(rows < 0, axis=1) == 0
     count = int(there.sum(axis=1).max()) if there.size else 0
     return xp.where(there, rows, 0)[:, :count], there[:, :count]
+
+
+def _label_slices(batch: Batch) -> Any:
+    F = batch.F
+    x, target = batch.full("self"), batch.full("target")
+    rows = (-1, x.shape[-1])
+    losses, named = batch.run(
+        self=F.reshape(x, rows), target=F.reshape(target, rows), reduction=NONE
+    )
+    losses = F.reshape(losses, tuple(x.shape[:-1]))
+    return batching.collected(batch, losses), F.reshape(named, tuple(x.shape))
 
 
 def _multilabel_margin(xp: Any, self: Any, target: Any, reduction: int = MEAN) -> tuple[Any, Any]:
@@ -305,6 +334,7 @@ op(
     node="MultilabelMarginLossBackward0",
     called="multilabel_margin_loss",
     oracle="_C._nn.multilabel_margin_loss",
+    batch=_label_slices,
     samples=_multilabel_samples,
     errors=lambda make: iter(
         [

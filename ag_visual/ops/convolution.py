@@ -8,6 +8,7 @@ from typing import Any
 from .. import dtypes
 from ..arrays.kernels import conv as kernels
 from ..core.source import evaluated
+from .batched_layers import convolved, convolved_for_input, convolved_for_weight
 from .record import ErrorSample, Sample
 from .table import composite, op
 
@@ -208,6 +209,7 @@ op(
     public=False,
     node="ConvolutionBackward0",
     keeps=("input", "weight"),
+    batch=convolved,
     samples=_samples,
     errors=_errors,
 )
@@ -223,6 +225,7 @@ op(
     },
     public=False,
     node="ConvolutionBackwardBackward0",
+    batch=convolved_for_input,
     samples=_input_samples,
 )
 op(
@@ -238,6 +241,7 @@ op(
     inputs=("grad_output", "input"),
     public=False,
     node="ConvolutionBackwardBackward0",
+    batch=convolved_for_weight,
     samples=_weight_samples,
 )
 

@@ -9,6 +9,7 @@ import numpy
 
 from .. import dtypes
 from ..arrays.kernels import ctc as kernels
+from .batched_layers import aligned
 from .families import refused
 from .losses import MEAN, SUM, reduction_of
 from .record import ErrorSample, Sample
@@ -136,6 +137,7 @@ op(
     method=False,
     node="CtcLossBackward0",
     called="ctc_loss",
+    batch=aligned,
     samples=lambda make: iter([Sample(_given(make), smooth=False)]),
     errors=lambda make: iter(_errors(make)),
     real=True,
@@ -147,6 +149,7 @@ op(
     inputs=("grad_output", "log_probs", "targets", "neg_log_likelihood", "log_alpha"),
     public=False,
     node="NotImplemented",
+    batch=aligned,
     samples=lambda make: iter(
         [Sample((make((2,)), *_given(make)[:4], *_ctc(numpy, *_given(make)), 0), smooth=False)]
     ),

@@ -12,6 +12,7 @@ from .. import dtypes
 from ..arrays import backend as backends
 from ..arrays.kernels import pool, windows
 from ..core.tensor import from_array
+from .batching import Batch, folded
 from .convolution import Ints, ints
 from .pooling import distinct, picked
 from .random import source_of
@@ -110,12 +111,19 @@ def _declare_ops(rank: int) -> None:
         pooled, indices = adaptive_kernel(numpy, distinct(make, (2, 3, *spatial)), (1,) * rank)
         yield Sample((pooled, indices, (6, 5, 3)[:rank]))
 
+    def sampled(batch: Batch) -> Any:
+        if batch.rank("self") == rank + 2:
+            return folded("self", "random_samples")(batch)
+        x, points = batch.full("self"), batch.full("random_samples")
+        return batch.run(self=x, random_samples=batch.F.squeeze(points, 1))
+
     shared: dict[str, Any] = {"public": False, "real": True}
     pair: dict[str, Any] = {"outputs": ("result0", "result1"), "differentiable": (0,)}
     op(
         f"{adaptive}_of",
         adaptive_kernel,
         vjp={"self": adaptive_rule},
+        batch=folded("self"),
         node=f"AdaptiveMaxPool{rank}DBackward0",
         called=adaptive,
         keeps=("self",),
@@ -139,6 +147,7 @@ def _declare_ops(rank: int) -> None:
         f"{fractional}_of",
         fractional_kernel,
         vjp={"self": fractional_rule},
+        batch=sampled,
         inputs=("self", "random_samples"),
         node=f"FractionalMaxPool{rank}DBackward0",
         called=fractional,
@@ -162,6 +171,7 @@ def _declare_ops(rank: int) -> None:
             f"{name}_scattered",
             scattered,
             vjp={"grad_output": gathered},
+            batch=folded("grad_output", "indices", sizes=("size",)),
             inputs=("grad_output", "indices"),
             jvp=LINEAR,
             node=f"{title}MaxPool{rank}DBackwardBackward0",
@@ -173,6 +183,7 @@ def _declare_ops(rank: int) -> None:
         f"{unpooled}_of",
         unpool,
         vjp={"self": gathered},
+        batch=folded("self", "indices"),
         jvp={"self": unpool_along},
         inputs=("self", "indices"),
         node=f"MaxUnpool{rank}DBackward0",

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .. import dtypes
+from .batching import folded
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op, raw
 
@@ -304,6 +305,7 @@ for _rank in (2, 3):
         f"grid_sampler_{_rank}d",
         _sampler,
         vjp={("input", "grid"): _sampler_rule},
+        batch=folded("input", "grid"),
         method=False,
         node=f"GridSampler{_rank}DBackward0",
         samples=_sampler_samples(_rank),
@@ -387,6 +389,7 @@ op(
     },
     jvp=LINEAR,
     method=False,
+    batch=folded("theta", sizes=("size",)),
     samples=lambda make: iter(
         [
             Sample((make((2, 2, 3)), (2, 3, 4, 5), False)),
@@ -405,6 +408,7 @@ op(
     },
     jvp=LINEAR,
     public=False,
+    batch=folded("grad_output", sizes=("size",)),
     samples=lambda make: iter([Sample((make((2, 4, 5, 2)), (2, 3, 4, 5), False))]),
     real=True,
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .. import dtypes, promotion
-from .batching import joined
+from .batching import Batch, joined
 from .dims import wrap
 from .generic import flat
 from .record import LINEAR, ErrorSample, Sample
@@ -195,6 +195,19 @@ def _block_diag(xp: Any, tensors: Any) -> Any:
     return result
 
 
+def _block_slices(batch: Batch) -> Any:
+    """Each matrix between zeros on its left and right, one below the other."""
+    F = batch.F
+    items = [
+        F.reshape(x, (batch.size, *_matrix_shape(x.shape[1:]))) for x in batch.items("tensors")
+    ]
+    total, before, rows = sum(x.shape[2] for x in items), 0, []
+    for x in items:
+        rows.append(F.constant_pad_nd(x, (before, total - before - x.shape[2]), 0.0))
+        before += x.shape[2]
+    return F.cat(rows, 1)
+
+
 def _block_diag_back(F: Any, g: Any, tensors_shape: Any) -> list[Any]:
     found = []
     row = column = 0
@@ -214,6 +227,7 @@ _structural(
     public=False,
     called="block_diag",
     node="BlockDiagBackward0",
+    batch=_block_slices,
     samples=lambda make: iter([Sample(([make((2, 3)), make((2,)), make(())],))]),
     oracle=lambda torch, tensors: torch.block_diag(*tensors),
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..arrays.kernels import activation
 from ..core.source import evaluated
+from . import batching
 from .record import PROMOTE, ErrorSample, Sample
 from .table import composite, op
 
@@ -118,6 +119,7 @@ op(
     },
     inputs=("grad_output", "self", "target"),
     public=False,
+    batch=batching.reduced_back(batching.elementwise),
     samples=_back_samples((NONE,), (MEAN,), (SUM,)),
     real=True,
 )
@@ -137,6 +139,7 @@ op(
     public=False,
     node="MseLossBackward0",
     called="mse_loss",
+    batch=batching.reduced(batching.elementwise),
     samples=_pair_samples((NONE,), (MEAN,), (SUM,)),
     real=True,
     reference=lambda np, x, t, reduction: [lambda v: v, np.mean, np.sum][reduction]((x - t) ** 2),
@@ -214,6 +217,7 @@ def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
         inputs=("grad_output", "self", "target"),
         public=False,
         node=f"{title}BackwardBackward0",
+        batch=batching.reduced_back(batching.elementwise),
         samples=_back_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
         real=True,
     )
@@ -228,6 +232,7 @@ def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
         policy=PROMOTE,
         public=False,
         node=f"{title}Backward0",
+        batch=batching.reduced(batching.elementwise),
         called=name,
         samples=_pair_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
         real=True,
@@ -373,6 +378,7 @@ op(
     },
     inputs=("grad_output", "self", "target", "weight"),
     public=False,
+    batch=batching.reduced_back(batching.elementwise),
     samples=_bce_back_samples,
     real=True,
 )
@@ -389,6 +395,7 @@ op(
     public=False,
     node="BinaryCrossEntropyBackward0",
     called="binary_cross_entropy",
+    batch=batching.reduced(batching.elementwise),
     samples=_bce_samples,
     errors=lambda make: iter(
         [ErrorSample((make((2,)) + 9, make((2,))), RuntimeError, "should be between 0 and 1")]
@@ -468,6 +475,7 @@ op(
     public=False,
     node="BinaryCrossEntropyWithLogitsBackward0",
     called="binary_cross_entropy_with_logits",
+    batch=batching.reduced(batching.elementwise),
     samples=_bce_logits_samples,
     real=True,
 )

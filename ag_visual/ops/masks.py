@@ -11,7 +11,7 @@ import numpy
 
 from .. import dtypes
 from ..core.tensor import Tensor
-from .batching import data_dependent, elementwise
+from .batching import Batch, data_dependent, elementwise
 from .dims import broadcast
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op, ops
@@ -43,6 +43,14 @@ def _normal_masked_tensor(self: Any, mask: Any, value: Any) -> tuple[()]:
 
 def _masked(xp: Any, self: Any, mask: Any, value: Any) -> Any:
     return xp.where(mask, xp.asarray(value, dtype=self.dtype), self)
+
+
+def _fill_slices(batch: Batch) -> Any:
+    if "value" not in batch:
+        return elementwise(batch)
+    rank = max(batch.rank("self"), batch.rank("mask"))
+    given = (batch.padded(n, rank) for n in ("mask", "value", "self"))
+    return batch.F.where(*given)
 
 
 def _mask_into(xp: Any, self: Any, mask: Any, value: Any) -> None:
@@ -101,7 +109,7 @@ _structural(
     public=False,
     called="masked_fill",
     node="MaskedFillBackward1",
-    batch=elementwise,
+    batch=_fill_slices,
     samples=_mask_samples(None),
 )
 
@@ -120,6 +128,33 @@ def _masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 Tensor.masked_fill_ = _masked_fill_  # type: ignore[attr-defined]
+
+
+def _scattered_slices(batch: Batch) -> Any:
+    """The k-th true place of each slice's mask gets the k-th element of its source."""
+    F, size = batch.F, batch.size
+    shape = broadcast(batch.shape("self"), batch.shape("mask"))
+    x, mask = (F.expand(batch.padded(n, len(shape)), (size, *shape)) for n in ("self", "mask"))
+    source = F.reshape(batch.full("source"), (size, -1))
+    flat = F.reshape(mask, (size, -1))
+    order = F.clamp_min(F.cumsum(F.cast(flat, numpy.dtype(numpy.int64)), 1) - 1, 0)
+    order = F.clamp_max(order, source.shape[1] - 1)
+    found = F.reshape(F.gather(source, 1, order), (size, *shape))
+    return F.where(mask, found, x)
+
+
+def _gathered_slices(batch: Batch) -> Any:
+    F, size = batch.F, batch.size
+    shape = batch.shape("self")
+    mask = F.expand(batch.padded("mask", len(shape)), (size, *shape))
+    flat = F.reshape(mask, (size, -1))
+    count = math.prod(batch["sizes"])
+    order = F.cumsum(F.cast(flat, numpy.dtype(numpy.int64)), 1) - 1
+    # What is not wanted goes to one place behind the others.
+    order = F.where(flat, order, count)
+    g = F.reshape(batch.full("self"), (size, -1))
+    found = F.scatter_add(F.zeros_of(g, (size, count + 1)), 1, order, g)
+    return F.reshape(F.slice(found, 1, 0, count, 1), (size, *batch["sizes"]))
 
 
 def _common_shape(*arrays: Any) -> tuple[int, ...]:
@@ -213,6 +248,7 @@ _structural(
     free=("source",),
     normalize=_normal_masked_scatter,
     inplace=_scatter_masked_into,
+    batch=_scattered_slices,
     samples=_masked_scatter_samples,
 )
 
@@ -234,5 +270,6 @@ _structural(
     inputs=("self", "mask"),
     public=False,
     node="MaskedScatterBackwardBackward0",
+    batch=_gathered_slices,
     samples=lambda make: iter([Sample((make((3,)), numpy.array([True, False, True]), (4,)))]),
 )

@@ -22,7 +22,8 @@ from . import (  # noqa: F401  (importing them declares their ops)
     pooling,
 )
 from .along import dim_errors, dim_samples
-from .batching import constant
+from .batched_layers import looked_up, looked_up_back
+from .batching import constant, leading, random
 from .dims import wrap
 from .families import elementwise
 from .random import source_of
@@ -254,6 +255,7 @@ op(
     outputs=("result0", "result1"),
     differentiable=(0,),
     method=False,
+    batch=random(leading()),
     samples=lambda make: iter([Sample((make((3, 4)), 0.5, True), smooth=False)]),
     real=True,
     hidden=("train",),
@@ -339,6 +341,7 @@ op(
     public=False,
     node="EmbeddingBackward0",
     called="embedding",
+    batch=looked_up,
     samples=lambda make: iter([Sample((make((5, 3)), _rows(make, (2, 4), 5)))]),
     errors=lambda make: iter(
         [ErrorSample((make((5, 3)), _rows(make, (2,), 5) + 5), IndexError, "index out of range")]
@@ -353,6 +356,7 @@ op(
     jvp=LINEAR,
     public=False,
     node="EmbeddingDenseBackwardBackward0",
+    batch=looked_up_back,
     samples=lambda make: iter(
         [
             Sample((make((2, 4, 3)), _rows(make, (2, 4), 5), 5, -1, False)),

@@ -10,6 +10,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from ..arrays.kernels import norm as kernels
+from .batched_layers import normed_by_channel, normed_by_layer
 from .record import ErrorSample, Sample
 from .table import composite, op
 
@@ -36,15 +38,11 @@ def _layer_norm(
     bias: Any = None,
     eps: float = 1e-5,
 ) -> tuple[Any, Any, Any]:
-    x = _wide(xp, input)
-    axes = tuple(range(-len(normalized_shape), 0))
-    mean, rstd = _moments(xp, x, axes, eps)
-    result = (x - mean) * rstd
-    if weight is not None:
-        result = result * weight
-    if bias is not None:
-        result = result + bias
-    return result.astype(input.dtype, copy=False), mean, rstd
+    width = math.prod(normalized_shape)
+    result, mean, rstd = kernels.layer_norm(xp, input, width, weight, bias, eps)
+    rank = len(normalized_shape)
+    shape = input.shape[: input.ndim - rank] + (1,) * rank
+    return result, mean.reshape(shape), rstd.reshape(shape)
 
 
 def _normal_layer(
@@ -102,9 +100,13 @@ def _layer_rule(
     result2: Any,
     needs: Any,
 ) -> tuple[Any, Any, Any]:
-    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    lead = tuple(range(input.ndim - len(normalized_shape)))
-    mean, rstd = (result1, result2) if F.xp else _statistics(F, input, dims, eps)
+    rank = len(normalized_shape)
+    dims = tuple(range(input.ndim - rank, input.ndim))
+    lead = tuple(range(input.ndim - rank))
+    if F.xp is not None and result1.size:
+        found = kernels.layer_norm_backward(F.xp, g, input, result1, result2, weight, needs)
+        return found[0], *(x if x is None else x.reshape(normalized_shape) for x in found[1:])
+    mean, rstd = _statistics(F, input, dims, eps)
     normal = (input - mean) * rstd
     d_input = d_weight = d_bias = None
     if needs[0]:
@@ -131,6 +133,7 @@ op(
     normalize=_normal_layer,
     method=False,
     keeps=("bias",),
+    batch=normed_by_layer,
     samples=_layer_samples,
     errors=lambda make: iter(
         [ErrorSample((make((2, 3)), (4,)), RuntimeError, "expected input with shape [*, 4]")]
@@ -268,6 +271,7 @@ def _batch_op(name: str, kernel: Any, rule: Any, training: bool, keeps: tuple[st
         node="NativeBatchNormBackward0",
         called="batch_norm",
         oracle="native_batch_norm",
+        batch=normed_by_channel,
         keeps=keeps,
         samples=_batch_samples(training),
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..arrays.backend import of_namespace
+from .batching import folded, leading
 from .convolution import Ints
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, functions, op
@@ -165,6 +166,7 @@ _structural(
     vjp={"self": _im2col_rule},
     public=False,
     node="Im2ColBackward0",
+    batch=folded("self", least=4),
     samples=_im2col_samples,
     errors=lambda make: iter(
         [
@@ -187,6 +189,7 @@ _structural(
     vjp={"self": _col2im_rule},
     public=False,
     node="Col2ImBackward0",
+    batch=folded("self", least=3),
     samples=_col2im_samples,
     errors=lambda make: iter(
         [
@@ -304,6 +307,7 @@ _structural(
     _pixel_shuffle,
     vjp={"self": lambda F, g, upscale_factor: F.pixel_unshuffle(g, upscale_factor)},
     method=False,
+    batch=leading(),
     samples=lambda make: iter(
         [
             Sample((make(shape), r))
@@ -323,6 +327,7 @@ _structural(
     _pixel_unshuffle,
     vjp={"self": lambda F, g, downscale_factor: F.pixel_shuffle(g, downscale_factor)},
     method=False,
+    batch=leading(),
     samples=lambda make: iter([Sample((make((2, 2, 4, 6)), 2)), Sample((make((1, 3, 3)), 3))]),
     errors=lambda make: iter(
         [
@@ -336,6 +341,7 @@ _structural(
     _channel_shuffle,
     vjp={"self": lambda F, g, groups: F.channel_shuffle(g, g.shape[1] // groups)},
     method=False,
+    batch=folded("self"),
     samples=lambda make: iter([Sample((make((2, 6, 2, 2)), 2)), Sample((make((1, 6, 2)), 3))]),
     errors=lambda make: iter(
         [

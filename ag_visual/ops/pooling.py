@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..arrays.kernels import average, pool
+from .batching import folded
 from .convolution import Ints, ints
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op
@@ -239,6 +240,7 @@ def _declare_ops(rank: int) -> None:
         maxed,
         _max_pool,
         vjp={"self": max_rule},
+        batch=folded("self"),
         outputs=("result0", "result1"),
         differentiable=(0,),
         node=f"MaxPool{rank}DWithIndicesBackward0",
@@ -255,6 +257,7 @@ def _declare_ops(rank: int) -> None:
         f"{maxed}_scattered",
         max_backward,
         vjp={"grad_output": gathered},
+        batch=folded("grad_output", "indices", sizes=("size",)),
         inputs=("grad_output", "indices"),
         jvp=LINEAR,
         node=f"MaxPool{rank}DWithIndicesBackwardBackward0",
@@ -266,6 +269,7 @@ def _declare_ops(rank: int) -> None:
         averaged,
         _avg_pool,
         vjp={"self": avg_rule},
+        batch=folded("self"),
         jvp=LINEAR,
         node=f"AvgPool{rank}DBackward0",
         called=f"avg_pool{rank}d",
@@ -277,6 +281,7 @@ def _declare_ops(rank: int) -> None:
         f"{averaged}_backward",
         _avg_pool_backward,
         vjp={"grad_output": avg_again},
+        batch=folded("grad_output", sizes=("size",)),
         jvp=LINEAR,
         node=f"AvgPool{rank}DBackwardBackward0",
         samples=_avg_back_samples(rank),
@@ -286,6 +291,7 @@ def _declare_ops(rank: int) -> None:
         adapted,
         _adaptive,
         vjp={"self": adaptive_rule},
+        batch=folded("self"),
         jvp=LINEAR,
         node=f"AdaptiveAvgPool{rank}DBackward0",
         called=f"adaptive_avg_pool{rank}d",
@@ -297,6 +303,7 @@ def _declare_ops(rank: int) -> None:
         f"{adapted}_backward",
         _adaptive_backward,
         vjp={"grad_output": adaptive_again},
+        batch=folded("grad_output"),
         jvp=LINEAR,
         node=f"AdaptiveAvgPool{rank}DBackwardBackward0",
         samples=lambda make: iter([Sample((make((2, 2, 3, 2)), (3, 5, 4)[-rank:]))]),

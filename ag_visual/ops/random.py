@@ -20,6 +20,7 @@ from ..arrays import backend as backends
 from ..arrays.random import Generator as ArrayGenerator
 from ..core.tensor import Tensor, from_array
 from ..devices import device as Device
+from . import batching
 from .casting import cast_array, dtype_of
 from .creation import leaf, like, shape_of
 from .dims import broadcast
@@ -342,6 +343,7 @@ def _random_op(name: str, kernel: Any, node: str, inputs: tuple[str, ...] = ("se
         inputs=inputs,
         public=False,
         called="normal",
+        batch=batching.random(batching.elementwise),
         node=node,
         real=True,
         samples=samples,
@@ -406,6 +408,7 @@ _structural(
     inputs=("self",),
     normalize=lambda self, p, generator: (_chance(self, p), generator),
     real=True,
+    batch=batching.random(batching.leading()),
     samples=lambda make: iter([Sample((make((3, 4), low=0.0, high=1.0),), smooth=False)]),
     errors=lambda make: iter(
         [ErrorSample((make((2,), low=2, high=3),), RuntimeError, "p_in >= 0 && p_in <= 1")]
@@ -490,6 +493,7 @@ def _fill(
         normalize=normalize,
         public=False,
         called=called,
+        batch=batching.random(batching.leading()),
         node=node,
         real=True,
         samples=lambda make: iter([Sample((make((3, 4)), *given, None), smooth=False)]),

@@ -411,6 +411,7 @@ op(
     "nanmedian_all",
     _nanmedian_all,
     vjp={"self": _evenly},
+    batch=flattened("nanmedian_dim", False, output=0),
     public=False,
     node="NanmedianBackward0",
     called="nanmedian",

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..arrays.backend import backend_of
 from ..core.tensor import Tensor, from_array
-from .batching import Batch, leading
+from .batching import Batch, along, leading
 from .dims import sizes_of, wrap, wrap_all
 from .record import LINEAR, ErrorSample, Op, Sample
 from .table import composite, op
@@ -105,6 +105,14 @@ def _normal_roll(self: Any, shifts: Any, dims: Any = ()) -> tuple[Any, Any]:
     return shifts, tuple(wrap(d, self.ndim) for d in dims)
 
 
+def _roll_slices(batch: Batch) -> Any:
+    if batch["dims"]:
+        return along(batch)
+    x, F = batch["self"], batch.F
+    flat = batch.run(self=F.reshape(x, (batch.size, -1)), dims=(1,))
+    return F.reshape(flat, tuple(x.shape))
+
+
 def _roll_errors(make: Any) -> Errors:
     yield ErrorSample((make((3,)), (1, 2)), RuntimeError, "shifts and dimensions must align")
 
@@ -113,6 +121,7 @@ _structural(
     "roll",
     lambda xp, self, shifts, dims=(): _roll(xp, self, shifts, dims),
     vjp={"self": lambda F, g, shifts, dims: F.roll(g, tuple(-s for s in shifts), dims)},
+    batch=_roll_slices,
     normalize=_normal_roll,
     samples=lambda make: iter([Sample((make((2, 3)), 1)), Sample((make((4, 3)), (1, -2), (0, 1)))]),
     errors=_roll_errors,

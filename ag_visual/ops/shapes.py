@@ -16,7 +16,7 @@ from .. import dtypes
 from ..arrays.backend import backend_of, of_namespace
 from ..core.tensor import from_array
 from . import edges
-from .batching import Batch, leading
+from .batching import Batch, in_rows
 from .dims import broadcast, sizes_of, wrap
 from .generic import flat
 from .record import LINEAR, ErrorSample, Sample
@@ -189,7 +189,7 @@ _view_dtype_op = op(
     public=False,
     called="view",
     strides=True,
-    batch=leading(),
+    batch=in_rows,
     samples=lambda make: iter([Sample((make((2, 3)), dtypes.int32.np))]),
 )
 

@@ -12,6 +12,7 @@ from operator import index as as_index
 from typing import Any
 
 from ..arrays.backend import of_namespace
+from .batching import Batch
 from .dims import wrap
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op, ops
@@ -341,6 +342,22 @@ _structural(
 # Arbitrary strides ------------------------------------------------------------------------------
 
 
+def _strided_slices(batch: Batch) -> Any:
+    """The slices lie one behind the other."""
+    size, stride = (batch.size, *batch["size"]), (math.prod(batch.shape("self")), *batch["stride"])
+    whole = {n: batch.F.contiguous(batch.full(n)) for n in batch.tensors}
+    return batch.run(**whole, size=size, stride=stride)
+
+
+def _strided_slices_back(batch: Batch) -> Any:
+    size, count = batch.size, math.prod(batch["input_sizes"])
+    return batch.run(
+        input_sizes=(size, *batch["input_sizes"]),
+        size=(size, *batch["size"]),
+        stride=(count, *batch["stride"]),
+    )
+
+
 def _strided(xp: Any, self: Any, size: Any, stride: Any, storage_offset: int) -> Any:
     item = self.dtype.itemsize
     line = xp.ascontiguousarray(self).reshape(-1)[storage_offset:]
@@ -375,6 +392,7 @@ _view(
     called="as_strided",
     node="AsStridedBackward0",
     keeps=("size", "stride", "storage_offset"),
+    batch=_strided_slices,
     samples=lambda make: iter(
         [Sample((make((3, 4)), (2, 2), (1, 2), 1)), Sample((make((6,)), (3, 3), (1, 1), 0))]
     ),
@@ -399,6 +417,7 @@ _structural(
         )
     },
     public=False,
+    batch=_strided_slices_back,
     samples=lambda make: iter([Sample((make((3, 3)), (6,), (3, 3), (1, 1), 0))]),
 )
 
@@ -550,6 +569,7 @@ _structural(
     },
     jvp=LINEAR,
     inputs=("self", "src"),
+    batch=_strided_slices,
     normalize=_in_memory,
     samples=lambda make: iter(
         [

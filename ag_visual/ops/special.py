@@ -17,6 +17,7 @@ from ..arrays.backend import of_namespace
 from ..arrays.kernels import polynomials
 from ..arrays.kernels.airy import airy_ai
 from ..core.tensor import Tensor
+from . import batching
 from .families import binary, pair_samples, refused, unary, unary_samples
 from .record import FLOAT, ErrorSample, Op, Sample
 from .table import composite, op, ops
@@ -512,6 +513,7 @@ op(
     outputs=("mantissa", "exponent"),
     differentiable=(0,),
     real=True,
+    batch=batching.elementwise,
     samples=unary_samples(0.3, 7.0),
     errors=lambda make: iter(
         [ErrorSample((numpy.array([1]),), RuntimeError, "only supports floating-point dtypes")]

@@ -116,6 +116,7 @@ class _Table:
     traced = traced
     fit = staticmethod(edges.fit)
     raw = staticmethod(raw)
+    of = ops.__getitem__
 
 
 _table = _Table()

@@ -14,6 +14,7 @@ from typing import Any
 from .. import dtypes
 from ..arrays.kernels import resample as kernels
 from ..core.source import evaluated
+from .batching import folded
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op
 
@@ -100,6 +101,7 @@ def _declare(name: str, method: str, rank: int, aligns: bool) -> None:
             )
         },
         jvp=LINEAR,
+        batch=folded("self"),
         public=False,
         node=f"{title}Backward0",
         samples=samples,
@@ -127,6 +129,7 @@ def _declare(name: str, method: str, rank: int, aligns: bool) -> None:
             )
         },
         jvp=LINEAR,
+        batch=folded("grad_output", sizes=("input_size",)),
         public=False,
         node=f"{title}BackwardBackward0",
         samples=back_samples,

@@ -71,6 +71,8 @@ def _filling(batch: Batch) -> Any:
     """Every slice of the target, with the slices of the source aligned to it."""
     target, *sources = batch.tensors
     changed = {n: batch.padded(n, batch.rank(target)) for n in sources}
+    if "value" in sources and "value" in batch:
+        return batch.on("copy_values")(batch.full(target), changed["value"])
     return batch.run(**{target: batch.full(target)}, **changed)
 
 
