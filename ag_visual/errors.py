@@ -33,6 +33,10 @@ class FreedGraphError(AutogradError):
     """Backward through a graph whose saved tensors were already freed."""
 
 
+class LinAlgError(RuntimeError):
+    """A matrix that a factorisation or a solver cannot do: singular, not positive-definite ..."""
+
+
 class SilentWriteWarning(UserWarning):
     """A saved tensor was written through `.data`: its gradient is silently wrong in torch."""
 

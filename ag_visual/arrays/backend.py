@@ -114,6 +114,20 @@ class Backend(ABC):
             )
         return nullcontext()
 
+    def on_host(self, function: Callable[..., Any], *arrays: Array) -> Any:
+        """What a function of NumPy arrays gives for arrays of this backend, brought back here.
+
+        For what the library lacks; on the host nothing is copied.
+        """
+        result = function(*(self.to_numpy(array) for array in arrays))
+        if isinstance(result, tuple):
+            return tuple(self.from_numpy(part) for part in result)
+        return self.from_numpy(result)
+
+    def raising(self) -> AbstractContextManager[Any]:
+        """A context in which failing factorisations raise numpy.linalg.LinAlgError."""
+        return nullcontext()
+
     def synchronize(self) -> None:
         """Wait until all work given to the device is done."""
         return

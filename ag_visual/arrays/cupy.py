@@ -117,6 +117,9 @@ class CupyBackend(Backend):
         context = super().on(index)
         return context if index is None else cupy.cuda.Device(index)
 
+    def raising(self) -> AbstractContextManager[Any]:
+        return cupyx.errstate(linalg="raise")  # type: ignore[no-any-return]
+
     def synchronize(self) -> None:
         cupy.cuda.get_current_stream().synchronize()
 

@@ -517,11 +517,16 @@ op(
 def _norm(
     F: Any, self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
 ) -> Any:
-    """(sum |x|^p)^(1/p) over `dim` (all elements by default); p: also inf, -inf, 0, 'fro' (2)."""
+    """(sum |x|^p)^(1/p) over `dim` (all elements by default).
+
+    p: also inf, -inf, 0, 'fro' (2) and, for matrices, 'nuc' (the sum of singular values).
+    """
     if p in ("fro", None):
         p = 2
+    if p == "nuc":
+        return F.linalg_matrix_norm(cast(F, self, dtype), "nuc", dim or (0, 1), keepdim)
     if isinstance(p, str):
-        raise RuntimeError(f"norm(): p must be a number or 'fro', not {p!r}")
+        raise RuntimeError(f"norm(): p must be a number, 'fro' or 'nuc', not {p!r}")
     return F.vector_norm(cast(F, self, dtype), p, dim, keepdim)
 
 

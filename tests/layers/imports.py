@@ -15,7 +15,7 @@ PYTHON_LAYERS = (
     ("core",),
     ("ops",),
     ("engine",),
-    ("autograd", "cuda", "func", "nn", "optim", "random", "special", "utils"),
+    ("autograd", "cuda", "fft", "func", "linalg", "nn", "optim", "random", "special", "utils"),
     ("observe",),
     ("session",),
     ("display",),
