@@ -15,6 +15,7 @@ import numpy
 from ..core.source import evaluated
 from ..core.tensor import Tensor
 from . import build
+from .batching import Batch
 from .dims import broadcast
 from .record import ErrorSample, Sample
 from .table import composite, functions, op, ops
@@ -52,6 +53,33 @@ def _scaled(x: Any, factor: Any) -> Any:
     """x * factor in the dtype of x: NumPy makes float32 of bfloat16 times a Python float."""
     result = x * factor
     return result.astype(x.dtype) if x.dtype.kind == "V" else result
+
+
+def multiplied(batch: Batch, left: str, right: str) -> Any:
+    """The matrix product of the slices of two inputs; vectors are rows on the left."""
+    F = batch.F
+    ranks = batch.rank(left), batch.rank(right)
+    a, b = batch[left], batch[right]
+    if batch.op.name == "addr":
+        return F.mul(F.unsqueeze(a, -1), F.unsqueeze(b, -2))
+    if ranks[0] == 1:
+        a = F.unsqueeze(a, -2)
+    if ranks[1] == 1:
+        b = F.unsqueeze(b, -1)
+    if max(ranks) == 3 and min(ranks) == 3:
+        # Three dimensions are a batch already: what has no other is broadcast.
+        a, b = (x if x.ndim == 4 else F.unsqueeze(x, 0) for x in (a, b))
+    found = F.matmul(a, b)
+    if ranks[1] == 1:
+        found = F.squeeze(found, -1)
+    return F.squeeze(found, -1) if ranks[0] == 1 else found
+
+
+def multiply_slices(batch: Batch) -> Any:
+    left, right = batch.op.inputs
+    if batch.op.name == "vdot":
+        batch = batch.changed(self=batch.F.conj(batch.full("self")))
+    return multiplied(batch, left, right)
 
 
 # Vectors and matrices -----------------------------------------------------------------------------
@@ -120,6 +148,7 @@ op(
         "self": lambda F, t_self, mat2: F.mm(t_self, mat2),
         "mat2": lambda F, t_mat2, self: F.mm(self, t_mat2),
     },
+    batch=multiply_slices,
     samples=_mm_samples,
     errors=_mm_errors,
     reference=lambda np, a, b: np.einsum("ij,jk->ik", a, b),
@@ -157,6 +186,7 @@ op(
         "self": lambda F, t_self, mat2: F.bmm(t_self, mat2),
         "mat2": lambda F, t_mat2, self: F.bmm(self, t_mat2),
     },
+    batch=multiply_slices,
     samples=_bmm_samples,
     errors=lambda make: iter(
         [ErrorSample((make((2, 3, 4)), make((2, 5, 4))), RuntimeError, "but got: [2, 5]")]
@@ -195,6 +225,7 @@ op(
         "self": lambda F, t_self, vec: F.mv(t_self, vec),
         "vec": lambda F, t_vec, self: F.mv(self, t_vec),
     },
+    batch=multiply_slices,
     samples=lambda make: iter(
         [Sample((make((3, 4)), make((4,)))), Sample((make((4, 3)).T, make((4,))))]
     ),
@@ -241,6 +272,7 @@ op(
         "self": lambda F, t_self, tensor: F.dot(t_self, tensor),
         "tensor": lambda F, t_tensor, self: F.dot(self, t_tensor),
     },
+    batch=multiply_slices,
     samples=_vector_samples,
     errors=_vector_errors,
     reference=lambda np, a, b: np.sum(a * b),
@@ -257,6 +289,7 @@ op(
     _vdot,
     vjp={"self": lambda F, g, other: F.conj(g) * other, "other": lambda g, self: g * self},
     holomorphic=False,
+    batch=multiply_slices,
     samples=_vector_samples,
     errors=_vector_errors,
 )
@@ -320,10 +353,26 @@ def _addition(
             (make(shapes[0]), make(shapes[-2]), make(shapes[-1])), {"beta": 0.5, "alpha": -2}
         )
 
+    def slices(batch: Batch) -> Any:
+        """The product of the slices, and what is added to it."""
+        F = batch.F
+        found = multiplied(batch, left, right)
+        if left not in batch and right not in batch and name not in ("addbmm", "baddbmm"):
+            found = F.unsqueeze(found, 0)
+        rank = found.ndim - 1
+        if name == "addbmm":
+            found = F.sum(found, 1)
+            rank -= 1
+        scaled = found if batch["alpha"] == 1 else found * batch["alpha"]
+        if batch["beta"] == 0:
+            return scaled
+        return scaled + batch.padded("self", rank) * batch["beta"]
+
     op(
         name,
         evaluated(kernel, scope),
         vjp=vjp,
+        batch=slices,
         inputs=("self", left, right),
         inplace=True,
         # torch computes addr element by element, the others whole.
