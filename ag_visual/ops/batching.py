@@ -332,6 +332,16 @@ def random(rule: Rule) -> Rule:
     return drawn
 
 
+def slice_by_slice(batch: Batch) -> Any:
+    """One call for each slice, their results stacked: for ops that no call does for all of them."""
+    F = batch.F
+    names = [n for n in batch.tensors if n in batch]
+    found = [batch.run(**{n: F.select(batch[n], 0, i) for n in names}) for i in range(batch.size)]
+    if not isinstance(found[0], (tuple, list)):
+        return F.stack(found)
+    return tuple(F.stack(list(parts)) for parts in zip(*found, strict=True))
+
+
 def data_dependent(batch: Batch) -> Any:
     """No rule: the shape of the result depends on values, and so differs between slices."""
     raise RuntimeError(

@@ -29,6 +29,7 @@ class _Twice(Node):
     """History of a gradient that has no derivative of its own."""
 
     __slots__ = ("message",)
+    message: str
 
     def name(self) -> str:
         return "Error"
@@ -36,7 +37,8 @@ class _Twice(Node):
     def raw(self, F: Any, g: Any) -> Any:
         raise RuntimeError(self.message)
 
-    traced = raw
+    def traced(self, g: Any) -> Any:
+        raise RuntimeError(self.message)
 
 
 _Twice.__name__ = _Twice.__qualname__ = "Error"

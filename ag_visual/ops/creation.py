@@ -618,9 +618,8 @@ def arange(
     return make(build, device, requires_grad)
 
 
-def _line(b: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
+def evenly(xp: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
     """As torch computes it: from both ends, so that a symmetric range is exactly symmetric."""
-    xp = b.xp
     wide = kind if kind.kind in "fc" and kind.itemsize >= 4 else numpy.dtype(numpy.float64)
     if steps <= 1:
         return xp.full((steps,), start, dtype=wide)
@@ -657,7 +656,7 @@ def linspace(
     start, end = _number("linspace", "start", start), _number("linspace", "end", end)
     kind = _range_dtype("linspace", dtype, start, end)
     return make(
-        lambda b: cast_array(_line(b, start, end, steps, kind), kind), device, requires_grad
+        lambda b: cast_array(evenly(b.xp, start, end, steps, kind), kind), device, requires_grad
     )
 
 
@@ -683,7 +682,7 @@ def logspace(
     kind = _range_dtype("logspace", dtype, start, end)
 
     def build(b: Any) -> Any:
-        line = _line(b, start, end, steps, numpy.dtype(numpy.float64))
+        line = evenly(b.xp, start, end, steps, numpy.dtype(numpy.float64))
         return cast_array(b.xp.asarray(base, dtype=line.dtype) ** line, kind)
 
     return make(build, device, requires_grad)

@@ -27,14 +27,14 @@ def zeros(F: Any, x: Any) -> Any:
     return F.zeros_of(x, tuple(x.shape))
 
 
-def refused(name: str) -> Callable[..., Any]:
+_FLAT = "It is zero almost everywhere: detach the input, or use a smooth function."
+
+
+def refused(name: str, why: str = _FLAT) -> Callable[..., Any]:
     """The rule of an op that torch does not differentiate: its backward says so."""
 
     def refuse(g: Any) -> Any:
-        raise NotImplementedError(
-            f"the derivative for '{name}' is not implemented. It is zero almost everywhere: "
-            "detach the input, or use a smooth function."
-        )
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented. {why}")
 
     refuse.refuses = True  # type: ignore[attr-defined]
     return refuse

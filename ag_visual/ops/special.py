@@ -364,7 +364,7 @@ def _incomplete(name: str, scipys_name: str, sign: int, doc: str) -> None:
 
     binary(
         name,
-        refused(f"{name}: input"),
+        refused(f"{name}: input", "Detach the input, and differentiate by other alone."),
         slope,
         scipys(scipys_name, f"{name}_cpu"),
         check=check,
@@ -417,7 +417,7 @@ _pair(
 )
 _pair(
     "zeta",
-    refused("zeta"),
+    refused("zeta", "Detach the input, and differentiate by other alone."),
     lambda F, self, other: -self * F.special_zeta(self + 1, other),
     scipys("zeta", "zeta_cpu"),
     samples=lambda make: iter(

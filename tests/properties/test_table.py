@@ -139,7 +139,7 @@ def test_bad_calls_raise(op: Op) -> None:
     for sample in op.errors(Maker(op.name)):
         arguments = [given(value) for value in sample.args]
         with pytest.raises(sample.error) as caught:
-            op.call(*arguments, **sample.kwargs)
+            op.call(*arguments, **{name: given(v) for name, v in sample.kwargs.items()})
         assert sample.phrase in str(caught.value)
 
 
