@@ -1,4 +1,4 @@
-"""Parameter: a leaf that a Module finds and an optimizer changes."""
+"""Parameter: a leaf that a Module finds and an optimizer changes. Buffer: its other state."""
 
 from __future__ import annotations
 
@@ -22,6 +22,29 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
+
+
+class _MarkedAsBuffer(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(Tensor, metaclass=_MarkedAsBuffer):
+    """A plain tensor that a Module registers as a buffer when it is assigned.
+
+    persistent: whether it is a part of `state_dict`.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+        if data is None:
+            from ..ops.table import functions
+
+            data = functions["empty"](0)
+        result = data.detach().requires_grad_(data.requires_grad)
+        result.persistent, result._is_buffer = persistent, True
+        return result
 
 
 fast_types.add(Parameter)

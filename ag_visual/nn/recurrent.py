@@ -7,50 +7,88 @@ from typing import Any
 
 from ..ops.table import functions as F
 from . import functional, init
+from .linear import new_parameter
 from .module import Module
-from .parameter import Parameter
 
 
-class _Cell(Module):
+def elman(nonlinearity: str, a: Any, b: Any) -> Any:
+    """h' from what the input and the last h add to it."""
+    return F[nonlinearity](a + b)
+
+
+def lstm(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+    """(h', c'). Hochreiter and Schmidhuber (1997), with the forget gate of Gers et al. (2000)."""
+    i, f, g, o = (a + b).chunk(4, -1)
+    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def gru(a: Any, b: Any, h: Any) -> Any:
+    """h' = (1 - z) n + z h. Cho et al. (2014)."""
+    ra, za, na = a.chunk(3, -1)
+    rb, zb, nb = b.chunk(3, -1)
+    r, z = (ra + rb).sigmoid(), (za + zb).sigmoid()
+    n = (na + r * nb).tanh()
+    return n + z * (h - n)
+
+
+class RNNCellBase(Module):
     """Base of cells: weights (gates * hidden, input) and (gates * hidden, hidden)."""
-
-    gates: int
 
     def __init__(
         self,
         input_size: int,
         hidden_size: int,
-        bias: bool = True,
+        bias: bool,
+        num_chunks: int,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
-        rows = self.gates * hidden_size
-        bound = 1 / math.sqrt(hidden_size) if hidden_size else 0.0
-        shapes: dict[str, tuple[int, ...]] = {
-            "weight_ih": (rows, input_size),
-            "weight_hh": (rows, hidden_size),
-        }
-        if bias:
-            shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
-        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-            value = None
-            if name in shapes:
-                value = Parameter(F["empty"](shapes[name], device=device, dtype=dtype))
-                init.uniform_(value, -bound, bound)
-            self.register_parameter(name, value)
+        rows = num_chunks * hidden_size
+        self.weight_ih = new_parameter((rows, input_size), device, dtype)
+        self.weight_hh = new_parameter((rows, hidden_size), device, dtype)
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, new_parameter((rows,), device, dtype) if bias else None)
+        self.reset_parameters()
 
-    def _start(self, input: Any, hx: Any) -> Any:
+    def reset_parameters(self) -> None:
+        """Values from U(-1/sqrt(hidden_size), 1/sqrt(hidden_size))."""
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size else 0.0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def _check(self, input: Any, hx: Any, name: str) -> Any:
+        """The hidden state: what was given, or zeros."""
+        cell = type(self).__name__
+        if input.dim() not in (1, 2):
+            raise ValueError(f"{cell}: Expected input to be 1D or 2D, got {input.dim()}D instead")
         if input.shape[-1] != self.input_size:
             raise RuntimeError(
-                f"{type(self).__name__}: input has inconsistent input_size: got "
-                f"{input.shape[-1]}, expected {self.input_size}"
+                f"input has inconsistent input_size: got {input.shape[-1]} expected "
+                f"{self.input_size}"
             )
-        return input.new_zeros(*input.shape[:-1], self.hidden_size) if hx is None else hx
-
-    def extra_repr(self) -> str:
-        return f"{self.input_size}, {self.hidden_size}"
+        if hx is None:
+            return F["zeros"](
+                *input.shape[:-1], self.hidden_size, dtype=input.dtype, device=input.device
+            )
+        if hx.dim() != input.dim():
+            raise ValueError(
+                f"{cell}: Expected hidden to be {input.dim()}D as its input, got {hx.dim()}D "
+                "instead"
+            )
+        if input.dim() == 2 and hx.shape[0] != input.shape[0]:
+            raise RuntimeError(
+                f"Input batch size {input.shape[0]} doesn't match hidden{name} batch size "
+                f"{hx.shape[0]}"
+            )
+        if hx.shape[-1] != self.hidden_size:
+            raise RuntimeError(
+                f"hidden{name} has inconsistent hidden_size: got {hx.shape[-1]}, expected "
+                f"{self.hidden_size}"
+            )
+        return hx
 
     def _gates(self, input: Any, h: Any) -> tuple[Any, Any]:
         return (
@@ -58,11 +96,16 @@ class _Cell(Module):
             functional.linear(h, self.weight_hh, self.bias_hh),
         )
 
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        if self.bias is not True:
+            text += f", bias={self.bias}"
+        nonlinearity = getattr(self, "nonlinearity", "tanh")
+        return text if nonlinearity == "tanh" else f"{text}, nonlinearity={nonlinearity}"
 
-class RNNCell(_Cell):
-    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu."""
 
-    gates = 1
+class RNNCell(RNNCellBase):
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu. Elman (1990)."""
 
     def __init__(
         self,
@@ -73,40 +116,47 @@ class RNNCell(_Cell):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, device, dtype)
-        if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"Unknown nonlinearity: {nonlinearity}")
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        a, b = self._gates(input, self._start(input, hx))
-        return F[self.nonlinearity](a + b)
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        return elman(self.nonlinearity, *self._gates(input, self._check(input, hx, "0")))
 
 
-class LSTMCell(_Cell):
-    """Returns (h', c') from input and (h, c)."""
+class LSTMCell(RNNCellBase):
+    """Returns (h', c') from input and (h, c). Hochreiter and Schmidhuber (1997)."""
 
-    gates = 4
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Any, hx: Any = None) -> Any:
         h, c = (None, None) if hx is None else hx
-        h, c = self._start(input, h), self._start(input, c)
-        a, b = self._gates(input, h)
-        i, f, g, o = (a + b).chunk(4, -1)
-        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-        return o.sigmoid() * c.tanh(), c
+        h, c = self._check(input, h, "0"), self._check(input, c, "1")
+        return lstm(*self._gates(input, h), c)
 
 
-class GRUCell(_Cell):
-    """h' = (1 - z) n + z h."""
+class GRUCell(RNNCellBase):
+    """h' = (1 - z) n + z h. Cho et al. (2014)."""
 
-    gates = 3
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Any, hx: Any = None) -> Any:
-        h = self._start(input, hx)
-        a, b = self._gates(input, h)
-        ra, za, na = a.chunk(3, -1)
-        rb, zb, nb = b.chunk(3, -1)
-        r, z = (ra + rb).sigmoid(), (za + zb).sigmoid()
-        n = (na + r * nb).tanh()
-        return n + z * (h - n)
+        h = self._check(input, hx, "0")
+        return gru(*self._gates(input, h), h)

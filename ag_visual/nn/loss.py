@@ -1,0 +1,230 @@
+"""Losses, each made from the function of its name in `nn.functional`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from . import functional
+from .distance import PairwiseDistance
+from .module import Module
+from .of_function import of_function
+
+_loss = partial(of_function, __name__, shown=False)
+_OLD = {"size_average": None, "reduce": None, "reduction": "mean"}
+_PAIR = "input, target"
+
+L1Loss = _loss("L1Loss", "l1_loss", "Mean absolute error.", _PAIR, **_OLD)
+MSELoss = _loss("MSELoss", "mse_loss", "Mean squared error.", _PAIR, **_OLD)
+SmoothL1Loss = _loss(
+    "SmoothL1Loss",
+    "smooth_l1_loss",
+    'Squared below beta and absolute above, with one slope. Girshick, "Fast R-CNN" (2015).',
+    _PAIR,
+    **_OLD,
+    beta=1.0,
+)
+HuberLoss = _loss(
+    "HuberLoss",
+    "huber_loss",
+    "Squared below delta and absolute above. Huber (1964).",
+    _PAIR,
+    reduction="mean",
+    delta=1.0,
+)
+BCELoss = _loss(
+    "BCELoss",
+    "binary_cross_entropy",
+    "Binary cross entropy of probabilities.",
+    _PAIR,
+    buffers=("weight",),
+    weight=None,
+    **_OLD,
+)
+BCEWithLogitsLoss = _loss(
+    "BCEWithLogitsLoss",
+    "binary_cross_entropy_with_logits",
+    "Binary cross entropy of logits.",
+    _PAIR,
+    buffers=("weight", "pos_weight"),
+    weight=None,
+    **_OLD,
+    pos_weight=None,
+)
+NLLLoss = _loss(
+    "NLLLoss",
+    "nll_loss",
+    "Negative log likelihood of log probabilities (N, C, ...) and class indices (N, ...).",
+    _PAIR,
+    buffers=("weight",),
+    weight=None,
+    size_average=None,
+    ignore_index=-100,
+    reduce=None,
+    reduction="mean",
+)
+CrossEntropyLoss = _loss(
+    "CrossEntropyLoss",
+    "cross_entropy",
+    "Cross entropy of logits (N, C, ...) and class indices (N, ...) or probabilities.",
+    _PAIR,
+    buffers=("weight",),
+    weight=None,
+    size_average=None,
+    ignore_index=-100,
+    reduce=None,
+    reduction="mean",
+    label_smoothing=0.0,
+)
+KLDivLoss = _loss(
+    "KLDivLoss",
+    "kl_div",
+    "Kullback-Leibler divergence of log probabilities from a target.",
+    _PAIR,
+    **_OLD,
+    log_target=False,
+)
+PoissonNLLLoss = _loss(
+    "PoissonNLLLoss",
+    "poisson_nll_loss",
+    "Negative log likelihood of counts under a Poisson distribution.",
+    "log_input, target",
+    log_input=True,
+    full=False,
+    size_average=None,
+    eps=1e-8,
+    reduce=None,
+    reduction="mean",
+)
+HingeEmbeddingLoss = _loss(
+    "HingeEmbeddingLoss",
+    "hinge_embedding_loss",
+    "x where the target is 1, max(0, margin - x) where it is -1.",
+    _PAIR,
+    margin=1.0,
+    **_OLD,
+)
+SoftMarginLoss = _loss(
+    "SoftMarginLoss", "soft_margin_loss", "log(1 + exp(-target x)).", _PAIR, **_OLD
+)
+MultiLabelMarginLoss = _loss(
+    "MultiLabelMarginLoss",
+    "multilabel_margin_loss",
+    "Hinge loss of several labels for each sample.",
+    _PAIR,
+    **_OLD,
+)
+MultiLabelSoftMarginLoss = _loss(
+    "MultiLabelSoftMarginLoss",
+    "multilabel_soft_margin_loss",
+    "Binary cross entropy of logits, averaged over the classes.",
+    _PAIR,
+    buffers=("weight",),
+    weight=None,
+    **_OLD,
+)
+MultiMarginLoss = _loss(
+    "MultiMarginLoss",
+    "multi_margin_loss",
+    "Hinge loss of one label for each sample.",
+    _PAIR,
+    buffers=("weight",),
+    p=1,
+    margin=1.0,
+    weight=None,
+    **_OLD,
+)
+CosineEmbeddingLoss = _loss(
+    "CosineEmbeddingLoss",
+    "cosine_embedding_loss",
+    "1 - cos where the target is 1, max(0, cos - margin) where it is -1.",
+    "input1, input2, target",
+    margin=0.0,
+    **_OLD,
+)
+MarginRankingLoss = _loss(
+    "MarginRankingLoss",
+    "margin_ranking_loss",
+    "max(0, -target (x1 - x2) + margin).",
+    "input1, input2, target",
+    margin=0.0,
+    **_OLD,
+)
+TripletMarginLoss = _loss(
+    "TripletMarginLoss",
+    "triplet_margin_loss",
+    "max(0, d(anchor, positive) - d(anchor, negative) + margin). Balntas et al. (2016).",
+    "anchor, positive, negative",
+    margin=1.0,
+    p=2.0,
+    eps=1e-6,
+    swap=False,
+    **_OLD,
+)
+
+
+class GaussianNLLLoss(Module):
+    """Negative log likelihood under normal distributions. Nix and Weigend (1994)."""
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__()
+        self.full, self.eps, self.reduction = full, eps, reduction
+
+    def forward(self, input: Any, target: Any, var: Any) -> Any:
+        return functional.gaussian_nll_loss(
+            input, target, var, full=self.full, eps=self.eps, reduction=self.reduction
+        )
+
+
+class TripletMarginWithDistanceLoss(Module):
+    """`TripletMarginLoss` with a distance of one's own."""
+
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Any, Any], Any] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        if margin <= 0:
+            raise ValueError(
+                "TripletMarginWithDistanceLoss: expected margin to be greater than 0, got "
+                f"{margin} instead"
+            )
+        self.distance_function = distance_function or PairwiseDistance()
+        self.margin, self.swap, self.reduction = margin, swap, reduction
+
+    def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
+        return functional.triplet_margin_with_distance_loss(
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
+
+
+class CTCLoss(Module):
+    """Connectionist temporal classification. Graves et al. (2006)."""
+
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__()
+        self.blank, self.reduction, self.zero_infinity = blank, reduction, zero_infinity
+
+    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
+        return functional.ctc_loss(
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            self.blank,
+            self.reduction,
+            self.zero_infinity,
+        )

@@ -1,0 +1,5 @@
+"""torch.nn.utils: clipped gradients, parameters as a vector, parametrizations, sequences."""
+
+from . import rnn
+
+__all__ = ["rnn"]
