@@ -224,9 +224,9 @@ class AccumulateGrad(Node):
 
     leaf = True
 
-    def __init__(self, variable: Any) -> None:
+    def __init__(self, variable: Any, lock: Any) -> None:
         self.variable = variable
-        self.lock = threading.Lock()
+        self.lock = lock
         self.next = ()
         self.seq = next(sequence)
         self.code, self.lasti = None, 0
@@ -249,9 +249,10 @@ class AccumulateGrad(Node):
 class LeafState:
     """What a leaf keeps beside its data: its accumulator (weakly) and its own hooks."""
 
-    __slots__ = ("accumulator", "hooks", "post_accumulate")
+    __slots__ = ("accumulator", "hooks", "lock", "post_accumulate")
 
     def __init__(self) -> None:
+        self.lock = threading.Lock()
         self.accumulator: weakref.ref[AccumulateGrad] | None = None
         self.hooks = HookTable()
         self.post_accumulate = HookTable()

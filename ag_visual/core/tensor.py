@@ -660,13 +660,13 @@ def accumulator(tensor: Tensor) -> Edge:
         if tensor._view is not None and not tensor._view.own:
             return None
         with _births:
-            state = _leaf_state(tensor)
+            state = tensor._leaf or _leaf_state(tensor)
             ref = state.accumulator
             node = None if ref is None else ref()
             if node is None:
-                node = AccumulateGrad(tensor)
+                node = AccumulateGrad(tensor, state.lock)
                 state.accumulator = weakref.ref(node)
-    return node.edge()
+    return node, 0, node.shape, node.dtype
 
 
 def _c_name(tensor: Tensor) -> str:

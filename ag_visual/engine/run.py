@@ -7,6 +7,7 @@ gradients are plain arrays and nodes run their raw face; otherwise Tensors and t
 from __future__ import annotations
 
 import itertools
+import operator
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -163,13 +164,18 @@ def dependencies(roots: Sequence[Any]) -> dict[Any, int]:
     return counts
 
 
+_by_age = operator.attrgetter("seq")
+
+
 def _needed(counts: dict[Any, int], captured: set[Any]) -> set[Any]:
     """The nodes that must run so that every captured node gets its gradient."""
     needed: set[Any] = set()
-    # Inputs have lower sequence numbers than what uses them; leaves come first whatever theirs.
-    for node in sorted(counts, key=lambda n: -1 if n.leaf else n.seq):
-        if any(e is not None and (e[0] in needed or e[0] in captured) for e in node.next):
-            needed.add(node)
+    # Inputs have lower sequence numbers than what uses them; leaves lead nowhere.
+    for node in sorted([n for n in counts if type(n) is not AccumulateGrad], key=_by_age):
+        for edge in node.next:
+            if edge is not None and (edge[0] in needed or edge[0] in captured):
+                needed.add(node)
+                break
     return needed
 
 
@@ -262,6 +268,7 @@ def _loop(
     recording = task.create_graph
     retain, place = task.retain, task.place or (None, 0)
     buffers: dict[Any, Any] = {}
+    # The nodes whose buffer holds a sum that was made here, to which one may add in place.
     owned: set[Any] = set()
     ready: list[tuple[int, Any]] = []
     leaves: list[Any] = []
@@ -269,7 +276,7 @@ def _loop(
     only: Any = None
     arrived: Any = None
     for edge, grad in zip(roots, grads, strict=True):
-        _add(buffers, owned, edge[0], edge[1], grad if recording else grad._array)
+        _add(buffers, edge[0], edge[1], grad if recording else grad._array)
     for node in list(buffers):
         if counts[node] == 0:
             if node.leaf:
@@ -356,8 +363,11 @@ def _loop(
                     array = result._array
                     if shape is None or array.shape != shape or array.dtype is not dtype:
                         result = _fit_traced(edge, result)
-                    if shape is None or following in buffers:
-                        _add(buffers, owned, following, number, result)
+                    if shape is None:
+                        _add(buffers, following, number, result)
+                        result = None
+                    elif following in buffers:
+                        buffers[following] = buffers[following] + result
                         result = None
                 else:
                     if type(result) is not ndarray:
@@ -366,11 +376,17 @@ def _loop(
                         if result.shape != shape or result.dtype is not dtype:
                             result = edges.fit(_xp(result), result, shape, dtype)
                         if following in buffers:
-                            _add(buffers, owned, following, 0, result)
+                            if following in owned:
+                                total = buffers[following]
+                                add(total, result, total)
+                            else:
+                                total = buffers[following] = _sum(buffers[following], result)
+                                if type(total) is ndarray:
+                                    owned.add(following)
                             result = None
                     else:
                         result = edges.fit(_xp(result), result, *following.outs[number])
-                        _add(buffers, owned, following, number, result)
+                        _add(buffers, following, number, result)
                         result = None
             # `result` is now what has arrived at that node alone, or None: look in the buffers.
             if left:
@@ -397,11 +413,11 @@ def _loop(
             if result is not None:
                 buffers[following] = result
         # No name may keep a gradient alive that a leaf could adopt.
-        results = result = array = g = None
+        results = result = array = total = g = None
 
 
-def _add(buffers: dict[Any, Any], owned: set[Any], node: Any, number: int, g: Any) -> None:
-    """Add a gradient to what has arrived at a node; sums that we made are added to in place."""
+def _add(buffers: dict[Any, Any], node: Any, number: int, g: Any) -> None:
+    """Add a gradient to what has arrived at one output of a node."""
     if node.outs is not None:
         slots = buffers.get(node)
         if slots is None:
@@ -410,13 +426,7 @@ def _add(buffers: dict[Any, Any], owned: set[Any], node: Any, number: int, g: An
         slots[number] = g if old is None else _sum(old, g)
         return
     old = buffers.get(node)
-    if old is None:
-        buffers[node] = g
-    elif node in owned and type(old) is ndarray:
-        add(old, g, old)
-    else:
-        buffers[node] = _sum(old, g)
-        owned.add(node)
+    buffers[node] = g if old is None else _sum(old, g)
 
 
 def _sum(a: Any, b: Any) -> Any:

@@ -397,9 +397,9 @@ def test_threads_that_use_a_leaf_first_at_once_get_one_accumulator(
 ) -> None:
     born = tensor.AccumulateGrad
 
-    def slow(leaf: Any) -> Any:
+    def slow(leaf: Any, lock: Any) -> Any:
         time.sleep(0.05)
-        return born(leaf)
+        return born(leaf, lock)
 
     monkeypatch.setattr(tensor, "AccumulateGrad", slow)
     x = ag_visual.ones(2, requires_grad=True)
