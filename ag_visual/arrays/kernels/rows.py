@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ag_visual.arrays.backend import Array
+import numpy
 
+from ag_visual.arrays.backend import Array
 
 # Below this many elements the product is no faster.
 _SMALL = 2048
@@ -40,3 +41,64 @@ def column_sums(xp: Any, matrix: Array) -> Array:
     if not is_matrix(matrix) or matrix.dtype.itemsize == 2:
         return matrix.sum(axis=0)
     return xp.matmul(xp.ones((matrix.shape[0],), matrix.dtype), matrix)
+
+
+# NumPy pays 30 ns for each row of a broadcast, as much as for 200 elements. So a row is repeated
+# until a line is this long (shorter ones gain nothing), and a column is written out where there
+# are many short rows. Measured on 2048 x 256: 99 -> 65 us and 113 -> 90 us.
+_LINE = 16384
+_MANY, _SHORT = 1 << 16, 1024
+
+
+def by_row(xp: Any, combine: Any, matrix: Array, row: Array, out: Array | None = None) -> Array:
+    """combine(matrix, row) for (rows, width) and (width,); `out` may be the matrix."""
+    rows, width = matrix.shape
+    lines = rows & -rows  # the largest power of two that divides it
+    while lines > 1 and lines * width > _LINE:
+        lines //= 2
+    if lines < 2 or matrix.size < _MANY or not matrix.flags.c_contiguous:
+        return combine(matrix, row, out=out)
+    shape = (rows // lines, lines * width)
+    out = xp.empty_like(matrix) if out is None else out
+    combine(matrix.reshape(shape), xp.tile(row, lines), out=out.reshape(shape))
+    return out
+
+
+def by_column(
+    xp: Any, combine: Any, matrix: Array, column: Array, out: Array | None = None
+) -> Array:
+    """combine(matrix, column) for (rows, width) and (rows, 1); `out` may be the matrix."""
+    if matrix.size < _MANY or matrix.shape[1] > _SHORT:
+        return combine(matrix, column, out=out)
+    spread = xp.repeat(column.reshape(-1), matrix.shape[1]).reshape(matrix.shape)
+    return combine(matrix, spread, out=spread if out is None else out)
+
+
+def _gemm(xp: Any, matrix: Array) -> Any:
+    """BLAS's `c = a b + beta c` for the matrix, where writing c beats broadcasting; or None."""
+    if xp is not numpy or matrix.size < _MANY or not matrix.flags.c_contiguous:
+        return None
+    from scipy.linalg import blas  # 50 ms: only for those who need it
+
+    return {"f": blas.sgemm, "d": blas.dgemm}.get(matrix.dtype.char)
+
+
+def outer(xp: Any, column: Array, row: Array, out: Array | None = None) -> Array:
+    """column * row for (rows, 1) and (width,): 37 us for 2048 x 256, where broadcasting takes 99."""
+    row = row.reshape(1, -1)
+    shape = (column.shape[0], row.shape[1])
+    result = xp.empty(shape, column.dtype) if out is None else out
+    gemm = _gemm(xp, result)
+    if gemm is None:
+        return xp.multiply(column, row, out=result)
+    gemm(1.0, row.T, column.T, beta=0.0, c=result.T, overwrite_c=1)
+    return result
+
+
+def add_product(xp: Any, matrix: Array, columns: Array, rows: Array) -> None:
+    """matrix += columns @ rows, of few columns and rows, in place."""
+    gemm = _gemm(xp, matrix)
+    if gemm is None:
+        matrix += xp.matmul(columns, rows)
+    else:
+        gemm(1.0, rows.T, columns.T, beta=1.0, c=matrix.T, overwrite_c=1)

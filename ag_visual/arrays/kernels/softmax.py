@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 
 from ag_visual.arrays.backend import Array
-from ag_visual.arrays.kernels.rows import row_products, row_sums
+from ag_visual.arrays.kernels.rows import by_column, row_products, row_sums
 
 
 def _wide(xp: Any, array: Array) -> Array:
@@ -60,7 +60,12 @@ def softmax(xp: Any, self: Array, dim: int) -> Array:
         xp.exp(result, out=result)
         found = result, _sums(xp, result, dim)
     result, total = found
-    result *= 1 / total
+    total = 1 / total
+    if total.shape[-1] == 1 and result.flags.c_contiguous:
+        flat = result.reshape(-1, result.shape[-1])
+        by_column(xp, xp.multiply, flat, total, out=flat)
+    else:
+        result *= total
     return result if x is self else result.astype(self.dtype)
 
 
@@ -69,8 +74,10 @@ def softmax_backward(xp: Any, g: Array, result: Array, dim: int) -> Array:
     if g.ndim == 0:
         return softmax_backward(xp, g.reshape(1), result.reshape(1), 0).reshape(())
     gw, rw = _wide(xp, g), _wide(xp, result)
-    if dim in (-1, g.ndim - 1):
-        grad = gw - row_products(xp, gw, rw)
+    if g.size and dim in (-1, g.ndim - 1):
+        flat = gw.reshape(-1, gw.shape[-1])
+        grad = by_column(xp, xp.subtract, flat, row_products(xp, gw, rw).reshape(-1, 1))
+        grad = grad.reshape(gw.shape)
     else:
         grad = gw - (gw * rw).sum(axis=dim, keepdims=True)
     grad *= rw
