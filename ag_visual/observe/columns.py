@@ -159,7 +159,7 @@ class _Steps:
 
 def by_kind(events: Iterable[seam.Event]) -> Kinds:
     """Events sorted by their kind."""
-    kinds: Kinds = [[] for _ in range(7)]
+    kinds: Kinds = [[] for _ in range(8)]
     for event in events:
         kinds[event[0]].append(event)
     return kinds
@@ -176,6 +176,7 @@ class Encoder:
         self.steps = _Steps()
         self._shapes = _Shapes(self.strings)
         self._names = _ById(self.strings)
+        self._open: dict[int, list[int]] = {}  # calls of modules under way, by thread
 
     def thread(self, ident: int) -> int:
         """The small number of a thread."""
@@ -213,6 +214,8 @@ class Encoder:
         if labels:
             seqs, texts = zip(*labels, strict=True)
             tables["labels"] = {"seq": seqs, "label": self._ids(texts)}
+        if kinds[seam.CALL] or self._open:
+            self._calls(kinds[seam.CALL], kinds[seam.NODE], tables)
         if freed:
             tables["freed"] = {"seq": freed, "t": np.full(len(freed), self.milliseconds(now))}
         return Chunk(
@@ -357,6 +360,47 @@ class Encoder:
             "site": self.sites.ids(codes, offsets),
             "t": self._times(times),
         }
+
+    def _calls(
+        self,
+        events: Sequence[seam.Event],
+        nodes: Sequence[seam.Event],
+        tables: dict[str, dict[str, Any]],
+    ) -> None:
+        times: dict[int, list[int]] = {thread: [-1] for thread in self._open}
+        innermost = {thread: [calls[-1]] for thread, calls in self._open.items()}
+        for _, t, thread, call, parent, _, _ in events:
+            calls = self._open.setdefault(thread, [])
+            if parent >= 0:
+                calls.append(call)
+            else:
+                while calls and calls[-1] >= call:
+                    calls.pop()
+            times.setdefault(thread, [-1]).append(t)
+            innermost.setdefault(thread, [0]).append(calls[-1] if calls else 0)
+        self._open = {thread: calls for thread, calls in self._open.items() if calls}
+        begun = [event for event in events if event[4] >= 0]
+        if begun:
+            _, when, _, numbers, parents, names, kinds = zip(*begun, strict=True)
+            tables["calls"] = {
+                "call": numbers,
+                "parent": [parent or schema.NONE for parent in parents],
+                "name": self._ids(names),
+                "kind": self._ids(kinds),
+                "t": self._times(when),
+            }
+        seqs: list[Array] = []
+        found: list[Array] = []
+        for thread in times:
+            made = [(event[1], event[3]) for event in nodes if event[2] == thread]
+            if made:
+                moments, numbers_ = np.array(made, np.int64).T
+                place = np.searchsorted(np.array(times[thread]), moments, "right") - 1
+                call = np.array(innermost[thread])[place]
+                seqs.append(numbers_[call > 0])
+                found.append(call[call > 0])
+        if seqs and sum(map(len, seqs)):
+            tables["scopes"] = {"seq": np.concatenate(seqs), "call": np.concatenate(found)}
 
     def _hooks(self, events: Sequence[seam.Event]) -> dict[str, Any]:
         _, times, _, seqs, tasks, kinds, names, before, after = zip(*events, strict=True)

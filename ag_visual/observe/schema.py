@@ -136,6 +136,14 @@ TABLES: Final[dict[str, dict[str, Column]]] = {
         "after": Column("f64", says="2-norm after the hook, -1: none"),
         "t": _TIME,
     },
+    "calls": {
+        "call": Column("u32", says="a call of a module, numbered as they began"),
+        "parent": Column("u32", says="the call around it, NONE where there is none"),
+        "name": Column("u32", "string", "layers.3: its name in the module around it"),
+        "kind": Column("u32", "string", "the module's class"),
+        "t": _TIME,
+    },
+    "scopes": {"seq": _SEQ, "call": Column("u32", says="the innermost call that made the node")},
     "freed": {"seq": _SEQ, "t": _TIME},
     "labels": {"seq": _SEQ, "label": Column("u32", "string", "the leaf's name, found later")},
 }

@@ -35,13 +35,16 @@ def thin(chunk: Chunk, alive: Array) -> tuple[Chunk, Dropped]:
     for table, column in (("nodes", "seq"), ("leaves", "seq"), ("edges", "src"), ("saved", "node")):
         if table in tables:
             masks[table] = _among(tables[table][column], alive)
-    for table in ("runs", "hooks", "labels"):
+    for table in ("runs", "hooks", "labels", "scopes"):
         if table in tables:
             masks[table] = _among(tables[table]["seq"], alive)
     if "runs" in tables:
         masks["runs"] &= _last_of(tables["runs"]["seq"])
     if "writes" in tables:
         masks["writes"] = _last_of(tables["writes"]["storage"])
+    if "calls" in tables:
+        used = tables["scopes"]["call"][masks["scopes"]] if "scopes" in tables else np.zeros(0)
+        masks["calls"] = _with_parents(tables["calls"]["call"], tables["calls"]["parent"], used)
     if "freed" in tables:
         # A page may know these nodes from an earlier batch: only rows whose node goes too can go.
         here = [tables[t]["seq"] for t in ("nodes", "leaves") if t in tables]
@@ -76,6 +79,17 @@ def _last_of(keys: Array) -> NDArray[np.bool_]:
     _, first = np.unique(keys[::-1], return_index=True)
     mask = np.zeros(len(keys), np.bool_)
     mask[len(keys) - 1 - first] = True
+    return mask
+
+
+def _with_parents(calls: Array, parents: Array, used: Array) -> NDArray[np.bool_]:
+    """True at the calls in `used` and at those around them; a call begins before those in it."""
+    wanted = set(used.tolist())
+    mask = np.zeros(len(calls), np.bool_)
+    for i in range(len(calls) - 1, -1, -1):
+        if int(calls[i]) in wanted:
+            mask[i] = True
+            wanted.add(int(parents[i]))
     return mask
 
 

@@ -1,7 +1,7 @@
 // The small notes beside a node: overwritten saved tensors, breakpoints, hooks, NaN. Texts only, no
 // drawing.
 
-import type { Graph } from '../model/graph';
+import type { View } from '../model/view';
 import type { States } from '../model/states';
 import { Flag, State, writtenSince } from '../model/states';
 import type { Store } from '../model/store';
@@ -16,10 +16,16 @@ export interface Chip {
 const MOST = 3;
 
 /** The notes of one node at the moment shown, the gravest first. */
-export function chipsOf(store: Store, graph: Graph, states: States, index: number): Chip[] {
+export function chipsOf(store: Store, graph: View, states: States, index: number): Chip[] {
   const flags = states.flags[index];
   const chips: Chip[] = [];
   const seq = graph.seqs[index];
+  if (graph.folds[index]) {
+    if (flags & Flag.stale) chips.push({ kind: 'bad', text: 'overwritten tensor inside' });
+    if (flags & Flag.nonfinite) chips.push({ kind: 'bad', text: 'NaN or ∞ inside' });
+    if (flags & Flag.breakpoint) chips.push({ kind: 'break', text: 'breakpoint inside' });
+    return chips;
+  }
   if (flags & Flag.nonfinite) {
     chips.push({ kind: 'bad', text: 'NaN or ∞ arrived' });
   }

@@ -13,6 +13,8 @@ export interface Gestures {
   /** the node or leaf at a point of the canvas */
   at(x: number, y: number): number | null;
   over(seq: number | null): void;
+  /** a click on a control of the graph's own; true where there was one */
+  press(x: number, y: number): boolean;
   select(seq: number | null): void;
   open(seq: number): void;
   pan(dx: number, dy: number): void;
@@ -100,7 +102,10 @@ function listenToCanvas(gestures: Gestures, signal: AbortSignal): void {
 
   const release = (event: PointerEvent): void => {
     const click = down.size === 1 && !moved && event.type === 'pointerup' && event.button === 0;
-    if (down.delete(event.pointerId) && click) gestures.select(seqAt(event));
+    if (down.delete(event.pointerId) && click) {
+      const { x, y } = inside(canvas, event);
+      if (!gestures.press(x, y)) gestures.select(seqAt(event));
+    }
     if (down.size === 0) canvas.style.cursor = 'default';
   };
 

@@ -2,10 +2,10 @@
 // reader looks, and paints when something changed. Pointer and wheel are read here; keys belong to
 // the panel around it.
 
-import type { Graph } from '../model/graph';
-import { NO_GRAPH } from '../model/graph';
+import type { Container } from '../model/containers';
 import type { InspectorModel } from '../model/inspector';
 import type { States } from '../model/states';
+import type { View } from '../model/view';
 import { layoutInput } from '../layout/input';
 import { LayoutRunner } from '../layout/run';
 import type { Box } from './camera';
@@ -22,6 +22,10 @@ export interface GraphEvents {
   select(seq: number | null): void;
   /** double click: show the source */
   open(seq: number): void;
+  /** a closed container was chosen */
+  choose(container: Container): void;
+  /** a container's control was used: open or close it */
+  fold(container: Container, open: boolean): void;
   /** a scene was shown, or a layout began */
   settled(laying: boolean): void;
 }
@@ -67,11 +71,15 @@ export class GraphCanvas {
   private readonly resizing: ResizeObserver;
   private palette: Palette;
   private states: States;
-  private wanted: { graph: Graph; states: States } | null = null;
+  private wanted: { graph: View; states: States } | null = null;
   private laying = false;
   private selected: number | null = null;
   private over: number | null = null;
+  private selectedBox = -1;
   private hits: ReadonlySet<number> = new Set();
+  private hitBoxes: ReadonlySet<number> = new Set();
+  /** what stays where it is while containers open and close */
+  private held: number | null = null;
   private frame = 0;
   private ratio = 1;
   private shownNext: number | null = null;
@@ -97,7 +105,7 @@ export class GraphCanvas {
     this.ctx = ctx;
     this.labels = new Labels(ctx);
     this.palette = readPalette(host);
-    this.states = model.states;
+    this.states = model.drawn;
     this.resizing = new ResizeObserver(() => this.resize());
     this.resizing.observe(host);
     this.resize();
@@ -108,8 +116,10 @@ export class GraphCanvas {
   update(): void {
     const { model } = this;
     this.selected = model.selected;
+    this.selectedBox = model.selectedBox();
     this.hits = new Set(model.hits);
-    const { graph, states } = model;
+    const { view: graph, drawn: states } = model;
+    this.hitBoxes = new Set(model.hits.map(seq => graph.indexOf.get(seq)));
     if (this.scene && graph.signature === this.scene.graph.signature) {
       if (graph !== this.scene.graph) this.scene.adopt(graph);
       this.wanted = null;
@@ -212,10 +222,24 @@ export class GraphCanvas {
       labels,
       ratio,
       selected: this.selected,
+      selectedBox: this.selectedBox,
       over: null,
-      hits: new Set()
+      hits: new Set(),
+      hitBoxes: new Set()
     });
     return new Promise(resolve => canvas.toBlob(resolve, 'image/png'));
+  }
+
+  /** Where a node (or what hides it) stands on the page; null while it is not laid out. */
+  placeOf(seq: number): DOMRect | null {
+    const box = this.laying || this.wanted || this.glide ? null : this.scene?.boxOf(seq);
+    if (!box) {
+      return null;
+    }
+    const { camera } = this;
+    const { x, y } = this.canvas.getBoundingClientRect();
+    const [left, top] = [x + camera.screenX(box.x), y + camera.screenY(box.y)];
+    return new DOMRect(left, top, box.width * camera.k, box.height * camera.k);
   }
 
   private async lay(): Promise<void> {
@@ -246,9 +270,9 @@ export class GraphCanvas {
     if (this.wanted) void this.lay();
   }
 
-  private placesBefore(graph: Graph): Float64Array | null {
+  private placesBefore(graph: View): Float64Array | null {
     const old = this.scene;
-    if (!old || old.graph === NO_GRAPH) {
+    if (!old) {
       return null;
     }
     let known = 0;
@@ -269,10 +293,10 @@ export class GraphCanvas {
     const { camera } = this;
     const { view } = camera;
     const [cx, cy] = [view.x + view.width / 2, view.y + view.height / 2];
-    let anchor =
-      this.selected !== null && old.boxOf(this.selected) && scene.boxOf(this.selected)
-        ? this.selected
-        : null;
+    const known = (seq: number | null): seq is number =>
+      seq !== null && old.boxOf(seq) !== null && scene.boxOf(seq) !== null;
+    let anchor = known(this.held) ? this.held : known(this.selected) ? this.selected : null;
+    this.held = null;
     if (anchor === null) {
       let nearest = Infinity;
       let tried = 0;
@@ -372,6 +396,19 @@ export class GraphCanvas {
     return shown && !under;
   }
 
+  /** The closed container that a node is drawn as. */
+  private foldOf(seq: number): Container | null {
+    const box = this.scene?.graph.indexOf.get(seq) ?? -1;
+    return box < 0 ? null : (this.scene?.fold(box) ?? null);
+  }
+
+  /** Changes what is open; the container's first node stays under the reader's eye. */
+  hold(container: Container | null, change: () => void): void {
+    this.touch();
+    this.held = container ? this.model.graph.seqs[container.first] : null;
+    change();
+  }
+
   private touch(): void {
     this.touched = performance.now();
     this.pristine = false;
@@ -416,7 +453,7 @@ export class GraphCanvas {
       else this.glide = null;
     }
     if (scene) camera.hold(scene.bounds);
-    const { ratio, selected, over, hits } = this;
+    const { ratio, selected, selectedBox, over, hits, hitBoxes } = this;
     const frame = {
       scene,
       states,
@@ -426,8 +463,10 @@ export class GraphCanvas {
       labels,
       ratio,
       selected,
+      selectedBox,
       over,
-      hits
+      hits,
+      hitBoxes
     };
     this.stats.nodesDrawn = paint(this.ctx, frame);
     this.drawMinimap();
@@ -515,8 +554,21 @@ export class GraphCanvas {
             this.request();
           }
         },
-        select: seq => events.select(seq),
-        open: seq => events.open(seq),
+        press: (x, y) => {
+          const container = this.scene?.control(camera.worldX(x), camera.worldY(y));
+          if (container) this.hold(container, () => events.fold(container, false));
+          return container !== undefined && container !== null;
+        },
+        select: seq => {
+          const fold = seq === null ? null : this.foldOf(seq);
+          if (fold) events.choose(fold);
+          else events.select(seq);
+        },
+        open: seq => {
+          const fold = this.foldOf(seq);
+          if (fold) this.hold(fold, () => events.fold(fold, true));
+          else events.open(seq);
+        },
         pan: (dx, dy) => this.panBy(dx, dy),
         zoom: (x, y, factor) => {
           this.touch();

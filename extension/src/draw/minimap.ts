@@ -49,7 +49,7 @@ export function paintMinimap(
   ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
   ctx.clearRect(0, 0, width, height);
   ctx.fillStyle = palette.line;
-  const frames = graph.groups.length;
+  const frames = graph.frames.length;
   // More frames than pixels: every n-th is enough.
   const every = Math.max(1, Math.floor(frames / 4000));
   for (let g = 0; g < frames; g += every) {

@@ -10,8 +10,9 @@ import type { Box } from './camera';
 import type { Chip } from './chips';
 import type { Labels } from './labels';
 import type { Palette } from './palette';
-import type { Scene } from './scene';
-import { pill, tick } from './shapes';
+import type { HullBox, Scene } from './scene';
+import { HULL_BAND } from './scene';
+import { pill, tick, triangle } from './shapes';
 
 /** How much is drawn: everything, names only, boxes only, or plain rectangles. */
 export type Detail = 'full' | 'names' | 'boxes' | 'far';
@@ -60,6 +61,46 @@ export function drawFrame({ ctx, palette, k }: Brush, scene: Scene, group: numbe
   ctx.stroke();
 }
 
+/** An open container around several frames: an outline, and a band with its name at the left. */
+export function drawHull({ ctx, palette, labels, k }: Brush, hull: HullBox, view: Box): void {
+  const { x, y, width, height } = hull.box;
+  if (
+    x > view.x + view.width ||
+    y > view.y + view.height ||
+    x + width < view.x ||
+    y + height < view.y
+  ) {
+    return;
+  }
+  ctx.strokeStyle = palette.line2;
+  ctx.lineWidth = Math.max(1, 0.6 / k);
+  pill(ctx, x, y, width, height, 14);
+  ctx.stroke();
+  if (k < 0.3) {
+    return;
+  }
+  const band = HULL_BAND - 4;
+  ctx.fillStyle = palette.group;
+  ctx.beginPath();
+  ctx.roundRect(x, y, band, height, [14, 0, 0, 14]);
+  ctx.fill();
+  // The name runs upwards; it stays in view where the band is longer than that.
+  const top = Math.max(y, view.y);
+  const bottom = Math.min(y + height, view.y + view.height);
+  const font = `11px ${palette.font}`;
+  const { title, detail } = hull.container;
+  const named = detail && detail !== title ? `${title} · ${detail}` : title;
+  const text = labels.fit(named, font, bottom - top - 46);
+  ctx.save();
+  ctx.translate(x + band / 2 + 4, top + 26);
+  triangle(ctx, -4, -12, 8, 'down', palette.ink2);
+  ctx.rotate(Math.PI / 2);
+  ctx.fillStyle = palette.ink2;
+  ctx.font = font;
+  ctx.fillText(text, 0, 4);
+  ctx.restore();
+}
+
 /**
  * The header: the place at the left, the line's text after it. Where one edge comes in through the
  * header, the text stands at both sides of it; where several do, it stands above them on a plate.
@@ -73,8 +114,9 @@ export function drawHeader(
   const { groupX, groupY, groupWidth } = scene.layout;
   const right = groupX[group] + groupWidth[group] - 14;
   // A frame that is wider than the view keeps its header on screen.
-  const x = Math.max(groupX[group] + 14, Math.min(view.x + 14, right - 200));
+  const x = Math.max(groupX[group] + 28, Math.min(view.x + 14, right - 200));
   const y = groupY[group] + 20;
+  triangle(ctx, groupX[group] + 12, y - 8, 8, 'down', palette.ink3);
   const room = right - x;
   const { place, line } = scene.header(group);
   const placeFont = `11px ${palette.font}`;
@@ -149,6 +191,15 @@ export function drawNode(
   ctx.fillStyle = palette[look.fill];
   ctx.strokeStyle = palette[look.border];
   ctx.lineWidth = Math.max(look.width, 0.8 / k);
+  const fold = scene.fold(index);
+  if (fold) {
+    // A closed container is a pile of boxes.
+    for (const offset of [6, 3]) {
+      pill(ctx, x + offset, y + offset, width - 2 * offset, NODE_HEIGHT, 9);
+      ctx.fill();
+      ctx.stroke();
+    }
+  }
   if (look.dash.length > 0) ctx.setLineDash([...look.dash]);
   pill(ctx, x, y, width, NODE_HEIGHT, 9);
   ctx.fill();
@@ -167,20 +218,22 @@ export function drawNode(
   }
   const signRoom =
     state === State.waiting || state === State.future || state === State.freed ? 10 : 26;
-  const room = width - 14 - signRoom;
+  const room = width - (scene.fold(index) ? 28 : 14) - signRoom;
+  const indent = fold ? 28 : 14;
+  if (fold) triangle(ctx, x + 13, y + NODE_HEIGHT / 2 - 4, 8, 'right', palette[look.text]);
   ctx.fillStyle = palette[look.text];
   if (detail === 'names') {
     const size = Math.min(20, 9.5 / k);
     const font = `600 ${size}px ${palette.font}`;
-    const text = labels.fit(scene.name(index), font, width - 24);
+    const text = labels.fit(scene.name(index), font, width - 10 - indent);
     ctx.font = font;
-    ctx.fillText(text, x + 14, y + NODE_HEIGHT / 2 + size * 0.35);
+    ctx.fillText(text, x + indent, y + NODE_HEIGHT / 2 + size * 0.35);
     return;
   }
   const nameFont = `600 12px ${palette.font}`;
   const name = labels.fit(scene.name(index), nameFont, room);
   ctx.font = nameFont;
-  ctx.fillText(name, x + 14, y + 16);
+  ctx.fillText(name, x + indent, y + 16);
   const smallFont = `10.5px ${palette.font}`;
   const norm = states.norm[index];
   const shape = scene.shape(index);
@@ -188,7 +241,8 @@ export function drawNode(
   const fitted = labels.fit(told, smallFont, room);
   ctx.fillStyle = palette[look.text === 'ink' ? 'ink2' : look.text];
   ctx.font = smallFont;
-  ctx.fillText(fitted.endsWith('…') ? labels.fit(shape, smallFont, room) : fitted, x + 14, y + 30);
+  const small = fitted.endsWith('…') ? labels.fit(shape, smallFont, room) : fitted;
+  ctx.fillText(small, x + indent, y + 30);
   sign(brush, state, x + width, y + NODE_HEIGHT / 2);
 }
 

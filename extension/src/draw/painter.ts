@@ -15,6 +15,7 @@ import {
   drawChips,
   drawFrame,
   drawHeader,
+  drawHull,
   drawNode,
   drawRing,
   drawStub,
@@ -31,10 +32,13 @@ export interface Frame {
   palette: Palette;
   labels: Labels;
   ratio: number;
+  /** node number of a leaf that is selected; nodes and containers are told by their box */
   selected: number | null;
+  selectedBox: number;
   /** node number under the pointer */
   over: number | null;
   hits: ReadonlySet<number>;
+  hitBoxes: ReadonlySet<number>;
 }
 
 const DOTS = 22;
@@ -85,10 +89,10 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
   scene.groups.within(view, group => {
     if (scene.framed(group)) groups.push(group);
   });
+  for (const hull of scene.hulls) drawHull(brush, hull, view);
   for (const group of groups) drawFrame(brush, scene, group);
 
-  const selectedIndex = frame.selected === null ? -1 : graph.indexOf.get(frame.selected);
-  drawEdges(ctx, scene, states, palette, view, k, selectedIndex);
+  drawEdges(ctx, scene, states, palette, view, k, frame.selectedBox);
 
   const nodes: number[] = [];
   scene.nodes.within(wide, index => nodes.push(index));
@@ -145,14 +149,14 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
         );
     }
   }
+  const overBox = frame.over === null ? -1 : graph.indexOf.get(frame.over);
   for (const index of nodes) {
-    const seq = graph.seqs[index];
     const kind =
-      seq === frame.selected
+      index === frame.selectedBox
         ? 'selected'
-        : frame.hits.has(seq)
+        : frame.hitBoxes.has(index)
           ? 'hit'
-          : seq === frame.over
+          : index === overBox
             ? 'over'
             : null;
     if (kind)

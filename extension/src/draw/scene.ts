@@ -1,10 +1,12 @@
 // A laid-out graph made ready for drawing: rectangles, curves and texts, with grids to find what is
 // in view. Built once per layout; states, selection and camera change without touching it.
 
-import type { Graph } from '../model/graph';
-import { shapeText } from '../model/format';
+import type { Container } from '../model/containers';
+import { countText, plural, shapeText } from '../model/format';
 import type { Store } from '../model/store';
-import { headerText, stubTexts, stubWidth } from '../layout/input';
+import type { View } from '../model/view';
+import { headerOf } from '../model/view';
+import { stubTexts, stubWidth } from '../layout/input';
 import type { Layout } from '../layout/measures';
 import { NODE_HEIGHT, SIDE_GAP, STUB_HEIGHT, STUB_PITCH } from '../layout/measures';
 import type { Box } from './camera';
@@ -17,8 +19,20 @@ export const LEAVES = 1;
 export const ARRIVES = 2;
 /** How far from a node a lane may run to be reached from the node's side. */
 const SIDE_REACH = 130;
+/** A hull reaches so far beyond its frames, and more around other hulls. */
+const HULL_PAD = 5;
+const HULL_STEP = 4;
+/** The band at a hull's left side, which holds its name. */
+export const HULL_BAND = 18;
+/** Size of the corner of a frame that opens and closes it. */
+const HANDLE = 28;
 /** Of a header's text, below the frame's top. */
 const HEADER_LINE = 16;
+
+export interface HullBox {
+  container: Container;
+  box: Box;
+}
 
 export class Scene {
   readonly nodes: Grid;
@@ -37,10 +51,12 @@ export class Scene {
   readonly entryX: Float64Array;
   readonly pathX: Float64Array;
   readonly pathY: Float64Array;
+  /** the outermost first */
+  readonly hulls: HullBox[];
 
   constructor(
     private readonly store: Store,
-    public graph: Graph,
+    public graph: View,
     readonly layout: Layout
   ) {
     const { x, y, nodeWidth, width, height } = layout;
@@ -133,6 +149,54 @@ export class Scene {
     this.pathStart[edges] = at;
     this.edges = new Grid(left, top, right, bottom, width, height);
     this.entryX = this.entries();
+    this.hulls = this.hullBoxes();
+  }
+
+  /** Open containers of several frames, the outermost first, but those that others stand in. */
+  private hullBoxes(): HullBox[] {
+    const { groupX, groupY, groupWidth, groupHeight } = this.layout;
+    const found: HullBox[] = [];
+    for (const { container, from, to, height } of this.graph.hulls) {
+      let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+      for (let g = from; g < to; g++) {
+        left = Math.min(left, groupX[g]);
+        top = Math.min(top, groupY[g]);
+        right = Math.max(right, groupX[g] + groupWidth[g]);
+        bottom = Math.max(bottom, groupY[g] + groupHeight[g]);
+      }
+      const pad = HULL_PAD + HULL_STEP * height;
+      const band = HULL_BAND * (height + 1);
+      const box = {
+        x: left - band,
+        y: top - pad,
+        width: right - left + band + pad,
+        height: bottom - top + 2 * pad
+      };
+      let alone = true;
+      this.groups.within(box, g => {
+        const out = groupX[g] + groupWidth[g] <= box.x || groupX[g] >= box.x + box.width;
+        const away = groupY[g] + groupHeight[g] <= box.y || groupY[g] >= box.y + box.height;
+        if ((g < from || g >= to) && !out && !away) alone = false;
+      });
+      if (alone) found.push({ container, box });
+    }
+    return found.reverse();
+  }
+
+  /** The control of an open container at a point: a frame's triangle, a hull's band. */
+  control(x: number, y: number): Container | null {
+    const group = this.groups.at(x, y);
+    if (group >= 0 && this.framed(group)) {
+      const { groupX, groupY } = this.layout;
+      const near = x - groupX[group] < HANDLE && y - groupY[group] < HANDLE;
+      if (near) return this.graph.frames[group].container;
+    }
+    for (let i = this.hulls.length - 1; i >= 0; i--) {
+      const { container, box } = this.hulls[i];
+      const within = y >= box.y && y <= box.y + box.height;
+      if (within && x >= box.x && x <= box.x + HULL_BAND - 2) return container;
+    }
+    return null;
   }
 
   /** Whether an edge may leave or enter a node at its left side, for a lane that runs close by. */
@@ -152,7 +216,7 @@ export class Scene {
   /** Where edges cross each group's header: one place, NaN for several, Infinity for none. */
   private entries(): Float64Array {
     const { graph, layout } = this;
-    const entryX = new Float64Array(graph.groups.length).fill(Infinity);
+    const entryX = new Float64Array(graph.frames.length).fill(Infinity);
     for (let e = 0; e < graph.edgeFrom.length; e++) {
       const group = graph.groupOf[graph.edgeTo[e]];
       if (group === graph.groupOf[graph.edgeFrom[e]]) {
@@ -175,7 +239,7 @@ export class Scene {
   }
 
   /** Takes a graph of the same signature in place of its own: same shape, other node numbers. */
-  adopt(graph: Graph): void {
+  adopt(graph: View): void {
     this.graph = graph;
   }
 
@@ -183,11 +247,27 @@ export class Scene {
     return { x: 0, y: 0, width: this.layout.width, height: this.layout.height };
   }
 
+  /** The closed container that a box stands for. */
+  fold(index: number): Container | null {
+    return this.graph.folds[index];
+  }
+
   name(index: number): string {
+    const fold = this.graph.folds[index];
+    if (fold) {
+      return fold.title;
+    }
     return this.store.nameOf(this.graph.seqs[index]);
   }
 
   shape(index: number): string {
+    const fold = this.graph.folds[index];
+    if (fold) {
+      const each = fold.times > 0 && fold.nodes % fold.times === 0 ? fold.nodes / fold.times : 0;
+      return each > 0
+        ? `${countText(fold.times)} × ${plural(each, 'node')}`
+        : plural(fold.nodes, 'node') + (fold.kind === 'call' ? `   ${fold.detail}` : '');
+    }
     const row = this.store.nodeRow.get(this.graph.seqs[index]);
     return row < 0 ? '' : shapeText(this.store.string(this.store.nodes.at.shape[row]));
   }
@@ -197,11 +277,11 @@ export class Scene {
   }
 
   header(group: number): { place: string; line: string } {
-    return headerText(this.graph.groups[group]);
+    return headerOf(this.graph.frames[group]);
   }
 
   framed(group: number): boolean {
-    return this.graph.groups[group].site !== null;
+    return this.graph.frames[group].container !== null;
   }
 
   /** The box of a node, or of the first stub of a leaf; null when it is not in the graph. */
@@ -215,6 +295,9 @@ export class Scene {
     if (user === undefined) {
       return null;
     }
+    if (this.graph.folds[user] && !this.hasStub(user, seq)) {
+      return { x: x[user], y: y[user], width: nodeWidth, height: NODE_HEIGHT };
+    }
     for (let s = this.graph.stubStart[user]; s < this.graph.stubStart[user + 1]; s++) {
       if (this.graph.stubSeq[s] === seq) {
         return {
@@ -226,6 +309,11 @@ export class Scene {
       }
     }
     return null;
+  }
+
+  private hasStub(index: number, seq: number): boolean {
+    const { stubStart, stubSeq } = this.graph;
+    return stubSeq.subarray(stubStart[index], stubStart[index + 1]).includes(seq);
   }
 
   /** The frame of a node's line, or of the line that uses a leaf first. */

@@ -52,3 +52,26 @@ export function tick(ctx: CanvasRenderingContext2D, x: number, y: number): void 
   ctx.lineTo(x + 11, y - 4);
   ctx.stroke();
 }
+
+/** The sign of what can be opened ('right') or closed ('down'), in a square of that size. */
+export function triangle(
+  ctx: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  size: number,
+  points: 'right' | 'down',
+  colour: string
+): void {
+  ctx.fillStyle = colour;
+  ctx.beginPath();
+  if (points === 'right') {
+    ctx.moveTo(x + size * 0.2, y);
+    ctx.lineTo(x + size, y + size / 2);
+    ctx.lineTo(x + size * 0.2, y + size);
+  } else {
+    ctx.moveTo(x, y + size * 0.2);
+    ctx.lineTo(x + size, y + size * 0.2);
+    ctx.lineTo(x + size / 2, y + size);
+  }
+  ctx.fill();
+}

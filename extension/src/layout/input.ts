@@ -1,8 +1,9 @@
 // What the layout needs to know of a graph: sizes from names and labels, estimated without a DOM.
 
-import type { Graph, Group } from '../model/graph';
-import { placeText, shapeText } from '../model/format';
+import { shapeText } from '../model/format';
 import type { Store } from '../model/store';
+import type { View } from '../model/view';
+import { headerOf } from '../model/view';
 import type { LayoutInput } from './measures';
 import { NODE_HEIGHT, SIDE_GAP, STUB_HEIGHT, STUB_PITCH } from './measures';
 
@@ -36,12 +37,7 @@ export function stubTexts(
   return { label: store.label(seq) || 'leaf', shape };
 }
 
-/** Header of a group: where its line stands and what it says. */
-export function headerText({ site }: Group): { place: string; line: string } {
-  return site ? { place: placeText(site), line: site.source_line } : { place: '', line: '' };
-}
-
-export function layoutInput(store: Store, graph: Graph, before: Float64Array | null): LayoutInput {
+export function layoutInput(store: Store, graph: View, before: Float64Array | null): LayoutInput {
   const count = graph.seqs.length;
   const nameWidth = new Map<number, number>();
   let longest = 0;
@@ -51,6 +47,8 @@ export function layoutInput(store: Store, graph: Graph, before: Float64Array | n
       nameWidth.set(id, store.string(id).length);
       longest = Math.max(longest, store.string(id).length);
     }
+    const fold = graph.folds[i];
+    if (fold) longest = Math.max(longest, fold.title.length);
   }
   const nodeWidth = Math.round(Math.min(WIDEST, Math.max(NARROWEST, 48 + 8.1 * longest)));
 
@@ -82,13 +80,13 @@ export function layoutInput(store: Store, graph: Graph, before: Float64Array | n
     sideHeight[i] = stubs > 0 ? (NODE_HEIGHT + STUB_HEIGHT) / 2 + (stubs - 1) * STUB_PITCH : 0;
   }
 
-  const framed = new Uint8Array(graph.groups.length);
-  const headerWidth = new Float32Array(graph.groups.length);
-  for (let g = 0; g < graph.groups.length; g++) {
-    if (graph.groups[g].site) {
-      const { place, line } = headerText(graph.groups[g]);
+  const framed = new Uint8Array(graph.frames.length);
+  const headerWidth = new Float32Array(graph.frames.length);
+  for (let g = 0; g < graph.frames.length; g++) {
+    if (graph.frames[g].container) {
+      const { place, line } = headerOf(graph.frames[g]);
       framed[g] = 1;
-      const text = Math.min(HEADER_WIDEST, 44 + 6.1 * place.length + 6.8 * line.length);
+      const text = Math.min(HEADER_WIDEST, 58 + 6.1 * place.length + 6.8 * line.length);
       headerWidth[g] = Math.max(nodeWidth + FRAME_ROOM, text);
     }
   }
@@ -98,7 +96,7 @@ export function layoutInput(store: Store, graph: Graph, before: Float64Array | n
     edgeFrom: graph.edgeFrom,
     edgeTo: graph.edgeTo,
     groupOf: graph.groupOf,
-    groups: graph.groups.length,
+    groups: graph.frames.length,
     framed,
     headerWidth,
     sideWidth,

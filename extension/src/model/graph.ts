@@ -2,15 +2,8 @@
 // over yet. Pure; linear time; no recursion, so a chain of 100,000 nodes is like any other graph.
 
 import { NONE } from '../protocol/schema';
-import type { Site } from '../protocol/schema';
 import { IntMap } from './intmap';
 import type { Store } from './store';
-
-/** Consecutive nodes that one source line created. */
-export interface Group {
-  site: Site | null;
-  nodes: number;
-}
 
 export interface Graph {
   /** the backward pass, or null for a graph that none ran over */
@@ -32,9 +25,6 @@ export interface Graph {
   /** leaf numbers in order of first use, and how often each is used */
   leaves: Uint32Array;
   leafUses: Map<number, number[]>;
-  /** index into `groups` by node */
-  groupOf: Uint32Array;
-  groups: Group[];
 }
 
 export const NO_GRAPH: Graph = {
@@ -48,12 +38,11 @@ export const NO_GRAPH: Graph = {
   stubSeq: new Uint32Array(0),
   stubKnown: new Uint8Array(0),
   leaves: new Uint32Array(0),
-  leafUses: new Map(),
-  groupOf: new Uint32Array(0),
-  groups: []
+  leafUses: new Map()
 };
 
-class Numbers {
+/** A list of u32 that grows. */
+export class Numbers {
   private array = new Uint32Array(256);
   length = 0;
 
@@ -135,10 +124,6 @@ function connected(store: Store): Uint32Array {
   return found.all;
 }
 
-function lineKey(site: Site): string {
-  return `${site.cell_id ?? site.file}\n${site.execution_count ?? ''}\n${site.line}`;
-}
-
 function assemble(store: Store, task: number | null, found: Uint32Array): Graph {
   const seqs = found.sort().reverse();
   const count = seqs.length;
@@ -162,6 +147,7 @@ function assemble(store: Store, task: number | null, found: Uint32Array): Graph 
     const row = store.nodeRow.get(seqs[i]);
     mix(store.nodes.at.name[row]);
     mix(store.nodes.at.site[row]);
+    if (i > 0) mix(store.callOf.get(seqs[i]) - store.callOf.get(seqs[i - 1]));
     const rows = store.edgesOf.rows(seqs[i]);
     rows.sort((a, b) => store.edges.at.src_index[a] - store.edges.at.src_index[b]);
     for (const edge of rows) {
@@ -192,26 +178,6 @@ function assemble(store: Store, task: number | null, found: Uint32Array): Graph 
   }
   stubStart[count] = stubSeq.length;
 
-  const groupOf = new Uint32Array(count);
-  const groups: Group[] = [];
-  const keys = new Map<number, string>();
-  let last = '';
-  for (let i = 0; i < count; i++) {
-    const id = store.nodes.at.site[store.nodeRow.get(seqs[i])];
-    let key = keys.get(id);
-    if (key === undefined) {
-      const site = store.site(id);
-      key = site ? lineKey(site) : '';
-      keys.set(id, key);
-    }
-    if (key === '' || key !== last || groups.length === 0) {
-      groups.push({ site: store.site(id), nodes: 0 });
-    }
-    last = key;
-    groupOf[i] = groups.length - 1;
-    groups[groups.length - 1].nodes++;
-  }
-
   return {
     task,
     signature: [
@@ -230,9 +196,7 @@ function assemble(store: Store, task: number | null, found: Uint32Array): Graph 
     stubSeq: stubSeq.all,
     stubKnown: Uint8Array.from(stubKnown.all),
     leaves: leaves.all,
-    leafUses,
-    groupOf,
-    groups
+    leafUses
   };
 }
 

@@ -11,6 +11,8 @@ import type { Listenable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
 import type { Axis } from './axis';
 import { NO_AXIS, timeAxis } from './axis';
+import { Container, containerAt, containersOf } from './containers';
+import { Folding } from './folding';
 import type { Graph } from './graph';
 import { NO_GRAPH, graphOfNewest, graphOfTask, neighbours } from './graph';
 import { search } from './search';
@@ -18,11 +20,15 @@ import type { Flag, NodeState, States } from './states';
 import { State, statesAt } from './states';
 import type { Limits, Task } from './store';
 import { Store } from './store';
+import type { View } from './view';
+import { NO_VIEW, viewOf, viewStates } from './view';
 
 /** Which graph is shown: the newest backward, a chosen one, or the newest nodes of all. */
 export type Target = { kind: 'latest' } | { kind: 'task'; task: number } | { kind: 'newest' };
 
 export type Handled = 'ok' | 'gap' | 'failed';
+
+const NO_ROOT = new Container('root', '', '', '', null, 0, 0, null);
 
 /** What the graph on screen was made from. */
 const NOT_BUILT = { structure: -1, labelled: 0, task: NaN, forgotten: 0 };
@@ -30,12 +36,20 @@ const NOT_BUILT = { structure: -1, labelled: 0, task: NaN, forgotten: 0 };
 export class InspectorModel {
   readonly store: Store;
   graph: Graph = NO_GRAPH;
+  /** its groups, and which of them are open */
+  root: Container = NO_ROOT;
+  readonly folding = new Folding();
+  /** the graph as it is drawn, closed containers as one box each, and the states of its boxes */
+  view: View = NO_VIEW;
+  drawn: States;
   axis: Axis = NO_AXIS;
   states: States;
   status: ConnectionStatus = { kind: 'none', detail: '', busy: false, subject: '' };
   target: Target = { kind: 'latest' };
   /** node number, or null */
   selected: number | null = null;
+  /** a container in place of a node */
+  group: Container | null = null;
   /** position on the axis; null follows what happens */
   cursor: number | null = null;
   query = '';
@@ -49,10 +63,12 @@ export class InspectorModel {
   private stale = true;
   private built = NOT_BUILT;
   private seenProblems = 0;
+  private viewed = -1;
 
   constructor(limits?: Limits) {
     this.store = new Store(limits);
     this.states = statesAt(this.store, NO_GRAPH, NO_AXIS, null);
+    this.drawn = this.states;
   }
 
   get changed(): Listenable<void> {
@@ -117,6 +133,7 @@ export class InspectorModel {
       this.graph = task ? graphOfTask(store, task.task) : graphOfNewest(store);
       const { structure, labelled, forgotten } = store;
       this.built = { structure, labelled, task: id, forgotten: forgotten.nodes };
+      this.takeContainers();
       if (this.query) this.hits = search(store, this.graph, this.query);
     }
     this.axis = timeAxis(store, this.graph);
@@ -124,6 +141,82 @@ export class InspectorModel {
       this.cursor = Math.min(this.cursor, this.length);
     }
     this.states = statesAt(store, this.graph, this.axis, this.cursor);
+    if (this.viewed !== this.folding.version) {
+      this.viewed = this.folding.version;
+      this.view = viewOf(this.graph, this.root, container => this.folding.isOpen(container));
+    }
+    this.drawn = viewStates(this.view, this.states);
+  }
+
+  /** The groups of a new graph; one of the same shape as before keeps them. */
+  private takeContainers(): void {
+    const known = new Map<string, Container>();
+    const chosen = this.group?.key;
+    this.root = containersOf(this.store, this.graph);
+    this.folding.settle(this.root);
+    if (chosen !== undefined) {
+      const stack = [...this.root.children];
+      for (let at = stack.pop(); at; at = stack.pop()) {
+        known.set(at.key, at);
+        stack.push(...at.children);
+      }
+      this.group = known.get(chosen) ?? null;
+    }
+  }
+
+  /** The container around a node that is closed, the outermost; null for a node that is drawn. */
+  foldOf(seq: number): Container | null {
+    const box = this.view.indexOf.get(seq);
+    return box < 0 ? null : this.view.folds[box];
+  }
+
+  /** The innermost container of what is selected. */
+  containerOfSelection(): Container | null {
+    if (this.group) {
+      return this.group;
+    }
+    const index = this.selected === null ? -1 : this.graph.indexOf.get(this.selected);
+    const found = index < 0 ? null : containerAt(this.root, index);
+    return found && found.kind !== 'root' ? found : null;
+  }
+
+  selectGroup(container: Container | null): void {
+    this.group = container;
+    this.selected = null;
+    this.touch(false);
+  }
+
+  /** Opens or closes one container. */
+  fold(container: Container, open: boolean): void {
+    this.folding.set(container, open);
+    // What is selected inside is no longer seen: its container stands for it.
+    const index = this.selected === null ? -1 : this.graph.indexOf.get(this.selected);
+    const hidden = index >= container.first && index < container.last;
+    if (!open && hidden) this.selectGroup(container);
+    else if (open && this.group === container) this.select(this.graph.seqs[container.first]);
+    this.touch();
+  }
+
+  foldAll(open: boolean): void {
+    this.folding.setAll(this.root, open);
+    if (!open && this.selected !== null) {
+      const outermost = [...(this.containerOfSelection()?.chain() ?? [])].pop();
+      if (outermost) this.selectGroup(outermost);
+    }
+    this.touch();
+  }
+
+  /** Opens whatever hides a node. */
+  unfoldTo(seq: number): void {
+    const index = this.graph.indexOf.get(seq);
+    if (index < 0) {
+      return;
+    }
+    for (const container of containerAt(this.root, index).chain()) {
+      if (!this.folding.isOpen(container)) this.folding.set(container, true);
+    }
+    this.touch();
+    this.refresh();
   }
 
   /** A finished pass whose nodes are all there stays as it is, however many nodes come after it. */
@@ -190,8 +283,9 @@ export class InspectorModel {
   }
 
   select(seq: number | null): void {
-    if (this.selected !== seq) {
+    if (this.selected !== seq || this.group !== null) {
       this.selected = seq;
+      this.group = null;
       this.touch(false);
     }
   }
@@ -221,7 +315,9 @@ export class InspectorModel {
     }
     const at = this.selected === null ? -1 : hits.indexOf(this.selected);
     const start = at < 0 && direction < 0 ? 0 : at;
-    this.select(hits[(start + direction + hits.length) % hits.length]);
+    const wanted = hits[(start + direction + hits.length) % hits.length];
+    this.unfoldTo(wanted);
+    this.select(wanted);
   }
 
   /**
@@ -230,39 +326,48 @@ export class InspectorModel {
    */
   move(direction: 'up' | 'down' | 'left' | 'right'): void {
     this.refresh();
-    const { graph } = this;
-    if (graph.seqs.length === 0) {
+    const { view } = this;
+    if (view.seqs.length === 0) {
       return;
     }
-    if (
-      this.selected === null ||
-      (!graph.indexOf.has(this.selected) && !graph.leafUses.has(this.selected))
-    ) {
-      this.select(graph.seqs[Math.max(0, this.states.next)]);
-      return;
-    }
-    const index = graph.indexOf.get(this.selected);
-    if (index < 0) {
+    const box = this.selectedBox();
+    if (box < 0) {
+      const uses = this.selected === null ? undefined : view.leafUses.get(this.selected);
       // A leaf: left and up lead back to the node that uses it.
-      const uses = graph.leafUses.get(this.selected) ?? [];
-      if (uses.length > 0 && direction !== 'right') this.select(graph.seqs[uses[0]]);
+      if (uses === undefined) this.selectBox(Math.max(0, this.drawn.next));
+      else if (direction !== 'right') this.selectBox(uses[0]);
       return;
     }
-    const { above, below } = neighbours(graph, index);
+    const { above, below } = neighbours(view, box);
     if (direction === 'down' && below.length > 0) {
-      this.select(graph.seqs[below[0]]);
+      this.selectBox(below[0]);
     } else if (direction === 'up' && above.length > 0) {
-      this.select(graph.seqs[above[0]]);
-    } else if (direction === 'right' && graph.stubStart[index + 1] > graph.stubStart[index]) {
-      this.select(graph.stubSeq[graph.stubStart[index]]);
+      this.selectBox(above[0]);
+    } else if (direction === 'right' && view.stubStart[box + 1] > view.stubStart[box]) {
+      this.select(view.stubSeq[view.stubStart[box]]);
     } else if (above.length > 0) {
-      const siblings = neighbours(graph, above[0]).below;
-      const at = siblings.indexOf(index);
+      const siblings = neighbours(view, above[0]).below;
+      const at = siblings.indexOf(box);
       const wanted = siblings[at + (direction === 'left' ? -1 : 1)];
       if ((direction === 'left' || direction === 'right') && wanted !== undefined) {
-        this.select(graph.seqs[wanted]);
+        this.selectBox(wanted);
       }
     }
+  }
+
+  /** The box of what is selected: a node's own, or that of the container that hides it; or -1. */
+  selectedBox(): number {
+    if (this.group) {
+      const box = this.view.indexOf.get(this.graph.seqs[this.group.first]);
+      return box >= 0 ? box : -1;
+    }
+    return this.selected === null ? -1 : this.view.indexOf.get(this.selected);
+  }
+
+  selectBox(box: number): void {
+    const fold = this.view.folds[box];
+    if (fold) this.selectGroup(fold);
+    else this.select(this.view.seqs[box]);
   }
 
   /** The state of a node or leaf at the moment shown. */

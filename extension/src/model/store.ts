@@ -57,11 +57,18 @@ export class Store {
   readonly writes = new Columns('writes');
   readonly hooks = new Columns('hooks');
   readonly freed = new Columns('freed');
+  /** calls of modules, and which of them made a node */
+  readonly calls = new Columns('calls');
+  readonly scopes = new Columns('scopes');
 
   /** rows by node number */
   readonly nodeRow = new IntMap();
   readonly leafRow = new IntMap();
   readonly freedRow = new IntMap();
+  /** the innermost call of a module that made a node */
+  readonly callOf = new IntMap();
+  /** row by call */
+  readonly callRow = new IntMap();
   readonly edgesOf = new Chain();
   readonly savedOf = new Chain();
   readonly runsOf = new Chain();
@@ -202,8 +209,8 @@ export class Store {
   }
 
   private all(): { clear(): void }[] {
-    const { nodes, leaves, edges, saved, runs, writes, hooks, freed } = this;
-    return [nodes, leaves, edges, saved, runs, writes, hooks, freed];
+    const { nodes, leaves, edges, saved, runs, writes, hooks, freed, calls, scopes } = this;
+    return [nodes, leaves, edges, saved, runs, writes, hooks, freed, calls, scopes];
   }
 
   private takeTables(tables: Batch['tables']): void {
@@ -215,7 +222,9 @@ export class Store {
       runs: this.runs.rows,
       writes: this.writes.rows,
       hooks: this.hooks.rows,
-      freed: this.freed.rows
+      freed: this.freed.rows,
+      calls: this.calls.rows,
+      scopes: this.scopes.rows
     };
     if (tables.nodes) this.nodes.append(tables.nodes);
     if (tables.leaves) this.leaves.append(tables.leaves);
@@ -225,6 +234,8 @@ export class Store {
     if (tables.writes) this.writes.append(tables.writes);
     if (tables.hooks) this.hooks.append(tables.hooks);
     if (tables.freed) this.freed.append(tables.freed);
+    if (tables.calls) this.calls.append(tables.calls);
+    if (tables.scopes) this.scopes.append(tables.scopes);
     if (tables.tasks) this.takeTasks(tables.tasks);
     if (tables.labels) {
       this.labelled++;
@@ -264,7 +275,7 @@ export class Store {
   }
 
   private index(from: { [name: string]: number }): void {
-    const { nodes, leaves, edges, saved, runs, writes, hooks, freed } = this;
+    const { nodes, leaves, edges, saved, runs, writes, hooks, freed, calls, scopes } = this;
     for (let row = from.nodes; row < nodes.rows; row++) this.nodeRow.set(nodes.at.seq[row], row);
     for (let row = from.leaves; row < leaves.rows; row++) {
       this.leafRow.set(leaves.at.seq[row], row);
@@ -280,6 +291,9 @@ export class Store {
       this.writesTo.add(writes.at.storage[row], row);
     for (let row = from.hooks; row < hooks.rows; row++) this.hooksOf.add(hooks.at.seq[row], row);
     for (let row = from.freed; row < freed.rows; row++) this.freedRow.set(freed.at.seq[row], row);
+    for (let row = from.calls; row < calls.rows; row++) this.callRow.set(calls.at.call[row], row);
+    for (let row = from.scopes; row < scopes.rows; row++)
+      this.callOf.set(scopes.at.seq[row], scopes.at.call[row]);
   }
 
   private reindex(): void {
@@ -290,7 +304,9 @@ export class Store {
       this.hooksOf,
       this.runsIn,
       this.writesTo,
-      this.leavesOn
+      this.leavesOn,
+      this.callOf,
+      this.callRow
     ]) {
       index.clear();
     }
@@ -302,7 +318,9 @@ export class Store {
       runs: 0,
       writes: 0,
       hooks: 0,
-      freed: 0
+      freed: 0,
+      calls: 0,
+      scopes: 0
     };
     this.index(start);
   }
@@ -312,7 +330,7 @@ export class Store {
    * whole.
    */
   private forget(): void {
-    const { nodes, leaves, edges, saved, runs, writes, hooks, freed } = this;
+    const { nodes, leaves, edges, saved, runs, writes, hooks, freed, calls, scopes } = this;
     const target = Math.floor(this.limits.nodes * 0.75);
     const sizes = new Map<number, number>();
     for (let row = 0; row < nodes.rows; row++) {
@@ -336,9 +354,9 @@ export class Store {
     this.nodeRow.clear();
     for (let row = 0; row < nodes.rows; row++) this.nodeRow.set(nodes.at.seq[row], row);
     edges.filter(row => this.nodeRow.has(edges.at.src[row]));
-    const used = new IntMap();
-    for (let row = 0; row < edges.rows; row++) used.set(edges.at.dst[row], 1);
-    leaves.filter(row => used.has(leaves.at.seq[row]));
+    const held = new IntMap();
+    for (let row = 0; row < edges.rows; row++) held.set(edges.at.dst[row], 1);
+    leaves.filter(row => held.has(leaves.at.seq[row]));
     this.leafRow.clear();
     for (let row = 0; row < leaves.rows; row++) this.leafRow.set(leaves.at.seq[row], row);
 
@@ -350,6 +368,13 @@ export class Store {
     runs.filter(row => row >= firstRun && present(runs.at.seq[row]));
     hooks.filter(row => row >= firstHook && present(hooks.at.seq[row]));
     freed.filter(row => present(freed.at.seq[row]));
+    scopes.filter(row => this.nodeRow.has(scopes.at.seq[row]));
+    const used = new Set(scopes.at.call.subarray(0, scopes.rows));
+    // A call begins before those inside it: from the last one on, each finds those around it.
+    for (let row = calls.rows - 1; row >= 0; row--) {
+      if (used.has(calls.at.call[row])) used.add(calls.at.parent[row]);
+    }
+    calls.filter(row => used.has(calls.at.call[row]));
     const firstWrite = writes.rows - this.limits.writes;
     writes.filter(row => row >= firstWrite);
     for (const seq of [...this.labels.keys()]) {

@@ -9,6 +9,7 @@ import { GraphView } from './graph_view';
 import { KeysSheet, handleKey } from './keys';
 import type { Tab } from './presenter';
 import { useInspector } from './presenter';
+import { OutlineTree } from './outline_tree';
 import { Problems } from './problems';
 import { Timeline } from './timeline';
 import { Toolbar } from './toolbar';
@@ -83,7 +84,15 @@ function Side(): ReactElement {
           aria-selected={sideOpen && tab === 'node'}
           onClick={() => choose('node')}
         >
-          Node
+          {model.group ? 'Group' : 'Node'}
+        </button>
+        <button
+          type="button"
+          role="tab"
+          aria-selected={sideOpen && tab === 'outline'}
+          onClick={() => choose('outline')}
+        >
+          Outline
         </button>
         <button
           type="button"
@@ -108,7 +117,7 @@ function Side(): ReactElement {
         </button>
       </div>
       <div className="agv-scroll" role="tabpanel" tabIndex={0}>
-        {tab === 'problems' ? <Problems /> : <Details />}
+        {tab === 'problems' ? <Problems /> : tab === 'outline' ? <OutlineTree /> : <Details />}
       </div>
     </aside>
   );

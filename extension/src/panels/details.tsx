@@ -8,6 +8,7 @@ import { oneLine } from '../protocol/text';
 import { plural, shapeText } from '../model/format';
 import { STATE_NAMES } from '../model/states';
 import { Gradient, Hooks } from './gradient';
+import { GroupDetails } from './group_details';
 import { Next, Uses } from './node_links';
 import type { Answer, Presenter } from './presenter';
 import { useInspector } from './presenter';
@@ -24,6 +25,9 @@ export function Details(): ReactElement {
   const presenter = useInspector();
   const { model } = presenter;
   const seq = model.selected;
+  if (model.group) {
+    return <GroupDetails group={model.group} />;
+  }
   if (seq === null) {
     return (
       <p className="agv-quiet" style={{ margin: 0 }}>

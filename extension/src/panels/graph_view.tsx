@@ -107,6 +107,11 @@ export function GraphView({
           host.current?.focus({ preventScroll: true });
         },
         open: seq => presenter.open(seq),
+        choose: container => {
+          presenter.chooseGroup(container);
+          host.current?.focus({ preventScroll: true });
+        },
+        fold: (container, open) => model.fold(container, open),
         settled: setLaying
       },
       { wheel }
@@ -159,6 +164,36 @@ export function GraphView({
           </button>
           <button
             type="button"
+            aria-label="Close all groups"
+            title="Close all groups (Shift C)"
+            onClick={() => presenter.foldAll(false)}
+          >
+            <svg width="12" height="12" aria-hidden="true">
+              <path
+                d="M1 3 L6 6 L11 3 M1 9 L6 6 L11 9"
+                fill="none"
+                stroke="currentColor"
+                strokeWidth="1.4"
+              />
+            </svg>
+          </button>
+          <button
+            type="button"
+            aria-label="Open all groups"
+            title="Open all groups (Shift O)"
+            onClick={() => presenter.foldAll(true)}
+          >
+            <svg width="12" height="12" aria-hidden="true">
+              <path
+                d="M1 4.5 L6 1.5 L11 4.5 M1 7.5 L6 10.5 L11 7.5"
+                fill="none"
+                stroke="currentColor"
+                strokeWidth="1.4"
+              />
+            </svg>
+          </button>
+          <button
+            type="button"
             aria-label="Show all"
             title="Show all (space)"
             onClick={() => presenter.canvas?.fit()}
@@ -174,7 +209,7 @@ export function GraphView({
           </button>
         </div>
       )}
-      {laying && <div className="agv-laying">Laying out {model.graph.seqs.length} nodes…</div>}
+      {laying && <div className="agv-laying">Laying out {model.view.seqs.length} boxes…</div>}
       {!shown && <Empty />}
     </div>
   );

@@ -27,6 +27,8 @@ export interface InspectorHandle extends Disposable {
   setTheme(theme: Theme | 'auto'): void;
   /** Frame times and the moment of the first frame with nodes. */
   stats(): PaintStats | null;
+  /** Where a node, or what hides it, stands on the page; null while nothing stands still. */
+  placeOf(seq: number): DOMRect | null;
 }
 
 /** Puts the Inspector into an element, which it fills; dispose takes it out again. */
@@ -62,6 +64,7 @@ export function mountInspector(
       watching = watchTheme(element, theme, setTheme, () => presenter.canvas?.setPalette());
     },
     stats: () => presenter.canvas?.paintStats ?? null,
+    placeOf: seq => presenter.canvas?.placeOf(seq) ?? null,
     dispose: () => {
       if (!disposed) {
         disposed = true;

@@ -18,7 +18,9 @@ const move =
   (direction: 'up' | 'down' | 'left' | 'right') =>
   ({ model, canvas }: Presenter): void => {
     model.move(direction);
-    if (model.selected !== null) canvas?.reveal(model.selected);
+    const box = model.selectedBox();
+    const seq = box >= 0 ? model.view.seqs[box] : model.selected;
+    if (seq !== null) canvas?.reveal(seq);
   };
 
 const KEYS: Key[] = [
@@ -45,10 +47,27 @@ const KEYS: Key[] = [
   { shown: '', does: '', keys: ['ArrowRight'], run: move('right') },
   {
     shown: 'Enter',
-    does: 'Show the source line',
+    does: 'Show the source line; open a group',
     keys: ['Enter'],
-    run: p => p.model.selected !== null && p.open(p.model.selected)
+    run: p =>
+      p.model.group
+        ? p.foldSelected(true)
+        : p.model.selected !== null && p.open(p.model.selected)
   },
+  {
+    shown: 'C',
+    does: 'Close the group around the node',
+    keys: ['c'],
+    run: p => p.foldSelected(false)
+  },
+  { shown: 'O', does: 'Open the chosen group', keys: ['o'], run: p => p.foldSelected(true) },
+  {
+    shown: 'Shift C, Shift O',
+    does: 'Close or open all groups',
+    keys: ['C'],
+    run: p => p.foldAll(false)
+  },
+  { shown: '', does: '', keys: ['O'], run: p => p.foldAll(true) },
   {
     shown: '/ or Ctrl F',
     does: 'Find a node, a line or a tensor',

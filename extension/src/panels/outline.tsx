@@ -3,6 +3,7 @@
 
 import type { ReactElement } from 'react';
 import { oneLine } from '../protocol/text';
+import type { Container } from '../model/containers';
 import { placeText, plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
 import { neighbours } from '../model/graph';
@@ -20,11 +21,15 @@ export function nodeWords(model: InspectorModel, seq: number): string {
   return parts.join(', ');
 }
 
+function groupWords({ title, detail, nodes }: Container): string {
+  return `closed group ${oneLine(title, 80)} ${oneLine(detail, 60)}, ${plural(nodes, 'node')}`;
+}
+
 export function Outline(): ReactElement {
   const { model } = useInspector();
-  const { graph, selected } = model;
-  const index = selected === null ? -1 : graph.indexOf.get(selected);
-  if (selected === null || (index < 0 && !graph.leafUses.has(selected))) {
+  const { graph, view, selected, group } = model;
+  const box = model.selectedBox();
+  if (box < 0 && (selected === null || !graph.leafUses.has(selected))) {
     return (
       <p className="agv-hidden">
         {graph.seqs.length === 0
@@ -35,18 +40,22 @@ export function Outline(): ReactElement {
     );
   }
   const { above, below } =
-    index >= 0
-      ? neighbours(graph, index)
-      : { above: graph.leafUses.get(selected) ?? [], below: [] };
+    box >= 0
+      ? neighbours(view, box)
+      : { above: view.leafUses.get(selected ?? -1) ?? [], below: [] };
+  const wordsOf = (at: number): string => {
+    const fold = view.folds[at];
+    return fold ? groupWords(fold) : nodeWords(model, view.seqs[at]);
+  };
   const item = (node: number, words: string): ReactElement => (
     <li key={`${words} ${node}`} role="option" aria-selected="false">
-      {words}: {nodeWords(model, graph.seqs[node])}
+      {words}: {wordsOf(node)}
     </li>
   );
   return (
     <ul className="agv-hidden" role="listbox" aria-label="Around the selected node">
       <li id="agv-outline-selected" role="option" aria-selected="true">
-        {nodeWords(model, selected)}
+        {group ? groupWords(group) : selected !== null ? nodeWords(model, selected) : ''}
       </li>
       {above.slice(0, MOST).map(node => item(node, 'gradient from'))}
       {below.slice(0, MOST).map(node => item(node, 'gradient to'))}

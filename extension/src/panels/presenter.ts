@@ -7,6 +7,7 @@ import type { CommandName, Commands, NodeDetails, Site, Values } from '../protoc
 import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
 import { STATE_NAMES } from '../model/states';
+import type { Container } from '../model/containers';
 import { InspectorModel } from '../model/inspector';
 import type { GraphCanvas } from '../draw/graph_canvas';
 
@@ -15,7 +16,7 @@ export interface Notice {
   text: string;
 }
 
-export type Tab = 'node' | 'problems';
+export type Tab = 'node' | 'outline' | 'problems';
 
 /** What is known of a request: waiting, an answer, or why there is none. */
 export type Answer<T> =
@@ -214,9 +215,51 @@ export class Presenter implements Disposable {
 
   /** Selects a node and brings it into view. */
   goTo(seq: number): void {
+    this.model.unfoldTo(seq);
     this.model.select(seq);
     this.canvas?.reveal(seq);
     this.show();
+  }
+
+  /** Selects a container and brings its first node into view. */
+  chooseGroup(container: Container): void {
+    this.model.selectGroup(container);
+    if (this.tab === 'problems') this.tab = 'node';
+    this.canvas?.reveal(this.model.graph.seqs[container.first]);
+    this.show();
+  }
+
+  /** Opens or closes a container; what is around it stays where it is. */
+  fold(container: Container, open: boolean): void {
+    const change = (): void => this.model.fold(container, open);
+    if (this.canvas) this.canvas.hold(container, change);
+    else change();
+  }
+
+  /** Opens the chosen container, or closes the one around what is chosen. */
+  foldSelected(open: boolean): void {
+    const { model } = this;
+    const around = model.containerOfSelection();
+    if (!around) {
+      return;
+    }
+    if (open) {
+      if (model.group) this.fold(model.group, true);
+      return;
+    }
+    // A closed one is closed with the next one around it.
+    for (const container of around.chain()) {
+      if (model.folding.isOpen(container)) {
+        this.fold(container, false);
+        return;
+      }
+    }
+  }
+
+  foldAll(open: boolean): void {
+    const change = (): void => this.model.foldAll(open);
+    if (this.canvas) this.canvas.hold(null, change);
+    else change();
   }
 
   async copy(text: string): Promise<void> {

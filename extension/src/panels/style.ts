@@ -225,7 +225,16 @@ const CSS = `
 .agv-root .agv-picture { display: block; max-width: 100%; border-radius: 6px; }
 .agv-root .agv-scale { display: flex; justify-content: space-between; font-size: 10px;
   color: var(--agv-ink3); line-height: 14px; }
-.agv-root .agv-list { list-style: none; margin: 0; padding: 0; }
+.agv-root .agv-tree { list-style: none; margin: 8px 0 0; padding: 0; }
+.agv-tree li {
+  align-items: baseline; border-radius: 4px; cursor: pointer; display: flex; gap: 5px;
+  line-height: 1.7;
+}
+.agv-tree li:hover { background: var(--agv-pane); }
+.agv-tree li[aria-selected='true'] { box-shadow: inset 2px 0 0 var(--agv-accent); background: var(--agv-pane); }
+.agv-tree li > .agv-elide { flex: 1; min-width: 0; }
+.agv-fold { color: var(--agv-ink2); flex: none; text-align: center; width: 14px; }
+.agv-list { list-style: none; margin: 0; padding: 0; }
 .agv-root .agv-list li { padding: 3px 0; border-bottom: 1px solid var(--agv-line); font-size: 12px;
   display: flex; gap: 8px; align-items: baseline; }
 .agv-root .agv-list li > :last-child { margin-left: auto; }

@@ -157,6 +157,24 @@ export const TABLES = {
     /** milliseconds since the session began */
     t: 'f64',
   },
+  calls: {
+    /** a call of a module, numbered as they began */
+    call: 'u32',
+    /** the call around it, NONE where there is none */
+    parent: 'u32',
+    /** layers.3: its name in the module around it */
+    name: 'u32',
+    /** the module's class */
+    kind: 'u32',
+    /** milliseconds since the session began */
+    t: 'f64',
+  },
+  scopes: {
+    /** the node's number, in order of creation */
+    seq: 'u32',
+    /** the innermost call that made the node */
+    call: 'u32',
+  },
   freed: {
     /** the node's number, in order of creation */
     seq: 'u32',
@@ -200,6 +218,10 @@ export const MEANINGS = {
   hooks: {
     kind: 'string',
     name: 'string',
+  },
+  calls: {
+    name: 'string',
+    kind: 'string',
   },
   labels: {
     label: 'string',

@@ -34,8 +34,10 @@ function sceneOf(recording: Recording): { model: InspectorModel; scene: Scene } 
   const model = new InspectorModel();
   for (const batch of openRecording(recording).batches) model.take(batch);
   model.refresh();
-  const layout = layOut(layoutInput(model.store, model.graph, null));
-  return { model, scene: new Scene(model.store, model.graph, layout) };
+  model.foldAll(true);
+  model.refresh();
+  const layout = layOut(layoutInput(model.store, model.view, null));
+  return { model, scene: new Scene(model.store, model.view, layout) };
 }
 
 function framed(
@@ -56,7 +58,9 @@ function framed(
     ratio: 1,
     selected: null,
     over: null,
-    hits: new Set()
+    hits: new Set(),
+    selectedBox: -1,
+    hitBoxes: new Set()
   };
 }
 
@@ -265,7 +269,7 @@ describe('paint', () => {
 describe('chips', () => {
   it('name the overwritten tensor first', () => {
     const { model } = sceneOf(residual());
-    const { store, graph, states } = model;
+    const { store, view: graph, states } = model;
     const chips = chipsOf(store, graph, states, 4);
     expect(chips.map(({ text }) => text)).toEqual(['result v0, now v1', 'breakpoint', 'hook clip']);
     expect(chipsOf(store, graph, states, 6).map(({ text }) => text)).toEqual(['result v0']);

@@ -15,7 +15,9 @@ function inputOf(count: number): LayoutInput {
   const model = new InspectorModel();
   for (const batch of openRecording(dag(count)).batches) model.take(batch);
   model.refresh();
-  return layoutInput(model.store, model.graph, null);
+  model.foldAll(true);
+  model.refresh();
+  return layoutInput(model.store, model.view, null);
 }
 
 const large = inputOf(AT_ONCE);

@@ -42,12 +42,6 @@ describe('graphOfTask', () => {
       'MmBackward0'
     ]);
     expect([...graph.leaves].map(seq => store.label(seq))).toEqual(['W3', 'W2', 'b1', 'W1']);
-    expect(graph.groups.map(({ site, nodes }) => [site?.line, nodes])).toEqual([
-      [4, 3],
-      [3, 1],
-      [2, 2],
-      [1, 3]
-    ]);
     expect([...graph.seqs]).toEqual([...graph.seqs].sort((a, b) => b - a));
   });
 
@@ -75,7 +69,6 @@ describe('graphOfTask', () => {
     const graph = graphOfTask(storeOf(chain(100_000)), 1);
     expect(graph.seqs.length).toBe(100_000);
     expect(graph.edgeFrom.length).toBe(99_999);
-    expect(graph.groups.length).toBe(1);
   });
 
   it('gives every use of a shared leaf', () => {

@@ -1,0 +1,167 @@
+// The graph as a tree of words: groups, the nodes in open ones, with the keys of a tree. It is the
+// way through the graph for screen readers, and a table of contents for everybody.
+
+import type { KeyboardEvent, ReactElement } from 'react';
+import { useEffect, useRef, useState } from 'react';
+import { oneLine } from '../protocol/text';
+import type { Container } from '../model/containers';
+import { countText, plural } from '../model/format';
+import type { InspectorModel } from '../model/inspector';
+import { nodeWords } from './outline';
+import { useInspector } from './presenter';
+
+/** Rows that are made; the search finds what lies beyond them. */
+const MOST = 600;
+
+type Row =
+  { kind: 'group'; group: Container; level: number } | { kind: 'node'; seq: number; level: number };
+
+function rowsOf(model: InspectorModel): { rows: Row[]; more: number } {
+  const { graph, root, folding } = model;
+  const rows: Row[] = [];
+  let more = 0;
+  const nodes = (from: number, to: number, level: number): void => {
+    for (let i = from; i < to; i++) {
+      if (rows.length < MOST) rows.push({ kind: 'node', seq: graph.seqs[i], level });
+      else more++;
+    }
+  };
+  const walk = (container: Container, level: number): void => {
+    let at = container.first;
+    for (const child of container.children) {
+      nodes(at, child.first, level);
+      at = child.last;
+      if (rows.length >= MOST) {
+        more += child.nodes;
+        continue;
+      }
+      rows.push({ kind: 'group', group: child, level });
+      if (folding.isOpen(child)) walk(child, level + 1);
+    }
+    nodes(at, container.last, level);
+  };
+  walk(root, 1);
+  return { rows, more };
+}
+
+function keyOf(row: Row): string {
+  return row.kind === 'group' ? row.group.key : `#${row.seq}`;
+}
+
+export function OutlineTree(): ReactElement {
+  const presenter = useInspector();
+  const { model } = presenter;
+  const tree = useRef<HTMLUListElement>(null);
+  const [focused, setFocused] = useState('');
+  const { rows, more } = rowsOf(model);
+  const { group: own, selected } = model;
+  const chosen = own ? own.key : selected === null ? '' : `#${selected}`;
+  const at = Math.max(
+    0,
+    rows.findIndex(row => keyOf(row) === focused)
+  );
+  useEffect(() => {
+    const row = tree.current?.children[at];
+    const inside = tree.current?.contains(document.activeElement) ?? false;
+    if (inside && row instanceof HTMLElement) row.focus();
+  }, [at]);
+
+  const choose = (row: Row): void => {
+    setFocused(keyOf(row));
+    if (row.kind === 'node') {
+      model.select(row.seq);
+      presenter.canvas?.reveal(row.seq);
+    } else {
+      presenter.chooseGroup(row.group);
+    }
+  };
+  const key = (event: KeyboardEvent): void => {
+    const row = rows[at];
+    const group = row?.kind === 'group' ? row.group : null;
+    const open = group !== null && model.folding.isOpen(group);
+    if (event.key === 'ArrowDown' && at + 1 < rows.length) setFocused(keyOf(rows[at + 1]));
+    else if (event.key === 'ArrowUp' && at > 0) setFocused(keyOf(rows[at - 1]));
+    else if (event.key === 'Home') setFocused(keyOf(rows[0]));
+    else if (event.key === 'End') setFocused(keyOf(rows[rows.length - 1]));
+    else if (event.key === 'ArrowRight' && group && !open) presenter.fold(group, true);
+    else if (event.key === 'ArrowLeft' && group && open) presenter.fold(group, false);
+    else if (event.key === 'ArrowLeft') {
+      for (let above = at - 1; above >= 0; above--) {
+        if (rows[above].level < row.level) {
+          setFocused(keyOf(rows[above]));
+          break;
+        }
+      }
+    } else if ((event.key === 'Enter' || event.key === ' ') && row) choose(row);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  if (rows.length === 0) {
+    return <p className="agv-quiet">No graph yet.</p>;
+  }
+  return (
+    <>
+      <div className="agv-row" style={{ marginTop: 0 }}>
+        <button type="button" className="agv-btn" onClick={() => presenter.foldAll(false)}>
+          Close all
+        </button>
+        <button type="button" className="agv-btn" onClick={() => presenter.foldAll(true)}>
+          Open all
+        </button>
+      </div>
+      <ul ref={tree} className="agv-tree" role="tree" aria-label="Groups and nodes" onKeyDown={key}>
+        {rows.map((row, i) => {
+          const group = row.kind === 'group' ? row.group : null;
+          const open = group !== null && model.folding.isOpen(group);
+          const name = keyOf(row);
+          return (
+            <li
+              key={name}
+              role="treeitem"
+              aria-level={row.level}
+              aria-expanded={group ? open : undefined}
+              aria-selected={name === chosen}
+              tabIndex={i === at ? 0 : -1}
+              style={{ paddingLeft: 14 * (row.level - 1) + 2 }}
+              onFocus={() => setFocused(name)}
+              onClick={() => choose(row)}
+              onDoubleClick={() => group && presenter.fold(group, !open)}
+            >
+              {group ? (
+                <>
+                  <span
+                    className="agv-fold"
+                    aria-hidden="true"
+                    onClick={event => {
+                      event.stopPropagation();
+                      presenter.fold(group, !open);
+                    }}
+                  >
+                    {open ? '▾' : '▸'}
+                  </span>
+                  <span className="agv-elide">
+                    <b>{oneLine(group.title, 80)}</b>{' '}
+                    <span className="agv-quiet">{oneLine(group.detail, 60)}</span>
+                  </span>
+                  <span className="agv-quiet" aria-label={plural(group.nodes, 'node')}>
+                    {countText(group.nodes)}
+                  </span>
+                </>
+              ) : (
+                <span className="agv-elide">
+                  {row.kind === 'node' ? nodeWords(model, row.seq) : ''}
+                </span>
+              )}
+            </li>
+          );
+        })}
+      </ul>
+      {more > 0 && (
+        <p className="agv-line agv-quiet">
+          {plural(more, 'node')} more: close groups, or find them by name.
+        </p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,225 @@
+// Groups: where they come from, what is open at first, and what stays right when they close.
+
+import { describe, expect, it, vi } from 'vitest';
+import type { Container } from '../../src/model/containers';
+import { containerAt } from '../../src/model/containers';
+import { FIRST_VIEW } from '../../src/model/folding';
+import { InspectorModel } from '../../src/model/inspector';
+import { State } from '../../src/model/states';
+import { layoutInput } from '../../src/layout/input';
+import { layOut } from '../../src/layout/layout';
+import { NONE } from '../../src/protocol/schema';
+import type { Recording } from '../../src/protocol/schema';
+import { openRecording } from '../../src/protocol/recording';
+import { Program } from '../synthetic/program';
+import { chain, dag, residual, rnn, training } from '../synthetic/recordings';
+import { decodeBatch } from '../../src/protocol/decode';
+import { recordingOf } from '../synthetic/writer';
+
+vi.setConfig({ testTimeout: 60_000 });
+
+function modelOf(recording: Recording): InspectorModel {
+  const model = new InspectorModel();
+  for (const batch of openRecording(recording).batches) model.take(batch);
+  model.refresh();
+  return model;
+}
+
+function trained(): InspectorModel {
+  const model = new InspectorModel();
+  for (const { header, buffer } of training(2)) model.take(decodeBatch(header, buffer));
+  model.refresh();
+  return model;
+}
+
+function titles(container: Container): string[] {
+  return container.children.map(({ title }) => title);
+}
+
+function all(root: Container): Container[] {
+  return root.children.flatMap(child => [child, ...all(child)]);
+}
+
+/** Two equal blocks of two linear layers, as modules tell it. */
+function modules(blocks = 2): Recording {
+  const program = new Program(['y = net(x)', 'loss = y.sum()']);
+  const { writer } = program;
+  let calls = 0;
+  const call = (name: string, kind: string, parent = NONE): number => {
+    const row = { call: ++calls, parent, name: writer.string(name), kind: writer.string(kind) };
+    writer.row('calls', { ...row, t: writer.t });
+    return calls;
+  };
+  const op = (name: string, inputs: (number | null)[], scope: number): number => {
+    const seq = program.op(name, 1, inputs, [4, 4]);
+    writer.row('scopes', { seq, call: scope });
+    return seq;
+  };
+  const net = call('Net', 'Net');
+  let x: number | null = null;
+  for (let b = 0; b < blocks; b++) {
+    const block = call(`layers.${b}`, 'Block', net);
+    const a = op('AddmmBackward0', [x, program.leaf(`w${b}`, [4, 4])], call('a', 'Linear', block));
+    x = op('ReluBackward0', [a], block);
+  }
+  program.backward(program.op('SumBackward0', 2, [x], []), 2);
+  return recordingOf([writer.flush()]);
+}
+
+describe('containersOf', () => {
+  it('are the lines of a cell', () => {
+    const { root } = modelOf(residual());
+    expect(titles(root)).toEqual(['In[4] line 4', 'In[4] line 3', 'In[4] line 2', 'In[4] line 1']);
+    expect(root.children.map(({ nodes }) => nodes)).toEqual([3, 1, 2, 3]);
+    expect(root.children.every(({ framed }) => framed)).toBe(true);
+  });
+
+  it('are modules where modules were called', () => {
+    const { root } = modelOf(modules());
+    const [, net] = root.children;
+    expect([net.kind, net.title, net.nodes]).toEqual(['call', 'Net', 4]);
+    expect(titles(net)).toEqual(['layers.1', 'layers.0']);
+    expect(net.children[0].detail).toBe('Block');
+    expect(titles(net.children[0])).toEqual(['In[4] line 1', 'a']);
+    expect(net.children[0].children[1].framed).toBe(true);
+  });
+
+  it('fold equal layers with their count', () => {
+    const { root } = modelOf(modules(6));
+    const [repeat] = root.children[1].children;
+    expect([repeat.kind, repeat.times, repeat.title]).toEqual(['repeat', 6, '6 × Block']);
+    expect(titles(repeat)).toEqual([5, 4, 3, 2, 1, 0].map(i => `layers.${i}`));
+  });
+
+  it('fold the turns of a loop, and number them as they ran', () => {
+    const { root } = modelOf(rnn(250));
+    const repeat = root.children[1];
+    expect([repeat.kind, repeat.times, repeat.nodes]).toEqual(['repeat', 250, 1250]);
+    expect(repeat.title).toBe('250 × In[4] lines 2 to 3');
+    expect(repeat.children[0].title).toBe('turn 250');
+    expect(titles(repeat.children[0])).toEqual(['In[4] line 3', 'In[4] line 2']);
+  });
+
+  it('hold every node once, in ranges that lie within each other', () => {
+    for (const recording of [residual(), rnn(40), modules(5), dag(400)]) {
+      const { root, graph } = modelOf(recording);
+      for (const container of [root, ...all(root)]) {
+        let at = container.first;
+        for (const child of container.children) {
+          expect(child.first).toBeGreaterThanOrEqual(at);
+          expect(child.parent).toBe(container);
+          at = child.last;
+        }
+        expect(at).toBeLessThanOrEqual(container.last);
+      }
+      for (let i = 0; i < graph.seqs.length; i++) {
+        const { first, last } = containerAt(root, i);
+        expect(first <= i && i < last).toBe(true);
+      }
+      expect(new Set(all(root).map(({ key }) => key)).size).toBe(all(root).length);
+    }
+  });
+
+  it('have the same keys in the next pass of the same program', () => {
+    const model = trained();
+    const keys = all(model.root).map(({ key }) => key);
+    model.showNeighbour(-1);
+    model.refresh();
+    expect(all(model.root).map(({ key }) => key)).toEqual(keys);
+  });
+});
+
+describe('what is open', () => {
+  it('is all of a small graph and few boxes of a large one', () => {
+    expect(modelOf(residual()).view.seqs.length).toBe(9);
+    expect(modelOf(rnn(250)).view.seqs.length).toBe(2);
+    for (const recording of [chain(100_000), dag(20_000)]) {
+      const { view } = modelOf(recording);
+      expect(view.seqs.length).toBeLessThanOrEqual(FIRST_VIEW);
+      expect(view.first[view.seqs.length]).toBeGreaterThanOrEqual(20_000);
+    }
+  });
+
+  it('stays as the reader chose it in the next pass', () => {
+    const model = trained();
+    const [head] = model.root.children;
+    model.fold(head, false);
+    model.refresh();
+    const boxes = model.view.seqs.length;
+    model.showNeighbour(-1);
+    model.refresh();
+    expect(model.view.seqs.length).toBe(boxes);
+    expect(model.folding.isOpen(model.root.children[0])).toBe(false);
+  });
+
+  it('opens around a node that is looked for', () => {
+    const model = modelOf(rnn(250));
+    model.setQuery('mm');
+    model.nextHit(1);
+    model.refresh();
+    expect(model.foldOf(model.selected as number)).toBeNull();
+  });
+});
+
+describe('a view with closed containers', () => {
+  it('leads edges between what is drawn, from above to below', () => {
+    const model = modelOf(rnn(60));
+    const repeat = model.root.children.find(({ kind }) => kind === 'repeat') as Container;
+    model.fold(repeat, true);
+    model.fold(repeat.children[3], true);
+    model.refresh();
+    const { view, graph } = model;
+    const pairs = new Set<string>();
+    for (let e = 0; e < view.edgeFrom.length; e++) {
+      expect(view.edgeFrom[e]).toBeLessThan(view.edgeTo[e]);
+      pairs.add(`${view.edgeFrom[e]} ${view.edgeTo[e]}`);
+    }
+    const wanted = new Set<string>();
+    for (let e = 0; e < graph.edgeFrom.length; e++) {
+      const [a, b] = [graph.edgeFrom[e], graph.edgeTo[e]].map(i =>
+        view.indexOf.get(graph.seqs[i])
+      );
+      if (a !== b) wanted.add(`${a} ${b}`);
+    }
+    expect(pairs).toEqual(wanted);
+    const layout = layOut(layoutInput(model.store, view, null));
+    for (let e = 0; e < view.edgeFrom.length; e++) {
+      expect(layout.y[view.edgeFrom[e]]).toBeLessThan(layout.y[view.edgeTo[e]]);
+    }
+  });
+
+  it('shows the state that must not be missed', () => {
+    const model = modelOf(residual());
+    const states = [...model.drawn.node];
+    expect(states).toContain(State.next);
+    for (const container of model.root.children) model.fold(container, false);
+    model.refresh();
+    expect(model.view.seqs.length).toBe(4);
+    expect(model.drawn.node[0]).toBe(State.done);
+    expect(model.drawn.node[2]).toBe(State.next);
+    expect(model.drawn.next).toBe(2);
+  });
+
+  it('lets the keys walk over closed containers and select them', () => {
+    const model = modelOf(residual());
+    model.select(model.graph.seqs[0]);
+    model.fold(model.root.children[1], false);
+    model.refresh();
+    for (let i = 0; i < 3; i++) model.move('down');
+    expect(model.group).toBe(model.root.children[1]);
+    expect(model.selected).toBeNull();
+    model.move('down');
+    expect(model.store.nameOf(model.selected as number)).toBe('ReluBackward0');
+  });
+
+  it('closes over what is selected inside', () => {
+    const model = modelOf(residual());
+    model.select(model.graph.seqs[1]);
+    model.foldAll(false);
+    model.refresh();
+    expect(model.group).toBe(model.root.children[0]);
+    model.foldAll(true);
+    model.refresh();
+    expect(model.view.seqs.length).toBe(9);
+  });
+});

@@ -1,0 +1,123 @@
+"""Groups in a real notebook: modules and loops folded, opened and closed by mouse and keys."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from .lab import Lab
+
+NET = """\
+import ag_visual as torch
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.grow = torch.nn.Linear(8, 16)
+        self.shrink = torch.nn.Linear(16, 8)
+    def forward(self, x):
+        h = torch.relu(self.grow(x))
+        return x + self.shrink(h)
+
+class Net(torch.nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([Block() for _ in range(depth)])
+        self.head = torch.nn.Linear(8, 1)
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)"""
+TRAIN = """\
+net = Net({depth})
+with torch.record():
+    out = net(torch.ones(4, 8))
+    loss = out.pow(2).mean()
+    loss.backward()"""
+LOOP = """\
+W = torch.full((4, 4), 0.1, requires_grad=True)
+with torch.record():
+    h = torch.ones(2, 4)
+    for step in range(500):
+        a = h @ W
+        h = torch.tanh(a)
+    h.sum().backward()"""
+
+BOXES = (
+    "Array.from(model.view.folds, (fold, i) =>"
+    " fold ? fold.title : model.store.nameOf(model.view.seqs[i]))"
+)
+
+
+def place_of(lab: Lab, title: str) -> tuple[float, float]:
+    """A point of the box with that title on the page, once nothing moves any more."""
+    place = (
+        f"(at => at && [at.x + 60, at.y + at.height / 2])"
+        f"(inspector.placeOf(model.view.seqs[{BOXES}.indexOf({title!r})]))"
+    )
+    lab.until(lambda: lab.model(place), 5, f"{title} to stand still")
+    x, y = lab.model(place)
+    return x, y
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_modules_are_groups_that_open_and_close(lab: Lab, theme: str) -> None:
+    name = theme.split()[-1].lower()
+    lab.open(f"groups/net_{name}.ipynb", [NET, TRAIN.format(depth=30)], theme=theme)
+    panel = lab.inspector()
+    lab.run_all()
+    lab.until(lambda: lab.model(BOXES)[:2] == ["MeanBackward0", "PowBackward0"], 5, "the boxes")
+    boxes = lab.model(BOXES)
+    assert boxes.count("30 × Block") == 1
+    assert len(boxes) < 10
+
+    at = place_of(lab, "30 × Block")
+    lab.page.mouse.click(*at)
+    expect(panel.get_by_role("heading", name="30 × Block")).to_be_visible()
+    lab.screenshot(f"groups_folded_{name}")
+    lab.page.keyboard.press("Enter")
+    lab.until(lambda: "layers.29" in lab.model(BOXES), 5, "the blocks")
+
+    at = place_of(lab, "layers.28")
+    lab.page.mouse.dblclick(*at)
+    lab.until(lambda: "ReluBackward0" in lab.model(BOXES), 5, "the block's nodes")
+    place_of(lab, "ReluBackward0")
+    lab.screenshot(f"groups_open_{name}")
+
+    # The line around the node closes, then the block: it stands where it stood.
+    lab.page.keyboard.press("c")
+    lab.page.keyboard.press("c")
+    lab.until(lambda: "ReluBackward0" not in lab.model(BOXES), 5, "the block to close")
+    assert place_of(lab, "layers.28") == pytest.approx(at, abs=4)
+
+    panel.get_by_role("tab", name="Outline").click()
+    tree = panel.get_by_role("tree")
+    expect(tree.get_by_role("treeitem", name="30 × Block")).to_have_attribute(
+        "aria-expanded", "true"
+    )
+    item = tree.get_by_role("treeitem", name="layers.29")
+    item.focus()
+    lab.page.keyboard.press("ArrowRight")
+    expect(item).to_have_attribute("aria-expanded", "true")
+    expect(tree.get_by_role("treeitem", name=re.compile("^shrink"))).to_have_count(1)
+    lab.screenshot(f"groups_outline_{name}")
+    panel.get_by_role("button", name="Close all groups").click()
+    lab.until(lambda: lab.model(BOXES)[-1] == "Net", 5, "one box for the network")
+    panel.get_by_role("button", name="Open all groups").click()
+    lab.until(lambda: lab.model(BOXES).count("ReluBackward0") == 30, 5, "all nodes")
+
+
+def test_a_loop_is_folded_with_its_count_and_search_opens_it(lab: Lab) -> None:
+    lab.open("groups/loop.ipynb", ["import ag_visual as torch", LOOP])
+    lab.inspector()
+    lab.run_all()
+    folded = ["SumBackward0", "500 × In[2] lines 5 to 6"]
+    lab.until(lambda: lab.model(BOXES)[:2] == folded, 5, "the folded loop")
+    assert len(lab.model(BOXES)) < 8
+    lab.screenshot("groups_loop")
+    lab.select("tanh")
+    hidden = "model.foldOf(model.selected) === null && model.selected !== null"
+    lab.until(lambda: lab.model(hidden), 5, "the node that was found to be drawn")
+    lab.screenshot("groups_loop_found")
