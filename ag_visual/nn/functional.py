@@ -34,7 +34,7 @@ _SAME = (
     "l1_loss layer_norm linear linear_cross_entropy log_softmax logsigmoid lp_pool1d lp_pool2d "
     "lp_pool3d margin_ranking_loss max_pool1d max_pool2d max_pool3d max_unpool1d max_unpool2d "
     "max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss "
-    "native_channel_shuffle nll_loss normalize one_hot pad pairwise_distance pixel_shuffle "
+    "native_channel_shuffle nll_loss normalize one_hot pad pairwise_distance pdist pixel_shuffle "
     "pixel_unshuffle poisson_nll_loss prelu scaled_dot_product_attention sigmoid smooth_l1_loss "
     "soft_margin_loss softmax softmin softplus softshrink softsign tanh tanhshrink "
     "triplet_margin_loss triplet_margin_with_distance_loss upsample upsample_bilinear "

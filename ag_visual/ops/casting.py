@@ -425,3 +425,29 @@ op(
     batch=elementwise,
     samples=lambda make: iter([Sample((make((2, 3)), make((2, 3))))]),
 )
+
+
+def _polar(xp: Any, abs: Any, angle: Any) -> Any:
+    return _complex(xp, abs * xp.cos(angle), abs * xp.sin(angle))
+
+
+op(
+    "polar",
+    _polar,
+    vjp={
+        "abs": lambda F, g, result: F.real(F.conj(g) * F.sgn(result)),
+        "angle": lambda F, g, result: F.real(F.conj(g) * (result * 1j)),
+    },
+    jvp={
+        "abs": lambda F, t_abs, result: t_abs * F.sgn(result),
+        "angle": lambda t_angle, result: t_angle * (result * 1j),
+    },
+    inputs=("abs", "angle"),
+    normalize=_check_parts,
+    method=False,
+    holomorphic=False,
+    real=True,
+    batch=elementwise,
+    samples=lambda make: iter([Sample((make((2, 3), low=0.3, high=2.0), make((2, 3))))]),
+    doc="Complex numbers of polar coordinates: abs (cos(angle) + i sin(angle)), elementwise.",
+)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy
+
 from .. import dtypes, promotion
+from ..arrays.backend import backend_of
+from ..core.tensor import from_array
 from .batching import Batch, joined
 from .dims import wrap
 from .generic import flat
@@ -275,3 +280,37 @@ def _meshgrid(F: Any, *tensors: Any, indexing: str | None = None) -> Any:
         F.expand(F.reshape(each, (1,) * dim + (-1,) + (1,) * (count - dim - 1)), tuple(sizes))
         for dim, each in zip(dims, given, strict=True)
     )
+
+
+# Choices of elements ----------------------------------------------------------------------------
+
+
+def _vectors(tensors: Any) -> None:
+    for each in tensors:
+        if each.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(each.shape)}")
+
+
+@composite("cartesian_prod", method=False)
+def _cartesian_prod(F: Any, *tensors: Any) -> Any:
+    """All ways to take one element of each vector, one row each; the last one changes first."""
+    tensors = flat(tensors)
+    _vectors(tensors)
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = F.meshgrid(*tensors, indexing="ij")
+    return F.stack([F.reshape(each, (-1,)) for each in grids], 1)
+
+
+@composite("combinations", method=False)
+def _combinations(F: Any, self: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    """All choices of r elements of a vector in their order, one row each."""
+    _vectors((self,))
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return F.zeros_of(self, (0,))
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = numpy.array(list(choose(range(self.shape[0]), r)), numpy.int64).reshape(-1, r)
+    index = from_array(backend_of(self._array).from_numpy(rows))
+    return F.stack([F.index_select(self, 0, column) for column in index.unbind(1)], 1)
