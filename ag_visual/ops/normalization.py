@@ -105,6 +105,8 @@ def _layer_rule(
     lead = tuple(range(input.ndim - rank))
     if F.xp is not None and result1.size:
         found = kernels.layer_norm_backward(F.xp, g, input, result1, result2, weight, needs)
+        if rank == 1:
+            return found
         return found[0], *(x if x is None else x.reshape(normalized_shape) for x in found[1:])
     mean, rstd = _statistics(F, input, dims, eps)
     normal = (input - mean) * rstd
@@ -118,6 +120,24 @@ def _layer_rule(
     return d_input, d_weight, d_bias
 
 
+def _layer_along(
+    F: Any, t_input: Any, input: Any, normalized_shape: Any, weight: Any, eps: float
+) -> Any:
+    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    mean, rstd = _statistics(F, input, dims, eps)
+    # The way from input to normal is symmetric: its tangent is formed as its gradient is.
+    moved = _input_gradient(F, t_input, (input - mean) * rstd, rstd, dims)
+    return moved if weight is None else moved * weight
+
+
+def _layer_weight_along(
+    F: Any, t_weight: Any, input: Any, normalized_shape: Any, eps: float
+) -> Any:
+    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    mean, rstd = _statistics(F, input, dims, eps)
+    return (input - mean) * rstd * t_weight
+
+
 def _layer_samples(make: Any) -> Iterator[Sample]:
     yield Sample((make((3, 4)), (4,), make((4,)), make((4,))))
     yield Sample((make((2, 3, 4)), (3, 4), make((3, 4)), None, 0.1))
@@ -128,6 +148,11 @@ op(
     "native_layer_norm",
     _layer_norm,
     vjp={("input", "weight", "bias"): _layer_rule},
+    jvp={
+        "input": _layer_along,
+        "weight": _layer_weight_along,
+        "bias": lambda F, t_bias, input_shape: F.expand(t_bias, input_shape),
+    },
     outputs=("result0", "result1", "result2"),
     differentiable=(0,),
     normalize=_normal_layer,
@@ -249,6 +274,34 @@ def _eval_rule(
     return (d_input, *_per_channel(F, g, normal, needs))
 
 
+def _train_along(F: Any, t_input: Any, input: Any, weight: Any, eps: float) -> Any:
+    dims = _others(input.ndim)
+    mean, rstd = _statistics(F, input, dims, eps)
+    moved = _input_gradient(F, t_input, (input - mean) * rstd, rstd, dims)
+    return moved if weight is None else moved * _channels(weight, input)
+
+
+def _train_weight_along(F: Any, t_weight: Any, input: Any, eps: float) -> Any:
+    mean, rstd = _statistics(F, input, _others(input.ndim), eps)
+    return (input - mean) * rstd * _channels(t_weight, input)
+
+
+def _eval_along(F: Any, t_input: Any, weight: Any, running_var: Any, eps: float) -> Any:
+    moved = t_input * _channels(F.rsqrt(running_var + eps), t_input)
+    return moved if weight is None else moved * _channels(weight, t_input)
+
+
+def _eval_weight_along(
+    F: Any, t_weight: Any, input: Any, running_mean: Any, running_var: Any, eps: float
+) -> Any:
+    rstd = _channels(F.rsqrt(running_var + eps), input)
+    return (input - _channels(running_mean, input)) * rstd * _channels(t_weight, input)
+
+
+def _bias_along(F: Any, t_bias: Any, input: Any) -> Any:
+    return F.expand(_channels(t_bias, input), tuple(input.shape))
+
+
 def _batch_samples(training: bool) -> Any:
     def samples(make: Any) -> Iterator[Sample]:
         for shape in ((4, 3), (2, 3, 2, 2)):
@@ -264,6 +317,11 @@ def _batch_op(name: str, kernel: Any, rule: Any, training: bool, keeps: tuple[st
         name,
         kernel,
         vjp={("input", "weight", "bias"): rule},
+        jvp={
+            "input": _train_along if training else _eval_along,
+            "weight": _train_weight_along if training else _eval_weight_along,
+            "bias": _bias_along,
+        },
         inputs=("input", "weight", "bias", "running_mean", "running_var"),
         outputs=("result0", "result1", "result2"),
         differentiable=(0,),

@@ -32,7 +32,7 @@ def _wide(xp: Any, x: Array) -> Array:
 def layer_norm(
     xp: Any, input: Array, width: int, weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
-    """Rows of `width` elements normalised, times weight, plus bias; the statistics are (rows, 1)."""
+    """Rows of `width` elements normalised, times weight, plus bias; (rows, 1) statistics."""
     x = _wide(xp, input).reshape(-1, width)
     weight = None if weight is None else _wide(xp, weight).reshape(-1)
     bias = None if bias is None else _wide(xp, bias).reshape(-1)
@@ -108,8 +108,8 @@ def layer_norm_backward(
     product = upper * x if needs[0] or needs[1] else None
     if needs[1]:
         # The sum of g n; two products instead of writing n down.
-        d_weight = xp.matmul(rstd.T, product) - xp.matmul((rstd * mean).T, upper)
-        d_weight = d_weight.reshape(-1)
+        d_weight = xp.matmul(rstd.reshape(-1), product)
+        d_weight -= xp.matmul((rstd * mean).reshape(-1), upper)
     if needs[2]:
         d_bias = column_sums(xp, upper)
     if needs[0]:
@@ -118,17 +118,19 @@ def layer_norm_backward(
         total, along = xp.matmul(upper, column), xp.matmul(product, column)
         slope = (total * mean - along) * (rstd * rstd * rstd) / width
         shift = -slope * mean - total * rstd / width
+        # Of its final shape from the start: an array that is nobody's view becomes .grad uncopied.
+        d_input = xp.empty(input.shape, x.dtype)
+        there = d_input.reshape(-1, width)
         if xp is numpy and x.size >= _LARGE and x.dtype.kind == "f":
             bent = outer(xp, slope, xp.ones((width,), x.dtype), out=product)
             bent *= x
             add_product(xp, bent, shift, xp.ones((1, width), x.dtype))
-            d_input = outer(xp, rstd, column)
-            d_input *= upper
+            outer(xp, rstd, column, out=there)
+            there *= upper
         else:
             bent = xp.multiply(x, slope, out=product)
             bent += shift
-            d_input = upper * column.reshape(-1)
-            d_input *= rstd
-        d_input += bent
-        d_input = d_input.reshape(input.shape)
+            xp.multiply(upper, column.reshape(-1), out=there)
+            there *= rstd
+        there += bent
     return d_input, d_weight, d_bias

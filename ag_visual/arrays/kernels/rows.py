@@ -84,7 +84,7 @@ def _gemm(xp: Any, matrix: Array) -> Any:
 
 
 def outer(xp: Any, column: Array, row: Array, out: Array | None = None) -> Array:
-    """column * row for (rows, 1) and (width,): 37 us for 2048 x 256, where broadcasting takes 99."""
+    """column * row for (rows, 1) and (width,); 2048 x 256: 37 us, by broadcasting 99."""
     row = row.reshape(1, -1)
     shape = (column.shape[0], row.shape[1])
     result = xp.empty(shape, column.dtype) if out is None else out

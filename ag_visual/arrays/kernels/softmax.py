@@ -63,7 +63,7 @@ def softmax(xp: Any, self: Array, dim: int) -> Array:
     total = 1 / total
     if total.shape[-1] == 1 and result.flags.c_contiguous:
         flat = result.reshape(-1, result.shape[-1])
-        by_column(xp, xp.multiply, flat, total, out=flat)
+        by_column(xp, xp.multiply, flat, total.reshape(-1, 1), out=flat)
     else:
         result *= total
     return result if x is self else result.astype(self.dtype)
@@ -75,9 +75,9 @@ def softmax_backward(xp: Any, g: Array, result: Array, dim: int) -> Array:
         return softmax_backward(xp, g.reshape(1), result.reshape(1), 0).reshape(())
     gw, rw = _wide(xp, g), _wide(xp, result)
     if g.size and dim in (-1, g.ndim - 1):
-        flat = gw.reshape(-1, gw.shape[-1])
-        grad = by_column(xp, xp.subtract, flat, row_products(xp, gw, rw).reshape(-1, 1))
-        grad = grad.reshape(gw.shape)
+        grad = xp.empty(gw.shape, gw.dtype)
+        flat, there = (each.reshape(-1, gw.shape[-1]) for each in (gw, grad))
+        by_column(xp, xp.subtract, flat, row_products(xp, gw, rw).reshape(-1, 1), out=there)
     else:
         grad = gw - (gw * rw).sum(axis=dim, keepdims=True)
     grad *= rw
