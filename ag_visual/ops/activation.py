@@ -14,7 +14,7 @@ from ..arrays.kernels import activation as kernels
 from . import batching
 from .dims import wrap
 from .families import elementwise, unary, unary_samples
-from .record import FLOAT, KEEP, ErrorSample, Sample
+from .record import EACH, FLOAT, KEEP, LINEAR, ErrorSample, Sample
 from .table import alias, composite, op
 
 
@@ -131,6 +131,7 @@ op(
     outputs=("output", "buffer"),
     differentiable=(0,),
     policy=FLOAT,
+    jvp=EACH,
     public=False,
     node="LogSigmoidBackward0",
     called="logsigmoid",
@@ -145,6 +146,7 @@ op(
         "grad_output": lambda F, g, self, buffer: F.log_sigmoid_backward(g, self, buffer),
         "self": _log_sigmoid_curve,
     },
+    jvp={"grad_output": LINEAR, "self": EACH},
     inputs=("grad_output", "self", "buffer"),
     public=False,
     node="LogSigmoidBackwardBackward0",
@@ -541,6 +543,15 @@ def _glu(xp: Any, self: Any, dim: Any = -1) -> Any:
     return self[(*before, slice(0, size))] * kernels.sigmoid(xp, self[(*before, slice(size, None))])
 
 
+def _glu_along(F: Any, t_self: Any, self: Any, dim: int) -> Any:
+    half = self.shape[dim] // 2
+    (a, b), (t_a, t_b) = (
+        (F.slice(x, dim, 0, half, 1), F.slice(x, dim, half, 2 * half, 1)) for x in (self, t_self)
+    )
+    gate = F.sigmoid(b)
+    return gate * (t_a + a * (1 - gate) * t_b)
+
+
 def _glu_rule(F: Any, g: Any, self: Any, dim: int) -> Any:
     a, b = _halves(F, self, dim)
     z = F.sigmoid(b)
@@ -560,6 +571,7 @@ op(
     _glu,
     vjp={"self": _glu_rule},
     policy=FLOAT,
+    jvp={"self": _glu_along},
     normalize=_normal_glu,
     method=False,
     samples=lambda make: iter([Sample((make((3, 4)),)), Sample((make((4, 3)), 0))]),

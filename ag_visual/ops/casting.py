@@ -18,7 +18,7 @@ from ..core.tensor import Tensor
 from ..devices import device as Device
 from ..layouts import strided
 from .batching import elementwise, in_rows, leading
-from .record import LINEAR, ErrorSample, Sample
+from .record import EACH, LINEAR, ErrorSample, Sample
 from .table import composite, op, traced
 
 _structural = functools.partial(op, jvp=LINEAR, holomorphic=False)
@@ -86,6 +86,7 @@ _move = op(
     "to_copy",
     _to_copy,
     vjp={"self": lambda F, g, self_device: F.move(g, self_device)},
+    jvp=EACH,
     inputs=("self",),
     public=False,
     called="to",
@@ -332,7 +333,7 @@ def _needs_pairs(self: Any) -> tuple[()]:
         raise RuntimeError(
             f"Tensor must have a last dimension of size 2, but has shape {list(self.shape)}"
         )
-    if self.strides[-1] != self.dtype.itemsize:
+    if self.size and self.strides[-1] != self.dtype.itemsize:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
     return ()
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..arrays.kernels import loss as kernels
 from .batched_layers import picked_classes, picked_classes_back
 from .losses import MEAN, NONE, SUM, reduction_of
-from .record import ErrorSample, Sample
+from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op
 
 
@@ -114,6 +114,7 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
         f"{name}_forward",
         _nll,
         vjp={"self": rule},
+        jvp=LINEAR,
         batch=picked_classes,
         inputs=("self", "target", "weight"),
         outputs=("output", "total_weight"),
@@ -137,6 +138,7 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
         f"{name}_backward",
         _nll_backward,
         vjp={"grad_output": again},
+        jvp=LINEAR,
         batch=picked_classes_back,
         inputs=("grad_output", "self", "target", "weight", "total_weight"),
         public=False,

@@ -9,7 +9,7 @@ from ..arrays.kernels.activation import softplus
 from . import batching
 from .batching import Batch
 from .losses import MEAN, NONE, SUM, _back_samples, _pair_samples, _share, reduced, reduction_of
-from .record import ErrorSample, Sample
+from .record import EACH, LINEAR, ErrorSample, Sample
 from .table import composite, op, raw
 
 # Of one pair of signs -----------------------------------------------------------------------------
@@ -44,6 +44,7 @@ op(
         ),
         "self": _soft_curve,
     },
+    jvp={"grad_output": LINEAR, "self": EACH},
     inputs=("grad_output", "self", "target"),
     public=False,
     batch=batching.reduced_back(batching.elementwise),
@@ -58,6 +59,7 @@ op(
             g, self, target, reduction
         )
     },
+    jvp=EACH,
     inputs=("self", "target"),
     public=False,
     node="SoftMarginLossBackward0",

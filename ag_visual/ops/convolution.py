@@ -206,6 +206,13 @@ op(
         ),
         "bias": lambda F, g: F.sum(g, (0, *range(2, g.ndim))),
     },
+    jvp={
+        "input": _rule("F, t_input, weight", "F.convolution(t_input, weight, None, OPTIONS)"),
+        "weight": _rule("F, t_weight, input", "F.convolution(input, t_weight, None, OPTIONS)"),
+        "bias": lambda F, t_bias, result: F.expand(
+            F.reshape(t_bias, (-1,) + (1,) * (result.ndim - 2)), tuple(result.shape)
+        ),
+    },
     public=False,
     node="ConvolutionBackward0",
     keeps=("input", "weight"),
@@ -223,6 +230,16 @@ op(
             "F.conv_for_weight(grad_output, g, weight_shape, OPTIONS)",
         ),
     },
+    jvp={
+        "grad_output": _rule(
+            "F, t_grad_output, weight, size",
+            "F.conv_for_input(t_grad_output, weight, size, OPTIONS)",
+        ),
+        "weight": _rule(
+            "F, t_weight, grad_output, size",
+            "F.conv_for_input(grad_output, t_weight, size, OPTIONS)",
+        ),
+    },
     public=False,
     node="ConvolutionBackwardBackward0",
     batch=convolved_for_input,
@@ -236,6 +253,16 @@ op(
         "input": _rule(
             "F, g, grad_output, input_shape",
             "F.conv_for_input(grad_output, g, input_shape, OPTIONS)",
+        ),
+    },
+    jvp={
+        "grad_output": _rule(
+            "F, t_grad_output, input, size",
+            "F.conv_for_weight(t_grad_output, input, size, OPTIONS)",
+        ),
+        "input": _rule(
+            "F, t_input, grad_output, size",
+            "F.conv_for_weight(grad_output, t_input, size, OPTIONS)",
         ),
     },
     inputs=("grad_output", "input"),

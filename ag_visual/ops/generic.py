@@ -30,7 +30,7 @@ from ..core.tensor import (
 from .edges import fit_traced
 from .into import accepting_out
 from .overlap import refuse_internal, refuse_shared
-from .record import FLOAT, KEEP, LINEAR, PROMOTE, Op
+from .record import FLOAT, KEEP, PROMOTE, Op
 
 NUMBERS = (bool, int, float, complex)
 
@@ -706,60 +706,12 @@ def _copy_of(tensor: Any) -> Any:
     return copy
 
 
-# Forward derivative -----------------------------------------------------------------------------
-
-
-def jvp(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], tangents: dict[str, Any]) -> Any:
-    """The op's result on arrays and its directional derivative, by its jvp rules.
-
-    tangents: {input: array}. For ops without jvp rules the answer is None.
-    """
-    some = next(iter(tangents.values()))
-    xp = backends.backend_of(some[0] if isinstance(some, (tuple, list)) else some).xp
-    bound = op.signature.bind(*args, **kwargs)
-    bound.apply_defaults()
-    values = dict(bound.arguments)
-    arguments = _arguments(op, values, {n: values[n] for n in op.inputs})
-
-    def at(inputs: dict[str, Any]) -> Any:
-        return op.invoke(xp, {**arguments, **inputs})
-
-    primal = {n: values[n] for n in (*op.inputs, *op.lists)}
-    result = at(primal)
-    if op.jvp is None:
-        return result, None
-    F = op.table.raw(xp)
-    if op.jvp == LINEAR:
-        moved = dict(primal)
-        for name in op.differentiated:
-            if name in tangents:
-                moved[name] = tangents[name]
-            elif name in op.lists:
-                moved[name] = tuple(xp.zeros_like(v) for v in primal[name])
-            elif primal[name] is not None:
-                moved[name] = xp.zeros_like(primal[name])
-        return result, at(moved)
-    outputs = dict(zip(op.outputs, result if len(op.outputs) > 1 else (result,), strict=True))
-    total = None
-    for name, tangent in tangents.items():
-        rule = op.jvp[name]
-        known = {**arguments, **primal, **outputs, "F": F, f"t_{name}": tangent}
-        for each in op.inputs:
-            known[f"{each}_shape"] = getattr(primal[each], "shape", ())
-            known[f"{each}_dtype"] = getattr(primal[each], "dtype", None)
-            known[f"{each}_strides"] = getattr(primal[each], "strides", None)
-        part = rule.function(**{request: known[request] for request in rule.requests})
-        total = part if total is None else total + part
-    return result, total
-
-
 __all__ = [
     "PROMOTE",
     "OpNode",
     "equip",
     "flat",
     "inplace_twin",
-    "jvp",
     "named_tuple",
     "run",
 ]

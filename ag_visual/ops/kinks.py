@@ -25,7 +25,7 @@ from .families import (
     zeros,
 )
 from .generic import NUMBERS
-from .record import FLOAT, KEEP, Sample
+from .record import EACH, FLOAT, KEEP, Sample
 from .table import composite, ops
 
 # Steps, signs and kinks ---------------------------------------------------------------------------
@@ -93,7 +93,7 @@ unary(
     policy=KEEP,
     holomorphic=False,
 )
-unary("angle", _angle_rule, _angle, holomorphic=False, inplace=False, jvp=None)
+unary("angle", _angle_rule, _angle, holomorphic=False, inplace=False, jvp=EACH)
 _step("sign", _sign, real=True)
 
 

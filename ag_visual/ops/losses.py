@@ -14,7 +14,7 @@ from typing import Any
 from ..arrays.kernels import activation
 from ..core.source import evaluated
 from . import batching
-from .record import PROMOTE, ErrorSample, Sample
+from .record import EACH, LINEAR, PROMOTE, ErrorSample, Sample
 from .table import composite, op
 
 NONE, MEAN, SUM = 0, 1, 2
@@ -117,6 +117,7 @@ op(
             -g * (grad_output * (2 * _share(self, reduction)))
         ),
     },
+    jvp={"grad_output": LINEAR, "self": EACH, "target": EACH},
     inputs=("grad_output", "self", "target"),
     public=False,
     batch=batching.reduced_back(batching.elementwise),
@@ -134,6 +135,7 @@ op(
             g, target, self, reduction
         ),
     },
+    jvp=EACH,
     inputs=("self", "target"),
     policy=PROMOTE,
     public=False,
@@ -218,6 +220,7 @@ def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
         public=False,
         node=f"{title}BackwardBackward0",
         batch=batching.reduced_back(batching.elementwise),
+        jvp={"grad_output": LINEAR, "self": EACH, "target": EACH},
         samples=_back_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
         real=True,
     )
@@ -233,6 +236,7 @@ def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
         public=False,
         node=f"{title}Backward0",
         batch=batching.reduced(batching.elementwise),
+        jvp=EACH,
         called=name,
         samples=_pair_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
         real=True,
@@ -376,6 +380,7 @@ op(
         "self": _bce_curve,
         "target": _bce_cross,
     },
+    jvp={"grad_output": LINEAR, "self": EACH, "target": EACH},
     inputs=("grad_output", "self", "target", "weight"),
     public=False,
     batch=batching.reduced_back(batching.elementwise),
@@ -391,6 +396,7 @@ op(
         ),
         "target": _bce_target,
     },
+    jvp=EACH,
     inputs=("self", "target", "weight"),
     public=False,
     node="BinaryCrossEntropyBackward0",
@@ -471,6 +477,7 @@ op(
     "binary_cross_entropy_with_logits_of",
     _bce_logits,
     vjp={"self": _bce_logits_rule, "target": _bce_logits_target},
+    jvp=EACH,
     inputs=("self", "target", "weight", "pos_weight"),
     public=False,
     node="BinaryCrossEntropyWithLogitsBackward0",

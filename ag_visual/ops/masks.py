@@ -13,7 +13,7 @@ from .. import dtypes
 from ..core.tensor import Tensor
 from .batching import Batch, data_dependent, elementwise
 from .dims import broadcast
-from .record import LINEAR, ErrorSample, Sample
+from .record import EACH, LINEAR, ErrorSample, Sample
 from .table import composite, op, ops
 from .writing import by_kind, number_for, zero_dim
 
@@ -84,6 +84,7 @@ _structural(
     "masked_fill_number",
     _masked,
     vjp={"self": lambda F, g, mask: F.masked_fill_number(g, mask, 0)},
+    jvp=EACH,
     inputs=("self", "mask"),
     normalize=_normal_masked,
     inplace=_mask_into,

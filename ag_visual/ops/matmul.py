@@ -289,6 +289,10 @@ op(
     _vdot,
     vjp={"self": lambda F, g, other: F.conj(g) * other, "other": lambda g, self: g * self},
     holomorphic=False,
+    jvp={
+        "self": lambda F, t_self, other: F.vdot(t_self, other),
+        "other": lambda F, t_other, self: F.vdot(self, t_other),
+    },
     batch=multiply_slices,
     samples=_vector_samples,
     errors=_vector_errors,
@@ -372,6 +376,21 @@ def _addition(
         name,
         evaluated(kernel, scope),
         vjp=vjp,
+        jvp={
+            "self": lambda F, t_self, result, beta: F.expand(
+                _times(t_self, beta), tuple(result.shape)
+            ),
+            left: evaluated(
+                f"lambda F, self, t_{left}, {right}, alpha: "
+                f"F.{name}(self, t_{left}, {right}, beta=0, alpha=alpha)",
+                scope,
+            ),
+            right: evaluated(
+                f"lambda F, self, {left}, t_{right}, alpha: "
+                f"F.{name}(self, {left}, t_{right}, beta=0, alpha=alpha)",
+                scope,
+            ),
+        },
         batch=slices,
         inputs=("self", left, right),
         inplace=True,

@@ -27,7 +27,7 @@ from .batching import constant, leading, random
 from .dims import wrap
 from .families import elementwise
 from .random import source_of
-from .record import KEEP, LINEAR, ErrorSample, Sample
+from .record import EACH, KEEP, LINEAR, ErrorSample, Sample
 from .table import composite, op
 
 # Softmax ------------------------------------------------------------------------------------------
@@ -81,6 +81,14 @@ def _normal(self: Any, dim: Any) -> tuple[int]:
     return (wrap(dim, self.ndim),)
 
 
+def _softmax_bend(F: Any, t_output: Any, grad_output: Any, output: Any, dim: int) -> Any:
+    def total(x: Any) -> Any:
+        return F.sum(x, dim, True)
+
+    g = grad_output
+    return t_output * (g - total(g * output)) - output * total(g * t_output)
+
+
 op(
     "softmax_backward",
     _softmax_backward,
@@ -88,6 +96,7 @@ op(
         "grad_output": lambda F, g, output, dim: F.softmax_backward(g, output, dim),
         "output": _softmax_curve,
     },
+    jvp={"grad_output": LINEAR, "output": _softmax_bend},
     inputs=("grad_output", "output"),
     public=False,
     node="SoftmaxBackwardDataBackward0",
@@ -100,6 +109,7 @@ op(
         "grad_output": lambda F, g, output, dim: g - _total(F, g * F.exp(output), dim),
         "output": _log_softmax_curve,
     },
+    jvp={"grad_output": LINEAR, "output": EACH},
     inputs=("grad_output", "output"),
     public=False,
     node="LogSoftmaxBackwardDataBackward0",
@@ -122,6 +132,7 @@ op(
     "log_softmax_dim",
     _log_softmax,
     vjp={"self": lambda F, g, result, dim: F.log_softmax_backward(g, result, dim)},
+    jvp={"self": lambda F, t_self, result, dim: t_self - F.sum(F.exp(result) * t_self, dim, True)},
     normalize=_normal,
     public=False,
     node="LogSoftmaxBackward0",
@@ -255,6 +266,7 @@ op(
     outputs=("result0", "result1"),
     differentiable=(0,),
     method=False,
+    jvp=EACH,
     batch=random(leading()),
     samples=lambda make: iter([Sample((make((3, 4)), 0.5, True), smooth=False)]),
     real=True,
@@ -337,6 +349,7 @@ op(
     "embedding_of",
     _embedding,
     vjp={"weight": _embedding_rule},
+    jvp=LINEAR,
     inputs=("weight", "indices"),
     public=False,
     node="EmbeddingBackward0",

@@ -240,6 +240,7 @@ def _declare_ops(rank: int) -> None:
         maxed,
         _max_pool,
         vjp={"self": max_rule},
+        jvp={"self": lambda F, t_self, result1: picked(F, t_self, result1, rank)},
         batch=folded("self"),
         outputs=("result0", "result1"),
         differentiable=(0,),

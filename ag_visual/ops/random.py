@@ -25,7 +25,7 @@ from .casting import cast_array, dtype_of
 from .creation import leaf, like, shape_of
 from .dims import broadcast
 from .into import into, made_into
-from .record import ErrorSample, Sample
+from .record import EACH, ErrorSample, Sample
 from .table import function, op
 
 _structural = functools.partial(op, jvp=None, holomorphic=False)
@@ -343,6 +343,7 @@ def _random_op(name: str, kernel: Any, node: str, inputs: tuple[str, ...] = ("se
         inputs=inputs,
         public=False,
         called="normal",
+        jvp=EACH,
         batch=batching.random(batching.elementwise),
         node=node,
         real=True,
@@ -405,6 +406,7 @@ _structural(
     "bernoulli",
     _chances,
     vjp={"self": _no_gradient},
+    jvp=EACH,
     inputs=("self",),
     normalize=lambda self, p, generator: (_chance(self, p), generator),
     real=True,
@@ -493,6 +495,7 @@ def _fill(
         normalize=normalize,
         public=False,
         called=called,
+        jvp=EACH,
         batch=batching.random(batching.leading()),
         node=node,
         real=True,

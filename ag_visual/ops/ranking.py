@@ -16,7 +16,7 @@ from ..arrays.kernels.runs import mode as mode_kernel
 from .along import Dims, axes, dims_errors, dims_samples, one_dim, several_dims, spread
 from .batching import flattened, over_all
 from .dims import wrap
-from .record import ErrorSample, Sample
+from .record import EACH, ErrorSample, Sample
 from .table import composite, op
 
 # Extrema ------------------------------------------------------------------------------------------
@@ -83,6 +83,15 @@ _DIM_CASES = (
 )
 
 
+def _selected_along(F: Any, t_self: Any, self_shape: Any, dim: int, indices: Any) -> Any:
+    """The tangents of the elements that were selected."""
+    if not self_shape:
+        return t_self
+    if indices.ndim == len(self_shape):
+        return F.gather(t_self, dim, indices)
+    return F.squeeze(F.gather(t_self, dim, F.unsqueeze(indices, dim)), dim)
+
+
 def _extremum(name: str, arg: str) -> None:
     """max or min: of everything, along a dimension with indices, of two tensors; amax or amin."""
     check, check_a, check_arg = map(_need_elements, (name, f"a{name}", arg))
@@ -118,6 +127,7 @@ def _extremum(name: str, arg: str) -> None:
         f"{name}_all",
         whole,
         vjp={"self": _evenly},
+        jvp=EACH,
         batch=over_all(f"a{name}", False),
         public=False,
         node=f"{title}Backward1",
@@ -130,6 +140,7 @@ def _extremum(name: str, arg: str) -> None:
         f"a{name}",
         over,
         vjp={"self": _shared},
+        jvp=EACH,
         normalize=several_dims,
         samples=_distinct_samples([*_DIM_CASES, ((2, 3, 4), (0, 2), True), ((2, 3, 4), (), False)]),
         errors=dims_errors,
@@ -139,6 +150,7 @@ def _extremum(name: str, arg: str) -> None:
         f"{name}_dim",
         along,
         vjp={"self": _selected},
+        jvp={"self": _selected_along},
         outputs=("values", "indices"),
         differentiable=(0,),
         normalize=one_dim,
@@ -321,6 +333,7 @@ def _along(name: str, kernel: Any, node: str, *cases: Any, **options: Any) -> No
         name,
         kernel,
         vjp={"self": options.pop("rule", _selected)},
+        jvp={"self": _selected_along},
         outputs=("values", "indices"),
         differentiable=(0,),
         node=node,
@@ -381,6 +394,7 @@ op(
     "median_all",
     _median_all,
     vjp={"self": _evenly},
+    jvp=EACH,
     batch=flattened("median_dim", False, output=0),
     public=False,
     node="MedianBackward0",
@@ -411,6 +425,7 @@ op(
     "nanmedian_all",
     _nanmedian_all,
     vjp={"self": _evenly},
+    jvp=EACH,
     batch=flattened("nanmedian_dim", False, output=0),
     public=False,
     node="NanmedianBackward0",

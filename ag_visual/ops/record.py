@@ -17,6 +17,10 @@ from typing import Any
 LINEAR = "linear"
 """jvp: the op is linear in all its differentiable inputs together."""
 
+EACH = "each"
+"""jvp: every element of an input has an effect on one element of the result only (pointwise ops,
+reductions, sorted values), so that the vjp of ones is the slope of each."""
+
 PROMOTE, FLOAT, KEEP = "promote", "float", "keep"
 """What happens to dtypes before the kernel: a common one; a common floating one; nothing."""
 
@@ -238,7 +242,7 @@ class Op:
         )
         # Inputs that have a rule, in parameter order: the node's edges.
         self.differentiated = tuple(p for p in self.params if p in differentiated)
-        self.jvp = jvp if jvp is None or jvp == LINEAR else self._jvp(jvp)
+        self.jvp = jvp if jvp in (None, LINEAR, EACH) else self._jvp(jvp)
         self._collect(keeps)
         self.node_class: Any = None
         self.call: Callable[..., Any]
@@ -277,8 +281,13 @@ class Op:
                 raise TypeError(f"op {self.name!r}: a rule for {name!r}, which is no parameter")
         return Rule(function, key, self._requests(function))
 
-    def _jvp(self, rules: dict[str, Callable[..., Any]]) -> dict[str, Rule]:
-        return {key: Rule(f, (key,), self._requests(f, [f"t_{key}"])) for key, f in rules.items()}
+    def _jvp(self, rules: dict[str, Any]) -> dict[str, Any]:
+        return {
+            key: rule
+            if rule in (LINEAR, EACH)
+            else Rule(rule, (key,), self._requests(rule, [f"t_{key}"]))
+            for key, rule in rules.items()
+        }
 
     def _collect(self, keeps: Sequence[str]) -> None:
         known = self._known()

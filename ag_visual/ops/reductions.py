@@ -27,8 +27,8 @@ from .along import (
     wide,
 )
 from .batching import constant, flattened, over_all
-from .families import zeros
-from .record import LINEAR, ErrorSample, Sample
+from .families import is_complex, zeros
+from .record import EACH, LINEAR, ErrorSample, Sample
 from .table import composite, op
 
 # Sums and means -----------------------------------------------------------------------------------
@@ -151,6 +151,7 @@ op(
             F.isnan(self), 0.0, spread(g, self_shape, dim, keepdim)
         )
     },
+    jvp=EACH,
     normalize=several_dims,
     public=False,
     node="NansumBackward0",
@@ -257,6 +258,7 @@ op(
     "prod_all",
     _prod_all,
     vjp={"self": _prod_all_rule},
+    jvp=EACH,
     public=False,
     node="ProdBackward0",
     called="prod",
@@ -267,6 +269,7 @@ op(
     "prod_dim",
     _prod_dim,
     vjp={"self": _prod_rule},
+    jvp=EACH,
     normalize=one_dim,
     public=False,
     node="ProdBackward1",
@@ -382,11 +385,43 @@ def _spread_samples(make: Any) -> Iterator[Sample]:
         yield Sample((make(shape), dim, correction, keepdim))
 
 
+def _both_along(
+    F: Any,
+    t_self: Any,
+    self: Any,
+    result0: Any,
+    std: bool,
+    dim: Dims,
+    correction: Any,
+    keepdim: bool,
+) -> tuple[Any, Any]:
+    """The tangents of a moment and of the mean."""
+    ones = F.zeros_of(result0, tuple(result0.shape)) + 1
+    args = (dim, correction, keepdim)
+    slope = _std_rule(F, ones, self, result0, *args) if std else _var_rule(F, ones, self, *args)
+    moved = F.sum_dims(F.conj(slope) * t_self, dim, keepdim)
+    moved = F.real(moved) if is_complex(self) else moved
+    return moved, F.mean_dims(t_self, dim, keepdim)
+
+
+def _var_mean_along(
+    F: Any, t_self: Any, self: Any, result0: Any, dim: Dims, correction: Any, keepdim: bool
+) -> tuple[Any, Any]:
+    return _both_along(F, t_self, self, result0, False, dim, correction, keepdim)
+
+
+def _std_mean_along(
+    F: Any, t_self: Any, self: Any, result0: Any, dim: Dims, correction: Any, keepdim: bool
+) -> tuple[Any, Any]:
+    return _both_along(F, t_self, self, result0, True, dim, correction, keepdim)
+
+
 def _moment(name: str, kernel: Any, rule: Any, **options: Any) -> None:
     op(
         f"{name}_dims",
         kernel,
         vjp={"self": rule},
+        jvp=options.pop("jvp", EACH),
         normalize=lambda self, dim, correction, keepdim: (
             all_dims(self, dim),
             correction,
@@ -427,8 +462,23 @@ def _moment(name: str, kernel: Any, rule: Any, **options: Any) -> None:
 
 _moment("var", _var, _var_rule)
 _moment("std", _std, _std_rule)
-_moment("var_mean", _var_mean, _var_mean_rule, outputs=("result0", "result1"), returns="var_mean")
-_moment("std_mean", _std_mean, _std_mean_rule, outputs=("result0", "result1"), returns="std_mean")
+_BOTH: dict[str, Any] = {"outputs": ("result0", "result1")}
+_moment(
+    "var_mean",
+    _var_mean,
+    _var_mean_rule,
+    jvp={"self": _var_mean_along},
+    returns="var_mean",
+    **_BOTH,
+)
+_moment(
+    "std_mean",
+    _std_mean,
+    _std_mean_rule,
+    jvp={"self": _std_mean_along},
+    returns="std_mean",
+    **_BOTH,
+)
 
 # Exponential sums and norms -----------------------------------------------------------------------
 
@@ -446,6 +496,7 @@ op(
     "logsumexp",
     _logsumexp,
     vjp={"self": _logsumexp_rule},
+    jvp=EACH,
     normalize=several_dims,
     samples=dims_samples(),
     errors=dims_errors,
@@ -504,6 +555,7 @@ op(
     "vector_norm",
     _vector_norm,
     vjp={"self": _norm_rule},
+    jvp=EACH,
     normalize=_normal_norm,
     holomorphic=False,
     public=False,

@@ -48,6 +48,16 @@ def _cumprod_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
     return F.movedim(total, -1, dim)
 
 
+def _cumprod_along(F: Any, t_self: Any, self: Any, dim: int) -> Any:
+    if not self.shape:
+        return t_self
+    last = F.unsqueeze(F.movedim(self, dim, -1), -2)
+    n = last.shape[-1]
+    rows = F.cumprod_dim(F.where(F.diagonal_mask(last, n, n), 1.0, last), last.ndim - 1)
+    total = F.sum(F.triu(rows) * F.unsqueeze(F.movedim(t_self, dim, -1), -1), -2)
+    return F.movedim(total, -1, dim)
+
+
 def _cumprod_samples(make: Any) -> Iterator[Sample]:
     yield from dim_samples(0.3, 2.0)(make)
     x = make((2, 4), low=0.3, high=2.0)
@@ -72,6 +82,7 @@ op(
     "cumprod_dim",
     _cumprod,
     vjp={"self": _cumprod_rule},
+    jvp={"self": _cumprod_along},
     normalize=_scan,
     public=False,
     inplace=True,
@@ -114,6 +125,11 @@ op(
     vjp={
         "self": lambda F, g, self, result, dim: (
             F.exp(self) * _from_the_end(F, g * F.exp(-result), dim)
+        )
+    },
+    jvp={
+        "self": lambda F, t_self, self, result, dim: (
+            F.cumsum_dim(t_self * F.exp(self), dim) * F.exp(-result)
         )
     },
     normalize=_scan,

@@ -16,7 +16,7 @@ from ..arrays.kernels.bounds import check_index
 from ..core.tensor import Tensor, from_array
 from .batched_places import places, slices
 from .dims import broadcast, wrap
-from .record import LINEAR, ErrorSample, Sample
+from .record import EACH, LINEAR, ErrorSample, Sample
 from .table import composite, op, ops
 from .writing import by_kind, number_for, zero_dim
 
@@ -138,6 +138,7 @@ _structural(
     "scatter_value",
     _scatter_value,
     vjp={"self": lambda F, g, dim, index: F.scatter_value(g, dim, index, 0)},
+    jvp=EACH,
     inputs=("self", "index"),
     normalize=_normal_value,
     inplace=True,
@@ -381,6 +382,7 @@ _structural(
     "index_fill_number",
     _filled_slices,
     vjp={"self": lambda F, g, dim, index: F.index_fill_number(g, dim, index, 0)},
+    jvp=EACH,
     inputs=("self", "index"),
     normalize=_normal_fill_number,
     inplace=_fill_slices,

@@ -19,7 +19,7 @@ from ..arrays.kernels.airy import airy_ai
 from ..core.tensor import Tensor
 from . import batching
 from .families import binary, pair_samples, refused, unary, unary_samples
-from .record import FLOAT, ErrorSample, Op, Sample
+from .record import EACH, FLOAT, ErrorSample, Op, Sample
 from .table import composite, op, ops
 
 names: dict[str, Callable[..., Any]] = {}
@@ -512,6 +512,7 @@ op(
     vjp={"self": lambda F, g, exponent: g / F.exp2(exponent)},
     outputs=("mantissa", "exponent"),
     differentiable=(0,),
+    jvp=EACH,
     real=True,
     batch=batching.elementwise,
     samples=unary_samples(0.3, 7.0),

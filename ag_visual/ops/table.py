@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from ..core.tensor import Tensor
-from . import batching, build, edges, generic
+from . import batching, build, edges, forward, generic
 from .record import KEEP, Op
 
 ops: dict[str, Op] = {}
@@ -110,6 +110,19 @@ def batch(
     return batching.batch(face, found, args, in_dims, kwargs, randomness)
 
 
+def jvp(
+    record: Op | str,
+    args: tuple[Any, ...],
+    tangents: dict[str, Any],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    face: Any = traced,
+) -> tuple[Any, Any]:
+    """An op's results and their tangents, by what its record says of jvp: see `forward.jvp`."""
+    found = ops[record] if isinstance(record, str) else record
+    return forward.jvp(face, found, args, kwargs or {}, tangents)
+
+
 class _Table:
     """What core objects reach through an op, without importing this layer."""
 
@@ -169,7 +182,7 @@ def op(
 
     kernel: a function `(xp, *params)` on arrays, or the name of one in the array namespace.
     vjp: {input: rule} or {(inputs): rule returning a tuple}; None: not differentiable.
-    jvp: LINEAR, {input: rule on t_input}, or None (the vjp is transposed).
+    jvp: LINEAR, EACH, {input: rule on t_input}, or None where torch has none, either.
     inputs: which parameters are tensors (default: those with a rule, and self, other, input).
     lists: parameters that are sequences of tensors. outputs: names, or "list".
     differentiable: which outputs carry gradients. policy: what happens to dtypes first.

@@ -13,7 +13,7 @@ from ..arrays.backend import is_array
 from ..core.tensor import Tensor, from_array
 from .batching import Batch
 from .casting import cast_array
-from .record import Op, Sample
+from .record import EACH, Op, Sample
 from .table import composite, function, op
 
 NUMBERS = (bool, int, float, complex, numpy.number, numpy.bool_)
@@ -103,6 +103,7 @@ _copy = op(
     "copy_values",
     _copied,
     vjp={"self": _nothing, "src": lambda g: g},  # the edge sums and casts
+    jvp=EACH,
     inputs=("self", "src"),
     inplace=_copy_into,
     normalize=_fits_into,
@@ -149,6 +150,7 @@ def _fills(suffix: str, nodes: tuple[str, str], write: Any, oracle: Any) -> tupl
         f"fill_number{suffix}",
         _filled,
         vjp={"self": _nothing},
+        jvp=EACH,
         inplace=write,
         batch=_filling,
         public=False,
@@ -162,6 +164,10 @@ def _fills(suffix: str, nodes: tuple[str, str], write: Any, oracle: Any) -> tupl
         f"fill_tensor{suffix}",
         _filled,
         vjp={"self": _nothing, "value": lambda F, g: F.sum(g)},
+        jvp={
+            "self": lambda F, t_self: F.zeros_of(t_self, tuple(t_self.shape)),
+            "value": lambda F, t_value, self_shape: F.expand(t_value, self_shape),
+        },
         inputs=("self", "value"),
         free=("value",),
         inplace=write,
@@ -189,6 +195,7 @@ _zero = op(
     lambda xp, self: xp.zeros_like(self),
     vjp={"self": _nothing},
     inplace=lambda xp, self: _fill_into(xp, self, 0),
+    jvp=EACH,
     public=False,
     called="zero",
     node="ZeroBackward0",

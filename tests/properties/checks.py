@@ -13,8 +13,8 @@ import numpy
 
 from ag_visual.autograd.api import grad
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.ops import generic
-from ag_visual.ops.table import traced
+from ag_visual.ops import generic, table
+from ag_visual.ops.table import raw_numpy, traced
 
 from .cases import Array, Call, arguments, carrying, cotangents, host, listed, run
 
@@ -108,12 +108,34 @@ def check_vjp(call: Call) -> None:
         assert found[label].dtype == call.leaves[label].dtype
 
 
-def tangent(call: Call, moves: dict[str, Array]) -> list[Array] | None:
-    """The directional derivative: by the record's jvp rules, else the vjp transposed."""
+def tangent(call: Call, moves: dict[str, Array]) -> list[Array]:
+    """The directional derivative: by the record's jvp, on arrays and on Tensors alike, else by
+    transposing the vjp.
+    """
     op = call.op
     if op.jvp is None:
         return _transposed(call, moves)
-    positional, keyword = arguments(op, call.values)
+    values, _ = call.tensors(grad=False)
+    moved = _forward(op, call.values, _by_input(call, moves), raw_numpy)
+    wrapped = {n: _wrapped(t) for n, t in _by_input(call, moves).items()}
+    for array, tensor in zip(moved, _forward(op, values, wrapped, traced), strict=True):
+        close(host(tensor), array, "jvp of Tensors and of arrays", rtol=1e-9, atol=1e-12)
+    return moved
+
+
+def _wrapped(tangent: Any) -> Any:
+    return tuple(map(from_array, tangent)) if isinstance(tangent, list) else from_array(tangent)
+
+
+def _forward(op: Any, values: dict[str, Any], tangents: dict[str, Any], face: Any) -> list[Any]:
+    positional, keyword = arguments(op, values)
+    with numpy.errstate(all="ignore"):
+        _, moved = table.jvp(op, tuple(positional), tangents, keyword, face=face)
+    return list(moved) if isinstance(moved, (tuple, list)) else [moved]
+
+
+def _by_input(call: Call, moves: dict[str, Array]) -> dict[str, Any]:
+    """Tangents by the input's name: a list for a list of inputs."""
     tangents: dict[str, Any] = {}
     for label, move in moves.items():
         name, _, index = label.partition("[")
@@ -122,10 +144,7 @@ def tangent(call: Call, moves: dict[str, Array]) -> list[Array] | None:
             items[int(index[:-1])] = move
         else:
             tangents[name] = move
-    with numpy.errstate(all="ignore"):
-        _, moved = generic.jvp(op, tuple(positional), keyword, tangents)
-    outputs = list(moved) if isinstance(moved, (tuple, list)) else [moved]
-    return carrying(op, outputs) if len(outputs) == len(op.outputs) or op.multi else outputs
+    return tangents
 
 
 def _transposed(call: Call, moves: dict[str, Array]) -> list[Array]:
@@ -167,7 +186,7 @@ def check_jvp(call: Call) -> None:
     values, _ = call.tensors()
     gs = cotangents(call.op, run(call.op, values))
     back = vjp(call, gs)
-    total = sum(_inner(g, numpy.asarray(m)) for g, m in zip(gs, moved or [], strict=True))
+    total = sum(_inner(g, numpy.asarray(m)) for g, m in zip(gs, moved, strict=True))
     close(
         total, sum(_inner(back[k], moves[k]) for k in back), "inner product", rtol=1e-8, atol=1e-9
     )
@@ -175,7 +194,7 @@ def check_jvp(call: Call) -> None:
         forward(call.replaced({k: leaves[k] + step * moves[k] for k in leaves}))
         for step in (STEP, -STEP)
     ]
-    for m, high, low in zip(moved or [], *ends, strict=True):
+    for m, high, low in zip(moved, *ends, strict=True):
         close(m, (high - low) / (2 * STEP), "jvp", rtol=2e-5, atol=1e-6)
 
 

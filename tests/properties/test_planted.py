@@ -11,6 +11,7 @@ import pytest
 from ag_visual.ops import families, table
 from ag_visual.ops.record import KEEP, LINEAR, PROMOTE, Op, Sample
 
+from ..arrays.strict import STRICT
 from . import checks
 from .cases import Call, calls, complex_calls
 
@@ -214,7 +215,7 @@ def test_a_kernel_that_leaves_its_array_library(plant: Any) -> None:
     )
     checks.check_vjp(only(op))
     with pytest.raises((AssertionError, TypeError)):
-        checks.check_backend(only(op), backend_for("strict"))
+        checks.check_backend(only(op), backend_for(STRICT.device_type))
 
 
 def test_a_promotion_that_is_left_to_numpy(plant: Any) -> None:
