@@ -113,13 +113,20 @@ def _mm(xp: Any, self: Any, mat2: Any) -> Any:
 
 def _left(F: Any, g: Any, right: Any) -> Any:
     """The gradient of the left factor."""
-    return F.mm(g, F.t(right)) if F.xp is None else _mm(F.xp, g, right.T)
+    return F.mm(g, F.t(right)) if F.xp is None else _fitting(F.xp, g, right.T)
+
+
+def _fitting(xp: Any, a: Any, b: Any) -> Any:
+    """The product of two matrices whose shapes and dtypes are known to fit."""
+    return a.dot(b) if a.dtype in _BLAS else _product(xp, a, b)
 
 
 def _right(F: Any, g: Any, left: Any, strides: Any) -> Any:
     """The gradient of the right factor, laid out in memory as that factor is."""
     if F.xp is not None:
-        return _mm(F.xp, g.T, left).T if _by_columns(strides) else _mm(F.xp, left.T, g)
+        if _by_columns(strides):
+            return _fitting(F.xp, g.T, left).T
+        return _fitting(F.xp, left.T, g)
     if _by_columns(strides):
         return _turned(F, F.mm(_turned(F, g), left))
     return F.mm(_turned(F, left), g)
