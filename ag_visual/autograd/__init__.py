@@ -5,6 +5,7 @@ Source: https://pytorch.org/docs/2.8/autograd.html
 
 from __future__ import annotations
 
+from ..core.saved_tensor import SavedTensor
 from . import anomaly_mode, function, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .api import backward, grad
@@ -28,6 +29,7 @@ _is_checkpoint_valid = Variable._execution_engine.is_checkpoint_valid
 __all__ = [
     "Function",
     "NestedIOFunction",
+    "SavedTensor",
     "Variable",
     "anomaly_mode",
     "backward",

@@ -54,6 +54,10 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Say that a tensor was modified by means that autograd cannot see."""
     from ..core.tensor import wrote
 
+    if not isinstance(tensor, (Tensor, Iterable)):
+        raise RuntimeError(
+            f"increment_version expect a Iterable[Tensor] as input, but got {type(tensor).__name__}"
+        )
     for each in [tensor] if isinstance(tensor, Tensor) else tensor:
         wrote(each, "increment_version")
 

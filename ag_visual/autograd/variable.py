@@ -61,3 +61,6 @@ def variable(data: Any, requires_grad: bool = False, **options: Any) -> Any:
     from ..ops.table import functions
 
     return functions["tensor"](data, requires_grad=requires_grad, **options)
+
+
+variable.Variable = Variable  # type: ignore[attr-defined]  # torch.autograd.variable is a module, too

@@ -141,6 +141,11 @@ class Node:
         return self.seq
 
     @property
+    def requires_grad(self) -> bool:
+        """True: a node is there because something requires grad."""
+        return True
+
+    @property
     def _input_metadata(self) -> list[InputMetadata]:
         """What gradients this node takes: one entry for each of its outputs in forward."""
         outs = self.outs or ((self.shape, self.dtype),)

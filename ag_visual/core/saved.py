@@ -13,7 +13,8 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 from weakref import ref
 
-from . import blame, fingerprint, modes, seam
+from . import blame, fingerprint, modes, packed, seam
+from .packed import Packed
 
 NOTHING = False
 """The stamp of a field that holds nothing (an input left out): there is nothing to free."""
@@ -26,6 +27,7 @@ def bind(tensor_type: Any, rebuild: Callable[..., Any]) -> None:
     """Called once by core.tensor."""
     global _tensor_type, _rebuild
     _tensor_type, _rebuild = tensor_type, rebuild
+    packed.bind(tensor_type, rebuild)
     blame.tensor_type = tensor_type
 
 
@@ -59,75 +61,6 @@ class OwnOutput:
     def tensor(self, node: Any) -> Any:
         edge = node.edge(self.number) if self.differentiable else None
         return _rebuild(self._array, self._storage, edge)
-
-
-_OWN = object()
-"""Stands in a packed value where a node's own output was."""
-
-
-def _holds(value: Any, item: Any) -> bool:
-    """Is `item` the value, or in the tuple (of tuples) that it is?"""
-    return value is item or (type(value) is tuple and any(_holds(v, item) for v in value))
-
-
-def _exchanged(value: Any, old: Any, new: Any) -> Any:
-    """The value with `new` in place of `old`."""
-    if value is old:
-        return new
-    return tuple(_exchanged(v, old, new) for v in value) if type(value) is tuple else value
-
-
-class Packed:
-    """A saved tensor that went through a pack hook. Hooks carry values; the graph is kept here.
-
-    number: for a node's own output, which one it is (its history is the node itself). Where the
-    hook gave that output back (alone or in a tuple), its memory is kept and not the Tensor, whose
-    history would be a reference cycle.
-    """
-
-    __slots__ = ("edge", "number", "own", "shape", "unpack", "value")
-
-    def __init__(
-        self,
-        pack: Callable[..., Any],
-        unpack: Callable[..., Any],
-        tensor: Any,
-        number: int | None = None,
-    ) -> None:
-        stamp = tensor._storage.stamp
-        previous = modes.set_grad(False)
-        try:
-            self.value = pack(tensor)
-        finally:
-            modes.set_grad(previous)
-        if tensor._storage.stamp is not stamp:
-            raise RuntimeError(
-                "A saved tensor pack hook is modifying its input in place. Tensors provided as "
-                "input to pack hook can not be modified by in-place operations as this can lead "
-                "to unexpected side-effects. Work on a clone inside the hook instead."
-            )
-        self.own = None
-        if number is not None and _holds(self.value, tensor):
-            self.own = (tensor._array, tensor._storage)
-            self.value = _exchanged(self.value, tensor, _OWN)
-        self.unpack = unpack
-        self.shape = tensor._array.shape
-        self.number = number
-        self.edge = tensor.gradient_edge() if number is None else None
-
-    def tensor(self, node: Any) -> Any:
-        """What the unpack hook gives, in the place in the graph of what was saved."""
-        packed = self.value
-        if self.own is not None:
-            packed = _exchanged(packed, _OWN, _rebuild(*self.own, node.edge(self.number)))
-        value = self.unpack(packed)
-        if not isinstance(value, _tensor_type):
-            raise TypeError(
-                "Output of saved tensor unpack_hook expected to be a Tensor but got result of "
-                f"type {type(value).__name__}"
-            )
-        edge = self.edge if self.number is None else node.edge(self.number)
-        return _rebuild(value._array, value._storage, edge)
 
 
 def check(node: Any, name: str, storage: Any, then: tuple[int, int]) -> None:
@@ -406,51 +339,3 @@ def report_leaf(node: Any, sink: Callable[[seam.Event], None] | None = None) -> 
         uid = variable._storage.uid
         leaf = (node.seq, node.shape, node.dtype, uid, ref(variable))
         sink((seam.LEAF, now, thread, *leaf))
-
-
-def two_hooks(hooks: tuple[Any, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The arguments of register_hooks, which must be two functions."""
-    if len(hooks) != 2 or not all(map(callable, hooks)):
-        raise TypeError(
-            "register_hooks(): incompatible function arguments. The following argument types are "
-            "supported: (pack_hook: Callable, unpack_hook: Callable), but got "
-            f"({', '.join(type(hook).__name__ for hook in hooks)})"
-        )
-    return hooks
-
-
-class SavedTensor:
-    """`grad_fn._raw_saved_x`: one saved field, to which a pair of hooks can be attached."""
-
-    __slots__ = ("_name", "_node")
-
-    def __init__(self, *args: Any) -> None:
-        if len(args) != 2:
-            raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
-        self._node, self._name = args
-
-    def register_hooks(self, *hooks: Callable[[Any], Any]) -> None:
-        """`(pack, unpack)`: keep `pack(tensor)` instead; `unpack` of it gives the tensor back."""
-        value = getattr(self._node, f"s_{self._name}")
-        if value is None and self._node.freed is not None:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor after it has been freed. Saved "
-                "intermediate values of the graph are freed when you call .backward() or "
-                "autograd.grad(). Specify retain_graph=True if you need to backward through the "
-                "graph a second time or if you need to access saved tensors after calling backward."
-            )
-        if value is None:
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor with value None is forbidden"
-            )
-        if isinstance(value, Packed):
-            raise RuntimeError(
-                "Calling register_hooks on a saved tensor whose hooks have already been set. "
-                "Hint: only one pair of hooks is allowed at a time."
-            )
-        pack_hook, unpack_hook = two_hooks(hooks)
-        tensor = traced(self._node, self._name)
-        owner = getattr(self._node, f"o_{self._name}", None)
-        number = owner[1] if owner is not None and owner[2] else None
-        packed = Packed(pack_hook, unpack_hook, tensor, number)
-        setattr(self._node, f"s_{self._name}", packed)

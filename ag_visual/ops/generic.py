@@ -15,6 +15,7 @@ from .. import dtypes, promotion
 from ..arrays import backend as backends
 from ..core import modes, saved, seam, source, view
 from ..core.node import Node
+from ..core.saved_tensor import raw_saved
 from ..core.storage import FRESH
 from ..core.tensor import (
     InferenceTensor,
@@ -122,7 +123,7 @@ def make_node_class(op: Op) -> type[OpNode]:
     }
     for name in op.saves:
         body[f"_saved_{name}"] = property(lambda self, n=name: _value(self, n))
-        body[f"_raw_saved_{name}"] = property(lambda self, n=name: saved.SavedTensor(self, n))
+        body[f"_raw_saved_{name}"] = property(lambda self, n=name: raw_saved(self, n))
     for name in op.values:
         if name in op.hidden:
             continue

@@ -1,0 +1,357 @@
+"""Custom functions: `Function`, what `apply` does, and `once_differentiable`.
+
+Source: https://pytorch.org/docs/2.8/autograd.html#function and notes/extending.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ..arrays import backend as backends
+from ..core import blame, modes, saved, seam, view
+from ..core.node import Node
+from ..core.tensor import InferenceTensor, Tensor, cannot_be_saved, rebase
+from ..core.tensor import wrote as count_write
+from .function_node import BackwardCFunction, FunctionCtx
+
+
+class FunctionMeta(type):
+    """Gives each Function class the class of its nodes."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> None:
+        super().__init__(name, bases, body)
+        cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls})
+
+
+class _SingleLevelFunction(FunctionCtx, metaclass=FunctionMeta):
+    """What subclasses of Function define."""
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs; override it."""
+        raise NotImplementedError(
+            "You must implement the forward function for custom autograd.Function."
+        )
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Prepare ctx when `forward` does not take it; override it."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Compute the gradients of the inputs; override it (or `vjp`, its other name)."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom "
+            "autograd.Function to use it with backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Compute the tangents of the outputs; override it."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with "
+            "forward mode AD."
+        )
+
+
+class Function(_SingleLevelFunction):
+    """Base class of custom differentiable operations.
+
+    Subclasses define `forward(ctx, *args)` and `backward(ctx, *grad_outputs)` as static methods, or
+    `forward(*args)`, `setup_context(ctx, inputs, output)` and `backward`; `apply(*args)` calls.
+
+    >>> import ag_visual as ag
+    >>> class Square(ag.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 2 * x * g
+    >>> x = ag.tensor(3.0, requires_grad=True)
+    >>> Square.apply(x).backward()
+    >>> x.grad
+    tensor(6.)
+    """
+
+    generate_vmap_rule = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all "
+            "static, so you should invoke them on the class itself. Instantiating an autograd "
+            "function will raise an error in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use "
+            "new-style autograd function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        """Compute the outputs of a batch; override it."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or "
+            "set generate_vmap_rule=True."
+        )
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Call the function on arguments and, where an input requires grad, record the call."""
+        separate = cls.setup_context is not Function.setup_context
+        if separate or kwargs:
+            args = _bound(cls, separate, args, kwargs)
+        ctx = cls._backward_cls()
+        positions = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
+        edges = tuple(args[i].gradient_edge() for i in positions)
+        records = modes.grad_enabled() and any(e is not None for e in edges)
+        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        ctx._positions = positions
+        ctx.next = edges if records else ()
+        tensors = [args[i] for i in positions]
+        previous = modes.set_grad(False)
+        try:
+            if separate:
+                output = cls.forward(*args)
+                cls.setup_context(ctx, args, output)
+            else:
+                output = cls.forward(ctx, *args)
+        finally:
+            modes.set_grad(previous)
+        return _wrapped(cls, ctx, tensors, output, records)
+
+    @classmethod
+    def _user_backward(cls) -> Callable[..., Any]:
+        """The `backward` of a subclass, or its `vjp`."""
+        backward, vjp = cls.backward, cls.vjp
+        if vjp is Function.vjp:
+            return backward
+        if backward is not Function.backward:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                "should only implement one of them."
+            )
+        return vjp
+
+
+def _bound(cls: type[Function], separate: bool, args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """Positional arguments with keywords and defaults filled in."""
+    signature = inspect.signature(cls.forward)
+    if not separate:
+        parameters = list(signature.parameters.values())[1:]
+        signature = signature.replace(parameters=parameters)
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
+
+
+def _wrapped(
+    cls: type[Function], ctx: BackwardCFunction, tensors: list[Any], output: Any, records: bool
+) -> Any:
+    """The outputs of forward as part of the graph."""
+    single = not isinstance(output, tuple)
+    outputs = [output] if single else list(output)
+    dirty = {id(t) for t in ctx.dirty_tensors}
+    inputs = {id(t) for t in tensors}
+    _check_dirty(dirty, inputs, outputs)
+    fixed = {id(t) for t in ctx.non_differentiable}
+    returned = [o for o in outputs if isinstance(o, Tensor)]
+    if not returned:
+        return output
+    ctx._backend = backends.backend_of(returned[0]._array)
+    ctx._metas = tuple(
+        (o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs
+    )
+    carries = [
+        isinstance(o, Tensor) and id(o) not in fixed and o._array.dtype.kind in "fcV"
+        for o in outputs
+    ]
+    ctx._fixed = tuple(not each for each in carries)
+    first = ctx._metas[0] or ((), numpy.dtype(numpy.float32))
+    ctx.shape, ctx.dtype = first
+    ctx.outs = None if len(outputs) == 1 else tuple(m or ((), first[1]) for m in ctx._metas)
+    meta = view.MULTI_OUTPUT if sum(carries) > 1 else view.IN_FUNCTION
+    results = []
+    for number, o in enumerate(outputs):
+        if not isinstance(o, Tensor):
+            results.append(o)
+            continue
+        grows = records and carries[number]
+        if id(o) in dirty:
+            results.append(_dirty(cls, ctx, o, number, grows, len(returned)))
+        elif not grows:
+            results.append(_outside(o, id(o) in inputs))
+        else:
+            results.append(_grown(ctx, _as_view(o) if id(o) in inputs else o, number, meta))
+    _save(ctx, outputs, results, records)
+    if records and seam.sink is not None:
+        saved.report_node(ctx)
+    return results[0] if single else tuple(results)
+
+
+def _check_dirty(dirty: set[int], inputs: set[int], outputs: list[Any]) -> None:
+    if dirty - inputs:
+        raise RuntimeError(
+            "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that "
+            "have been mutated should be passed to ctx.mark_dirty()."
+        )
+    if dirty - {id(o) for o in outputs}:
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output. "
+            "The inputs that are modified inplace must all be outputs of the Function."
+        )
+
+
+def _outside(o: Tensor, is_input: bool) -> Tensor:
+    """An output without history; an input keeps its own, the output is an alias without."""
+    if not o.requires_grad:
+        return o
+    if is_input:
+        return o.detach()
+    return o if o._view is not None else o.detach_()
+
+
+def _grown(ctx: BackwardCFunction, o: Tensor, number: int, meta: int) -> Tensor:
+    """An output with this call as its history."""
+    o._edge = ctx.edge(number)
+    o._rg = True
+    if o._view is not None:
+        o._view.meta = meta
+        o._view.stamp = o._storage.stamp
+    return o
+
+
+def _dirty(
+    cls: type[Function], ctx: BackwardCFunction, o: Tensor, number: int, grows: bool, count: int
+) -> Tensor:
+    """An input that forward wrote: it moves into the graph at this node."""
+    name = cls.__name__
+    if not grows:
+        count_write(o, name)
+        return _outside(o, True)
+    if o._view is not None:
+        if count > 1:
+            raise RuntimeError(
+                "If your Function modifies inplace an input that is a view of another Tensor, "
+                "your Function cannot return more than one Tensor. This is not supported by "
+                "the current autograd engine. You should either make sure the input is not a "
+                "view (using .clone() for example) or make your Function only return one "
+                f"Tensor (potentially splitting it into two Functions): {name}"
+            )
+        if o._view.base._rg and o._view.base._edge is None:
+            raise blame.leaf_inplace(o, name, view=True)
+    elif o._rg and o._edge is None:
+        raise blame.leaf_inplace(o, name, view=False, used=True)
+    count_write(o, name)
+    rebase(o, ctx)
+    if o._edge is not None and o._edge[0] is ctx:
+        o._edge = ctx.edge(number)
+    return o
+
+
+def _as_view(o: Tensor) -> Tensor:
+    """An input that forward returned as it is: a view of it."""
+    from ..ops.table import traced
+
+    previous = modes.set_grad(False)
+    try:
+        result: Tensor = traced.view_as(o, o)
+    finally:
+        modes.set_grad(previous)
+    return result
+
+
+def _save(ctx: BackwardCFunction, outputs: list[Any], results: list[Any], records: bool) -> None:
+    """Turn what save_for_backward was given into saved tensors of the node."""
+    if not records:
+        # Nobody will run this node; forward's temporaries should not live on in it.
+        ctx.to_save = ()
+        return
+    kept: list[Any] = []
+    stamps: list[Any] = []
+    numbers = {id(o): i for i, o in enumerate(outputs)}
+    pair = modes.state.saved_hooks[-1] if modes.state.saved_hooks else None
+    for tensor in ctx.to_save:
+        if tensor is None:
+            kept.append(None)
+            stamps.append(None)
+            continue
+        if type(tensor) is InferenceTensor:
+            raise cannot_be_saved()
+        number = numbers.get(id(tensor))
+        stamps.append(tensor._storage.stamp)
+        if number is not None:
+            tensor = results[number]
+            stamps[-1] = tensor._storage.stamp
+        if pair is not None:
+            own = number if number is not None and tensor._rg else None
+            kept.append(saved.Packed(pair[0], pair[1], tensor, own))
+        elif number is not None and tensor._rg:
+            kept.append(saved.OwnOutput(tensor._array, tensor._storage, number, True))
+        else:
+            kept.append(tensor)
+    ctx.s_saved_tensors, ctx.t_saved_tensors = tuple(kept), tuple(stamps)
+    saved.guard(ctx, "saved_tensors")
+    ctx.to_save = ()
+    ctx.dirty_tensors = ctx.non_differentiable = ()
+
+
+class _Twice(Node):
+    """History of a gradient that was computed by a once_differentiable backward."""
+
+    def name(self) -> str:
+        return "torch::autograd::Error"
+
+    def raw(self, F: Any, g: Any) -> Any:
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
+
+    traced = raw
+
+
+def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a backward that cannot itself be differentiated: doing so raises an error."""
+
+    @functools.wraps(function)
+    def wrapper(ctx: Any, *args: Any) -> Any:
+        with_graph = modes.grad_enabled()
+        previous = modes.set_grad(False)
+        try:
+            found = function(ctx, *args)
+        finally:
+            modes.set_grad(previous)
+        tracked = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
+        if not with_graph or not tracked:
+            return found
+        values = found if isinstance(found, tuple) else (found,)
+        edges = tuple(a.gradient_edge() for a in tracked)
+
+        def marked(value: Any) -> Any:
+            if not isinstance(value, Tensor):
+                return value
+            result = value.detach()
+            node = _Twice().start(edges, ((value._array.shape, value._array.dtype),))
+            result._edge, result._rg = node.edge(), True
+            return result
+
+        results = tuple(marked(v) for v in values)
+        return results if isinstance(found, tuple) else results[0]
+
+    return wrapper

@@ -1,0 +1,212 @@
+"""The node of one call of a custom Function, which is also its ctx.
+
+`custom_function` makes them; torch's names for them are in `function`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from ..core import blame, modes, saved
+from ..core.node import Node, sequence
+from ..core.saved_tensor import raw_saved
+from ..core.source import here
+from ..core.tensor import Tensor, from_array
+
+if TYPE_CHECKING:
+    from .custom_function import Function
+
+
+class FunctionCtx:
+    """What `forward`, `setup_context` and `backward` may call on their ctx."""
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors (or None) for `backward`; read them as `ctx.saved_tensors`."""
+        for i, tensor in enumerate(tensors):
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise TypeError(
+                    "save_for_backward can only save variables, but argument "
+                    f"{i} is of type {type(tensor).__name__}"
+                )
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors (or None) for `jvp`."""
+        for i, tensor in enumerate(tensors):
+            if tensor is not None and not isinstance(tensor, Tensor):
+                raise AssertionError(
+                    "save_for_forward expects all arguments to be tensors; you should save "
+                    f"non-tensors as attributes on ctx (argument {i} is of type "
+                    f"{type(tensor).__name__})."
+                )
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Tensor) -> None:
+        """Say which inputs `forward` modified in place; they must be outputs, too."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args: Tensor) -> None:
+        """Say which outputs carry no gradient."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether `backward` gets zeros (default) or None for outputs without gradient."""
+        self.materialize_grads = value
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Deprecated and without effect, as in torch."""
+        warnings.warn(
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically "
+            "tracked. Note that calls to `set_()` are not tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
+
+
+class BackwardCFunction(Node, FunctionCtx):
+    """The node of one call of a custom Function, and its ctx."""
+
+    _forward_cls: type[Function]
+    runs_undefined = True
+
+    def __init__(self) -> None:
+        self.next = ()
+        self.seq = next(sequence)
+        place = here()
+        self.code, self.lasti = (None, 0) if place is None else place
+        self.outs = None
+        self.hooks = None
+        self.freed = None
+        self._metadata = None
+        self.needs_input_grad: tuple[bool, ...] = ()
+        self.materialize_grads = True
+        # Whether backward gets zeros (else None) for outputs that carry no gradient.
+        self._materialize_non_diff_grads = True
+        self.to_save: tuple[Any, ...] = ()
+        self.dirty_tensors: tuple[Any, ...] = ()
+        self.non_differentiable: tuple[Any, ...] = ()
+        self.s_saved_tensors: Any = ()
+        self.t_saved_tensors: Any = ()
+        self._positions: tuple[int, ...] = ()
+        self._backend: Any = None
+        self._metas: tuple[Any, ...] = ()
+        self._fixed: tuple[bool, ...] = ()  # which outputs carry no gradient
+        if modes.anomaly is not None:
+            self.keep_stack()
+
+    @property
+    def saved_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return () if self.s_saved_tensors == () else ("saved_tensors",)
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` was given; raises when it was freed or modified since."""
+        if self.s_saved_tensors is None:
+            raise blame.freed_graph(self)
+        return saved.traced_all(self, "saved_tensors", self.s_saved_tensors)
+
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
+        )
+        return self.saved_tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[Any, ...]:
+        if self.s_saved_tensors is None:
+            raise blame.freed_graph(self)
+        return raw_saved(self, "saved_tensors")  # type: ignore[no-any-return]
+
+    def raw(self, F: Any, g: Any) -> list[Any]:
+        given = [None if x is None else from_array(x) for x in (g if self.outs else [g])]
+        found = self._run(given)
+        return [None if x is None else x._array for x in found]
+
+    def traced(self, g: Any) -> list[Any]:
+        return self._run(list(g) if self.outs and g is not None else [g])
+
+    def release(self) -> None:
+        if self.s_saved_tensors != ():
+            self.s_saved_tensors = None
+
+    def _run(self, grads: list[Any]) -> list[Any]:
+        count = len(self._metas)
+        grads = grads if len(grads) == count else [None] * count
+        if self.materialize_grads:
+            xp = self._backend.xp
+            grads = [
+                from_array(xp.zeros(meta[0], dtype=meta[1]))
+                if g is None and meta and (self._materialize_non_diff_grads or not fixed)
+                else g
+                for g, meta, fixed in zip(grads, self._metas, self._fixed, strict=True)
+            ]
+        found = self.apply(*grads)
+        return self._checked(found)
+
+    def apply(self, *grads: Any) -> Any:
+        """Call the user's backward (or vjp)."""
+        return self._forward_cls._user_backward()(self, *grads)
+
+    def _checked(self, found: Any) -> list[Any]:
+        """The user's gradients, one for each tensor input."""
+        values = list(found) if isinstance(found, tuple) else [found]
+        expected = len(self.needs_input_grad)
+        if len(values) > expected and all(v is None for v in values[expected:]):
+            values = values[:expected]
+        if len(values) != expected:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected "
+                f"{expected}, got {len(values)})"
+            )
+        edges = dict(zip(self._positions, self.next, strict=True))
+        results: list[Any] = []
+        for position, value in enumerate(values):
+            if position not in edges:
+                if value is not None:
+                    raise RuntimeError(
+                        f"function {self.name()} returned a gradient different than None at "
+                        f"position {position + 1}, but the corresponding forward input was not a "
+                        "Variable"
+                    )
+                continue
+            if value is not None and not isinstance(value, Tensor):
+                raise RuntimeError(f"expected Variable or None (got {type(value).__name__})")
+            edge = edges[position]
+            if value is None or edge is None:
+                results.append(None)
+                continue
+            self._check_gradient(position, value._array, edge)
+            results.append(value)
+        return results
+
+    def _check_gradient(self, position: int, g: Any, edge: tuple[Any, ...]) -> None:
+        """A gradient that the user's backward returned must be one of its input."""
+        node, number, shape, dtype = edge
+        if shape is None:
+            shape, dtype = node.outs[number]
+        if not _fits(g.shape, shape):
+            raise RuntimeError(
+                f"Function {self.name()} returned an invalid gradient at index {position} - got "
+                f"{list(g.shape)} but expected shape compatible with {list(shape)}"
+            )
+        if g.dtype.kind == "c" != dtype.kind:
+            raise RuntimeError(
+                "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == "
+                "grad_is_complex) to be true, but got false: Function "
+                f"{self.name()} returned a complex gradient at index {position} for a real input; "
+                "return its real part."
+            )
+
+
+def _fits(have: tuple[int, ...], want: tuple[int, ...]) -> bool:
+    """Can a gradient of shape `have` be summed to `want`?"""
+    if have == want:
+        return True
+    try:
+        return numpy.broadcast_shapes(have, want) == have
+    except ValueError:
+        return False
