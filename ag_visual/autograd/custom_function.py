@@ -220,11 +220,9 @@ def _check_dirty(dirty: set[int], inputs: set[int], outputs: list[Any]) -> None:
 
 def _outside(o: Tensor, is_input: bool) -> Tensor:
     """An output without history; an input keeps its own, the output is an alias without."""
-    if not o.requires_grad:
-        return o
     if is_input:
-        return o.detach()
-    return o if o._view is not None else o.detach_()
+        return o.detach() if o.requires_grad else _as_view(o)
+    return o.detach_() if o.requires_grad and o._view is None else o
 
 
 def _grown(ctx: BackwardCFunction, o: Tensor, number: int, meta: int) -> Tensor:
@@ -244,7 +242,7 @@ def _dirty(
     name = cls.__name__
     if not grows:
         count_write(o, name)
-        return _outside(o, True)
+        return o.detach() if o.requires_grad else o
     if o._view is not None:
         if count > 1:
             raise RuntimeError(

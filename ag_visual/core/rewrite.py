@@ -6,6 +6,7 @@ Imports only the standard library; parses, never runs.
 from __future__ import annotations
 
 import ast
+import functools
 import warnings
 from collections.abc import Iterator
 from typing import Final
@@ -36,8 +37,8 @@ class Place:
     def __init__(self, text: str, line: str, source: str, lineno: int) -> None:
         self.text = text.strip()
         self.lineno = lineno
-        self.tree = parsed(source)
-        self.around = list(_enclosing(self.tree, lineno)) if self.tree and lineno else []
+        self.statements = _statements_of(source)
+        self.around = [node for node in self.statements if _spans(node, lineno)] if lineno else []
         self.statement = self._find_statement(line.strip())
 
     def _find_statement(self, line: str) -> ast.stmt | None:
@@ -77,7 +78,7 @@ class Place:
     def value_of(self, name: str) -> ast.expr | None:
         """What the name was last assigned before this place, read off the source."""
         found: ast.expr | None = None
-        for node in statements(self.tree) if self.tree else ():
+        for node in self.statements:
             if node.lineno > self.lineno or node is self.statement:
                 continue
             if isinstance(node, ast.Assign) and any(is_name(t, name) for t in node.targets):
@@ -132,10 +133,15 @@ def statements(tree: ast.AST) -> Iterator[ast.stmt]:
     yield from sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
 
 
-def _enclosing(tree: ast.AST, lineno: int) -> Iterator[ast.stmt]:
-    for node in statements(tree):
-        if node.lineno <= lineno <= (node.end_lineno or node.lineno):
-            yield node
+@functools.lru_cache(maxsize=4)
+def _statements_of(source: str) -> tuple[ast.stmt, ...]:
+    """All statements of a file or cell, kept for the next error there; nobody changes them."""
+    tree = parsed(source)
+    return tuple(statements(tree)) if tree else ()
+
+
+def _spans(node: ast.stmt, lineno: int) -> bool:
+    return node.lineno <= lineno <= (node.end_lineno or node.lineno)
 
 
 def is_block(node: ast.stmt) -> bool:

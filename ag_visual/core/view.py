@@ -71,7 +71,7 @@ class View:
 
 def child_meta(parent: View | None, *, multi: bool = False) -> int:
     """The creation meta of a view made now: what is unusual now, else what it inherits."""
-    if modes.special and modes.state.inference:
+    if modes.special and modes.state.inference or parent is not None and parent.meta == INFERENCE:
         return INFERENCE
     if not modes.grad_enabled():
         return NO_GRAD
@@ -206,7 +206,7 @@ def refresh(tensor: Any) -> None:
         if tensor._edge is None and tensor._array.dtype.kind in "fcV":
             tensor._rg = base._rg or view.own
         return
-    if not base._rg:
+    if not base._rg and tensor._edge is None:
         view.stamp = stamp
         return
     if view.meta != DEFAULT:
