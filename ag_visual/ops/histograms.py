@@ -171,7 +171,6 @@ def _histogram(
     xp: Any,
     self: Any,
     bins: int,
-    *,
     range: Any = None,
     weight: Any = None,
     density: bool = False,
@@ -182,7 +181,7 @@ def _histogram(
 
 
 def _histogram_edges(
-    xp: Any, self: Any, bins: Any, *, weight: Any = None, density: bool = False
+    xp: Any, self: Any, bins: Any, weight: Any = None, density: bool = False
 ) -> Any:
     counts = _counted(xp, [self.reshape(-1)], [bins], weight, density)
     return counts, bins.copy()
@@ -218,6 +217,13 @@ def _check_line(self: Any, bins: Any, dim: int) -> None:
 
 
 _RESULT = ("hist", "bin_edges")
+
+
+def _theirs(torch: Any, self: Any, bins: Any, *rest: Any) -> Any:
+    named = dict(zip(("range", "weight", "density")[-len(rest) :], rest, strict=True))
+    return torch.histogram(self, bins, **{k: v for k, v in named.items() if v is not None})
+
+
 op(
     "histogram_bins",
     _histogram,
@@ -227,6 +233,7 @@ op(
     public=False,
     called="histogram",
     returns="histogram",
+    oracle=_theirs,
     batch=batching.slice_by_slice,
     samples=lambda make: iter(
         [
@@ -258,6 +265,7 @@ op(
     public=False,
     called="histogram",
     returns="histogram",
+    oracle=_theirs,
     batch=batching.slice_by_slice,
     samples=lambda make: iter(
         [
@@ -288,8 +296,8 @@ def _histogram_of(
     its lower edge, the last one both. density: divided by the total and by the bin's width.
     """
     if isinstance(bins, Tensor):
-        return F.histogram_edges(self, bins, weight=weight, density=density)
-    return F.histogram_bins(self, bins, range=range, weight=weight, density=density)
+        return F.histogram_edges(self, bins, weight, density)
+    return F.histogram_bins(self, bins, range, weight, density)
 
 
 # Several dimensions -----------------------------------------------------------------------------

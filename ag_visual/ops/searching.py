@@ -191,6 +191,7 @@ def _isin(
 ) -> Any:
     wide = numpy.promote_types(elements.dtype, test_elements.dtype)
     wanted = xp.sort(test_elements.astype(wide).reshape(-1))
+    wanted = wanted[wanted == wanted]  # NaN equals nothing
     values = elements.astype(wide)
     if wanted.size == 0:
         return xp.full(values.shape, invert)
