@@ -458,14 +458,17 @@ def _ormqr_rule(
         g_other = F.ormqr(self, input2, g, left, not transpose)
     if not (needs[0] or needs[1]):
         return None, None, g_other
-    m, k = self.shape[-2], self.shape[-1]
+    m, n, k = self.shape[-2], self.shape[-1], input2.shape[-1]
     # The whole Q is the product of these reflectors with more columns, whose factors are absent.
     batch = tuple(self.shape)[:-2]
-    square = F.cat((self, F.zeros_of(self, (*batch, m, m - k))), -1) if m > k else self
+    square = columns(F, self, 0, k)
+    square = F.cat((square, F.zeros_of(self, (*batch, m, m - k))), -1) if m > k else square
     g_q = product(F, g, adjoint(F, input3)) if left else product(F, adjoint(F, input3), g)
     g_q = adjoint(F, g_q) if transpose else g_q
     g_input, g_tau = _householder_rule(F, g_q, square, input2)
-    return (columns(F, g_input, 0, k) if m > k else g_input), g_tau, g_other
+    g_input = columns(F, g_input, 0, k)
+    rest = F.zeros_of(self, (*batch, m, n - k))
+    return (F.cat((g_input, rest), -1) if n > k else g_input), g_tau, g_other
 
 
 def _ormqr_samples(make: Any) -> Iterator[Sample]:
@@ -474,6 +477,7 @@ def _ormqr_samples(make: Any) -> Iterator[Sample]:
             other = (3, 2) if left else (2, 3)
             yield Sample((make((3, 2)), make((2,)), make(other), left, transpose))
     yield Sample((make((2, 3, 3)), make((2, 3)), make((2, 3, 2))))
+    yield Sample((make((2, 4)), make((2,)), make((2, 3))))
 
 
 op(

@@ -218,10 +218,10 @@ def linalg_tensorsolve(F: Any, self: Any, other: Any, dims: Any = None) -> Any:
 @composed("linalg.vander")
 def linalg_vander(F: Any, x: Any, N: Any = None) -> Any:
     """Powers 0 ... N - 1 (x.shape[-1] by default) of each number in a last dimension."""
-    if x.ndim == 0:
-        raise RuntimeError("linalg.vander: x must have at least 1 dimension")
+    single = x.ndim == 0
+    x = F.unsqueeze(x, 0) if single else x
     count = x.shape[-1] if N is None else N
-    if N is not None and N <= 1:
+    if count <= 1 and (N is not None or single):
         raise RuntimeError("N must be greater than 1.")
     if array_of(x).dtype.kind in "biu":
         x = F.cast(x, numpy.dtype(numpy.int64))
@@ -304,7 +304,8 @@ def linalg_matrix_power(F: Any, self: Any, n: int) -> Any:
     """Each square matrix multiplied with itself n times; its inverse -n times for negative n."""
     check_square("linalg.matrix_power", array_of(self), low_allowed=True)
     if n == 0:
-        return F.expand(identity(F, self, self.shape[-1]), tuple(self.shape)) + 0
+        everywhere = F.zeros_of(self, ()) == 0
+        return F.masked_fill(self, everywhere, 0) + identity(F, self, self.shape[-1])
     if n < 0:
         self, n = F.linalg_inv(self), -n
     if n == 3:  # one product less than squaring would take

@@ -112,6 +112,8 @@ def _eigh_rule(F: Any, gs: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     inner = off_diagonal(F, inner / _gaps(F, eigenvalues))
     if g_values is not None:
         inner = inner + _like(F, embedded(F, g_values), v)
+    # A moves among Hermitian matrices: the rest of the gradient says nothing.
+    inner = (inner + adjoint(F, inner)) * 0.5
     return product(F, v, inner, adjoint(F, v))
 
 

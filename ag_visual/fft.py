@@ -1,0 +1,12 @@
+"""torch.fft's names: Fourier transforms of one, two and any number of dimensions.
+
+Layer 5: names what `ops` declares.
+"""
+
+from __future__ import annotations
+
+from .ops.matrices import fft as _names
+
+globals().update(_names)
+
+__all__ = sorted(_names)
