@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +12,7 @@ from ..arrays.kernels import softmax as kernels
 from ..core.tensor import from_array
 from . import (  # noqa: F401  (importing them declares their ops)
     activation,
+    attention,
     classes,
     convolution,
     losses,
@@ -23,7 +23,7 @@ from . import (  # noqa: F401  (importing them declares their ops)
 )
 from .along import dim_errors, dim_samples
 from .batched_layers import looked_up, looked_up_back
-from .batching import constant, leading, random
+from .batching import leading, random
 from .dims import wrap
 from .families import elementwise
 from .random import source_of
@@ -418,56 +418,3 @@ def _one_hot(F: Any, tensor: Any, num_classes: int = -1) -> Any:
         raise RuntimeError("Class values must be smaller than num_classes.")
     xp = backends.backend_of(array).xp
     return from_array((array[..., None] == xp.arange(num_classes)).astype(xp.int64))
-
-
-# Attention ----------------------------------------------------------------------------------------
-
-
-def _triangle_mask(xp: Any, self: Any, rows: int, columns: int) -> Any:
-    return xp.tri(rows, columns, dtype=bool)
-
-
-op(
-    "triangle_mask",
-    _triangle_mask,
-    public=False,
-    batch=constant,
-    samples=lambda make: iter([Sample((make((2,)), 3, 2))]),
-)
-
-
-@composite("scaled_dot_product_attention", method=False)
-def _attention(
-    F: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Any:
-    """softmax(query @ key^T * scale + mask) @ value; scale 1 / sqrt(size of the last dimension)."""
-    if enable_gqa:
-        repeats = query.shape[-3] // key.shape[-3]
-        key = F.repeat_interleave(key, repeats, -3)
-        value = F.repeat_interleave(value, repeats, -3)
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = F.matmul(query, F.transpose(key, -2, -1)) * scale
-    if is_causal:
-        if attn_mask is not None:
-            raise RuntimeError(
-                "_scaled_dot_product_attention: Explicit attn_mask should not be set"
-            )
-        rows, columns = scores.shape[-2:]
-        attn_mask = F.tril(F.diagonal_mask(scores, rows, columns) | True)
-    if attn_mask is not None:
-        if attn_mask.dtype.category == 0:
-            scores = F.where(attn_mask, scores, -math.inf)
-        else:
-            scores = scores + attn_mask
-    weights = F.softmax(scores, -1)
-    if dropout_p:
-        weights = F.dropout(weights, dropout_p)
-    return F.matmul(weights, value)

@@ -132,6 +132,16 @@ def main() -> None:
     show("MLP step, nn and optim", both(cases.mlp_modules))
     many = {"ag_visual": _recorded(cases.mlp(ours)), "torch": _often(cases.mlp(theirs))}
     show("MLP step, recorded", many, RUNS)
+    show("conv net step, 32 images", both(cases.conv_net))
+    for kernel, stride, groups in ((3, 1, 1), (3, 2, 1), (1, 1, 1), (3, 1, 16)):
+        label = f"convolution {kernel} x {kernel}, stride {stride}, groups {groups}"
+        show(label, both(lambda e, a=(kernel, stride, groups): cases.convolution(e, *a)))  # type: ignore[misc]
+    show("attention, 8 x 4 x 64 x 32", both(cases.attention))
+    for shape in ((64, 128), (32, 64, 256)):
+        told = " x ".join(map(str, shape))
+        show(f"softmax, {told}", both(lambda e, s=shape: cases.softmax(e, *s)))  # type: ignore[misc]
+        show(f"layer_norm, {told}", both(lambda e, s=shape: cases.layer_norm(e, *s)))  # type: ignore[misc]
+    show("cross_entropy, 64 x 10", both(cases.cross_entropy))
     show("1M-element chain, per op", both(cases.large), cases.LARGE)
     show("retained 100,000-element chain", both(cases.retained), cases.RETAINED)
     if options.panel:

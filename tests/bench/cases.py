@@ -124,6 +124,96 @@ def rnn(engine: Engine) -> Case:
     return run
 
 
+def conv_net(engine: Engine) -> Case:
+    """32 images of 28 x 28 through two 3 x 3 convolutions and a pool, forward and backward."""
+    t = engine.t
+    functional = t.nn.functional
+    rng = numpy.random.default_rng(0)
+    x = engine.tensor(rng.normal(size=(32, 1, 28, 28)))
+    w1 = engine.tensor(rng.normal(size=(8, 1, 3, 3)) / 3, grad=True)
+    b1 = engine.tensor(numpy.zeros(8), grad=True)
+    w2 = engine.tensor(rng.normal(size=(16, 8, 3, 3)) / 8, grad=True)
+    b2 = engine.tensor(numpy.zeros(16), grad=True)
+
+    def run() -> None:
+        h = t.relu(functional.conv2d(x, w1, b1, padding=1))
+        h = t.relu(functional.conv2d(h, w2, b2, padding=1))
+        functional.max_pool2d(h, 2).sum().backward()
+        w1.grad = b1.grad = w2.grad = b2.grad = None
+
+    return run
+
+
+def convolution(engine: Engine, kernel: int, stride: int, groups: int = 1) -> Case:
+    """One convolution of 32 x 16 x 28 x 28, forward and backward."""
+    functional = engine.t.nn.functional
+    rng = numpy.random.default_rng(0)
+    x = engine.tensor(rng.normal(size=(32, 16, 28, 28)), grad=True)
+    w = engine.tensor(rng.normal(size=(16, 16 // groups, kernel, kernel)) / 8, grad=True)
+    options = {"stride": stride, "padding": kernel // 2, "groups": groups}
+
+    def run() -> None:
+        functional.conv2d(x, w, **options).sum().backward()
+        x.grad = w.grad = None
+
+    return run
+
+
+def attention(engine: Engine) -> Case:
+    """scaled_dot_product_attention of 8 x 4 x 64 x 32, forward and backward."""
+    rng = numpy.random.default_rng(0)
+    q, k, v = (engine.tensor(rng.normal(size=(8, 4, 64, 32)), grad=True) for _ in range(3))
+    g = engine.tensor(rng.normal(size=(8, 4, 64, 32)))
+    attend = engine.t.nn.functional.scaled_dot_product_attention
+
+    def run() -> None:
+        attend(q, k, v).backward(g)
+        q.grad = k.grad = v.grad = None
+
+    return run
+
+
+def softmax(engine: Engine, *shape: int) -> Case:
+    """softmax over the last dimension, forward and backward."""
+    rng = numpy.random.default_rng(0)
+    x = engine.tensor(rng.normal(size=shape), grad=True)
+    g = engine.tensor(rng.normal(size=shape))
+
+    def run() -> None:
+        engine.t.softmax(x, -1).backward(g)
+        x.grad = None
+
+    return run
+
+
+def layer_norm(engine: Engine, *shape: int) -> Case:
+    """layer_norm over the last dimension with weight and bias, forward and backward."""
+    rng = numpy.random.default_rng(0)
+    x = engine.tensor(rng.normal(size=shape), grad=True)
+    g = engine.tensor(rng.normal(size=shape))
+    weight = engine.tensor(rng.normal(size=shape[-1]), grad=True)
+    bias = engine.tensor(rng.normal(size=shape[-1]), grad=True)
+
+    def run() -> None:
+        engine.t.nn.functional.layer_norm(x, shape[-1:], weight, bias).backward(g)
+        x.grad = weight.grad = bias.grad = None
+
+    return run
+
+
+def cross_entropy(engine: Engine) -> Case:
+    """cross_entropy of 64 x 10 scores, forward and backward."""
+    rng = numpy.random.default_rng(0)
+    x = engine.tensor(rng.normal(size=(64, 10)), grad=True)
+    target = engine.t.from_numpy(rng.integers(0, 10, 64))
+
+    def run() -> None:
+        engine.t.nn.functional.cross_entropy(x, target).backward()
+        x.grad = None
+
+    return run
+
+
 def double_backward(engine: Engine) -> Case:
     """The gradient of a gradient's square through 20 multiplications and tanhs of 16 elements."""
     t = engine.t

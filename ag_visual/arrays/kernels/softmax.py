@@ -26,7 +26,7 @@ def _shifted(xp: Any, self: Array, dim: int) -> Array:
 
 # Sums of exponentials between these bounds have lost nothing: no shift is needed, which saves the
 # maximum (slower than the exponential in NumPy) and rounds less. On a GPU asking would wait for it.
-_LEAST, _MOST = 1e-3, 1e30
+LEAST, MOST = 1e-3, 1e30
 
 
 def _exponentials(xp: Any, x: Array, dim: int) -> tuple[Array, Array] | None:
@@ -36,7 +36,7 @@ def _exponentials(xp: Any, x: Array, dim: int) -> tuple[Array, Array] | None:
     powers = xp.exp(x)
     total = _sums(xp, powers, dim)
     low = numpy.minimum.reduce(total, axis=None)
-    if low >= _LEAST and numpy.maximum.reduce(total, axis=None) <= _MOST:
+    if low >= LEAST and numpy.maximum.reduce(total, axis=None) <= MOST:
         return powers, total
     return None
 

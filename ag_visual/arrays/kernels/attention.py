@@ -1,0 +1,112 @@
+"""Attention that keeps one number per query instead of a weight per query and key.
+
+Layer 1. Arrays are (..., queries, size), (..., keys, size), (..., keys, values); the backward forms
+the weights again from the logarithms of their sums. Source: Dao et al., FlashAttention
+(arXiv:2205.14135), without the tiling, which is for memories that NumPy does not manage.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ag_visual.arrays.backend import Array
+from ag_visual.arrays.kernels.rows import by_column, row_products, row_sums
+from ag_visual.arrays.kernels.softmax import LEAST, MOST
+
+
+def _wide(xp: Any, x: Array) -> Array:
+    return x.astype(xp.float32) if x.dtype.itemsize == 2 else x
+
+
+def _turned(x: Array) -> Array:
+    return x.swapaxes(-1, -2)
+
+
+def _scores(
+    xp: Any, query: Array, key: Array, mask: Array | None, is_causal: bool, scale: float
+) -> Array:
+    """query key^T * scale, with the mask added (numbers) or -inf where it is False."""
+    scores = xp.matmul(query * scale, _turned(key))
+    if is_causal:
+        mask = xp.tri(query.shape[-2], key.shape[-2], dtype=bool)
+    if mask is not None and mask.dtype.kind == "b":
+        scores = xp.where(mask, scores, xp.asarray(-xp.inf, scores.dtype))
+    elif mask is not None:
+        scores += mask
+    return xp.ascontiguousarray(scores)
+
+
+def _flat(x: Array) -> Array:
+    return x.reshape(-1, x.shape[-1])
+
+
+def attention(
+    xp: Any,
+    query: Array,
+    key: Array,
+    value: Array,
+    mask: Array | None,
+    is_causal: bool,
+    scale: float,
+) -> tuple[Array, Array]:
+    """softmax(query key^T * scale + mask) value, and log(sum(exp(scores))) of each query.
+
+    A query that may see nothing gives 0.
+    """
+    q, k, v = (_wide(xp, x) for x in (query, key, value))
+    scores = _scores(xp, q, k, mask, is_causal, scale)
+    peak = None
+    weights = xp.exp(scores) if xp is numpy and scores.size else None
+    total = None if weights is None else row_sums(xp, weights)
+    if total is None or not (total.min() >= LEAST and total.max() <= MOST):
+        peak = scores.max(axis=-1, keepdims=True) if scores.size else scores[..., :1]
+        peak = xp.where(peak == -xp.inf, 0, peak).astype(scores.dtype)
+        scores -= peak
+        weights = xp.exp(scores, out=scores)
+        total = row_sums(xp, weights)
+    known = total > 0
+    result = xp.matmul(weights, v)
+    result *= xp.where(known, 1 / xp.where(known, total, 1), 0)
+    lse = xp.log(xp.where(known, total, 1))
+    if peak is not None:
+        lse += peak
+    return result.astype(query.dtype, copy=False), lse[..., 0].astype(query.dtype, copy=False)
+
+
+def attention_backward(
+    xp: Any,
+    g: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    output: Array,
+    lse: Array,
+    mask: Array | None,
+    is_causal: bool,
+    scale: float,
+    needs: tuple[bool, bool, bool],
+) -> tuple[Array | None, Array | None, Array | None]:
+    """The gradients of query, key and value."""
+    kind = query.dtype
+    g, q, k, v, out = (_wide(xp, x) for x in (g, query, key, value, output))
+    weights = _scores(xp, q, k, mask, is_causal, scale)
+    flat = _flat(weights)
+    by_column(xp, xp.subtract, flat, _wide(xp, lse).reshape(-1, 1), out=flat)
+    xp.exp(weights, out=weights)
+    d_query = d_key = d_value = None
+    if needs[2]:
+        d_value = xp.matmul(_turned(weights), g).astype(kind, copy=False)
+    if needs[0] or needs[1]:
+        slopes = xp.ascontiguousarray(xp.matmul(g, _turned(v)))
+        flat = _flat(slopes)
+        by_column(xp, xp.subtract, flat, row_products(xp, g, out).reshape(-1, 1), out=flat)
+        slopes *= weights
+        if needs[0]:
+            d_query = xp.matmul(slopes, k)
+            d_query *= scale
+            d_query = d_query.astype(kind, copy=False)
+        if needs[1]:
+            d_key = xp.matmul(_turned(slopes), q * scale).astype(kind, copy=False)
+    return d_query, d_key, d_value
