@@ -65,8 +65,10 @@ _constants = {
 _lazy = {
     "debugger": "session.api",
     "explain": "observe.explain",
+    "load": "serialization",
     "load_recording": "session.api",
     "record": "session.api",
+    "save": "serialization",
     "save_recording": "session.api",
     "show": "display",
     "to_dot": "observe.dot",

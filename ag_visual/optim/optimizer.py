@@ -222,46 +222,38 @@ class Optimizer:
 
     def _change(self, p: Tensor, grad: Tensor, group: Group, place: Any) -> None:
         """One step of one parameter, on arrays."""
-        state = self.state.get(p)
-        if not state:
-            state = self._begun(p, group) if self.keeps else {}
         array, g = p._array, grad._array
         plain = type(array) is numpy.ndarray is type(g)
         face = raw_numpy if plain else raw(backend_of(array).xp)
         if modes.special:
             before_write(p)
-        held = {name: value._array for name, value in state.items()}
+        state = self.state.get(p) if self.state else None
+        if not state and self.keeps:
+            state = self._begun(p, group)
+        held = {name: value._array for name, value in state.items()} if state else {}
         n = 0.0
         if self.keeps:
             steps = held["step"]
             steps += 1
             n = steps.item()
         if self.by_parts and array.dtype.kind == "c":
-            parts = {k: face.view_as_real(a) if a.dtype.kind == "c" else a for k, a in held.items()}
-            self._apply(face, face.view_as_real(array), face.view_as_real(g), parts, group, n)
+            real = face.view_as_real
+            parts = {k: real(a) if a.dtype.kind == "c" else a for k, a in held.items()}
+            array, g = real(array), real(g)
+            self.update(face, array, _decayed(array, g, group), parts, group, n)
         else:
-            self._apply(face, array, g, held, group, n)
-            if len(held) != len(state):
-                fresh = {k: from_array(a) for k, a in held.items() if k not in state}
-                self.state[p] = {**state, **fresh}
+            self.update(face, array, _decayed(array, g, group), held, group, n)
+            if held and len(held) != len(state or ()):
+                known = state or {}
+                fresh = {k: from_array(a) for k, a in held.items() if k not in known}
+                self.state[p] = state = {**known, **fresh}
         if seam.sink is not None:
             wrote(p, self._label)
         else:
             p._storage.wrote(self._label, place)
-        for value in state.values():
-            value._storage.wrote(self._label, place)
-
-    def _apply(self, F: Any, p: Any, g: Any, state: State, group: Group, n: float) -> None:
-        """The rule, after what all rules do first: the sign of the gradient and weight decay."""
-        if group["maximize"]:
-            g = -g
-        decay = group.get("weight_decay")
-        if decay:
-            if group.get("decoupled_weight_decay"):
-                p *= 1 - group["lr"] * decay
-            else:
-                g = g + decay * p
-        self.update(F, p, g, state, group, n)
+        if state:
+            for value in state.values():
+                value._storage.wrote(self._label, place)
 
     def _change_traced(self, p: Tensor, grad: Tensor, group: Group) -> None:
         """One step of one parameter on Tensors; recorded if the group is differentiable."""
@@ -277,11 +269,11 @@ class Optimizer:
             if self.by_parts and p.is_complex():  # only rules that add no entries
                 real = traced.view_as_real
                 parts = {k: real(v) if v.is_complex() else v for k, v in state.items()}
-                self._apply(traced, real(p), real(grad), parts, group, n)
+                p, grad = real(p), real(grad)
+                self.update(traced, p, _decayed(p, grad, group), parts, group, n)
                 return
-            count = len(state)
-            self._apply(traced, p, grad, state, group, n)
-            if count != len(state):
+            self.update(traced, p, _decayed(p, grad, group), state, group, n)
+            if state:
                 self.state[p] = state
 
     # Saving ----------------------------------------------------------------------------------
@@ -379,6 +371,18 @@ class Optimizer:
             lines += [f"    {k}: {group[k]}" for k in sorted(group) if k != "params"]
             lines.append("")
         return "\n".join([*lines[:-1], ")"])
+
+
+def _decayed(p: Any, g: Any, group: Group) -> Any:
+    """What all rules do first: the sign of the gradient, and weight decay."""
+    if group["maximize"]:
+        g = -g
+    decay = group.get("weight_decay")
+    if decay:
+        if not group.get("decoupled_weight_decay"):
+            return g + decay * p
+        p *= 1 - group["lr"] * decay
+    return g
 
 
 def _step(self: Optimizer, closure: Callable[[], Any] | None = None) -> Any:

@@ -15,7 +15,10 @@ PYTHON_LAYERS = (
     ("core",),
     ("ops",),
     ("engine",),
-    ("autograd", "cuda", "fft", "func", "linalg", "nn", "optim", "random", "special", "utils"),
+    (
+        *("autograd", "cuda", "fft", "func", "linalg", "nn", "optim", "random", "special"),
+        *("serialization", "utils"),
+    ),
     ("observe",),
     ("session",),
     ("display",),

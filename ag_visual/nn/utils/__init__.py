@@ -1,5 +1,36 @@
-"""torch.nn.utils: clipped gradients, parameters as a vector, parametrizations, sequences."""
+"""torch.nn.utils: clipped gradients, parameters as a vector, parametrizations, sequences.
 
-from . import rnn
+`weight_norm` and `spectral_norm` are the parametrizations: the older implementations of torch,
+which changed weights in hooks, are left out.
+"""
 
-__all__ = ["rnn"]
+from . import parametrizations, parametrize, rnn
+from .clip_grad import (
+    clip_grad_norm_,
+    clip_grad_value_,
+    clip_grads_with_norm_,
+    get_total_norm,
+)
+from .convert_parameters import parameters_to_vector, vector_to_parameters
+from .parametrizations import (
+    remove_spectral_norm,
+    remove_weight_norm,
+    spectral_norm,
+    weight_norm,
+)
+
+__all__ = [
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "get_total_norm",
+    "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "remove_spectral_norm",
+    "remove_weight_norm",
+    "rnn",
+    "spectral_norm",
+    "vector_to_parameters",
+    "weight_norm",
+]
