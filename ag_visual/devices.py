@@ -13,6 +13,9 @@ _types: list[str] = ["cpu", "cuda"]
 _PATTERN: Final = re.compile(r"([a-z_]+)(?::(0|[1-9][0-9]*))?")
 _known: dict[tuple[str, int | None], device] = {}
 
+default: device | None = None
+"""Where new tensors are made when nobody says: set by `set_default_device`; None is the CPU."""
+
 
 def add_type(name: str) -> None:
     """Let `name` be a device type (a backend that is neither cpu nor cuda calls this)."""
@@ -94,6 +97,15 @@ class device:
             return f"device(type='{self.type}')"
         return f"device(type='{self.type}', index={self.index})"
 
+    def __enter__(self) -> device:
+        """Make this the default device of a block."""
+        _outer.append(default)
+        set_default(self)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        set_default(_outer.pop())
+
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.type,) if self.index is None else (self.type, self.index)
 
@@ -122,3 +134,10 @@ def _parse(text: str) -> tuple[str, int | None]:
 
 
 CPU: Final = device("cpu")
+_outer: list[device | None] = []
+
+
+def set_default(where: device | None) -> None:
+    """Make new tensors on this device from now on."""
+    global default
+    default = None if where is CPU else where

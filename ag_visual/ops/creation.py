@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy
 
-from .. import dtypes, promotion
+from .. import devices, dtypes, promotion
 from ..arrays import backend as backends
 from ..core.tensor import Tensor, from_array
 from ..devices import device as Device
@@ -62,10 +62,10 @@ def make(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A leaf around the array that `build(backend)` makes on a device."""
-    if device is None:
+    """A leaf around the array that `build(backend)` makes on a device (the default one)."""
+    if device is None and devices.default is None:
         return leaf(build(_cpu), requires_grad)
-    where = Device(device)
+    where = Device(devices.default if device is None else device)
     backend = backends.backend_for(where)
     with backend.on(where.index):
         return leaf(build(backend), requires_grad)
@@ -201,12 +201,12 @@ def array_from(name: str, data: Any, dtype: Any, *, copy: bool) -> Any:
         array = data._array
     elif isinstance(data, (numpy.ndarray, numpy.generic)):
         array = numpy.asarray(data)
-        _check_numpy(array)
+        checked_numpy(array)
     elif any(isinstance(data, b.array_type) for b in backends.registered()):
         array = data
     elif hasattr(data, "__array__"):
         array = numpy.asarray(data)
-        _check_numpy(array)
+        checked_numpy(array)
     else:
         if not isinstance(data, (list, tuple)) and isinstance(data, Sequence | range):
             data = data if isinstance(data, (str, bytes)) else list(data)
@@ -221,16 +221,18 @@ def array_from(name: str, data: Any, dtype: Any, *, copy: bool) -> Any:
     return array.copy(order="C") if copy else array
 
 
-def _check_numpy(array: Any) -> None:
+def checked_numpy(array: Any) -> Any:
+    """The array, if tensors have its dtype."""
     try:
         dtypes.of_numpy(array.dtype)
     except TypeError as error:
         raise TypeError(
             f"can't convert np.ndarray of type numpy.{array.dtype.type.__name__}: {error}"
         ) from None
+    return array
 
 
-def _moved(array: Any, device: Any, like: Any = None) -> Any:
+def moved(array: Any, device: Any, like: Any = None) -> Any:
     """The array on the wanted device; without one it stays."""
     if device is None:
         return array
@@ -241,6 +243,13 @@ def _moved(array: Any, device: Any, like: Any = None) -> Any:
         return array
     with target.on(where.index):
         return target.from_numpy(here.to_numpy(array))
+
+
+def _new_place(data: Any, device: Any) -> Any:
+    """Where host data goes: to the given device, else to the default one; None: it stays."""
+    if device is None and devices.default is not None and not backends.is_array(data):
+        return devices.default
+    return device
 
 
 @function()
@@ -271,7 +280,8 @@ def tensor(
             UserWarning,
             stacklevel=2,
         )
-    return leaf(_moved(array_from("tensor", data, dtype, copy=True), device), requires_grad)
+    device = _new_place(data, device)
+    return leaf(moved(array_from("tensor", data, dtype, copy=True), device), requires_grad)
 
 
 @function()
@@ -281,28 +291,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         if dtype is None and device is None:
             return data
         return data.to(dtype=dtype, device=device)  # type: ignore[attr-defined, no-any-return]
-    return leaf(_moved(array_from("as_tensor", data, dtype, copy=False), device), False)
-
-
-@function()
-def asarray(
-    obj: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    copy: bool | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """`obj` as a tensor: shared if it can be (copy=None), always copied, or never (False)."""
-    found = as_tensor(obj, dtype, device)
-    shared = found is obj or (
-        isinstance(obj, numpy.ndarray) and numpy.shares_memory(found._array, obj)
-    )
-    if copy is False and not shared:
-        raise ValueError("asarray(): can't alias obj without a copy, but copy=False was given")
-    if copy and shared:
-        found = found.clone()  # type: ignore[attr-defined]
-    return found.requires_grad_() if requires_grad and not found.requires_grad else found
+    device = _new_place(data, device)
+    return leaf(moved(array_from("as_tensor", data, dtype, copy=False), device), False)
 
 
 @function()
@@ -311,7 +301,7 @@ def from_numpy(ndarray: Any) -> Tensor:
     if not isinstance(ndarray, numpy.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     array = numpy.asarray(ndarray)
-    _check_numpy(array)
+    checked_numpy(array)
     if any(stride < 0 for stride in array.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative "
@@ -475,7 +465,7 @@ def like(
     where = Device(device)
     backend = backends.backend_for(where)
     with backend.on(where.index):
-        here = _moved(array, where)
+        here = moved(array, where)
         return leaf(build(backend, here, kind), requires_grad)
 
 
@@ -567,7 +557,7 @@ def _new_tensor(
     """A copy of `data` in this tensor's dtype and on its device."""
     where = self.device if device is None else device
     kind = self.dtype if dtype is None else dtype
-    return leaf(_moved(array_from("new_tensor", data, kind, copy=True), where), requires_grad)
+    return leaf(moved(array_from("new_tensor", data, kind, copy=True), where), requires_grad)
 
 
 Tensor.new_tensor = _new_tensor  # type: ignore[attr-defined]

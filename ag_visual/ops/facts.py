@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from .. import dtypes, promotion
+from .. import devices, dtypes, promotion
 from ..core.tensor import Tensor
 from .casting import legacy_type
 from .creation import empty, tensor
@@ -123,6 +123,36 @@ def typename(obj: Any) -> str:
     module = getattr(kind, "__module__", "") or ""
     name = getattr(kind, "__qualname__", type(kind).__name__)
     return name if module in ("", "builtins") else f"{module}.{name}"
+
+
+@function()
+def set_default_device(device: Any) -> None:
+    """Make new tensors on this device where none is named; None is the CPU."""
+    devices.set_default(None if device is None else devices.device(device))
+
+
+@function()
+def get_default_device() -> devices.device:
+    """The device on which new tensors are made where none is named."""
+    return devices.default or devices.CPU
+
+
+@function()
+def set_default_tensor_type(t: Any) -> None:
+    """Set the default dtype (and device) by a legacy type: `DoubleTensor`, 'torch.DoubleTensor'.
+
+    Raises TypeError for types that are not floating-point. Prefer `set_default_dtype`.
+    """
+    parts = (t if isinstance(t, str) else f"torch.{getattr(t, '__name__', t)}").split(".")
+    kind = next((k for k in dtypes.ALL if dtypes.legacy_name(k) == parts[-1]), None)
+    if parts[0] != "torch" or kind is None or len(parts) > 3:
+        raise TypeError(f"invalid type object: {t!r}; write 'torch.FloatTensor'")
+    if not kind.is_floating_point:
+        raise TypeError(
+            f"only floating-point types are supported as the default type, got {kind!r}"
+        )
+    dtypes.set_default_dtype(kind)
+    set_default_device(parts[1] if len(parts) == 3 else None)
 
 
 # Legacy constructors ----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy
 
-from .. import dtypes
+from .. import devices, dtypes
 from ..arrays import backend as backends
 from ..arrays.random import Generator as ArrayGenerator
 from ..core.tensor import Tensor, from_array
@@ -139,7 +139,7 @@ def set_rng_state(new_state: Tensor) -> None:
 def _drawn(
     draw: Callable[[ArrayGenerator], Any], device: Any, generator: Any, requires_grad: bool
 ) -> Tensor:
-    where = Device("cpu" if device is None else device)
+    where = Device((devices.default or "cpu") if device is None else device)
     backend = backends.backend_for(where)
     with backend.on(where.index):
         return leaf(draw(source_of(backend, generator)), requires_grad)

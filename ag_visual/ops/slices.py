@@ -364,7 +364,7 @@ def _strided(xp: Any, self: Any, size: Any, stride: Any, storage_offset: int) ->
     return of_namespace(xp).as_strided(line, size, tuple(s * item for s in stride))
 
 
-def _reach(size: Sequence[int], stride: Sequence[int]) -> int:
+def reach(size: Sequence[int], stride: Sequence[int]) -> int:
     """How many elements of memory a geometry touches, from its first one on."""
     if 0 in size:
         return 0
@@ -441,7 +441,7 @@ def geometry(
             f"{list(root.stride())}) is not row-major; call .contiguous() first"
         )
     item, held = root._array.itemsize, root._array.nbytes
-    needed = (_reach(size, stride) + offset) * item if _reach(size, stride) else 0
+    needed = (reach(size, stride) + offset) * item if reach(size, stride) else 0
     if offset < 0 or needed > held:
         raise RuntimeError(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
@@ -539,7 +539,7 @@ def _in_memory(self: Any, src: Any, size: Any, stride: Any, storage_offset: Any)
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     offset = storage_offset or 0
-    if offset < 0 or min(stride, default=0) < 0 or _reach(size, stride) + offset > self.size:
+    if offset < 0 or min(stride, default=0) < 0 or reach(size, stride) + offset > self.size:
         raise RuntimeError(
             f"as_strided_scatter: sizes {list(size)}, strides {list(stride)} and storage offset "
             f"{offset} are out of bounds for storage of {self.size} elements"
