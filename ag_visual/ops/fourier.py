@@ -334,7 +334,7 @@ def fft_ihfft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None)
 # Several dimensions -------------------------------------------------------------------------------
 
 
-def _along_several(F: Any, self: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
+def _along_several(F: Any, forward: bool, self: Any, s: Any, dim: Any, norm: Any) -> Any:
     dims, sizes = _several(self, s, dim)
     self = _resized(F, _prepared(F, self, complex_=True), dims, sizes)
     return F._fft_c2c(self, dims, _scaling(norm, forward), forward)
@@ -402,11 +402,11 @@ _LONG = {
     "fftn": (
         "`fft` along several dimensions.\n\n    s: how many points of each (the last dimensions, "
         "unless `dim` says which); norm as in `fft`.",
-        lambda F, name, *args: _along_several(F, *args, True),
+        lambda F, name, *args: _along_several(F, True, *args),
     ),
     "ifftn": (
         "`ifft` along several dimensions: the inverse of `fftn`.",
-        lambda F, name, *args: _along_several(F, *args, False),
+        lambda F, name, *args: _along_several(F, False, *args),
     ),
     "rfftn": ("The half of `fftn` of a real signal that says all: half of the last one.", _halves),
     "irfftn": ("The real signal whose `rfftn` this is.", _from_halves),
@@ -471,7 +471,7 @@ def _frequencies(
     if options.get("dtype") is None:
         options["dtype"] = dtypes.get_default_dtype()
     wanted = options.pop("requires_grad", False)
-    found = values(options) * (1.0 / (n * d))
+    found: Tensor = functions["mul"](values(options), 1.0 / (n * d))
     return found.requires_grad_() if wanted else found
 
 
@@ -484,7 +484,8 @@ def fftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
     def values(given: dict[str, Any]) -> Tensor:
         up = arange((n + 1) // 2, **given)
         down = arange(-(n // 2), 0, **given)
-        return functions["cat"]((up, down))
+        joined: Tensor = functions["cat"]((up, down))
+        return joined
 
     return _frequencies("fft_fftfreq", n, d, values, options)
 
