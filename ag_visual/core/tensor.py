@@ -41,6 +41,7 @@ class Tensor:
         "_grad",
         "_leaf",
         "_origin",
+        "_plain",
         "_rg",
         "_store",
         "_view",
@@ -56,6 +57,9 @@ class Tensor:
     # How and where a tensor came to require no grad, ("detach", place, ...): set only where one
     # that does was given, and read by `explain` alone. Usually the slot is empty.
     _origin: tuple[Any, ...]
+    # The dtype, where the array is NumPy's own in float32 or float64, else None: the one question
+    # of a fast wrapper that decides whether it may run. Goes with every assignment to `_array`.
+    _plain: Any
     __array_priority__: ClassVar[int] = 1000
 
     def __new__(cls, *data: Any, device: Any = None) -> Any:
@@ -408,8 +412,8 @@ class Tensor:
 
     def detach(self) -> Tensor:
         """The same memory and version counter, outside of the graph."""
-        result: Tensor = _blank(InferenceTensor if self.is_inference() else Tensor)
-        result._array = self._array
+        kind = InferenceTensor if self.is_inference() else Tensor
+        result: Tensor = _blank(kind, self._array)
         result._store = self._storage
         self._tell_origin(result, "detach")
         return result
@@ -446,8 +450,7 @@ class Tensor:
 
         (They are seen here all the same: a saved tensor that was written this way warns.)
         """
-        result: Tensor = _blank(Tensor)
-        result._array = self._array
+        result: Tensor = _blank(Tensor, self._array)
         result._store = self._storage.alias()
         self._tell_origin(result, "data")
         return result
@@ -467,6 +470,7 @@ class Tensor:
                 f"dtype, but got {value.dtype}"
             )
         self._array = value._array
+        self._plain = value._plain
         if self._leaf is not None:
             self._leaf.accumulator = None
 
@@ -554,8 +558,21 @@ class Tensor:
 _new = object.__new__
 
 
-def _blank(cls: type) -> Any:
+_F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+
+
+def plain(array: Any) -> Any:
+    """What `_plain` of a tensor with this array is."""
+    if type(array) is not numpy.ndarray:
+        return None
+    dtype = array.dtype
+    return dtype if dtype is _F32 or dtype is _F64 else None
+
+
+def _blank(cls: type, array: Any) -> Any:
     result: Any = _new(cls)
+    result._array = array
+    result._plain = plain(array)
     result._edge = None
     result._rg = False
     result._view = None
@@ -593,8 +610,7 @@ def from_array(array: Any, requires_grad: bool = False, cls: type = Tensor) -> A
     """A new leaf around `array` (no copy)."""
     if modes.special and cls is Tensor and modes.state.inference:
         cls = InferenceTensor
-    result = _blank(cls)
-    result._array = array
+    result = _blank(cls, array)
     result._store = FRESH
     result._rg = requires_grad
     return result
@@ -602,8 +618,7 @@ def from_array(array: Any, requires_grad: bool = False, cls: type = Tensor) -> A
 
 def _rebuild(array: Any, storage: Storage, edge: Edge) -> Tensor:
     """A saved own output, or what an unpack hook gave, as a Tensor of the graph again."""
-    result: Tensor = _blank(Tensor)
-    result._array = array
+    result: Tensor = _blank(Tensor, array)
     result._store = storage
     result._rg = edge is not None
     if edge is not None and edge[0].leaf:

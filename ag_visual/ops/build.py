@@ -183,9 +183,9 @@ def _first_name(names: tuple[str, ...]) -> str:
     return "input" if names[:1] == ("self",) and "input" not in names else ""
 
 
-def _head(op: Op, scope: dict[str, Any], out: bool = False) -> str:
+def _head(op: Op, scope: dict[str, Any], out: bool = False, called: bool = True) -> str:
     parts = []
-    renamed = _first_name(op.params)
+    renamed = called and _first_name(op.params)
     for name, p in op.signature.parameters.items():
         if renamed and name == "self":
             parts.append(renamed)
@@ -233,14 +233,17 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     if op.varargs:
         call.append("**named")
     slow = f"return slow({', '.join(call)})"
-    lines = [f"def {op.name}({_head(op, scope, op.out)}):"]
-    if _first_name(op.params):
+    # An operator has a reference of its own, takes no out= and no argument by name.
+    called = scope["slow"] is op.compute
+    out = op.out and called
+    lines = [f"def {op.name}({_head(op, scope, out, called)}):"]
+    if called and _first_name(op.params):
         lines.append("    self = input")
 
     def add(depth: int, text: str) -> None:
         lines.append("    " * depth + text)
 
-    if op.out and not op.varargs:
+    if out and not op.varargs:
         add(1, f"if out is not None: {slow[:-1]}, out=out)")
     add(1, "grad = True if not modes.special else modes.now.fast")
     if op.varargs:
@@ -248,11 +251,12 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     # The first input that takes part in promotion says in which dtype the op computes.
     first = next(name for name in op.inputs if name not in op.aside)
     add(1, f"if grad is None or type({first}) is not Tensor and type({first}) not in fast: {slow}")
-    add(1, f"a_{first} = {first}._array")
-    add(1, f"if type(a_{first}) is not ndarray: {slow}")
     if op.policy != KEEP:
-        add(1, f"d = a_{first}.dtype")
-        add(1, f"if d is not F32 and d is not F64: {slow}")
+        add(1, f"d = {first}._plain")
+        add(1, f"if d is None: {slow}")
+    add(1, f"a_{first} = {first}._array")
+    if op.policy == KEEP:
+        add(1, f"if type(a_{first}) is not ndarray: {slow}")
     for name in op.inputs:
         if name == first:
             continue
@@ -261,7 +265,7 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         add(2, f"a_{name} = {name}._array")
         add(2, f"k_{name} = True")
         if promoted:
-            add(2, f"if a_{name}.dtype is not d or type(a_{name}) is not ndarray: {slow}")
+            add(2, f"if {name}._plain is not d: {slow}")
         else:
             add(2, f"if type(a_{name}) is not ndarray: {slow}")
         if promoted:
@@ -301,6 +305,9 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         add(1, f"out{i} = leaf(r{i} if type(r{i}) is ndarray else asarray(r{i}))")
     add(1, "out = blank_tensor()")
     add(1, "out._array = r")
+    add(1, "dtype = r.dtype")
+    floating = "dtype if dtype is F32 or dtype is F64 else None"
+    add(1, f"out._plain = {floating if op.policy == KEEP else f'd if dtype is d else {floating}'}")
     if op.view:
         parent = op.inputs[0]
         add(1, f"st = {parent}._store")
@@ -360,7 +367,7 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: st
         add(depth, f"g_{name} = {name}._rg")
     grown = " or ".join(wants)
     if op.policy == KEEP:
-        kinds = "(dtype := r.dtype) is F32 or dtype is F64 or dtype.kind in 'fcV'"
+        kinds = "dtype is F32 or dtype is F64 or dtype.kind in 'fcV'"
         grown = f"({grown}) and ({kinds})"
     add(2, f"if {grown}:")
     add(3, "node = cls()")
@@ -378,7 +385,7 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: st
     else:
         add(3, "node.code, node.lasti = None, 0")
     add(3, "node.shape = shape = r.shape")
-    add(3, "node.dtype = dtype" + ("" if op.policy == KEEP else " = r.dtype"))
+    add(3, "node.dtype = dtype")
     add(3, "node.outs = node.hooks = node.freed = node._metadata = None")
     if op.outputs[0] in op.saves and not op.view:
         # Who writes the result later must be told of by a storage that the node holds, too.
@@ -485,16 +492,15 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
     )
     add(1, f"if {target}._view is not None or grad and {target}._rg: {slow}")
     add(1, f"a_{target} = {target}._array")
-    add(1, f"if type(a_{target}) is not ndarray: {slow}")
-    add(1, f"d = a_{target}.dtype")
-    add(1, f"if d is not F32 and d is not F64: {slow}")
+    add(1, f"d = {target}._plain")
+    add(1, f"if d is None: {slow}")
     for name in op.inputs:
         if name == target:
             continue
         add(1, f"if type({name}) is Tensor or type({name}) in fast:")
         add(2, f"a_{name} = {name}._array")
-        same = "" if name in op.aside else f"a_{name}.dtype is not d or "
-        add(2, f"if {same}type(a_{name}) is not ndarray: {slow}")
+        fits = f"type(a_{name}) is not ndarray" if name in op.aside else f"{name}._plain is not d"
+        add(2, f"if {fits}: {slow}")
         add(2, f"if grad and ({name}._rg or {name}._view is not None): {slow}")
         # On the same memory, itself included: the reference path refuses what torch refuses.
         add(2, f"x, y = {target}._store, {name}._store")

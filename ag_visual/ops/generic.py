@@ -327,8 +327,7 @@ def run(op: Op, args: list[Any]) -> Any:
     outputs = []
     kind = _kind(op, values)
     for r in found:
-        out = _blank(kind)
-        out._array = r
+        out = _blank(kind, r)
         out._store = values[op.params[0]]._storage if op.view else FRESH
         outputs.append(out)
     if record_grad and op.rules:
@@ -699,8 +698,7 @@ def _assign(op: Op, twin: str, array: Any, result: Any) -> None:
 
 
 def _copy_of(tensor: Any) -> Any:
-    copy = _blank(Tensor)
-    copy._array = tensor._array.copy()
+    copy = _blank(Tensor, tensor._array.copy())
     copy._store = FRESH
     copy._edge = tensor._edge
     copy._rg = tensor._rg
