@@ -64,6 +64,7 @@ _constants = {
 # Imported when first asked for: the front of the package stays quick and knows no Jupyter.
 _lazy = {
     "debugger": "session.api",
+    "default_generator": "random",
     "explain": "observe.explain",
     "load": "serialization",
     "load_recording": "session.api",

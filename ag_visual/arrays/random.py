@@ -142,5 +142,24 @@ class Generator:
         drawn = self._draw(self._bits.random, shape, dtype=dtype)
         return self.backend.asarray(drawn < p)
 
+    def poisson(self, rate: Array) -> Array:
+        """Poisson numbers (int64), one for each rate."""
+        if rate.size == 0:
+            return self.backend.xp.zeros(rate.shape, numpy.int64)
+        wide = rate.astype(numpy.float64)
+        return self.backend.asarray(self._bits.poisson(wide, size=rate.shape or (1,))).reshape(
+            rate.shape
+        )
+
+    def binomial(self, count: Array, p: Array, shape: tuple[int, ...]) -> Array:
+        """How many of `count` trials with probability p succeed (int64); both broadcast."""
+        if 0 in shape:
+            return self.backend.xp.zeros(shape, numpy.int64)
+        xp = self.backend.xp
+        trials = xp.broadcast_to(count, shape).astype(numpy.int64)
+        chance = xp.broadcast_to(p, shape).astype(numpy.float64)
+        drawn = self._bits.binomial(trials, chance, size=shape or (1,))
+        return self.backend.asarray(drawn).reshape(shape)
+
     def __repr__(self) -> str:
         return f"<Generator on '{self.backend.device_type}', seed {self._seed}>"

@@ -6,10 +6,11 @@ op files draw through `source_of`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -62,6 +63,14 @@ class Generator(ArrayGenerator):
             numpy.ascontiguousarray(backends.backend_of(state._array).to_numpy(state._array))
         )
 
+    def get_offset(self) -> int:
+        """Where in the stream a CUDA generator of torch is; no stream here counts."""
+        raise RuntimeError(f"{self.device.type.upper()} Generator does not use offset")
+
+    def set_offset(self, offset: int) -> None:
+        """See `get_offset`; `set_state` returns to a place of the stream."""
+        raise RuntimeError(f"{self.device.type.upper()} Generator does not use offset")
+
     def clone_state(self) -> Generator:
         """A new generator at the same place of the same stream."""
         other = Generator(self.device)
@@ -72,12 +81,12 @@ class Generator(ArrayGenerator):
 _default: dict[str, Generator] = {}
 
 
-def _default_of(device_type: str) -> Generator:
+def default_of(device_type: str) -> Generator:
     found = _default.get(device_type)
     if found is None:
         found = _default[device_type] = Generator(device_type)
         if device_type != "cpu":
-            found.manual_seed(_default_of("cpu").initial_seed())
+            found.manual_seed(default_of("cpu").initial_seed())
         else:
             found.manual_seed(secrets.randbits(63))
     return found
@@ -86,7 +95,7 @@ def _default_of(device_type: str) -> Generator:
 def source_of(backend: Any, generator: Any = None) -> ArrayGenerator:
     """The generator to draw from on a backend: the given one, or the device's default."""
     if generator is None:
-        return _default_of(backend.device_type)
+        return default_of(backend.device_type)
     if not isinstance(generator, ArrayGenerator):
         raise TypeError(
             f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"
@@ -102,7 +111,7 @@ def source_of(backend: Any, generator: Any = None) -> ArrayGenerator:
 @function()
 def manual_seed(seed: int) -> Generator:
     """Restart the default streams of all devices, and return that of the CPU."""
-    found = _default_of("cpu")
+    found = default_of("cpu")
     found.manual_seed(seed)
     for other in _default.values():
         other.manual_seed(seed)
@@ -118,19 +127,40 @@ def seed() -> int:
 @function()
 def initial_seed() -> int:
     """The seed with which the default stream of the CPU began."""
-    return _default_of("cpu").initial_seed()
+    return default_of("cpu").initial_seed()
 
 
 @function()
 def get_rng_state() -> Tensor:
     """The state of the CPU's default stream, as a uint8 tensor."""
-    return _default_of("cpu").get_state()
+    return default_of("cpu").get_state()
 
 
 @function()
 def set_rng_state(new_state: Tensor) -> None:
     """Return the CPU's default stream to a state of `get_rng_state`."""
-    _default_of("cpu").set_state(new_state)
+    default_of("cpu").set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(
+    devices: Iterable[Any] | None = None, enabled: bool = True, device_type: str = "cuda"
+) -> Iterator[None]:
+    """A block after which the default streams are where they were before it.
+
+    devices: which devices' streams, besides the CPU's (all that are in use); enabled=False does
+    nothing.
+    """
+    if not enabled:
+        yield
+        return
+    kinds = set(_default) if devices is None else {Device(each).type for each in devices}
+    kept = {kind: default_of(kind).get_state() for kind in {"cpu", *kinds}}
+    try:
+        yield
+    finally:
+        for kind, state in kept.items():
+            default_of(kind).set_state(state)
 
 
 # New tensors ------------------------------------------------------------------------------------
@@ -395,6 +425,79 @@ def normal(
         generator,
         requires_grad,
     )
+
+
+def _poisson(xp: Any, self: Any, generator: Any = None) -> Any:
+    if self.size and bool((self < 0).any()):
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    return source_of(backends.of_namespace(xp), generator).poisson(self).astype(self.dtype)
+
+
+def _rates(self: Any, generator: Any) -> tuple[Any]:
+    _floating("poisson_cpu", self)
+    return (generator,)
+
+
+def _floating(name: str, array: Any) -> None:
+    if array.dtype.kind not in "fV":
+        label = dtypes.legacy_name(dtypes.of_array(array)).removesuffix("Tensor")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{label}'")
+
+
+_structural(
+    "poisson",
+    _poisson,
+    vjp={"self": _no_gradient},
+    inputs=("self",),
+    normalize=_rates,
+    batch=batching.random(batching.elementwise),
+    method=False,
+    real=True,
+    samples=lambda make: iter([Sample((make((3, 4), low=0.1, high=9.0),), smooth=False)]),
+    errors=lambda make: iter(
+        [ErrorSample((make((2,), low=-2, high=-1),), RuntimeError, "invalid Poisson rate")]
+    ),
+    doc="Poisson random numbers, one for each rate, in the dtype of the rates.",
+)
+
+
+def _binomial(xp: Any, count: Any, prob: Any, generator: Any = None) -> Any:
+    if count.size and bool((count < 0).any()):
+        raise RuntimeError("binomial expects count >= 0")
+    if prob.size and not bool(((prob >= 0) & (prob <= 1)).all()):
+        raise RuntimeError("binomial expects 0 <= prob <= 1")
+    shape = broadcast(count.shape, prob.shape)
+    source = source_of(backends.of_namespace(xp), generator)
+    return source.binomial(count, prob, shape).astype(prob.dtype)
+
+
+def _counts(count: Any, prob: Any, generator: Any) -> tuple[Any]:
+    _floating("binomial_cpu", count)
+    if count.dtype != prob.dtype:
+        raise RuntimeError(
+            f"binomial: expected count and prob of one dtype, got {dtypes.of_array(count)} and "
+            f"{dtypes.of_array(prob)}"
+        )
+    return (generator,)
+
+
+_structural(
+    "binomial",
+    _binomial,
+    vjp={"count": _no_gradient, "prob": _no_gradient},
+    inputs=("count", "prob"),
+    normalize=_counts,
+    batch=batching.random(batching.elementwise),
+    method=False,
+    real=True,
+    samples=lambda make: iter(
+        [Sample((numpy.array([[3.0], [9.0]]), make((4,), low=0.0, high=1.0)), smooth=False)]
+    ),
+    errors=lambda make: iter(
+        [ErrorSample((numpy.array([2.0]), numpy.array([2.0])), RuntimeError, "0 <= prob <= 1")]
+    ),
+    doc="How many of `count` trials succeed, each with probability `prob`, elementwise.",
+)
 
 
 def _chances(xp: Any, self: Any, p: Any = None, generator: Any = None) -> Any:
