@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -22,9 +21,16 @@ from .graph import GradientEdge
 
 
 def _listed(value: Any) -> list[Any]:
-    if isinstance(value, (Tensor, GradientEdge)) or not isinstance(value, Sequence):
+    """One Tensor or edge, or what an iterable gives (`model.parameters()`), as a list."""
+    if isinstance(value, (Tensor, GradientEdge)):
         return [value]
-    return list(value)
+    try:
+        return list(value)
+    except TypeError:
+        raise TypeError(
+            f"'{type(value).__name__}' object is not iterable: pass a Tensor, a GradientEdge or "
+            "several of them"
+        ) from None
 
 
 def _root(tensor: Any, index: int) -> Any:
@@ -60,9 +66,13 @@ def _seed(output: Any, grad: Any, index: int) -> Tensor:
         if grad is None:
             if array.size == 1 and array.dtype.kind == "f":
                 return from_array(numpy.ones(array.shape, array.dtype))  # type: ignore[no-any-return]
-        elif isinstance(grad, Tensor) and type(grad._array) is numpy.ndarray:
-            if grad._array.shape == array.shape and grad._array.dtype is array.dtype:
-                return grad
+        elif (
+            isinstance(grad, Tensor)
+            and type(grad._array) is numpy.ndarray
+            and grad._array.shape == array.shape
+            and grad._array.dtype is array.dtype
+        ):
+            return grad
     shape, dtype, device = _facts(output)
     if grad is None:
         if math.prod(shape) != 1:
@@ -115,11 +125,11 @@ def backward(
 ) -> None:
     """Add the gradients of `tensors` with respect to the graph's leaves to their `.grad`.
 
-    tensors: one Tensor or a sequence; grad_tensors: the vectors of the vector-Jacobian product, of
-    the same shapes (may be left out for scalars). retain_graph: keep what the graph saved, for
-    another backward (default: create_graph). create_graph: record the backward itself. inputs:
-    accumulate only into these. Raises RuntimeError for a tensor that does not require grad, a
-    mismatch in shape, a graph that was freed, a saved tensor that was modified.
+    tensors: one Tensor or several (any iterable); grad_tensors: the vectors of the vector-Jacobian
+    product, of the same shapes (may be left out for scalars). retain_graph: keep what the graph
+    saved, for another backward (default: create_graph). create_graph: record the backward itself.
+    inputs: accumulate only into these. Raises RuntimeError for a tensor that does not require grad,
+    a mismatch in shape, a graph that was freed, a saved tensor that was modified.
     """
     if grad_variables is not None:
         warnings.warn(
@@ -168,7 +178,9 @@ def _input(tensor: Any) -> Any:
     if isinstance(tensor, GradientEdge):
         return tensor[:2]
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"inputs must be Tensors, but got {type(tensor).__name__}")
+        raise RuntimeError(
+            f"all inputs have to be Tensors or GradientEdges, but got {type(tensor).__name__}"
+        )
     edge = tensor.gradient_edge()
     if edge is None:
         raise RuntimeError(
@@ -253,6 +265,10 @@ def _batched(
     place: Any,
 ) -> tuple[Any, ...]:
     """One run for each slice of the first dimension of grad_outputs, stacked."""
+    if grad_outputs is None:
+        raise ValueError(
+            "is_grads_batched=True needs grad_outputs, whose first dimension is the batch"
+        )
     given = _listed(grad_outputs)
     for index, (output, g) in enumerate(zip(outputs, given, strict=True)):
         shape = _facts(output)[0]

@@ -305,6 +305,7 @@ def _save(ctx: BackwardCFunction, outputs: list[Any], results: list[Any], record
         else:
             kept.append(tensor)
     ctx.s_saved_tensors, ctx.t_saved_tensors = tuple(kept), tuple(stamps)
+    ctx._saves = bool(kept)
     saved.guard(ctx, "saved_tensors")
     ctx.to_save = ()
     ctx.dirty_tensors = ctx.non_differentiable = ()

@@ -88,6 +88,7 @@ class BackwardCFunction(Node, FunctionCtx):
         self.to_save: tuple[Any, ...] = ()
         self.dirty_tensors: tuple[Any, ...] = ()
         self.non_differentiable: tuple[Any, ...] = ()
+        self._saves = False
         self.s_saved_tensors: Any = ()
         self.t_saved_tensors: Any = ()
         self._positions: tuple[int, ...] = ()
@@ -99,7 +100,7 @@ class BackwardCFunction(Node, FunctionCtx):
 
     @property
     def saved_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        return () if self.s_saved_tensors == () else ("saved_tensors",)
+        return ("saved_tensors",) if self._saves else ()
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -130,8 +131,7 @@ class BackwardCFunction(Node, FunctionCtx):
         return self._run(list(g) if self.outs and g is not None else [g])
 
     def release(self) -> None:
-        if self.s_saved_tensors != ():
-            self.s_saved_tensors = None
+        self.s_saved_tensors = None
 
     def _run(self, grads: list[Any]) -> list[Any]:
         count = len(self._metas)

@@ -271,6 +271,8 @@ class Tensor:
     def requires_grad(self, value: Any) -> None:
         if not isinstance(value, bool):
             raise RuntimeError("requires_grad must be a bool")
+        if value and self.grad_fn is not None:
+            raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
@@ -711,7 +713,7 @@ def check_inplace(tensor: Tensor, op: str) -> None:
     if view_.meta != view.DEFAULT:
         made = view_.made or (tensor._edge and tensor._edge[0].place)
         raise blame.view_inplace(tensor, op, view.message(tensor), made)
-    if view_.base._rg and view_.base._edge is None:
+    if view_.base._edge is None and (view_.base._rg or tensor._rg):
         raise blame.leaf_inplace(tensor, op, view=True)
 
 

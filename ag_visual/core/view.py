@@ -71,13 +71,14 @@ class View:
 
 def child_meta(parent: View | None, *, multi: bool = False) -> int:
     """The creation meta of a view made now: what is unusual now, else what it inherits."""
-    if modes.special and modes.state.inference or parent is not None and parent.meta == INFERENCE:
+    inherited = DEFAULT if parent is None else parent.meta
+    if inherited == INFERENCE or (modes.special and modes.state.inference):
         return INFERENCE
     if not modes.grad_enabled():
         return NO_GRAD
     if multi:
         return MULTI_OUTPUT
-    return DEFAULT if parent is None else parent.meta
+    return inherited
 
 
 class AsStridedBackward0(Node):

@@ -11,8 +11,13 @@ from typing import Any
 
 import numpy
 
+from ..arrays.backend import backend_of
+from ..core.modes import grad_enabled
+from ..core.node import AccumulateGrad
+from ..core.source import here
 from ..core.tensor import Tensor, from_array
 from ..ops.overlap import refuse_internal
+from ..ops.table import traced
 
 
 def _probe() -> int:
@@ -58,6 +63,12 @@ def accumulate(xp: Any, variable: Any, g: Any, alone: bool, place: Any) -> None:
         variable._grad = from_array(g if adopt else laid_out(xp, g, array))
         return
     refuse_internal(old, "accumulating into .grad")
+    if old._array.shape != g.shape:
+        raise RuntimeError(
+            f"The size of tensor a {tuple(old._array.shape)} must match the size of tensor b "
+            f"{tuple(g.shape)}: the tensor has another shape than its .grad since its .data was "
+            "replaced; set .grad to None."
+        )
     xp.add(old._array, g, out=old._array)
     old._storage.wrote("accumulate_grad", place)
 
@@ -66,3 +77,20 @@ def accumulate_traced(F: Any, variable: Any, g: Tensor) -> None:
     """The same while a graph is recorded: out of place, and the gradient stays in the graph."""
     old = variable._grad
     variable._grad = F.clone(g) if old is None else F.add(old, g)
+
+
+def _called(node: AccumulateGrad, g: Any) -> tuple[()]:
+    """An accumulator that is called by hand: `node(g)` adds to `.grad` and returns nothing."""
+    variable, leaf = node.variable, node.variable._leaf
+    if g is not None and variable.requires_grad:
+        with node.lock:
+            if grad_enabled():
+                accumulate_traced(traced, variable, g)
+            else:
+                accumulate(backend_of(g._array).xp, variable, g._array, False, here())
+    for hook in list(leaf.post_accumulate.values()) if leaf is not None else ():
+        hook(variable)
+    return ()
+
+
+AccumulateGrad.traced = _called  # type: ignore[assignment,method-assign]

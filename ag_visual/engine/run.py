@@ -103,14 +103,14 @@ class GraphTask:
             return False
         if self.needed is None:
             return True
-        if node.leaf and node in self.captured:
-            if not self.into_leaves:
-                raise RuntimeError(
-                    "A leaf node was passed to _will_engine_execute_node but we are currently "
-                    "running autograd.grad(). This is currently not supported."
-                )
-            return True
-        return node in self.needed
+        if node not in self.captured:
+            return node in self.needed
+        if node.leaf and not self.into_leaves:
+            raise RuntimeError(
+                "A leaf node was passed to _will_engine_execute_node but we are currently "
+                "running autograd.grad(). This is currently not supported."
+            )
+        return True
 
     def whole(self) -> bool:
         """Does this backward, and every one it is nested in, run its whole graph?"""
@@ -592,7 +592,9 @@ def _leaf(task: GraphTask, node: Any, g: Any, alone: bool, into_leaves: bool) ->
         g = _gate(task, node, g)
         alone = False
     with node.lock:
-        if task.create_graph:
+        if not (variable._rg or variable.requires_grad):
+            pass  # since the forward nobody wants its gradient any more
+        elif task.create_graph:
             accumulate.accumulate_traced(traced, variable, g)
         else:
             accumulate.accumulate(_xp(g), variable, g, alone, task.place)
