@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from ..core.tensor import Tensor
@@ -243,13 +243,16 @@ def _as_parameter(value: Any) -> Any:
     return Parameter(value) if isinstance(value, Tensor) and type(value) is Tensor else value
 
 
-def _told(value: Any) -> str:
+def _told(value: Any, kind_of: Callable[[Any], Any]) -> str:
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     size = "x".join(map(str, value.shape))
     where = "" if value.device.type == "cpu" else f" ({value.device})"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return f"{kind} containing: [{F['typename'](value)} of size {size}{where}]"
+    return f"{kind} containing: [{kind_of(value)} of size {size}{where}]"
+
+
+_dtype = operator.attrgetter("dtype")
 
 
 class ParameterList(Module):
@@ -295,18 +298,8 @@ class ParameterList(Module):
             self.append(value)
         return self
 
-    def pop(self, index: Any = -1) -> Any:
-        """Remove an entry and return it."""
-        found = list(self)
-        value = found.pop(index)
-        for i in range(len(self)):
-            delattr(self, str(i))
-        self._size = 0
-        self.extend(found)
-        return value
-
     def extra_repr(self) -> str:
-        return "\n".join(f"  ({i}): {_told(value)}" for i, value in enumerate(self))
+        return "\n".join(f"  ({i}): {_told(v, _dtype)}" for i, v in enumerate(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterList should not be called.")
@@ -327,18 +320,17 @@ class ParameterDict(Module):
                 f"Index given to ParameterDict cannot be used as a key as it is not a string (type "
                 f"is '{type(key).__name__}'). Open an issue on github if you need non-string keys."
             )
-        # Keys that are methods, too, such as "values", would be found before the parameter.
-        return f"_extra_{key}" if hasattr(type(self), key) else key
+        return key
 
     def __getitem__(self, key: str) -> Any:
+        name = self._name(key)
         if key not in self._keys:
             raise KeyError(key)
-        return getattr(self, self._name(key))
+        return getattr(self, name)
 
     def __setitem__(self, key: str, value: Any) -> None:
-        name = self._name(key)
+        setattr(self, self._name(key), _as_parameter(value))
         self._keys[key] = None
-        setattr(self, name, _as_parameter(value))
 
     def __delitem__(self, key: str) -> None:
         del self._keys[key]
@@ -414,11 +406,15 @@ class ParameterDict(Module):
 
     def update(self, parameters: Any) -> None:
         """Add entries from a dictionary or from pairs."""
-        for key, value in _pairs("ParameterDict", parameters):
+        pairs = _pairs("ParameterDict", parameters)
+        # As torch: a plain dictionary had no order when this was made.
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            pairs.sort(key=lambda pair: pair[0])
+        for key, value in pairs:
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(f"  ({key}): {_told(value)}" for key, value in self.items())
+        return "\n".join(f"  ({k}): {_told(v, F['typename'])}" for k, v in self.items())
 
     def __call__(self, input: Any) -> Any:
         raise RuntimeError("ParameterDict should not be called.")

@@ -31,10 +31,10 @@ class Members:
             object.__setattr__(self, name, value)
             return
         if isinstance(value, Parameter):
-            self._take_over(name)
+            self._take_over(name, "_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Members):
-            self._take_over(name)
+            self._take_over(name, "_modules")
             own["_modules"][name] = value
         elif name in own["_parameters"]:
             if value is not None:
@@ -51,8 +51,7 @@ class Members:
                 )
             own["_modules"][name] = None
         elif isinstance(value, Buffer):
-            if name not in own["_buffers"]:
-                self._take_over(name)
+            self._take_over(name, "_buffers")
             self.register_buffer(name, value, value.persistent)
         elif name in own["_buffers"]:
             if value is not None and not isinstance(value, Tensor):
@@ -64,12 +63,15 @@ class Members:
         else:
             object.__setattr__(self, name, value)
 
-    def _take_over(self, name: str) -> None:
-        """Forget what else goes by this name."""
+    def _take_over(self, name: str, kind: str) -> None:
+        """Forget what else goes by this name; where it has it already, it keeps its place."""
         own = self.__dict__
-        for table in (own, own["_parameters"], own["_buffers"], own["_modules"]):
-            table.pop(name, None)
-        own["_non_persistent_buffers_set"].discard(name)
+        own.pop(name, None)
+        for table in ("_parameters", "_buffers", "_modules"):
+            if table != kind:
+                own[table].pop(name, None)
+        if kind != "_buffers":
+            own["_non_persistent_buffers_set"].discard(name)
 
     def __getattr__(self, name: str) -> Any:
         # Python asks here only after it found nothing: every read of a parameter comes by.
