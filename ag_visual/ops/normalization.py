@@ -10,8 +10,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from .. import dtypes
 from ..arrays.kernels import norm as kernels
 from .batched_layers import normed_by_channel, normed_by_layer
+from .batching import Batch
 from .record import ErrorSample, Sample
 from .table import composite, op
 
@@ -384,11 +386,18 @@ def _batch_norm(
         input, weight, bias, running_mean, running_var, bool(training), momentum, eps
     )
     if training:
-        _follow(running_mean, mean._array, momentum)
-        count = input._array.size // channels
-        var = (1 / (rstd._array * rstd._array) - eps) * (count / max(count - 1, 1))
-        _follow(running_var, var, momentum)
+        _move(input, running_mean, running_var, mean, rstd, momentum, eps)
     return result
+
+
+def _move(
+    input: Any, running_mean: Any, running_var: Any, mean: Any, rstd: Any, momentum: Any, eps: float
+) -> None:
+    """Let the running statistics follow those of a batch, the variance without its bias."""
+    _follow(running_mean, mean._array, momentum)
+    count = input._array.size // input.shape[1]
+    var = (1 / (rstd._array * rstd._array) - eps) * (count / max(count - 1, 1))
+    _follow(running_var, var, momentum)
 
 
 def _follow(running: Any, now: Any, momentum: float) -> None:
@@ -398,28 +407,179 @@ def _follow(running: Any, now: Any, momentum: float) -> None:
         array[...] = (1 - momentum) * array + momentum * now
 
 
+def _check_groups(input: Any, num_groups: int, given: dict[str, Any]) -> None:
+    if num_groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    if input.shape[1] % num_groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of "
+            f"shape {list(input.shape)} and num_groups={num_groups}"
+        )
+    for name, tensor in given.items():
+        if tensor is not None and tuple(tensor.shape) != (input.shape[1],):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, "
+                f"but got {name} of shape {list(tensor.shape)} and input of shape "
+                f"{list(input.shape)}"
+            )
+
+
+def _groups(
+    xp: Any,
+    input: Any,
+    weight: Any = None,
+    bias: Any = None,
+    N: int = 0,
+    C: int = 0,
+    HxW: int = 0,
+    group: int = 1,
+    eps: float = 1e-5,
+) -> tuple[Any, Any, Any]:
+    _check_groups(input, group, {"weight": weight, "bias": bias})
+    width = max(C // group * HxW, 1)
+    normal, mean, rstd = kernels.layer_norm(xp, _wide(xp, input), width, None, None, eps)
+    result = _affine(normal, weight, bias).astype(input.dtype, copy=False)
+    return result, mean.reshape(N, group), rstd.reshape(N, group)
+
+
+def _in_groups(F: Any, input: Any, N: int, group: int, eps: float) -> tuple[Any, Any]:
+    """The normalised groups (N, group, rest) and 1 / deviation, of the input as it is."""
+    rows = input.reshape((N, group, -1))
+    mean, rstd = _statistics(F, rows, (2,), eps)
+    return (rows - mean) * rstd, rstd
+
+
+def _group_rule(
+    F: Any,
+    g: Any,
+    input: Any,
+    weight: Any,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+    result1: Any,
+    result2: Any,
+    needs: Any,
+) -> tuple[Any, Any, Any]:
+    shape = tuple(input.shape)
+    upper = g if weight is None else g * _channels(weight, g)
+    d_input = None
+    if F.xp is not None and input.size:
+        mean, rstd = result1.reshape(N, group, 1), result2.reshape(N, group, 1)
+        normal = (input.reshape(N, group, -1) - mean) * rstd
+        if needs[0]:
+            saved = (input, result1, result2, None, (True, False, False))
+            d_input = kernels.layer_norm_backward(F.xp, upper, *saved)[0]
+    else:
+        normal, rstd = _in_groups(F, input, N, group, eps)
+        if needs[0]:
+            rows = upper.reshape((N, group, -1))
+            d_input = _input_gradient(F, rows, normal, rstd, (2,)).reshape(shape)
+    return (d_input, *_per_channel(F, g, normal.reshape(shape), needs))
+
+
+def _group_along(
+    F: Any, t_input: Any, input: Any, weight: Any, N: int, group: int, eps: float
+) -> Any:
+    normal, rstd = _in_groups(F, input, N, group, eps)
+    rows = t_input.reshape((N, group, -1))
+    moved = _input_gradient(F, rows, normal, rstd, (2,)).reshape(tuple(input.shape))
+    return moved if weight is None else moved * _channels(weight, moved)
+
+
+def _group_weight_along(F: Any, t_weight: Any, input: Any, N: int, group: int, eps: float) -> Any:
+    normal, _ = _in_groups(F, input, N, group, eps)
+    return normal.reshape(tuple(input.shape)) * _channels(t_weight, input)
+
+
+def _more_rows(batch: Batch) -> Any:
+    """The slices are more rows; a batch of weights is applied afterwards."""
+    F, x, size = batch.F, batch.full("input"), batch.size
+    rows, group = size * batch["N"], batch["group"]
+    flat = F.reshape(x, (rows, *tuple(x.shape)[2:]))
+    apart = any(n in batch for n in batch.tensors[1:])
+    changed = {"weight": None, "bias": None} if apart else {}
+    result, mean, rstd = batch.run(input=flat, N=rows, **changed)
+    result = F.reshape(result, tuple(x.shape))
+    ends = (1,) * (x.ndim - 3)
+    if apart and batch["weight"] is not None:
+        result = result * F.reshape(batch.full("weight"), (size, 1, -1, *ends))
+    if apart and batch["bias"] is not None:
+        result = result + F.reshape(batch.full("bias"), (size, 1, -1, *ends))
+    shape = (size, batch["N"], group)
+    return result, F.reshape(mean, shape), F.reshape(rstd, shape)
+
+
+def _group_samples(make: Any) -> Iterator[Sample]:
+    yield Sample((make((2, 4, 3)), make((4,)), make((4,)), 2, 4, 3, 2, 1e-2))
+    yield Sample((make((2, 3, 2, 2)), make((3,)), None, 2, 3, 4, 3, 1e-2))
+    yield Sample((make((3, 4)), None, None, 3, 4, 1, 1, 1e-2))
+
+
+op(
+    "native_group_norm",
+    _groups,
+    vjp={("input", "weight", "bias"): _group_rule},
+    jvp={"input": _group_along, "weight": _group_weight_along, "bias": _bias_along},
+    outputs=("result0", "result1", "result2"),
+    differentiable=(0,),
+    method=False,
+    batch=_more_rows,
+    samples=_group_samples,
+    errors=lambda make: iter(
+        [
+            ErrorSample(
+                (make((2, 4, 3)), None, None, 2, 4, 3, 3),
+                RuntimeError,
+                "to be divisible by num_groups",
+            )
+        ]
+    ),
+    real=True,
+)
+
+
 @composite("group_norm", method=False)
 def _group_norm(
     F: Any, input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:
     """Normalise (N, C, ...) within groups of channels; weight and bias per channel."""
-    if input.ndim < 2 or input.shape[1] % num_groups:
+    if input.ndim < 2:
         raise RuntimeError(
-            "Expected number of channels in input to be divisible by num_groups, but got input of "
-            f"shape {list(input.shape)} and num_groups={num_groups}"
+            f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
         )
-    shape = tuple(input.shape)
-    rest = math.prod(shape[1:]) // num_groups
-    grouped = F.reshape(input, (shape[0], num_groups, rest))
-    normal = F.reshape(F.layer_norm(grouped, (rest,), None, None, eps), shape)
-    return _affine_of(F, normal, weight, bias)
+    _check_groups(input, num_groups, {"weight": weight, "bias": bias})
+    rows, channels, *rest = input.shape
+    if rows * (channels // num_groups) * math.prod(rest) == 1:
+        sizes = [rows * channels // num_groups, num_groups, *rest]
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {sizes}"
+        )
+    sizes = (rows, channels, math.prod(rest), num_groups)
+    return F.native_group_norm(F.contiguous(input), weight, bias, *sizes, eps)[0]
 
 
-def _affine_of(F: Any, x: Any, weight: Any, bias: Any) -> Any:
-    shape = (1, -1) + (1,) * (x.ndim - 2)
-    if weight is not None:
-        x = x * F.reshape(weight, shape)
-    return x if bias is None else x + F.reshape(bias, shape)
+@composite("native_batch_norm", method=False)
+def _native_batch_norm(
+    F: Any,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """batch_norm with torch's order of arguments: the result, the means and 1 / deviations used."""
+    given = (input, weight, bias, running_mean, running_var, bool(training), momentum, eps)
+    if not training:
+        return tuple(F.batch_norm_eval(*given))
+    found = F.batch_norm_train(*given)
+    _move(input, running_mean, running_var, found[1], found[2], momentum, eps)
+    return tuple(found)
 
 
 @composite("instance_norm", method=False)
@@ -434,15 +594,90 @@ def _instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Any:
-    """Normalise each channel of each example of (N, C, d1, ...)."""
-    if not use_input_stats:
-        return F.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    if running_mean is not None:
-        raise NotImplementedError("instance_norm with running statistics is not supported")
+    """Normalise each channel of each example of (N, C, d1, ...).
+
+    With use_input_stats the running statistics, if given, follow the mean over the examples.
+    """
+    if use_input_stats and math.prod(tuple(input.shape)[2:]) == 1:
+        raise ValueError(
+            f"Expected more than 1 spatial element when training, got input size {input.shape}"
+        )
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError(
+            "Expected running_mean and running_var to be defined when use_input_stats is false"
+        )
     shape = tuple(input.shape)
-    flat = F.reshape(input, (1, shape[0] * shape[1], *shape[2:]))
-    normal = F.reshape(F.batch_norm(flat, None, None, None, None, True, momentum, eps), shape)
-    return _affine_of(F, normal, weight, bias)
+    rows, channels = shape[:2]
+
+    def repeated(x: Any) -> Any:
+        return None if x is None else F.repeat(x, (rows,))
+
+    flat = F.view(F.contiguous(input), (1, rows * channels, *shape[2:]))
+    mean, var = repeated(running_mean), repeated(running_var)
+    scale = (repeated(weight), repeated(bias))
+    normal = F.batch_norm(flat, mean, var, *scale, bool(use_input_stats), momentum, eps)
+    if use_input_stats:
+        for running, now in ((running_mean, mean), (running_var, var)):
+            if running is not None:
+                running.copy_(now.detach().reshape(rows, channels).mean(0))
+    return F.view(normal, shape)
+
+
+@composite("rms_norm", method=False)
+def _rms_norm(
+    F: Any, input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
+) -> Any:
+    """x / sqrt(mean(x^2) + eps) over the last dimensions, times weight; eps: that of the dtype.
+
+    Source: Zhang and Sennrich, Root mean square layer normalization (arXiv:1910.07467).
+    """
+    shape = tuple(normalized_shape)
+    rank = len(shape)
+    if not rank or tuple(input.shape)[input.ndim - rank :] != shape:
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape "
+            f"[*{', '.join(map(str, shape))}], but got input of size{list(input.shape)}"
+        )
+    if weight is not None and tuple(weight.shape) != shape:
+        raise RuntimeError(
+            "Expected weight to be of same shape as normalized_shape, but got weight of shape "
+            f"{list(weight.shape)} and normalized_shape = {list(shape)}"
+        )
+    narrow = input.dtype.np.itemsize == 2
+    x = input.float() if narrow else input
+    least = float(dtypes.finfo(x.dtype).eps) if eps is None else eps
+    dims = tuple(range(input.ndim - rank, input.ndim))
+    normal = F.mul(x, F.rsqrt(F.mean(F.pow(x, 2), dims, True) + least))
+    result = normal.to(input.dtype) if narrow else normal
+    return result if weight is None else F.mul(result, weight)
+
+
+@composite("local_response_norm", method=False)
+def _local_response_norm(
+    F: Any, input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Any:
+    """x / (k + alpha mean(x^2 over `size` neighbouring channels))^beta of (N, C, d1, ...).
+
+    Source: Krizhevsky et al., ImageNet classification (2012), section 3.3.
+    """
+    if input.ndim < 3:
+        raise ValueError(
+            "Expected 3D or higher dimensionality                          input (got "
+            f"{input.ndim} dimensions)"
+        )
+    if not input.numel():
+        return input
+    shape = tuple(input.shape)
+    squares = F.mul(input, input)
+    around = (size // 2, (size - 1) // 2)
+    if input.ndim == 3:
+        padded = F.pad(F.unsqueeze(squares, 1), (0, 0, *around))
+        means = F.squeeze(F.avg_pool2d(padded, (size, 1), 1), 1)
+    else:
+        apart = F.view(squares, (shape[0], 1, shape[1], shape[2], -1))
+        padded = F.pad(apart, (0, 0, 0, 0, *around))
+        means = F.view(F.squeeze(F.avg_pool3d(padded, (size, 1, 1), 1), 1), shape)
+    return F.div(input, F.pow(F.add(F.mul(means, alpha), k), beta))
 
 
 @composite("normalize", method=False, out=True)
