@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .families import binary, compared, pair_samples, refused, tested, unary
+from .families import binary, compared, pair_samples, tested, unary, zeros
 from .record import KEEP, PROMOTE, ErrorSample, Sample
 from .table import composite, op
 
@@ -55,9 +55,9 @@ for _name in ("gcd", "lcm"):
     binary(_name, None, None, samples=_integer_samples, errors=_integer_errors)
 binary(
     "nextafter",
-    refused("nextafter"),
-    refused("nextafter"),
-    node="NotImplemented",
+    lambda F, g, self, other: F.where(self == other, 0.0, g),
+    lambda F, g: zeros(F, g),
+    real=True,
     samples=pair_samples(),
 )
 

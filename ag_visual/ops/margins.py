@@ -63,6 +63,8 @@ def _gaussian_nll_loss(
     """(log var + (input - target)^2 / var) / 2, with var not below eps."""
     if bool((var < 0).any()):
         raise ValueError("var has negative entry/entries")
+    if var.ndim and tuple(var.shape) == tuple(input.shape)[:-1]:
+        var = F.unsqueeze(var, -1)
     # As torch: the bound holds for the value, the gradient passes.
     bounded = var + F.clamp_min(var.detach(), eps) - var.detach()
     loss = 0.5 * (F.log(bounded) + (input - target) ** 2 / bounded)
@@ -106,6 +108,7 @@ def _margin_ranking_loss(
 @composite("cosine_similarity", method=False)
 def _cosine_similarity(F: Any, x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along `dim`; norms not below eps."""
+    x1, x2 = F.broadcast_tensors(x1, x2)
     first = x1 / F.clamp_min(F.norm(x1, 2, dim, True), eps)
     second = x2 / F.clamp_min(F.norm(x2, 2, dim, True), eps)
     return F.sum(first * second, dim)

@@ -609,7 +609,11 @@ def _tensordot(F: Any, a: Any, b: Any, dims: Any = 2) -> Any:
     first = [d % a.ndim for d in dims[0]]
     second = [d % b.ndim for d in dims[1]]
     for i, j in zip(first, second, strict=True):
-        if a.shape[i] != b.shape[j]:
+        if a.shape[i] == 1 != b.shape[j]:
+            b = F.sum(b, j, True)
+        elif b.shape[j] == 1 != a.shape[i]:
+            a = F.sum(a, i, True)
+        elif a.shape[i] != b.shape[j]:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} "
                 f"and second has size {b.shape[j]} in dim {j}"

@@ -69,8 +69,8 @@ op(
 
 def _sources(mode: str, n: int, before: int, after: int) -> list[int]:
     """Which element each place of a padded dimension repeats."""
-    limit = {"reflect": n - 1, "circular": n, "replicate": before + after + 1}[mode]
-    if max(before, after) > limit:
+    limit = {"reflect": n - 1, "circular": n}.get(mode)
+    if limit is not None and max(before, after) > limit:
         raise RuntimeError(
             f"Padding size should be less than the corresponding input dimension, but got: padding "
             f"({before}, {after}) at a dimension of size {n} for mode {mode!r}"
@@ -79,7 +79,9 @@ def _sources(mode: str, n: int, before: int, after: int) -> list[int]:
     if mode == "replicate":
         return [min(max(i, 0), n - 1) for i in places]
     if mode == "circular":
-        return [i % n for i in places]
+        # What negative padding cuts off is no part of the circle.
+        start, size = max(-before, 0), n - max(-before, 0) - max(-after, 0)
+        return [start + i % size for i in range(-max(before, 0), size + max(after, 0))]
     return [n - 1 - abs(n - 1 - abs(i)) for i in places]
 
 

@@ -486,6 +486,18 @@ def _as_tensor_of(other: Any, like: Tensor) -> Tensor:
     return from_array(backend.asarray(other, dtype=promotion.scalar_dtype(other).np))
 
 
+_number_minus = build.operator(ops["rsub_number"])
+
+
+def _rsub_operator(self: Any, other: Any) -> Any:
+    # Python itself comes here with numbers alone.
+    return (
+        ops["rsub_tensor"].call(self, other)
+        if type(other) is Tensor
+        else _number_minus(self, other)
+    )
+
+
 def _rtruediv(self: Any, other: Any) -> Any:
     """other / self, as torch records it: reciprocal, then a product."""
     return functions["reciprocal"](self) * other if isinstance(other, _KNOWN) else NotImplemented
@@ -495,7 +507,6 @@ for _dunder_name, _record in {
     "add": "add",
     "radd": "add",
     "sub": "sub",
-    "rsub": "rsub_number",
     "mul": "mul",
     "rmul": "mul",
     "truediv": "true_divide",
@@ -520,7 +531,9 @@ for _dunder_name, _function in {
     "pow": _foreign(functions["pow"]),
     "rpow": _reflected(functions["pow"]),
     "mod": _foreign(functions["remainder"]),
+    "rsub": _rsub_operator,
     "rtruediv": _rtruediv,
+    "rdiv": _rtruediv,
     "neg": functions["neg"],
     "pos": functions["positive"],
     "abs": functions["abs"],

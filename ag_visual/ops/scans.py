@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ from ..arrays.kernels.runs import running_extreme
 from .along import cast, dim_errors, dim_samples, narrow, wide
 from .dims import wrap
 from .elementary import logaddexp
+from .families import is_complex
 from .record import LINEAR, Sample
 from .table import composite, op, ops
 
@@ -119,14 +121,30 @@ def _logcumsumexp(xp: Any, self: Any, dim: Any) -> Any:
     return xp.ascontiguousarray(xp.moveaxis(result, 0, dim))
 
 
+def _logcumsumexp_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
+    """sum over k >= i of g[k] exp(x[i] - r[k]), in logarithms: its factors alone overflow."""
+    if not self.shape:
+        return g
+
+    # Where everything so far is exp(-inf) nothing flows.
+    empty = result == -math.inf
+    result = F.where(empty, 0.0, result)
+
+    def part(weights: Any, there: Any) -> Any:
+        there = F.logical_and(there, F.logical_not(empty))
+        logs = F.where(there, F.log(F.where(there, weights, 1.0)), -math.inf)
+        back = F.flip(F.logcumsumexp(F.flip(logs - result, (dim,)), dim), (dim,))
+        return F.exp(back + self)
+
+    if is_complex(g):
+        return part(g, g != 0)
+    return part(g, g > 0) - part(-g, g < 0)
+
+
 op(
     "logcumsumexp",
     _logcumsumexp,
-    vjp={
-        "self": lambda F, g, self, result, dim: (
-            F.exp(self) * _from_the_end(F, g * F.exp(-result), dim)
-        )
-    },
+    vjp={"self": _logcumsumexp_rule},
     jvp={
         "self": lambda F, t_self, self, result, dim: (
             F.cumsum_dim(t_self * F.exp(self), dim) * F.exp(-result)
@@ -174,9 +192,11 @@ def _diff(
     F: Any, self: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
 ) -> Any:
     """The n-th difference of neighbours along `dim`."""
+    if n == 0:
+        return F.clone(self)
     parts = [x for x in (prepend, self, append) if x is not None]
     x = F.cat(parts, dim) if len(parts) > 1 else self
-    for _ in range(n):
+    for _ in range(min(n, x.shape[dim])):
         size = x.shape[dim]
         x = F.narrow(x, dim, 1, size - 1) - F.narrow(x, dim, 0, size - 1)
     return x

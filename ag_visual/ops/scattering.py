@@ -29,7 +29,7 @@ Errors = Iterator[ErrorSample]
 
 
 def dim_and_index(name: str, self: Any, dim: Any, index: Any) -> int:
-    if index.dtype.kind != "i" or index.dtype.itemsize < 4:
+    if index.size and (index.dtype.kind != "i" or index.dtype.itemsize < 4):
         raise RuntimeError(
             f"{name}(): Expected dtype int32/int64 for index, got {dtypes.of_array(index)}"
         )
@@ -214,7 +214,7 @@ def _take_along_dim(F: Any, self: Any, indices: Any, dim: int | None = None) -> 
     dim = wrap(dim, self.ndim)
     shape, wanted = list(self.shape), list(indices.shape)
     sizes = broadcast((*shape[:dim], 1, *shape[dim + 1 :]), tuple(wanted))
-    index = F.expand(indices, sizes)
+    index = F.expand(F.where(indices < 0, indices + shape[dim], indices), sizes)
     source = F.expand(self, (*sizes[:dim], shape[dim], *sizes[dim + 1 :]))
     return F.gather(source, dim, index)
 
@@ -393,12 +393,20 @@ _structural(
     batch=slices,
     samples=lambda make: iter([Sample((make((3, 4)), 1, numpy.array([0, -1]), 1.5))]),
 )
+
+
+def _filled_value(F: Any, g: Any, dim: int, index: Any) -> Any:
+    """The sum of g where it was filled; a slice that the index names twice counts once."""
+    filled = F.index_fill_number(F.zeros_of(g, tuple(g.shape)), dim, index, 1) != 0
+    return F.sum(F.where(filled, g, 0.0))
+
+
 _structural(
     "index_fill_tensor",
     _filled_slices,
     vjp={
         "self": lambda F, g, dim, index: F.index_fill_number(g, dim, index, 0),
-        "value": lambda F, g, dim, index: F.sum(F.index_select(g, dim, index)),
+        "value": _filled_value,
     },
     jvp=LINEAR,
     inputs=("self", "index", "value"),

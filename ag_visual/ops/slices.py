@@ -81,7 +81,9 @@ _structural(
 )
 
 
-def _slice(xp: Any, self: Any, dim: int, start: int, end: int, step: int) -> Any:
+def _slice(
+    xp: Any, self: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Any:
     return self[(slice(None),) * dim + (slice(start, end, step),)]
 
 

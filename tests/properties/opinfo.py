@@ -1,0 +1,364 @@
+"""torch's own samples of its ops (OpInfo, in torch's wheel), run on torch and on this package.
+
+`python -m tests.properties.opinfo [name ...]` compares value, gradient and second gradient of every
+differentiable name of tests/golden/ops.tsv on all samples in float64 and complex128, and prints
+what differs. With `--page` it also writes docs/reference/agreement.md. `compared` serves the test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+import ag_visual as ag
+from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.ops.table import traced
+
+from ..oracle import torch
+from .test_golden import rows
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "agreement.md"
+RTOL, ATOL = 1e-6, 1e-8
+SPACES = ("linalg", "fft", "special", "nn.functional")
+
+
+@dataclass
+class Agreement:
+    """What the samples of one name showed."""
+
+    name: str
+    samples: int = 0
+    # "dtype: what: text" for each kind of difference, with the number of samples that showed it.
+    differences: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def agrees(self) -> bool:
+        return not self.differences and self.samples > 0
+
+    def differs(self, what: str) -> None:
+        self.differences[what] = self.differences.get(what, 0) + 1
+
+
+# Names and functions ------------------------------------------------------------------------------
+
+
+def names() -> dict[str, bool]:
+    """Each differentiable name of the list, and whether it takes complex numbers."""
+    found = rows("ops.tsv").items()
+    return {name: row[1] == "yes" for name, row in found if row[0] == "yes"}
+
+
+def infos(name: str) -> list[Any]:
+    """torch's OpInfos of a name (its variants)."""
+    # torch's test helpers derive a class from one of expecttest's, which nothing here uses.
+    stand_in = types.ModuleType("expecttest")
+    stand_in.TestCase = object  # type: ignore[attr-defined]
+    sys.modules.setdefault("expecttest", stand_in)
+    database = importlib.import_module("torch.testing._internal.common_methods_invocations")
+    return [info for info in database.op_db if info.name == name]
+
+
+def resolved(name: str) -> Callable[..., Any] | None:
+    """This package's function (or method) of a name."""
+    # torch keeps some names (slice, backward ops) in torch.ops.aten alone: they are in the table.
+    for root in (ag, Tensor, traced):
+        found: Any = root
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if callable(found) and not isinstance(found, ag.dtype):
+            return found  # type: ignore[no-any-return]
+    return None
+
+
+def rebound(function: Any) -> Any:
+    """A Python function of torch's test suite with this package in torch's place."""
+    if not isinstance(function, types.FunctionType):
+        return function
+    scope = {**function.__globals__, "torch": ag, "np": numpy}
+    made = types.FunctionType(
+        function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def ours_of(info: Any) -> Callable[..., Any] | None:
+    """What to call here: torch's lambda where it has one, else the function of the name."""
+    op = info.op
+    home = getattr(op, "__module__", "") or ""
+    if isinstance(op, types.FunctionType) and home.startswith("torch.testing"):
+        return rebound(op)  # type: ignore[no-any-return]
+    return resolved(info.name)
+
+
+# Values -------------------------------------------------------------------------------------------
+
+
+def translated(value: Any, made: dict[int, Tensor]) -> Any:
+    """Arguments of a sample as this package takes them; one Tensor for each of torch's."""
+    if isinstance(value, torch.Tensor):
+        if id(value) not in made:
+            made[id(value)] = own_tensor(value)
+        return made[id(value)]
+    if isinstance(value, torch.dtype):
+        return getattr(ag, str(value).removeprefix("torch."))
+    if isinstance(value, torch.Size):
+        return ag.Size(value)
+    if isinstance(value, torch.device):
+        return ag.device(str(value))
+    if isinstance(value, (torch.memory_format, torch.layout)):
+        return getattr(ag, str(value).removeprefix("torch."), value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return tuple(translated(item, made) for item in value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(translated(item, made) for item in value)
+    if isinstance(value, dict):
+        return {key: translated(item, made) for key, item in value.items()}
+    return value
+
+
+def own_tensor(tensor: Any) -> Tensor:
+    """A leaf with a tensor's values in a tensor's layout."""
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    array = plain.numpy()
+    if array.size and any(s < 0 for s in array.strides):
+        array = array.copy()
+    result = from_array(numpy.array(array, order="K", copy=True))
+    return result.requires_grad_() if tensor.requires_grad else result  # type: ignore[no-any-return]
+
+
+def leaves_of(value: Any, kind: type) -> list[Any]:
+    """All tensors in nested arguments or results, once each."""
+    found: dict[int, Any] = {}
+
+    def visit(item: Any) -> None:
+        if isinstance(item, kind):
+            found.setdefault(id(item), item)
+        elif isinstance(item, (list, tuple)):
+            for part in item:
+                visit(part)
+        elif isinstance(item, dict):
+            for part in item.values():
+                visit(part)
+
+    visit(value)
+    return list(found.values())
+
+
+def array_of(tensor: Any) -> Any:
+    if isinstance(tensor, Tensor):
+        return numpy.asarray(tensor.numpy(force=True))
+    return tensor.detach().resolve_conj().resolve_neg().numpy(force=True)
+
+
+def random_like(arrays: list[Any], seed: int) -> list[Any]:
+    """Weights for outputs or gradients: the same for both engines."""
+    generator = numpy.random.default_rng(seed)
+    found = []
+    for array in arrays:
+        g = generator.uniform(-1, 1, array.shape)
+        if array.dtype.kind == "c":
+            g = g + 1j * generator.uniform(-1, 1, array.shape)
+        found.append(numpy.asarray(g, dtype=array.dtype))
+    return found
+
+
+# One sample ---------------------------------------------------------------------------------------
+
+
+class Side:
+    """One engine's results for one sample: values, gradients, second gradients as arrays."""
+
+    def __init__(self, engine: Any, kind: type, wrap: Callable[[Any], Any]) -> None:
+        self.engine = engine
+        self.kind = kind
+        self.wrap = wrap
+        self.grads: list[Any] = []
+        self.seconds: list[Any] = []
+        self.values: list[Any] = []
+
+    def run(self, call: Callable[[], Any], leaves: list[Any], seconds: bool) -> None:
+        outs = leaves_of(call(), self.kind)
+        self.values = [array_of(out) for out in outs]
+        carrying = [out for out in outs if out.requires_grad]
+        if not carrying or not leaves:
+            return
+        gs = [self.wrap(g) for g in random_like([array_of(out) for out in carrying], 1)]
+        grads = self.engine.autograd.grad(
+            carrying, leaves, gs, create_graph=seconds, allow_unused=True
+        )
+        self.grads = [None if g is None else array_of(g) for g in grads]
+        if not seconds:
+            return
+        further = [g for g in grads if g is not None and g.requires_grad]
+        if not further:
+            self.seconds = [None] * len(leaves)
+            return
+        weights = [self.wrap(w) for w in random_like([array_of(g) for g in further], 2)]
+        found = self.engine.autograd.grad(further, leaves, weights, allow_unused=True)
+        self.seconds = [None if g is None else array_of(g) for g in found]
+
+
+def wanted(leaves: list[Any]) -> list[Any]:
+    return [leaf for leaf in leaves if leaf.requires_grad]
+
+
+def difference(mine: list[Any], theirs: list[Any]) -> str:
+    """The first difference of two lists of arrays, '' if there is none."""
+    if len(mine) != len(theirs):
+        return f"{len(mine)} tensors, torch has {len(theirs)}"
+    for a, b in zip(mine, theirs, strict=True):
+        # None and zeros say the same: nothing flows.
+        a = numpy.zeros_like(b) if a is None and b is not None else a
+        b = numpy.zeros_like(a) if b is None and a is not None else b
+        if a is None:
+            continue
+        if a.shape != b.shape:
+            return f"shape {a.shape}, torch has {b.shape}"
+        if a.dtype != b.dtype:
+            return f"dtype {a.dtype}, torch has {b.dtype}"
+        # Some of torch's samples mix in float32 weights.
+        rough = 1.0 if a.dtype.itemsize > 4 * (1 + (a.dtype.kind == "c")) else 100.0
+        largest = numpy.max(abs(numpy.where(numpy.isfinite(b), b, 0)), initial=0)
+        scale = rough * max(1.0, float(largest))
+        if not numpy.allclose(a, b, rtol=RTOL * rough, atol=ATOL * scale, equal_nan=True):
+            return "values"
+    return ""
+
+
+def compare(info: Any, sample: Any, function: Callable[..., Any], seconds: bool) -> str:
+    """What differs between the engines on one sample, '' if nothing does."""
+    given = (sample.input, sample.args, sample.kwargs)
+    made: dict[int, Tensor] = {}
+    mine = translated(given, made)
+    their_leaves = wanted(leaves_of(given, torch.Tensor))
+    my_leaves = [made[id(leaf)] for leaf in their_leaves]
+    wrapper, process = info.gradcheck_wrapper, sample.output_process_fn_grad
+
+    def theirs() -> Any:
+        torch.manual_seed(5)
+        return process(wrapper(info.op, given[0], *given[1], **given[2]))
+
+    def ours() -> Any:
+        ag.manual_seed(5)
+        return rebound(process)(rebound(wrapper)(function, mine[0], *mine[1], **mine[2]))
+
+    expected = Side(torch, torch.Tensor, torch.tensor)
+    found = Side(ag, Tensor, from_array)
+    try:
+        expected.run(theirs, their_leaves, seconds)
+    except Exception as error:
+        if not seconds or ("not implemented" not in str(error) and "does not" not in str(error)):
+            raise SampleRefused(f"{type(error).__name__}: {error}") from None
+        seconds = False
+        expected.run(theirs, their_leaves, False)
+    found.run(ours, my_leaves, seconds)
+    if randomly(info, theirs):
+        found.values, expected.values = shapes(found.values), shapes(expected.values)
+        return difference(found.values, expected.values)
+    for what in ("values", "grads", "seconds"):
+        told = difference(getattr(found, what), getattr(expected, what))
+        if told:
+            return f"{what}: {told}"
+    return ""
+
+
+class SampleRefused(Exception):
+    """torch itself does not do this sample."""
+
+
+def shapes(arrays: list[Any]) -> list[Any]:
+    return [numpy.zeros_like(array) for array in arrays]
+
+
+def randomly(info: Any, call: Callable[[], Any]) -> bool:
+    """Whether torch draws random numbers in this call."""
+    names = getattr(getattr(info.op, "__code__", None), "co_names", ())
+    if "wrapper_set_seed" in names:
+        return True
+    before = torch.random.get_rng_state()
+    with torch.no_grad():
+        call()
+        drawn = torch.random.get_rng_state()
+        torch.manual_seed(5)
+        fresh = torch.random.get_rng_state()
+    torch.random.set_rng_state(before)
+    return not torch.equal(drawn, fresh)
+
+
+# One name -----------------------------------------------------------------------------------------
+
+
+def cases(name: str, takes_complex: bool) -> Iterator[tuple[Any, Any, bool]]:
+    """(OpInfo, dtype, whether torch has second gradients) of a name."""
+    for info in infos(name):
+        for dtype in (torch.float64, torch.complex128):
+            if dtype.is_complex and not takes_complex:
+                continue
+            if info.supports_autograd and dtype in info.supported_backward_dtypes("cpu"):
+                yield info, dtype, bool(info.supports_gradgrad)
+
+
+def compared(name: str, takes_complex: bool, most: int | None = None) -> Agreement:
+    """A name's samples on both engines; at most `most` of each variant and dtype."""
+    result = Agreement(name)
+    for info, dtype, seconds in cases(name, takes_complex):
+        label = f"{dtype}".removeprefix("torch.")
+        function = ours_of(info)
+        if function is None:
+            result.samples += 1
+            result.differs("missing")
+            continue
+        torch.manual_seed(0)
+        for sample in islice(info.sample_inputs("cpu", dtype, requires_grad=True), most):
+            try:
+                with warnings.catch_warnings(), numpy.errstate(all="ignore"):
+                    warnings.simplefilter("ignore")
+                    told = compare(info, sample, function, seconds)
+            except SampleRefused:
+                continue
+            except Exception as error:
+                text = f"{error}".splitlines()[0] if f"{error}" else ""
+                told = f"{type(error).__name__}: {text}"[:140]
+            result.samples += 1
+            if told:
+                variant = f" {info.variant_test_name}" if info.variant_test_name else ""
+                result.differs(f"{label}{variant}: {told}")
+    return result
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("names", nargs="*", help="ops to compare (default: all)")
+    parser.add_argument("--most", type=int, default=None, help="samples of each variant and dtype")
+    parser.add_argument("--page", action="store_true", help=f"write {PAGE.name}")
+    options = parser.parse_args(arguments)
+    listed = names()
+    chosen = options.names or list(listed)
+    found = []
+    for name in chosen:
+        result = compared(name, listed.get(name, True), options.most)
+        found.append(result)
+        if not result.agrees:
+            print(f"{name} ({result.samples} samples)", flush=True)
+            for what, count in result.differences.items():
+                print(f"    {count} x {what}", flush=True)
+    agreeing = sum(result.agrees for result in found)
+    share = math.floor(1000 * agreeing / max(len(found), 1)) / 10
+    print(f"{agreeing} of {len(found)} names agree on all samples: {share} %")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
