@@ -1,5 +1,5 @@
 """torch.utils: what is around training."""
 
-from . import checkpoint
+from . import checkpoint, data
 
-__all__ = ["checkpoint"]
+__all__ = ["checkpoint", "data"]
