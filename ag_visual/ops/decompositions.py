@@ -203,7 +203,7 @@ def _check_qr(Q: Any, R: Any, mode: str, shape: Any) -> None:
     if mode == "r":
         raise RuntimeError(
             "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please "
-            "use linalg.qr(A, mode='reduced') if you are going to require gradients."
+            "use linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr."
         )
     m, n = shape[-2:]
     if mode == "complete" and m > n:
@@ -370,6 +370,28 @@ def _householder_rule(F: Any, g: Any, input: Any, tau: Any) -> tuple[Any, Any]:
     return g_input, g_tau
 
 
+def _householder_move(F: Any, input: Any, tau: Any, t_input: Any = None, t_tau: Any = None) -> Any:
+    """The tangent of the product along one of its inputs, one reflection after the other."""
+    m, n = tuple(input.shape)[-2:]
+    count = tau.shape[-1]
+    vectors = _reflectors(F, input, count)
+    low = None if t_input is None else F.tril(t_input, -1)
+    x = F.where(F.diagonal_mask(input, m, n), 1.0, F.zeros_of(input, tuple(input.shape)))
+    moved = F.zeros_of(input, tuple(input.shape))
+    for i in reversed(range(count)):
+        v, t = vectors[i], tau[..., i]
+        moved = _reflected(F, moved, v, t)
+        if low is not None:
+            t_v = columns(F, low, i, i + 1)
+            turn = t_v * product(F, adjoint(F, v), x) + v * product(F, adjoint(F, t_v), x)
+            moved = moved - column(F, column(F, t)) * turn
+        else:
+            factor = column(F, column(F, t_tau[..., i]))
+            moved = moved - factor * v * product(F, adjoint(F, v), x)
+        x = _reflected(F, x, v, t)
+    return moved
+
+
 def _householder_samples(make: Any) -> Iterator[Sample]:
     for shape, k in (((3, 3), 3), ((4, 2), 2), ((4, 3), 2), ((2, 3, 2), 2), ((0, 3, 2), 2)):
         yield Sample((make(shape), make((*shape[:-2], k))))
@@ -379,6 +401,10 @@ op(
     "linalg_householder_product",
     _householder,
     vjp={("input", "tau"): _householder_rule},
+    jvp={
+        "input": lambda F, t_input, input, tau: _householder_move(F, input, tau, t_input=t_input),
+        "tau": lambda F, t_tau, input, tau: _householder_move(F, input, tau, t_tau=t_tau),
+    },
     inputs=("input", "tau"),
     keeps=("result",),
     holomorphic=False,

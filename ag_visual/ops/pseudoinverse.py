@@ -19,10 +19,12 @@ from .matrices import (
     check_matrix,
     check_same_kind,
     column,
+    conj,
     composed,
     kind_of,
     offered,
     product,
+    real_part,
 )
 from .record import ErrorSample, Sample
 from .solving import is_vector, is_vector_of
@@ -291,6 +293,24 @@ def _lstsq_rule(F: Any, gs: Any, needs: Any, self: Any, b: Any, solution: Any) -
     return g_a, (F.squeeze(g_b, -1) if vector else g_b)
 
 
+def _lstsq_move(F: Any, t: Any, t_b: Any, self: Any, b: Any, solution: Any, residuals: Any) -> Any:
+    """X = A^+ B along A (t) or B (t_b); the residual moves only as A X - B with X held."""
+    vector = is_vector(self, b)
+    x, right = (column(F, solution), column(F, b)) if vector else (solution, b)
+    inverse = F.linalg_pinv(self)
+    if t is not None:
+        moved = product(F, _pinv_move(F, t, self, inverse), right)
+        rest = product(F, t, x)
+    else:
+        t_b = column(F, t_b) if vector else t_b
+        moved, rest = product(F, inverse, t_b), -t_b
+    t_residuals = F.zeros_of(residuals, tuple(residuals.shape))
+    if residuals.ndim and 0 not in tuple(residuals.shape):
+        along = conj(F, product(F, self, x) - right) * rest
+        t_residuals = 2 * real_part(F, F.sum(along, (-2,)))
+    return F.squeeze(moved, -1) if vector else moved, t_residuals, None, None
+
+
 def _lstsq_batch(batch: Batch) -> Any:
     F = batch.F
     a, b = batch.full("self"), batch.full("b")
@@ -315,6 +335,14 @@ op(
     "linalg_lstsq",
     _lstsq,
     vjp={("self", "b"): _lstsq_rule},
+    jvp={
+        "self": lambda F, t_self, self, b, solution, residuals: _lstsq_move(
+            F, t_self, None, self, b, solution, residuals
+        ),
+        "b": lambda F, t_b, self, b, solution, residuals: _lstsq_move(
+            F, None, t_b, self, b, solution, residuals
+        ),
+    },
     inputs=("self", "b"),
     outputs=("solution", "residuals", "rank", "singular_values"),
     differentiable=(0, 1),

@@ -200,10 +200,33 @@ def _triangular_solve_rule(
     return F.zeros_of(A, tuple(self_shape)) if g_b is None else g_b, g_a
 
 
+def _triangular_solve_right(
+    F: Any, t_self: Any, A: Any, upper: bool, transpose: bool, unitriangular: bool
+) -> tuple[Any, Any]:
+    moved = tuple(F.triangular_solve(t_self, A, upper, transpose, unitriangular))
+    return moved[0], F.zeros_of(A, tuple(moved[1].shape))
+
+
+def _triangular_solve_move(
+    F: Any,
+    t_A: Any,
+    A: Any,
+    solution: Any,
+    upper: bool,
+    transpose: bool,
+    unitriangular: bool,
+) -> tuple[Any, Any]:
+    t_a = _triangle(F, t_A, upper, unitriangular)
+    right = -product(F, turned(F, t_a) if transpose else t_a, solution)
+    moved = F.triangular_solve(right, A, upper, transpose, unitriangular)[0]
+    return moved, F.expand(t_A, (*tuple(moved.shape)[:-2], *tuple(t_A.shape)[-2:])) + 0
+
+
 op(
     "triangular_solve",
     _triangular_solve,
     vjp={("self", "A"): _triangular_solve_rule},
+    jvp={"self": _triangular_solve_right, "A": _triangular_solve_move},
     inputs=("self", "A"),
     outputs=("solution", "cloned_coefficient"),
     keeps=("self",),
@@ -650,6 +673,21 @@ def _cholesky_solve_rule(
     return g_b, -(product(F, input2, both) if upper else product(F, both, input2))
 
 
+def _gram(F: Any, t: Any, factor: Any, upper: bool) -> Any:
+    """The tangent of A = L L^H (U^H U) along that of its factor."""
+    half = product(F, adjoint(F, t), factor) if upper else product(F, t, adjoint(F, factor))
+    return half + adjoint(F, half)
+
+
+def _cholesky_solve_move(F: Any, t_input2: Any, input2: Any, result: Any, upper: bool) -> Any:
+    moved = product(F, _gram(F, t_input2, input2, upper), result)
+    return -F.cholesky_solve(moved, input2, upper)
+
+
+def _cholesky_inverse_move(F: Any, t_self: Any, self: Any, result: Any, upper: bool) -> Any:
+    return -product(F, result, _gram(F, t_self, self, upper), result)
+
+
 def _cholesky_solve_samples(make: Any) -> Iterator[Sample]:
     # Only one triangle is read, but the gradient, torch's, is that of L L^H.
     for upper in (False, True):
@@ -662,6 +700,10 @@ op(
     "cholesky_solve",
     _cholesky_solve,
     vjp={("self", "input2"): _cholesky_solve_rule},
+    jvp={
+        "self": lambda F, t_self, input2, upper: F.cholesky_solve(t_self, input2, upper),
+        "input2": _cholesky_solve_move,
+    },
     inputs=("self", "input2"),
     keeps=("self",),
     holomorphic=False,
@@ -691,6 +733,7 @@ op(
     "cholesky_inverse",
     _cholesky_inverse,
     vjp={"self": _cholesky_inverse_rule},
+    jvp={"self": _cholesky_inverse_move},
     holomorphic=False,
     batch=leading(),
     samples=lambda make: iter(
