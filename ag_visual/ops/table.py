@@ -136,6 +136,9 @@ _table = _Table()
 functions: dict[str, Callable[..., Any]] = {}
 """Public functions by torch's name: what `ag.<name>` is."""
 
+# Where pickle finds a public function again, for instance as the activation of a module.
+_PACKAGE = __name__.partition(".")[0]
+
 
 def op(
     name: str,
@@ -258,6 +261,7 @@ def op(
     build.specialize(record)
     if public:
         functions[name] = record.call
+        record.call.__module__ = _PACKAGE
         if method:
             setattr(Tensor, name, record.call)
     if inplace:
@@ -300,6 +304,7 @@ def composite(
         composites[key] = body
         call = build.bind_face(body, traced, key, out)
         if public:
+            call.__module__ = _PACKAGE
             for each in (key, *aliases):
                 functions[each] = call
                 if method:
