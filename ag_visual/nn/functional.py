@@ -25,18 +25,19 @@ from ..ops.table import functions as _functions
 
 _SAME = (
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
-    "adaptive_max_pool2d adaptive_max_pool3d affine_grid avg_pool1d avg_pool2d avg_pool3d "
-    "batch_norm binary_cross_entropy binary_cross_entropy_with_logits channel_shuffle conv1d "
-    "conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d cosine_embedding_loss "
-    "cosine_similarity cross_entropy ctc_loss dropout dropout1d dropout2d dropout3d embedding "
-    "fold fractional_max_pool2d fractional_max_pool3d gaussian_nll_loss gelu glu grid_sample "
-    "group_norm hardshrink hinge_embedding_loss huber_loss instance_norm interpolate kl_div "
-    "l1_loss layer_norm linear linear_cross_entropy log_softmax logsigmoid lp_pool1d lp_pool2d "
+    "adaptive_max_pool2d adaptive_max_pool3d affine_grid alpha_dropout avg_pool1d avg_pool2d "
+    "avg_pool3d batch_norm binary_cross_entropy binary_cross_entropy_with_logits channel_shuffle "
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
+    "cosine_embedding_loss cosine_similarity cross_entropy ctc_loss dropout dropout1d dropout2d "
+    "dropout3d embedding embedding_bag feature_alpha_dropout fold fractional_max_pool2d "
+    "fractional_max_pool3d gaussian_nll_loss gelu glu grid_sample group_norm hardshrink "
+    "hinge_embedding_loss huber_loss instance_norm interpolate kl_div l1_loss layer_norm linear "
+    "linear_cross_entropy local_response_norm log_softmax logsigmoid lp_pool1d lp_pool2d "
     "lp_pool3d margin_ranking_loss max_pool1d max_pool2d max_pool3d max_unpool1d max_unpool2d "
     "max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss "
     "native_channel_shuffle nll_loss normalize one_hot pad pairwise_distance pdist pixel_shuffle "
-    "pixel_unshuffle poisson_nll_loss prelu scaled_dot_product_attention sigmoid smooth_l1_loss "
-    "soft_margin_loss softmax softmin softplus softshrink softsign tanh tanhshrink "
+    "pixel_unshuffle poisson_nll_loss prelu rms_norm rrelu scaled_dot_product_attention sigmoid "
+    "smooth_l1_loss soft_margin_loss softmax softmin softplus softshrink softsign tanh tanhshrink "
     "triplet_margin_loss triplet_margin_with_distance_loss upsample upsample_bilinear "
     "upsample_nearest"
 )
@@ -91,6 +92,8 @@ threshold = _with_inplace("threshold", ("threshold", ...), ("value", ...))
 relu_, elu_, leaky_relu_ = (_functions[f"{n}_"] for n in ("relu", "elu", "leaky_relu"))
 hardtanh_, threshold_, celu_ = (_functions[f"{n}_"] for n in ("hardtanh", "threshold", "celu"))
 
+rrelu_ = _functions["rrelu_"]
+
 _SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
 
 
@@ -102,6 +105,11 @@ def relu6(input: Any, inplace: bool = False) -> Any:
 def selu(input: Any, inplace: bool = False) -> Any:
     """elu with the scale and alpha that keep mean and variance."""
     return _functions["elu_" if inplace else "elu"](input, *_SELU)
+
+
+def selu_(input: Any) -> Any:
+    """selu, in place."""
+    return selu(input, True)
 
 
 def gumbel_softmax(

@@ -114,12 +114,11 @@ def _largest(
     return xp.where(some, best, 0), xp.where(some, chosen, 0).astype(xp.int64)
 
 
-def _rule(
+def _weight_rule(
     F: Any,
     g: Any,
-    weight: Any,
+    weight_shape: Any,
     indices: Any,
-    offsets: Any,
     scale_grad_by_freq: bool,
     mode: int,
     sparse: bool,
@@ -128,34 +127,32 @@ def _rule(
     result1: Any,
     result2: Any,
     result3: Any,
-    needs: Any,
-) -> tuple[Any, Any]:
-    rows, size = weight.shape
+) -> Any:
+    rows, size = weight_shape
     kind = getattr(g, "_array", g).dtype
-    empty = F.zeros_of(g, (rows, size)) if needs[0] else None
+    empty = F.zeros_of(g, (rows, size))
     if mode == MAX:
         known = F.where(F.unsqueeze(result2 > 0, 1), g, 0.0)
-        return (F.scatter_add(empty, 0, result3, known) if needs[0] else None), None
-    spread = F.index_select(g, 0, result1)
-    counted = F.unsqueeze(indices != padding_idx, 1)
+        return F.scatter_add(empty, 0, result3, known)
+    each = F.index_select(g, 0, result1)
     if mode == MEAN:
         sizes = F.index_select(F.clamp_min(result2, 1), 0, result1)
-        spread = spread / F.unsqueeze(F.cast(sizes, kind), 1)
-    d_weight = d_samples = None
-    if needs[0]:
-        each = F.where(counted, spread, 0.0)
-        if per_sample_weights is not None:
-            each = each * F.unsqueeze(per_sample_weights, 1)
-        if scale_grad_by_freq:
-            ones = F.zeros_of(indices, tuple(indices.shape)) + 1
-            often = F.index_add(F.zeros_of(indices, (rows,)), 0, indices, ones)
-            often = F.cast(F.index_select(often, 0, indices), kind)
-            each = each / F.unsqueeze(often, 1)
-        d_weight = F.index_add(empty, 0, indices, each)
-    if needs[1]:
-        products = spread * F.index_select(weight, 0, indices)
-        d_samples = F.sum(F.where(counted, products, 0.0), 1)
-    return d_weight, d_samples
+        each = each / F.unsqueeze(F.cast(sizes, kind), 1)
+    each = F.where(F.unsqueeze(indices != padding_idx, 1), each, 0.0)
+    if per_sample_weights is not None:
+        each = each * F.unsqueeze(per_sample_weights, 1)
+    if scale_grad_by_freq:
+        ones = F.zeros_of(indices, tuple(indices.shape)) + 1
+        often = F.index_add(F.zeros_of(indices, (rows,)), 0, indices, ones)
+        often = F.cast(F.index_select(often, 0, indices), kind)
+        each = each / F.unsqueeze(often, 1)
+    return F.index_add(empty, 0, indices, each)
+
+
+def _samples_rule(F: Any, g: Any, weight: Any, indices: Any, padding_idx: int, result1: Any) -> Any:
+    """Of a sum, which alone takes weights of its samples."""
+    products = F.index_select(g, 0, result1) * F.index_select(weight, 0, indices)
+    return F.sum(F.where(F.unsqueeze(indices != padding_idx, 1), products, 0.0), 1)
 
 
 def _batched(batch: Batch) -> Any:
@@ -215,7 +212,7 @@ def _samples(make: Any) -> Iterator[Sample]:
 op(
     "embedding_bag_of",
     _bag,
-    vjp={("weight", "per_sample_weights"): _rule},
+    vjp={"weight": _weight_rule, "per_sample_weights": _samples_rule},
     inputs=("weight", "indices", "offsets", "per_sample_weights"),
     outputs=("result0", "result1", "result2", "result3"),
     differentiable=(0,),

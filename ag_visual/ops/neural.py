@@ -22,6 +22,7 @@ from . import (  # noqa: F401  (importing them declares their ops)
     pooling,
 )
 from .along import dim_errors, dim_samples
+from .bags import embedding_renorm_
 from .batched_layers import looked_up, looked_up_back
 from .batching import leading, random
 from .dims import wrap
@@ -278,7 +279,7 @@ elementwise(
     {"grad_output": lambda F, g, mask, scale: F.native_dropout_backward(g, mask, scale)},
     inputs=("grad_output", "mask"),
     policy=KEEP,
-    public=False,
+    method=False,
     samples=lambda make: iter([Sample((make((3, 4)), make((3, 4)) > 0, 2.0))]),
     real=True,
     keeps=("grad_output",),
@@ -392,8 +393,10 @@ def _embedding_of(
     sparse: bool = False,
 ) -> Any:
     """weight[input]: the rows of a table; the row padding_idx gets no gradient."""
-    if max_norm is not None or sparse:
-        raise NotImplementedError("embedding: max_norm and sparse gradients are not supported")
+    if sparse:
+        raise NotImplementedError("embedding: sparse gradients do not exist here; sparse=False")
+    if max_norm is not None:
+        embedding_renorm_(weight, input, max_norm, norm_type)
     at = -1
     if padding_idx is not None:
         if not -weight.shape[0] <= padding_idx < weight.shape[0]:

@@ -67,22 +67,18 @@ op(
 )
 
 
-def _sources(mode: str, n: int, before: int, after: int) -> list[int]:
-    """Which element each place of a padded dimension repeats."""
-    limit = {"reflect": n - 1, "circular": n}.get(mode)
-    if limit is not None and max(before, after) > limit:
+_OPS = {"reflect": "reflection", "replicate": "replication"}
+
+
+def _circle(n: int, before: int, after: int) -> list[int]:
+    """Which element each place repeats; what negative padding cuts off is no part of the circle."""
+    if max(before, after) > n:
         raise RuntimeError(
-            f"Padding size should be less than the corresponding input dimension, but got: padding "
-            f"({before}, {after}) at a dimension of size {n} for mode {mode!r}"
+            "Padding value causes wrapping around more than once.: padding "
+            f"({before}, {after}) at a dimension of size {n}"
         )
-    places = range(-before, n + after)
-    if mode == "replicate":
-        return [min(max(i, 0), n - 1) for i in places]
-    if mode == "circular":
-        # What negative padding cuts off is no part of the circle.
-        start, size = max(-before, 0), n - max(-before, 0) - max(-after, 0)
-        return [start + i % size for i in range(-max(before, 0), size + max(after, 0))]
-    return [n - 1 - abs(n - 1 - abs(i)) for i in places]
+    start, size = max(-before, 0), n - max(-before, 0) - max(-after, 0)
+    return [start + i % size for i in range(-max(before, 0), size + max(after, 0))]
 
 
 @composite("pad", method=False)
@@ -95,12 +91,24 @@ def _pad(F: Any, input: Any, pad: Any, mode: str = "constant", value: Any = None
         return F.constant_pad_nd(input, pad, 0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    if value is not None:
-        raise ValueError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    pad = tuple(pad)
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    rank = len(pad) // 2
+    if len(pad) not in (2, 4, 6) or input.ndim not in (rank + 1, rank + 2):
+        raise NotImplementedError(
+            f"Padding size {len(pad)} is not supported for {input.ndim}D input tensor.\n"
+            "Supported combinations for non-constant padding:\n"
+            "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+            "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+            "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
+        )
+    if mode in _OPS:
+        return getattr(F, f"{_OPS[mode]}_pad{rank}d")(input, pad)
     for at, (before, after) in enumerate(_pairs(pad), 1):
         if before or after:
             dim = input.ndim - at
-            index = F.index_of(input, _sources(mode, input.shape[dim], before, after))
+            index = F.index_of(input, _circle(input.shape[dim], before, after))
             input = F.index_select(input, dim, index)
     return input
 
