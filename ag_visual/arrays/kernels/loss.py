@@ -6,7 +6,10 @@ int64. Reductions are torch's numbers: 0 none, 1 mean, 2 sum. Nothing returned a
 
 from __future__ import annotations
 
+import functools
 from typing import Any
+
+import numpy
 
 from ag_visual.arrays.backend import Array
 from ag_visual.arrays.kernels.bounds import first_outside
@@ -14,6 +17,21 @@ from ag_visual.arrays.kernels.bounds import first_outside
 NONE = 0
 MEAN = 1
 SUM = 2
+
+
+@functools.lru_cache(maxsize=16)
+def _row_starts(rows: int, width: int) -> Array:
+    return numpy.arange(0, rows * width, width)
+
+
+def _flat(xp: Any, matrix: Array, classes: Array) -> Array | None:
+    """Where in the memory of a (N, C) matrix the class of each row is; None where that is no gain.
+
+    One index into memory is read and written three times as fast as a pair of indices.
+    """
+    if xp is not numpy or not matrix.flags.c_contiguous or matrix.size > 1 << 16:
+        return None
+    return classes + _row_starts(*matrix.shape)
 
 
 def _selection(
@@ -63,10 +81,18 @@ def nll_loss(
     if logp.ndim == 1:
         picked = logp[classes]
     elif logp.ndim == 2:
-        picked = logp[xp.arange(classes.size), classes]
+        flat = _flat(xp, logp, classes)
+        if flat is None:
+            picked = logp[xp.arange(classes.size), classes]
+        else:
+            picked = logp.reshape(-1).take(flat)
     else:
         picked = xp.take_along_axis(logp, xp.expand_dims(classes, 1), axis=1)
         picked = picked.reshape(target.shape)
+    if weights is None and reduction != NONE and logp.dtype.itemsize > 2:
+        total = xp.asarray(target.size, dtype=logp.dtype)
+        loss = 0 - picked.sum()  # and not the -0.0 of none
+        return xp.asarray(loss / total if reduction == MEAN else loss), total
     picked = xp.asarray(-picked)
     if weights is not None:
         picked = picked * weights
@@ -108,7 +134,11 @@ def nll_loss_backward(
     if logp.ndim == 1:
         grad[classes] = value
     elif logp.ndim == 2:
-        grad[xp.arange(classes.size), classes] = value
+        flat = _flat(xp, grad, classes)
+        if flat is None:
+            grad[xp.arange(classes.size), classes] = value
+        else:
+            grad.reshape(-1)[flat] = value
     else:
         rows = logp.shape[0]
         inner = target.size // rows if rows else 0

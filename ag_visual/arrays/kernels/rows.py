@@ -5,14 +5,17 @@ Layer 1. Measured on 2048 x 256 float32: `sum(axis=-1)` 112 us, a product with o
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy
 
 from ag_visual.arrays.backend import Array
 
-# Below this many elements the product is no faster.
-_SMALL = 2048
+
+@functools.lru_cache(maxsize=16)
+def _ones(width: int, dtype: Any) -> Array:
+    return numpy.ones((width, 1), dtype)
 
 
 def is_matrix(array: Array) -> bool:
@@ -23,9 +26,16 @@ def is_matrix(array: Array) -> bool:
 def row_sums(xp: Any, array: Array) -> Array:
     """(..., 1): the sum of each row."""
     width = array.shape[-1]
-    if array.size < _SMALL or not is_matrix(array) or array.dtype.itemsize == 2:
+    if not is_matrix(array) or array.dtype.itemsize == 2:
         return xp.add.reduce(array, axis=-1, keepdims=True)
-    sums = xp.matmul(array.reshape(-1, width), xp.ones((width, 1), array.dtype))
+    if xp is numpy:
+        # The method: on few rows it takes a quarter of the time of the ufunc matmul.
+        ones = _ones(width, array.dtype)
+        if array.ndim == 2:
+            return array.dot(ones)
+        sums = array.reshape(-1, width).dot(ones)
+    else:
+        sums = xp.matmul(array.reshape(-1, width), xp.ones((width, 1), array.dtype))
     return sums.reshape((*array.shape[:-1], 1))
 
 
