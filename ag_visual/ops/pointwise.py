@@ -193,12 +193,15 @@ def _div_mode_samples(make: Any) -> Iterator[Sample]:
 elementwise(
     "div_mode",
     _div_mode,
-    {"self": lambda F, g: zeros(F, g), "other": lambda F, g: zeros(F, g)},
+    {
+        # They name what torch's node saves for them.
+        "self": lambda F, g, other, rounding_mode: zeros(F, g),
+        "other": lambda F, g, self, other, rounding_mode: zeros(F, g),
+    },
     normalize=_check_mode,
     public=False,
     inplace=True,
     node="DivBackward2",
-    keeps=("self", "other", "rounding_mode"),
     called="div",
     samples=_div_mode_samples,
     real=True,
