@@ -97,10 +97,12 @@ class Tensor:
 
     @property
     def is_cuda(self) -> bool:
+        """Whether the tensor is on a CUDA device."""
         return self.device.type == "cuda"
 
     @property
     def is_cpu(self) -> bool:
+        """Whether the tensor is in host memory."""
         return self.device.type == "cpu"
 
     @property
@@ -120,9 +122,11 @@ class Tensor:
 
     @property
     def itemsize(self) -> int:
+        """Bytes of one element."""
         return int(self._array.itemsize)
 
     def element_size(self) -> int:
+        """Bytes of one element."""
         return int(self._array.itemsize)
 
     @property

@@ -104,6 +104,7 @@ unary(
     "tanh",
     lambda F, g, result: F.tanh_backward(g, result),
     reference=lambda np, x: (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x)),
+    doc="The hyperbolic tangent, (exp(x) - exp(-x)) / (exp(x) + exp(-x)), elementwise.",
 )
 alias("sigmoid", "expit")
 
@@ -198,6 +199,7 @@ unary(
     policy=KEEP,
     real=True,
     reference=lambda np, x: x * (x > 0),
+    doc="max(x, 0), elementwise; its derivative at 0 is 0.",
 )
 unary(
     "threshold",
@@ -207,6 +209,7 @@ unary(
     method=False,
     samples=_sampled(0.1, 20.0),
     real=True,
+    doc="x where x > threshold, elsewhere `value`.",
 )
 
 
@@ -241,6 +244,7 @@ unary(
     samples=_sampled(0.2),
     real=True,
     reference=lambda np, x, slope: np.maximum(x, 0) + slope * np.minimum(x, 0),
+    doc="x where x > 0, elsewhere negative_slope * x.",
 )
 
 
@@ -273,6 +277,7 @@ unary(
     method=False,
     samples=_sampled(-0.5, 0.6),
     real=True,
+    doc="min(max(x, min_val), max_val), elementwise; its derivative at the bounds is 0.",
 )
 
 
@@ -377,6 +382,7 @@ unary(
     samples=_sampled(1.3, 1.1, 0.7),
     real=True,
     reference=lambda np, x, a, s, i: s * np.where(x > 0, x, a * (np.exp(np.minimum(i * x, 0)) - 1)),
+    doc="scale * x where x > 0, elsewhere scale * alpha * (exp(input_scale * x) - 1).",
 )
 
 
@@ -397,6 +403,7 @@ unary(
     samples=_sampled(1.4),
     real=True,
     reference=lambda np, x, a: np.maximum(x, 0) + np.minimum(a * (np.exp(x / a) - 1), 0),
+    doc="max(0, x) + min(0, alpha * (exp(x / alpha) - 1)), elementwise.",
 )
 
 
@@ -439,6 +446,7 @@ unary(
     reference=lambda np, x, beta, threshold: np.where(
         x * beta > threshold, x, np.logaddexp(0, beta * x) / beta
     ),
+    doc="log(1 + exp(beta * x)) / beta, elementwise; x itself where beta * x > threshold.",
 )
 
 # Smooth gates -------------------------------------------------------------------------------------
@@ -462,7 +470,14 @@ def _mish_rule(F: Any, g: Any, self: Any) -> Any:
     return g * (t + self * F.sigmoid(self) * (1 - t * t))
 
 
-unary("silu", _silu_rule, _silu, method=False, reference=lambda np, x: x / (1 + np.exp(-x)))
+unary(
+    "silu",
+    _silu_rule,
+    _silu,
+    method=False,
+    reference=lambda np, x: x / (1 + np.exp(-x)),
+    doc="x * sigmoid(x), elementwise.",
+)
 unary(
     "mish",
     _mish_rule,
@@ -470,6 +485,7 @@ unary(
     method=False,
     real=True,
     reference=lambda np, x: x * np.tanh(np.log(1 + np.exp(x))),
+    doc="x * tanh(softplus(x)), elementwise.",
 )
 
 
@@ -529,6 +545,7 @@ unary(
         [ErrorSample((make((2,)),), RuntimeError, "none or tanh", {"approximate": "erf"})]
     ),
     real=True,
+    doc="x * P(X <= x) of a standard normal X; approximate='tanh': by the usual tanh formula.",
 )
 
 
@@ -577,6 +594,7 @@ op(
     samples=lambda make: iter([Sample((make((3, 4)),)), Sample((make((4, 3)), 0))]),
     errors=lambda make: iter([ErrorSample((make((3,)),), RuntimeError, "must be even")]),
     real=True,
+    doc="a * sigmoid(b) of the two halves a and b of `dim`, whose size must be even.",
 )
 
 # Piecewise linear gates ---------------------------------------------------------------------------
@@ -599,7 +617,14 @@ def _hardsigmoid_rule(F: Any, g: Any, self: Any) -> Any:
     return F.where((self > -3) & (self < 3), g / 6, 0.0)
 
 
-unary("hardsigmoid", _hardsigmoid_rule, _hardsigmoid, method=False, real=True)
+unary(
+    "hardsigmoid",
+    _hardsigmoid_rule,
+    _hardsigmoid,
+    method=False,
+    real=True,
+    doc="min(max(x / 6 + 1/2, 0), 1), elementwise.",
+)
 unary(
     "hardswish",
     _hardswish_rule,
@@ -607,6 +632,7 @@ unary(
     method=False,
     real=True,
     reference=lambda np, x: x * np.minimum(np.maximum(x + 3, 0), 6) / 6,
+    doc="x * min(max(x + 3, 0), 6) / 6, elementwise.",
 )
 
 
@@ -631,6 +657,7 @@ unary(
     samples=_sampled(0.4),
     real=True,
     reference=lambda np, x, b: np.sign(x) * np.maximum(np.abs(x) - b, 0),
+    doc="x - lambd where x > lambd, x + lambd where x < -lambd, elsewhere 0.",
 )
 unary(
     "hardshrink",
@@ -640,6 +667,7 @@ unary(
     samples=_sampled(0.4),
     real=True,
     reference=lambda np, x, b: x * (np.abs(x) > b),
+    doc="x where |x| > lambd, elsewhere 0.",
 )
 
 

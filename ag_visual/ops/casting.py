@@ -240,8 +240,12 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 for _method in (_cpu, _cuda, _type_as, _type):
     setattr(Tensor, _method.__name__[1:], _method)
 
-Tensor.layout = property(lambda self: strided)  # type: ignore[attr-defined]
-Tensor.is_sparse = property(lambda self: False)  # type: ignore[attr-defined]
+Tensor.layout = property(  # type: ignore[attr-defined]
+    lambda self: strided, doc="How elements lie in memory: always `torch.strided`."
+)
+Tensor.is_sparse = property(  # type: ignore[attr-defined]
+    lambda self: False, doc="Always False: zeros are stored here, too."
+)
 
 
 # Real and complex -------------------------------------------------------------------------------
@@ -268,6 +272,7 @@ _structural(
     inplace=True,
     batch=elementwise,
     samples=_complex_samples,
+    doc="The complex conjugate, as a copy.",
 )
 
 
@@ -315,6 +320,7 @@ _structural(
     batch=leading(),
     samples=_complex_samples,
     errors=_real_errors,
+    doc="Complex numbers as pairs (real, imaginary) in a last dimension of size 2, as a view.",
 )
 
 
@@ -353,6 +359,7 @@ _structural(
     batch=in_rows,
     samples=lambda make: iter([Sample((make((3, 2)),)), Sample((make((2,)),))]),
     errors=_pair_errors,
+    doc="Pairs in a last dimension of size 2 as complex numbers, as a view.",
 )
 
 
@@ -425,6 +432,7 @@ op(
     real=True,
     batch=elementwise,
     samples=lambda make: iter([Sample((make((2, 3)), make((2, 3))))]),
+    doc="real + i imag, elementwise, of two tensors of one floating-point dtype.",
 )
 
 

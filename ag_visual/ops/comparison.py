@@ -12,16 +12,57 @@ from .table import composite, op
 
 # Questions: no derivative -------------------------------------------------------------------------
 
-compared("eq", "equal")
-compared("ne", "not_equal")
-compared("lt", "less")
-compared("le", "less_equal")
-compared("gt", "greater")
-compared("ge", "greater_equal")
-tested("isnan", "isnan")
-tested("isinf", "isinf")
-tested("isfinite", "isfinite")
-tested("logical_not", "logical_not", inplace=True)
+compared(
+    "eq",
+    "equal",
+    doc="self == other, elementwise, as bools.",
+)
+compared(
+    "ne",
+    "not_equal",
+    doc="self != other, elementwise, as bools.",
+)
+compared(
+    "lt",
+    "less",
+    doc="self < other, elementwise, as bools.",
+)
+compared(
+    "le",
+    "less_equal",
+    doc="self <= other, elementwise, as bools.",
+)
+compared(
+    "gt",
+    "greater",
+    doc="self > other, elementwise, as bools.",
+)
+compared(
+    "ge",
+    "greater_equal",
+    doc="self >= other, elementwise, as bools.",
+)
+tested(
+    "isnan",
+    "isnan",
+    doc="Where elements are NaN, as bools.",
+)
+tested(
+    "isinf",
+    "isinf",
+    doc="Where elements are infinite, as bools.",
+)
+tested(
+    "isfinite",
+    "isfinite",
+    doc="Where elements are neither infinite nor NaN, as bools.",
+)
+tested(
+    "logical_not",
+    "logical_not",
+    inplace=True,
+    doc="Where elements are zero, as bools.",
+)
 
 
 def _is_infinite(sign: int) -> Callable[..., Any]:
@@ -32,12 +73,38 @@ def _is_real(xp: Any, self: Any) -> Any:
     return xp.isreal(self)
 
 
-tested("isposinf", _is_infinite(1))
-tested("isneginf", _is_infinite(-1))
-tested("isreal", _is_real)
-tested("signbit", "signbit")
-for _name in ("logical_and", "logical_or", "logical_xor"):
-    binary(_name, None, None, samples=pair_samples())
+tested(
+    "isposinf",
+    _is_infinite(1),
+    doc="Where elements are +inf, as bools.",
+)
+tested(
+    "isneginf",
+    _is_infinite(-1),
+    doc="Where elements are -inf, as bools.",
+)
+tested(
+    "isreal",
+    _is_real,
+    doc="Where elements have no imaginary part, as bools.",
+)
+tested(
+    "signbit",
+    "signbit",
+    doc="Where the sign bit is set (negative numbers and -0.0), as bools.",
+)
+for _name, _which in (
+    ("logical_and", "both elements are"),
+    ("logical_or", "one element is, or both are,"),
+    ("logical_xor", "exactly one of both elements is"),
+):
+    binary(
+        _name,
+        None,
+        None,
+        samples=pair_samples(),
+        doc=f"Whether {_which} nonzero, elementwise, as bools.",
+    )
 
 
 def _integer_samples(make: Any) -> Iterator[Sample]:
@@ -51,14 +118,22 @@ def _integer_errors(make: Any) -> Iterator[ErrorSample]:
     yield ErrorSample((make((2,)), make((2,))), RuntimeError, "not implemented for 'Double'")
 
 
-for _name in ("gcd", "lcm"):
-    binary(_name, None, None, samples=_integer_samples, errors=_integer_errors)
+for _name, _which in (("gcd", "greatest common divisor"), ("lcm", "least common multiple")):
+    binary(
+        _name,
+        None,
+        None,
+        samples=_integer_samples,
+        errors=_integer_errors,
+        doc=f"The {_which} of integers, elementwise.",
+    )
 binary(
     "nextafter",
     lambda F, g, self, other: F.where(self == other, 0.0, g),
     lambda F, g: zeros(F, g),
     real=True,
     samples=pair_samples(),
+    doc="The next floating-point number from self towards other. Not differentiable.",
 )
 
 
@@ -73,7 +148,14 @@ def _isclose(
     return xp.isclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
-op("isclose", _isclose, inputs=("self", "other"), policy=PROMOTE, samples=pair_samples())
+op(
+    "isclose",
+    _isclose,
+    inputs=("self", "other"),
+    policy=PROMOTE,
+    samples=pair_samples(),
+    doc="|self - other| <= atol + rtol * |other|, elementwise; equal_nan: NaN is close to NaN.",
+)
 
 
 @composite()
@@ -98,19 +180,28 @@ def equal(F: Any, self: Any, other: Any) -> bool:
 # Bits ---------------------------------------------------------------------------------------------
 
 
-def _bits(name: str, kernel: str) -> Any:
-    return binary(name, None, None, kernel, samples=_integer_samples, errors=_integer_errors)
+def _bits(name: str, kernel: str, sign: str) -> Any:
+    return binary(
+        name,
+        None,
+        None,
+        kernel,
+        samples=_integer_samples,
+        errors=_integer_errors,
+        doc=f"self {sign} other, bit by bit, of integers{' or bools' if len(sign) == 1 else ''}.",
+    )
 
 
-bitwise_and = _bits("bitwise_and", "bitwise_and")
-bitwise_or = _bits("bitwise_or", "bitwise_or")
-bitwise_xor = _bits("bitwise_xor", "bitwise_xor")
-left_shift = _bits("bitwise_left_shift", "left_shift")
-right_shift = _bits("bitwise_right_shift", "right_shift")
+bitwise_and = _bits("bitwise_and", "bitwise_and", "&")
+bitwise_or = _bits("bitwise_or", "bitwise_or", "|")
+bitwise_xor = _bits("bitwise_xor", "bitwise_xor", "^")
+left_shift = _bits("bitwise_left_shift", "left_shift", "<<")
+right_shift = _bits("bitwise_right_shift", "right_shift", ">>")
 bitwise_not = unary(
     "bitwise_not",
     None,
     "invert",
     policy=KEEP,
     samples=lambda make: (Sample(s.args[:1]) for s in _integer_samples(make)),
+    doc="~self, bit by bit, of integers; the opposite of bools.",
 )

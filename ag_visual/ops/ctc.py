@@ -141,6 +141,7 @@ op(
     samples=lambda make: iter([Sample(_given(make), smooth=False)]),
     errors=lambda make: iter(_errors(make)),
     real=True,
+    doc="Connectionist temporal classification: losses, and what its backward needs.",
 )
 op(
     "_ctc_loss_backward",

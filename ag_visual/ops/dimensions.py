@@ -53,6 +53,7 @@ transpose = _view(
     normalize=_normal_pair,
     samples=_transpose_samples,
     errors=_transpose_errors,
+    doc="Two dimensions exchanged, as a view.",
 )
 
 
@@ -98,6 +99,7 @@ permute = _view(
     normalize=_normal_dims,
     varargs="dims",
     samples=_permute_samples,
+    doc="The dimensions in another order, as a view.",
 )
 
 
@@ -141,6 +143,7 @@ t = _view(
     normalize=_normal_t,
     samples=_t_samples,
     errors=_t_errors,
+    doc="A matrix transposed, as a view; a vector is itself.",
 )
 
 
@@ -320,6 +323,7 @@ unsqueeze = _view(
     normalize=_normal_new,
     samples=_unsqueeze_samples,
     errors=_unsqueeze_errors,
+    doc="A new dimension of size 1 at `dim`, as a view.",
 )
 
 

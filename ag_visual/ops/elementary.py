@@ -20,12 +20,45 @@ def _rsqrt(xp: Any, self: Any) -> Any:
     return 1 / xp.sqrt(self)
 
 
-unary("exp", lambda result: result)
-unary("exp2", lambda result: result * math.log(2), _exp2, reference=lambda np, x: 2.0**x)
-unary("expm1", lambda result: result + 1, reference=lambda np, x: np.exp(x) - 1)
-unary("log", lambda g, self: g / self, low=0.2, high=3.0)
-unary("log2", lambda g, self: g / (self * math.log(2)), low=0.2, high=3.0)
-unary("log10", lambda g, self: g / (self * math.log(10)), low=0.2, high=3.0)
+unary(
+    "exp",
+    lambda result: result,
+    doc="e to the power x, elementwise.",
+)
+unary(
+    "exp2",
+    lambda result: result * math.log(2),
+    _exp2,
+    reference=lambda np, x: 2.0**x,
+    doc="2 to the power x, elementwise.",
+)
+unary(
+    "expm1",
+    lambda result: result + 1,
+    reference=lambda np, x: np.exp(x) - 1,
+    doc="exp(x) - 1, elementwise, exact for small x.",
+)
+unary(
+    "log",
+    lambda g, self: g / self,
+    low=0.2,
+    high=3.0,
+    doc="The natural logarithm, elementwise: -inf at 0, NaN below.",
+)
+unary(
+    "log2",
+    lambda g, self: g / (self * math.log(2)),
+    low=0.2,
+    high=3.0,
+    doc="The logarithm to base 2, elementwise.",
+)
+unary(
+    "log10",
+    lambda g, self: g / (self * math.log(10)),
+    low=0.2,
+    high=3.0,
+    doc="The logarithm to base 10, elementwise.",
+)
 unary(
     "log1p",
     lambda g, self: g / (self + 1),
@@ -33,8 +66,15 @@ unary(
     high=3.0,
     node="Log1PBackward0",
     reference=lambda np, x: np.log(1 + x),
+    doc="log(1 + x), elementwise, exact for small x.",
 )
-unary("sqrt", lambda g, result: g / (2 * result), low=0.2, high=3.0)
+unary(
+    "sqrt",
+    lambda g, result: g / (2 * result),
+    low=0.2,
+    high=3.0,
+    doc="The square root, elementwise: NaN below 0.",
+)
 unary(
     "rsqrt",
     lambda g, result: -0.5 * g * result**3,
@@ -42,8 +82,15 @@ unary(
     low=0.2,
     high=3.0,
     reference=lambda np, x: x**-0.5,
+    doc="1 / sqrt(x), elementwise.",
 )
-unary("reciprocal", lambda g, result: -g * (result * result), low=0.3, high=3.0)
+unary(
+    "reciprocal",
+    lambda g, result: -g * (result * result),
+    low=0.3,
+    high=3.0,
+    doc="1 / x, elementwise.",
+)
 
 
 def logaddexp(xp: Any, self: Any, other: Any) -> Any:
@@ -78,6 +125,7 @@ binary(
     inplace=False,
     samples=pair_samples(),
     real=True,
+    doc="log2(2^self + 2^other), elementwise, without overflow.",
 )
 
 
@@ -96,6 +144,7 @@ binary(
     samples=pair_samples(0.2, 2.0),
     real=True,
     reference=lambda np, x, y: x * np.log(y),
+    doc="self * log(other), elementwise: 0 where self is 0, NaN where other is NaN.",
 )
 
 
@@ -119,6 +168,7 @@ unary(
     high=0.9,
     real=True,
     reference=lambda np, x, eps: np.log(x) - np.log(1 - x),
+    doc="log(x / (1 - x)), elementwise; eps: x is clamped to [eps, 1 - eps] first.",
 )
 
 # Trigonometry -------------------------------------------------------------------------------------
@@ -130,21 +180,70 @@ def _acosh_slope(F: Any, g: Any, self: Any) -> Any:
     return g * F.rsqrt(self * self - 1)
 
 
-unary("sin", lambda F, self: F.cos(self))
-unary("cos", lambda F, self: -F.sin(self))
-unary("tan", lambda result: 1 + result * result, low=-1.2, high=1.2)
-unary("asin", lambda F, self: F.rsqrt(1 - self * self), "arcsin", low=-0.8, high=0.8)
-unary("acos", lambda F, self: -F.rsqrt(1 - self * self), "arccos", low=-0.8, high=0.8)
-unary("atan", lambda g, self: g / (self * self + 1), "arctan")
-unary("sinh", lambda F, self: F.cosh(self))
-unary("cosh", lambda F, self: F.sinh(self))
+unary(
+    "sin",
+    lambda F, self: F.cos(self),
+    doc="The sine of x in radians, elementwise.",
+)
+unary(
+    "cos",
+    lambda F, self: -F.sin(self),
+    doc="The cosine of x in radians, elementwise.",
+)
+unary(
+    "tan",
+    lambda result: 1 + result * result,
+    low=-1.2,
+    high=1.2,
+    doc="The tangent of x in radians, elementwise.",
+)
+unary(
+    "asin",
+    lambda F, self: F.rsqrt(1 - self * self),
+    "arcsin",
+    low=-0.8,
+    high=0.8,
+    doc="The inverse of sin, in [-pi/2, pi/2], elementwise: NaN outside of [-1, 1].",
+)
+unary(
+    "acos",
+    lambda F, self: -F.rsqrt(1 - self * self),
+    "arccos",
+    low=-0.8,
+    high=0.8,
+    doc="The inverse of cos, in [0, pi], elementwise: NaN outside of [-1, 1].",
+)
+unary(
+    "atan",
+    lambda g, self: g / (self * self + 1),
+    "arctan",
+    doc="The inverse of tan, in (-pi/2, pi/2), elementwise.",
+)
+unary(
+    "sinh",
+    lambda F, self: F.cosh(self),
+    doc="The hyperbolic sine, (exp(x) - exp(-x)) / 2, elementwise.",
+)
+unary(
+    "cosh",
+    lambda F, self: F.sinh(self),
+    doc="The hyperbolic cosine, (exp(x) + exp(-x)) / 2, elementwise.",
+)
 unary(
     "asinh",
     lambda F, self: F.rsqrt(self * self + 1),
     "arcsinh",
     reference=lambda np, x: np.log(x + np.sqrt(x * x + 1)),
+    doc="The inverse of sinh, log(x + sqrt(x^2 + 1)), elementwise.",
 )
-unary("acosh", _acosh_slope, "arccosh", low=1.2, high=3.0)
+unary(
+    "acosh",
+    _acosh_slope,
+    "arccosh",
+    low=1.2,
+    high=3.0,
+    doc="The inverse of cosh, log(x + sqrt(x^2 - 1)), elementwise: NaN below 1.",
+)
 unary(
     "atanh",
     lambda g, self: g / (1 - self * self),
@@ -152,6 +251,7 @@ unary(
     low=-0.8,
     high=0.8,
     reference=lambda np, x: 0.5 * np.log((1 + x) / (1 - x)),
+    doc="The inverse of tanh, log((1 + x) / (1 - x)) / 2, elementwise.",
 )
 
 
@@ -169,6 +269,7 @@ binary(
     policy=FLOAT,
     samples=pair_samples(0.3, 2.0),
     real=True,
+    doc="The angle of the point (other, self), in (-pi, pi], elementwise.",
 )
 binary(
     "hypot",
@@ -177,6 +278,7 @@ binary(
     samples=pair_samples(0.3, 2.0),
     real=True,
     reference=lambda np, x, y: np.sqrt(x * x + y * y),
+    doc="sqrt(self^2 + other^2), elementwise.",
 )
 
 
@@ -188,23 +290,47 @@ def _sinc_slope(F: Any, g: Any, self: Any) -> Any:
 
 
 unary(
-    "sinc", _sinc_slope, low=0.2, high=2.0, reference=lambda np, x: np.sin(np.pi * x) / (np.pi * x)
+    "sinc",
+    _sinc_slope,
+    low=0.2,
+    high=2.0,
+    reference=lambda np, x: np.sin(np.pi * x) / (np.pi * x),
+    doc="sin(pi x) / (pi x), elementwise: 1 at 0.",
 )
-unary("deg2rad", lambda: math.pi / 180, inplace=True, real=True, node="Deg2RadBackward0")
-unary("rad2deg", lambda: 180 / math.pi, inplace=True, real=True, node="Rad2DegBackward0")
+unary(
+    "deg2rad",
+    lambda: math.pi / 180,
+    inplace=True,
+    real=True,
+    node="Deg2RadBackward0",
+    doc="x * pi / 180, elementwise: degrees to radians.",
+)
+unary(
+    "rad2deg",
+    lambda: 180 / math.pi,
+    inplace=True,
+    real=True,
+    node="Rad2DegBackward0",
+    doc="x * 180 / pi, elementwise: radians to degrees.",
+)
 
 # Special functions --------------------------------------------------------------------------------
 
 
 _GAUSS = 2 / math.sqrt(math.pi)
 unary(
-    "erf", lambda F, self: _GAUSS * F.exp(-(self * self)), scipys("erf", "erf_vml_cpu"), real=True
+    "erf",
+    lambda F, self: _GAUSS * F.exp(-(self * self)),
+    scipys("erf", "erf_vml_cpu"),
+    real=True,
+    doc="The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.",
 )
 unary(
     "erfc",
     lambda F, self: -_GAUSS * F.exp(-(self * self)),
     scipys("erfc", "erfc_vml_cpu"),
     real=True,
+    doc="1 - erf(x), elementwise, exact where erf is nearly 1.",
 )
 unary(
     "erfinv",
@@ -213,6 +339,7 @@ unary(
     low=-0.8,
     high=0.8,
     real=True,
+    doc="The inverse of erf on (-1, 1), elementwise.",
 )
 unary(
     "lgamma",
@@ -221,6 +348,7 @@ unary(
     low=0.3,
     high=3.0,
     real=True,
+    doc="log |gamma(x)|, elementwise.",
 )
 unary(
     "digamma",
@@ -229,4 +357,5 @@ unary(
     low=0.3,
     high=3.0,
     real=True,
+    doc="The derivative of log gamma(x), elementwise.",
 )

@@ -193,6 +193,7 @@ def chosen_twin(name: str, choose: Callable[..., str]) -> None:
     def body(F: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
         return ops[choose(*args, **kwargs)].write(self, *args, **kwargs)
 
+    body.__doc__ = f"`{name[:-1]}`, written into its first argument, which it returns."
     composite(name)(body)
 
 

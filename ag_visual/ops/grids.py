@@ -311,6 +311,7 @@ for _rank in (2, 3):
         samples=_sampler_samples(_rank),
         errors=_sampler_errors(_rank),
         real=True,
+        doc=f"`grid_sample` over {_rank} dimensions, its options given as numbers.",
     )
 
 
@@ -397,6 +398,7 @@ op(
         ]
     ),
     real=True,
+    doc="The sampling grid of affine maps: see `nn.functional.affine_grid`.",
 )
 op(
     "affine_grid_transposed",

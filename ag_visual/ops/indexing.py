@@ -211,6 +211,7 @@ _structural(
     samples=_put_samples,
     errors=_put_errors,
     oracle="ops.aten.index_put",
+    doc="`self` with `values` written (or added) at self[indices].",
 )
 _write = ops["index_put"].write
 

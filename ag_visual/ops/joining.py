@@ -103,6 +103,7 @@ cat = _structural(
     batch=joined,
     samples=_cat_samples,
     errors=_cat_errors,
+    doc="Tensors one behind the other along `dim`; all other sizes are equal.",
 )
 
 
@@ -152,6 +153,7 @@ stack = _structural(
     batch=joined,
     samples=_stack_samples,
     errors=_stack_errors,
+    doc="Tensors of one shape along a new dimension.",
 )
 
 

@@ -85,6 +85,7 @@ unary(
     policy=KEEP,
     holomorphic=False,
     jvp={"self": _abs_jvp},
+    doc="|x|, elementwise; of complex numbers their size. The derivative at 0 is 0.",
 )
 unary(
     "sgn",
@@ -92,8 +93,17 @@ unary(
     _sgn,
     policy=KEEP,
     holomorphic=False,
+    doc="The sign of x; of complex numbers x / |x|, elementwise: 0 at 0.",
 )
-unary("angle", _angle_rule, _angle, holomorphic=False, inplace=False, jvp=EACH)
+unary(
+    "angle",
+    _angle_rule,
+    _angle,
+    holomorphic=False,
+    inplace=False,
+    jvp=EACH,
+    doc="The angle of complex numbers in radians; of real ones 0, or pi below 0.",
+)
 _step("sign", _sign, real=True)
 
 
@@ -108,9 +118,24 @@ def _round_to(xp: Any, self: Any, decimals: int) -> Any:
     return xp.around(self, decimals)
 
 
-_step("floor", _rounded("floor"), real=True)
-_step("ceil", _rounded("ceil"), real=True)
-_step("trunc", _rounded("trunc"), real=True)
+_step(
+    "floor",
+    _rounded("floor"),
+    real=True,
+    doc="The largest integer not above x, elementwise.",
+)
+_step(
+    "ceil",
+    _rounded("ceil"),
+    real=True,
+    doc="The smallest integer not below x, elementwise.",
+)
+_step(
+    "trunc",
+    _rounded("trunc"),
+    real=True,
+    doc="x without its fraction (rounded towards zero), elementwise.",
+)
 _step(
     "round_even",
     _rounded("rint"),
@@ -156,6 +181,7 @@ unary(
     _frac,
     real=True,
     reference=lambda np, x: np.sign(x) * (np.abs(x) - np.floor(np.abs(x))),
+    doc="x - trunc(x), elementwise.",
 )
 
 
@@ -173,6 +199,8 @@ def _extremum(name: str, sign: int) -> None:
         inplace=False,
         samples=pair_samples(),
         real=True,
+        doc=f"The {'larger' if sign > 0 else 'smaller'} of two elements, NaN if one of them is. "
+        "Ties share the gradient.",
     )
 
 
@@ -193,6 +221,8 @@ def _ignoring_nan(name: str, wins: Callable[[Any, Any], Any]) -> None:
         inplace=False,
         samples=pair_samples(),
         real=True,
+        doc=f"The {'larger' if name == 'fmax' else 'smaller'} of two elements; a number wins over "
+        "NaN.",
     )
 
 
@@ -214,6 +244,7 @@ binary(
     policy=FLOAT,
     samples=pair_samples(0.3, 2.0, -2.0, 1.0),
     real=True,
+    doc="|self| with the sign of other, elementwise.",
 )
 
 
@@ -228,6 +259,7 @@ elementwise(
     inplace=True,
     node="NotImplemented",
     samples=pair_samples(),
+    doc="0 below 0, 1 above it, `values` at 0, elementwise. Not differentiable.",
 )
 
 # Bounds and choice --------------------------------------------------------------------------------
@@ -421,6 +453,8 @@ def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:
             self = promoted_with(F, self, bound)
         return getattr(F, kind(bound))(self, bound)
 
+    choice = "max(self, min)" if name == "clamp_min" else "min(self, max)"
+    body.__doc__ = f"{choice}, elementwise, with a number or a tensor."
     composite(name, out=True)(body)
     chosen_twin(f"{name}_", kind)
 
@@ -441,6 +475,7 @@ unary(
     _nan_to_num,
     policy=KEEP,
     real=True,
+    doc="NaN, inf and -inf replaced by `nan`, `posinf` and `neginf` (0 and the dtype's limits).",
 )
 
 # Several tensors ----------------------------------------------------------------------------------
@@ -541,6 +576,7 @@ elementwise(
     inplace=True,
     samples=_three_samples(-2.0),
     reference=lambda np, x, a, b, value: x + value * a * b,
+    doc="self + value * tensor1 * tensor2, elementwise.",
 )
 elementwise(
     "addcdiv",
@@ -553,4 +589,5 @@ elementwise(
     inplace=True,
     samples=_three_samples(0.4),
     reference=lambda np, x, a, b, value: x + value * a / b,
+    doc="self + value * tensor1 / tensor2, elementwise.",
 )

@@ -197,6 +197,7 @@ _structural(
     keeps=("self",),
     batch=data_dependent,
     samples=_only_mask_samples,
+    doc="The elements where the mask is true, as a vector.",
 )
 
 
@@ -251,6 +252,7 @@ _structural(
     inplace=_scatter_masked_into,
     batch=_scattered_slices,
     samples=_masked_scatter_samples,
+    doc="`self` with elements of `source`, in order, where the mask is true.",
 )
 
 

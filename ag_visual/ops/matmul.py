@@ -159,6 +159,7 @@ op(
     samples=_mm_samples,
     errors=_mm_errors,
     reference=lambda np, a, b: np.einsum("ij,jk->ik", a, b),
+    doc="The product of two matrices.",
 )
 
 
@@ -199,6 +200,7 @@ op(
         [ErrorSample((make((2, 3, 4)), make((2, 5, 4))), RuntimeError, "but got: [2, 5]")]
     ),
     reference=lambda np, a, b: np.einsum("bij,bjk->bik", a, b),
+    doc="The products of matrices in two batches.",
 )
 
 
@@ -240,6 +242,7 @@ op(
         [ErrorSample((make((2, 3)), make((4,))), RuntimeError, "size mismatch")]
     ),
     reference=lambda np, a, b: np.einsum("ij,j->i", a, b),
+    doc="A matrix times a vector.",
 )
 
 
@@ -283,6 +286,7 @@ op(
     samples=_vector_samples,
     errors=_vector_errors,
     reference=lambda np, a, b: np.sum(a * b),
+    doc="The sum of products of two vectors (nothing is conjugated).",
 )
 
 
@@ -303,6 +307,7 @@ op(
     batch=multiply_slices,
     samples=_vector_samples,
     errors=_vector_errors,
+    doc="The sum of conj(self_i) other_i of two vectors.",
 )
 
 # Products that are added --------------------------------------------------------------------------
@@ -336,6 +341,8 @@ def _addition(
     rules: tuple[Callable[..., Any], Callable[..., Any]],
     shapes: tuple[tuple[int, ...], ...],
     strides: bool = False,
+    *,
+    doc: str,
 ) -> None:
     """beta * self + alpha * (left x right), with the rules of the product."""
     fact = f", {right}_strides" if strides else ""
@@ -404,6 +411,7 @@ def _addition(
         # torch computes addr element by element, the others whole.
         free=() if name == "addr" else (left, right),
         samples=samples,
+        doc=doc,
     )
 
 
@@ -431,6 +439,7 @@ _addition(
     (_left, _right),
     ((3, 2), (2,), (3, 1), (3, 4), (4, 2)),
     strides=True,
+    doc="beta * self + alpha * (mat1 @ mat2).",
 )
 _addition(
     "addmv",
@@ -439,6 +448,7 @@ _addition(
     _mv,
     (lambda F, g, vec: _outer_product(g, vec), lambda F, g, mat: F.mv(_turned(F, mat), g)),
     ((3,), (), (3, 4), (4,)),
+    doc="beta * self + alpha * (mat @ vec).",
 )
 _addition(
     "baddbmm",
@@ -450,6 +460,7 @@ _addition(
         lambda F, g, batch1: F.bmm(_turned(F, batch1), g),
     ),
     ((2, 3, 2), (3, 1), (2, 3, 4), (2, 4, 2)),
+    doc="beta * self + alpha * (batch1 @ batch2), batch by batch.",
 )
 _addition(
     "addbmm",
@@ -458,6 +469,7 @@ _addition(
     lambda xp, batch1, batch2: _bmm(xp, batch1, batch2).sum(axis=0),
     (_addbmm_left, _addbmm_right),
     ((3, 2), (2,), (2, 3, 4), (2, 4, 2)),
+    doc="beta * self + alpha * the sum of the products of both batches.",
 )
 _addition(
     "addr",
@@ -466,6 +478,7 @@ _addition(
     _outer_kernel,
     (lambda F, g, vec2: F.mv(g, vec2), lambda F, g, vec1: F.mv(_turned(F, g), vec1)),
     ((3, 4), (4,), (3,), (4,)),
+    doc="beta * self + alpha * the outer product of two vectors.",
 )
 
 # Composites ---------------------------------------------------------------------------------------

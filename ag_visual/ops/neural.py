@@ -272,6 +272,7 @@ op(
     samples=lambda make: iter([Sample((make((3, 4)), 0.5, True), smooth=False)]),
     real=True,
     hidden=("train",),
+    doc="`dropout` with the mask that it drew.",
 )
 elementwise(
     "native_dropout_backward",

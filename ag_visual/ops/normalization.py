@@ -167,6 +167,7 @@ op(
     ),
     real=True,
     hidden=("eps",),
+    doc="`layer_norm` with the means and the inverse deviations that it used.",
 )
 
 

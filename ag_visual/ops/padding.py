@@ -64,6 +64,7 @@ op(
     errors=lambda make: iter(
         [ErrorSample((make((2,)), (1,)), RuntimeError, "Length of pad must be even")]
     ),
+    doc="Margins filled with one number; `pad` has (before, after) for the last dimension first.",
 )
 
 

@@ -53,6 +53,7 @@ unbind = _view(
     normalize=_normal_unbind,
     samples=lambda make: iter([Sample((make((2, 3)),)), Sample((make((2, 3)), -1))]),
     errors=_unbind_errors,
+    doc="The slices of `dim`, as views without it.",
 )
 
 
@@ -145,6 +146,7 @@ _view(
     samples=lambda make: iter(
         [Sample((make((5, 2)), (2, 0, 3))), Sample((make((2, 4)), (1, 3), -1))]
     ),
+    doc="Parts of `dim` of given sizes, as views.",
 )
 
 
@@ -197,8 +199,8 @@ def _tensor_split(F: Any, self: Any, indices_or_sections: Any, dim: int = 0) -> 
     return tuple(F.slice(self, dim, a, b, 1) for a, b in itertools.pairwise(ends))
 
 
-def _split_along(name: str, axis: int, least: int) -> None:
-    @composite(name)
+def _split_along(name: str, axis: int, least: int, doc: str) -> None:
+    @composite(name, doc=f"{doc}, as views: so many equal ones, or cut at indices.")
     def along(F: Any, self: Any, indices_or_sections: Any) -> Any:
         if self.ndim < least:
             raise RuntimeError(
@@ -215,9 +217,9 @@ def _split_along(name: str, axis: int, least: int) -> None:
         return F.tensor_split(self, indices_or_sections, dim)
 
 
-_split_along("hsplit", 1, 1)
-_split_along("vsplit", 0, 2)
-_split_along("dsplit", 2, 3)
+_split_along("hsplit", 1, 1, "Parts side by side (along dimension 1, of a vector 0)")
+_split_along("vsplit", 0, 2, "Parts one below the other (along dimension 0)")
+_split_along("dsplit", 2, 3, "Parts one behind the other (along dimension 2)")
 
 _view(
     "alias",

@@ -321,6 +321,7 @@ _structural(
             ErrorSample((make((4, 2, 2)), 0), RuntimeError, "a positive upscale_factor"),
         ]
     ),
+    doc="Channels (..., C r^2, H, W) as pixels (..., C, H r, W r).",
 )
 _structural(
     "pixel_unshuffle",
@@ -335,6 +336,7 @@ _structural(
             ErrorSample((make((1, 4, 3)), 2), RuntimeError, "width to be divisible"),
         ]
     ),
+    doc="Pixels (..., C, H r, W r) as channels (..., C r^2, H, W).",
 )
 _structural(
     "channel_shuffle",
@@ -350,6 +352,7 @@ _structural(
             ErrorSample((make((1, 3, 2)), 0), RuntimeError, "must be positive"),
         ]
     ),
+    doc="The channels of equal groups taken from each group in turn.",
 )
 # torch's own shuffle for CPUs, which it does not differentiate.
 functions["native_channel_shuffle"] = functions["channel_shuffle"]

@@ -86,6 +86,7 @@ add = op(
     errors=binary_errors,
     usual=("add", "alpha", 1),
     reference=lambda np, x, y, alpha: x + alpha * y,
+    doc="self + alpha * other, elementwise.",
 )
 sub = op(
     "sub",
@@ -100,6 +101,7 @@ sub = op(
     errors=binary_errors,
     usual=("subtract", "alpha", 1),
     reference=lambda np, x, y, alpha: x - alpha * y,
+    doc="self - alpha * other, elementwise. Raises RuntimeError for bools.",
 )
 
 
@@ -141,7 +143,13 @@ def rsub(F: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
     return kind(self, other, alpha=alpha)
 
 
-mul = binary("mul", lambda g, other: g * other, lambda g, self: g * self, "multiply")
+mul = binary(
+    "mul",
+    lambda g, other: g * other,
+    lambda g, self: g * self,
+    "multiply",
+    doc="self * other, elementwise.",
+)
 true_divide = binary(
     "true_divide",
     lambda g, other: g / other,
@@ -151,6 +159,7 @@ true_divide = binary(
     called="div",
     samples=binary_samples(0.5, 2.0),
     reference=lambda np, x, y: x * (1 / y),
+    doc="self / other, elementwise, as floating-point numbers.",
 )
 
 _ROUNDING = {"floor": "floor_divide", "trunc": "trunc_divide"}
@@ -238,6 +247,7 @@ floor_divide = binary(
     node="NotImplemented",
     samples=binary_samples(-3.7, 3.3, 0.6, 1.9),
     real=True,
+    doc="floor(self / other), elementwise. Not differentiable.",
 )
 
 
@@ -288,6 +298,8 @@ def _modulus(name: str, kernel: Any, mode: str) -> None:
     def body(F: Any, self: Any, other: Any) -> Any:
         return getattr(F, kind(other))(self, other)
 
+    rounded, owner = ("floor", "other") if mode == "floor" else ("trunc", "self")
+    body.__doc__ = f"self - other * {rounded}(self / other), elementwise: the sign is {owner}'s."
     composite(name, out=True)(body)
     chosen_twin(f"{name}_", kind)
 
@@ -306,7 +318,13 @@ def _neg(xp: Any, self: Any) -> Any:
         ) from None
 
 
-neg = unary("neg", lambda g: -g, _neg, policy=KEEP)
+neg = unary(
+    "neg",
+    lambda g: -g,
+    _neg,
+    policy=KEEP,
+    doc="-x, elementwise. Raises RuntimeError for bools.",
+)
 
 
 @composite()

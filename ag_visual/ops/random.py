@@ -82,6 +82,7 @@ _default: dict[str, Generator] = {}
 
 
 def default_of(device_type: str) -> Generator:
+    """The default stream of a device type, seeded when it is first asked for."""
     found = _default.get(device_type)
     if found is None:
         found = _default[device_type] = Generator(device_type)
@@ -518,6 +519,7 @@ _structural(
     errors=lambda make: iter(
         [ErrorSample((make((2,), low=2, high=3),), RuntimeError, "p_in >= 0 && p_in <= 1")]
     ),
+    doc="1 with probability `self` (or p), elsewhere 0, elementwise.",
 )
 
 

@@ -96,6 +96,7 @@ def _extremum(name: str, arg: str) -> None:
     """max or min: of everything, along a dimension with indices, of two tensors; amax or amin."""
     check, check_a, check_arg = map(_need_elements, (name, f"a{name}", arg))
     title = name.capitalize()
+    most = "largest" if name == "max" else "smallest"
 
     def whole(xp: Any, self: Any) -> Any:
         check(self)
@@ -145,6 +146,7 @@ def _extremum(name: str, arg: str) -> None:
         samples=_distinct_samples([*_DIM_CASES, ((2, 3, 4), (0, 2), True), ((2, 3, 4), (), False)]),
         errors=dims_errors,
         real=True,
+        doc=f"The {most} element over `dim` (an int or several; all); ties share the gradient.",
     )
     op(
         f"{name}_dim",
@@ -176,6 +178,7 @@ def _extremum(name: str, arg: str) -> None:
             bool(keepdim),
         ),
         samples=_distinct_samples([((3, 4),), ((3, 4), 1), ((3, 4), 0, True), ((), 0)]),
+        doc=f"The place of the {most} element: of all in row-major order, or along `dim`.",
     )
 
     def body(
@@ -210,15 +213,21 @@ def _aminmax(F: Any, self: Any, *, dim: int | None = None, keepdim: bool = False
     )
 
 
-def _logical(name: str) -> None:
+def _logical(name: str, doc: str) -> None:
     def kernel(xp: Any, self: Any, dim: Any = None, keepdim: Any = False) -> Any:
         return getattr(self, name)(axis=axes(dim), keepdims=keepdim)
 
-    op(name, kernel, normalize=several_dims, samples=dims_samples())
+    op(name, kernel, normalize=several_dims, samples=dims_samples(), doc=doc)
 
 
-_logical("any")
-_logical("all")
+_logical(
+    "any",
+    doc="Whether any element is nonzero: of all, or over `dim`.",
+)
+_logical(
+    "all",
+    doc="Whether every element is nonzero: of all, or over `dim`.",
+)
 
 # Order --------------------------------------------------------------------------------------------
 
@@ -370,6 +379,7 @@ _along(
     normalize=_normal_topk,
     errors=lambda make: iter([ErrorSample((make((3,)), 4), RuntimeError, "k out of range")]),
     real=True,
+    doc="The k largest (or smallest) elements along `dim` in order, and their indices.",
 )
 _along(
     "kthvalue",
@@ -379,6 +389,7 @@ _along(
     ((3, 5), 2, 0, True),
     normalize=lambda self, k, dim, keepdim: (k, wrap(dim, self.ndim), bool(keepdim)),
     real=True,
+    doc="The k-th smallest element along `dim`, and its index.",
 )
 _along(
     "median_dim",

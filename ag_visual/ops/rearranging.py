@@ -72,19 +72,20 @@ _structural(
     samples=lambda make: iter(
         [Sample((make((2, 3)), (0,))), Sample((make((2, 3)), (0, -1))), Sample((make((2,)), ()))]
     ),
+    doc="The elements of some dimensions in reversed order.",
 )
 
 
-def _flip_side(name: str, dim: int, least: int) -> None:
-    @composite(name)
+def _flip_side(name: str, lines: str, dim: int, least: int) -> None:
+    @composite(name, doc=f"The {lines} in reversed order, as a copy.")
     def side(F: Any, self: Any) -> Any:
         if self.ndim < least:
             raise RuntimeError(f"Input must be >= {least}-d.")
         return F.flip(self, (dim,))
 
 
-_flip_side("fliplr", 1, 2)
-_flip_side("flipud", 0, 1)
+_flip_side("fliplr", "columns", 1, 2)
+_flip_side("flipud", "rows", 0, 1)
 
 
 def _roll(xp: Any, self: Any, shifts: Any, dims: Any) -> Any:
@@ -125,6 +126,7 @@ _structural(
     normalize=_normal_roll,
     samples=lambda make: iter([Sample((make((2, 3)), 1)), Sample((make((4, 3)), (1, -2), (0, 1)))]),
     errors=_roll_errors,
+    doc="The elements of some dimensions shifted around; without dims, of all in a row.",
 )
 
 
@@ -149,10 +151,11 @@ _structural(
     vjp={"self": lambda F, g, k, dims: F.rot90(g, -k, dims)},
     normalize=_normal_rot,
     samples=lambda make: iter([Sample((make((2, 3)),)), Sample((make((2, 3, 2)), 3, (0, 2)))]),
+    doc="k quarter turns in the plane of two dimensions.",
 )
 
 
-def _triangle(name: str) -> Op:
+def _triangle(name: str, doc: str) -> Op:
     def kernel(xp: Any, self: Any, diagonal: int = 0) -> Any:
         return getattr(xp, name)(self, diagonal)
 
@@ -173,10 +176,20 @@ def _triangle(name: str) -> Op:
         inplace=True,
         samples=lambda make: iter([Sample((make((3, 4)),)), Sample((make((2, 3, 3)), -1))]),
         errors=errors,
+        doc=doc,
     )
 
 
-tril, triu = _triangle("tril"), _triangle("triu")
+tril, triu = (
+    _triangle(
+        "tril",
+        doc="The part of matrices on and below a diagonal, zero elsewhere.",
+    ),
+    _triangle(
+        "triu",
+        doc="The part of matrices on and above a diagonal, zero elsewhere.",
+    ),
+)
 
 
 def _repeat(xp: Any, self: Any, repeats: Any) -> Any:
@@ -228,6 +241,7 @@ _structural(
     samples=lambda make: iter(
         [Sample((make((2, 3)), (2, 1))), Sample((make((2,)), (3, 2))), Sample((make((2,)), (0,)))]
     ),
+    doc="The tensor repeated along each dimension; new dimensions come first.",
 )
 
 

@@ -500,6 +500,7 @@ op(
     normalize=several_dims,
     samples=dims_samples(),
     errors=dims_errors,
+    doc="log of the sum of exp(x) over `dim`, without overflow.",
 )
 
 
@@ -606,4 +607,5 @@ op(
     jvp=LINEAR,
     batch=lambda batch: batch.F.sum(batch.F.diagonal(batch["self"], 0, 1, 2), -1),
     samples=lambda make: iter([Sample((make((3, 3)),)), Sample((make((2, 4)),))]),
+    doc="The sum of a matrix's diagonal.",
 )

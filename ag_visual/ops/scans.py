@@ -153,6 +153,7 @@ op(
     normalize=_scan,
     samples=dim_samples(),
     errors=dim_errors,
+    doc="log of the running sum of exp(x) along `dim`, without overflow.",
 )
 
 

@@ -71,6 +71,7 @@ _structural(
     keeps=("self", "sparse_grad"),
     samples=_gather_samples,
     errors=_gather_errors,
+    doc="out[i, j] = self[index[i, j], j] for dim 0, and so on: the shape of `index`.",
 )
 
 
@@ -198,6 +199,7 @@ _structural(
     apart=True,
     samples=_scatter_add_samples,
     errors=_scatter_errors,
+    doc="`self` with src[i, j] added at [index[i, j], j] for dim 0, and so on.",
 )
 
 
@@ -263,6 +265,7 @@ _structural(
     batch=slices,
     samples=_index_select_samples,
     errors=_index_select_errors,
+    doc="The slices of `dim` that the vector `index` names, in its order.",
 )
 
 
@@ -324,6 +327,7 @@ _structural(
     batch=slices,
     samples=_index_add_samples,
     errors=_index_add_errors,
+    doc="`self` with alpha * source[i] added to slice index[i] of `dim`.",
 )
 
 
@@ -347,6 +351,7 @@ _structural(
     keeps=("source",),
     batch=slices,
     samples=_slices_samples,
+    doc="`self` with source[i] written to slice index[i] of `dim`.",
 )
 for _name in ("index_add", "index_copy"):
     ops[_name].node_class._saved_source_dim = property(lambda self: len(self.h_source_shape))
@@ -483,6 +488,7 @@ _structural(
     errors=lambda make: iter(
         [ErrorSample((make((2,)), numpy.array([2])), IndexError, "tried to access index 2 on a")]
     ),
+    doc="The elements at row-major positions, in the shape of `index`.",
 )
 
 
@@ -552,6 +558,7 @@ _structural(
             )
         ]
     ),
+    doc="`self` with `source` written (or added) at row-major positions.",
 )
 
 

@@ -353,6 +353,7 @@ expand = _view(
     varargs="size",
     samples=_expand_samples,
     errors=_expand_errors,
+    doc="Dimensions of size 1 repeated to a size, as a view; -1 keeps one, new ones come first.",
 )
 
 
@@ -407,8 +408,8 @@ def _sum_to_size(F: Any, self: Any, *size: Any) -> Any:
 # At least so many dimensions --------------------------------------------------------------------
 
 
-def _at_least(name: str, grow: Any) -> None:
-    @composite(name, method=False)
+def _at_least(name: str, grow: Any, doc: str) -> None:
+    @composite(name, method=False, doc=doc)
     def at_least(F: Any, *tensors: Any) -> Any:
         if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
             return tuple(grow(F, each) for each in tensors[0])
@@ -434,5 +435,9 @@ def _three(F: Any, self: Any) -> Any:
     return F.unsqueeze(self, -1) if self.ndim == 2 else self
 
 
-for _name, _grow in (("atleast_1d", _one), ("atleast_2d", _two), ("atleast_3d", _three)):
-    _at_least(_name, _grow)
+for _name, _grow, _doc in (
+    ("atleast_1d", _one, "Tensors with at least one dimension."),
+    ("atleast_2d", _two, "Tensors with at least two dimensions; new ones come first."),
+    ("atleast_3d", _three, "Tensors with at least three; the third of a matrix comes last."),
+):
+    _at_least(_name, _grow, _doc)

@@ -62,6 +62,7 @@ select = _view(
     normalize=_normal_select,
     samples=_select_samples,
     errors=_select_errors,
+    doc="The slice `index` of `dim`, as a view without that dimension.",
 )
 
 
@@ -208,6 +209,7 @@ _view(
     normalize=_normal_diagonal,
     samples=_diagonal_samples,
     errors=_diagonal_errors,
+    doc="The elements (i, i + offset) of dim1 and dim2, in a last dimension, as a view.",
 )
 
 
@@ -253,6 +255,7 @@ _structural(
     samples=lambda make: iter(
         [Sample((make((3,)),)), Sample((make((2, 3)), 1)), Sample((make((2, 3)), -1, 0, 2))]
     ),
+    doc="Matrices whose diagonals are the last dimension, zero elsewhere.",
 )
 
 
@@ -317,6 +320,7 @@ _view(
             Sample((make(()), 0, 1, 1)),
         ]
     ),
+    doc="Windows of `size` elements of a dimension, each `step` further, in a last dimension.",
 )
 
 
@@ -502,6 +506,7 @@ _structural(
     inputs=("self", "src"),
     normalize=lambda self, src, dim, index: ops["select"].normalize(self, dim, index),
     samples=lambda make: iter([Sample((make((2, 3)), make((2,)), 1, -1))]),
+    doc="`self` with `src` written to the slice `index` of `dim`.",
 )
 _structural(
     "slice_scatter",
@@ -518,6 +523,7 @@ _structural(
     inputs=("self", "src"),
     normalize=lambda self, src, *args: ops["slice"].normalize(self, *args),
     samples=lambda make: iter([Sample((make((2, 5)), make((2, 2)), 1, 0, 4, 2))]),
+    doc="`self` with `src` written to [start:end:step] of `dim`.",
 )
 _structural(
     "diagonal_scatter",
@@ -532,6 +538,7 @@ _structural(
     inputs=("self", "src"),
     normalize=lambda self, src, *args: ops["diagonal"].normalize(self, *args),
     samples=lambda make: iter([Sample((make((3, 3)), make((3,))))]),
+    doc="`self` with `src` written to a diagonal.",
 )
 
 

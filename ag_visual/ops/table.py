@@ -291,13 +291,15 @@ def composite(
     method: bool = True,
     aliases: Sequence[str] = (),
     out: bool = False,
+    doc: str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a function of other ops: `def name(F, self, ...)`, usable on both faces.
 
-    out: whether the public function takes `out=`.
+    out: whether the public function takes `out=`. doc: its docstring, where the body has none.
     """
 
     def declare(body: Callable[..., Any]) -> Callable[..., Any]:
+        body.__doc__ = doc or body.__doc__
         key = name or body.__name__
         if key in composites or key in ops:
             raise TypeError(f"op {key!r} is declared twice")
