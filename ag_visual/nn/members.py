@@ -77,12 +77,9 @@ class Members:
         # Python asks here only after it found nothing: every read of a parameter comes by.
         own = self.__dict__
         if "_parameters" in own:
-            if name in own["_parameters"]:
-                return own["_parameters"][name]
-            if name in own["_modules"]:
-                return own["_modules"][name]
-            if name in own["_buffers"]:
-                return own["_buffers"][name]
+            for table in (own["_parameters"], own["_modules"], own["_buffers"]):
+                if name in table:
+                    return table[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __delattr__(self, name: str) -> None:

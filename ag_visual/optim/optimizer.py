@@ -242,7 +242,9 @@ class Optimizer:
             array, g = real(array), real(g)
             self.update(face, array, _decayed(array, g, group), parts, group, n)
         else:
-            self.update(face, array, _decayed(array, g, group), held, group, n)
+            if group["maximize"] or group.get("weight_decay"):
+                g = _decayed(array, g, group)
+            self.update(face, array, g, held, group, n)
             if held and len(held) != len(state or ()):
                 known = state or {}
                 fresh = {k: from_array(a) for k, a in held.items() if k not in known}
