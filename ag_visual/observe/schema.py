@@ -148,6 +148,16 @@ TABLES: Final[dict[str, dict[str, Column]]] = {
     "labels": {"seq": _SEQ, "label": Column("u32", "string", "the leaf's name, found later")},
 }
 
+_CRITERIA: Final = {
+    "seq?": "number",
+    "name?": "string",
+    "line?": "number -- nodes that this line made",
+    "place?": "string -- of this cell (its id) or file",
+    "above?": "number -- the 2-norm of the gradient is larger",
+    "nonfinite?": "boolean -- the gradient holds a NaN or an infinity",
+    "shape?": "string -- the gradient has this shape: 4×2, * for any length",
+}
+
 # JSON records: field -> type, written in the small part of TypeScript that `observe.check` reads
 # (names, literals, null, X[], [X, Y], Record<string, X>, X | Y). After " -- " a phrase for the
 # reader. A field whose name ends in "?" may be absent.
@@ -173,12 +183,13 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "total": "number",
         "thread": "number",
         "since": "number -- milliseconds since the session began",
+        "edited?": "boolean -- the reader changed the gradient that arrives",
+        "problem?": "string -- what is wrong with this node, empty where nothing is",
     },
     "Breakpoint": {
         "id": "number",
-        "kind": "'node' | 'name'",
-        "seq?": "number",
-        "name?": "string",
+        "kind": "'node' | 'name' | 'line' | 'condition' -- all that is given must hold",
+        **_CRITERIA,
     },
     "State": {
         "recording": "boolean",
@@ -368,10 +379,27 @@ COMMANDS: Final[dict[str, Command]] = {
     "step": Command({}, "State", "runs one node and stops again"),
     "continue": Command({}, "State", "runs on to the next breakpoint or the end"),
     "run_to": Command({"seq": "number"}, "State", "runs on to this node"),
-    "breakpoint": Command(
-        {"on": "boolean", "seq?": "number", "name?": "string"},
+    "step_past": Command(
+        {"first": "number", "last": "number"},
         "State",
-        "sets or removes a breakpoint on one node or on a node name",
+        "runs on to a node whose number is not in the range: over or out of a group",
+    ),
+    "step_to_problem": Command(
+        {}, "State", "runs on to a node that gets NaN or infinity, or whose saved tensor changed"
+    ),
+    "edit": Command(
+        {
+            "how": "'scale' | 'zero' | 'fill' | 'clip' | 'element'",
+            "value?": "number",
+            "at?": "number -- flat index of the element",
+        },
+        "State",
+        "changes the gradient that waits at the paused node",
+    ),
+    "breakpoint": Command(
+        {"on": "boolean", "number?": "number -- the id of the one to remove", **_CRITERIA},
+        "State",
+        "sets or removes a breakpoint",
     ),
     "clear": Command({}, "State", "forgets what was recorded"),
     "node": Command({"seq": "number"}, "NodeDetails", "all about one node"),

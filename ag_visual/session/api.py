@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from ag_visual.core import source
 from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
 from ag_visual.observe.bundle import bundle_text
+from ag_visual.observe.details import array_of
 from ag_visual.observe.export import Recording, load_recording, to_html, write_atomically
+from ag_visual.session.prompt import Prompt, interactive
 from ag_visual.session.session import Session, current
 
 __all__ = ["debugger", "load_recording", "record", "save_recording"]
@@ -103,30 +106,72 @@ def save_recording(
 
 
 class debugger:
-    """Stop before nodes that a backward in this block runs, for the Inspector to step on from.
+    """Stop before nodes that a backward in this block runs.
+
+    In a Jupyter kernel the Inspector steps on from there, in a terminal a prompt does (h shows its
+    commands; ask: a function like `input` to use in its place).
 
     stop: a node's class name ("ReluBackward0"), its number, the node or tensor itself, or a list
-    of these; without it every backward stops before its first node. patience: seconds without any
-    Inspector after which a stopped backward goes on by itself. Outside of a Jupyter kernel it
-    warns and stops nowhere.
+    of these. Or a condition: norm_above, where the gradient's 2-norm is larger; nonfinite, where
+    it holds a NaN or an infinity; shape, where it has this one, None for any length; line, nodes
+    that this line of the calling file or cell made. Conditions hold together with a single stop.
+    Without any of them every backward stops before its first node.
+
+    patience: seconds without any Inspector after which a stopped backward goes on by itself.
+    Where nobody could end a pause it warns and stops nowhere.
+
+    >>> import ag_visual as ag
+    >>> x = ag.tensor([3.0, 4.0], requires_grad=True)
+    >>> answers = iter(["p", "scale 10", "c"])
+    >>> with ag.debugger("MulBackward0", ask=lambda prompt: next(answers)):
+    ...     (x * 2).sum().backward()  # doctest: +ELLIPSIS
+    -- step 2 of 3: MulBackward0...
+    >>> x.grad
+    tensor([20., 20.])
     """
 
     def __init__(
-        self, stop: Stop | Iterable[Stop] = None, *, patience: float | None = None
+        self,
+        stop: Stop | Iterable[Stop] = None,
+        *,
+        norm_above: float | None = None,
+        nonfinite: bool = False,
+        shape: Iterable[int | None] | None = None,
+        line: int | None = None,
+        patience: float | None = None,
+        ask: Callable[[str], str] | None = None,
     ) -> None:
-        self._stops = [_stop_at(one) for one in _listed(stop)]
-        self._first = stop is None
+        condition: dict[str, Any] = {}
+        if norm_above is not None:
+            condition["above"] = float(norm_above)
+        if nonfinite:
+            condition["nonfinite"] = True
+        if shape is not None:
+            condition["shape"] = "×".join("*" if n is None else str(n) for n in shape)
+        if line is not None:
+            condition |= {"line": int(line), "place": _place_of_caller()}
+        self._stops = [_stop_at(one) | condition for one in _listed(stop)]
+        if not self._stops and condition:
+            self._stops = [condition]
+        self._first = not self._stops
         self._patience = patience
+        self._ask = ask
+        self._talks = False
         self._set: list[Any] = []
+        self._known: set[int] = set()  # breakpoints of before: a prompt may set others
         self._started = False
         self._before = 0.0
 
     def __enter__(self) -> debugger:
         session = current()
-        if not session.control:
+        self._talks = self._ask is not None or (not session.control and interactive())
+        if not session.control and not self._talks:
             warnings.warn(NO_CONTROL, UserWarning, stacklevel=2)
             return self
         gate = session.gate
+        self._known = {b.id for b in gate.breakpoints}
+        if self._talks:
+            gate.prompt = Prompt(gate, _array_of_paused, self._ask)
         if not session.recorder.on:
             session.start()
             self._started = True
@@ -145,10 +190,15 @@ class debugger:
     ) -> None:
         session = current()
         gate = session.gate
-        if not session.control:
+        if not session.control and not self._talks:
             return
-        for breakpoint_ in self._set:
-            gate.remove(seq=breakpoint_.seq, name=breakpoint_.name)
+        if self._talks:
+            gate.prompt = None
+            mine = {b.id for b in gate.breakpoints} - self._known
+        else:
+            mine = {b.id for b in self._set}
+        for id in mine:
+            gate.remove(id=id)
         if self._first:
             gate.pause_next = False
             gate.arm()
@@ -156,6 +206,19 @@ class debugger:
         if self._started:
             session.stop()
         session.changed()
+
+
+def _place_of_caller() -> str | None:
+    """The cell or file whose code makes the debugger."""
+    site = source.resolve_place(source.here())
+    return site.cell_id or site.file or None
+
+
+def _array_of_paused(which: str) -> Any:
+    session = current()
+    assert session.gate.paused is not None
+    session.recorder.drain()
+    return array_of(session.recorder, session.gate.paused.seq, which)
 
 
 def _listed(stop: Stop | Iterable[Stop]) -> list[Stop]:

@@ -134,12 +134,30 @@ def _run_to(session: Session, args: dict[str, Any]) -> Any:
     return _changed(session)
 
 
+def _step_past(session: Session, args: dict[str, Any]) -> Any:
+    session.message = ""
+    session.gate.step_past(int(args["first"]), int(args["last"]))
+    return session.state()
+
+
+def _step_to_problem(session: Session, args: dict[str, Any]) -> Any:
+    session.message = ""
+    session.gate.step_to_problem()
+    return session.state()
+
+
+_CRITERIA: Final = ("seq", "name", "line", "place", "above", "nonfinite", "shape")
+
+
 def _breakpoint(session: Session, args: dict[str, Any]) -> Any:
-    seq, name = args.get("seq"), args.get("name")
-    if (seq is None) == (name is None):
-        raise ValueError("breakpoint needs either seq or name")
+    if not args["on"] and "number" in args:
+        session.gate.remove(id=int(args["number"]))
+        return _changed(session)
+    given = {key: args[key] for key in _CRITERIA if args.get(key) not in (None, False)}
+    if not given.keys() - {"place"}:
+        raise ValueError(f"breakpoint needs one of {', '.join(_CRITERIA)}")
     change = session.gate.add if args["on"] else session.gate.remove
-    change(seq=None if seq is None else int(seq), name=name)
+    change(**{key: int(v) if key in ("seq", "line") else v for key, v in given.items()})
     return _changed(session)
 
 
@@ -162,6 +180,8 @@ _ORDERS: Final[dict[str, Callable[[Session, dict[str, Any]], Any]]] = {
     "step": _step,
     "continue": _continue,
     "run_to": _run_to,
+    "step_past": _step_past,
+    "step_to_problem": _step_to_problem,
     "breakpoint": _breakpoint,
     "clear": _clear,
 }
@@ -193,6 +213,14 @@ def _values(session: Session, args: dict[str, Any], busy: bool) -> Any:
     return summarize(array_of(session.recorder, seq, which), limit)
 
 
+def _edit(session: Session, args: dict[str, Any], busy: bool) -> Any:
+    if busy:
+        raise RuntimeError(BUSY)
+    at = args.get("at")
+    session.gate.edit(args["how"], args.get("value"), at=None if at is None else int(at))
+    return session.state()
+
+
 def _export(session: Session, args: dict[str, Any], busy: bool) -> Any:
     if busy:
         raise RuntimeError(BUSY)
@@ -203,5 +231,6 @@ def _export(session: Session, args: dict[str, Any], busy: bool) -> Any:
 _QUESTIONS: Final[dict[str, Callable[[Session, dict[str, Any], bool], Any]]] = {
     "node": _node,
     "values": _values,
+    "edit": _edit,
     "export": _export,
 }

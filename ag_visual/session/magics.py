@@ -1,4 +1,4 @@
-"""`%ag_visual` and `%%ag_visual`: the session's commands as lines and cells of a notebook.
+"""`%ag_visual` and `%%ag_visual` (`%autograd`, too): the session's commands in a notebook's cells.
 
 `%load_ext ag_visual` (and importing the package in a kernel) registers them.
 """
@@ -21,7 +21,9 @@ USAGE: Final = """\
 %ag_visual save run.html        write what was recorded: a page, or a file for load_recording
 %ag_visual clear                forget what was recorded
 %%ag_visual record              record this cell
-%%ag_visual step                run this cell and stop before the first node of its backward"""
+%%ag_visual step                run this cell and stop before the first node of its backward;
+                                in a terminal a prompt steps on from there (h shows its commands)
+%autograd and %%autograd are the same."""
 
 
 class UsageError(ValueError):
@@ -41,6 +43,7 @@ def register_magics(shell: Any) -> None:
             print(said)
 
     shell.register_magic_function(ag_visual, "line_cell", "ag_visual")
+    shell.register_magic_function(ag_visual, "line_cell", "autograd")
 
 
 def run_line(line: str) -> str:

@@ -1,4 +1,4 @@
-"""Pausing a backward before a node: step, continue, run to, breakpoints.
+"""Pausing a backward before a node: step, continue, run to, run past, and the gradient meanwhile.
 
 `Gate` is what the seam asks before each node while something is armed, and None otherwise. The
 paused thread serves requests in its wait loop, with short waits, so that Interrupt always gets
@@ -10,12 +10,14 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ag_visual.core import seam
-from ag_visual.core.node import Node
+from ag_visual.core.node import AccumulateGrad, Node
+from ag_visual.session.breakpoints import Breakpoint, line_of, problem_of
+from ag_visual.session.edits import edited
 
 PATIENCE: Final = 30.0
 """Seconds without a sign of any page after which a pause ends by itself."""
@@ -25,18 +27,8 @@ _UNHEARD: Final = 2.0
 """Seconds of a pause without a sign of any page after which the reader is told what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Breakpoint:
-    """Stop before the node with this number, or before each node of this class name."""
-
-    id: int
-    seq: int | None = None
-    name: str | None = None
-
-    def json(self) -> dict[str, Any]:
-        if self.seq is not None:
-            return {"id": self.id, "kind": "node", "seq": self.seq}
-        return {"id": self.id, "kind": "name", "name": self.name}
+Passes = Callable[[Node, Sequence[Any]], bool]
+"""Whether a stepping backward runs on past a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +43,8 @@ class Paused:
     since: int  # perf_counter_ns
     node: Node
     grads: tuple[Any, ...]
+    problem: str = ""
+    edited: bool = False
 
 
 class Gate:
@@ -72,12 +66,15 @@ class Gate:
         self.breakpoints: list[Breakpoint] = []
         self.pause_next = False
         self.requests_wait = False
+        self.prompt: Callable[[], None] | None = None  # asks in the paused thread what to do
         self._changed = changed
         self._serve = serve
         self._silent_for = silent_for
         self._say = say
         self._ids = itertools.count(1)
         self._step: int | None = None  # the thread whose next node is to be stopped at
+        self._passes: Passes | None = None  # which nodes that step runs past
+        self._unmet = ""  # what is said when it ends without a stop
         self._target: int | None = None  # the node to run to
         self._runner: int | None = None  # the thread that was paused when it was asked for
         self._under_way: set[int] = set()  # backwards that the gate saw since it was armed
@@ -93,18 +90,55 @@ class Gate:
         self.pause_next = True
         self.arm()
 
-    def step(self) -> None:
-        """Run the node that waits and stop before the next one of the same backward."""
+    def step(self, passes: Passes | None = None, unmet: str = "") -> None:
+        """Run the node that waits and stop before the next one of the same backward.
+
+        passes(node, grads): run past this one; unmet: what is said if that is so to the end.
+        """
         if self.paused is None:
             raise RuntimeError("step: no backward is paused; ask for a pause first")
         self._step = self.paused.thread
+        self._passes, self._unmet = passes, unmet
         self._resume()
+
+    def step_past(self, first: int, last: int) -> None:
+        """Run on to the first node whose number is not in this range: out of a group."""
+
+        def passes(node: Node, grads: Sequence[Any]) -> bool:
+            # A parameter's accumulation belongs to the group that used it.
+            return first <= node.seq <= last or isinstance(node, AccumulateGrad)
+
+        self.step(passes)
+
+    def step_line(self) -> None:
+        """Run on to the first node that another line made."""
+        line = None if self.paused is None else line_of(self.paused.node)
+
+        def passes(node: Node, grads: Sequence[Any]) -> bool:
+            return isinstance(node, AccumulateGrad) or line_of(node) == line
+
+        self.step(passes)
+
+    def step_to_problem(self) -> None:
+        """Run on to a node that gets NaN or infinity, or whose saved tensor was overwritten."""
+        self.step(
+            lambda node, grads: not problem_of(node, grads),
+            "The rest of the backward ran without a problem.",
+        )
+
+    def edit(self, how: str, value: float | None = None, **where: int | None) -> None:
+        """Change the gradient that waits (see session.edits.edited); in the paused thread."""
+        if self.paused is None:
+            raise RuntimeError("edit: no backward is paused; ask for a pause first")
+        grads = edited(self.paused.grads, how, value, **where)
+        self.paused = replace(self.paused, grads=tuple(grads), edited=True)
+        self._changed()
 
     def go_on(self) -> None:
         """Run to the next breakpoint or to the end."""
         self.pause_next = False
         self._target = None
-        self._step = None
+        self._step = self._passes = None
         if self.paused is not None:
             self._resume()
 
@@ -112,24 +146,28 @@ class Gate:
         """Run on to the node with this number (now, or in the next backward)."""
         self._target = int(seq)
         self._runner = None if self.paused is None else self.paused.thread
-        self._step = None
+        self._step = self._passes = None
         self.arm()
         if self.paused is not None:
             self._resume()
 
-    def add(self, *, seq: int | None = None, name: str | None = None) -> Breakpoint:
-        """Set a breakpoint; the same one again is the same."""
+    def add(self, **criteria: Any) -> Breakpoint:
+        """Set a breakpoint (see Breakpoint's fields); the same one again is the same."""
+        found = Breakpoint(0, **criteria)
         for old in self.breakpoints:
-            if (old.seq, old.name) == (seq, name):
+            if old.same(found):
                 return old
-        found = Breakpoint(next(self._ids), seq, name)
+        found = replace(found, id=next(self._ids))
         self.breakpoints = [*self.breakpoints, found]
         self.arm()
         return found
 
-    def remove(self, *, seq: int | None = None, name: str | None = None) -> None:
-        """Remove a breakpoint; one that is not there is let be."""
-        self.breakpoints = [b for b in self.breakpoints if (b.seq, b.name) != (seq, name)]
+    def remove(self, *, id: int | None = None, **criteria: Any) -> None:
+        """Remove a breakpoint by its number or by what it says; one that is not there is let be."""
+        like = Breakpoint(0, **criteria)
+        self.breakpoints = [
+            b for b in self.breakpoints if not (b.same(like) if id is None else b.id == id)
+        ]
         self.arm()
 
     def interrupt(self) -> None:
@@ -178,7 +216,9 @@ class Gate:
             if self._target is not None and self._was_last_for_target(task):
                 self._target = None
             if self._step == task.thread:
-                self._step = None
+                if self._passes is not None and self._unmet:
+                    self._say(self._unmet)
+                self._step = self._passes = None
                 self._changed()
             self.arm()
 
@@ -194,29 +234,29 @@ class Gate:
         if self.requests_wait:
             self.requests_wait = False
             self._serve()
-        if self._stops_at(node):
-            self._pause(task, node, grads)
-        elif not self.armed:
+        if self._stops_at(node, grads):
+            return self._pause(task, node, grads)
+        if not self.armed:
             self.arm()
         return grads
 
-    def _stops_at(self, node: Node) -> bool:
+    def _stops_at(self, node: Node, grads: list[Any]) -> bool:
         if self.paused is not None:
             return False  # another thread owns the pause; this backward goes on
-        if self.pause_next or self._target == node.seq or self._step == threading.get_ident():
+        if self.pause_next or self._target == node.seq:
             return True
-        name = node.name()
-        names = (name, name.rpartition("::")[2])
-        return any(
-            b.seq == node.seq if b.seq is not None else b.name in names for b in self.breakpoints
-        )
+        if self._step == threading.get_ident() and not (
+            self._passes is not None and self._passes(node, grads)
+        ):
+            return True
+        return any(b.stops(node, grads) for b in self.breakpoints)
 
-    def _pause(self, task: Any, node: Node, grads: list[Any]) -> None:
+    def _pause(self, task: Any, node: Node, grads: list[Any]) -> list[Any]:
         if not self._turn.acquire(blocking=False):
-            return
+            return grads
         try:
             self._go = self._interrupted = self.pause_next = False
-            self._step = self._target = None
+            self._step = self._target = self._passes = None
             self._wake.clear()
             self.paused = Paused(
                 task=task.id,
@@ -227,9 +267,11 @@ class Gate:
                 since=time.perf_counter_ns(),
                 node=node,
                 grads=tuple(grads),
+                problem=problem_of(node, grads),
             )
             self._changed()
             self._wait(node)
+            return list(self.paused.grads) if self.paused.edited else grads
         finally:
             self.paused = None
             self._turn.release()
@@ -241,6 +283,9 @@ class Gate:
         began = time.monotonic()
         told = False
         while not self._go:
+            if self.prompt is not None:
+                self.prompt()
+                continue
             if self.requests_wait:
                 self.requests_wait = False
                 self._serve()
@@ -274,7 +319,7 @@ class Gate:
         """Forget every reason to stop."""
         self.breakpoints = []
         self.pause_next = False
-        self._step = self._target = None
+        self._step = self._target = self._passes = None
 
     def shutdown(self) -> None:
         """The kernel ends: let the paused thread go, and stop nowhere any more."""

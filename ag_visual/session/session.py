@@ -201,6 +201,8 @@ class Session:
                 "total": paused.total,
                 "thread": self.recorder.encoder.thread(paused.thread),
                 "since": self.milliseconds(paused.since),
+                "edited": paused.edited,
+                "problem": paused.problem,
             },
             "breakpoints": [b.json() for b in self.gate.breakpoints],
             "pause_next": self.gate.pause_next,

@@ -205,7 +205,7 @@ def test_bad_requests_are_refused_with_a_reason(kernel):
         ({"command": "run_to", "seq": "1"}, "run_to.seq should be a number"),
         ({"command": "record", "on": True, "scope": "always"}, "record.scope"),
         ({"command": "step"}, "no backward is paused"),
-        ({"command": "breakpoint", "on": True}, "either seq or name"),
+        ({"command": "breakpoint", "on": True}, "needs one of seq, name"),
         ({"command": "node", "seq": 10**9}, "not in this recording"),
     ]:
         reply = kernel.ask(**args)

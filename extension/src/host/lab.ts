@@ -20,6 +20,9 @@ export const CommandIDs = {
   record: 'ag-visual:record',
   pause: 'ag-visual:pause',
   step: 'ag-visual:step',
+  into: 'ag-visual:step-into',
+  out: 'ag-visual:step-out',
+  problem: 'ag-visual:run-to-problem',
   continue: 'ag-visual:continue',
   clear: 'ag-visual:clear'
 };
@@ -89,14 +92,29 @@ function activate(
     execute: () => request('Pause', to => to.request('pause', {}))
   });
   commands.addCommand(CommandIDs.step, {
+    label: 'Step Over a Node or Closed Group',
+    isEnabled: paused,
+    execute: () => panel?.inspector?.run('step')
+  });
+  commands.addCommand(CommandIDs.into, {
     label: 'Step One Node',
     isEnabled: paused,
-    execute: () => request('Step', to => to.request('step', {}))
+    execute: () => panel?.inspector?.run('into')
+  });
+  commands.addCommand(CommandIDs.out, {
+    label: 'Step Out of the Group',
+    isEnabled: paused,
+    execute: () => panel?.inspector?.run('out')
+  });
+  commands.addCommand(CommandIDs.problem, {
+    label: 'Run to the Next Problem',
+    isEnabled: paused,
+    execute: () => panel?.inspector?.run('problem')
   });
   commands.addCommand(CommandIDs.continue, {
     label: 'Continue the Backward Pass',
     isEnabled: paused,
-    execute: () => request('Continue', to => to.request('continue', {}))
+    execute: () => panel?.inspector?.run('continue')
   });
   commands.addCommand(CommandIDs.clear, {
     label: 'Clear the Recording',

@@ -9,6 +9,7 @@ import type { InspectorHandle } from '../panels';
 import { mountInspector } from '../panels';
 import type { Disposable } from '../protocol/signal';
 import { NotebookController } from './controller';
+import { pausedOverlay } from './overlay';
 
 export const PANEL_ID = 'ag-visual-inspector';
 
@@ -33,6 +34,7 @@ class Mounted implements Disposable {
   readonly element = document.createElement('div');
   readonly controller: NotebookController;
   readonly inspector: InspectorHandle;
+  private overlay: Disposable | null = null;
 
   constructor(app: JupyterFrontEnd, notebook: NotebookPanel, parent: HTMLElement) {
     this.element.className = 'ag-inspector-host';
@@ -41,7 +43,19 @@ class Mounted implements Disposable {
     this.inspector = mountInspector(this.element, this.controller);
   }
 
+  /** The bar over the notebook while a backward of it is paused. */
+  showPaused(notebook: NotebookPanel, stopped: boolean): void {
+    this.overlay?.dispose();
+    this.overlay = stopped
+      ? pausedOverlay(notebook, [
+          { label: 'Continue', keys: 'F9', run: () => this.inspector.run('continue') },
+          { label: 'Step', keys: 'F10', run: () => this.inspector.run('step') }
+        ])
+      : null;
+  }
+
   dispose(): void {
+    this.overlay?.dispose();
     this.inspector.dispose();
     this.controller.dispose();
     this.element.remove();
@@ -115,6 +129,7 @@ export class InspectorPanel extends Widget {
     const mounted = new Mounted(this.app, notebook, this.node);
     this.mounted.set(notebook, mounted);
     mounted.controller.onPaused.connect(() => this.tell());
+    mounted.controller.onPaused.connect(stopped => mounted.showPaused(notebook, stopped));
     notebook.disposed.connect(() => {
       this.mounted.delete(notebook);
       mounted.dispose();

@@ -53,6 +53,7 @@ function NodeView({ seq }: { seq: number }): ReactElement {
   const label = store.label(seq) || details?.variable || '';
   const state = STATE_NAMES[model.stateOf(seq)];
   const problem = model.problemsOf(seq)[0];
+  const stopped = store.state.paused;
   const rows = savedRows(model, seq, details);
   const chosen =
     choice ?? (rows.find(row => row.stale) ?? rows.find(row => row.own) ?? rows[0])?.name ?? '';
@@ -80,6 +81,11 @@ function NodeView({ seq }: { seq: number }): ReactElement {
         <Output seq={seq} details={details} />
       </p>
       {site && <SourceText site={site} />}
+      {stopped?.seq === seq && stopped.problem && (
+        <p className="agv-warn" role="alert">
+          {oneLine(stopped.problem, 300)}
+        </p>
+      )}
       {problem && (
         <button
           type="button"

@@ -7,6 +7,7 @@ import { numberText } from '../model/format';
 import { State } from '../model/states';
 import type { Answer } from './presenter';
 import { useInspector } from './presenter';
+import { GradientEditor } from './gradient_editor';
 import { HistogramView, percent, summaryText } from './value_picture';
 
 export function Gradient({ seq, isLeaf }: { seq: number; isLeaf: boolean }): ReactElement | null {
@@ -58,6 +59,9 @@ export function Gradient({ seq, isLeaf }: { seq: number; isLeaf: boolean }): Rea
           )}
         </tbody>
       </table>
+      {state === State.next && presenter.live && presenter.paused && (
+        <GradientEditor values={values} />
+      )}
       {values && (
         <HistogramView
           histogram={values.histogram}

@@ -146,6 +146,18 @@ export function GraphView({
       </div>
       {shown && (
         <div className="agv-zoom">
+          {presenter.paused && (
+            <button
+              type="button"
+              aria-label="Show the node that waits"
+              title="Show the node that waits (H)"
+              onClick={() => presenter.showCurrent()}
+            >
+              <svg width="12" height="12" aria-hidden="true">
+                <path d="M3 1.5 L10 6 L3 10.5 Z" fill="var(--agv-run)" />
+              </svg>
+            </button>
+          )}
           <button
             type="button"
             aria-label="Larger"

@@ -27,6 +27,8 @@ export interface InspectorHandle extends Disposable {
   setTheme(theme: Theme | 'auto'): void;
   /** Frame times and the moment of the first frame with nodes. */
   stats(): PaintStats | null;
+  /** Goes on with a paused backward as the Inspector's own buttons do. */
+  run(how: 'step' | 'into' | 'out' | 'problem' | 'continue'): void;
   /** Where a node, or what hides it, stands on the page; null while nothing stands still. */
   placeOf(seq: number): DOMRect | null;
 }
@@ -64,6 +66,13 @@ export function mountInspector(
       watching = watchTheme(element, theme, setTheme, () => presenter.canvas?.setPalette());
     },
     stats: () => presenter.canvas?.paintStats ?? null,
+    run: how => {
+      if (how === 'step') presenter.step();
+      else if (how === 'into') presenter.stepInto();
+      else if (how === 'out') presenter.stepOut();
+      else if (how === 'problem') presenter.stepToProblem();
+      else presenter.continue();
+    },
     placeOf: seq => presenter.canvas?.placeOf(seq) ?? null,
     dispose: () => {
       if (!disposed) {

@@ -26,7 +26,16 @@ const move =
 const KEYS: Key[] = [
   { shown: 'F8', does: 'Pause before the next node', keys: ['F8'], run: p => p.pause() },
   { shown: 'F9', does: 'Continue', keys: ['F9'], run: p => p.continue() },
-  { shown: 'F10', does: 'Step one node', keys: ['F10'], run: p => p.step() },
+  {
+    shown: 'F10',
+    does: 'Step over: a node or a closed group',
+    keys: ['F10'],
+    run: p => p.step()
+  },
+  { shown: 'F11', does: 'Step into: one node', keys: ['F11'], run: p => p.stepInto() },
+  { shown: 'Shift F11', does: 'Step out of the group', keys: ['Shift F11'], run: p => p.stepOut() },
+  { shown: 'P', does: 'Run to the next problem', keys: ['p'], run: p => p.stepToProblem() },
+  { shown: 'H', does: 'Show the node that waits', keys: ['h'], run: p => p.showCurrent() },
   { shown: 'G', does: 'Run to the selected node', keys: ['g'], run: p => p.runToSelected() },
   {
     shown: 'B',
@@ -107,7 +116,7 @@ const KEYS: Key[] = [
 ];
 
 /** Keys that work everywhere in the panel; the others need the focus on the graph. */
-const EVERYWHERE = new Set(['F8', 'F9', 'F10', '?', 'Escape', '/']);
+const EVERYWHERE = new Set(['F8', 'F9', 'F10', 'F11', '?', 'Escape', '/']);
 
 function hit(presenter: Presenter, direction: 1 | -1): void {
   presenter.model.nextHit(direction);
@@ -136,7 +145,8 @@ export function handleKey(presenter: Presenter, event: KeyboardEvent): boolean {
   }
   // The whole panel has the focus after a click on its ground: then its keys are the graph's.
   const inGraph = target.dataset.agvKeys === 'graph' || target === event.currentTarget;
-  const key = KEYS.find(({ keys }) => keys.includes(event.key));
+  const pressed = event.shiftKey && event.key === 'F11' ? 'Shift F11' : event.key;
+  const key = KEYS.find(({ keys }) => keys.includes(pressed));
   if (!key || !(inGraph || EVERYWHERE.has(event.key))) {
     return false;
   }

@@ -3,11 +3,19 @@
 
 import { createContext, useContext, useSyncExternalStore } from 'react';
 import type { Controller, Theme } from '../protocol/controller';
-import type { CommandName, Commands, NodeDetails, Site, Values } from '../protocol/schema';
+import type {
+  CommandName,
+  Commands,
+  NodeDetails,
+  Site,
+  State,
+  Values
+} from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
 import { STATE_NAMES } from '../model/states';
 import type { Container } from '../model/containers';
+import { containerAt } from '../model/containers';
 import { InspectorModel } from '../model/inspector';
 import type { GraphCanvas } from '../draw/graph_canvas';
 
@@ -62,6 +70,7 @@ export class Presenter implements Disposable {
   private frame = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private lastCost = 0;
+  private edits = 0;
   private lastEnd = 0;
   private wasPaused = '';
   private resyncing = false;
@@ -153,13 +162,70 @@ export class Presenter implements Disposable {
     return this.command('record', on ? { on, scope: 'every', every: 1 } : { on });
   }
 
-  /** Runs one node; in a recording, moves the moment shown. */
+  /** Runs one box: a node, or all of a closed group. In a recording, moves the moment shown. */
   step(): void {
-    if (this.paused && this.commandable) {
-      this.model.scrub(null);
-      void this.command('step', {});
-    } else {
+    const paused = this.stopped();
+    if (!paused) {
       this.scrubBy(1);
+      return;
+    }
+    const fold = this.model.foldOf(paused.seq);
+    if (fold) this.stepPast(fold);
+    else void this.command('step', {});
+  }
+
+  /** Runs one node, also where it is hidden in a closed group. */
+  stepInto(): void {
+    if (!this.stopped()) {
+      this.scrubBy(1);
+      return;
+    }
+    void this.command('step', {});
+  }
+
+  /** Runs on to the first node outside of the group around the node that waits. */
+  stepOut(): void {
+    const paused = this.stopped();
+    const { model } = this;
+    const index = paused ? model.graph.indexOf.get(paused.seq) : -1;
+    if (index >= 0) {
+      const around = containerAt(model.root, index);
+      if (around.kind === 'root') void this.command('continue', {});
+      else this.stepPast(model.foldOf(model.graph.seqs[index]) ?? around);
+    }
+  }
+
+  stepToProblem(): void {
+    if (this.stopped()) void this.command('step_to_problem', {});
+  }
+
+  /** Brings the node that waits into view and selects it. */
+  showCurrent(): void {
+    const { paused } = this.model.store.state;
+    if (paused) this.goTo(paused.seq);
+  }
+
+  private stepPast({ first, last }: Container): void {
+    // Newest first: the last index has the lowest number.
+    const { seqs } = this.model.graph;
+    void this.command('step_past', { first: seqs[last - 1], last: seqs[first] });
+  }
+
+  /** Where the backward waits, if it can be told to go on; then the newest moment is shown. */
+  private stopped(): State['paused'] {
+    if (!this.paused || !this.commandable) {
+      return null;
+    }
+    this.model.scrub(null);
+    return this.model.store.state.paused;
+  }
+
+  /** Changes the gradient that waits; what is known of it is asked for again. */
+  async edit(how: Commands['edit']['args']['how'], value?: number, at?: number): Promise<void> {
+    const args = { how, ...(value === undefined ? {} : { value }) };
+    if (await this.command('edit', at === undefined ? args : { ...args, at })) {
+      this.edits++;
+      this.show();
     }
   }
 
@@ -320,7 +386,7 @@ export class Presenter implements Disposable {
     const { store } = this.model;
     const { paused } = store.state;
     const clock = paused || !this.live ? 0 : Math.floor(store.now / RENEW_MS);
-    const stop = paused ? `${paused.task}.${paused.order}` : '';
+    const stop = paused ? `${paused.task}.${paused.order}.${this.edits}` : '';
     return `${stop} ${STATE_NAMES[this.model.stateOf(seq)]} ${clock}`;
   }
 

@@ -225,7 +225,18 @@ const CSS = `
 .agv-root .agv-picture { display: block; max-width: 100%; border-radius: 6px; }
 .agv-root .agv-scale { display: flex; justify-content: space-between; font-size: 10px;
   color: var(--agv-ink3); line-height: 14px; }
-.agv-root .agv-tree { list-style: none; margin: 8px 0 0; padding: 0; }
+.agv-root .agv-root select, .agv-grid input, .agv-form input, .agv-row input {
+  background: var(--agv-bg); border: 1px solid var(--agv-line2); border-radius: 5px;
+  color: var(--agv-ink); font: inherit; font-size: 12px; padding: 3px 6px; min-width: 0;
+}
+.agv-form { align-items: center; display: flex; gap: 6px; padding: 6px 8px; }
+.agv-form select { max-width: 150px; }
+.agv-form input { flex: 1; width: 90px; }
+.agv-grid { margin-top: 8px; max-height: 190px; overflow: auto; }
+.agv-grid table { width: auto; }
+.agv-root .agv-grid td { border: 0; padding: 1px; }
+.agv-grid input { font-family: var(--agv-mono); font-size: 11px; text-align: right; width: 74px; }
+.agv-tree { list-style: none; margin: 8px 0 0; padding: 0; }
 .agv-tree li {
   align-items: baseline; border-radius: 4px; cursor: pointer; display: flex; gap: 5px;
   line-height: 1.7;

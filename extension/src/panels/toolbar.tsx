@@ -4,6 +4,7 @@ import type { ReactElement } from 'react';
 import { useEffect, useRef, useState } from 'react';
 import { Breakpoints } from './breakpoints';
 import { ExportMenu } from './export_menu';
+import { Menu } from './menu';
 import { useInspector } from './presenter';
 import { standing } from './standing';
 
@@ -85,7 +86,7 @@ function LiveButtons(): ReactElement {
             data-primary={past ? 'no' : 'yes'}
             disabled={!commandable}
             onClick={() => presenter.step()}
-            title="Run this node and stop again (F10)"
+            title="Run this node, or all of a closed group, and stop again (F10)"
           >
             Step <kbd>F10</kbd>
           </button>
@@ -98,10 +99,39 @@ function LiveButtons(): ReactElement {
           >
             To node
           </button>
+          <RunOn />
         </>
       )}
       <Breakpoints />
     </>
+  );
+}
+
+/** Further ways to run on. */
+function RunOn(): ReactElement {
+  const presenter = useInspector();
+  const item = (label: string, keys: string, run: () => void, close: () => void): ReactElement => (
+    <button
+      type="button"
+      disabled={!presenter.commandable}
+      onClick={() => {
+        run();
+        close();
+      }}
+    >
+      {label} <small>{keys}</small>
+    </button>
+  );
+  return (
+    <Menu label="Run on" title="Further ways to run on" side="left">
+      {close => (
+        <>
+          {item('To the next problem', 'P', () => presenter.stepToProblem(), close)}
+          {item('Out of this group', 'Shift F11', () => presenter.stepOut(), close)}
+          {item('One node, also in a closed group', 'F11', () => presenter.stepInto(), close)}
+        </>
+      )}
+    </Menu>
   );
 }
 

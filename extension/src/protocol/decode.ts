@@ -1,6 +1,6 @@
 // One batch off the wire: a checked header and typed columns. Never trusts a length or an offset.
 
-import type { Header, Problem, Site, State, Table, TableName } from './schema';
+import type { Breakpoint, Header, Problem, Site, State, Table, TableName } from './schema';
 import { ARRAYS, NONE, TABLES, VERSION } from './schema';
 import type { ColumnType } from './schema';
 import { KEPT, cut } from './text';
@@ -71,17 +71,28 @@ export function readSite(value: unknown): Site {
 
 const SCOPES: readonly string[] = ['off', 'block', 'once', 'every'];
 
+const BREAKPOINTS: readonly string[] = ['node', 'name', 'line', 'condition'];
+
 export function readState(value: unknown): State {
   const state = isObject(value) ? value : {};
   const paused = isObject(state.paused) ? state.paused : null;
   const breakpoints: State['breakpoints'] = [];
   for (const item of Array.isArray(state.breakpoints) ? state.breakpoints : []) {
-    if (isObject(item) && (item.kind === 'node' || item.kind === 'name')) {
+    if (isObject(item) && BREAKPOINTS.includes(String(item.kind))) {
+      const number = (value: unknown): number | undefined =>
+        typeof value === 'number' ? value : undefined;
+      const text = (value: unknown): string | undefined =>
+        typeof value === 'string' ? cut(value, KEPT) : undefined;
       breakpoints.push({
         id: asNumber(item.id, 0),
-        kind: item.kind,
-        seq: typeof item.seq === 'number' ? item.seq : undefined,
-        name: typeof item.name === 'string' ? cut(item.name, KEPT) : undefined
+        kind: item.kind as Breakpoint['kind'],
+        seq: number(item.seq),
+        name: text(item.name),
+        line: number(item.line),
+        place: text(item.place),
+        above: number(item.above),
+        nonfinite: item.nonfinite === true ? true : undefined,
+        shape: text(item.shape)
       });
     }
   }
@@ -95,7 +106,9 @@ export function readState(value: unknown): State {
       order: asNumber(paused.order, 0),
       total: asNumber(paused.total, 0),
       thread: asNumber(paused.thread, 0),
-      since: asNumber(paused.since, 0)
+      since: asNumber(paused.since, 0),
+      edited: paused.edited === true,
+      problem: asText(paused.problem)
     },
     breakpoints,
     pause_next: state.pause_next === true,

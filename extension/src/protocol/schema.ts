@@ -265,13 +265,28 @@ export interface Paused {
   thread: number;
   /** milliseconds since the session began */
   since: number;
+  /** the reader changed the gradient that arrives */
+  edited?: boolean;
+  /** what is wrong with this node, empty where nothing is */
+  problem?: string;
 }
 
 export interface Breakpoint {
   id: number;
-  kind: 'node' | 'name';
+  /** all that is given must hold */
+  kind: 'node' | 'name' | 'line' | 'condition';
   seq?: number;
   name?: string;
+  /** nodes that this line made */
+  line?: number;
+  /** of this cell (its id) or file */
+  place?: string;
+  /** the 2-norm of the gradient is larger */
+  above?: number;
+  /** the gradient holds a NaN or an infinity */
+  nonfinite?: boolean;
+  /** the gradient has this shape: 4×2, * for any length */
+  shape?: string;
 }
 
 export interface State {
@@ -542,12 +557,47 @@ export interface Commands {
     };
     result: State;
   };
-  /** sets or removes a breakpoint on one node or on a node name */
+  /** runs on to a node whose number is not in the range: over or out of a group */
+  step_past: {
+    args: {
+      first: number;
+      last: number;
+    };
+    result: State;
+  };
+  /** runs on to a node that gets NaN or infinity, or whose saved tensor changed */
+  step_to_problem: {
+    args: Record<string, never>;
+    result: State;
+  };
+  /** changes the gradient that waits at the paused node */
+  edit: {
+    args: {
+      how: 'scale' | 'zero' | 'fill' | 'clip' | 'element';
+      value?: number;
+      /** flat index of the element */
+      at?: number;
+    };
+    result: State;
+  };
+  /** sets or removes a breakpoint */
   breakpoint: {
     args: {
       on: boolean;
+      /** the id of the one to remove */
+      number?: number;
       seq?: number;
       name?: string;
+      /** nodes that this line made */
+      line?: number;
+      /** of this cell (its id) or file */
+      place?: string;
+      /** the 2-norm of the gradient is larger */
+      above?: number;
+      /** the gradient holds a NaN or an infinity */
+      nonfinite?: boolean;
+      /** the gradient has this shape: 4×2, * for any length */
+      shape?: string;
     };
     result: State;
   };
