@@ -123,7 +123,8 @@ class BackwardCFunction(Node, FunctionCtx):
         return raw_saved(self, "saved_tensors")  # type: ignore[no-any-return]
 
     def raw(self, F: Any, g: Any) -> list[Any]:
-        given = [None if x is None else from_array(x) for x in (g if self.outs else [g])]
+        arrived = [g] if self.outs is None else g or ()
+        given = [None if x is None else from_array(x) for x in arrived]
         found = self._run(given)
         return [None if x is None else x._array for x in found]
 

@@ -76,7 +76,7 @@ def report(
 
 
 def checked(result: Any, before: Any, hook: Callable[..., Any]) -> Any:
-    """A tensor hook's result, which must keep type, dtype and shape."""
+    """A gradient that a hook gave, which must keep type, dtype and shape."""
     if before is None:
         raise RuntimeError("can't replace a None gradient with a non-None value")
     if not isinstance(result, Tensor):
@@ -107,14 +107,19 @@ def tensor_hooks(hooks: dict[int, Callable[..., Any]], g: Any, node: Any, task: 
     return g
 
 
-def _as_tuple(result: Any, count: int, hook: Callable[..., Any]) -> tuple[Any, ...]:
-    values = result if isinstance(result, tuple) else (result,)
-    if len(values) != count:
+def _replaced(result: Any, before: tuple[Any, ...], hook: Callable[..., Any]) -> tuple[Any, ...]:
+    """The gradients that a node's hook gave in place of those before."""
+    if not isinstance(result, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
+    if len(result) != len(before):
         raise RuntimeError(
             f"hook '{hook_name(hook)}' has returned an incorrect number of values (got "
-            f"{len(values)}, but expected {count})"
+            f"{len(result)}, but expected {len(before)})"
         )
-    return values
+    for new, old in zip(result, before, strict=True):
+        if new is not None:
+            checked(new, old, hook)
+    return result
 
 
 def pre_hooks(node: Any, grads: list[Any], task: Any) -> list[Any]:
@@ -124,7 +129,7 @@ def pre_hooks(node: Any, grads: list[Any], task: Any) -> list[Any]:
         before = values[0]
         result = hook(values)
         if result is not None:
-            values = _as_tuple(result, len(values), hook)
+            values = _replaced(result, values, hook)
         report(node, task, "pre", hook, before, values[0])
     return list(values)
 
@@ -137,7 +142,7 @@ def post_hooks(node: Any, inputs: list[Any], outputs: list[Any], task: Any) -> l
         before = values[0] if values else None
         result = hook(values, given)
         if result is not None:
-            values = _as_tuple(result, len(values), hook)
+            values = _replaced(result, values, hook)
         report(node, task, "post", hook, before, values[0] if values else None)
     return list(values)
 

@@ -526,6 +526,8 @@ def _pre(task: GraphTask, node: Any, g: Any) -> Any:
     values = _per_output(node, g)
     values = hook_calls.pre_hooks(node, [hook_calls.wrap(v) for v in values], task)
     values = [_bare(v, task.create_graph) for v in values]
+    if all(v is None for v in values):
+        return None
     return values if node.outs is not None else values[0]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import dtypes
 from ..arrays.backend import backend_of, of_namespace
-from ..core.tensor import from_array
+from ..core.tensor import Tensor, from_array
 from . import edges
 from .batching import Batch, in_rows
 from .dims import broadcast, sizes_of, wrap
@@ -209,7 +209,11 @@ def _view_any(F: Any, self: Any, *shape: Any, dtype: Any = None, size: Any = Non
         raise TypeError("view() needs a shape or a dtype")
     first = shape[0]
     if isinstance(first, dtypes.dtype):
-        return F.view_dtype(self, first.np)
+        result = F.view_dtype(self, first.np)
+        if isinstance(result, Tensor):
+            # Bytes have no derivative: the same memory and version, but nobody's view.
+            result._view, result._rg = None, False
+        return result
     return F.view_size(self, first if len(shape) == 1 else shape)
 
 

@@ -473,6 +473,37 @@ def test_a_none_gradient_goes_on_as_undefined() -> None:
     agree(program)
 
 
+@pytest.mark.parametrize("materialize", [True, False])
+@pytest.mark.parametrize("by", ["function", "pre-hook"])
+@pytest.mark.parametrize("create_graph", [True, False])
+def test_several_outputs_of_which_none_gets_a_gradient(
+    by: str, materialize: bool, create_graph: bool
+) -> None:
+    def program(t: Any) -> Any:
+        seen: list[Any] = []
+
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.set_materialize_grads(materialize)
+            return x * 1, x * 2
+
+        def backward(ctx: Any, *grads: Any) -> Any:
+            seen.append(listed(grads))
+            return grads[0]
+
+        x = leaf(t)
+        a, b = made(t, forward, backward).apply(x)
+        if by == "function":
+            none = lambda ctx, g: (None, None)  # noqa: E731
+            end = made(t, lambda ctx, p, q: p + q, none).apply(a, b)
+        else:
+            a.grad_fn.register_prehook(lambda grads: (None, None))
+            end = a + b
+        (g,) = t.autograd.grad(end.sum(), x, allow_unused=True, create_graph=create_graph)
+        return [seen, g]
+
+    agree(program)
+
+
 def test_a_function_that_saves_nothing_runs_backward_twice() -> None:
     def program(t: Any) -> Any:
         x = leaf(t)

@@ -116,6 +116,41 @@ def test_wrong_numbers_of_values_from_node_hooks() -> None:
     agree(program)
 
 
+RETURNED: dict[str, Any] = {
+    "a tensor": lambda t, g: g,
+    "a tuple": lambda t, g: (g * 2, None),
+    "a short tuple": lambda t, g: (g * 2,),
+    "a list": lambda t, g: [g * 2, None],
+    "nothing in it": lambda t, g: (None, None),
+    "a number": lambda t, g: 3,
+    "a number in it": lambda t, g: (3, None),
+    "for nothing": lambda t, g: (g, g),
+    "another size": lambda t, g: (t.ones(3), None),
+    "another type": lambda t, g: (g.double(), None),
+}
+
+
+@pytest.mark.parametrize("what", RETURNED)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_node_hooks_may_return(when: str, what: str) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0], requires_grad=True)
+        first, second = (x.view(1, 2) * 1).unbind(1)
+        pair = t.stack([first, second], 1)
+        node = (pair * t.ones(2)).grad_fn if when == "after" else first.grad_fn
+        result = RETURNED[what]
+        if when == "after":
+            y = pair * t.ones(2)
+            y.grad_fn.register_hook(lambda inputs, grads: result(t, inputs[0].view(1, 2)))
+        else:
+            y = (first * 3).sum()
+            node.register_prehook(lambda grads: result(t, grads[0]))
+        kind, text = raised(lambda: y.sum().backward())
+        return [kind, text[:70].split(" (was")[0], x.grad is None or x.grad]
+
+    agree(program)
+
+
 def test_removal_inside_the_hook() -> None:
     def program(t: Any) -> Any:
         seen: list[str] = []

@@ -315,6 +315,23 @@ def test_views_of_complex_and_real() -> None:
     agree(program)
 
 
+def test_bytes_as_another_dtype_share_memory_and_version_but_no_history() -> None:
+    def program(t: Any) -> Any:
+        seen = []
+        for kind in (t.float32, t.int32, t.float16, t.uint8):
+            y = t.tensor([1.0, 2.0], requires_grad=True) * 1
+            z = y * y
+            v = y.view(kind)
+            seen.append([v is y, v.requires_grad, v.is_leaf, v._is_view(), v._version])
+            v.zero_()
+            seen.append([v._version, y._version, y.requires_grad, y])
+            seen.append(raised(lambda z=z: z.sum().backward())[1][:60])
+        c = t.tensor([1 + 2j], requires_grad=True) * 1
+        return [seen, c.view(t.float32), c.view(t.float32).requires_grad]
+
+    agree(program)
+
+
 def test_data_has_its_own_counter_and_its_writes_warn() -> None:
     x = ag_visual.tensor([2.0], requires_grad=True)
     y = x * x
