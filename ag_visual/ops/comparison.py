@@ -133,7 +133,7 @@ binary(
     lambda F, g: zeros(F, g),
     real=True,
     samples=pair_samples(),
-    doc="The next floating-point number from self towards other. Not differentiable.",
+    doc="The next floating-point number from self towards other, elementwise.",
 )
 
 

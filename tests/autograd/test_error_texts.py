@@ -128,6 +128,14 @@ CAUSES |= {
 }
 
 
+@cause("I4")
+def twice_through_a_product() -> None:
+    src = t.zeros(2, requires_grad=True)
+    y = t.ones(1).scatter_reduce(0, t.tensor([0, 0]), src, "prod")
+    (g,) = grad(y.sum(), src, create_graph=True)
+    g.sum().backward()
+
+
 @cause("A12")
 def freed() -> None:
     y = leaf().exp().sum()
