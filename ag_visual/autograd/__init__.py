@@ -17,6 +17,7 @@ from .grad_mode import (  # noqa: F401 - torch.autograd has the private ones, to
     inference_mode,
     is_grad_enabled,
     is_inference_mode_enabled,
+    is_multithreading_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,

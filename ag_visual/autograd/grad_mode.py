@@ -19,22 +19,18 @@ def is_grad_enabled() -> bool:
     return modes.state.grad
 
 
-class _GradMode:
-    """Base of the three: sets `mode` on entry and restores what was there."""
+class _DecoratorContextManager:
+    """A context manager whose instances decorate functions, generators and (deprecated) classes."""
 
-    mode: bool
-
-    def __init__(self) -> None:
-        self._previous: list[bool] = []
-
-    def clone(self) -> _GradMode:
+    def clone(self) -> Any:
+        """A fresh one for each call; override it where the class takes arguments."""
         return type(self)()
 
     def __enter__(self) -> None:
-        self._previous.append(modes.set_grad(self.mode))
+        raise NotImplementedError
 
     def __exit__(self, *_: object) -> None:
-        modes.set_grad(self._previous.pop())
+        raise NotImplementedError
 
     def __call__(self, function: Any) -> Any:
         if inspect.isclass(function):
@@ -84,6 +80,21 @@ class _GradMode:
                 return stop.value
 
         return wrapped
+
+
+class _GradMode(_DecoratorContextManager):
+    """Base of the three: sets `mode` on entry and restores what was there."""
+
+    mode: bool
+
+    def __init__(self) -> None:
+        self._previous: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._previous.append(modes.set_grad(self.mode))
+
+    def __exit__(self, *_: object) -> None:
+        modes.set_grad(self._previous.pop())
 
 
 class no_grad(_GradMode):
@@ -143,7 +154,7 @@ class set_grad_enabled(_GradMode):
         modes.set_grad(self._before)
 
 
-class _force_original_view_tracking(_GradMode):
+class _force_original_view_tracking(_DecoratorContextManager):
     """Views follow writes to their base by replaying their own ops; works like set_grad_enabled."""
 
     def __init__(self, mode: bool) -> None:
@@ -209,7 +220,7 @@ def is_inference(tensor: Any) -> bool:
     return bool(tensor.is_inference())
 
 
-class set_multithreading_enabled(_GradMode):
+class set_multithreading_enabled(_DecoratorContextManager):
     """Whether a backward may use several threads; here it always runs in the calling thread."""
 
     def __init__(self, mode: bool) -> None:
@@ -241,7 +252,7 @@ def _unsafe_set_version_counter(tensors: tuple[Any, ...], versions: tuple[int, .
         tensor._storage.set_version(version)
 
 
-class _unsafe_preserve_version_counter(_GradMode):
+class _unsafe_preserve_version_counter(_DecoratorContextManager):
     """Writes to these tensors inside are not seen by autograd."""
 
     def __init__(self, tensors: Any) -> None:

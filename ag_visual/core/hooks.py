@@ -27,6 +27,7 @@ class RemovableHandle:
         self._table = weakref.ref(table)
 
     def remove(self) -> None:
+        """Remove the hook; again, or after what it was on is gone, this does nothing."""
         table = self._table()
         if table is not None:
             table.pop(self.id, None)

@@ -122,6 +122,7 @@ class Node:
     # What can be seen of it ------------------------------------------------------------------
 
     def name(self) -> str:
+        """torch's name of the operation, such as 'MulBackward0'."""
         return type(self).__name__
 
     def __repr__(self) -> str:
@@ -138,6 +139,7 @@ class Node:
         return self._metadata
 
     def _sequence_nr(self) -> int:
+        """A number that grows with each node; of ready nodes backward runs the highest first."""
         return self.seq
 
     @property

@@ -258,6 +258,7 @@ class Tensor:
         return None if self._view is None else self._view.base
 
     def _is_view(self) -> bool:
+        """Whether autograd follows this tensor as a view of another one, its `_base`."""
         return self._view is not None
 
     def is_inference(self) -> bool:

@@ -1,0 +1,10 @@
+"""torch.utils.hooks: the handle that removes a hook.
+
+Source: https://pytorch.org/docs/2.8/autograd.html#torch.Tensor.register_hook
+"""
+
+from __future__ import annotations
+
+from ..core.hooks import RemovableHandle
+
+__all__ = ["RemovableHandle"]
