@@ -341,6 +341,38 @@ def test_a_loss_that_depends_on_a_phase_is_refused(
         ag.autograd.grad(loss, a, create_graph=create_graph)
 
 
+# Many small matrices ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["float64", "complex128"])
+def test_many_small_matrices_are_done_as_each_alone(kind: str) -> None:
+    """Beyond a few matrices for each row, kernels work on one row of all of them at a time."""
+    a, b = matrices(kind, (40, 3, 3), (40, 3, 2))
+    a[7] = 0
+    a[9, :, 1] = 0
+    functions: list[Callable[..., Any]] = [
+        lambda a, b: ag.linalg.lu_factor_ex(a),
+        lambda a, b: ag.linalg.lu(a),
+        lambda a, b: ag.linalg.lu_solve(*ag.linalg.lu_factor_ex(a + ag.eye(3))[:2], b),
+        lambda a, b: ag.linalg.lu_solve(
+            *ag.linalg.lu_factor_ex(a + ag.eye(3))[:2], b, adjoint=True
+        ),
+        lambda a, b: ag.linalg.solve_triangular(a + 3 * ag.eye(3), b, upper=True),
+        lambda a, b: ag.linalg.solve_triangular(
+            a, b.mT, upper=False, left=False, unitriangular=True
+        ),
+    ]
+    for function in functions:
+        together = function(from_array(a), from_array(b))
+        alone = [function(from_array(x), from_array(y)) for x, y in zip(a, b, strict=True)]
+        if not isinstance(together, tuple):
+            together, alone = (together,), [(x,) for x in alone]
+        for i, found in enumerate(together):
+            expected = numpy.stack([each[i].numpy() for each in alone])
+            assert found.numpy().dtype == expected.dtype
+            close(found.numpy(), expected, "each alone", 1e-10, 1e-12)
+
+
 # What the matrices are ----------------------------------------------------------------------------
 
 
