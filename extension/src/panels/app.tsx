@@ -11,6 +11,7 @@ import type { Tab } from './presenter';
 import { useInspector } from './presenter';
 import { OutlineTree } from './outline_tree';
 import { Problems } from './problems';
+import { TensorTable } from './tensor_table';
 import { Timeline } from './timeline';
 import { Toolbar } from './toolbar';
 
@@ -97,6 +98,14 @@ function Side(): ReactElement {
         <button
           type="button"
           role="tab"
+          aria-selected={sideOpen && tab === 'tensors'}
+          onClick={() => choose('tensors')}
+        >
+          Tensors
+        </button>
+        <button
+          type="button"
+          role="tab"
           aria-selected={sideOpen && tab === 'problems'}
           onClick={() => choose('problems')}
         >
@@ -117,7 +126,15 @@ function Side(): ReactElement {
         </button>
       </div>
       <div className="agv-scroll" role="tabpanel" tabIndex={0}>
-        {tab === 'problems' ? <Problems /> : tab === 'outline' ? <OutlineTree /> : <Details />}
+        {tab === 'problems' ? (
+          <Problems />
+        ) : tab === 'outline' ? (
+          <OutlineTree />
+        ) : tab === 'tensors' ? (
+          <TensorTable />
+        ) : (
+          <Details />
+        )}
       </div>
     </aside>
   );
@@ -156,6 +173,7 @@ export function App({
       data-agv-theme={presenter.theme}
       data-agv-size={size}
       data-agv-graph={noGraph ? 'no' : 'yes'}
+      data-agv-tab={presenter.tab}
       data-agv-side={empty ? 'none' : presenter.sideOpen ? 'open' : 'closed'}
       onKeyDown={event => {
         if (handleKey(presenter, event)) {

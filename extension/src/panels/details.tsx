@@ -202,7 +202,7 @@ function ShownValues({
   );
 }
 
-function ValuesView({ answer }: { answer: Answer<Values> }): ReactElement {
+export function ValuesView({ answer }: { answer: Answer<Values> }): ReactElement {
   if (answer.kind !== 'answer') {
     return (
       <p className="agv-line agv-quiet">

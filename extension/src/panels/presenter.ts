@@ -24,7 +24,7 @@ export interface Notice {
   text: string;
 }
 
-export type Tab = 'node' | 'outline' | 'problems';
+export type Tab = 'node' | 'outline' | 'tensors' | 'problems';
 
 /** What is known of a request: waiting, an answer, or why there is none. */
 export type Answer<T> =

@@ -236,6 +236,18 @@ const CSS = `
 .agv-grid table { width: auto; }
 .agv-root .agv-grid td { border: 0; padding: 1px; }
 .agv-grid input { font-family: var(--agv-mono); font-size: 11px; text-align: right; width: 74px; }
+.agv-wide { margin-top: 8px; overflow-x: auto; }
+.agv-root .agv-tensors { width: 100%; min-width: 620px; }
+.agv-root .agv-tensors th button { background: none; border: 0; color: inherit; cursor: pointer;
+  font: inherit; padding: 2px 0; white-space: nowrap; }
+.agv-root .agv-tensors td { padding-right: 10px; vertical-align: top; }
+.agv-root .agv-tensors tbody tr { cursor: pointer; }
+.agv-root .agv-tensors tr[aria-selected="true"] td { background: var(--agv-group); }
+.agv-numbers div { max-width: 300px; }
+.agv-number { text-align: right; white-space: nowrap; }
+.agv-check { align-items: center; display: inline-flex; font-size: 12px; gap: 6px; }
+.agv-root[data-agv-size="wide"][data-agv-tab="tensors"][data-agv-side="open"] .agv-mid {
+  grid-template-columns: minmax(0, 1fr) 620px; }
 .agv-tree { list-style: none; margin: 8px 0 0; padding: 0; }
 .agv-tree li {
   align-items: baseline; border-radius: 4px; cursor: pointer; display: flex; gap: 5px;

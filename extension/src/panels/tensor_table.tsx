@@ -1,0 +1,181 @@
+// All saved tensors of the graph as a table that can be sorted, with totals; the numbers of the
+// chosen one on demand.
+
+import type { ReactElement } from 'react';
+import { Fragment, useMemo, useState } from 'react';
+import { oneLine } from '../protocol/text';
+import { bytesText, countText, plural } from '../model/format';
+import type { SortKey, TensorRow } from '../model/tensors';
+import { sorted, tensorRows } from '../model/tensors';
+import { ValuesView } from './details';
+import { useInspector } from './presenter';
+
+/** Rows that are made; the totals count all. */
+const MOST = 500;
+
+const COLUMNS: { key: SortKey; label: string; says: string }[] = [
+  { key: 'node', label: 'node', says: 'who saved it, the newest first' },
+  { key: 'name', label: 'name', says: 'under which name' },
+  { key: 'shape', label: 'shape', says: '' },
+  { key: 'dtype', label: 'dtype', says: '' },
+  { key: 'bytes', label: 'bytes', says: 'the largest first' },
+  { key: 'version', label: 'version', says: 'when it was saved, and now; overwritten ones first' },
+  { key: 'shared', label: 'shares memory with', says: 'those with most company first' },
+  { key: 'freed', label: 'kept by', says: 'what still holds the memory; held ones first' }
+];
+
+function few(names: readonly string[], most = 3): string {
+  const rest = names.length - most;
+  const shown = names.slice(0, most).map(name => oneLine(name, 48));
+  return shown.join(', ') + (rest > 0 ? ` and ${countText(rest)} more` : '');
+}
+
+function Version({ row }: { row: TensorRow }): ReactElement {
+  if (row.now === null) {
+    return <>v{row.then}</>;
+  }
+  const stale = row.now !== row.then;
+  return stale || row.silent ? (
+    <span className="agv-stale">
+      {stale ? `v${row.then}, now v${row.now}` : `v${row.then}, changed through .data`}
+    </span>
+  ) : (
+    <>v{row.then}</>
+  );
+}
+
+/** The numbers of a chosen tensor, below its row. */
+function ValuesRow({ row }: { row: TensorRow }): ReactElement {
+  const presenter = useInspector();
+  return (
+    <tr className="agv-numbers">
+      <td colSpan={COLUMNS.length}>
+        {row.held ? (
+          <div>
+            <ValuesView answer={presenter.values(row.seq, `saved:${row.name}`)} />
+          </div>
+        ) : (
+          <span className="agv-quiet">Given back {row.freed}: its values are gone.</span>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+export function TensorTable(): ReactElement {
+  const presenter = useInspector();
+  const { model } = presenter;
+  const { states, graph } = model;
+  const { version } = model;
+  const [key, setKey] = useState<SortKey>('bytes');
+  const [reverse, setReverse] = useState(false);
+  const [heldOnly, setHeldOnly] = useState(false);
+  const [chosen, setChosen] = useState('');
+  const { rows, totals } = useMemo(
+    () => tensorRows(model),
+    [model, states, graph, model.store.saved.rows]
+  );
+  const shown = useMemo(
+    () =>
+      sorted(
+        rows.filter(row => row.held || !heldOnly),
+        key,
+        reverse
+      ),
+    [rows, heldOnly, key, reverse]
+  );
+  if (rows.length === 0) {
+    return <p className="agv-quiet">The nodes of this graph saved no tensors.</p>;
+  }
+  return (
+    <div data-version={version}>
+      <p className="agv-line" style={{ marginTop: 0 }}>
+        <b>{bytesText(totals.heldBytes)}</b> held now by{' '}
+        {plural(totals.heldTensors, 'saved tensor')} on {plural(totals.heldStorages, 'storage')}; {bytesText(totals.bytes)} saved in all, on{' '}
+        {plural(totals.storages, 'storage')}.
+      </p>
+      <label className="agv-check">
+        <input
+          type="checkbox"
+          checked={heldOnly}
+          onChange={event => setHeldOnly(event.target.checked)}
+        />
+        only those that are held
+      </label>
+      <div className="agv-wide">
+        <table className="agv-tensors">
+          <thead>
+            <tr>
+              {COLUMNS.map(column => (
+                <th
+                  key={column.key}
+                  aria-sort={
+                    column.key !== key ? undefined : reverse ? 'descending' : 'ascending'
+                  }
+                >
+                  <button
+                    type="button"
+                    title={column.says}
+                    onClick={() => {
+                      setReverse(column.key === key && !reverse);
+                      setKey(column.key);
+                    }}
+                  >
+                    {column.label}
+                    <span aria-hidden="true">
+                      {column.key === key ? (reverse ? ' ▴' : ' ▾') : ''}
+                    </span>
+                  </button>
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {shown.slice(0, MOST).map(row => {
+              const name = `${row.seq} ${row.name}`;
+              const choose = (): void => {
+                setChosen(name);
+                presenter.goTo(row.seq);
+              };
+              return (
+                <Fragment key={name}>
+                  <tr aria-selected={name === chosen} onClick={choose}>
+                    <td>
+                      <button type="button" className="agv-link" onClick={choose}>
+                        {oneLine(row.node, 60)}
+                      </button>
+                    </td>
+                    <td>
+                      <code>{oneLine(row.name, 40)}</code>
+                      {row.own && <span className="agv-quiet"> own output</span>}
+                    </td>
+                    <td>{row.shape}</td>
+                    <td>{oneLine(row.dtype, 20)}</td>
+                    <td className="agv-number">{bytesText(row.bytes)}</td>
+                    <td>
+                      <Version row={row} />
+                    </td>
+                    <td>{few(row.shared)}</td>
+                    <td>
+                      {row.held ? (
+                        few(row.keepers)
+                      ) : (
+                        <span className="agv-quiet">given back {row.freed}</span>
+                      )}
+                    </td>
+                  </tr>
+                  {name === chosen && <ValuesRow row={row} />}
+                </Fragment>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
+      {shown.length > MOST && (
+        <p className="agv-line agv-quiet">
+          {plural(shown.length - MOST, 'tensor')} more: sort by another column to see them first.
+        </p>
+      )}
+    </div>
+  );
+}

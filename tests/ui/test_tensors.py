@@ -1,0 +1,54 @@
+"""The table of saved tensors in a real notebook, while a backward is paused in the middle."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from .lab import Lab
+
+START = """\
+import ag_visual as torch
+x = torch.full((64, 32), 0.1)
+W = torch.full((32, 16), 0.1, requires_grad=True)
+V = torch.full((16, 4), 0.1, requires_grad=True)"""
+PAUSED = """\
+h = (x @ W).tanh()
+y = (h @ V).exp()
+loss = (y * y).sum()
+with torch.debugger(stop="TanhBackward0"):
+    loss.backward()"""
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_saved_tensors_can_be_sorted_and_looked_at(lab: Lab, theme: str) -> None:
+    name = theme.split()[-1].lower()
+    lab.open(f"tensors/{name}.ipynb", [START, PAUSED], theme=theme)
+    panel = lab.inspector()
+    lab.run(0)
+    lab.start(1)
+    expect(panel.locator(".agv-pill")).to_contain_text("Paused before step")
+    panel.get_by_role("tab", name="Tensors").click()
+    # x (64 x 32) and the output of tanh (64 x 16) are held; the rest was given back.
+    expect(panel.get_by_text("12 kB held now by 2 saved tensors on 2 storages")).to_be_visible()
+    rows = panel.locator(".agv-tensors tbody tr")
+    expect(rows.first).to_contain_text(re.compile("MmBackward0.*self.*64 × 32.*8 kB"))
+    expect(rows.last).to_contain_text("given back after step")
+
+    head = panel.get_by_role("columnheader", name="shape", exact=True)
+    head.get_by_role("button").click()
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    panel.get_by_label("only those that are held").check()
+    expect(rows).to_have_count(2)
+    row = rows.filter(has_text="TanhBackward0")
+    expect(row).to_contain_text("own output")
+    row.click()
+    numbers = panel.locator(".agv-numbers")
+    expect(numbers.locator("canvas")).to_be_visible()
+    expect(numbers).to_contain_text("all 0.31")
+    assert lab.model("model.store.nameOf(model.selected)") == "TanhBackward0"
+    lab.screenshot(f"tensors_{name}")
+    panel.get_by_role("button", name="Continue").click()
+    expect(panel.get_by_text("0 B held now")).to_be_visible()
