@@ -471,6 +471,10 @@ class Tensor:
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
                 f"incompatible tensor type: {self.device} and {value.device}."
             )
+        self._take_data(value)
+
+    def _take_data(self, value: Tensor) -> None:
+        """`data = value`, which may also be on another device (a module that moves there)."""
         if self._rg and value.dtype.category < 2:
             raise RuntimeError(
                 "data set to a tensor that requires gradients must be floating point or complex "

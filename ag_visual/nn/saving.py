@@ -97,7 +97,7 @@ class Saving(Members):
             for module in self.modules() if recurse else [self]:
                 for p in module._parameters.values():
                     if p is not None:
-                        p.data = fn(p.detach())
+                        p._take_data(fn(p.detach()))
                         if p._grad is not None:
                             p._grad = fn(p._grad)
                 for name, b in module._buffers.items():
