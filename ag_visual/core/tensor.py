@@ -473,6 +473,10 @@ class Tensor:
             )
         self._take_data(value)
 
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
     def _take_data(self, value: Tensor) -> None:
         """`data = value`, which may also be on another device (a module that moves there)."""
         if self._rg and value.dtype.category < 2:
@@ -484,10 +488,6 @@ class Tensor:
         self._plain = value._plain
         if self._leaf is not None:
             self._leaf.accumulator = None
-
-    @data.deleter
-    def data(self) -> None:
-        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     # Hooks -----------------------------------------------------------------------------------
 
