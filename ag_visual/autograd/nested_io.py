@@ -41,6 +41,19 @@ def _unflatten(structure: Any, values: Any) -> Any:
     return structure
 
 
+def _gradients(structure: Any, value: Any, found: list[Any]) -> None:
+    """Collect the gradient (or None) of each tensor of nested inputs; None stands for a branch."""
+    if structure is _LEAF:
+        found.append(value)
+    elif isinstance(structure, (tuple, list)):
+        values = [None] * len(structure) if value is None else value
+        for s, v in zip(structure, values, strict=True):
+            _gradients(s, v, found)
+    elif isinstance(structure, dict):
+        for key, s in structure.items():
+            _gradients(s, None if value is None else value[key], found)
+
+
 class NestedIOFunction(Function):
     """A Function whose inputs and outputs may be nested (kept for code of the 0.4 era).
 
@@ -50,6 +63,7 @@ class NestedIOFunction(Function):
 
     @classmethod
     def apply_nested(cls, *args: Any) -> Any:
+        """Call the function on arguments that may be nested tuples, lists and dicts of tensors."""
         found: list[Any] = []
         structure = _flatten(args, found)
         box: list[Any] = []
@@ -74,7 +88,7 @@ class NestedIOFunction(Function):
         given = nested if isinstance(nested, (tuple, list)) else (nested,)
         result = cls.backward_extended(ctx, *given)
         found: list[Any] = []
-        _flatten(result if isinstance(result, tuple) else (result,), found)
+        _gradients(ctx.nested_inputs, result if isinstance(result, tuple) else (result,), found)
         return (None, None, *found)
 
     @staticmethod

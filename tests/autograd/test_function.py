@@ -233,6 +233,39 @@ def _returning(t: Any, value: Any) -> Any:
     return Bad
 
 
+def test_nested_and_inplace_functions() -> None:
+    t = ag_visual
+    seen: list[Any] = []
+
+    class Nested(t.autograd.function.NestedIOFunction):
+        @staticmethod
+        def forward_extended(ctx: Any, pair: Any, by_name: Any, factor: int) -> Any:
+            ctx.save_for_backward(by_name["c"])
+            ctx.factor = factor
+            return (pair[0] * factor, [pair[1] * 3, {"c": by_name["c"] * 2}])
+
+        @staticmethod
+        def backward_extended(ctx: Any, a: Any, rest: Any) -> Any:
+            seen.append([a.tolist(), rest[0].tolist(), rest[1]["c"].tolist()])
+            (c,) = ctx.saved_tensors
+            if not ctx.factor:
+                return (None, rest[0] * 3), None, None
+            return (a * ctx.factor, rest[0] * 3), {"c": rest[1]["c"] * c}, None
+
+    x, y, z = (t.tensor([float(i)], requires_grad=True) for i in (1, 2, 3))
+    a, (b, named) = Nested.apply_nested((x, y), {"c": z}, 5)
+    (a + 10 * b + 100 * named["c"]).backward()
+    assert [a.tolist(), b.tolist(), named["c"].tolist()] == [[5.0], [6.0], [6.0]]
+    assert seen == [[[1.0], [10.0], [100.0]]]
+    assert [v.grad.tolist() for v in (x, y, z)] == [[5.0], [30.0], [300.0]]
+    a, (b, named) = Nested.apply_nested((x, y), {"c": z}, 0)
+    assert t.autograd.grad(a + b + named["c"], (x, y, z), allow_unused=True)[1].tolist() == [3.0]
+    with pytest.raises(NotImplementedError, match="forward_extended is not implemented"):
+        t.autograd.NestedIOFunction.apply_nested(x)
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        assert t.autograd.function.InplaceFunction(inplace=True).inplace
+
+
 def test_errors_of_a_backward() -> None:
     def program(t: Any) -> Any:
         x = t.ones(5, 5, requires_grad=True)

@@ -317,39 +317,6 @@ def test_complex_gradients_at_edges() -> None:
     agree(program)
 
 
-def test_gradient_conventions_at_kinks() -> None:
-    def program(t: Any) -> Any:
-        f = t.float64
-
-        def g(function: Any, *values: Any) -> Any:
-            x = t.tensor(values, dtype=f, requires_grad=True)
-            function(x).sum().backward()
-            return x.grad
-
-        return [
-            g(lambda x: x.max(), 1.0, 1.0, 0.0),
-            g(lambda x: x.min(), 1.0, 1.0, 2.0),
-            g(lambda x: x.amax(0), 1.0, 1.0, 0.0),
-            g(lambda x: x.max(0).values, 1.0, 1.0, 0.0),
-            g(lambda x: t.maximum(x, t.ones(2, dtype=f)), 1.0, 0.0),
-            g(lambda x: x.abs(), 0.0, -1.0),
-            g(lambda x: t.relu(x), 0.0, 1.0),
-            g(lambda x: x.clamp(0, 1), 0.0, 1.0, 2.0),
-            g(lambda x: x.norm(), 0.0, 0.0),
-            g(lambda x: x.sqrt(), 0.0),
-            g(lambda x: x.prod(), 2.0, 0.0, 3.0),
-            g(lambda x: x.prod(), 0.0, 0.0, 3.0),
-            g(lambda x: x**0, 0.0, 2.0),
-            g(lambda x: x.std(), 1.0, 1.0, 1.0),
-            g(lambda x: x.cumprod(0), 2.0, 0.0, 3.0),
-            g(lambda x: t.logsumexp(x, 0), float("-inf"), 0.0),
-            g(lambda x: t.hypot(x, x), 0.0),
-            g(lambda x: x[t.tensor([0, 0, 1])], 1.0, 2.0),
-        ]
-
-    agree(program)
-
-
 def test_expect_texts_that_2_13_changed() -> None:
     expect(
         lambda t: raised(lambda: t.autograd.grad(t.ones(1), []))[1],
