@@ -69,8 +69,8 @@ def multi_head_attention_forward(
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:
             raise AssertionError("bias cannot be added to static key or value.")
-        k = F["cat"]([k, bias_k.expand(-1, count, -1)], 0)
-        v = F["cat"]([v, bias_v.expand(-1, count, -1)], 0)
+        k = F["cat"]([k, bias_k.repeat(1, count, 1)], 0)
+        v = F["cat"]([v, bias_v.repeat(1, count, 1)], 0)
         extra += 1
     q = _heads(q, num_heads, head)
     k = _heads(k, num_heads, head) if static_k is None else _static(static_k, q, count, "k")

@@ -248,9 +248,10 @@ def _check_labels(self: Any, target: Any) -> None:
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}"
         )
-    if target.size and (int(target.min()) < -1 or int(target.max()) >= self.shape[-1]):
+    classes = self.shape[-1] if self.ndim else 1
+    if target.size and (int(target.min()) < -1 or int(target.max()) >= classes):
         raise RuntimeError(
-            f"argument #2 'target' is out of range: classes go from 0 to {self.shape[-1] - 1}, and "
+            f"argument #2 'target' is out of range: classes go from 0 to {classes - 1}, and "
             "-1 ends the list"
         )
 
@@ -447,10 +448,12 @@ def _linear_cross_entropy(
     reduction: str = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
+    options: Any = None,
 ) -> Any:
     """cross_entropy of linear(input, linear_weight, linear_bias).
 
-    input: (features) or (N, features); linear_weight: (classes, d1, ..., features).
+    input: (features) or (N, features); linear_weight: (classes, d1, ..., features). options say how
+    torch cuts the batch to save memory; the result does not depend on them, nor does this function.
     """
     if input.ndim not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")

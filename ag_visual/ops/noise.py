@@ -194,10 +194,12 @@ def _alpha(F: Any, input: Any, p: float, training: bool, inplace: bool, whole: b
     if p == 1:
         zero = from_array(backend.xp.zeros((), array.dtype))
         return input.mul_(zero) if inplace else F.mul(input, zero)
-    kept = source_of(backend).bernoulli(1 - p, shape).astype(array.real.dtype)
+    drawn = source_of(backend).bernoulli(1 - p, shape)
+    kept = backend.xp.asarray(drawn).astype(array.real.dtype)
     a = 1 / math.sqrt((_FLOOR * _FLOOR * p + 1) * (1 - p))
-    scale = from_array((kept * a).astype(array.dtype))
-    move = from_array(((kept - 1) * (_FLOOR * a) + _FLOOR * a * p).astype(array.dtype))
+    xp, b = backend.xp, _FLOOR * a
+    scale = from_array(xp.asarray(kept * a, dtype=array.dtype))
+    move = from_array(xp.asarray((kept - 1) * b + b * p, dtype=array.dtype))
     if inplace:
         return input.mul_(scale).add_(move)
     return F.add(F.mul(input, scale), move)

@@ -361,6 +361,11 @@ def _batch_norm(
     training: with the statistics of this batch, which also move the running ones; otherwise with
     the running ones.
     """
+    if not input.numel():
+        # Nothing to take statistics of; as in torch a node of the result all the same.
+        result = F.clone(input)
+        result = result if weight is None else result * weight[0]
+        return result if bias is None else result + bias[0]
     if input.ndim < 2:
         raise ValueError(f"batch_norm expects at least 2 dimensions, got {input.ndim}")
     channels = input.shape[1]

@@ -51,7 +51,7 @@ def _joined(lines: list[Any], spatial: Ints) -> Any:
     for at, line in enumerate(lines):
         unit = prod(spatial[at + 1 :])
         both = total[:, :, None, :, None] + (line * unit)[:, None, :, None, :]
-        total = both.reshape(both.shape[0], both.shape[1] * both.shape[2], -1)
+        total = both.reshape(len(both), prod(both.shape[1:3]), prod(both.shape[3:]))
     return total
 
 
@@ -65,7 +65,8 @@ def largest(xp: Any, input: Array, windows: Any, size: Ints) -> tuple[Array, Arr
     if windows.shape[0] == 1:
         values = xp.take(flat, places[0].reshape(-1), axis=1).reshape(wide)
     else:
-        values = xp.take_along_axis(flat, places.reshape(flat.shape[0], -1), axis=1).reshape(wide)
+        row = places.reshape(flat.shape[0], prod(windows.shape[1:]))
+        values = xp.take_along_axis(flat, row, axis=1).reshape(wide)
     chosen = _last_nan_or_first_largest(xp, values)[..., None]
     best = xp.take_along_axis(values, chosen, axis=-1)
     indices = xp.take_along_axis(xp.broadcast_to(places, wide), chosen, axis=-1)
