@@ -262,8 +262,9 @@ def linalg_matmul(F: Any, input: Any, other: Any) -> Any:
 
 def _matrix_exp(xp: Any, self: Any) -> Any:
     """The exponential of each square matrix of (..., n, n)."""
-    check_square("linalg.matrix_exp", self)
-    return exponential(xp, self)
+    x = self.astype(xp.float32) if self.dtype.itemsize == 2 else self
+    check_square("linalg.matrix_exp", x)
+    return exponential(xp, x).astype(self.dtype, copy=False)
 
 
 def _exp_along(F: Any, a: Any, t: Any) -> Any:
