@@ -257,6 +257,8 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     add(1, f"a_{first} = {first}._array")
     if op.policy == KEEP:
         add(1, f"if type(a_{first}) is not ndarray: {slow}")
+        if op.narrows:  # bfloat16 has a number beyond those of NumPy's own dtypes
+            add(1, f"if a_{first}.dtype.num > 255: {slow}")
     for name in op.inputs:
         if name == first:
             continue

@@ -373,18 +373,24 @@ def _compute(
         kind = next(dtypes.of_array(a) for a in arrays.values() if hasattr(a, "dtype"))
         told = dtypes.legacy_name(kind).removesuffix("Tensor")
         raise NotImplementedError(f"\"{op.called}\" not implemented for '{told}'") from None
-    return result if op.policy == KEEP else _narrowed(op, arrays, result)
+    return _narrowed(op, arrays, result) if op.narrows else result
 
 
 def _narrowed(op: Op, arrays: dict[str, Any], result: Any) -> Any:
-    """The result in bfloat16 when the op computes in it: NumPy makes float32 of it and a float."""
+    """The result in bfloat16 when the op computes in it: NumPy widens it beside a number."""
     dtype = next((a.dtype for n, a in arrays.items() if n not in op.aside and n in op.inputs), None)
     if dtype is None or dtype.kind != "V":
         return result
     if isinstance(result, tuple):
-        return tuple(_narrowed(op, arrays, r) for r in result)
-    wide = getattr(result, "dtype", None) == numpy.float32
-    return result.astype(dtype) if wide else result
+        return tuple(
+            _narrow(r, dtype) if i in op.differentiable else r for i, r in enumerate(result)
+        )
+    return _narrow(result, dtype)
+
+
+def _narrow(result: Any, dtype: Any) -> Any:
+    kind = getattr(result, "dtype", None)
+    return result.astype(dtype) if kind is not None and kind.kind == "f" else result
 
 
 def _kernel_error(op: Op, arrays: dict[str, Any], error: Exception) -> Exception:

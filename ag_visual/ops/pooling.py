@@ -98,12 +98,12 @@ def _shares(xp: Any, n: int, out: int, dtype: Any) -> Any:
 
 def _adaptive(xp: Any, self: Any, output_size: Any) -> Any:
     """A product with a matrix of window shares along each dimension."""
-    rank = len(output_size)
+    rank, kind = len(output_size), self.dtype
     for at, out in enumerate(output_size):
         axis = self.ndim - rank + at
         shares = _shares(xp, self.shape[axis], out, self.dtype)
         self = xp.moveaxis(xp.matmul(xp.moveaxis(self, axis, -1), shares.T), -1, axis)
-    return xp.ascontiguousarray(self)
+    return xp.ascontiguousarray(self).astype(kind, copy=False)
 
 
 def _adaptive_backward(xp: Any, grad_output: Any, size: Any) -> Any:

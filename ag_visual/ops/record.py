@@ -96,6 +96,7 @@ class Op:
         "lists",
         "method",
         "multi",
+        "narrows",
         "name",
         "node_class",
         "node_name",
@@ -217,6 +218,10 @@ class Op:
         self.phases = tuple(phases)
         self.out = not view and not reuses if out is None else out
         self.batch = batch
+        # NumPy makes float32 of bfloat16 and a Python number: the result is to be made narrow.
+        others = {"dtype", "dim", "dims", "size", "input_sizes"}
+        numbers = bool(self.arguments) and not others.intersection(self.arguments)
+        self.narrows = policy != KEEP or (numbers and not view)
         self.free = frozenset(free)
         self.apart = apart
         self.usual = usual

@@ -508,8 +508,7 @@ def _normal_norm(self: Any, ord: Any, dim: Any, keepdim: Any) -> tuple[Any, ...]
     return ord, all_dims(self, dim), bool(keepdim)
 
 
-def _vector_norm(xp: Any, self: Any, ord: Any = 2, dim: Any = None, keepdim: Any = False) -> Any:
-    size = xp.abs(self)
+def _norm_of(xp: Any, size: Any, ord: Any, dim: Any, keepdim: Any) -> Any:
     axis = axes(dim)
     if ord == math.inf:
         return size.max(axis=axis, keepdims=keepdim)
@@ -522,6 +521,10 @@ def _vector_norm(xp: Any, self: Any, ord: Any = 2, dim: Any = None, keepdim: Any
     if ord == 2:
         return xp.sqrt((size * size).sum(axis=axis, keepdims=keepdim))
     return (size**ord).sum(axis=axis, keepdims=keepdim) ** (1 / ord)
+
+
+def _vector_norm(xp: Any, self: Any, ord: Any = 2, dim: Any = None, keepdim: Any = False) -> Any:
+    return narrow(_norm_of(xp, xp.abs(self), ord, dim, keepdim), self)
 
 
 def _norm_rule(F: Any, g: Any, self: Any, result: Any, ord: Any, dim: Dims, keepdim: bool) -> Any:
@@ -592,7 +595,7 @@ def _dist(F: Any, self: Any, other: Any, p: float = 2) -> Any:
 def _trace(xp: Any, self: Any) -> Any:
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
-    return self.trace(dtype=wide(xp, self))
+    return narrow(self.trace(dtype=wide(xp, self)), self)
 
 
 def _trace_rule(F: Any, g: Any, self_shape: Any) -> Any:

@@ -23,13 +23,13 @@ def _scan(self: Any, dim: Any) -> tuple[int]:
 
 def _cumsum(xp: Any, self: Any, dim: Any) -> Any:
     if self.ndim == 0:
-        return self.astype(wide(xp, self) or self.dtype)
+        return narrow(self.astype(wide(xp, self) or self.dtype), self)
     return narrow(self.cumsum(axis=dim, dtype=wide(xp, self)), self)
 
 
 def _cumprod(xp: Any, self: Any, dim: Any) -> Any:
     if self.ndim == 0:
-        return self.astype(wide(xp, self) or self.dtype)
+        return narrow(self.astype(wide(xp, self) or self.dtype), self)
     return narrow(self.cumprod(axis=dim, dtype=wide(xp, self)), self)
 
 

@@ -44,10 +44,10 @@ def vjp(
     values, leaves = call.tensors()
     outputs = run(call.op, values, function)
     gs = cotangents(call.op, outputs) if gs is None else gs
-    return _gradients(call, outputs, leaves, gs)
+    return gradients(call, outputs, leaves, gs)
 
 
-def _gradients(
+def gradients(
     call: Call, outputs: list[Tensor], leaves: dict[str, Tensor], gs: list[Array]
 ) -> dict[str, Array]:
     pairs = [
@@ -255,7 +255,7 @@ def check_paths(call: Call) -> None:
         values, leaves = call.tensors()
         outputs = run(op, values, function)
         gs = cotangents(op, outputs)
-        results.append((outputs, saved_of(outputs), _gradients(call, outputs, leaves, gs)))
+        results.append((outputs, saved_of(outputs), gradients(call, outputs, leaves, gs)))
     (built, saved, grads), (plain, expected_saved, expected) = results
     assert len(built) == len(plain)
     for a, b in zip(built, plain, strict=True):
@@ -291,7 +291,7 @@ def check_traced(call: Call) -> None:
     values, leaves = call.tensors()
     outputs = run(call.op, values)
     gs = cotangents(call.op, outputs)
-    expected = _gradients(call, run(call.op, values), leaves, gs)
+    expected = gradients(call, run(call.op, values), leaves, gs)
     found = grad(
         carrying(call.op, outputs),
         list(leaves.values()),
@@ -358,7 +358,7 @@ def check_inplace(call: Call) -> None:
     values, leaves = call.tensors()
     plain = run(op, values)
     gs = cotangents(op, plain)
-    expected = _gradients(call, plain, leaves, gs)
+    expected = gradients(call, plain, leaves, gs)
     values, leaves = call.tensors()
     target = values[first].clone()
     version = target._version
@@ -368,7 +368,7 @@ def check_inplace(call: Call) -> None:
     numpy.testing.assert_array_equal(host(target), host(plain[0]))
     if op.rules:
         assert type(target.grad_fn) is type(plain[0].grad_fn)
-        for label, array in _gradients(call, [target], leaves, gs).items():
+        for label, array in gradients(call, [target], leaves, gs).items():
             numpy.testing.assert_array_equal(array, expected[label], err_msg=label)
         _check_inplace_on_view(call, expected, gs)
 
@@ -414,7 +414,7 @@ def check_strided(call: Call) -> None:
         close(host(found), expected, "noncontiguous", rtol=1e-10, atol=1e-12)
     if call.op.rules:
         expected_grads = vjp(call, gs)
-        for label, array in _gradients(call, outputs, leaves, gs).items():
+        for label, array in gradients(call, outputs, leaves, gs).items():
             close(array, expected_grads[label], f"noncontiguous {label}", rtol=1e-10, atol=1e-12)
 
 
@@ -435,7 +435,7 @@ def check_float32(call: Call) -> None:
     if call.op.rules:
         gs = cotangents(call.op, outputs)
         exact = vjp(call, [g.astype(numpy.result_type(g, numpy.float64)) for g in gs])
-        for label, array in _gradients(small, outputs, leaves, gs).items():
+        for label, array in gradients(small, outputs, leaves, gs).items():
             assert array.dtype == leaves[label].dtype.np
             close(array, exact[label], f"float32 {label}", rtol=5e-3, atol=1e-3)
 
@@ -455,7 +455,7 @@ def check_backend(call: Call, backend: Any) -> None:
     if not call.op.rules or not leaves:
         return
     gs = cotangents(call.op, plain)
-    expected_grads = _gradients(call, plain, plain_leaves, gs)
+    expected_grads = gradients(call, plain, plain_leaves, gs)
     pairs = [
         (out, wrap(g))
         for out, g in zip(carrying(call.op, outputs), gs, strict=True)
