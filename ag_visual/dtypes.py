@@ -56,7 +56,7 @@ class dtype:
         self.category = category
         self.is_floating_point = category == FLOAT
         self.is_complex = category == COMPLEX
-        self.is_signed = name not in ("bool", "uint8")
+        self.is_signed = not name.startswith(("bool", "uint"))
         self.index = len(_ALL)
         letter = "bf" if name == "bfloat16" else name[0]
         self.abbr = f"{letter}{self.itemsize * 8}"
@@ -109,6 +109,10 @@ float32 = dtype("float32", numpy.float32, FLOAT, "FloatTensor")
 float64 = dtype("float64", numpy.float64, FLOAT, "DoubleTensor")
 complex64 = dtype("complex64", numpy.complex64, COMPLEX, "ComplexFloatTensor")
 complex128 = dtype("complex128", numpy.complex128, COMPLEX, "ComplexDoubleTensor")
+# torch knows these three by name, but promotes them with no other integers.
+uint16 = dtype("uint16", numpy.uint16, INT, "UInt16Tensor")
+uint32 = dtype("uint32", numpy.uint32, INT, "UInt32Tensor")
+uint64 = dtype("uint64", numpy.uint64, INT, "UInt64Tensor")
 
 short = int16
 int = int32
@@ -120,6 +124,7 @@ cfloat = complex64
 cdouble = complex128
 
 ALL: Final[tuple[dtype, ...]] = tuple(_ALL)
+APART: Final = (uint16, uint32, uint64)
 
 _REAL: Final = {complex64: float32, complex128: float64}
 _COMPLEX: Final = {

@@ -18,9 +18,11 @@ ZERO_DIM: Final = 1
 DIMENSIONED: Final = 2
 
 
-def _promote(a: dtype, b: dtype) -> dtype:
+def _promote(a: dtype, b: dtype) -> dtype | None:
     if a is b:
         return a
+    if (a in dtypes.APART and b.category != FLOAT) or (b in dtypes.APART and a.category != FLOAT):
+        return None
     if a.category != b.category:
         low, high = (a, b) if a.category < b.category else (b, a)
         if high.category == COMPLEX and low is dtypes.float64:
@@ -33,14 +35,23 @@ def _promote(a: dtype, b: dtype) -> dtype:
     return a if a.itemsize > b.itemsize else b
 
 
-_TABLE: Final[tuple[tuple[dtype, ...], ...]] = tuple(
+_TABLE: Final[tuple[tuple[dtype | None, ...], ...]] = tuple(
     tuple(_promote(a, b) for b in dtypes.ALL) for a in dtypes.ALL
 )
 
 
 def promote_types(type1: dtype, type2: dtype) -> dtype:
     """The smallest dtype that holds the values of both, as torch.promote_types."""
-    return _TABLE[type1.index][type2.index]
+    return _TABLE[type1.index][type2.index] or _apart(type1, type2)
+
+
+def _apart(type1: dtype, type2: dtype) -> dtype:
+    """Refuse a pair that has no common type."""
+    one, other = (dtypes.legacy_name(t).removesuffix("Tensor") for t in (type1, type2))
+    raise RuntimeError(
+        "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+        f"{one} and {other}. Convert one of them first."
+    )
 
 
 def _combine(higher: dtype | None, lower: dtype | None) -> dtype | None:
@@ -51,14 +62,23 @@ def _combine(higher: dtype | None, lower: dtype | None) -> dtype | None:
         return higher
     if higher.category == FLOAT:
         return higher.to_complex() if lower.category == COMPLEX else higher
+    if lower.category == COMPLEX and higher in dtypes.APART:
+        return lower
     if higher.category == 0 or lower.category >= FLOAT:
-        return _TABLE[higher.index][lower.index]
+        return promote_types(higher, lower)
     return higher
 
 
+def _mixed(higher: dtype, lower: dtype) -> dtype | None:
+    try:
+        return _combine(higher, lower)
+    except RuntimeError:
+        return None
+
+
 # _MIXED[higher.index][lower.index]: one operand of each of two different ranks.
-_MIXED: Final[tuple[tuple[dtype, ...], ...]] = tuple(
-    tuple(_combine(a, b) or a for b in dtypes.ALL) for a in dtypes.ALL
+_MIXED: Final[tuple[tuple[dtype | None, ...], ...]] = tuple(
+    tuple(_mixed(a, b) for b in dtypes.ALL) for a in dtypes.ALL
 )
 
 
@@ -96,13 +116,13 @@ def pair_type(type1: dtype, rank1: int, type2: dtype, rank2: int) -> dtype:
     """`result_type` of exactly two operands, without loops: the path of every binary op."""
     if rank1 == rank2:
         if rank1 == SCALAR:
-            return _TABLE[_weak(type1).index][_weak(type2).index]
-        return _TABLE[type1.index][type2.index]
+            type1, type2 = _weak(type1), _weak(type2)
+        return _TABLE[type1.index][type2.index] or _apart(type1, type2)
     if rank1 < rank2:
         type1, rank1, type2, rank2 = type2, rank2, type1, rank1
     if rank2 == SCALAR:
         type2 = _weak(type2)
-    return _MIXED[type1.index][type2.index]
+    return _MIXED[type1.index][type2.index] or _apart(type1, type2)
 
 
 def result_type(*operands: tuple[dtype, int]) -> dtype:
@@ -117,7 +137,7 @@ def result_type(*operands: tuple[dtype, int]) -> dtype:
     for of, rank in operands:
         current = _weak(of) if rank == SCALAR else of
         before = groups[rank]
-        groups[rank] = current if before is None else _TABLE[before.index][current.index]
+        groups[rank] = current if before is None else promote_types(before, current)
     result = _combine(groups[DIMENSIONED], _combine(groups[ZERO_DIM], groups[SCALAR]))
     assert result is not None
     return result

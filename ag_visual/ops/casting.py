@@ -218,7 +218,7 @@ def legacy_type(tensor: Tensor) -> str:
     return f"torch.{place}{dtypes.legacy_name(tensor.dtype)}"
 
 
-_BY_LEGACY = {dtypes.legacy_name(kind): kind for kind in dtypes.ALL}
+_BY_LEGACY = {dtypes.legacy_name(kind): kind for kind in dtypes.ALL if kind not in dtypes.APART}
 
 
 def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:

@@ -88,7 +88,7 @@ def _split_copy(F: Any, self: Any, split_size: int, dim: int = 0) -> Any:
     return F.split_even_copy(self, split_size, dim)
 
 
-@composite("squeeze_copy", method=False)
+@composite("squeeze_copy", method=False, out=True)
 def _squeeze_copy(F: Any, self: Any, dim: Any = None) -> Any:
     """Without the dimensions of size one (all, or those named), as a copy."""
     if dim is None:
@@ -98,7 +98,7 @@ def _squeeze_copy(F: Any, self: Any, dim: Any = None) -> Any:
     return F.squeeze_dim_copy(self, dim)
 
 
-@composite("as_strided_copy", method=False)
+@composite("as_strided_copy", method=False, out=True)
 def _as_strided_copy(
     F: Any, self: Any, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Any:
@@ -106,7 +106,7 @@ def _as_strided_copy(
     return F.as_strided_from_copy(*geometry("as_strided", self, size, stride, storage_offset))
 
 
-@composite("view_copy", method=False)
+@composite("view_copy", method=False, out=True)
 def _view_copy(F: Any, self: Any, size: Any = None, *, dtype: Any = None) -> Any:
     """The same elements in another shape, or their bytes as another dtype, as a copy."""
     kind = size if isinstance(size, dtypes.dtype) else dtype

@@ -173,6 +173,8 @@ class _Legacy(type):
 
 
 for _dtype in dtypes.ALL:
+    if _dtype in dtypes.APART:
+        continue  # torch has no legacy types of these
     _name = dtypes.legacy_name(_dtype)
     functions[_name] = _Legacy(
         _name,

@@ -456,6 +456,20 @@ def float_power(F: Any, self: Any, exponent: Any) -> Any:
     return F.pow(*wide)
 
 
+@composite()
+def float_power_(F: Any, self: Any, exponent: Any) -> Any:
+    """`float_power` in place, of a tensor that is double precision already."""
+    complex_ = self.dtype.is_complex or isinstance(exponent, complex)
+    wide = dtypes.complex128 if complex_ else dtypes.float64
+    if self.dtype is not wide:
+        one, other = (dtypes.legacy_name(t).removesuffix("Tensor") for t in (self.dtype, wide))
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {one} but the operation's result requires "
+            f"dtype {other}"
+        )
+    return F.pow_(self, exponent if isinstance(exponent, NUMBERS) else exponent.to(wide))
+
+
 # Names and operators ------------------------------------------------------------------------------
 
 for _name, *_others in (
@@ -531,6 +545,7 @@ for _dunder_name, _record in {
     "mul": "mul",
     "rmul": "mul",
     "truediv": "true_divide",
+    "div": "true_divide",
     "floordiv": "floor_divide",
     "eq": "eq",
     "ne": "ne",
@@ -563,6 +578,7 @@ for _dunder_name, _function in {
     "isub": functions["sub_"],
     "imul": functions["mul_"],
     "itruediv": functions["div_"],
+    "idiv": functions["div_"],
     "ifloordiv": functions["floor_divide_"],
     "imod": functions["remainder_"],
     "ipow": functions["pow_"],

@@ -17,6 +17,7 @@ from .. import dtypes
 from ..arrays.kernels import search
 from ..core.tensor import Tensor
 from . import batching
+from .along import all_dims
 from .creation import scalar_tensor, tensor
 from .dims import wrap
 from .families import refused
@@ -521,3 +522,69 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     divisors = tensor(steps, dtype=dtypes.int64, device=indices.device)
     found = places.unsqueeze(-1) // divisors % tensor(sizes, device=indices.device)
     return tuple(found.unbind(-1))
+
+
+# A number for a tensor --------------------------------------------------------------------------
+
+
+def _bits(xp: Any, array: Any) -> Any:
+    """Each element as 64 bits: of its double precision number, or of its integer."""
+    wide = array.astype(xp.float64 if array.dtype.kind in "fV" else xp.int64)
+    return wide.view(xp.uint64)
+
+
+def _hash(xp: Any, self: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Any:
+    reduced = dim or tuple(range(self.ndim))
+    kept = [i for i in range(self.ndim) if i not in reduced]
+    bits = _bits(xp, self).transpose((*kept, *reduced))
+    bits = bits.reshape((*(self.shape[i] for i in kept), -1))
+    while bits.shape[-1] > 1:
+        # CuPy cannot reduce by xor: halves onto each other.
+        half = (bits.shape[-1] + 1) // 2
+        folded = bits[..., :half].copy()
+        rest = bits[..., half:]
+        folded[..., : rest.shape[-1]] ^= rest
+        bits = folded
+    shape = tuple(1 if i in reduced else n for i, n in enumerate(self.shape))
+    return bits.reshape(shape if keepdim else tuple(self.shape[i] for i in kept))
+
+
+def _hashed(self: Any, dim: Any, keepdim: Any, mode: Any) -> tuple[Any, ...]:
+    if self.dtype.kind == "c":
+        label = dtypes.legacy_name(dtypes.of_array(self)).removesuffix("Tensor")
+        raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{label}'")
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    dims = all_dims(self, dim)
+    if self.size == 0:
+        raise RuntimeError(
+            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify "
+            "the reduction dim with the 'dim' argument."
+        )
+    return dims, bool(keepdim), mode
+
+
+op(
+    "hash_tensor",
+    _hash,
+    inputs=("self",),
+    normalize=_hashed,
+    holomorphic=False,
+    real=True,
+    samples=lambda make: iter(
+        [
+            Sample((make((3, 5)),)),
+            Sample((make((2, 3, 4)), (0, -1)), {"keepdim": True}),
+            Sample((numpy.array([1, 2, -7]), 0)),
+            Sample((make(()),)),
+        ]
+    ),
+    errors=lambda make: iter(
+        [
+            ErrorSample((make((2,)),), RuntimeError, "Unknown hash_tensor mode", {"mode": 1}),
+            ErrorSample((make((0,)),), RuntimeError, "Expected reduction dim to be specified"),
+        ]
+    ),
+    doc="The exclusive or of all elements' bits (of their double precision numbers, or 64-bit "
+    "integers), or over `dim`, as uint64.",
+)

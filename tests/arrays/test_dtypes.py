@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -85,10 +86,19 @@ def test_limits_are_torchs(name: str) -> None:
 @pytest.mark.parametrize("a", NAMES)
 def test_promotion_of_two_types_is_torchs(a: str) -> None:
     for b in NAMES:
-        found = promotion.promote_types(dtypes.by_name(a), dtypes.by_name(b))
-        assert repr(found) == repr(torch.promote_types(theirs(a), theirs(b))), b
+        found = outcome(promotion.promote_types, dtypes.by_name(a), dtypes.by_name(b))
+        assert found == outcome(torch.promote_types, theirs(a), theirs(b)), b
         cast = promotion.can_cast(dtypes.by_name(a), dtypes.by_name(b))
         assert cast == torch.can_cast(theirs(a), theirs(b)), b
+
+
+def outcome(function: Callable[..., Any], *args: Any) -> str:
+    """The dtype that a function gives, or the words with which it refuses."""
+    try:
+        # There is no complex32 here: the complex counterpart of float16 is complex64.
+        return repr(function(*args)).replace("complex32", "complex64")
+    except RuntimeError as error:
+        return str(error).partition(", attempted")[0]
 
 
 def _operands(rank: int) -> list[str]:
@@ -103,12 +113,10 @@ def test_result_type_of_two_operands_is_torchs(rank_a: int, rank_b: int, default
         torch.set_default_dtype(theirs(default))
         dtypes.set_default_dtype(dtypes.by_name(default))
         for a, b in itertools.product(_operands(rank_a), _operands(rank_b)):
-            wanted = repr(torch.result_type(operand(a, rank_a), operand(b, rank_b)))
-            # There is no complex32 here: the complex counterpart of float16 is complex64.
-            wanted = wanted.replace("complex32", "complex64")
+            wanted = outcome(torch.result_type, operand(a, rank_a), operand(b, rank_b))
             pair = (dtypes.by_name(a), rank_a), (dtypes.by_name(b), rank_b)
-            assert repr(promotion.result_type(*pair)) == wanted, (a, b)
-            assert repr(promotion.pair_type(*pair[0], *pair[1])) == wanted, (a, b)
+            assert outcome(promotion.result_type, *pair) == wanted, (a, b)
+            assert outcome(promotion.pair_type, *pair[0], *pair[1]) == wanted, (a, b)
     finally:
         torch.set_default_dtype(before)
         dtypes.set_default_dtype(dtypes.float32)
@@ -116,15 +124,18 @@ def test_result_type_of_two_operands_is_torchs(rank_a: int, rank_b: int, default
 
 def test_result_type_of_three_ranks_goes_from_the_lowest_up() -> None:
     for a, b, number in itertools.product(NAMES, NAMES, NUMBERS):
-        low = torch.result_type(operand(b, promotion.ZERO_DIM), NUMBERS[number])
-        low = repr(low).replace("complex32", "complex64").removeprefix("torch.")
-        wanted = torch.result_type(
-            operand(a, promotion.DIMENSIONED), operand(low, promotion.ZERO_DIM)
+        low = outcome(torch.result_type, operand(b, promotion.ZERO_DIM), NUMBERS[number])
+        low = low.removeprefix("torch.")
+        wanted = outcome(
+            torch.result_type, operand(a, promotion.DIMENSIONED), operand(low, promotion.ZERO_DIM)
         )
-        found = promotion.result_type(
-            (dtypes.by_name(a), 2), (dtypes.by_name(b), 1), (dtypes.by_name(number), 0)
+        found = outcome(
+            promotion.result_type,
+            (dtypes.by_name(a), 2),
+            (dtypes.by_name(b), 1),
+            (dtypes.by_name(number), 0),
         )
-        assert repr(found) == repr(wanted).replace("complex32", "complex64"), (a, b, number)
+        assert found == wanted, (a, b, number)
 
 
 def test_scalars_enter_with_the_default_types() -> None:
