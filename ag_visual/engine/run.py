@@ -214,10 +214,10 @@ def run_backward(
     previous = modes.set_grad(create_graph)
     error = ""
     try:
+        counts = task.counts = dependencies(roots)
         if seam.begin is not None:
             seam.begin(task)
         sink = seam.sink
-        counts = task.counts = dependencies(roots)
         task.total = len(counts)
         needed = captured = None
         if inputs is not None:

@@ -101,7 +101,9 @@ class Recorder:
             return
         if len(self._events) > TOO_LONG:
             self.drain()
-        self.labels.learn(frame)
+        # Looking through the variables of all frames is what a small backward would feel most.
+        if any(node.leaf and not self.labels.of(node.variable) for node in task.counts):
+            self.labels.learn(frame)
         roots = [root for root in task.roots if root.seq < self._since]
         if roots:
             self.add_graph(roots)
