@@ -28,7 +28,7 @@ _SAME = (
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
     "adaptive_max_pool2d adaptive_max_pool3d affine_grid alpha_dropout avg_pool1d avg_pool2d "
     "avg_pool3d batch_norm binary_cross_entropy binary_cross_entropy_with_logits channel_shuffle "
-    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
+    "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "
     "cosine_embedding_loss cosine_similarity cross_entropy ctc_loss dropout dropout1d dropout2d "
     "dropout3d embedding embedding_bag feature_alpha_dropout fold fractional_max_pool2d "
     "fractional_max_pool3d gaussian_nll_loss gelu glu grid_sample group_norm hardshrink "

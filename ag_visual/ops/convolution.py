@@ -371,3 +371,16 @@ def _declare(rank: int) -> None:
 
 for _rank in (1, 2, 3):
     _declare(_rank)
+
+
+@composite("conv_tbc", method=False)
+def _conv_tbc(F: Any, input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+    """conv1d of (time, batch, channels) with weights (k, channels, outputs)."""
+    for name, tensor, dims in (("Input", input, 3), ("Weight", weight, 3), ("Bias", bias, 1)):
+        if tensor.ndim != dims:
+            told = {"Input": "time, batch, in_channel", "Weight": "kernel_width, in, out channels"}
+            raise RuntimeError(f"{name} must have {dims} dims: {told.get(name, 'out_channels')}")
+    if input.shape[2] != weight.shape[1]:
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+    rows = F.conv1d(F.permute(input, (1, 2, 0)), F.permute(weight, (2, 1, 0)), bias, 1, pad)
+    return F.permute(rows, (2, 0, 1))

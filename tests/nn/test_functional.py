@@ -81,6 +81,7 @@ F.selu(x)
 """
 
 ALIKE = """
+F.conv_tbc(x, w3.view(3, 4, 4), v4, 1)
 F.rms_norm(x, (4,))
 F.rms_norm(x, (3, 4), x[0], eps=0.1)
 F.local_response_norm(x, 2)
