@@ -284,6 +284,7 @@ elementwise(
     samples=lambda make: iter([Sample((make((3, 4)), make((3, 4)) > 0, 2.0))]),
     real=True,
     keeps=("grad_output",),
+    doc="The gradient of `native_dropout`: grad_output where the mask is true, times scale.",
 )
 
 # Embedding ----------------------------------------------------------------------------------------

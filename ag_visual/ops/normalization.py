@@ -544,6 +544,7 @@ op(
         ]
     ),
     real=True,
+    doc="`group_norm` with the means and the inverse deviations that it used.",
 )
 
 
