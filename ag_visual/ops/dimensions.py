@@ -18,6 +18,7 @@ from .batching import Batch, along
 from .dims import sizes_of, wrap, wrap_all
 from .record import LINEAR, ErrorSample, Sample
 from .shapes import back_to_shape
+from .slices import geometry
 from .table import composite, op, ops
 
 _view = functools.partial(op, jvp=LINEAR, holomorphic=False, view=True)
@@ -384,6 +385,26 @@ _in_place("unsqueeze_", "unsqueeze", "UnsqueezeBackward1", _as_given)
 _in_place("_squeeze_all_", "squeeze_all", "SqueezeBackward3", _as_given)
 _in_place("_squeeze_dim_", "squeeze_dim", "SqueezeBackward4", _as_given)
 _in_place("_squeeze_dims_", "squeeze_dims", "SqueezeBackward5", _as_given)
+
+
+_in_place("_as_strided_from_", "as_strided_from", "AsStridedBackward1", _as_given)
+
+
+def _as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """`as_strided` of this very tensor: its geometry changes, its memory does not.
+
+    Raises RuntimeError for a view, whose memory begins elsewhere, and for a geometry that leaves
+    the memory.
+    """
+    if self._view is not None:
+        raise RuntimeError(
+            "as_strided_: the geometry of a view cannot be changed in place; take "
+            "x.as_strided(...) instead"
+        )
+    return self._as_strided_from_(*geometry("as_strided_", self, size, stride, storage_offset)[1:])
+
+
+Tensor.as_strided_ = _as_strided_  # type: ignore[attr-defined]
 
 
 def _squeeze_(self: Tensor, dim: Any = None) -> Tensor:

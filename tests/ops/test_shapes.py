@@ -140,6 +140,7 @@ y.unsqueeze_(0).squeeze_()
 y.unsqueeze_(1).squeeze_(1)
 y.unsqueeze_(1).squeeze_((0, 1))
 y.transpose_(0, 1)
+y.as_strided_((2, 2), (1, 2), 1)
 y.swapaxes_(0, 2)
 w.t_()
 w.t_() * v[:2]
