@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import weakref
 from collections import OrderedDict
 from typing import Any
 
@@ -413,3 +415,19 @@ def test_gradients_reach_every_entry() -> None:
     w = ag.nn.ParameterList([ag.ones(2), ag.ones(2)])
     (w[0] * w[1] * 3).sum().backward()
     assert w[0].grad.tolist() == w[1].grad.tolist() == [3.0, 3.0]
+
+
+def test_a_module_goes_with_its_last_name() -> None:
+    """No reference cycle keeps modules, parameters or optimizers for the garbage collector."""
+    net = ag.nn.Sequential(ag.nn.Linear(2, 2), ag.nn.BatchNorm1d(2), ag.nn.ModuleList([]))
+    optimizer = ag.optim.Adam(net.parameters())
+    net[0].register_full_backward_hook(lambda *args: None)
+    net[:2](ag.ones(3, 2).requires_grad_()).sum().backward()
+    optimizer.step()
+    left = [weakref.ref(x) for x in (net, net[0], net[0].weight, optimizer)]
+    gc.disable()
+    try:
+        del net, optimizer
+        assert [ref() for ref in left] == [None] * 4
+    finally:
+        gc.enable()
