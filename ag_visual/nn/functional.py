@@ -22,7 +22,7 @@ from ..ops import (  # noqa: F401
 from ..ops.patches import unfold  # noqa: F401
 from ..ops.random import source_of
 from ..ops.table import functions as _functions
-from .heads import multi_head_attention_forward  # noqa: F401
+from .heads import multi_head_attention_forward as multi_head_attention_forward
 
 _SAME = (
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
