@@ -397,13 +397,21 @@ def _householder_samples(make: Any) -> Iterator[Sample]:
         yield Sample((make(shape), make((*shape[:-2], k))))
 
 
+def _householder_move_of_input(F: Any, t_input: Any, input: Any, tau: Any) -> Any:
+    return _householder_move(F, input, tau, t_input=t_input)
+
+
+def _householder_move_of_tau(F: Any, t_tau: Any, input: Any, tau: Any) -> Any:
+    return _householder_move(F, input, tau, t_tau=t_tau)
+
+
 op(
     "linalg_householder_product",
     _householder,
     vjp={("input", "tau"): _householder_rule},
     jvp={
-        "input": lambda F, t_input, input, tau: _householder_move(F, input, tau, t_input=t_input),
-        "tau": lambda F, t_tau, input, tau: _householder_move(F, input, tau, t_tau=t_tau),
+        "input": _householder_move_of_input,
+        "tau": _householder_move_of_tau,
     },
     inputs=("input", "tau"),
     keeps=("result",),

@@ -223,7 +223,8 @@ def _check_fractional(name: str, self: Any, kernel: Ints, size: Ints, rank: int)
     for label, n, out, k in zip(labels, self.shape[-rank:], size, kernel, strict=True):
         if out + k - 1 > n - (rank - 2):  # torch's bound for volumes is one less
             raise RuntimeError(
-                f"{name}{'_out' * (rank - 2)}(): pool {label} {k} too large relative to input {label} {n}"
+                f"{name}{'_out' * (rank - 2)}(): pool {label} {k} too large relative to input "
+                f"{label} {n}"
             )
 
 

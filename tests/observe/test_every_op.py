@@ -18,7 +18,7 @@ from ag_visual.observe.recorder import Recorder
 from ag_visual.observe.summaries import summarize
 from ag_visual.ops.record import Op
 
-from ..properties.cases import calls, carrying, differentiable, every, run
+from ..properties.cases import calls, carrying, differentiable, every, run, settled
 
 
 def grown(op: Op) -> list[Any]:
@@ -29,6 +29,14 @@ def grown(op: Op) -> list[Any]:
         if leaves:
             found += [out for out in carrying(op, run(op, values)) if out.requires_grad]
     return found
+
+
+def gradient(op: Op, out: Any) -> Any:
+    """Ones, where the op allows it: not along the phase of an eigenvector."""
+    number = op.differentiable[out.output_nr] if not op.multi else 0
+    with ag.no_grad():
+        ones = np.ones(tuple(out.shape), out.dtype.np)
+        return ag.from_numpy(np.asarray(settled(op, number, out.detach(), ones), out.dtype.np))
 
 
 def nodes_of(outputs: list[Any]) -> list[Any]:
@@ -87,10 +95,11 @@ def test_its_node_is_explained_and_its_values_summed_up(op: Op) -> None:
 def test_its_backward_is_told_from_begin_to_end(op: Op) -> None:
     recorder = Recorder()
     for out in grown(op):
+        g = gradient(op, out)
         recorder.start()
         before = len(recorder.chunks())
         with np.errstate(all="ignore"):
-            out.backward(ag.ones_like(out), retain_graph=True)
+            out.backward(g, retain_graph=True)
         recorder.stop()
         rows = recorder.chunks()[before:]
         runs = [seq for c in rows if "runs" in c.tables for seq in c.tables["runs"]["seq"].tolist()]
