@@ -123,7 +123,14 @@ def bind_face(
     scope: dict[str, Any] = {"body": body, "face": face, "__name__": body.__module__, "into": into}
     function = lazily(name, scope, lambda scope: _bound_source(body, name, scope, out))
     function.__doc__ = body.__doc__
-    function.__wrapped__ = functools.partial(body, face)  # type: ignore[attr-defined]
+    function.__wrapped__ = bound = functools.partial(body, face)  # type: ignore[attr-defined]
+    if out:
+        known = inspect.signature(bound)
+        names = [p for p in known.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        rest = [p for p in known.parameters.values() if p.kind is p.VAR_KEYWORD]
+        more = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
+        found = known.replace(parameters=[*names, more, *rest])
+        function.__signature__ = found  # type: ignore[attr-defined]
     return function
 
 

@@ -15,7 +15,7 @@ from .. import dtypes
 from ..arrays.kernels.scatter import index_reduce, scatter_reduce
 from ..core.node import Node
 from .batched_places import slices
-from .record import ErrorSample, Sample
+from .record import EACH, ErrorSample, Sample
 from .scattering import dim_and_index, grown, vector
 from .table import op
 
@@ -184,6 +184,23 @@ def _scatter_back(
     return _back(F, g, self, dim, index, src, reduce, include_self, result, names)
 
 
+def _scatter_along(
+    F: Any,
+    t_src: Any,
+    self: Any,
+    dim: int,
+    index: Any,
+    src: Any,
+    reduce: str,
+    include_self: bool,
+    result: Any,
+) -> Any:
+    """Each element of src times its slope, added up where it goes."""
+    ones = F.zeros_of(result, tuple(result.shape)) + 1
+    slope = _scatter_back(F, ones, self, dim, index, src, reduce, include_self, result)[1]
+    return F.scatter_add(F.zeros_of(result, tuple(result.shape)), dim, index, slope * t_src)
+
+
 def _scatter_samples(make: Any) -> Iterator[Sample]:
     index = numpy.array([[0, 0, 1], [2, 0, 0]])
     for reduce in ("sum", "prod", "mean", "amax", "amin"):
@@ -207,6 +224,7 @@ op(
     "scatter_reduce",
     _scatter_reduce,
     vjp={("self", "src"): _scatter_back},
+    jvp={"self": EACH, "src": _scatter_along},
     inputs=("self", "index", "src"),
     normalize=_normal_scatter,
     inplace=True,

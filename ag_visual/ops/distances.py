@@ -214,18 +214,31 @@ def _renorm(xp: Any, self: Any, p: float, dim: int, maxnorm: float) -> Any:
     return (wide * scale.reshape(shape)).astype(self.dtype)
 
 
-def _renorm_back(F: Any, g: Any, self: Any, p: float, dim: int, maxnorm: float) -> Any:
-    """g scaled as the slices are, less the part that changes their norm."""
-    others = _others(self, dim)
+def _outward(F: Any, self: Any, p: float, others: tuple[int, ...]) -> tuple[Any, Any]:
+    """The norm of each slice and its gradient."""
     size = F.abs(self)
     if p == math.inf:
         norm = F.amax(size, others, True)
         largest = F.where(size == norm, 1.0, 0.0)
-        outward = F.sgn(self) * (largest / F.sum(largest, others, True))
-    else:
-        norm = F.sum(size**p, others, True) ** (1 / p)
-        safe = F.where(norm == 0, 1.0, norm)
-        outward = F.sgn(self) * (size / safe) ** (p - 1)
+        return norm, F.sgn(self) * (largest / F.sum(largest, others, True))
+    norm = F.sum(size**p, others, True) ** (1 / p)
+    safe = F.where(norm == 0, 1.0, norm)
+    return norm, F.sgn(self) * (size / safe) ** (p - 1)
+
+
+def _renorm_along(F: Any, t_self: Any, self: Any, p: float, dim: int, maxnorm: float) -> Any:
+    others = _others(self, dim)
+    norm, outward = _outward(F, self, p, others)
+    inverse = 1 / (norm + _TINY)
+    along = F.sum(F.real(F.conj(outward) * t_self), others, True)
+    scaled = (t_self - self * inverse * along) * (maxnorm * inverse)
+    return F.where(norm > maxnorm, scaled, t_self)
+
+
+def _renorm_back(F: Any, g: Any, self: Any, p: float, dim: int, maxnorm: float) -> Any:
+    """g scaled as the slices are, less the part that changes their norm."""
+    others = _others(self, dim)
+    norm, outward = _outward(F, self, p, others)
     inverse = 1 / (norm + _TINY)
     along = F.sum(F.real(F.conj(g) * self), others, True)
     scaled = (g - along * inverse * outward) * (maxnorm * inverse)
@@ -259,6 +272,7 @@ op(
     "renorm",
     _renorm,
     vjp={"self": _renorm_back},
+    jvp={"self": _renorm_along},
     normalize=_normal_renorm,
     inplace=True,
     holomorphic=False,

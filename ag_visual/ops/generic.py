@@ -141,6 +141,7 @@ def equip(op: Op) -> None:
 
     if op.out:
         call = accepting_out(op.called, call, op.policy != KEEP)
+    call.__signature__ = op.public_signature  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.doc
     op.compute = call

@@ -568,7 +568,7 @@ def _group_norm(
     return F.native_group_norm(F.contiguous(input), weight, bias, *sizes, eps)[0]
 
 
-@composite("native_batch_norm", method=False)
+@composite("native_batch_norm", method=False, out=True)
 def _native_batch_norm(
     F: Any,
     input: Any,

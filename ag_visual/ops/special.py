@@ -241,7 +241,7 @@ _special(
 )
 
 
-@composite("special_ndtr", public=False)
+@composite("special_ndtr", public=False, out=True)
 def _ndtr(F: Any, self: Any) -> Any:
     """The normal distribution function, (1 + erf(x / sqrt(2))) / 2, elementwise."""
     return (F.erf(self * math.sqrt(0.5)) + 1) * 0.5

@@ -81,11 +81,38 @@ def resolved(name: str) -> Callable[..., Any] | None:
     return None
 
 
+class AsTorch:
+    """This package under torch's name, its table as torch.ops.aten."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self if name in ("ops", "aten") else Overloads(name)
+
+
+class Overloads:
+    """A function that is its own `default` overload, as those of torch.ops.aten."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @property
+    def default(self) -> Any:
+        return resolved(self.name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(getattr(ag, self.name), name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.default(*args, **kwargs)
+
+
+AS_TORCH = AsTorch()
+
+
 def rebound(function: Any) -> Any:
     """A Python function of torch's test suite with this package in torch's place."""
     if not isinstance(function, types.FunctionType):
         return function
-    scope = {**function.__globals__, "torch": ag, "np": numpy}
+    scope = {**function.__globals__, "torch": AS_TORCH, "np": numpy}
     made = types.FunctionType(
         function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
     )
@@ -159,7 +186,16 @@ def leaves_of(value: Any, kind: type) -> list[Any]:
 def array_of(tensor: Any) -> Any:
     if isinstance(tensor, Tensor):
         return numpy.asarray(tensor.numpy(force=True))
-    return tensor.detach().resolve_conj().resolve_neg().numpy(force=True)
+    plain = tensor.detach().resolve_conj().resolve_neg()
+    if plain.dtype is torch.bfloat16:
+        return plain.float().numpy().astype(ag.bfloat16.np)
+    return plain.numpy(force=True)
+
+
+def torch_tensor(array: Any) -> Any:
+    if array.dtype.kind == "V":
+        return torch.tensor(array.astype(numpy.float32)).bfloat16()
+    return torch.tensor(array)
 
 
 def random_like(arrays: list[Any], seed: int) -> list[Any]:
@@ -191,6 +227,7 @@ class Side:
     def run(self, call: Callable[[], Any], leaves: list[Any], seconds: bool) -> None:
         outs = leaves_of(call(), self.kind)
         self.values = [array_of(out) for out in outs]
+        self.grads = self.seconds = [None] * len(leaves)
         carrying = [out for out in outs if out.requires_grad]
         if not carrying or not leaves:
             return
@@ -203,7 +240,6 @@ class Side:
             return
         further = [g for g in grads if g is not None and g.requires_grad]
         if not further:
-            self.seconds = [None] * len(leaves)
             return
         weights = [self.wrap(w) for w in random_like([array_of(g) for g in further], 2)]
         found = self.engine.autograd.grad(further, leaves, weights, allow_unused=True)
@@ -228,6 +264,8 @@ def difference(mine: list[Any], theirs: list[Any]) -> str:
             return f"shape {a.shape}, torch has {b.shape}"
         if a.dtype != b.dtype:
             return f"dtype {a.dtype}, torch has {b.dtype}"
+        if a.dtype.kind == "V":
+            a, b = a.astype(numpy.float32), b.astype(numpy.float32)
         # Some of torch's samples mix in float32 weights.
         rough = 1.0 if a.dtype.itemsize > 4 * (1 + (a.dtype.kind == "c")) else 100.0
         largest = numpy.max(abs(numpy.where(numpy.isfinite(b), b, 0)), initial=0)
@@ -254,7 +292,7 @@ def compare(info: Any, sample: Any, function: Callable[..., Any], seconds: bool)
         ag.manual_seed(5)
         return rebound(process)(rebound(wrapper)(function, mine[0], *mine[1], **mine[2]))
 
-    expected = Side(torch, torch.Tensor, torch.tensor)
+    expected = Side(torch, torch.Tensor, torch_tensor)
     found = Side(ag, Tensor, from_array)
     try:
         expected.run(theirs, their_leaves, seconds)
@@ -310,10 +348,19 @@ def cases(name: str, takes_complex: bool) -> Iterator[tuple[Any, Any, bool]]:
                 yield info, dtype, bool(info.supports_gradgrad)
 
 
+def values_only(name: str) -> Iterator[tuple[Any, Any, bool]]:
+    """(OpInfo, dtype, None) of a name whose samples nobody differentiates in 64 bits."""
+    for info in infos(name):
+        for dtype in (torch.float64, torch.float32, torch.int64):
+            if dtype in info.supported_dtypes("cpu"):
+                yield info, dtype, False
+                break
+
+
 def compared(name: str, takes_complex: bool, most: int | None = None) -> Agreement:
     """A name's samples on both engines; at most `most` of each variant and dtype."""
     result = Agreement(name)
-    for info, dtype, seconds in cases(name, takes_complex):
+    for info, dtype, seconds in [*cases(name, takes_complex)] or values_only(name):
         label = f"{dtype}".removeprefix("torch.")
         function = ours_of(info)
         if function is None:
@@ -321,7 +368,8 @@ def compared(name: str, takes_complex: bool, most: int | None = None) -> Agreeme
             result.differs("missing")
             continue
         torch.manual_seed(0)
-        for sample in islice(info.sample_inputs("cpu", dtype, requires_grad=True), most):
+        grad = dtype.is_floating_point or dtype.is_complex
+        for sample in islice(info.sample_inputs("cpu", dtype, requires_grad=grad), most):
             try:
                 with warnings.catch_warnings(), numpy.errstate(all="ignore"):
                     warnings.simplefilter("ignore")

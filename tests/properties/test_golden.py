@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import ag_visual as ag
 from ag_visual.core.tensor import Tensor
 from ag_visual.ops.record import Op
 from ag_visual.ops.table import ops
 
+from ..oracle import torch
 from .cases import differentiable
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -67,21 +70,74 @@ def test_each_saved_attribute_can_be_read(node: str) -> None:
             assert hasattr(op.node_class, f"_raw_saved_{name}")
 
 
+def reasons(what: str) -> dict[str, str]:
+    """The names of which something in the list does not hold, and why."""
+    lines = (GOLDEN / "ops_reasons.tsv").read_text(encoding="utf-8").splitlines()
+    found = [line.split("\t") for line in lines if not line.startswith("#")][1:]
+    return {name: reason for name, kind, reason in found if kind == what}
+
+
+LISTED = rows("ops.tsv")
+
+
+def public(name: str) -> Any:
+    """What a name of the list is here, as a function or else as a method; None where it is not."""
+    for root in (ag, Tensor):
+        found: Any = root
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is not None and not isinstance(found, ag.dtype):
+            return found
+    return None
+
+
+def holds(name: str, what: str, found: bool) -> None:
+    """A claim of the list holds, or a reason says why not: never both."""
+    assert found != (name in reasons(what)), f"{name}: {what}"
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_every_name_of_torchs_list_is_here(name: str) -> None:
+    holds(name, "name", public(name) is not None)
+
+
+@pytest.mark.parametrize("name", LISTED)
+@pytest.mark.oracle
+def test_what_is_a_method_there_is_one_here(name: str) -> None:
+    if hasattr(torch.Tensor, name):
+        holds(name, "method", hasattr(Tensor, name))
+
+
+def parameters(function: Any) -> Any:
+    return inspect.signature(function).parameters
+
+
+@pytest.mark.parametrize("name", [name for name, row in LISTED.items() if row[3:4] == ["yes"]])
+def test_what_has_a_writing_twin_there_has_one_here(name: str) -> None:
+    last = name.rpartition(".")[2]
+    found = last.endswith("_") or any(public(f"{n}_") for n in (name, last))
+    holds(name, "twin", bool(found) or "inplace" in parameters(public(name)))
+
+
+@pytest.mark.parametrize("name", [name for name, row in LISTED.items() if row[4:5] == ["yes"]])
+def test_what_takes_out_there_takes_it_here(name: str) -> None:
+    holds(name, "out", "out" in parameters(public(name)))
+
+
 def public_names(op: Op) -> list[str]:
     return [f"{space}{op.called}" for space in ("", "nn.functional.", "linalg.")]
 
 
 @pytest.mark.parametrize("op", [op for op in ops.values() if op.public], ids=lambda op: op.name)
 def test_the_record_agrees_with_torchs_op_list(op: Op) -> None:
-    """What torch differentiates, and on complex numbers, and in place, is so here."""
-    listed = rows("ops.tsv")
-    row = next((listed[name] for name in public_names(op) if name in listed), None)
+    """What torch differentiates, also forwards, and on complex numbers, is so here."""
+    row = next((LISTED[name] for name in public_names(op) if name in LISTED), None)
     if row is None:
         return
-    differentiates, takes_complex, _, twin, *_ = [cell == "yes" for cell in row]
+    differentiates, takes_complex, forward, *_ = [cell == "yes" for cell in row]
     if differentiates:
         assert op.rules or op.called in ("isclose",)
     if takes_complex and op.rules:
         assert not op.real
-    if twin:
-        assert hasattr(Tensor, f"{op.called}_")
+    if forward and op.rules:
+        assert op.jvp is not None
