@@ -179,7 +179,7 @@ def specialize(op: Op) -> None:
     single = len(op.outputs) == 1 or (op.differentiable == (0,) and not op.view)
     if not op.lists and not op.multi and single and op.inputs:
         op.call = forward(op)
-    if op.rules and not op.lists and not any(rule.joint for rule in op.rules):
+    if op.rules and not op.lists:
         op.node_class.raw = _raw(op)
         op.node_class.take = _raw(op, take=True) if op.saves else _alias(op.node_class.raw)
         op.node_class.traced = _traced(op)
@@ -586,12 +586,12 @@ def _traced_source(op: Op, scope: dict[str, Any]) -> str:
         add(2, f"if type(x_{name}) is not Tensor: x_{name} = unpack(self, {name!r})")
         add(2, f"elif x_{name}._store.stamp is not self.t_{name}:")
         add(3, f"check(self, {name!r}, x_{name}._storage, self.t_{name})")
-    add(1, f"return {_answer(op, scope)}")
+    add(1, f"return {_answer(op, scope, add)}")
     return "\n".join(lines) + "\n"
 
 
-def _answer(op: Op, scope: dict[str, Any]) -> str:
-    """The gradients of the inputs, each by its rule where it is wanted."""
+def _answer(op: Op, scope: dict[str, Any], add: Callable[[int, str], None]) -> str:
+    """The gradients of the inputs, each by its rule where it is wanted; rules of several first."""
     edges = op.differentiated
     results: dict[str, str] = {}
     for i, rule in enumerate(op.rules):
@@ -606,9 +606,15 @@ def _answer(op: Op, scope: dict[str, Any]) -> str:
             elif request in op.shapes:
                 passed.append(f"self.h_{request}")
             elif request == "needs":
-                passed.append("(True,)")
+                passed.append(f"({', '.join(f'e_{n} is not None' for n in rule.inputs)},)")
             else:
                 passed.append("g" if request == "gs" else request)
+        if rule.joint:
+            add(1, f"if {' or '.join(f'e_{n} is not None' for n in rule.inputs)}:")
+            add(2, f"{', '.join(f'j_{n}' for n in rule.inputs)}, = rule{i}({', '.join(passed)})")
+            for n in rule.inputs:
+                results[n] = f"j_{n} if e_{n} is not None else None"
+            continue
         results[name] = f"rule{i}({', '.join(passed)}) if e_{name} is not None else None"
     if len(edges) == 1:
         return f"({results[edges[0]].partition(' if e_')[0]},)"
@@ -645,7 +651,7 @@ def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
         add(3, f"x_{name} = x_{name}._array")
         add(2, f"elif type(x_{name}) is not float and type(x_{name}) is not int:")
         add(3, f"x_{name} = unpack(self, {name!r})")
-    answer = _answer(op, scope)
+    answer = _answer(op, scope, add)
     if take:
         add(1, f"answer = {answer}")
         add(1, " = ".join(f"self.s_{n}" for n in op.saves) + " = None")
