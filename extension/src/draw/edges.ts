@@ -1,5 +1,7 @@
 // Edges by what has flowed along them: colour and width tell done, about to flow and waiting apart.
 
+import type { GradientKind } from '../model/gradient_kind';
+import { gradientKind } from '../model/gradient_kind';
 import type { States } from '../model/states';
 import { State } from '../model/states';
 import type { Box } from './camera';
@@ -11,6 +13,8 @@ import { quarterCurve, verticalCurve } from './shapes';
 interface Style {
   colour: keyof Palette;
   width: number;
+  /** tells gradients apart without colour */
+  dash?: readonly number[];
 }
 
 const STYLES: readonly Style[] = [
@@ -19,9 +23,22 @@ const STYLES: readonly Style[] = [
   { colour: 'done', width: 2 },
   { colour: 'done', width: 3 },
   { colour: 'done', width: 4 },
-  { colour: 'run', width: 4 }
+  { colour: 'run', width: 4 },
+  { colour: 'bad', width: 3, dash: [9, 5] },
+  { colour: 'bad', width: 6 },
+  { colour: 'save', width: 1.6, dash: [2, 4] },
+  { colour: 'ink3', width: 1.6, dash: [1, 6] }
 ];
 const [WAITING, FUTURE, THIN, MIDDLE, WIDE, NEXT] = [0, 1, 2, 3, 4, 5];
+const [NONFINITE, EXPLODING, VANISHING, ZERO] = [6, 7, 8, 9];
+
+const BY_KIND: Partial<Record<GradientKind, number>> = {
+  nonfinite: NONFINITE,
+  exploding: EXPLODING,
+  vanishing: VANISHING,
+  zero: ZERO,
+  none: ZERO
+};
 
 function reached(state: number): boolean {
   return state === State.done || state === State.running;
@@ -49,6 +66,10 @@ function styleOf(states: States, from: number, to: number): number {
   }
   if (below === State.next) {
     return NEXT;
+  }
+  const remarkable = BY_KIND[gradientKind(states, states.norm[to] === -1 ? from : to)];
+  if (remarkable !== undefined) {
+    return remarkable;
   }
   return flowStyle(states.norm[to] >= 0 ? states.norm[to] : states.norm[from], states.peak);
 }
@@ -108,6 +129,8 @@ export function drawEdges(
     }
     ctx.strokeStyle = palette[STYLES[style].colour];
     ctx.lineWidth = Math.max(thinnest, STYLES[style].width);
+    const { dash } = STYLES[style];
+    if (dash && k > 0.2) ctx.setLineDash([...dash]);
     // Paths of thousands of pieces stroke slowly: a few hundred at a time are fastest.
     for (let begin = 0; begin < edges.length; begin += 400) {
       ctx.beginPath();
@@ -115,6 +138,7 @@ export function drawEdges(
         trace(ctx, scene, edges[i], straight);
       ctx.stroke();
     }
+    if (dash && k > 0.2) ctx.setLineDash([]);
   }
   ctx.globalAlpha = 1;
   if (near.length > 0) {

@@ -5,6 +5,7 @@
 import type { States } from '../model/states';
 import { Flag, State } from '../model/states';
 import { numberText } from '../model/format';
+import { KIND_SIGNS, gradientKind } from '../model/gradient_kind';
 import { NODE_HEIGHT, STUB_HEIGHT } from '../layout/measures';
 import type { Box } from './camera';
 import type { Chip } from './chips';
@@ -225,7 +226,9 @@ export function drawNode(
   if (detail === 'names') {
     const size = Math.min(20, 9.5 / k);
     const font = `600 ${size}px ${palette.font}`;
-    const text = labels.fit(scene.name(index), font, width - 10 - indent);
+    const mark = KIND_SIGNS[gradientKind(states, index)];
+    const named = mark === '' ? scene.name(index) : `${mark} ${scene.name(index)}`;
+    const text = labels.fit(named, font, width - 10 - indent);
     ctx.font = font;
     ctx.fillText(text, x + indent, y + NODE_HEIGHT / 2 + size * 0.35);
     return;
@@ -237,9 +240,17 @@ export function drawNode(
   const smallFont = `10.5px ${palette.font}`;
   const norm = states.norm[index];
   const shape = scene.shape(index);
-  const told = Number.isNaN(norm) || norm >= 0 ? `${shape}   norm ${numberText(norm)}` : shape;
+  const kind = gradientKind(states, index);
+  const marked = kind === 'plain' ? '' : `${KIND_SIGNS[kind]} `;
+  const told =
+    Number.isNaN(norm) || norm >= 0
+      ? `${shape}   ${marked}norm ${numberText(norm)}`
+      : kind === 'none'
+        ? `${shape}   ${marked}no gradient`
+        : shape;
   const fitted = labels.fit(told, smallFont, room);
-  ctx.fillStyle = palette[look.text === 'ink' ? 'ink2' : look.text];
+  const grave = kind === 'nonfinite' || kind === 'exploding';
+  ctx.fillStyle = palette[grave ? 'bad' : look.text === 'ink' ? 'ink2' : look.text];
   ctx.font = smallFont;
   const small = fitted.endsWith('…') ? labels.fit(shape, smallFont, room) : fitted;
   ctx.fillText(small, x + indent, y + 30);

@@ -57,6 +57,8 @@ export interface States {
   done: number;
   /** largest finite norm */
   peak: number;
+  /** norm of the gradient that the pass began with; 0 before it */
+  start: number;
   /** the moment shown, in the session's ms; Infinity: now */
   t: number;
 }
@@ -116,6 +118,7 @@ export function statesAt(store: Store, graph: Graph, axis: Axis, cursor: number 
   let next = -1;
   let nextLeaf = -1;
   let peak = 0;
+  let start = 0;
 
   for (let i = created; i < count; i++) node[axis.forward[i]] = State.future;
 
@@ -136,6 +139,7 @@ export function statesAt(store: Store, graph: Graph, axis: Axis, cursor: number 
       leafNorm.set(seq, size);
     }
     if (Number.isFinite(size)) peak = Math.max(peak, size);
+    if (start === 0 && size > 0 && Number.isFinite(size)) start = size;
     give(seq, store.runs.at.flags[row] & 1 && index >= 0 ? State.problem : State.done);
   }
 
@@ -191,5 +195,5 @@ export function statesAt(store: Store, graph: Graph, axis: Axis, cursor: number 
     if (graph.indexOf.get(seq) < 0 || node[graph.indexOf.get(seq)] === State.done)
       give(seq, State.running);
   }
-  return { node, flags, norm, leaf, leafNorm, next, nextLeaf, done, peak, t };
+  return { node, flags, norm, leaf, leafNorm, next, nextLeaf, done, peak, start, t };
 }

@@ -78,40 +78,42 @@ function Side(): ReactElement {
   };
   return (
     <aside className="agv-side">
-      <div className="agv-tabs" role="tablist">
-        <button
-          type="button"
-          role="tab"
-          aria-selected={sideOpen && tab === 'node'}
-          onClick={() => choose('node')}
-        >
-          {model.group ? 'Group' : 'Node'}
-        </button>
-        <button
-          type="button"
-          role="tab"
-          aria-selected={sideOpen && tab === 'outline'}
-          onClick={() => choose('outline')}
-        >
-          Outline
-        </button>
-        <button
-          type="button"
-          role="tab"
-          aria-selected={sideOpen && tab === 'tensors'}
-          onClick={() => choose('tensors')}
-        >
-          Tensors
-        </button>
-        <button
-          type="button"
-          role="tab"
-          aria-selected={sideOpen && tab === 'problems'}
-          onClick={() => choose('problems')}
-        >
-          Problems
-          {count > 0 && <span className="agv-count">{count}</span>}
-        </button>
+      <div className="agv-tabs">
+        <div role="tablist" aria-label="About the graph">
+          <button
+            type="button"
+            role="tab"
+            aria-selected={sideOpen && tab === 'node'}
+            onClick={() => choose('node')}
+          >
+            {model.group ? 'Group' : 'Node'}
+          </button>
+          <button
+            type="button"
+            role="tab"
+            aria-selected={sideOpen && tab === 'outline'}
+            onClick={() => choose('outline')}
+          >
+            Outline
+          </button>
+          <button
+            type="button"
+            role="tab"
+            aria-selected={sideOpen && tab === 'tensors'}
+            onClick={() => choose('tensors')}
+          >
+            Tensors
+          </button>
+          <button
+            type="button"
+            role="tab"
+            aria-selected={sideOpen && tab === 'problems'}
+            onClick={() => choose('problems')}
+          >
+            Problems
+            {count > 0 && <span className="agv-count">{count}</span>}
+          </button>
+        </div>
         <button
           type="button"
           style={{ marginLeft: 'auto' }}

@@ -2,14 +2,29 @@
 // text outline.
 
 import type { ReactElement } from 'react';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { GraphCanvas } from '../draw/graph_canvas';
+import type { GradientKind } from '../model/gradient_kind';
+import { KIND_SIGNS, KIND_WORDS, kindsIn } from '../model/gradient_kind';
 import { Empty } from './empty';
 import { Outline } from './outline';
 import { useInspector } from './presenter';
 
+/** The canvas's own lines for remarkable gradients. */
+const LINES: Record<GradientKind, { colour: string; width: number; dash?: string }> = {
+  nonfinite: { colour: 'bad', width: 3, dash: '6 3' },
+  exploding: { colour: 'bad', width: 6 },
+  vanishing: { colour: 'save', width: 1.6, dash: '2 4' },
+  zero: { colour: 'ink3', width: 1.6, dash: '1 5' },
+  none: { colour: 'ink3', width: 1.6, dash: '1 5' },
+  plain: { colour: 'done', width: 2 }
+};
+
 /** Signs of the legend are the signs of the canvas: colour is never alone. */
 function Legend(): ReactElement {
+  const { model } = useInspector();
+  const { drawn } = model;
+  const kinds = useMemo(() => kindsIn(drawn), [drawn]);
   return (
     <div className="agv-legend" aria-hidden="true">
       <span>
@@ -71,6 +86,22 @@ function Legend(): ReactElement {
         </svg>
         parameter
       </span>
+      {kinds.map(kind => (
+        <span key={kind}>
+          <svg width="18" height="12">
+            <line
+              x1="0"
+              x2="18"
+              y1="6"
+              y2="6"
+              stroke={`var(--agv-${LINES[kind].colour})`}
+              strokeWidth={LINES[kind].width}
+              strokeDasharray={LINES[kind].dash}
+            />
+          </svg>
+          {KIND_SIGNS[kind]} {KIND_WORDS[kind]}
+        </span>
+      ))}
     </div>
   );
 }

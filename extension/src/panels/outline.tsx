@@ -5,6 +5,7 @@ import type { ReactElement } from 'react';
 import { oneLine } from '../protocol/text';
 import type { Container } from '../model/containers';
 import { placeText, plural } from '../model/format';
+import { KIND_WORDS, gradientKind } from '../model/gradient_kind';
 import type { InspectorModel } from '../model/inspector';
 import { neighbours } from '../model/graph';
 import { Flag, STATE_NAMES } from '../model/states';
@@ -15,6 +16,9 @@ const MOST = 12;
 export function nodeWords(model: InspectorModel, seq: number): string {
   const site = model.siteOf(seq);
   const parts = [oneLine(model.titleOf(seq), 80), STATE_NAMES[model.stateOf(seq)]];
+  const at = model.graph.indexOf.get(seq);
+  const kind = at < 0 ? '' : KIND_WORDS[gradientKind(model.states, at)];
+  if (kind) parts.push(kind);
   if (model.hasFlag(seq, Flag.stale)) parts.push('a saved tensor was overwritten');
   if (model.hasFlag(seq, Flag.breakpoint)) parts.push('breakpoint');
   if (site) parts.push(`${placeText(site)}: ${oneLine(site.text || site.source_line, 80)}`);

@@ -11,7 +11,7 @@ const CSS = `
   --agv-line: color-mix(in srgb, var(--agv-bg) 88%, var(--agv-ink));
   --agv-line2: color-mix(in srgb, var(--agv-bg) 79%, var(--agv-ink));
   --agv-ink2: color-mix(in srgb, var(--agv-bg) 29%, var(--agv-ink));
-  --agv-ink3: color-mix(in srgb, var(--agv-bg) 43%, var(--agv-ink));
+  --agv-ink3: color-mix(in srgb, var(--agv-bg) 35%, var(--agv-ink));
   --agv-accent: #0b6e99; --agv-on-accent: #fff;
   --agv-done: #0a7f6e; --agv-done-bg: #e6f4f1;
   --agv-run: #a86400; --agv-run-bg: #fff3dc;
@@ -173,12 +173,13 @@ const CSS = `
   background: var(--agv-bg); }
 .agv-root .agv-tabs { display: flex; align-items: stretch; gap: 2px; padding: 0 10px;
   border-bottom: 1px solid var(--agv-line); min-height: 34px; }
-.agv-root .agv-tabs > button { border: 0; background: none; padding: 0 8px; color: var(--agv-ink2);
+.agv-root .agv-tabs [role="tablist"] { display: flex; gap: 2px; }
+.agv-root .agv-tabs button { border: 0; background: none; padding: 0 8px; color: var(--agv-ink2);
   border-bottom: 2px solid transparent;
   border-top: 2px solid transparent; font-size: 12px; }
-.agv-root .agv-tabs > button[aria-selected="true"] { color: var(--agv-ink); font-weight: 600;
+.agv-root .agv-tabs button[aria-selected="true"] { color: var(--agv-ink); font-weight: 600;
   border-bottom-color: var(--agv-accent); }
-.agv-root .agv-tabs > button:focus-visible { outline-offset: -2px; }
+.agv-root .agv-tabs button:focus-visible { outline-offset: -2px; }
 .agv-root .agv-count { display: inline-block; margin-left: 6px; min-width: 17px; padding: 0 5px;
   border-radius: 9px; background: var(--agv-bad-bg);
   color: var(--agv-bad); font-size: 11px; line-height: 17px; font-weight: 600; }
