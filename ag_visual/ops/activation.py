@@ -13,7 +13,7 @@ from typing import Any
 from ..arrays.kernels import activation as kernels
 from . import batching
 from .dims import wrap
-from .families import elementwise, unary, unary_samples
+from .families import elementwise, unary, unary_samples, zeros
 from .record import EACH, FLOAT, KEEP, LINEAR, ErrorSample, Sample
 from .table import alias, composite, op
 
@@ -172,6 +172,11 @@ def _logsigmoid(F: Any, input: Any) -> Any:
 # Rectifiers ---------------------------------------------------------------------------------------
 
 
+def _no_curve(F: Any, g: Any) -> Any:
+    """The second derivative between kinks: zero, not absent, so that `grad` of a gradient runs."""
+    return zeros(F, g)
+
+
 def _relu(xp: Any, self: Any) -> Any:
     return xp.maximum(self, 0)
 
@@ -187,7 +192,10 @@ def _threshold(xp: Any, self: Any, threshold: Any, value: Any) -> Any:
 _backward(
     "threshold_backward",
     _threshold_backward,
-    {"grad_output": lambda F, g, self, threshold: F.threshold_backward(g, self, threshold)},
+    {
+        "grad_output": lambda F, g, self, threshold: F.threshold_backward(g, self, threshold),
+        "self": _no_curve,
+    },
     "ThresholdBackwardBackward0",
     0.1,
     real=True,
@@ -229,7 +237,8 @@ _backward(
     {
         "grad_output": lambda F, g, self, negative_slope: F.leaky_relu_backward(
             g, self, negative_slope
-        )
+        ),
+        "self": _no_curve,
     },
     "LeakyReluBackwardBackward0",
     0.2,
@@ -262,7 +271,8 @@ _backward(
     {
         "grad_output": lambda F, g, self, min_val, max_val: F.hardtanh_backward(
             g, self, min_val, max_val
-        )
+        ),
+        "self": _no_curve,
     },
     "HardtanhBackwardBackward0",
     -0.5,

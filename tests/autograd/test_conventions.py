@@ -89,6 +89,26 @@ def test_gradient_conventions_at_kinks(name: str) -> None:
     agree(program)
 
 
+# Straight on both sides of their kinks; their second derivative is zero and there.
+STRAIGHT: dict[str, Callable[[Any, Any], Any]] = {
+    "relu": lambda t, x: t.relu(x),
+    "leaky_relu": lambda t, x: t.nn.functional.leaky_relu(x, 0.2),
+    "hardtanh": lambda t, x: t.nn.functional.hardtanh(x),
+    "relu6": lambda t, x: t.nn.functional.relu6(x),
+    "threshold": lambda t, x: t.nn.functional.threshold(x, 0.1, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", STRAIGHT)
+def test_a_gradient_of_straight_pieces_has_a_gradient_of_zero(name: str) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([-2.0, -0.5, 0.5, 2.0, 8.0], requires_grad=True)
+        (g,) = t.autograd.grad(STRAIGHT[name](t, x).sum(), x, create_graph=True)
+        return [g.requires_grad, g, *t.autograd.grad(g.sum(), x)]
+
+    agree(program)
+
+
 # Functions of complex z (and real x) with a real value: gradients are conjugate Wirtinger.
 COMPLEX: dict[str, Callable[[Any, Any, Any], Any]] = {
     "|z|^2": lambda t, z, x: (z * z.conj()).real,
