@@ -117,9 +117,10 @@ class Function(_SingleLevelFunction):
         separate = cls.setup_context is not Function.setup_context
         if separate or kwargs:
             args = _bound(cls, separate, args, kwargs)
-        ctx = cls._backward_cls()
         positions = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
+        # Before the ctx: it must be younger than a node that a stale view gets only now.
         edges = tuple(args[i].gradient_edge() for i in positions)
+        ctx = cls._backward_cls()
         records = modes.grad_enabled() and any(e is not None for e in edges)
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         ctx._positions = positions

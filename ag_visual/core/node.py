@@ -106,11 +106,15 @@ class Node:
 
     def take(self, F: Any, g: Any, place: Any) -> Any:
         """`raw`, and let go of what was saved: at most one caller gets it."""
-        if self.saved_names:
-            saved.claim(self, place)
+        self.claim(place)
         result = self.raw(F, g)
         self.release()
         return result
+
+    def claim(self, place: Any) -> None:
+        """Take what was saved for the backward at `place`, or raise: an earlier one has it."""
+        if self.saved_names:
+            saved.claim(self, place)
 
     def traced(self, g: Any) -> Any:
         """The same on Tensors, recorded while grad mode is on."""

@@ -484,10 +484,13 @@ class Tensor:
                 "data set to a tensor that requires gradients must be floating point or complex "
                 f"dtype, but got {value.dtype}"
             )
-        self._array = value._array
+        old, new = self._array, value._array
+        self._array = new
         self._plain = value._plain
-        if self._leaf is not None:
-            self._leaf.accumulator = None
+        if self._leaf is not None and (
+            type(new) is not type(old) or new.dtype != old.dtype or new.shape != old.shape
+        ):
+            self._leaf.accumulator = None  # it says what gradients the old data had
 
     # Hooks -----------------------------------------------------------------------------------
 

@@ -192,8 +192,12 @@ class CopySlices(Node):
         meta = (self.shape, self.dtype)
         return AsStridedBackward0(array, None, meta, self.edge(), self.steps).edge()
 
+    def claim(self, place: Any) -> None:
+        # As in torch the function is gone after its first run, whether it saved anything or not.
+        saved.claim(self, place)
+        self.fn.claim(place)
+
     def release(self) -> None:
-        self.fn.freed = self.freed
         self.fn.release()
 
 

@@ -59,18 +59,28 @@ def accumulate(xp: Any, variable: Any, g: Any, alone: bool, place: Any) -> None:
     old = variable._grad
     if old is None:
         array = variable._array
+        if g.shape != array.shape:
+            raise _other_shape(array, g, "its data was replaced since the forward; run that again")
         adopt = alone and g.base is None and g.flags.c_contiguous and array.flags.c_contiguous
         variable._grad = from_array(g if adopt else laid_out(xp, g, array))
         return
     refuse_internal(old, "accumulating into .grad")
     if old._array.shape != g.shape:
-        raise RuntimeError(
-            f"The size of tensor a {tuple(old._array.shape)} must match the size of tensor b "
-            f"{tuple(g.shape)}: the tensor has another shape than its .grad since its .data was "
-            "replaced; set .grad to None."
+        raise _other_shape(
+            old._array,
+            g,
+            "the tensor has another shape than its .grad since its .data was replaced; set .grad "
+            "to None",
         )
     xp.add(old._array, g, out=old._array)
     old._storage.wrote("accumulate_grad", place)
+
+
+def _other_shape(have: Any, g: Any, why: str) -> RuntimeError:
+    return RuntimeError(
+        f"The size of tensor a {tuple(have.shape)} must match the size of tensor b "
+        f"{tuple(g.shape)}: {why}."
+    )
 
 
 def accumulate_traced(F: Any, variable: Any, g: Tensor) -> None:

@@ -22,7 +22,6 @@ from numpy import add, asarray, generic, ndarray
 from ..arrays import backend as backends
 from ..core import modes, seam
 from ..core.node import AccumulateGrad, Edge
-from ..core.saved import claim
 from ..core.tensor import Tensor, from_array
 from ..ops import edges
 from ..ops.table import raw, raw_numpy, traced
@@ -330,8 +329,8 @@ def _loop(
         elif modes.anomaly is not None:
             results = _careful(task, node, g, place)
         elif recording:
-            if not retain and node.saved_names:
-                claim(node, place)
+            if not retain:
+                node.claim(place)
             results = node.traced(g)
             if not retain:
                 node.release()
@@ -439,8 +438,8 @@ def _careful(task: GraphTask, node: Any, g: Any, place: Any) -> Any:
 
     def compute() -> Any:
         if task.create_graph:
-            if not task.retain and node.saved_names:
-                claim(node, place)
+            if not task.retain:
+                node.claim(place)
             results = node.traced(g)
             if not task.retain:
                 node.release()

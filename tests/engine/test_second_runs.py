@@ -1,0 +1,97 @@
+"""Graphs that run twice, nodes whose inputs are made late, leaves whose data was exchanged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+from ag_visual.ops import edges
+from tests.programs import agree, raised
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("write", ["mul_", "add_", "zero_"])
+def test_a_written_view_runs_backward_once(write: str, create_graph: bool) -> None:
+    def program(t: Any) -> Any:
+        x, w = t.ones(3, requires_grad=True), t.full((1,), 2.0, requires_grad=True)
+        y = x.clone()
+        getattr(y[:1], write)(*(() if write == "zero_" else (w,)))
+        inputs = [x] if write == "zero_" else [x, w]
+
+        def run(**how: Any) -> Any:
+            return t.autograd.grad(y, inputs, t.ones(3), create_graph=create_graph, **how)
+
+        first = [g.tolist() for g in run(retain_graph=True)]
+        second = [g.tolist() for g in run(retain_graph=False)]
+        kind, text = raised(lambda: run(retain_graph=False))
+        return [first, second, kind, text[:50]]
+
+    agree(program)
+
+
+def test_a_function_of_a_view_whose_history_is_made_when_it_is_called() -> None:
+    def program(t: Any) -> Any:
+        class Two(t.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, a: Any, b: Any) -> Any:
+                return a * 2, b * 3
+
+            @staticmethod
+            def backward(ctx: Any, g: Any, h: Any) -> Any:
+                return g * 2, h * 3
+
+        x = t.ones(4, requires_grad=True)
+        y = x * 1
+        view = y[:2]
+        y.mul_(3)
+        a, b = Two.apply(view, view)
+        return list(t.autograd.grad(a.sum() + b.sum(), [x, y]))
+
+    agree(program)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_hooks_of_an_accumulator_outlive_new_data_of_the_same_kind(dtype: str) -> None:
+    def program(t: Any) -> Any:
+        x, calls = t.ones(3, requires_grad=True), []
+        accumulator = x.expand_as(x).grad_fn.next_functions[0][0]
+        accumulator.register_hook(lambda *_: calls.append("hook"))
+        x.data = t.zeros(3, dtype=getattr(t, dtype))
+        (x * 2).sum().backward()
+        return [calls, x.grad, str(x.grad.dtype)]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2)])
+def test_a_gradient_of_the_shape_before_data_was_exchanged(shape: tuple[int, ...]) -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(3, requires_grad=True)
+        total = (x + 2).sum()
+        x.data = t.ones(shape[::-1]).t()
+        kind, text = raised(total.backward)
+        return [kind, text[:20], x.grad is None]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("rows", [0, 1, edges._KEPT, edges._KEPT + 1])
+def test_a_sum_over_rows_keeps_no_large_array(rows: int) -> None:
+    edges._ones.cache_clear()
+    g = numpy.arange(rows * 2, dtype=numpy.float64).reshape(rows, 2)
+    found = edges.fit(numpy, g, (2,), g.dtype)
+    assert found.tolist() == g.sum(0).tolist()
+    assert edges._ones.cache_info().currsize == (rows <= edges._KEPT)
+
+
+def test_infinities_cancel_in_a_sum_over_rows_as_in_torch() -> None:
+    inf, nan = float("inf"), float("nan")
+
+    def program(t: Any) -> Any:
+        bias = t.zeros(3, requires_grad=True)
+        (t.zeros(2, 3) + bias).backward(t.tensor([[inf, inf, 1.0], [-inf, 2.0, nan]]))
+        return [repr(bias.grad.tolist())]
+
+    agree(program)
