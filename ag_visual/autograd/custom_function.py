@@ -15,7 +15,7 @@ import numpy
 
 from ..arrays import backend as backends
 from ..core import blame, modes, saved, seam, view
-from ..core.node import Node
+from ..core.node import ending
 from ..core.tensor import InferenceTensor, Tensor, cannot_be_saved, rebase
 from ..core.tensor import wrote as count_write
 from .function_node import BackwardCFunction, FunctionCtx
@@ -312,18 +312,7 @@ def _save(ctx: BackwardCFunction, outputs: list[Any], results: list[Any], record
     ctx.dirty_tensors = ctx.non_differentiable = ()
 
 
-class _Twice(Node):
-    """History of a gradient that was computed by a once_differentiable backward."""
-
-    def name(self) -> str:
-        return "torch::autograd::Error"
-
-    def raw(self, F: Any, g: Any) -> Any:
-        raise RuntimeError(
-            "trying to differentiate twice a function that was marked with @once_differentiable"
-        )
-
-    traced = raw
+_ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
 
 
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -347,8 +336,8 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
             if not isinstance(value, Tensor):
                 return value
             result = value.detach()
-            node = _Twice().start(edges, ((value._array.shape, value._array.dtype),))
-            result._edge, result._rg = node.edge(), True
+            output = (value._array.shape, value._array.dtype)
+            result._edge, result._rg = ending(_ONCE, edges, output), True
             return result
 
         results = tuple(marked(v) for v in values)

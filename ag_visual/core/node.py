@@ -228,6 +228,29 @@ def _device(node: Node) -> Any:
     return Device("cpu")
 
 
+class Error(Node):
+    """History of a gradient that cannot be differentiated: to run it raises RuntimeError."""
+
+    __slots__ = ("message",)
+    message: str
+
+    def name(self) -> str:
+        return "torch::autograd::Error"
+
+    def raw(self, F: Any, g: Any) -> Any:
+        raise RuntimeError(self.message)
+
+    def traced(self, g: Any) -> Any:
+        raise RuntimeError(self.message)
+
+
+def ending(message: str, edges: tuple[Edge, ...], output: Meta) -> Edge:
+    """The edge into a new `Error` with this message, for a tensor of that shape and dtype."""
+    node = Error().start(edges, (output,))
+    node.message = message
+    return node.edge()
+
+
 class AccumulateGrad(Node):
     """The sink of the graph: adds into `variable.grad`."""
 

@@ -13,7 +13,7 @@ import numpy
 
 from .. import dtypes
 from ..arrays.kernels.scatter import index_reduce, scatter_reduce
-from ..core.node import Node
+from ..core.node import ending
 from .batched_places import slices
 from .record import EACH, ErrorSample, Sample
 from .scattering import dim_and_index, grown, vector
@@ -25,33 +25,13 @@ _ZEROS = (
 )
 
 
-class _Twice(Node):
-    """History of a gradient that has no derivative of its own."""
-
-    __slots__ = ("message",)
-    message: str
-
-    def name(self) -> str:
-        return "Error"
-
-    def raw(self, F: Any, g: Any) -> Any:
-        raise RuntimeError(self.message)
-
-    def traced(self, g: Any) -> Any:
-        raise RuntimeError(self.message)
-
-
-_Twice.__name__ = _Twice.__qualname__ = "Error"
-
-
 def _once(F: Any, g: Any, source: Any, message: str) -> Any:
     """g, whose own derivative is an error."""
     if F.xp is not None or not (g.requires_grad and source.requires_grad):
         return g
     result = g.detach()
-    node = _Twice().start((source.gradient_edge(),), ((g._array.shape, g._array.dtype),))
-    node.message = message
-    result._edge, result._rg = node.edge(), True
+    output = (g._array.shape, g._array.dtype)
+    result._edge, result._rg = ending(message, (source.gradient_edge(),), output), True
     return result
 
 

@@ -95,3 +95,27 @@ def test_infinities_cancel_in_a_sum_over_rows_as_in_torch() -> None:
         return [repr(bias.grad.tolist())]
 
     agree(program)
+
+
+def test_the_node_of_a_gradient_that_cannot_be_differentiated() -> None:
+    def program(t: Any) -> Any:
+        class Once(t.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x * 2
+
+            @staticmethod
+            @t.autograd.function.once_differentiable
+            def backward(ctx: Any, g: Any) -> Any:
+                return g * 2
+
+        x, v = t.zeros(2, requires_grad=True), t.ones(1, requires_grad=True)
+        product = t.zeros(1).scatter_reduce(0, t.tensor([0, 0]), x, "prod")
+        seen = []
+        for y in (Once.apply(x), product):
+            (g,) = t.autograd.grad(y, x, v.expand_as(y), create_graph=True)
+            node = g.grad_fn
+            seen += [type(node).__name__, node.name(), raised(lambda g=g: g.sum().backward())]
+        return seen
+
+    agree(program)
