@@ -17,6 +17,7 @@ import type { Palette } from './palette';
 import { readPalette } from './palette';
 import { paint } from './painter';
 import { Scene } from './scene';
+import { SvgContext } from './svg_context';
 
 export interface GraphEvents {
   select(seq: number | null): void;
@@ -47,6 +48,8 @@ export interface PaintStats {
 
 const GLIDE_MS = 180;
 const MARGIN = 24;
+/** Around a picture of the whole graph. */
+const PICTURE_MARGIN = 60;
 /** Room for the legend when all is shown. */
 const FOOTER = 22;
 const REMEMBERED_FRAMES = 240;
@@ -240,6 +243,36 @@ export class GraphCanvas {
     const { x, y } = this.canvas.getBoundingClientRect();
     const [left, top] = [x + camera.screenX(box.x), y + camera.screenY(box.y)];
     return new DOMRect(left, top, box.width * camera.k, box.height * camera.k);
+  }
+
+  /** All of the graph as SVG, at its own size; null while there is none. */
+  svg(): string | null {
+    const { palette, scene, states, model, selected, selectedBox } = this;
+    if (!scene) {
+      return null;
+    }
+    const camera = new Camera();
+    camera.k = 1;
+    camera.x = camera.y = PICTURE_MARGIN;
+    camera.width = scene.bounds.width + 2 * PICTURE_MARGIN;
+    camera.height = scene.bounds.height + 2 * PICTURE_MARGIN;
+    const context = new SvgContext(camera.width, camera.height);
+    paint(context.asCanvas, {
+      scene,
+      states,
+      store: model.store,
+      camera,
+      palette,
+      // Widths are measured where they are known: on the canvas.
+      labels: new Labels(this.ctx),
+      ratio: 1,
+      selected,
+      selectedBox,
+      over: null,
+      hits: new Set(),
+      hitBoxes: new Set()
+    });
+    return context.text;
   }
 
   private async lay(): Promise<void> {

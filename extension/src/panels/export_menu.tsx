@@ -3,6 +3,7 @@
 import type { ReactElement } from 'react';
 import { oneLine } from '../protocol/text';
 import { plural } from '../model/format';
+import { dotOf, jsonOf } from '../model/text_graph';
 import { Menu } from './menu';
 import { useInspector } from './presenter';
 
@@ -27,6 +28,12 @@ export function ExportMenu(): ReactElement {
         'The browser could not make the picture: the graph is too large for one image.'
       );
   };
+  const text = (content: string, type: string, ending: string): void =>
+    download(new Blob([content], { type }), `backward-graph.${ending}`);
+  const svg = (): void => {
+    const drawn = presenter.canvas?.svg();
+    if (drawn) text(drawn, 'image/svg+xml', 'svg');
+  };
   const html = async (values: boolean, source: boolean): Promise<void> => {
     try {
       const written = await presenter.controller.request('export', { values, source });
@@ -42,6 +49,23 @@ export function ExportMenu(): ReactElement {
         <>
           <button type="button" disabled={nothing} onClick={() => (close(), void png())}>
             Picture (PNG) <small>the graph as it looks now</small>
+          </button>
+          <button type="button" disabled={nothing} onClick={() => (close(), svg())}>
+            Drawing (SVG) <small>the same for papers, in any size</small>
+          </button>
+          <button
+            type="button"
+            disabled={nothing}
+            onClick={() => (close(), text(dotOf(presenter.model), 'text/vnd.graphviz', 'dot'))}
+          >
+            Graph (DOT) <small>for Graphviz, closed groups as one node</small>
+          </button>
+          <button
+            type="button"
+            disabled={nothing}
+            onClick={() => (close(), text(jsonOf(presenter.model), 'application/json', 'json'))}
+          >
+            Graph (JSON) <small>every node with edges, saved tensors and norm</small>
           </button>
           {presenter.live && (
             <>
