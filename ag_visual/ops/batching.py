@@ -3,8 +3,9 @@
 A rule is a function of a `Batch`: the call with the batch dimension of each input moved to the
 front, and with its arguments checked and completed for one slice. It answers with the results, the
 batch in front, and reaches ops through the face it is given only: it runs on arrays, on Tensors
-(whose gradients flow through it) and on wrappers of either. A declaration names its family here, or
-a rule of its own; where neither is said it follows from the record (`rule_of`).
+(whose gradients flow through it) and on wrappers of either. A twin writes what the rule computes;
+random ops draw for every slice or are refused, as the caller says. A declaration names its family
+here, or a rule of its own; where neither is said it follows from the record (`rule_of`).
 """
 
 from __future__ import annotations
@@ -432,6 +433,34 @@ def batch(
         values.update(zip(op.arguments, op.normalize(*stand_ins), strict=True))
     values["randomness"] = randomness
     return rule(call)
+
+
+def batch_inplace(
+    F: Any,
+    op: Op,
+    args: tuple[Any, ...],
+    in_dims: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    randomness: str = "error",
+) -> Any:
+    """The in-place twin of an op on stacked inputs: computed by the rule, then written.
+
+    Its first argument must have the batch: one tensor cannot hold the results of several slices.
+    """
+    target, dim = args[0], in_dims[0]
+    if dim is None:
+        raise RuntimeError(
+            f"vmap: {op.called}_(self, *extra_args) is not possible because there exists a Tensor "
+            "in extra_args that has more elements than self: it has a batch, and self has none. "
+            f"Use the out-of-place operator {op.called} instead, or batch self, too."
+        )
+    result = batch(F, op, args, in_dims, kwargs, randomness)
+    front = _front(F, target, dim)
+    if F.xp is None:
+        op.table.of("copy_values").write(front, result)
+    else:
+        front[...] = result
+    return target
 
 
 def _front(F: Any, x: Any, dim: int | None) -> Any:

@@ -448,9 +448,14 @@ def _groups(
     return result, mean.reshape(N, group), rstd.reshape(N, group)
 
 
+def _grouped(x: Any, N: int, group: int) -> Any:
+    """(N, group, rest); of an empty tensor, too, whose rest -1 would not say."""
+    return x.reshape((N, group, math.prod(x.shape[1:]) // group))
+
+
 def _in_groups(F: Any, input: Any, N: int, group: int, eps: float) -> tuple[Any, Any]:
     """The normalised groups (N, group, rest) and 1 / deviation, of the input as it is."""
-    rows = input.reshape((N, group, -1))
+    rows = _grouped(input, N, group)
     mean, rstd = _statistics(F, rows, (2,), eps)
     return (rows - mean) * rstd, rstd
 
@@ -474,14 +479,14 @@ def _group_rule(
     d_input = None
     if F.xp is not None and input.size:
         mean, rstd = result1.reshape(N, group, 1), result2.reshape(N, group, 1)
-        normal = (input.reshape(N, group, -1) - mean) * rstd
+        normal = (_grouped(input, N, group) - mean) * rstd
         if needs[0]:
             saved = (input, result1, result2, None, (True, False, False))
             d_input = kernels.layer_norm_backward(F.xp, upper, *saved)[0]
     else:
         normal, rstd = _in_groups(F, input, N, group, eps)
         if needs[0]:
-            rows = upper.reshape((N, group, -1))
+            rows = _grouped(upper, N, group)
             d_input = _input_gradient(F, rows, normal, rstd, (2,)).reshape(shape)
     return (d_input, *_per_channel(F, g, normal.reshape(shape), needs))
 
@@ -490,7 +495,7 @@ def _group_along(
     F: Any, t_input: Any, input: Any, weight: Any, N: int, group: int, eps: float
 ) -> Any:
     normal, rstd = _in_groups(F, input, N, group, eps)
-    rows = t_input.reshape((N, group, -1))
+    rows = _grouped(t_input, N, group)
     moved = _input_gradient(F, rows, normal, rstd, (2,)).reshape(tuple(input.shape))
     return moved if weight is None else moved * _channels(weight, moved)
 

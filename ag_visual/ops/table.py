@@ -104,10 +104,15 @@ def batch(
     *,
     face: Any = traced,
     randomness: str = "error",
+    inplace: bool = False,
 ) -> Any:
-    """An op on stacked inputs, in one call: see `batching.batch`. The batch comes first."""
+    """An op on stacked inputs, in one call: see `batching.batch`. The batch comes first.
+
+    inplace: its twin; see `batching.batch_inplace`.
+    """
     found = ops[record] if isinstance(record, str) else record
-    return batching.batch(face, found, args, in_dims, kwargs, randomness)
+    run = batching.batch_inplace if inplace else batching.batch
+    return run(face, found, args, in_dims, kwargs, randomness)
 
 
 def jvp(

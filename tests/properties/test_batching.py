@@ -220,6 +220,28 @@ def compare_gradients(
         close(got, want, f"{op.name} {where}: gradient of {name}", 1e-7, 1e-9)
 
 
+@every(lambda op: has_rule(op) and op.inplace)
+def test_a_twin_writes_the_results_of_all_slices(op: Op) -> None:
+    first = op.params[0]
+    for slices in stacks(op):
+        if masks(op, slices, dict.fromkeys(op.lists, 0)):
+            continue
+        values, dims = stacked(slices, op, dict.fromkeys(names_of(op, slices[0]), -1))
+        expected = batched(op, tensors(op, values, False)[0], dims)[0]
+        inputs, _ = tensors(op, values, False)
+        target = inputs[first]
+        if not isinstance(target, ag.Tensor) or expected.dtype is not target.dtype:
+            continue
+        if expected.shape != target.movedim(-1, 0).shape:
+            continue
+        (written,) = batched(op, inputs, dims, inplace=True)
+        assert written is target
+        numpy.testing.assert_array_equal(host(target.movedim(-1, 0)), host(expected))
+        dims[first] = None
+        with pytest.raises(RuntimeError, match="is not possible because"):
+            batched(op, inputs, dims, inplace=True)
+
+
 @every(lambda op: batching.rule_of(op) is batching.data_dependent)
 def test_a_result_whose_shape_depends_on_values_is_refused(op: Op) -> None:
     for slices in stacks(op):
