@@ -10,6 +10,7 @@ import math
 import warnings
 from typing import Any
 
+from ..core.tensor import Tensor
 from ..ops.table import functions as F
 from . import functional, init
 from .linear import new_parameter
@@ -107,6 +108,13 @@ class RNNBase(Module):
             return [data.new_zeros(count, batch, size) for size in sizes.values()]
         found = []
         given = hx if isinstance(hx, tuple | list) else (hx,)
+        if len(given) != len(sizes) or not all(isinstance(part, Tensor) for part in given):
+            wanted = "a tuple (h, c) of Tensors" if "cx" in sizes else "one Tensor"
+            kinds = ", ".join(type(part).__name__ for part in given)
+            got = f"({kinds})" if isinstance(hx, tuple | list) else kinds
+            raise TypeError(
+                f"{type(self).__name__}: the hidden state must be {wanted}, but got {got}"
+            )
         for part, (name, size) in zip(given, sizes.items(), strict=True):
             dims = 3 if batched else 2
             if part.dim() != dims:

@@ -120,7 +120,7 @@ def bind_face(
 
     out: whether it takes `out=`, too.
     """
-    scope: dict[str, Any] = {"body": body, "face": face, "__name__": body.__module__, "into": into}
+    scope = {"body": body, "face": face, "__name__": body.__module__, "into": into, "told": _told}
     function = lazily(name, scope, lambda scope: _bound_source(body, name, scope, out))
     function.__doc__ = body.__doc__
     function.__wrapped__ = bound = functools.partial(body, face)  # type: ignore[attr-defined]
@@ -134,15 +134,27 @@ def bind_face(
     return function
 
 
+def _told(name: str, given: dict[str, Any], error: AttributeError) -> Exception:
+    """A TypeError that names the argument, where the missing attribute was asked of no tensor."""
+    for each, value in given.items():
+        if value is error.obj and not isinstance(value, Tensor) and value is not None:
+            found = generic.bad_argument(name, tuple(given), each, value)
+            found.__suppress_context__ = True
+            return found
+    return error
+
+
 def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any], out: bool) -> str:
     parameters = list(inspect.signature(body).parameters.values())[1:]
     head, passed = [], []
+    names = [p.name for p in parameters]
     starred = caught = False
     renamed = _first_name(tuple(p.name for p in parameters))
     for i, p in enumerate(parameters):
         if renamed and i == 0:
             head.append(renamed)
             passed.append(renamed)
+            names[0] = renamed
             continue
         if p.kind is p.VAR_POSITIONAL:
             head.append(f"*{p.name}")
@@ -164,7 +176,12 @@ def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any], ou
             default = f"=d{i}"
         head.append(p.name + default)
         passed.append(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name)
-    lines = [f"    return body(face, {', '.join(passed)})"]
+    # What is no tensor shows when the body asks it for something that tensors have.
+    known = ", ".join(f"{p.name!r}: {h}" for p, h in zip(parameters, names, strict=True))
+    lines = [
+        f"    try: return body(face, {', '.join(passed)})",
+        f"    except AttributeError as error: raise told({name!r}, {{{known}}}, error)",
+    ]
     if out:
         head += [] if caught else ["out=None"] if starred else ["*", "out=None"]
         named = ", ".join(p for p in passed if "=" in p or p[:2] == "**")
@@ -302,7 +319,9 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         function, argument, value = op.usual
         scope["usual"] = getattr(numpy, function)
         arrays = ", ".join(f"a_{p}" for p in op.params if p != argument)
-        run = f"usual({arrays}) if {argument} == {value!r} else {run}"
+        scope["value"] = value
+        # True and 1.0 are not 1: the kernel refuses what torch refuses.
+        run = f"usual({arrays}) if {argument} is value else {run}"
     extra = range(1, len(op.outputs))
     answer = f"package(out, {', '.join(f'out{i}' for i in extra)})" if extra else "out"
     add(1, f"try: r = {run}")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -201,9 +201,12 @@ def flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
 # Forward ----------------------------------------------------------------------------------------
 
 
-def _bad_argument(op: Op, name: str, value: Any) -> TypeError:
+def bad_argument(called: str, names: Sequence[str], name: str, value: Any) -> TypeError:
+    """An argument that should be a tensor; `self`, which is no method's here, is `input`."""
+    place = names.index(name)
+    told = "input" if name == "self" and not place and "input" not in names else name
     return TypeError(
-        f"{op.called}(): argument '{name}' (position {op.params.index(name) + 1}) must be Tensor, "
+        f"{called}(): argument '{told}' (position {place + 1}) must be Tensor, "
         f"not {type(value).__name__}"
     )
 
@@ -256,7 +259,7 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             or name in op.aside
             or not isinstance(value, (*NUMBERS, numpy.number, numpy.bool_))
         ):
-            raise _bad_argument(op, name, value)
+            raise bad_argument(op.called, op.params, name, value)
     for name in op.lists:
         items = values[name]
         if isinstance(items, Tensor) or not isinstance(items, (tuple, list)):
@@ -274,7 +277,7 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
                 )
     if not tensors and op.inputs:
         name = next(n for n in op.inputs if n not in op.aside)
-        raise _bad_argument(op, name, values[name])
+        raise bad_argument(op.called, op.params, name, values[name])
     backend = _check_devices(op, tensors)
     target = promoted(op, values) if op.policy != KEEP else None
     arrays: dict[str, Any] = {}
@@ -630,7 +633,7 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
         op.check(*args)
     target = values[op.params[0]]
     if not isinstance(target, Tensor):
-        raise _bad_argument(op, op.params[0], target)
+        raise bad_argument(op.called, op.params, op.params[0], target)
     before_write(target)
     edges = []
     if modes.grad_enabled() and op.rules:

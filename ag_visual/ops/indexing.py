@@ -49,9 +49,11 @@ def _places(xp: Any, self: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
         found.append(each)
         if kind == "b":
             if each.shape != self.shape[dim : dim + each.ndim]:
+                sizes = [*self.shape[dim:], *[None] * each.ndim]
+                at = next(i for i, n in enumerate(each.shape) if n != sizes[i])
                 raise IndexError(
-                    f"The shape of the mask {list(each.shape)} at index {number} does not match "
-                    f"the shape of the indexed tensor {list(self.shape)} at index {dim}"
+                    f"The shape of the mask {list(each.shape)} at index {at} does not match "
+                    f"the shape of the indexed tensor {list(self.shape)} at index {dim + at}"
                 )
             dim += each.ndim
         elif kind in "iu":

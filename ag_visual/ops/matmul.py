@@ -7,11 +7,12 @@ without conjugation: the engine conjugates for complex results.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy
 
+from .. import dtypes
 from ..core.source import evaluated
 from ..core.tensor import Tensor
 from . import build
@@ -33,14 +34,28 @@ def _by_columns(strides: Any) -> bool:
     return bool(strides[0] < strides[1])
 
 
+_DTYPES = {
+    "mm": "expected m1 and m2 to have the same dtype, but got: {} != {}",
+    "addmm": "mat1 and mat2 must have the same dtype, but got {} and {}",
+    "bmm": "expected scalar type {} but found {}",
+    "dot": "dot : expected both vectors to have same dtype, but found {} and {}",
+    "vdot": "vdot : expected both vectors to have same dtype, but found {} and {}",
+    "mv": "mv input tensors must have the same dtype, but got {} and {}",
+    "self": "self and mat2 must have the same dtype, but got {} and {}",
+}
+"""What torch says of factors of different dtypes."""
+
+
 def _same_dtype(name: str, *arrays: Any) -> None:
-    first = arrays[0].dtype
-    for other in arrays[1:]:
-        if other.dtype != first:
-            raise RuntimeError(
-                f"{name}: expected all tensors to have the same dtype, but got {first.name} and "
-                f"{other.dtype.name}. Convert one with .to(dtype)."
-            )
+    if arrays[0].dtype != arrays[1].dtype:
+        kinds = [dtypes.of_array(a) for a in arrays]
+        told = [dtypes.legacy_name(kind).removesuffix("Tensor") for kind in kinds]
+        if name == "mm":
+            told = [each.lower() for each in told]
+        raise RuntimeError(
+            f"{_DTYPES[name].format(*told)}. Convert one of them, .to({kinds[0]}) or "
+            f".to({kinds[1]})."
+        )
 
 
 def _product(xp: Any, a: Any, b: Any) -> Any:
@@ -329,6 +344,19 @@ def _plus(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
     return self + product
 
 
+def _plus_alike(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """`_plus` for all but addr, which promotes."""
+    if self.dtype != product.dtype:
+        _same_dtype("self", self, product)
+    return _plus(xp, self, product, beta, alpha)
+
+
+def _mm_added(xp: Any, mat1: Any, mat2: Any) -> Any:
+    if mat1.dtype != mat2.dtype:
+        _same_dtype("addmm", mat1, mat2)
+    return _mm(xp, mat1, mat2)
+
+
 def _times(x: Any, factor: Any) -> Any:
     return x if factor == 1 else x * factor
 
@@ -346,7 +374,8 @@ def _addition(
 ) -> None:
     """beta * self + alpha * (left x right), with the rules of the product."""
     fact = f", {right}_strides" if strides else ""
-    scope: dict[str, Any] = {"product": product, "plus": _plus, "times": _times}
+    plus = _plus if name == "addr" else _plus_alike
+    scope: dict[str, Any] = {"product": product, "plus": plus, "times": _times}
     scope["rule_left"], scope["rule_right"] = rules
     kernel = (
         f"lambda xp, self, {left}, {right}, *, beta=1, alpha=1: "
@@ -435,7 +464,7 @@ _addition(
     "addmm",
     "mat1",
     "mat2",
-    _mm,
+    _mm_added,
     (_left, _right),
     ((3, 2), (2,), (3, 1), (3, 4), (4, 2)),
     strides=True,
@@ -664,12 +693,13 @@ def _subscripts(equation: str, ndims: list[int]) -> tuple[list[list[str]], list[
             f"einsum(): the equation has {len(terms)} operands, but {len(ndims)} were given"
         )
     longest = 0
-    for term, ndim in zip(terms, ndims, strict=True):
+    for i, (term, ndim) in enumerate(zip(terms, ndims, strict=True)):
         named = len(term.replace("...", ""))
         if named > ndim or ("..." not in term and named != ndim):
             raise RuntimeError(
                 f"einsum(): the number of subscripts in the equation ({named}) does not match the "
-                f"number of dimensions ({ndim}) of an operand"
+                f"number of dimensions ({ndim}) for operand {i}"
+                f"{'' if '...' in term else ' and no ellipsis was given'}"
             )
         longest = max(longest, ndim - named if "..." in term else 0)
     extra = [f"...{i}" for i in range(longest)]
@@ -689,6 +719,20 @@ def _subscripts(equation: str, ndims: list[int]) -> tuple[list[list[str]], list[
         return found, labels(right, named + longest if "..." in right else named)
     seen = [label for term in found for label in term]
     return found, [*extra, *sorted({x for x in seen if seen.count(x) == 1 and x not in extra})]
+
+
+def _check_sizes(terms: list[list[str]], operands: Sequence[Any]) -> None:
+    """One label, one size (or 1)."""
+    seen: dict[str, int] = {}
+    for i, (labels, x) in enumerate(zip(terms, operands, strict=True)):
+        for label, size in zip(labels, x.shape, strict=True):
+            known = seen.get(label, 1)
+            if size != known and size != 1 and known != 1:
+                raise RuntimeError(
+                    f"einsum(): subscript {label} has size {size} for operand {i} which does not "
+                    f"broadcast with previously seen size {known}"
+                )
+            seen[label] = size if known == 1 else known
 
 
 def _diagonals(F: Any, x: Any, labels: list[str]) -> tuple[Any, list[str]]:
@@ -738,12 +782,20 @@ def _einsum(F: Any, equation: str, *operands: Any) -> Any:
     """
     if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
         operands = tuple(operands[0])
+    for i, x in enumerate(operands):
+        if not isinstance(x, Tensor) and F.xp is None:
+            raise TypeError(
+                f"einsum(): expected Tensor as element {i} in argument 1, but got "
+                f"{type(x).__name__}"
+            )
     terms, output = _subscripts(equation, [x.ndim for x in operands])
     for label in output:
         if not any(label in term for term in terms):
             raise RuntimeError(
-                f"einsum(): output subscript {label} does not appear in the equation for any input"
+                f"einsum(): output subscript {label} does not appear in the equation for any "
+                f"input operand: {equation}"
             )
+    _check_sizes(terms, operands)
     pairs = [_diagonals(F, x, labels) for x, labels in zip(operands, terms, strict=True)]
     for i, (x, labels) in enumerate(pairs):
         others = {label for j, (_, t) in enumerate(pairs) if j != i for label in t}

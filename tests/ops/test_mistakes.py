@@ -1,0 +1,134 @@
+"""Calls that people get wrong: torch's exception, torch's phrase, and the values in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import ag_visual
+from tests.oracle import torch
+
+
+def ones(t: Any, *shape: int) -> Any:
+    return t.ones(shape)
+
+
+def double(t: Any, *shape: int) -> Any:
+    return t.ones(shape, dtype=t.float64)
+
+
+# The call, the exception and its words.
+MISTAKES: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
+    (
+        lambda t: t.nn.Linear(3, 2)([1.0, 2.0, 3.0]),
+        TypeError,
+        "linear(): argument 'input' (position 1) must be Tensor, not list",
+    ),
+    (
+        lambda t: t.relu(3),
+        TypeError,
+        "relu(): argument 'input' (position 1) must be Tensor, not int",
+    ),
+    (
+        lambda t: t.where(1),
+        TypeError,
+        "where(): argument 'condition' (position 1) must be Tensor, not int",
+    ),
+    (
+        lambda t: t.flatten([1]),
+        TypeError,
+        "flatten(): argument 'input' (position 1) must be Tensor, not list",
+    ),
+    (
+        lambda t: ones(t, 2, 2) @ double(t, 2, 2),
+        RuntimeError,
+        "expected m1 and m2 to have the same dtype, but got: float != double",
+    ),
+    (
+        lambda t: t.nn.Linear(2, 2)(double(t, 1, 2)),
+        RuntimeError,
+        "mat1 and mat2 must have the same dtype, but got Double and Float",
+    ),
+    (
+        lambda t: t.nn.functional.linear(ones(t, 2, 2), ones(t, 2, 2), double(t, 2)),
+        RuntimeError,
+        "self and mat2 must have the same dtype, but got Double and Float",
+    ),
+    (
+        lambda t: ones(t, 1, 2, 2) @ double(t, 1, 2, 2),
+        RuntimeError,
+        "expected scalar type Float but found Double",
+    ),
+    (
+        lambda t: ones(t, 2) @ double(t, 2),
+        RuntimeError,
+        "dot : expected both vectors to have same dtype, but found Float and Double",
+    ),
+    (
+        lambda t: t.einsum("ij,jk", ones(t, 2, 3), ones(t, 4, 2)),
+        RuntimeError,
+        "einsum(): subscript j has size 4 for operand 1 which does not broadcast with previously "
+        "seen size 3",
+    ),
+    (
+        lambda t: t.einsum("ij,jk->iz", ones(t, 2, 3), ones(t, 3, 2)),
+        RuntimeError,
+        "einsum(): output subscript z does not appear in the equation for any input operand",
+    ),
+    (
+        lambda t: t.einsum("ij", ones(t, 2)),
+        RuntimeError,
+        "does not match the number of dimensions (1) for operand 0 and no ellipsis was given",
+    ),
+    (
+        lambda t: t.einsum("i,i", ones(t, 2), [1, 2]),
+        TypeError,
+        "expected Tensor as element 1 in argument 1, but got list",
+    ),
+    (
+        lambda t: ones(t, 4, 5)[ones(t, 4, 3) > 0],
+        IndexError,
+        "The shape of the mask [4, 3] at index 1 does not match the shape of the indexed tensor "
+        "[4, 5] at index 1",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", range(len(MISTAKES)))
+def test_a_mistake_is_told_in_torch_words(case: int) -> None:
+    call, kind, words = MISTAKES[case]
+    with pytest.raises(kind) as ours:
+        call(ag_visual)
+    assert words in str(ours.value)
+    if torch.__version__:
+        with pytest.raises(kind) as theirs:
+            call(torch)
+        assert words in str(theirs.value)
+
+
+def test_a_missing_attribute_of_a_tensor_stays_what_it_is() -> None:
+    x = ones(ag_visual, 2)
+
+    class Odd:
+        @property
+        def shape(self) -> Any:
+            return x.no_such_thing
+
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        ag_visual.flatten(Odd())
+
+
+@pytest.mark.parametrize(
+    ("layer", "hidden", "words"),
+    [
+        ("LSTM", lambda h: h, r"LSTM: .* must be a tuple \(h, c\) of Tensors, but got Tensor"),
+        ("LSTM", lambda h: (h,), r"LSTM: .* a tuple \(h, c\) of Tensors, but got \(Tensor\)"),
+        ("GRU", lambda h: (h, h), r"GRU: .* must be one Tensor, but got \(Tensor, Tensor\)"),
+    ],
+)
+def test_a_hidden_state_of_another_layer_is_told(layer: str, hidden: Any, words: str) -> None:
+    module = getattr(ag_visual.nn, layer)(2, 3)
+    with pytest.raises(TypeError, match=words):
+        module(ones(ag_visual, 5, 1, 2), hidden(ones(ag_visual, 1, 1, 3)))
