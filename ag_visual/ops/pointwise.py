@@ -47,15 +47,44 @@ _BOOLS_MINUS = (
 
 
 def _add(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    return xp.add(self, other if alpha == 1 else xp.multiply(other, alpha))
+    plain = type(alpha) is int and alpha == 1
+    return xp.add(self, other if plain else _times_alpha(xp, "add", self, other, alpha))
 
 
 def _sub(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    return xp.subtract(self, other if alpha == 1 else xp.multiply(other, alpha))
+    plain = type(alpha) is int and alpha == 1
+    return xp.subtract(self, other if plain else _times_alpha(xp, "sub", self, other, alpha))
+
+
+def _number(name: str, alpha: Any) -> Any:
+    if isinstance(alpha, Tensor) and alpha._array.ndim == 0 and not alpha.requires_grad:
+        return alpha.item()
+    if not isinstance(alpha, (*NUMBERS, numpy.number, numpy.bool_)):
+        raise TypeError(f"{name}(): argument 'alpha' must be Number, not {type(alpha).__name__}")
+    return alpha
+
+
+def _times_alpha(xp: Any, name: str, self: Any, other: Any, alpha: Any) -> Any:
+    """alpha * other in the dtype of the result, with torch's restrictions on alpha."""
+    alpha = _number(name, alpha)
+    given = numpy.asarray(alpha).dtype.kind
+    kind = (other if hasattr(other, "dtype") else self).dtype.kind
+    if given == "b" and kind != "b":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if given in "fc" and kind in "biu":
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+    if given == "c" and kind != "c":
+        raise RuntimeError(
+            "For non-complex input tensors, argument alpha must not be a complex number."
+        )
+    return other if alpha == 1 else xp.multiply(other, bool(alpha) if kind == "b" else alpha)
 
 
 def _no_bools(self: Any, other: Any, alpha: Any) -> None:
     """torch's `-` takes no bools, whatever they would be promoted to."""
+    _number("sub", alpha)
     bools = [getattr(x, "dtype", None) is dtypes.bool for x in (self, other)]
     if any(bools):
         raise RuntimeError(_BOOLS_MINUS if all(bools) else _BOOL_MINUS)
@@ -66,7 +95,7 @@ def _rsub(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 def _scaled(g: Any, alpha: Any) -> Any:
-    return g if alpha == 1 else g * alpha
+    return g if alpha == 1 else g * _number("add", alpha)
 
 
 def _sum_samples(make: Any) -> Iterator[Sample]:

@@ -1,0 +1,57 @@
+"""The factor alpha of sums and differences: which numbers it may be, and the dtype it leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+import pytest
+
+from tests.programs import agree, raised
+
+ALPHAS: dict[str, Any] = {
+    "1": 1,
+    "2": 2,
+    "1.0": 1.0,
+    "2.5": 2.5,
+    "True": True,
+    "False": False,
+    "1+0j": 1 + 0j,
+    "2j": 2j,
+    "numpy": numpy.float32(2),
+    "None": None,
+    "str": "2",
+}
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float32", "bfloat16", "complex64"])
+@pytest.mark.parametrize("name", ["add", "sub", "add_", "sub_"])
+def test_alpha_is_taken_or_refused(name: str, dtype: str, alpha: str) -> None:
+    def program(t: Any) -> Any:
+        def run() -> str:
+            x, y = (t.tensor(v).to(getattr(t, dtype)) for v in ([1, 0], [1, 1]))
+            found = getattr(x, name)(y, alpha=ALPHAS[alpha])
+            return f"{found.dtype} {found.tolist()}"
+
+        kind, text = raised(run)
+        # torch's text names the in-place twin.
+        return [kind, text.replace("_()", "()")[:60]] if kind else run()
+
+    agree(program)
+
+
+@pytest.mark.parametrize("value", [2.0, 1, True, [2.0]])
+def test_alpha_may_be_a_tensor_without_dimensions(value: Any) -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, requires_grad=True)
+
+        def run(alpha: Any) -> None:
+            t.add(x, x * 2, alpha=alpha).sum().backward()
+
+        seen = [raised(lambda: run(t.tensor(value)))]
+        if isinstance(value, float):
+            seen.append(raised(lambda: run(t.tensor(value, requires_grad=True))))
+        return [[(kind, text[:50]) for kind, text in seen], x.grad]
+
+    agree(program)
