@@ -121,8 +121,9 @@ class Function(_SingleLevelFunction):
         # Before the ctx: it must be younger than a node that a stale view gets only now.
         edges = tuple(args[i].gradient_edge() for i in positions)
         ctx = cls._backward_cls()
-        records = modes.grad_enabled() and any(e is not None for e in edges)
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        # A view without history may require grad because its base does: it has no edge.
+        records = modes.grad_enabled() and any(ctx.needs_input_grad)
         ctx._positions = positions
         ctx.next = edges if records else ()
         tensors = [args[i] for i in positions]
@@ -222,8 +223,13 @@ def _check_dirty(dirty: set[int], inputs: set[int], outputs: list[Any]) -> None:
 def _outside(o: Tensor, is_input: bool) -> Tensor:
     """An output without history; an input keeps its own, the output is an alias without."""
     if is_input:
-        return o.detach() if o.requires_grad else _as_view(o)
-    return o.detach_() if o.requires_grad and o._view is None else o
+        if o.requires_grad:
+            return o.detach()
+        o = _as_view(o)
+    if o._view is not None:
+        o._view.meta = view.NO_GRAD
+        return o
+    return o.detach_() if o.requires_grad else o
 
 
 def _grown(ctx: BackwardCFunction, o: Tensor, number: int, meta: int) -> Tensor:

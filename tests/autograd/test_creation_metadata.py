@@ -79,6 +79,13 @@ STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "no_grad": lambda t, v: _no_grad(t, lambda: v.unsqueeze(0)),
     "inference": lambda t, v: _inference(t, lambda: v.unsqueeze(0)),
     "detach": lambda t, v: v.detach(),
+    "custom view": lambda t, v: _function(
+        t, lambda ctx, x: x.unsqueeze(0), lambda ctx, g: g[0]
+    ).apply(v),
+    "custom input as it is": _as_it_is,
+    "custom, two": lambda t, v: _function(
+        t, lambda ctx, x: (x, x.unsqueeze(0)), lambda ctx, g, h: g
+    ).apply(v)[1],
 }
 WRITES: dict[str, Callable[[Any, Any], Any]] = {
     "recorded": lambda t, v: v.mul_(2),

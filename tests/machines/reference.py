@@ -2,12 +2,13 @@
 
 Every element of memory has a value and its derivatives by all elements of all leaves. A write
 replaces rows, a view is an array of indices. What backward must refuse is known from a list of what
-each operation saved. Nothing here is shared with the engine under test.
+each operation saved, what a write must refuse from how each view was made. Nothing here is shared
+with the engine under test.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy
@@ -60,15 +61,26 @@ class Track:
         return [] if self.history is None else [self.history]
 
 
+DEFAULT, NO_GRAD, INFERENCE, SEVERAL, FUNCTION = "", "no_grad", "inference", "several", "function"
+"""How a view was made: anything but the first forbids recorded writes."""
+
+
 @dataclass(eq=False)
 class Reference:
-    """A tensor: elements `index` of a memory, with the track of its base."""
+    """A tensor: elements `index` of a memory, with the track of its base.
+
+    A view also knows how it was made, at which version its history was last right, whether it has
+    a history of its own, and whether gradients flow on to its base.
+    """
 
     memory: Memory
     track: Track
     index: Any
     view: bool = False
-    steps: list[Any] = field(default_factory=list)
+    made: str = DEFAULT
+    right: int = 0
+    node: bool = False
+    flows: bool = True
 
     @property
     def values(self) -> Any:
@@ -76,7 +88,32 @@ class Reference:
 
     @property
     def jacobian(self) -> Any:
-        return self.track.jacobian[self.index]
+        rows = self.track.jacobian[self.index]
+        return rows if self.flows else 0 * rows
+
+    def parents(self) -> list[Step]:
+        return self.track.parents() if self.flows else []
+
+    def behind(self) -> bool:
+        """Must the history be regenerated, because the memory of this view was written since?"""
+        return (
+            self.view
+            and self.right != self.memory.version
+            and (self.node or self.track.requires)
+        )
+
+    def broken(self) -> bool:
+        """Is its history behind, and must not be regenerated?"""
+        return self.made != DEFAULT and self.behind()
+
+    def read(self) -> None:
+        """Somebody asks for its history."""
+        if self.behind():
+            self.right, self.node, self.flows = self.memory.version, True, True
+
+    def rootless(self) -> bool:
+        """Does it require grad, as its base does, but is no part of the graph?"""
+        return self.view and not self.node and self.track.requires
 
 
 def fresh(values: Any, jacobian: Any = None, step: Step | None = None) -> Reference:
@@ -115,7 +152,7 @@ def unary(name: str, x: Reference) -> Reference:
         if saves == "result":
             saved = [(result.memory, 0)]
         result.track.requires = True
-        result.track.history = Step(x.track.parents(), saved)
+        result.track.history = Step(x.parents(), saved)
     return result
 
 
@@ -135,7 +172,7 @@ def binary(name: str, x: Reference, y: Reference) -> Reference:
         if name == "mul" and x.track.requires:
             saved.append((y.memory, y.memory.version))
         result.track.requires = True
-        result.track.history = Step([*x.track.parents(), *y.track.parents()], saved)
+        result.track.history = Step([*x.parents(), *y.parents()], saved)
     return result
 
 
@@ -147,6 +184,7 @@ def _write(x: Reference, values: Any, rows: Any, step: Step | None) -> None:
         x.track.jacobian[x.index] = rows
         x.track.history = step
         x.track.requires = True
+        x.right, x.node, x.flows = x.memory.version, True, True
 
 
 def unary_(name: str, x: Reference, record: bool) -> None:
@@ -155,7 +193,7 @@ def unary_(name: str, x: Reference, record: bool) -> None:
     after = function(before)
     rows = derivative(before, after)[..., None] * x.jacobian
     recorded = record and x.track.requires
-    step = Step(x.track.parents(), []) if recorded else None
+    step = Step(x.parents(), []) if recorded else None
     _write(x, after, rows, step)
     if step is not None and saves == "result":
         step.saved.append((x.memory, x.memory.version))
@@ -166,7 +204,7 @@ def binary_(name: str, x: Reference, y: Reference, record: bool) -> None:
     step = None
     if record and (x.track.requires or y.track.requires):
         saved = [(y.memory, y.memory.version)] if name == "mul" and x.track.requires else []
-        step = Step([*x.track.parents(), *y.track.parents()], saved)
+        step = Step([*x.parents(), *y.parents()], saved)
     _write(x, values, rows, step)
 
 
@@ -179,8 +217,36 @@ def overlap(x: Reference, y: Reference) -> bool:
     return dense and bool(numpy.intersect1d(*blocks).size)
 
 
-def view(x: Reference, index: Any) -> Reference:
-    return Reference(x.memory, x.track, index, view=True)
+def view(x: Reference, index: Any, made: str = DEFAULT) -> Reference:
+    """A view of a view was made as that one, too, unless this way is remarkable itself."""
+    recorded = made not in (NO_GRAD, INFERENCE)
+    if x.made == INFERENCE:
+        made = INFERENCE
+    return Reference(
+        x.memory,
+        x.track,
+        index,
+        view=True,
+        made=made or x.made,
+        right=x.memory.version,
+        node=recorded and x.track.requires,
+        flows=recorded and x.flows and not x.rootless(),
+    )
+
+
+def refusal(x: Reference, others: list[Reference], record: bool) -> str:
+    """What a write of x is refused with, as a pattern; empty where it is allowed."""
+    operands = [x, *others]
+    if record and any(each.track.requires for each in operands):
+        if any(each.broken() for each in operands):
+            return "its base or another view of its base has been modified inplace"
+        if x.made != DEFAULT:
+            return "is being modified inplace"
+        if x.track.leaf:
+            return "a (view of a )?leaf Variable that requires grad is being used"
+    if any(overlap(x, each) for each in others):
+        return "refer to a single memory location"
+    return ""
 
 
 def detached(x: Reference) -> Reference:
