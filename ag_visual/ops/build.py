@@ -635,7 +635,9 @@ def _answer(op: Op, scope: dict[str, Any], add: Callable[[int, str], None]) -> s
                 results[n] = f"j_{n} if e_{n} is not None else None"
             continue
         results[name] = f"rule{i}({', '.join(passed)}) if e_{name} is not None else None"
-    if len(edges) == 1:
+    if len(edges) == 1 and not any(r in op.saves for rule in op.rules for r in rule.requests):
+        # The engine drops a gradient that goes nowhere. (With saved values the rule must not be
+        # called then: of a view without history nothing was read.)
         return f"({results[edges[0]].partition(' if e_')[0]},)"
     return f"({', '.join(results[n] for n in edges)},)"
 

@@ -176,6 +176,23 @@ def test_no_grad_view_written_with_grad() -> None:
     agree(program)
 
 
+@pytest.mark.parametrize("name", ["sin", "exp", "neg", "square", "sum", "abs"])
+def test_an_op_on_a_view_without_history_leads_nowhere(name: str) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0], requires_grad=True)
+        with t.no_grad():
+            v = x.view(2)
+        y = getattr(v, name)()
+        (y * 2).sum().backward(retain_graph=True)
+        (y * 3).sum().backward()
+        z = v * x
+        z.sum().backward()
+        nothing = list(y.grad_fn.next_functions[0])
+        return [v.requires_grad, v.is_leaf, y.requires_grad, nothing, v.grad is None, x.grad]
+
+    agree(program)
+
+
 def test_no_grad_view_written_in_no_grad_raises_lazily() -> None:
     def program(t: Any) -> Any:
         base = t.ones(2, requires_grad=True) * 1

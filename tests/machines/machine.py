@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
@@ -16,6 +18,7 @@ from . import reference as ref
 
 names = st.sampled_from(sorted(ref.UNARY))
 pairs = st.sampled_from(["add", "mul"])
+kinds = st.sampled_from(["t", "select", "narrow", "flat"])
 seeds = st.integers(0, 2**16)
 
 IN_PLACE = {
@@ -26,6 +29,61 @@ IN_PLACE = {
     "add": lambda t, u: t.add_(u),
     "mul": lambda t, u: t.mul_(u),
 }
+
+
+class _Viewed(ag.autograd.Function):
+    """A custom Function that returns a view of its input."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x.unsqueeze(0)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g[0]
+
+
+class _AsItIs(ag.autograd.Function):
+    """A custom Function that returns its input, which becomes a view."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g
+
+
+MODES: dict[str, Callable[[], Any]] = {
+    ref.DEFAULT: contextlib.nullcontext,
+    ref.NO_GRAD: ag.no_grad,
+    ref.INFERENCE: ag.inference_mode,
+}
+
+
+def refusing(pattern: str, call: Callable[[], Any]) -> None:
+    """A call that must raise, with a text that the pattern matches.
+
+    (Not pytest.raises: what it raises itself is no finding to hypothesis, which would stop there.)
+    """
+    try:
+        call()
+    except RuntimeError as error:
+        assert re.search(pattern, str(error)), f"{error} instead of {pattern!r}"  # noqa: PT017
+        return
+    raise AssertionError(f"nothing was raised, expected: {pattern}")
+
+
+def _view(kind: str, tensor: Any, index: Any) -> tuple[Any, Any]:
+    """A view of a tensor and the elements that it shows."""
+    if kind == "select" and index.ndim and index.shape[0] > 1:
+        return tensor.select(0, 1), index[1]
+    if kind == "narrow" and index.ndim and index.shape[-1] > 1:
+        return tensor.narrow(-1, 0, 2), index[..., :2]
+    if kind == "t" and index.ndim == 2:
+        return tensor.t(), index.T
+    return tensor.unsqueeze(0), index[None]
 
 
 class Pair:
@@ -54,6 +112,19 @@ class Programs(RuleBasedStateMachine):
     def values(self, seed: int) -> Any:
         return numpy.random.default_rng(seed).uniform(-1, 1, (2, 3))
 
+    def reads(self, *pairs: Pair) -> bool:
+        """Ask for the history of each; False (after checking the error) where one is broken."""
+        for pair in pairs:
+            if pair.reference.broken():
+                pattern = "its base or another view of its base has"
+                refusing(pattern, lambda pair=pair: pair.tensor.grad_fn)
+                return False
+        for pair in pairs:
+            pair.reference.read()
+        return True
+
+    # Tensors -------------------------------------------------------------------------------------
+
     @rule(target=tensors, seed=seeds)
     def leaf(self, seed: int) -> Pair:
         values = self.values(seed)
@@ -70,10 +141,14 @@ class Programs(RuleBasedStateMachine):
 
     @rule(target=tensors, x=tensors, name=names)
     def unary(self, x: Pair, name: str) -> Pair:
+        if not self.reads(x):
+            return x
         return self.add(getattr(x.tensor, name)(), ref.unary(name, x.reference))
 
     @rule(target=tensors, x=tensors, name=names)
     def hooked(self, x: Pair, name: str) -> Pair:
+        if not self.reads(x):
+            return x
         tensor, reference = getattr(x.tensor, name)(), ref.unary(name, x.reference)
         if tensor.requires_grad:
             tensor.register_hook(lambda g: g * 2)
@@ -84,49 +159,74 @@ class Programs(RuleBasedStateMachine):
     def binary(self, x: Pair, y: Pair, name: str) -> Pair:
         if x.reference.index.shape != y.reference.index.shape:
             y = x
+        if not self.reads(x, y):
+            return x
         tensor = getattr(x.tensor, name)(y.tensor)
         return self.add(tensor, ref.binary(name, x.reference, y.reference))
 
-    @rule(target=tensors, x=tensors, kind=st.sampled_from(["t", "select", "narrow", "flat"]))
-    def view(self, x: Pair, kind: str) -> Pair:
+    # Views ---------------------------------------------------------------------------------------
+
+    @rule(
+        target=tensors,
+        x=tensors,
+        kind=kinds,
+        made=st.sampled_from([*MODES, ref.DEFAULT]),
+    )
+    def view(self, x: Pair, kind: str, made: str) -> Pair:
+        if made == ref.DEFAULT and not self.reads(x):
+            return x
+        with MODES[made]():
+            tensor, index = _view(kind, x.tensor, x.reference.index)
+        return self.add(tensor, ref.view(x.reference, index, made))
+
+    @rule(target=tensors, x=tensors, last=st.booleans())
+    def one_of_several(self, x: Pair, last: bool) -> Pair:
         index = x.reference.index
-        if kind == "select" and index.ndim and index.shape[0] > 1:
-            tensor, index = x.tensor.select(0, 1), index[1]
-        elif kind == "narrow" and index.ndim and index.shape[-1] > 1:
-            tensor, index = x.tensor.narrow(-1, 0, 2), index[..., :2]
-        elif kind == "t" and index.ndim == 2:
-            tensor, index = x.tensor.t(), index.T
-        else:
-            tensor, index = x.tensor.unsqueeze(0), index[None]
-        return self.add(tensor, ref.view(x.reference, index))
+        if not index.ndim or not self.reads(x):
+            return x
+        which = -1 if last else 0
+        tensor = x.tensor.unbind(0)[which]
+        return self.add(tensor, ref.view(x.reference, index[which], ref.SEVERAL))
+
+    @rule(target=tensors, x=tensors, same=st.booleans())
+    def by_a_function(self, x: Pair, same: bool) -> Pair:
+        if not self.reads(x):
+            return x
+        index = x.reference.index
+        tensor = _AsItIs.apply(x.tensor) if same else _Viewed.apply(x.tensor)
+        made = ref.FUNCTION if x.reference.track.requires else ref.NO_GRAD
+        return self.add(tensor, ref.returned(x.reference, index if same else index[None], made))
 
     @rule(target=tensors, x=tensors)
     def detach(self, x: Pair) -> Pair:
         return self.add(x.tensor.detach(), ref.detached(x.reference))
 
-    def refused(self, x: Pair, recorded: bool, write: Any) -> bool:
-        """Writes to leaves (and views of leaves) that require grad raise and change nothing."""
-        if not (recorded and x.reference.track.leaf):
-            write()
-            return False
-        before = x.tensor._version
-        try:
-            write()
-        except RuntimeError as error:
-            assert "a leaf Variable that requires grad is being used" in str(error) or (  # noqa: PT017
-                "a view of a leaf Variable" in str(error)
-            )
-            assert x.tensor._version == before
-            return True
-        raise AssertionError("a leaf was written while grad mode was on")
+    # Writes --------------------------------------------------------------------------------------
+
+    def refused(self, x: Pair, others: list[Pair], record: bool, write: Any) -> bool:
+        """Run a write; True where it was refused, as it had to be, and changed nothing."""
+        operands = [each.reference for each in others]
+        pattern = ref.refusal(x.reference, operands, record)
+        with ag.set_grad_enabled(record):
+            if not pattern:
+                write()
+                return False
+            before = x.reference.memory.version
+            refusing(pattern, write)
+        assert x.tensor._version == before
+        return True
 
     @rule(x=tensors, name=names, record=st.booleans())
     def write(self, x: Pair, name: str, record: bool) -> None:
-        recorded = record and x.reference.track.requires
-        with ag.set_grad_enabled(record):
-            if self.refused(x, recorded, lambda: IN_PLACE[name](x.tensor)):
-                return
-        ref.unary_(name, x.reference, record)
+        if not self.refused(x, [], record, lambda: IN_PLACE[name](x.tensor)):
+            ref.unary_(name, x.reference, record)
+
+    @rule(target=tensors, x=tensors, kind=kinds, name=names)
+    def written_through_a_view(self, x: Pair, kind: str, name: str) -> Pair:
+        """What random choice alone rarely puts together."""
+        y = self.unary(x, "neg")
+        self.write(self.view(y, kind, ref.DEFAULT), name, True)
+        return y
 
     @rule(x=tensors, y=tensors, name=pairs, record=st.booleans())
     def write_with(self, x: Pair, y: Pair, name: str, record: bool) -> None:
@@ -138,20 +238,15 @@ class Programs(RuleBasedStateMachine):
             return  # a detached alias that joins a graph is a base of its own: not modelled
         if not a.track.requires and b.track.requires and self.aliased(a):
             return
-        recorded = record and (a.track.requires or b.track.requires)
-        with ag.set_grad_enabled(record):
-            if not (recorded and a.track.leaf) and ref.overlap(a, b):
-                with pytest.raises(RuntimeError, match="refer to a single memory location"):
-                    IN_PLACE[name](x.tensor, y.tensor)
-                return
-            if self.refused(x, recorded, lambda: IN_PLACE[name](x.tensor, y.tensor)):
-                return
-        ref.binary_(name, a, b, record)
+        if not self.refused(x, [y], record, lambda: IN_PLACE[name](x.tensor, y.tensor)):
+            ref.binary_(name, a, b, record)
 
     def aliased(self, a: ref.Reference) -> bool:
         return any(
             p.reference.memory is a.memory and p.reference.track is not a.track for p in self.pairs
         )
+
+    # Backward ------------------------------------------------------------------------------------
 
     def start(self, x: Pair, seed: int) -> tuple[Any, Any]:
         """The gradient to start backward with, for both."""
@@ -167,14 +262,22 @@ class Programs(RuleBasedStateMachine):
             numpy.testing.assert_allclose(found, part, rtol=1e-7, atol=1e-9)
             tensor.grad = None
 
+    def runs(self, x: Pair) -> bool:
+        """Is a tensor part of a graph, so that backward may begin with it?"""
+        assert x.tensor.requires_grad == x.reference.track.requires
+        if not x.reference.track.requires or not self.reads(x):
+            return False
+        if x.reference.rootless():
+            refusing("does not have a grad_fn", lambda: x.tensor.backward(x.tensor))
+            return False
+        return True
+
     @rule(x=tensors, seed=seeds)
     def backward(self, x: Pair, seed: int) -> None:
-        track = x.reference.track
-        assert x.tensor.requires_grad == track.requires
-        if not track.requires:
+        if not self.runs(x):
             return
         weights, rows = self.start(x, seed)
-        stale = track.history is not None and track.history.stale()
+        stale = any(step.stale() for step in x.reference.parents())
         try:
             x.tensor.backward(weights, retain_graph=True)
         except RuntimeError as error:
@@ -190,12 +293,11 @@ class Programs(RuleBasedStateMachine):
     def threads(self, x: Pair, y: Pair, z: Pair, seed: int) -> None:
         chosen = []
         for pair in (x, y, z):
-            history = pair.reference.track.history
-            if pair.reference.track.requires and not (history is not None and history.stale()):
+            # Asked for here: torch, too, regenerates the history of a view without a lock.
+            if self.runs(pair) and not any(step.stale() for step in pair.reference.parents()):
                 chosen.append(pair)
         starts = [self.start(pair, seed + i) for i, pair in enumerate(chosen)]
         for pair in chosen:
-            # torch, too, regenerates the history of a view lazily and without a lock.
             pair.tensor.grad_fn  # noqa: B018
         running = [
             threading.Thread(
@@ -208,6 +310,11 @@ class Programs(RuleBasedStateMachine):
         for thread in running:
             thread.join()
         self.compare(sum((rows for _, rows in starts), numpy.zeros(ref.WIDTH)))
+
+    def teardown(self) -> None:
+        """Every program ends with a backward of what it made last: what is wrong shows."""
+        for seed, pair in enumerate(self.pairs[-12:]):
+            self.backward(pair, seed)
 
     @invariant()
     def values_agree(self) -> None:

@@ -97,9 +97,7 @@ class Reference:
     def behind(self) -> bool:
         """Must the history be regenerated, because the memory of this view was written since?"""
         return (
-            self.view
-            and self.right != self.memory.version
-            and (self.node or self.track.requires)
+            self.view and self.right != self.memory.version and (self.node or self.track.requires)
         )
 
     def broken(self) -> bool:
@@ -114,6 +112,10 @@ class Reference:
     def rootless(self) -> bool:
         """Does it require grad, as its base does, but is no part of the graph?"""
         return self.view and not self.node and self.track.requires
+
+    def wants(self) -> bool:
+        """Is there an edge for its gradient, so that what a rule asks for is saved?"""
+        return self.track.requires and not self.rootless()
 
 
 def fresh(values: Any, jacobian: Any = None, step: Step | None = None) -> Reference:
@@ -151,6 +153,8 @@ def unary(name: str, x: Reference) -> Reference:
         saved = [(x.memory, x.memory.version)] if saves == "input" else []
         if saves == "result":
             saved = [(result.memory, 0)]
+        if not x.wants():
+            saved = []
         result.track.requires = True
         result.track.history = Step(x.parents(), saved)
     return result
@@ -167,9 +171,9 @@ def binary(name: str, x: Reference, y: Reference) -> Reference:
     result = fresh(*_combined(name, x, y))
     if x.track.requires or y.track.requires:
         saved = []
-        if name == "mul" and y.track.requires:
+        if name == "mul" and y.wants():
             saved.append((x.memory, x.memory.version))
-        if name == "mul" and x.track.requires:
+        if name == "mul" and x.wants():
             saved.append((y.memory, y.memory.version))
         result.track.requires = True
         result.track.history = Step([*x.parents(), *y.parents()], saved)
@@ -203,7 +207,7 @@ def binary_(name: str, x: Reference, y: Reference, record: bool) -> None:
     values, rows = _combined(name, x, y)
     step = None
     if record and (x.track.requires or y.track.requires):
-        saved = [(y.memory, y.memory.version)] if name == "mul" and x.track.requires else []
+        saved = [(y.memory, y.memory.version)] if name == "mul" and x.wants() else []
         step = Step([*x.parents(), *y.parents()], saved)
     _write(x, values, rows, step)
 
@@ -232,6 +236,13 @@ def view(x: Reference, index: Any, made: str = DEFAULT) -> Reference:
         node=recorded and x.track.requires,
         flows=recorded and x.flows and not x.rootless(),
     )
+
+
+def returned(x: Reference, index: Any, made: str) -> Reference:
+    """A view that a custom Function returned: its history is the call, whatever x was."""
+    flows = x.flows and not x.rootless()
+    version = x.memory.version
+    return Reference(x.memory, x.track, index, True, made, version, made == FUNCTION, flows)
 
 
 def refusal(x: Reference, others: list[Reference], record: bool) -> str:

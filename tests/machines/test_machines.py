@@ -45,10 +45,49 @@ def _forget_to_regenerate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view, "refresh", refresh)
 
 
-@pytest.mark.parametrize(
-    "plant", [_forget_the_slice, _forget_the_version, _forget_the_hook, _forget_to_regenerate]
-)
+def _forget_how_views_were_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = view.View.__init__
+
+    def forget(self: Any, *arguments: Any) -> None:
+        original(self, *arguments)
+        self.meta = view.DEFAULT
+
+    monkeypatch.setattr(view.View, "__init__", forget)
+
+
+def _forget_that_a_view_of_several_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view, "MULTI_OUTPUT", view.DEFAULT)
+
+
+def _forget_the_functions_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view, "IN_FUNCTION", view.DEFAULT)
+
+
+def _forget_inheritance(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = view.View.__init__
+
+    def forget(self: Any, base: Any, parent: Any, *rest: Any) -> None:
+        original(self, base, parent, *rest)
+        if parent is not None and self.meta == parent.meta:
+            self.meta = view.DEFAULT
+
+    monkeypatch.setattr(view.View, "__init__", forget)
+
+
+PLANTS = [
+    _forget_the_slice,
+    _forget_the_version,
+    _forget_the_hook,
+    _forget_to_regenerate,
+    _forget_how_views_were_made,
+    _forget_that_a_view_of_several_is_one,
+    _forget_the_functions_views,
+    _forget_inheritance,
+]
+
+
+@pytest.mark.parametrize("plant", PLANTS)
 def test_planted_errors_are_found(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     with pytest.raises((AssertionError, ExceptionGroup)):
-        run(400, seed=1, shrink=False)  # ends when something is found
+        run(60, seed=1, shrink=False)  # ends when something is found
