@@ -484,13 +484,17 @@ class Tensor:
                 "data set to a tensor that requires gradients must be floating point or complex "
                 f"dtype, but got {value.dtype}"
             )
-        old, new = self._array, value._array
+        self._exchange(value._array)
+
+    def _exchange(self, new: Any) -> None:
+        """Put another array in the place of this tensor's."""
+        old = self._array
         self._array = new
-        self._plain = value._plain
+        self._plain = plain(new)
         if self._leaf is not None and (
             type(new) is not type(old) or new.dtype != old.dtype or new.shape != old.shape
         ):
-            self._leaf.accumulator = None  # it says what gradients the old data had
+            self._leaf.accumulator = None  # it says what gradients the old array had
 
     # Hooks -----------------------------------------------------------------------------------
 

@@ -275,6 +275,10 @@ def _loop(
     only: Any = None
     arrived: Any = None
     for edge, grad in zip(roots, grads, strict=True):
+        if needed is not None and len(roots) > 1:
+            assert captured is not None
+            if edge[0] not in needed and edge[0] not in captured:
+                continue  # as in torch, where only a lone root that leads nowhere runs its hooks
         _add(buffers, edge[0], edge[1], grad if recording else grad._array)
     for node in list(buffers):
         if counts[node] == 0:

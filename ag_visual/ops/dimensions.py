@@ -359,7 +359,7 @@ def _in_place(twin: str, name: str, node_name: str, arguments: Any) -> None:
             self._view.made = source.here()
         else:
             self.__dict__[view.TURNED] = self._storage.stamp[0]
-        self._array = array
+        self._exchange(array)
         if node is not None:
             old = self._edge
             self._edge = node.edge()

@@ -303,7 +303,7 @@ def _resized(self: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
         offset = self.storage_offset()
         needed = math.prod(shape)
         if root.flags.c_contiguous and offset + needed <= root.size:
-            self._array = root.reshape(-1)[offset : offset + needed].reshape(shape)
+            self._exchange(root.reshape(-1)[offset : offset + needed].reshape(shape))
             if self._view is None:
                 self.__dict__[_MEMORY] = root
         elif self._view is not None:
@@ -314,7 +314,7 @@ def _resized(self: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
         else:
             larger = backend.xp.empty((needed,), array.dtype)
             larger[: array.size] = array.reshape(-1)
-            self._array = larger.reshape(shape)
+            self._exchange(larger.reshape(shape))
             self.__dict__.pop(_MEMORY, None)
     wrote(self, name)
     return self
@@ -356,7 +356,8 @@ def _set(
         array, storage = source._array, source._storage.alias()
         if size is not None:
             array = _geometry(source, storage_offset, size, stride)
-    self._array, self._store, self._view, self._edge = array, storage, None, None
+    self._exchange(array)
+    self._store, self._view, self._edge = storage, None, None
     self.__dict__.pop(_MEMORY, None)
     self._storage.set_version(version)
     wrote(self, "set_")

@@ -141,7 +141,7 @@ def _resize(target: Tensor, array: Any) -> None:
             stacklevel=_levels(),
         )
     xp = backends.backend_of(target._array).xp
-    target._array = xp.empty(array.shape, target._array.dtype)
+    target._exchange(xp.empty(array.shape, target._array.dtype))
 
 
 def _levels() -> int:

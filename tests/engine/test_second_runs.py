@@ -119,3 +119,33 @@ def test_the_node_of_a_gradient_that_cannot_be_differentiated() -> None:
         return seen
 
     agree(program)
+
+
+def test_a_leaf_that_looks_at_other_memory_gets_gradients_of_its_shape() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(3, requires_grad=True)
+        older = x.expand_as(x)
+        with t.no_grad():
+            x.set_(t.ones(2, 2))
+        (x * 2).sum().backward()
+        return [x.grad, older.grad_fn is not None]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("into_leaves", [False, True])
+def test_hooks_of_a_root_that_leads_to_no_input(several: bool, into_leaves: bool) -> None:
+    def program(t: Any) -> Any:
+        x, other, calls = t.ones(2, requires_grad=True), t.ones(2, requires_grad=True), []
+        roots = [x * 2, other * 3] if several else [other * 3]
+        for number, root in enumerate(roots):
+            root.register_hook(lambda g, number=number: calls.append(number))
+        ones = [t.ones(2) for _ in roots]
+        if into_leaves:
+            t.autograd.backward(roots, ones, inputs=[x])
+        else:
+            t.autograd.grad(roots, x, ones, allow_unused=True)
+        return [calls, x.grad, other.grad]
+
+    agree(program)
