@@ -12,7 +12,7 @@ import inspect
 import linecache
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import get_ident
 from time import perf_counter_ns
 from types import FunctionType
@@ -121,7 +121,9 @@ def bind_face(
     out: whether it takes `out=`, too.
     """
     scope = {"body": body, "face": face, "__name__": body.__module__, "into": into, "told": _told}
+    scope.update(renamed=_renamed, absent=_ABSENT)
     function = lazily(name, scope, lambda scope: _bound_source(body, name, scope, out))
+    scope["again"] = function
     function.__doc__ = body.__doc__
     function.__wrapped__ = bound = functools.partial(body, face)  # type: ignore[attr-defined]
     if out:
@@ -144,12 +146,44 @@ def _told(name: str, given: dict[str, Any], error: AttributeError) -> Exception:
     return error
 
 
+_ABSENT = object()
+"""The value of a required `dim` that was not given, or given under NumPy's name."""
+
+
+def _renamed(again: Callable[..., Any], named: dict[str, Any], **given: Any) -> Any:
+    """The call with NumPy's names for `dim` and `keepdim`, or what is wrong with its names."""
+    name = again.__name__
+    for theirs, ours in generic.NUMPY_NAMES.items():
+        if theirs in named and ours in given:
+            usual = inspect.signature(again).parameters[ours].default
+            if given[ours] is not _ABSENT and given[ours] is not usual:
+                raise TypeError(f"{name}() got both '{ours}' and '{theirs}': leave one out")
+            given[ours] = named.pop(theirs)
+    if named:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(named))}'")
+    for each, value in given.items():
+        if value is _ABSENT:
+            raise TypeError(f"{name}() missing 1 required positional argument: '{each}'")
+    return again(**given)
+
+
+def _takes_numpy_names(parameters: Iterable[inspect.Parameter]) -> bool:
+    """Whether `axis=` and `keepdims=` can be told from the other arguments of a function."""
+    parameters = list(parameters)
+    at = next((i for i, p in enumerate(parameters) if p.name in ("dim", "keepdim")), None)
+    if at is None or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        return False
+    later = parameters[at + 1 :]
+    return all(p.default is not p.empty or p.kind is p.KEYWORD_ONLY for p in later)
+
+
 def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any], out: bool) -> str:
     parameters = list(inspect.signature(body).parameters.values())[1:]
     head, passed = [], []
     names = [p.name for p in parameters]
     starred = caught = False
     renamed = _first_name(tuple(p.name for p in parameters))
+    numpy_names = _takes_numpy_names(parameters)
     for i, p in enumerate(parameters):
         if renamed and i == 0:
             head.append(renamed)
@@ -174,6 +208,8 @@ def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any], ou
         if p.default is not p.empty:
             scope[f"d{i}"] = p.default
             default = f"=d{i}"
+        elif numpy_names and p.name == "dim":
+            default = "=absent"
         head.append(p.name + default)
         passed.append(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name)
     # What is no tensor shows when the body asks it for something that tensors have.
@@ -188,7 +224,18 @@ def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any], ou
         plain = "".join(f"{p}, " for p in passed if "=" not in p and p[:2] != "**")
         call = f"into({name!r}, out, body, (face, {plain}), dict({named}))"
         lines.insert(0, f"    if out is not None: return {call}")
+    if numpy_names:
+        given = [*names, *["out"] * out]
+        head.append("**named")
+        lines.insert(0, _other_names(given, parameters))
     return "\n".join([f"def {name}({', '.join(head)}):", *lines]) + "\n"
+
+
+def _other_names(given: Iterable[str], parameters: Iterable[inspect.Parameter]) -> str:
+    """The line that leaves calls with other names than ours to `_renamed`."""
+    needed = any(p.name == "dim" and p.default is p.empty for p in parameters)
+    when = "named or dim is absent" if needed else "named"
+    return f"    if {when}: return renamed(again, named, {', '.join(f'{n}={n}' for n in given)})"
 
 
 def specialize(op: Op) -> None:
@@ -207,9 +254,16 @@ def _first_name(names: tuple[str, ...]) -> str:
     return "input" if names[:1] == ("self",) and "input" not in names else ""
 
 
-def _head(op: Op, scope: dict[str, Any], out: bool = False, called: bool = True) -> str:
+def _head(
+    op: Op,
+    scope: dict[str, Any],
+    out: bool = False,
+    called: bool = True,
+    numpy_names: bool = True,
+) -> str:
     parts = []
     renamed = called and _first_name(op.params)
+    numpy_names = numpy_names and called and _takes_numpy_names(op.signature.parameters.values())
     for name, p in op.signature.parameters.items():
         if renamed and name == "self":
             parts.append(renamed)
@@ -223,11 +277,15 @@ def _head(op: Op, scope: dict[str, Any], out: bool = False, called: bool = True)
         if p.default is not p.empty:
             scope[f"default_{name}"] = p.default
             default = f"=default_{name}"
+        elif numpy_names and name == "dim":
+            default = "=absent"
         parts.append(name + default)
     if op.varargs:
         parts.append("**named")
     elif out:
         parts += ["out=None"] if "*" in parts else ["*", "out=None"]
+    if numpy_names:
+        parts.append("**named")
     return ", ".join(parts)
 
 
@@ -241,9 +299,11 @@ def forward(
     kernel = op._kernel(numpy) if op.direct else op.kernel
     scope = {**_SHARED, "kernel": kernel, "slow": reference or op.compute}
     scope.update(normalize=op.normalize, op=op, cls=op.node_class)
+    scope.update(renamed=_renamed, absent=_ABSENT)
     if len(op.outputs) > 1:
         scope["package"] = generic.named_tuple(op.returns or op.name, op.outputs)
     function = lazily(op.name, scope, lambda scope: _forward_source(op, places, scope))
+    scope["again"] = function
     function.__doc__ = op.doc
     function.__signature__ = op.public_signature  # type: ignore[attr-defined]
     return function
@@ -261,6 +321,10 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     called = scope["slow"] is op.compute
     out = op.out and called
     lines = [f"def {op.name}({_head(op, scope, out, called)}):"]
+    if called and _takes_numpy_names(op.signature.parameters.values()):
+        first = _first_name(op.params)
+        given = [first if first and n == "self" else n for n in op.params]
+        lines.append(_other_names([*given, *["out"] * out], op.signature.parameters.values()))
     if called and _first_name(op.params):
         lines.append("    self = input")
 
@@ -506,7 +570,7 @@ def inplace(op: Op, twin: str, reference: Callable[..., Any]) -> Callable[..., A
 def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
     given = [f"{p}={p}" if p in op.keyword else p for p in op.params]
     slow = f"return slow({', '.join(given)})"
-    lines = [f"def {twin}({_head(op, scope)}):"]
+    lines = [f"def {twin}({_head(op, scope, numpy_names=False)}):"]
     if _first_name(op.params):
         lines.append("    self = input")
 

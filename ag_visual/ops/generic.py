@@ -162,6 +162,10 @@ def operator(op: Op) -> Callable[..., Any]:
     return call
 
 
+NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
+"""What NumPy calls them; torch's functions take either."""
+
+
 def binder(op: Op, called: str) -> Callable[[tuple[Any, ...], dict[str, Any]], list[Any]]:
     """A function from what a call was given to the value of each parameter."""
     signature, names, varargs = op.signature, op.params, op.varargs
@@ -181,6 +185,9 @@ def binder(op: Op, called: str) -> Callable[[tuple[Any, ...], dict[str, Any]], l
             return [*args, *defaults[given:]] if given < total else [*args]
         if "input" in kwargs and "self" in names and "input" not in names:
             kwargs["self"] = kwargs.pop("input")
+        for theirs, ours in NUMPY_NAMES.items():
+            if theirs in kwargs and ours in names and ours not in kwargs:
+                kwargs[ours] = kwargs.pop(theirs)
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
