@@ -433,7 +433,13 @@ def _package(op: Op, outputs: list[Any]) -> Any:
 _named: dict[tuple[str, tuple[str, ...]], Any] = {}
 
 
+def _tuple(*results: Any) -> tuple[Any, ...]:
+    return results
+
+
 def named_tuple(name: str, fields: tuple[str, ...]) -> Any:
+    if fields[0] == "result0":  # torch gives these no names
+        return _tuple
     key = (name, fields)
     if key not in _named:
         plain: Any = collections.namedtuple(name, fields)  # type: ignore[misc]

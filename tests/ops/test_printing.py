@@ -12,6 +12,7 @@ import pytest
 import ag_visual as ag
 
 from ..oracle import torch
+from ..programs import agree
 
 DTYPES = ("float32", "float64", "float16", "int64", "int32", "uint8", "bool", "complex64")
 SHAPES = (
@@ -144,3 +145,11 @@ def test_options_can_be_read_and_set_for_a_block() -> None:
     assert ag.get_printoptions() == before
     with pytest.raises(ValueError, match="profile is one of default, short, full"):
         ag.set_printoptions(profile="tiny")
+
+
+def test_results_without_names_are_a_plain_tuple() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0, 4.0])
+        return [str(type(t.std_mean(x))), str(type(t.var_mean(x))), repr(t.aminmax(x))]
+
+    agree(program)
