@@ -323,8 +323,8 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     lines = [f"def {op.name}({_head(op, scope, out, called)}):"]
     if called and _takes_numpy_names(op.signature.parameters.values()):
         first = _first_name(op.params)
-        given = [first if first and n == "self" else n for n in op.params]
-        lines.append(_other_names([*given, *["out"] * out], op.signature.parameters.values()))
+        known = [first if first and n == "self" else n for n in op.params]
+        lines.append(_other_names([*known, *["out"] * out], op.signature.parameters.values()))
     if called and _first_name(op.params):
         lines.append("    self = input")
 
@@ -373,8 +373,6 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         given = ", ".join(f"a_{p}" if p in op.inputs else p for p in op.params)
         left = f"{', '.join(op.arguments)}, = " if op.arguments else ""
         add(1, f"{left}normalize({given})")
-    given = ", ".join(f"a_{p}" if p in op.inputs else p for p in op.params)
-    # Bad shapes and floating-point warnings raised as errors: the reference path knows better.
     given = ", ".join(
         f"{p}={p}" if p in op.keyword else f"a_{p}" if p in op.inputs else p for p in op.params
     )
@@ -388,6 +386,7 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         run = f"usual({arrays}) if {argument} is value else {run}"
     extra = range(1, len(op.outputs))
     answer = f"package(out, {', '.join(f'out{i}' for i in extra)})" if extra else "out"
+    # Bad shapes and floating-point warnings raised as errors: the reference path knows better.
     add(1, f"try: r = {run}")
     add(1, f"except Exception: {slow}")
     if extra:
