@@ -784,7 +784,3 @@ def rebase(tensor: Tensor, node: Node) -> None:
     base._rg = True
     view.move_retain_grad(base, old)
     view.refresh(tensor)
-
-
-def grad_mode() -> bool:
-    return modes.grad_enabled()

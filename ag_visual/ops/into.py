@@ -2,7 +2,7 @@
 
 Used by generic, build, table and the functions that make tensors. The result is computed first and
 stored then, so that a call that raises leaves `out` as it was, and `out` may share memory with an
-argument (where torch refuses that, `refused` says so).
+argument (where torch refuses that, `overlap.refuse_shared` says so).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -334,8 +334,3 @@ def function(
         return body
 
     return declare
-
-
-def differentiable_ops() -> Iterator[Op]:
-    """Every op that has a derivative."""
-    return (record for record in ops.values() if record.rules)
