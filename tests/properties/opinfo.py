@@ -164,6 +164,19 @@ def own_tensor(tensor: Any) -> Tensor:
     return result.requires_grad_() if tensor.requires_grad else result  # type: ignore[no-any-return]
 
 
+def apart(value: Any) -> Any:
+    """Arguments whose views of leaves are leaves: torch made them without a graph, to no use."""
+    if isinstance(value, torch.Tensor):
+        return (
+            value.detach().requires_grad_() if value.requires_grad and value._is_view() else value
+        )
+    if type(value) in (list, tuple):
+        return type(value)(apart(item) for item in value)
+    if isinstance(value, dict):
+        return {key: apart(item) for key, item in value.items()}
+    return value
+
+
 def leaves_of(value: Any, kind: type) -> list[Any]:
     """All tensors in nested arguments or results, once each."""
     found: dict[int, Any] = {}
@@ -276,7 +289,7 @@ def difference(mine: list[Any], theirs: list[Any]) -> str:
 
 def compare(info: Any, sample: Any, function: Callable[..., Any], seconds: bool) -> str:
     """What differs between the engines on one sample, '' if nothing does."""
-    given = (sample.input, sample.args, sample.kwargs)
+    given = apart((sample.input, sample.args, sample.kwargs))
     made: dict[int, Tensor] = {}
     mine = translated(given, made)
     their_leaves = wanted(leaves_of(given, torch.Tensor))
