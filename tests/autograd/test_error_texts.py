@@ -91,6 +91,7 @@ CAUSES |= {
     "B15": lambda: setattr(leaf(), "data", from_array(t.ones(2)._array, cls=Elsewhere)),
     "B16": lambda: setattr(leaf(), "data", t.ones(2, dtype=t.int64)),
     "B17": lambda: leaf().numpy(),
+    "B18": lambda: t.mul(leaf(), leaf(), out=t.ones(2)),
     "B19": lambda: t.ones(2).imag,
     "B21": lambda: setattr(leaf(), "grad", t.ones(2, dtype=t.float64)),
     "B22": lambda: copy.deepcopy(leaf() * 2),
@@ -124,6 +125,10 @@ CAUSES |= {
     "H4": lambda: graph._current_graph_task_execution_order(),
     "H6": lambda: (leaf() * 2).grad_fn(1, 2),
     "I1": lambda: t.heaviside(leaf(), t.ones(2)).sum().backward(),
+    "M1": lambda: t.no_grad()(type("Decorated", (), {"__init__": lambda self: None})),
+    "M2": lambda: (leaf() * 2).grad,
+    "M3": lambda: leaf().sum().backward(create_graph=True),
+    "M4": lambda: float(leaf(1)),
     "H7": lambda: t.autograd.Variable._execution_engine.queue_callback(print),
 }
 
