@@ -21,11 +21,10 @@ from ..errors import (
     SilentWriteWarning,
     ViewInplaceError,
 )
-from . import modes, seam, source
+from . import modes, names, seam, source
 from .repair import repair
 
 SHOWN_WRITES = 3
-tensor_type: type = object  # core.tensor.Tensor, bound by `saved.bind`
 
 
 def tell(error: Any) -> Any:
@@ -41,56 +40,26 @@ def type_name(array: Any) -> str:
     return f"torch.{device}{legacy_name(of_numpy(array.dtype))} {list(array.shape)}"
 
 
-def variable_name(matches: Any) -> str | None:
-    """The name of a variable in the user's frames for which `matches(value)` holds."""
-    frame = source.outside(sys._getframe(1))
-    searched_globals = False
-    while frame is not None:
-        if not source.inside[frame.f_code.co_filename]:
-            for name, value in source.locals_of(frame).items():
-                if not name.startswith("_") and matches(value):
-                    return str(name)
-            if not searched_globals:
-                searched_globals = True
-                for name, value in frame.f_globals.items():
-                    if not name.startswith("_") and matches(value):
-                        return str(name)
-        frame = frame.f_back
-    return None
+def _variables() -> Iterator[tuple[str, Any]]:
+    """The tensors that the user's code has names for: variables, parameters, entries, gradients.
+
+    Plain variables of all frames come first: theirs are the names that a reader looks for.
+    """
+    later = []
+    for scope in names.scopes_of(sys._getframe(1)):
+        for name, value in names.tensors_in(scope, buffers=True):
+            if name.isidentifier():
+                yield name, value
+            else:
+                later.append((name, value))
+            if value._grad is not None:
+                later.append((f"{name}.grad", value._grad))
+    yield from later
 
 
-def _variables(limit: int = 2000) -> Iterator[tuple[str, Any]]:
-    """The tensors in the user's variables and in plain lists and dicts there, with their names."""
-    frame = source.outside(sys._getframe(1))
-    searched: set[int] = set()  # ids of the globals that were looked at
-    while frame is not None and limit > 0:
-        if not source.inside[frame.f_code.co_filename]:
-            scopes = [source.locals_of(frame), frame.f_globals]
-            if id(scopes[1]) in searched:
-                scopes.pop()
-            if scopes[0] is frame.f_globals:
-                scopes.pop(0)
-            searched.add(id(frame.f_globals))
-            for scope in scopes:
-                for name, value in list(scope.items()):
-                    limit -= 1
-                    if not name.startswith("_"):
-                        yield from _tensors(name, value)
-        frame = frame.f_back
-
-
-def _tensors(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    # type() and not isinstance(): a user's object may do anything when asked for __class__.
-    if issubclass(type(value), tensor_type):
-        yield name, value
-    elif type(value) in (list, tuple):
-        for i, part in enumerate(value[:50]):
-            if issubclass(type(part), tensor_type):
-                yield f"{name}[{i}]", part
-    elif type(value) is dict:
-        for key, part in list(value.items())[:50]:
-            if issubclass(type(part), tensor_type):
-                yield f"{name}[{key!r}]", part
+def variable_name(matches: Callable[[Any], bool]) -> str | None:
+    """The user's name for a tensor for which `matches(value)` holds."""
+    return next((name for name, value in _variables() if matches(value)), None)
 
 
 def _aliases(storage: Any, but: Callable[[Any], bool]) -> list[dict[str, str]]:
@@ -107,7 +76,7 @@ def _aliases(storage: Any, but: Callable[[Any], bool]) -> list[dict[str, str]]:
         view = value._view
         if view is not None:
             steps = ".".join(op.called for op, _ in view.steps())
-            base = variable_name(lambda v, base=view.base: v is base)
+            base = variable_name(lambda v, base=view.base: v is base)  # type: ignore[misc]
             found.setdefault(name, f"a view: {steps} of " + (f"`{base}`" if base else "a tensor"))
         elif value._storage is not storage:
             found.setdefault(name, "from .data")
@@ -159,6 +128,22 @@ def _distinct(writes: list[Any]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
+def _described(array: Any, matches: Callable[[Any], bool], tensor: Any) -> dict[str, Any]:
+    """Shape, dtype and name; a view that has no name is told by its base's, and how it looks."""
+    found = describe_array(array, variable_name(matches))
+    view = None if tensor is None else tensor._view
+    if found["name"] is None and view is not None:
+        found["name"] = variable_name(lambda v: v is view.base)
+        found["through"] = ".".join(op.called for op, _ in view.steps())
+    return found
+
+
+def _is_leaf(value: Any) -> bool:
+    """Is it (a view of) a leaf that requires grad: weights?"""
+    base = value if value._view is None else value._view.base
+    return bool(base._rg and base._edge is None)
+
+
 def _history(value: Any) -> Any:
     """The edge of a saved input; of a view whose base was written since, the regenerated one."""
     if value._edge is None and value._view is None:
@@ -182,25 +167,21 @@ def _saved_fields(node: Any, name: str, storage: Any, then: tuple[int, int]) -> 
 
     def matches(candidate: Any) -> bool:
         if own_output:
-            # The class is asked first: an object of the user's may do anything in __getattr__.
-            return (
-                hasattr(type(candidate), "_storage")
-                and candidate._storage is storage
-                and candidate._array.shape == array.shape
-            )
+            return candidate._storage is storage and candidate._array.shape == array.shape
         return candidate is value
 
     writes, forgotten = storage.writes_since(then[1])
     places = _distinct(writes)
     edge = None if own_output else _history(value)
-    shown_name = variable_name(matches)
+    leaf = not own_output and _is_leaf(value)
     return {
         "kind": "modified-by-inplace",
         "node_name": node.name(),
         "node_seq": node.seq,
         "saved_name": name,
         "own_output": own_output,
-        "tensor": describe_array(array, shown_name),
+        "tensor": _described(array, matches, None if own_output else value),
+        "leaf": leaf,
         "tensor_type": type_name(array),
         "aliases": _aliases(storage, lambda v: matches(v) and not (own_output and v._edge is None)),
         "producer": (node.name(), 0) if own_output else edge and (edge[0].name(), edge[1]),
@@ -222,6 +203,7 @@ def _add_repair(fields: dict[str, Any]) -> None:
         fields["kind"],
         write_op=fields["writes"][0]["op"] if fields.get("writes") else "",
         name=fields["tensor"]["name"],
+        leaf=fields.get("leaf", False),
         save_line=save.source_line,
         write_line=write.source_line,
         save_source="".join(linecache.getlines(save.file)),
@@ -230,7 +212,7 @@ def _add_repair(fields: dict[str, Any]) -> None:
         write_lineno=write.line,
         module=_module_name(),
     )
-    fields["repair"] = {"text": found.text, "code": found.code} if found else None
+    fields["repair"] = found._asdict() if found else None
 
 
 def _module_name() -> str:
@@ -246,7 +228,8 @@ def _lines(fields: dict[str, Any]) -> str:
     text = ""
     name = fields["tensor"]["name"]
     if name:
-        text += f"\n  tensor      `{name}`"
+        through = fields["tensor"].get("through")
+        text += f"\n  tensor      `{name}`" + (f" (a view: {through})" if through else "")
     for alias in fields.get("aliases", ()):
         text += f"\n  also known  `{alias['name']}`: {alias['how']}"
     saved = fields.get("saved")
@@ -381,7 +364,7 @@ def _inplace_fields(kind: str, tensor: Any, op: str) -> dict[str, Any]:
         "node_name": op,
         "node_seq": None,
         "saved_name": "",
-        "tensor": describe_array(tensor._array, variable_name(lambda v: v is tensor)),
+        "tensor": _described(tensor._array, lambda v: v is tensor, tensor),
         "saved": None,
         "writes": [],
         "more_writes": 0,

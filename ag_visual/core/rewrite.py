@@ -20,6 +20,28 @@ _ONLY_INPLACE: Final = {
 _NO_TWIN: Final = {"normal_", "uniform_", "bernoulli_", "random_", "exponential_", "set_"}
 _MODULE_NAMES: Final = {"torch", "ag", "F", "functional", "nn", "init"}
 
+_VIEW_ATTRIBUTES: Final = {"T", "mT", "H", "mH", "real", "imag"}
+_VIEWS: Final = {
+    "view",
+    "reshape",
+    "flatten",
+    "unflatten",
+    "t",
+    "transpose",
+    "swapaxes",
+    "permute",
+    "movedim",
+    "squeeze",
+    "unsqueeze",
+    "select",
+    "narrow",
+    "diagonal",
+    "expand",
+    "expand_as",
+    "view_as",
+    "unfold",
+}
+
 _OPERATORS: Final = {
     "sub_": ast.Sub,
     "subtract_": ast.Sub,
@@ -75,11 +97,13 @@ class Place:
         loops = [node for node in self.around if isinstance(node, ast.For | ast.While)]
         return loops[-1] if loops else None
 
-    def value_of(self, name: str) -> ast.expr | None:
-        """What the name was last assigned before this place, read off the source."""
+    def value_of(self, name: str, before: int = 0) -> ast.expr | None:
+        """What the name was last assigned before this place (or line), read off the source."""
         found: ast.expr | None = None
         for node in self.statements:
             if node.lineno > self.lineno or node is self.statement:
+                continue
+            if before and node.lineno >= before:
                 continue
             if isinstance(node, ast.Assign) and any(is_name(t, name) for t in node.targets):
                 found = node.value
@@ -309,9 +333,50 @@ def written_target(call: ast.Call) -> ast.Name | ast.Attribute | None:
     while method is not None and _is_inplace_name(method[1]):
         node = method[0]
         method = method_call(node)
-    module = isinstance(node, ast.Name) and node.id in _MODULE_NAMES
+    module = _is_module(node)
     written = first if node is call or module else node
     return written if isinstance(written, ast.Name | ast.Attribute) else None
+
+
+def in_list(write: Place) -> str | None:
+    """`rows[0] = rows[0].mul(2)` for `rows[0].mul_(2)`, where `rows` is a Python list."""
+    call = written_call(write.statement)
+    node: ast.expr | None = call
+    while (method := method_call(node)) is not None and _is_inplace_name(method[1]):
+        node = method[0]
+    if call is None or not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+        return None
+    value = write.value_of(node.value.id)
+    made = value.func if isinstance(value, ast.Call) else None
+    if not isinstance(value, ast.List | ast.ListComp) and not is_name(made, "list"):
+        return None
+    return assignment(node, _OutOfPlace().visit(_copied(call)))
+
+
+def _is_module(node: ast.expr) -> bool:
+    """`torch`, `F`, `torch.nn.init`: what functions are taken from, and not a tensor."""
+    while isinstance(node, ast.Attribute):
+        if node.attr in _MODULE_NAMES:
+            return True
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in _MODULE_NAMES
+
+
+def viewed_root(node: ast.expr) -> ast.expr | None:
+    """The expression that `y[i]`, `y.view(-1)` or `y.T` looks into; None for anything else."""
+    root: ast.expr | None = None
+    while (inner := _looked_into(node)) is not None:
+        root = node = inner
+    return root
+
+
+def _looked_into(node: ast.expr) -> ast.expr | None:
+    if isinstance(node, ast.Subscript):
+        return node.value
+    if isinstance(node, ast.Attribute) and node.attr in _VIEW_ATTRIBUTES:
+        return node.value
+    method = method_call(node)
+    return method[0] if method is not None and method[1] in _VIEWS else None
 
 
 def subscript_target(statement: ast.stmt | None) -> ast.Subscript | None:

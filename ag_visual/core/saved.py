@@ -13,7 +13,7 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 from weakref import ref
 
-from . import blame, fingerprint, modes, packed, seam
+from . import blame, fingerprint, modes, names, packed, seam
 from .packed import Packed
 
 NOTHING = False
@@ -28,7 +28,7 @@ def bind(tensor_type: Any, rebuild: Callable[..., Any]) -> None:
     global _tensor_type, _rebuild
     _tensor_type, _rebuild = tensor_type, rebuild
     packed.bind(tensor_type, rebuild)
-    blame.tensor_type = tensor_type
+    names.tensor_type = tensor_type
 
 
 class SavedInfo(NamedTuple):

@@ -1,101 +1,16 @@
-"""Names that the user's code has for its tensors: variables, module parameters, list entries.
-
-Looks only at plain containers and one attribute level, never runs user code beyond
-`named_parameters` of modules, and keeps no tensor alive.
-"""
+"""Labels of leaves: the names that the user's variables have for them (core.names finds these)."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
-from types import FrameType, FunctionType, ModuleType
-from typing import Any, Final
+from collections.abc import Iterable
+from types import FrameType
+from typing import Any
 
-from ag_visual.core import source
+from ag_visual.core.names import Scope, scopes_of, tensors_in
 from ag_visual.core.tensor import Tensor
 
-_MANY: Final = 2000
-"""Variables of one scope, and entries of one container, that are looked at."""
-
-_FRAMES: Final = 8
-
-Scope = Mapping[str, Any]
-
-
-def scopes_of(frame: FrameType | None) -> Iterator[Scope]:
-    """Locals of the user's frames from the innermost out, then the globals of the innermost.
-
-    Where the innermost frames are a module's or a cell's own, their globals come in their place.
-    """
-    innermost: Scope | None = None
-    told = False
-    frame = source.outside(frame)
-    for _ in range(_FRAMES):
-        if frame is None:
-            break
-        if not source.inside[frame.f_code.co_filename]:
-            innermost = innermost if innermost is not None else frame.f_globals
-            found = source.locals_of(frame)
-            if found is not frame.f_globals:
-                yield found
-            elif found is innermost and not told:
-                told = True
-                yield found
-        frame = frame.f_back
-    if innermost is not None and not told:
-        yield innermost
-
-
-def tensors_in(scope: Scope) -> Iterator[tuple[str, Tensor]]:
-    """(name, tensor) for each tensor that a variable, module or container of the scope holds."""
-    try:
-        items = list(scope.items())[:_MANY]
-    except RuntimeError:  # another thread adds variables just now: the next look will find them
-        return
-    later = []
-    for name, value in items:
-        if name.startswith("_"):
-            continue
-        if isinstance(value, Tensor):
-            yield name, value
-        elif not isinstance(value, _PLAIN):
-            later.append((name, value))
-    for name, value in later:
-        yield from _inside(name, value)
-
-
-_PLAIN: Final = (int, float, complex, str, bytes, type(None), type, ModuleType, FunctionType)
-
-
-def _inside(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
-    if isinstance(value, list | tuple):
-        for i, part in enumerate(value[:_MANY]):
-            if isinstance(part, Tensor):
-                yield f"{name}[{i}]", part
-    elif isinstance(value, dict):
-        for key, part in list(value.items())[:_MANY]:
-            if isinstance(part, Tensor):
-                yield f"{name}[{key!r}]", part
-    else:
-        yield from _attributes(name, value)
-
-
-def _attributes(name: str, value: Any) -> Iterator[tuple[str, Tensor]]:
-    parameters = getattr(type(value), "named_parameters", None)
-    if callable(parameters):
-        try:
-            found = list(parameters(value))
-        except Exception:  # a half-built module must not break the backward that looked at it
-            return
-        yield from ((f"{name}.{path}", part) for path, part in found if isinstance(part, Tensor))
-        return
-    own = getattr(value, "__dict__", None)
-    if isinstance(own, dict):
-        for key, part in list(own.items())[:_MANY]:
-            if isinstance(part, Tensor):
-                yield f"{name}.{key}", part
-            elif callable(getattr(type(part), "named_parameters", None)):
-                yield from _attributes(f"{name}.{key}", part)
+__all__ = ["Labels", "Scope", "names_by_storage", "scopes_of", "tensors_in"]
 
 
 class Labels:

@@ -158,7 +158,7 @@ class CheckpointFunction(Function):
         return (None, None, *found)
 
 
-class _Inputs(Function):
+class CheckpointInputs(Function):
     """Saves the inputs of a checkpointed function, so that writing them is noticed."""
 
     @staticmethod
@@ -212,7 +212,7 @@ class _Frame:
         self.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         with enable_grad():
             dummy = from_array(numpy.zeros(0, numpy.float32), requires_grad=True)
-            self.inputs = _Inputs.apply(dummy, *(args[i] for i in self.places)).grad_fn
+            self.inputs = CheckpointInputs.apply(dummy, *(args[i] for i in self.places)).grad_fn
 
     def first_forward(self) -> saved_tensors_hooks:
         def pack(tensor: Tensor) -> _Placeholder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import tomllib
 import warnings
@@ -23,6 +24,8 @@ def as_torch(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, "torch", ag_visual)
     monkeypatch.setitem(sys.modules, "torch.nn", ag_visual.nn)
     monkeypatch.setitem(sys.modules, "torch.nn.functional", ag_visual.nn.functional)
+    monkeypatch.setitem(sys.modules, "torch.utils", ag_visual.utils)
+    monkeypatch.setitem(sys.modules, "torch.utils.checkpoint", ag_visual.utils.checkpoint)
     return ag_visual
 
 
@@ -62,6 +65,67 @@ def test_the_error_names_both_lines(case: Any, as_torch: ModuleType, tmp_path: P
         assert fields["where"].line in _marked(program, "GUILTY")
     assert fields["repair"], "no repair was suggested"
     assert fields["repair"]["text"] in str(error)
+
+
+class _Change(ast.NodeTransformer):
+    """Puts statements in the place of, or before, the one at a line."""
+
+    def __init__(self, line: int, code: str, *, before: bool) -> None:
+        self.line, self.before, self.done = line, before, False
+        self.code = ast.parse(code.removeprefix("return ")).body
+
+    def visit(self, node: ast.AST) -> Any:
+        simple = isinstance(node, ast.stmt) and not hasattr(node, "body")
+        if simple and node.lineno <= self.line <= (node.end_lineno or 0) and not self.done:
+            self.done = True
+            return [*self.code, node] if self.before else self.code
+        return self.generic_visit(node)
+
+
+def _applied(program: str, fields: dict[str, Any]) -> str:
+    """The program with the suggested line where it belongs."""
+    repair = fields["repair"]
+    write = (fields["writes"] or [{"site": fields["where"]}])[0]["site"].line
+    save = fields["saved"]["site"].line if fields["saved"] else 0
+    line = {
+        "write": write,
+        "save": save,
+        "before save": save,
+        "before": repair["line"],
+        "replace": repair["line"],
+    }[repair["at"]]
+    change = _Change(line, repair["code"], before=repair["at"].startswith("before"))
+    changed = change.visit(ast.parse(program))
+    assert change.done
+    return ast.unparse(changed)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_the_suggested_line_runs(case: Any, as_torch: ModuleType, tmp_path: Path) -> None:
+    """Where one line is suggested, the program with it runs, without an error or a warning."""
+    error = _run(case["bad"], tmp_path / "bad.py")
+    repair = error.fields["repair"]
+    if repair["code"] is None:
+        assert case["lines"] == "several"
+        return
+    assert "lines" not in case
+    if case["kind"] == "silent":  # the suggestion is to make the mistake an error
+        assert "so that the error appears" in repair["text"]
+        assert _run(_applied(case["bad"], error.fields), tmp_path / "repaired.py") is not None
+        return
+    assert _run(_applied(case["bad"], error.fields), tmp_path / "repaired.py") is None
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_the_variable_and_its_aliases_are_named(
+    case: Any, as_torch: ModuleType, tmp_path: Path
+) -> None:
+    error = _run(case["bad"], tmp_path / "bad.py")
+    assert error.fields["tensor"]["name"] == case.get("variable")
+    found = [alias["name"] for alias in error.fields.get("aliases", ())]
+    assert found == case.get("aliases", [])
+    if case.get("variable"):
+        assert f"`{case['variable']}`" in str(error)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
