@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import sys
 import tracemalloc
 import weakref
 from collections.abc import Callable
@@ -48,6 +49,34 @@ def test_a_training_loop_keeps_memory_flat() -> None:
     assert after - before < 20_000, f"2,000 steps kept {after - before} bytes"
     log = parameters[0]._storage.known()
     assert len(log.first) + len(log.last) == 16
+
+
+@pytest.mark.parametrize("leak", [False, True])
+def test_a_hundred_thousand_steps_keep_memory_flat(leak: bool) -> None:
+    w = ag.ones(3, requires_grad=True)
+    x = ag.ones(3)
+    optimizer = ag.optim.SGD([w], lr=1e-4)
+    kept = []
+
+    def steps(count: int) -> None:
+        for _ in range(count):
+            optimizer.zero_grad()
+            loss = (w * x).sum()
+            loss.backward()
+            optimizer.step()
+            if leak:
+                kept.append(loss)
+
+    gc.collect()
+    gc.disable()  # what only the collector would free counts as kept
+    try:
+        steps(2_000 if leak else 20_000)  # the interpreter's own pools have filled by then
+        before = sys.getallocatedblocks()
+        steps(2_000 if leak else 80_000)
+        grown = sys.getallocatedblocks() - before
+    finally:
+        gc.enable()
+    assert (grown > 2_000) if leak else (grown < 500), f"{grown} blocks of memory more"
 
 
 class _Custom(ag.autograd.Function):
