@@ -143,6 +143,9 @@ class set_grad_enabled(_GradMode):
     def clone(self) -> set_grad_enabled:
         return type(self)(self.mode)
 
+    def __repr__(self) -> str:
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
+
     def __call__(self, function: Any) -> Any:
         modes.set_grad(self._before)  # a decorator changes nothing where it is applied
         return super().__call__(function)

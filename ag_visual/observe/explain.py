@@ -15,6 +15,7 @@ from ..core.node import Node
 from ..core.rewrite import without_attribute
 from ..core.tensor import Tensor
 from .names import scopes_of
+from .source_cuts import source_cuts
 
 MANY = 3
 """Places of one kind that are named."""
@@ -156,7 +157,7 @@ def _explain_requires_grad(x: Tensor, label: str, frame: Any) -> Explanation:
             "that it was computed from requires grad",
         )
     ]
-    cuts = _suspects(frame, x)
+    cuts = _suspects(frame, x) or _written(frame, label)
     asked = "requires_grad=True for the leaves whose gradients you want"
     return Explanation(question, (*reasons, *cuts), _advice(cuts, asked))
 
@@ -182,6 +183,16 @@ def _suspects(frame: Any, but: Tensor, node: Node | None = None) -> list[Reason]
                 continue
             found.append(replace(_cut(f"`{name}`", *origin), kind="cut"))
     return found[:MANY]
+
+
+def _written(frame: Any, label: str) -> list[Reason]:
+    """What leaves the graph in the expressions that made a variable, read off the source."""
+    found = []
+    for cut in source_cuts(frame, label.strip("`"))[:MANY]:
+        text = f"`{cut.text}` at {cut.site.where} gives {cut.gives}"
+        repair = f"compute without `{cut.text}` at {cut.site.where}"
+        found.append(Reason("cut", text, cut.site, repair))
+    return found
 
 
 def _reachable(start: Node) -> dict[Any, None]:
@@ -276,7 +287,7 @@ def _explain_path(
     reached = _reachable(start[0])
     if node not in reached:
         text = f"{name} does not depend on it: no path leads from {start[0].name()} to it"
-        cuts = _saved_cuts(reached) or _suspects(frame, x, node)
+        cuts = _saved_cuts(reached) or _suspects(frame, x, node) or _written(frame, name)
         return Explanation(
             question,
             (*reasons, Reason("not-connected", text), *cuts),

@@ -274,7 +274,7 @@ def test_set_grad_enabled_in_its_three_uses() -> None:
         def inner() -> bool:
             return t.is_grad_enabled()
 
-        return [*seen, inner(), t.is_grad_enabled()]
+        return [*seen, inner(), t.is_grad_enabled(), repr(t.set_grad_enabled(True))]
 
     agree(program)
 
