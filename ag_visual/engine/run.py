@@ -514,7 +514,7 @@ def _hooks_before(task: GraphTask, node: Any, g: Any) -> Any:
     for number in dict.fromkeys((*hooks.tensor, *hooks.retain)):
         tensor = hook_calls.wrap(values[number])
         if number in hooks.tensor:
-            tensor = hook_calls.tensor_hooks(hooks.tensor[number], tensor, node, task)
+            tensor = hook_calls.tensor_hooks(hooks.tensor[number], tensor, node, task, number)
         if tensor is None:
             continue
         if number in hooks.retain:
@@ -607,10 +607,7 @@ def _leaf(task: GraphTask, node: Any, g: Any, alone: bool, into_leaves: bool) ->
         _record(sink, task, node, g, started)
     task.order += 1
     if leaf is not None and leaf.post_accumulate:
-        for hook in list(leaf.post_accumulate.values()):
-            if hook(variable) is not None:
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
-            hook_calls.report(node, task, "post_accumulate", hook, g, g)
+        hook_calls.post_accumulate_hooks(node, task)
     if node.hooks is not None and node.hooks.post:
         hook_calls.post_hooks(node, [], [hook_calls.wrap(g)], task)
 

@@ -7,6 +7,7 @@ import type {
   CommandName,
   Commands,
   NodeDetails,
+  NodeHooks,
   Site,
   State,
   Values
@@ -24,7 +25,7 @@ export interface Notice {
   text: string;
 }
 
-export type Tab = 'node' | 'outline' | 'tensors' | 'problems';
+export type Tab = 'node' | 'outline' | 'tensors' | 'hooks' | 'problems';
 
 /** What is known of a request: waiting, an answer, or why there is none. */
 export type Answer<T> =
@@ -345,6 +346,15 @@ export class Presenter implements Disposable {
     return this.ask(`node ${seq}`, this.momentOf(seq), () =>
       this.controller.request('node', { seq })
     );
+  }
+
+  /** Hooks of all nodes that live; asked for again when some ran, and at each stop. */
+  hooks(): Answer<NodeHooks[]> {
+    const { store, graph } = this.model;
+    const { paused } = store.state;
+    const stop = paused ? `${paused.task}.${paused.order}` : '';
+    const moment = `${graph.signature} ${graph.task} ${store.hooks.rows} ${stop}`;
+    return this.ask('hooks', moment, () => this.controller.request('hooks', {}));
   }
 
   values(seq: number, which: string): Answer<Values> {
