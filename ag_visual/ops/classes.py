@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arrays.kernels import loss as kernels
 from .batched_layers import picked_classes, picked_classes_back
+from .families import zeros
 from .losses import MEAN, NONE, SUM, reduction_of
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op
@@ -137,8 +138,9 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
     op(
         f"{name}_backward",
         _nll_backward,
-        vjp={"grad_output": again},
-        jvp=LINEAR,
+        # The loss is linear in the scores: its second derivative is zero, not none.
+        vjp={"grad_output": again, "self": lambda F, g: zeros(F, g)},
+        jvp={"grad_output": LINEAR, "self": lambda F, t_self: zeros(F, t_self)},
         batch=picked_classes_back,
         inputs=("grad_output", "self", "target", "weight", "total_weight"),
         public=False,
