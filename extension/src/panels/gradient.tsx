@@ -4,7 +4,7 @@ import type { ReactElement } from 'react';
 import type { Values } from '../protocol/schema';
 import { numberText } from '../model/format';
 import { State } from '../model/states';
-import type { Answer } from './presenter';
+import type { Answer } from './answers';
 import { useInspector } from './presenter';
 import { GradientEditor } from './gradient_editor';
 import { HistogramView, percent, summaryText } from './value_picture';
