@@ -38,9 +38,8 @@ class _State(threading.local):
     view_replay: bool = False
     # The node that runs in this thread, while anomaly mode is on.
     node: Any = None
-    # The GraphTask that runs in this thread, and how many of them are nested on its stack.
+    # The GraphTask that runs in this thread.
     task: Any = None
-    depth: int = 0
 
     def __init__(self) -> None:
         # Runs in each thread, when it first looks at its modes.

@@ -178,11 +178,11 @@ def _no_curve(F: Any, g: Any) -> Any:
 
 
 def _relu(xp: Any, self: Any) -> Any:
-    return xp.maximum(self, 0)
+    return kernels.positive_part(xp, self)
 
 
 def _threshold_backward(xp: Any, grad_output: Any, self: Any, threshold: Any) -> Any:
-    return xp.where(self <= threshold, 0, grad_output)
+    return kernels.where_above(xp, self, threshold, grad_output)
 
 
 def _threshold(xp: Any, self: Any, threshold: Any, value: Any) -> Any:
