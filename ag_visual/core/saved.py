@@ -273,47 +273,37 @@ class _Slots(dict[tuple[str, ...], tuple[tuple[str, str, str], ...]]):
 _slots = _Slots()
 
 
-def report_node(node: Any, sink: Callable[[seam.Event], None] | None = None) -> None:
-    """Send the birth of a node to the seam (or, told later, to the given sink).
+def report_node(node: Any, log: seam.Log | None = None) -> None:
+    """Send the birth of a node to the seam (or, told later, to the given log).
 
-    The event's form is described in core.seam, its encoding is observe.columns: change all three.
+    The record's fields are described in core.seam, ops.build writes them out, observe.streams reads
+    them: change all of them.
     """
-    sink = sink or seam.sink
-    if sink is None:
+    log = log or seam.sink
+    if log is None:
         return
-    kept: list[Any] = []
+    kept: list[tuple[Any, ...]] = []
     for name, slot, owner_slot in _slots[node.saved_names]:
         value = getattr(node, slot)
-        if type(value) is _tensor_type:
-            storage, array = value._storage, value._array
-            kept += (name, storage.number or storage.uid, storage.stamp[0])
-            kept += (array.shape, array.dtype, False)
-        elif value is not None:
+        if value is not None:
             _describe_saved(kept, name, value, getattr(node, owner_slot, None))
-    edges: list[int] = []
-    for edge in node.next:
-        edges += (-1, 0) if edge is None else (edge[0].seq, edge[1])
-    sink(
-        (
-            seam.NODE,
-            perf_counter_ns(),
-            get_ident(),
-            node.seq,
-            type(node),
-            node.code,
-            node.lasti,
-            tuple(edges),
-            node.shape,
-            node.dtype,
-            1 if node.outs is None else len(node.outs),
-            tuple(kept),
-            ref(node),
-        )
-    )
+    edges = [(-1, 0) if edge is None else (edge[0].seq, edge[1]) for edge in node.next]
+    outputs = 1 if node.outs is None else len(node.outs)
+    form = log.form(type(node), outputs, tuple((name, own) for name, own, *_ in kept))
+    shared = [form, node.code, node.lasti, node.shape, node.dtype, get_ident()]
+    shared += [number for _, number in edges]
+    for _, _, array, _, _ in kept:
+        shared += (array.shape, array.dtype)
+    shared += (perf_counter_ns(), node.seq)
+    shared += [seq for seq, _ in edges]
+    for _, _, _, storage, version in kept:
+        shared += (storage, version)
+    log.keep(ref(node))
+    log.nodes[seam.size(len(edges), len(kept))](shared)
 
 
-def _describe_saved(kept: list[Any], name: str, value: Any, owner: Any) -> None:
-    """Six facts of each tensor of one saved field that is more than a plain input."""
+def _describe_saved(kept: list[tuple[Any, ...]], name: str, value: Any, owner: Any) -> None:
+    """Add (name, is own output, array, storage, version) of each tensor of one saved field."""
     if isinstance(value, tuple):
         for i, part in enumerate(value):
             _describe_saved(kept, f"{name}[{i}]", part, None)
@@ -327,15 +317,15 @@ def _describe_saved(kept: list[Any], name: str, value: Any, owner: Any) -> None:
         storage, array = value._storage, value._array
     else:
         return
-    kept += (name, storage.uid, storage.stamp[0], array.shape, array.dtype, own)
+    kept.append((name, own, array, storage.uid, storage.stamp[0]))
 
 
-def report_leaf(node: Any, sink: Callable[[seam.Event], None] | None = None) -> None:
-    """Send the birth of an AccumulateGrad to the seam (or, told later, to the given sink)."""
-    sink = sink or seam.sink
-    if sink is not None:
+def report_leaf(node: Any, log: seam.Log | None = None) -> None:
+    """Send the birth of an AccumulateGrad to the seam (or, told later, to the given log)."""
+    log = log or seam.sink
+    if log is not None:
         variable = node.variable
         now, thread = perf_counter_ns(), get_ident()
         uid = variable._storage.uid
         leaf = (node.seq, node.shape, node.dtype, uid, ref(variable))
-        sink((seam.LEAF, now, thread, *leaf))
+        log.tell((seam.LEAF, now, thread, *leaf))

@@ -525,9 +525,7 @@ class Tensor:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         node = self.grad_fn
         if node is not None:
-            own = node._hooks()
-            own.retain[self.output_nr] = weakref.ref(self)
-            own.retained[self.output_nr] = source.here()
+            node._hooks().retain[self.output_nr] = weakref.ref(self)
 
     @property
     def retains_grad(self) -> bool:
@@ -768,7 +766,8 @@ def wrote(tensor: Tensor, op: str) -> None:
         version, writes = storage.stamp
         shape, dtype = array.shape, array.dtype
         now, thread = time.perf_counter_ns(), threading.get_ident()
-        sink((seam.WRITE, now, thread, storage.uid, version, writes, op, code, lasti, shape, dtype))
+        uid = storage.uid
+        sink.tell((seam.WRITE, now, thread, uid, version, writes, op, code, lasti, shape, dtype))
 
 
 def rebase(tensor: Tensor, node: Node) -> None:

@@ -17,7 +17,6 @@ from ag_visual.core.tensor import Tensor
 from ag_visual.observe.bundle import BundleMissingError, bundle_text
 from ag_visual.observe.dot import roots_of
 from ag_visual.observe.export import Recording, take, to_html
-from ag_visual.observe.graph import events_of, walk
 from ag_visual.observe.names import scopes_of
 from ag_visual.observe.recorder import Recorder
 from ag_visual.session.api import record
@@ -58,7 +57,7 @@ def graph_recording(
     scopes = list(scopes_of(sys._getframe(1)))
     for scope in scopes:
         recorder.labels.learn_scope(scope)
-    recorder.add_events(events_of(walk(roots_of(outputs))))
+    recorder.add_graph(roots_of(outputs))
     version = package_version()
     return take(recorder, session="show", values=values, version=version, scopes=scopes)
 

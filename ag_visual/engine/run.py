@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import itertools
 import operator
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
-from math import inf as INFINITY
-from sys import getrefcount
-from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
@@ -23,19 +21,14 @@ from numpy import add, asarray, generic, ndarray
 from ..arrays import backend as backends
 from ..core import modes, seam
 from ..core.node import AccumulateGrad, Edge
+from ..core.seam import SMALL
 from ..core.tensor import Tensor, from_array
 from ..ops import edges
 from ..ops.table import raw, raw_numpy, traced
 from . import accumulate, anomaly, hook_calls
-from .accumulate import ALONE
 from .hook_calls import squares
 
 _ids = itertools.count(1)
-_LATER: dict[str, Callable[[], Any]] = {
-    "captures": dict,
-    "captured": set,
-    "into_leaves": lambda: True,
-}
 _C64, _C128 = numpy.dtype(numpy.complex64), numpy.dtype(numpy.complex128)
 
 
@@ -74,7 +67,6 @@ class GraphTask:
         "captures",
         "counts",
         "create_graph",
-        "depth",
         "id",
         "into_leaves",
         "needed",
@@ -83,46 +75,26 @@ class GraphTask:
         "place",
         "retain",
         "roots",
-        "starts",
         "thread",
         "total",
     )
 
-    id: int
-    starts: Sequence[Any]  # the edges it began with
-    retain: bool
-    create_graph: bool
-    place: Any
-    thread: int
-    parent: GraphTask | None
-    depth: int  # how many backwards it is nested in on its thread's stack
-    order: int
-    total: int
-    counts: dict[Any, int]
-    needed: set[Any] | None
-    callbacks: list[Callable[[], None]] | None  # to call when it has ended
-    # Made when first asked for, as a small backward takes no longer than making them all:
-    roots: tuple[Any, ...]
-    captures: dict[Any, list[Any]]
-    captured: set[Any]
-    into_leaves: bool
-
-    # No __init__, as a class without one makes its objects faster: `run_backward` fills one in.
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "roots":
-            value: Any = tuple(edge[0] for edge in self.starts)
-        elif name in _LATER:
-            value = _LATER[name]()
-        else:
-            raise AttributeError(name)
-        setattr(self, name, value)
-        return value
-
-    def call_back(self) -> None:
-        """Call what was queued for the end, what that queues included."""
-        for callback in self.callbacks or ():
-            callback()
+    def __init__(self, roots: Sequence[Any], retain: bool, create_graph: bool, place: Any) -> None:
+        self.id = next(_ids)
+        self.roots = tuple(edge[0] for edge in roots)
+        self.retain = retain
+        self.create_graph = create_graph
+        self.place = place
+        self.order = 0
+        self.total = 0
+        self.thread = threading.get_ident()
+        self.callbacks: list[Callable[[], None]] = []
+        self.captures: dict[Any, list[Any]] = {}
+        self.counts: dict[Any, int] = {}
+        self.needed: set[Any] | None = None
+        self.captured: set[Any] = set()
+        self.into_leaves = True
+        self.parent: GraphTask | None = None
 
     def will_run(self, node: Any) -> bool:
         """Whether this backward runs a node."""
@@ -176,17 +148,18 @@ class GraphTask:
 def dependencies(roots: Sequence[Any]) -> dict[Any, int]:
     """How many gradients each reachable node waits for."""
     counts: dict[Any, int] = {edge[0]: 0 for edge in roots}
-    # It grows while it is read: quicker than a stack, and the nodes hold its tuples anyway.
-    waiting = [node.next for node in counts]
-    for nexts in waiting:
-        for edge in nexts:
+    stack = list(counts)
+    pop, push = stack.pop, stack.append
+    while stack:
+        for edge in pop().next:
             if edge is not None:
                 node = edge[0]
                 if node in counts:
                     counts[node] += 1
                 else:
                     counts[node] = 1
-                    waiting.append(node.next)
+                    if type(node) is not AccumulateGrad:
+                        push(node)
     return counts
 
 
@@ -215,17 +188,14 @@ def run_backward(
     inputs: Sequence[Edge] | None = None,
     into_leaves: bool = True,
 ) -> list[Any]:
-    """Run backward from `roots` (edges) with `grads` (Tensors; arrays will do without a graph).
+    """Run backward from `roots` (edges) with `grads` (Tensors).
 
     inputs: edges whose gradients are wanted; only what leads to them runs. into_leaves: with
     `inputs`, accumulate (backward) instead of only returning (grad). Returns the gradients of
     `inputs` as Tensors, None where nothing arrived.
     """
     state = modes.state
-    thread = get_ident()
-    parent = state.task
-    depth = 0 if parent is None or parent.thread != thread else parent.depth + 1
-    if depth >= MAX_DEPTH:
+    if state.depth >= MAX_DEPTH:
         return _in_fresh_thread(
             lambda: run_backward(
                 roots,
@@ -237,18 +207,9 @@ def run_backward(
                 into_leaves=into_leaves,
             )
         )
-    task = GraphTask()
-    task.id = next(_ids)
-    task.starts = roots
-    task.retain = retain
-    task.create_graph = create_graph
-    task.place = place
-    task.thread = thread
-    task.parent = parent
-    task.depth = depth
-    task.order = task.total = 0
-    task.needed = task.callbacks = None
-    state.task = task
+    task = GraphTask(roots, retain, create_graph, place)
+    state.depth += 1
+    task.parent, state.task = state.task, task
     previous = modes.set_grad(create_graph)
     error = ""
     try:
@@ -267,18 +228,22 @@ def run_backward(
             code, lasti = place or (None, 0)
             starts = tuple(n.seq for n in task.roots)
             now = perf_counter_ns()
-            sink((seam.BEGIN, now, thread, task.id, code, lasti, starts, task.total, retain))
+            told = (task.thread, task.id, code, lasti, starts, task.total, retain)
+            sink.tell((seam.BEGIN, now, *told))
         with numpy.errstate(all="ignore"):
             _loop(task, counts, roots, grads, needed, captured, into_leaves)
-        task.call_back()
+        for callback in task.callbacks:
+            callback()
     except BaseException as caught:
         error = type(caught).__name__
         raise
     finally:
         modes.set_grad(previous)
-        state.task = parent
-        if seam.sink is not None:
-            seam.sink((seam.END, perf_counter_ns(), thread, task.id, error))
+        state.task = task.parent
+        state.depth -= 1
+        sink = seam.sink
+        if sink is not None:
+            sink.tell((seam.END, perf_counter_ns(), task.thread, task.id, error))
         if seam.end is not None:
             seam.end(task)
     if inputs is None:
@@ -311,30 +276,26 @@ def _loop(
     # The ready node that comes before all in the heap, and its gradient: a chain needs no heap.
     only: Any = None
     arrived: Any = None
-    if len(roots) == 1 and roots[0][0].outs is None and not roots[0][0].leaf:
-        only, arrived = roots[0][0], _bare(grads[0], recording)
-    else:
-        for edge, grad in zip(roots, grads, strict=True):
-            if needed is not None and len(roots) > 1:
-                assert captured is not None
-                if edge[0] not in needed and edge[0] not in captured:
-                    # As in torch, where only a lone root that leads nowhere runs its hooks.
-                    continue
-            _add(buffers, edge[0], edge[1], _bare(grad, recording))
-        for node in list(buffers):
-            if counts[node] == 0:
-                if node.leaf:
-                    leaves.append(node)
-                elif len(buffers) == 1:
-                    only, arrived = node, buffers.pop(node)
-                else:
-                    heappush(ready, (-node.seq, node))
+    for edge, grad in zip(roots, grads, strict=True):
+        if needed is not None and len(roots) > 1:
+            assert captured is not None
+            if edge[0] not in needed and edge[0] not in captured:
+                continue  # as in torch, where only a lone root that leads nowhere runs its hooks
+        _add(buffers, edge[0], edge[1], grad if recording else grad._array)
+    for node in list(buffers):
+        if counts[node] == 0:
+            if node.leaf:
+                leaves.append(node)
+            elif len(buffers) == 1:
+                only, arrived = node, buffers.pop(node)
+            else:
+                heappush(ready, (-node.seq, node))
     while True:
         if leaves:
             for node in leaves:
                 g = buffers.pop(node, None)
                 if needed is None or node in captured:  # type: ignore[operator]
-                    alone = getrefcount(g) == ALONE
+                    alone = sys.getrefcount(g) == accumulate.ALONE
                     _leaf(task, node, g, alone, into_leaves)
             leaves.clear()
         if only is not None:
@@ -536,7 +497,7 @@ def _fit_traced(edge: Any, g: Any) -> Any:
 
 
 def _bare(value: Any, recording: bool) -> Any:
-    return value._array if not recording and isinstance(value, Tensor) else value
+    return value if value is None or recording else value._array
 
 
 def _per_output(node: Any, g: Any) -> list[Any]:
@@ -555,7 +516,7 @@ def _hooks_before(task: GraphTask, node: Any, g: Any) -> Any:
     for number in dict.fromkeys((*hooks.tensor, *hooks.retain)):
         tensor = hook_calls.wrap(values[number])
         if number in hooks.tensor:
-            tensor = hook_calls.tensor_hooks(hooks.tensor[number], tensor, node, task, number)
+            tensor = hook_calls.tensor_hooks(hooks.tensor[number], tensor, node, task)
         if tensor is None:
             continue
         if number in hooks.retain:
@@ -604,16 +565,19 @@ def _gate(task: GraphTask, node: Any, g: Any) -> Any:
 
 
 def _record(sink: Any, task: GraphTask, node: Any, g: Any, started: int) -> None:
+    now = perf_counter_ns()
+    # The norm is all that live recording computes of values; of small gradients, who reads it.
     if type(g) is ndarray:
-        # One dot product per gradient is all that live recording computes of values.
+        if 0 < g.nbytes <= SMALL:
+            sink.run((node.seq, task.id, task.order, started, now, g.tobytes(), g.dtype))
+            return
         total = squares(g)
     elif g is None:
         total = -1.0
     else:
         known = [hook_calls.norm2(x) for x in (g if isinstance(g, list) else [g]) if x is not None]
         total = sum(known) if known else -1.0
-    now, nonfinite = perf_counter_ns(), not total < INFINITY
-    sink((seam.EXEC, started, now, task.thread, node.seq, task.id, task.order, total, nonfinite))
+    sink.run((node.seq, task.id, task.order, started, now, total, None))
 
 
 def _leaf(task: GraphTask, node: Any, g: Any, alone: bool, into_leaves: bool) -> None:
@@ -648,7 +612,10 @@ def _leaf(task: GraphTask, node: Any, g: Any, alone: bool, into_leaves: bool) ->
         _record(sink, task, node, g, started)
     task.order += 1
     if leaf is not None and leaf.post_accumulate:
-        hook_calls.post_accumulate_hooks(node, task)
+        for hook in list(leaf.post_accumulate.values()):
+            if hook(variable) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+            hook_calls.report(node, task, "post_accumulate", hook, g, g)
     if node.hooks is not None and node.hooks.post:
         hook_calls.post_hooks(node, [], [hook_calls.wrap(g)], task)
 

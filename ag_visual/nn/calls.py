@@ -60,4 +60,5 @@ def leave(number: int) -> None:
 def _tell(number: int, parent: int, name: str, kind: str) -> None:
     sink = seam.sink
     if sink is not None:
-        sink((seam.CALL, perf_counter_ns(), threading.get_ident(), number, parent, name, kind))
+        thread = threading.get_ident()
+        sink.tell((seam.CALL, perf_counter_ns(), thread, number, parent, name, kind))

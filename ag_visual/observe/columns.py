@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from math import prod
 from types import CodeType
 from typing import Any, Final
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from ag_visual.core import seam, source
 from ag_visual.observe import schema
+from ag_visual.observe.streams import NodeReader, Nodes, Stream, read_runs
 
 Array = NDArray[Any]
 Tables = dict[str, dict[str, Array]]
@@ -120,6 +120,41 @@ class Chunk:
         columns = self.tables.get(table)
         return 0 if not columns else len(next(iter(columns.values())))
 
+    def parts(self, rows: int) -> list[Chunk]:
+        """The chunk in order of time, in parts of so many nodes and runs. Empty: no part."""
+        parts = -(-(self.rows("nodes") + self.rows("runs")) // rows)
+        if parts <= 1:
+            return [self] if self.tables else []
+        moments = self._moments()
+        times = np.concatenate([moments[t] for t in ("nodes", "runs") if t in moments])
+        cuts = np.quantile(times, np.arange(1, parts) / parts)
+        found: list[Tables] = [{} for _ in range(parts)]
+        for table, columns in self.tables.items():
+            places = np.searchsorted(cuts, moments[table], "right")
+            for i in np.unique(places):
+                mask = places == i
+                found[i][table] = {name: values[mask] for name, values in columns.items()}
+        return [Chunk(tables) for tables in found if tables]
+
+    def _moments(self) -> dict[str, Array]:
+        """When the row of each table was told; of what has no time of its own, its node's."""
+        tables = self.tables
+        times = {"nodes": "t", "leaves": "t", "runs": "t1", "tasks": "t", "writes": "t"}
+        times |= {"hooks": "t", "calls": "t"}
+        found = {table: tables[table][t] for table, t in times.items() if table in tables}
+        if "nodes" in tables:
+            # An old node that is told late has still to come before those above it.
+            t = np.minimum.accumulate(found["nodes"][::-1])[::-1]
+            found["nodes"] = t
+            seq = tables["nodes"]["seq"]
+            for table, of in (("edges", "src"), ("saved", "node"), ("scopes", "seq")):
+                if table in tables:
+                    found[table] = t[np.searchsorted(seq, tables[table][of])]
+        for table in ("freed", "labels"):
+            if table in tables:
+                found[table] = np.full(self.rows(table), np.inf)
+        return found
+
     @staticmethod
     def joined(chunks: Sequence[Chunk]) -> Chunk:
         """One chunk with the rows of all."""
@@ -159,7 +194,7 @@ class _Steps:
 
 def by_kind(events: Iterable[seam.Event]) -> Kinds:
     """Events sorted by their kind."""
-    kinds: Kinds = [[] for _ in range(8)]
+    kinds: Kinds = [[] for _ in range(6)]
     for event in events:
         kinds[event[0]].append(event)
     return kinds
@@ -176,6 +211,7 @@ class Encoder:
         self.steps = _Steps()
         self._shapes = _Shapes(self.strings)
         self._names = _ById(self.strings)
+        self._nodes = NodeReader(self._node, self._tensor)
         self._open: dict[int, list[int]] = {}  # calls of modules under way, by thread
 
     def thread(self, ident: int) -> int:
@@ -185,26 +221,33 @@ class Encoder:
     def milliseconds(self, t: int) -> float:
         return (t - self.zero) / 1e6
 
+    def nodes(self, streams: Sequence[Stream]) -> Nodes | None:
+        """The nodes of these streams, for `encode`."""
+        return self._nodes.read(streams)
+
     def encode(
         self,
         kinds: Kinds,
         *,
+        nodes: Nodes | None = None,
+        runs: list[Any] | None = None,
         label: Callable[[weakref.ref[Any]], str] = lambda ref: "",
         labels: Sequence[tuple[int, str]] = (),
-        freed: Sequence[int] = (),
+        freed: Sequence[int] | Array = (),
         now: int = 0,
     ) -> Chunk:
-        """Columns of all events. `label` names a leaf from the weak reference of its event;
-        labels: (seq, name) found for leaves that were told before; freed: seqs that died by `now`.
+        """Columns of all events, nodes and runs. `label` names a leaf from the weak reference of
+        its event; labels: (seq, name) found for leaves that were told before; freed: seqs that died
+        by `now`.
         """
         tables: dict[str, dict[str, Any]] = {}
         steps = self.steps.numbers(kinds)
-        if kinds[seam.NODE]:
-            self._nodes(kinds[seam.NODE], steps, tables)
+        if nodes is not None:
+            tables |= self._made(nodes, steps)
         if kinds[seam.LEAF]:
             tables["leaves"] = self._leaves(kinds[seam.LEAF], label)
-        if kinds[seam.EXEC]:
-            tables["runs"] = self._runs(kinds[seam.EXEC])
+        if runs:
+            tables["runs"] = self._runs(runs)
         if kinds[seam.BEGIN] or kinds[seam.END]:
             tables["tasks"] = self._tasks(kinds[seam.BEGIN], kinds[seam.END])
         if kinds[seam.WRITE]:
@@ -215,8 +258,8 @@ class Encoder:
             seqs, texts = zip(*labels, strict=True)
             tables["labels"] = {"seq": seqs, "label": self._ids(texts)}
         if kinds[seam.CALL] or self._open:
-            self._calls(kinds[seam.CALL], kinds[seam.NODE], tables)
-        if freed:
+            self._calls(kinds[seam.CALL], nodes, tables)
+        if len(freed):
             tables["freed"] = {"seq": freed, "t": np.full(len(freed), self.milliseconds(now))}
         return Chunk(
             {
@@ -245,59 +288,37 @@ class Encoder:
             self.thread(ident)
         return list(map(self.threads.__getitem__, idents))
 
-    def _nodes(
+    def _node(
         self,
-        events: Sequence[seam.Event],
-        steps: tuple[list[int], list[int]],
-        tables: dict[str, dict[str, Any]],
-    ) -> None:
-        columns = tuple(zip(*events, strict=True))
-        _, times, threads, seqs, classes, codes, offsets = columns[:7]
-        edges, shapes, dtypes, outputs, saved = columns[7:12]
-        count = len(events)
-        seq = _array(seqs, "u32")
-        shape_ids, sizes = self._shape_ids(shapes)
-        when = np.array(times, np.int64)
+        form: seam.Form,
+        code: CodeType | None,
+        lasti: int,
+        shape: tuple[int, ...],
+        dtype: Any,
+        thread: int,
+    ) -> list[int]:
+        name, kind = self._names.ids((form.node_class, dtype))
+        text, numel = self._shapes[shape]
+        (site,) = self.sites.ids((code,), (lasti,))
+        return [name, site, text, kind, form.outputs, int(numel), self.thread(thread)]
+
+    def _tensor(self, name: str, own: bool, shape: tuple[int, ...], dtype: Any) -> list[int]:
+        text, numel = self._shapes[shape]
+        (kind,) = self._names.ids((dtype,))
+        return [self.strings[name], int(numel) * dtype.itemsize, text, kind, own]
+
+    def _made(
+        self, nodes: Nodes, steps: tuple[list[int], list[int]]
+    ) -> dict[str, dict[str, Array]]:
         ends, numbers = steps
-        tables["nodes"] = {
-            "seq": seq,
-            "name": self._names.ids(classes),
-            "site": self.sites.ids(codes, offsets),
-            "thread": self._threads(threads),
-            "t": (when - self.zero) / 1e6,
-            "shape": shape_ids,
-            "dtype": self._names.ids(dtypes),
-            "outputs": outputs,
-            "numel": sizes,
-            "step": np.array(numbers)[np.searchsorted(ends, when)],
-        }
-        counts = np.fromiter(map(len, edges), np.int64, count) // 2
-        total = int(counts.sum())
-        if total:
-            flat = np.fromiter(chain.from_iterable(edges), np.int64, 2 * total)
-            first = np.cumsum(counts) - counts
-            tables["edges"] = {
-                "src": np.repeat(seq, counts),
-                "dst": flat[0::2],
-                "src_index": np.arange(total) - np.repeat(first, counts),
-                "dst_index": flat[1::2],
-            }
-        facts = list(chain.from_iterable(saved))
-        if facts:
-            names, storages, versions = facts[0::6], facts[1::6], facts[2::6]
-            shape_ids, sizes = self._shape_ids(facts[3::6])
-            kinds = facts[4::6]
-            counts = np.fromiter(map(len, saved), np.int64, count) // 6
-            tables["saved"] = {
-                "node": np.repeat(seq, counts),
-                "name": self._ids(names),
-                "storage": storages,
-                "version": versions,
-                "bytes": np.array(sizes) * [dtype.itemsize for dtype in kinds],
-                "shape": shape_ids,
-                "dtype": self._names.ids(kinds),
-                "flags": facts[5::6],
-            }
+        t = (nodes.t - self.zero) / 1e6
+        step = np.array(numbers)[np.searchsorted(ends, nodes.t)]
+        found = {"nodes": {**nodes.columns, "seq": nodes.seq, "t": t, "step": step}}
+        if len(nodes.edges["src"]):
+            found["edges"] = nodes.edges
+        if len(nodes.saved["node"]):
+            found["saved"] = nodes.saved
+        return found
 
     def _leaves(
         self, events: Sequence[seam.Event], label: Callable[[weakref.ref[Any]], str]
@@ -313,17 +334,13 @@ class Encoder:
             "site": [schema.NONE] * len(events),
         }
 
-    def _runs(self, events: Sequence[seam.Event]) -> dict[str, Any]:
-        _, t0, t1, _, seqs, tasks, orders, squares, nonfinite = zip(*events, strict=True)
-        return {
-            "seq": seqs,
-            "task": tasks,
-            "order": orders,
-            "t0": self._times(t0),
-            "t1": self._times(t1),
-            "norm": _norms(squares),
-            "flags": nonfinite,
-        }
+    def _runs(self, records: list[Any]) -> dict[str, Any]:
+        found = read_runs(records)
+        squares = found.pop("squares")
+        for time in ("t0", "t1"):
+            found[time] = (found[time] - self.zero) / 1e6
+        finite = squares < np.inf
+        return {**found, "norm": _norms(squares), "flags": ~finite}
 
     def _tasks(self, begins: Sequence[seam.Event], ends: Sequence[seam.Event]) -> dict[str, Any]:
         rows = [
@@ -364,7 +381,7 @@ class Encoder:
     def _calls(
         self,
         events: Sequence[seam.Event],
-        nodes: Sequence[seam.Event],
+        nodes: Nodes | None,
         tables: dict[str, dict[str, Any]],
     ) -> None:
         times: dict[int, list[int]] = {thread: [-1] for thread in self._open}
@@ -391,43 +408,26 @@ class Encoder:
             }
         seqs: list[Array] = []
         found: list[Array] = []
-        for thread in times:
-            made = [(event[1], event[3]) for event in nodes if event[2] == thread]
-            if made:
-                moments, numbers_ = np.array(made, np.int64).T
-                place = np.searchsorted(np.array(times[thread]), moments, "right") - 1
+        for thread in times if nodes is not None else ():
+            assert nodes is not None
+            made = nodes.thread == self.thread(thread)
+            if made.any():
+                place = np.searchsorted(np.array(times[thread]), nodes.t[made], "right") - 1
                 call = np.array(innermost[thread])[place]
-                seqs.append(numbers_[call > 0])
+                seqs.append(nodes.seq[made][call > 0])
                 found.append(call[call > 0])
         if seqs and sum(map(len, seqs)):
             tables["scopes"] = {"seq": np.concatenate(seqs), "call": np.concatenate(found)}
 
     def _hooks(self, events: Sequence[seam.Event]) -> dict[str, Any]:
-        columns = tuple(zip(*events, strict=True))
-        _, times, _, seqs, tasks, kinds, names, numbers, keys, codes, offsets = columns[:11]
-        effects, factors, errors = columns[11:14]
-        before, after = columns[14:19], columns[19:24]
+        _, times, _, seqs, tasks, kinds, names, before, after = zip(*events, strict=True)
         return {
             "seq": seqs,
             "task": tasks,
             "kind": self._ids(kinds),
             "name": self._ids(names),
-            "number": numbers,
-            "hook": keys,
-            "site": self.sites.ids(codes, offsets),
-            "effect": self._ids(effects),
-            "factor": factors,
-            "error": self._ids(errors),
-            "before": _norms(before[0]),
-            "before_min": before[1],
-            "before_max": before[2],
-            "before_nan": before[3],
-            "before_inf": before[4],
-            "after": _norms(after[0]),
-            "after_min": after[1],
-            "after_max": after[2],
-            "after_nan": after[3],
-            "after_inf": after[4],
+            "before": _norms(before),
+            "after": _norms(after),
             "t": self._times(times),
         }
 
@@ -439,7 +439,7 @@ def _array(values: Any, kind: schema.ColumnType) -> Array:
     return np.ascontiguousarray(array.astype(dtype, copy=False))
 
 
-def _norms(squares: Sequence[float]) -> Array:
+def _norms(squares: Sequence[float] | Array) -> Array:
     """2-norms from sums of squares; -1 stays what it means: there was no gradient."""
     values = np.array(squares, np.float64)
     return np.where(values < 0, -1.0, np.sqrt(np.abs(values)))

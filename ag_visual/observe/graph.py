@@ -24,10 +24,8 @@ def walk(roots: Iterable[Node], known: Collection[int] = ()) -> list[Node]:
     return [found[seq] for seq in sorted(found)]
 
 
-def events_of(nodes: Iterable[Node]) -> list[seam.Event]:
-    """The NODE and LEAF events that the births of these nodes would have sent, told now."""
-    events: list[seam.Event] = []
+def tell(nodes: Iterable[Node], log: seam.Log) -> None:
+    """Log what the births of these nodes would have told, now."""
     for node in nodes:
         report = saved.report_leaf if isinstance(node, AccumulateGrad) else saved.report_node
-        report(node, events.append)
-    return events
+        report(node, log)

@@ -1,7 +1,7 @@
-"""Records a running program: what to record, the deque that the seam fills, its encoding.
+"""Records a running program: what to record, the log that the seam fills, its encoding.
 
-The seam's sink is the deque's own append: no Python function runs per event. Everything else
-happens when somebody drains: every 40 ms, at the end of a block, or when the deque grows too long.
+The log's lists are filled by their own methods: no Python function runs per event. Everything else
+happens when somebody drains: every 40 ms while a page looks, else when somebody asks or much waits.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any, Final, Literal
 
@@ -18,21 +18,24 @@ import numpy as np
 
 from ag_visual.core import node as nodes
 from ag_visual.core import seam
-from ag_visual.core.node import Node
+from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.observe import columns
 from ag_visual.observe.columns import Array, Chunk, Encoder
-from ag_visual.observe.graph import events_of, walk
+from ag_visual.observe.graph import tell, walk
 from ag_visual.observe.names import Labels
 from ag_visual.observe.store import Store
+from ag_visual.observe.streams import Nodes, Stream
 
 Scope = Literal["off", "block", "once", "every"]
 
 LIMIT: Final = 64 * 2**20
 """Bytes of encoded events that are kept."""
 
-CHUNK_EVENTS: Final = 8192
-TOO_LONG: Final = 100_000
-"""Undrained events at which a backward first drains them itself."""
+CHUNK_ROWS: Final = 8192
+"""Nodes and runs of one chunk, about half of them nodes."""
+
+TOO_LONG: Final = 200_000
+"""Undrained events (0.3 kB each) at which a backward first drains them itself."""
 
 
 class _NodeRef(weakref.ref[Node]):
@@ -55,7 +58,7 @@ class Recorder:
         self.encoder = Encoder(time.perf_counter_ns())
         self.labels = Labels()
         self.on_scope_end: Callable[[], None] | None = None
-        self._events: deque[seam.Event] = deque()
+        self._log = seam.Log()
         self._dead: deque[_NodeRef] = deque()
         self._live: dict[int, _NodeRef] = {}
         self._unnamed: dict[int, tuple[weakref.ref[Any], list[int]]] = {}
@@ -88,21 +91,22 @@ class Recorder:
 
     @property
     def _listening(self) -> bool:
-        return seam.sink == self._events.append
+        return seam.sink is self._log
 
     def _listen(self) -> None:
         if not self._listening:
             self._since = next(nodes.sequence)
-            seam.sink = self._events.append
+            seam.sink = self._log
 
     def began(self, task: Any, frame: FrameType | None) -> None:
         """A backward begins, in this thread, called from this frame."""
         if not self._listening:
             return
-        if len(self._events) > TOO_LONG:
+        if self._log.waiting > TOO_LONG:
             self.drain()
         # Looking through the variables of all frames is what a small backward would feel most.
-        if any(node.leaf and not self.labels.of(node.variable) for node in task.counts):
+        leaves = [node for node in task.counts if type(node) is AccumulateGrad]
+        if not all(self.labels.of(node.variable) for node in leaves):
             self.labels.learn(frame)
         roots = [root for root in task.roots if root.seq < self._since]
         if roots:
@@ -128,76 +132,102 @@ class Recorder:
         """Tell the graph below `roots` as far as it is not known yet."""
         with self._lock:
             self.drain()
-            self._events.extend(events_of(walk(roots, self._live)))
-
-    def add_events(self, events: Iterable[seam.Event]) -> None:
-        """Take events as if the seam had sent them."""
-        self._events.extend(events)
+            tell(walk(roots, self._live), self._log)
 
     # Encoding --------------------------------------------------------------------------------
 
     @property
     def waiting(self) -> int:
         """Events that were not encoded yet."""
-        return len(self._events) + len(self._dead)
+        return self._log.waiting + len(self._dead)
 
     def drain(self) -> None:
         """Encode all events that came so far into the store."""
         with self._lock:
-            while self._events or self._dead:
+            while self.waiting:
                 self._drain_some()
             self.labels.forget_dead()
 
     def _drain_some(self) -> None:
-        take = self._events.popleft
-        kinds = columns.by_kind([take() for _ in range(min(len(self._events), CHUNK_EVENTS))])
-        freed = self._follow(kinds)
+        """Encode what came up to this moment."""
+        # A node is told before it dies, and kept before it is told: looked at the other way round.
+        freed = self._buried()
+        now = time.perf_counter_ns()
+        streams = _streams_until(now, self._log)
+        kinds = columns.by_kind(_events_until(now, self._log))
+        runs = _until(now, self._log.runs, seam.RUN, 4)
+        refs = self._log.refs[:]
+        del self._log.refs[: len(refs)]
+        told = self.encoder.nodes(streams)
+        late = self._follow(told, refs, kinds[seam.LEAF], freed)
+        if late is not None:
+            told = self.encoder.nodes(_streams_until(None, late) + streams)
+            kinds[seam.LEAF][:0] = late.events
         chunk = self.encoder.encode(
             kinds,
+            nodes=told,
+            runs=runs,
             label=self.labels,
             labels=self._name_leaves(kinds[seam.LEAF]),
             freed=freed,
             now=time.perf_counter_ns(),
         )
-        if chunk.tables:
-            self.store.add(chunk)
+        for part in chunk.parts(CHUNK_ROWS):
+            self.store.add(part)
             if self.store.full:
                 self.store.make_room(self.alive())
 
-    def _follow(self, kinds: columns.Kinds) -> list[int]:
-        """Hold new nodes weakly and tell those that came to life while nobody listened.
-
-        Returns the numbers of nodes that died.
-        """
-        events = kinds[seam.NODE]
-        seqs = [event[3] for event in events]
-        nodes = [event[12]() for event in events]
-        leaves = [(event[3], _accumulator(event[7](), event[3])) for event in kinds[seam.LEAF]]
-        freed = [seq for seq, node in leaves if node is None]
-        freed += [seq for seq, node in zip(seqs, nodes, strict=True) if node is None]
-        self._hold([node for node in nodes if node is not None])
-        self._hold([node for _, node in leaves if node is not None])
-        wanted: set[int] = set()
-        wanted.update(*(event[7][::2] for event in events))
-        missing = wanted - self._live.keys() - set(seqs) - {seq for seq, _ in leaves} - {-1}
-        if missing:
-            roots = [
-                below
-                for node in nodes
-                if node is not None
-                for below, _ in node.next_functions
-                if below is not None and below.seq in missing
-            ]
-            older = walk(roots, self._live)
-            told = columns.by_kind(events_of(older))
-            for kind, late in zip(kinds, told, strict=True):
-                kind[:0] = late
-            self._hold(older)
+    def _buried(self) -> list[int]:
+        """The numbers of nodes that died since the last call."""
+        found = []
         while self._dead:
             seq = self._dead.popleft().seq
             if self._live.pop(seq, None) is not None:
+                found.append(seq)
+        return found
+
+    def _follow(
+        self,
+        told: Nodes | None,
+        refs: list[weakref.ref[Any]],
+        leaves: list[seam.Event],
+        freed: list[int],
+    ) -> seam.Log | None:
+        """Hold new nodes weakly; those that are dead already go to `freed`.
+
+        Returns the nodes below them that came to life while nobody listened, if there are any.
+        """
+        nodes = [node for ref in refs if (node := ref()) is not None]
+        self._hold(nodes)
+        born = []
+        for event in leaves:
+            seq = event[3]
+            born.append(seq)
+            leaf = _accumulator(event[7](), seq)
+            if leaf is None:
                 freed.append(seq)
-        return freed
+            else:
+                self._hold((leaf,))
+        if told is None:
+            return None
+        live = np.fromiter(self._live, np.int64, len(self._live))
+        freed += told.seq[~np.isin(told.seq, live)].tolist()
+        wanted = told.edges["dst"]
+        wanted = wanted[~np.isin(wanted, told.seq)]
+        missing = set(wanted.tolist()) - self._live.keys() - set(born) - {-1}
+        if not missing:
+            return None
+        roots = [
+            below
+            for node in nodes
+            for below, _ in node.next_functions
+            if below is not None and below.seq in missing
+        ]
+        older = walk(roots, self._live)
+        self._hold(older)
+        log = seam.Log()
+        tell(older, log)
+        return log
 
     def _hold(self, nodes: Iterable[Node]) -> None:
         live, died = self._live, self._dead.append
@@ -241,7 +271,7 @@ class Recorder:
     def clear(self) -> None:
         """Forget what was recorded. Nodes that still live are told again when they are needed."""
         with self._lock:
-            self._events.clear()
+            self._log.clear()
             self._dead = deque()
             self._live = {}
             self._unnamed = {}
@@ -258,3 +288,29 @@ def _accumulator(tensor: Any, seq: int) -> Node | None:
     ref = None if state is None else state.accumulator
     node: Node | None = None if ref is None else ref()
     return node if node is not None and node.seq == seq else None
+
+
+def _until(now: int, records: list[Any], width: int, time: int) -> list[Any]:
+    """Take the records of this width, whose moment is in their field `time`, up to `now`."""
+    end = len(records)
+    while end and records[end - width + time] > now:
+        end -= width
+    taken = records[:end]
+    del records[:end]
+    return taken
+
+
+def _streams_until(now: int | None, log: seam.Log) -> list[Stream]:
+    found = []
+    for size, records in log.streams():
+        edges, saved = size >> 16, size & 0xFFFF
+        width, time = 8 + 2 * edges + 4 * saved, 6 + edges + 2 * saved
+        if records:
+            found.append((size, records if now is None else _until(now, records, width, time)))
+    return found
+
+
+def _events_until(now: int, log: seam.Log) -> Iterator[seam.Event]:
+    events = log.events
+    while events and events[0][1] <= now:
+        yield events.popleft()

@@ -70,7 +70,6 @@ _SHARED: dict[str, Any] = {
     "refresh": view.refresh,
     "View": view.View,
     "child_meta": view.child_meta,
-    "NODE": seam.NODE,
     "clock": perf_counter_ns,
     "thread": get_ident,
     "ref": ref,
@@ -121,7 +120,7 @@ def bind_face(
     out: whether it takes `out=`, too.
     """
     scope = {"body": body, "face": face, "__name__": body.__module__, "into": into, "told": _told}
-    scope.update(renamed=_renamed, absent=_ABSENT, fast=fast_types, number=generic.plain_number)
+    scope.update(renamed=_renamed, absent=_ABSENT)
     function = lazily(name, scope, lambda scope: _bound_source(body, name, scope, out))
     scope["again"] = function
     function.__doc__ = body.__doc__
@@ -212,16 +211,9 @@ def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any], ou
             default = "=absent"
         head.append(p.name + default)
         passed.append(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name)
-    lines = []
-    for i, p in enumerate(parameters):
-        if _takes_number(p):
-            # A tensor here would become part of the graph, where torch takes the number in it.
-            given = "" if p.default is p.empty else f"{p.name} is not d{i} and "
-            number = f"number({name!r}, {p.name!r}, {p.name})"
-            lines.append(f"    if {given}type({p.name}) in fast: {p.name} = {number}")
     # What is no tensor shows when the body asks it for something that tensors have.
     known = ", ".join(f"{p.name!r}: {h}" for p, h in zip(parameters, names, strict=True))
-    lines += [
+    lines = [
         f"    try: return body(face, {', '.join(passed)})",
         f"    except AttributeError as error: raise told({name!r}, {{{known}}}, error)",
     ]
@@ -236,13 +228,6 @@ def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any], ou
         head.append("**named")
         lines.insert(0, _other_names(given, parameters))
     return "\n".join([f"def {name}({', '.join(head)}):", *lines]) + "\n"
-
-
-def _takes_number(p: inspect.Parameter) -> bool:
-    """Whether a parameter is declared as a number: by its annotation, else by its default."""
-    if p.annotation in (p.empty, "Any"):
-        return isinstance(p.default, (int, float))
-    return p.annotation in ("bool", "float", "int", "float | None", "int | None")
 
 
 def _other_names(given: Iterable[str], parameters: Iterable[inspect.Parameter]) -> str:
@@ -381,8 +366,6 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
             add(2, f"a_{name} = None")
             add(2, f"k_{name} = False")
         add(1, f"else: {slow}")
-    if not op.view:
-        _numbers_part(op, add, slow)
     if op.varargs:
         add(1, f"{op.varargs} = flat({op.varargs})")
     if op.normalize is not None:
@@ -433,7 +416,7 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         add(1, "out._view = None")
     add(1, "out._grad = out._leaf = None")
     if op.rules:
-        _node_part(op, add, places, answer)
+        _node_part(op, scope, add, places, answer)
     add(1, "out._edge = None")
     if not op.view:
         add(1, "out._rg = False")
@@ -446,15 +429,6 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _numbers_part(op: Op, add: Callable[[int, str], None], slow: str) -> None:
-    """A tensor in the place of a number: the reference path takes the number out of it."""
-    for name in op.arguments:
-        if name != op.varargs:
-            usual = op.signature.parameters[name].default is not inspect.Parameter.empty
-            given = f"{name} is not default_{name} and " if usual else ""
-            add(1, f"if {given}type({name}) in fast: {slow}")
-
-
 _HERE = "locate(getframe(1))"
 
 
@@ -465,7 +439,9 @@ def _asks(op: Op, first: str) -> str:
     )
 
 
-def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: str) -> None:
+def _node_part(
+    op: Op, scope: dict[str, Any], add: Callable[[int, str], None], places: bool, answer: str
+) -> None:
     edges = op.differentiated
     first = next(name for name in op.inputs if name not in op.aside)
     add(1, "if grad:")
@@ -548,36 +524,46 @@ def _node_part(op: Op, add: Callable[[int, str], None], places: bool, answer: st
     add(3, "out._rg = True")
     add(3, "sink = seam.sink")
     add(3, "if sink is not None:")
-    _report_part(op, add)
+    _report_part(op, scope, add)
     add(3, f"return {answer}")
     if op.policy == KEEP:
         add(2, f"elif {' or '.join(wants)}: out._origin = 'dtype', {_HERE}")
 
 
-def _report_part(op: Op, add: Callable[[int, str], None]) -> None:
-    """The NODE event of saved.report_node, with what is known here written out."""
-    add(4, "kept = ()")
+def _report_part(op: Op, scope: dict[str, Any], add: Callable[[int, str], None]) -> None:
+    """The record of saved.report_node, with what is known here written out."""
+    kinds, numbers, declared = [], [], []
     for name in op.saves:
-        if name in op.outputs:
+        own = name in op.outputs
+        if own:
             i = op.outputs.index(name)
             array, store = (f"out{i}._array", f"out{i}._storage") if i else ("r", "st")
             add(4, f"if node.s_{name} is {array}:")
-            fact = f"{name!r}, {store}.number or {store}.uid, {store}.stamp[0]"
-            add(5, f"kept += ({fact}, {array}.shape, {array}.dtype, True)")
+            add(5, f"store = {store}")
         elif name in op.inputs:
             array = f"a_{name}"
             add(4, f"if node.s_{name} is {name} and type({array}) is ndarray:")
-            add(5, f"store = {name}._storage")
-            fact = f"{name!r}, store.number or store.uid, store.stamp[0]"
-            add(5, f"kept += ({fact}, {array}.shape, {array}.dtype, False)")
-    edges = ", ".join(
-        f"-1 if e_{n} is None else e_{n}[0].seq, 0 if e_{n} is None else e_{n}[1]"
-        for n in op.differentiated
-    )
-    place = "node.seq, cls, node.code, node.lasti"
-    add(4, f"edges = ({edges})")
-    add(4, f"sink((NODE, clock(), thread(), {place}, edges, node.shape, node.dtype, 1, kept,")
-    add(5, "ref(node)))")
+            add(5, f"store = {name}._store")
+            add(5, f"if store is FRESH: store = {name}._storage")
+        else:
+            continue
+        add(5, f"z_{name} = {array}.shape")
+        add(5, f"y_{name} = {array}.dtype")
+        add(5, f"u_{name} = store.number or store.uid")
+        add(5, f"v_{name} = store.stamp[0]")
+        add(4, "else:")
+        add(5, f"z_{name} = y_{name} = None")
+        add(5, f"u_{name} = v_{name} = 0")
+        kinds.append(f"z_{name}, y_{name}, ")
+        numbers.append(f"u_{name}, v_{name}, ")
+        declared.append((name, own))
+    scope["form"] = seam.Form(op.node_class, 1, tuple(declared))
+    outputs = "".join(f"0 if e_{n} is None else e_{n}[1], " for n in op.differentiated)
+    seqs = "".join(f"-1 if e_{n} is None else e_{n}[0].seq, " for n in op.differentiated)
+    add(4, "sink.keep(ref(node))")
+    add(4, f"sink.nodes[{seam.size(len(op.differentiated), len(declared))}]((")
+    add(5, f"form, node.code, node.lasti, shape, dtype, thread(), {outputs}{''.join(kinds)}")
+    add(5, f"clock(), node.seq, {seqs}{''.join(numbers)}))")
 
 
 def inplace(op: Op, twin: str, reference: Callable[..., Any]) -> Callable[..., Any]:
@@ -628,7 +614,6 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
             add(1, f"elif {name} is None: a_{name} = None")
         add(1, f"else: {slow}")
     arrays = ", ".join(f"a_{p}" if p in op.inputs else p for p in op.params)
-    _numbers_part(op, add, slow)
     if op.normalize is not None:
         left = f"{', '.join(op.arguments)}, = " if op.arguments else ""
         add(1, f"{left}normalize({arrays})")

@@ -12,13 +12,7 @@ from typing import Any, Final
 
 from ag_visual.observe import schema
 from ag_visual.observe.check import check_fields
-from ag_visual.observe.details import (
-    NotKeptError,
-    all_hooks,
-    array_of,
-    node_details,
-    recorded_details,
-)
+from ag_visual.observe.details import NotKeptError, array_of, node_details, recorded_details
 from ag_visual.observe.summaries import DEFAULT_LIMIT, summarize
 from ag_visual.session.session import Session, package_version
 
@@ -204,13 +198,6 @@ def _node(session: Session, args: dict[str, Any], busy: bool) -> Any:
     return node_details(session.recorder, seq, session.scopes())
 
 
-def _hooks(session: Session, args: dict[str, Any], busy: bool) -> Any:
-    if busy:
-        raise RuntimeError(BUSY)
-    session.recorder.drain()
-    return all_hooks(session.recorder)
-
-
 def _values(session: Session, args: dict[str, Any], busy: bool) -> Any:
     if busy:
         raise RuntimeError(BUSY)
@@ -243,7 +230,6 @@ def _export(session: Session, args: dict[str, Any], busy: bool) -> Any:
 
 _QUESTIONS: Final[dict[str, Callable[[Session, dict[str, Any], bool], Any]]] = {
     "node": _node,
-    "hooks": _hooks,
     "values": _values,
     "edit": _edit,
     "export": _export,

@@ -1,8 +1,6 @@
 """`python -m tests.bench`: ratios to torch and to HIPS autograd, measured in turns in one run.
 
-`--seconds N` is spent on each row, in turns of `--turn N` seconds (0: run by run, where
-each finds the caches full of the other's data). `--panel` adds the time to first paint in a real
-browser.
+`--seconds N` is spent on each row. `--panel` adds the time to first paint in a real browser.
 """
 
 from __future__ import annotations
@@ -10,7 +8,6 @@ from __future__ import annotations
 import argparse
 import subprocess
 from collections.abc import Callable
-from typing import Any
 
 import numpy
 
@@ -51,17 +48,16 @@ def _often(run: cases.Case) -> cases.Case:
 
 
 def _sunk(run: cases.Case) -> cases.Case:
-    """The same with a sink that only collects events: the cost that the program itself feels."""
-    from collections import deque
-
-    events: deque[Any] = deque(maxlen=10_000)
+    """The same with events that are collected and then dropped: what the program itself feels."""
+    log = seam.Log()
 
     def sunk() -> None:
-        previous, seam.sink = seam.sink, events.append
+        previous, seam.sink = seam.sink, log
         try:
             run()
         finally:
             seam.sink = previous
+            log.clear()
 
     return sunk
 
@@ -95,7 +91,6 @@ def _print(label: str, found: dict[str, float], per: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--turn", type=float, default=cases.TURN, help="seconds; 0: cold caches")
     parser.add_argument("--panel", action="store_true")
     options = parser.parse_args()
 
@@ -109,7 +104,7 @@ def main() -> None:
         return {"ag_visual": make(ours), "torch": make(theirs)}
 
     def show(label: str, runs: dict[str, cases.Case], per: int = 1) -> None:
-        _print(label, cases.best(runs, options.seconds, options.turn), per)
+        _print(label, cases.best(runs, options.seconds), per)
 
     for backward, label in ((False, "chain, forward"), (True, "chain, forward and backward")):
         runs = both(lambda e, b=backward: cases.chain(e, b))  # type: ignore[misc]

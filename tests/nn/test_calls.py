@@ -16,8 +16,8 @@ from .test_modules import _built, _inputs
 
 def _calls(run: Callable[[], Any]) -> list[tuple[str, str, int]]:
     """(name, class, depth) of each module call of a run, each of which ended."""
-    events: list[Any] = []
-    previous, seam.sink = seam.sink, events.append
+    log = seam.Log()
+    previous, seam.sink = seam.sink, log
     try:
         run()
     except ZeroDivisionError:
@@ -25,7 +25,7 @@ def _calls(run: Callable[[], Any]) -> list[tuple[str, str, int]]:
     finally:
         seam.sink = previous
     found, open_ = [], []
-    for kind, _, _, number, parent, *told in (e for e in events if e[0] == seam.CALL):
+    for kind, _, _, number, parent, *told in (e for e in log.events if e[0] == seam.CALL):
         assert kind == seam.CALL
         if parent == -1:
             assert open_.pop() == number

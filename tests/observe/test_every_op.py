@@ -11,9 +11,10 @@ import ag_visual as ag
 from ag_visual.core import seam
 from ag_visual.core.node import AccumulateGrad
 from ag_visual.observe.check import check
+from ag_visual.observe.columns import Encoder
 from ag_visual.observe.details import array_of, node_details, recorded_details
 from ag_visual.observe.dot import dot_text
-from ag_visual.observe.graph import events_of, walk
+from ag_visual.observe.graph import tell, walk
 from ag_visual.observe.recorder import Recorder
 from ag_visual.observe.summaries import summarize
 from ag_visual.ops.record import Op
@@ -43,26 +44,42 @@ def nodes_of(outputs: list[Any]) -> list[Any]:
     return walk([out.grad_fn for out in outputs])
 
 
+def told_by(log: seam.Log, nodes: list[Any]) -> dict[str, dict[str, list[Any]]]:
+    """What the log tells of these nodes, but for when; strings and places in words."""
+    encoder = Encoder(0)
+    read = encoder.nodes([(size, records) for size, records in log.streams() if records])
+    assert read is not None
+    tables = encoder.encode([[] for _ in range(6)], nodes=read).tables
+    texts = {"name": encoder.strings.texts, "shape": encoder.strings.texts}
+    texts["dtype"] = encoder.strings.texts
+    found: dict[str, dict[str, list[Any]]] = {}
+    for table, key in (("nodes", "seq"), ("edges", "src"), ("saved", "node")):
+        columns = {
+            n: v.tolist() for n, v in tables.get(table, {}).items() if n not in ("t", "step")
+        }
+        rows = [i for i, seq in enumerate(columns.get(key, ())) if seq in {n.seq for n in nodes}]
+        found[table] = {
+            name: [texts[name][values[i]] if name in texts else values[i] for i in rows]
+            for name, values in columns.items()
+        }
+    found["nodes"]["site"] = [encoder.sites.found[i].text for i in found["nodes"]["site"]]
+    return found
+
+
 @every(differentiable)
 def test_what_the_fast_path_tells_is_what_the_node_tells_later(op: Op, monkeypatch: Any) -> None:
-    events: list[seam.Event] = []
-    monkeypatch.setattr(seam, "sink", events.append)
+    log, later = seam.Log(), seam.Log()
+    monkeypatch.setattr(seam, "sink", log)
     outputs = grown(op)
     monkeypatch.setattr(seam, "sink", None)
-    told = {event[3]: event for event in events if event[0] == seam.NODE}
     nodes = [node for node in nodes_of(outputs) if not isinstance(node, AccumulateGrad)]
     assert nodes
-    for node, later in zip(nodes, events_of(nodes), strict=True):
-        first = told[node.seq]
-        assert first[3:11] == later[3:11]
-        assert first[12]() is node
-        assert facts(first[11]) == facts(later[11])
-
-
-def facts(saved: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """Six facts of each saved tensor."""
-    assert len(saved) % 6 == 0
-    return [saved[i : i + 6] for i in range(0, len(saved), 6)]
+    tell(nodes, later)
+    found = told_by(log, nodes)
+    assert found == told_by(later, nodes)
+    assert found["nodes"]["seq"] == [node.seq for node in nodes]
+    assert found["nodes"]["name"] == [node.name() for node in nodes]
+    assert {node.seq for node in nodes} <= {node.seq for r in log.refs if (node := r()) is not None}
 
 
 @every(differentiable)

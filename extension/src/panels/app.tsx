@@ -6,7 +6,6 @@ import { useEffect, useRef, useState } from 'react';
 import { oneLine } from '../protocol/text';
 import { Details } from './details';
 import { GraphView } from './graph_view';
-import { HookList } from './hooks';
 import { KeysSheet, handleKey } from './keys';
 import type { Tab } from './presenter';
 import { useInspector } from './presenter';
@@ -108,14 +107,6 @@ function Side(): ReactElement {
           <button
             type="button"
             role="tab"
-            aria-selected={sideOpen && tab === 'hooks'}
-            onClick={() => choose('hooks')}
-          >
-            Hooks
-          </button>
-          <button
-            type="button"
-            role="tab"
             aria-selected={sideOpen && tab === 'problems'}
             onClick={() => choose('problems')}
           >
@@ -143,8 +134,6 @@ function Side(): ReactElement {
           <OutlineTree />
         ) : tab === 'tensors' ? (
           <TensorTable />
-        ) : tab === 'hooks' ? (
-          <HookList />
         ) : (
           <Details />
         )}

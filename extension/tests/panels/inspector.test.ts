@@ -181,9 +181,7 @@ describe('a recording', () => {
       'Shares storage with out',
       '47 % zero',
       'tensor hook clip',
-      'replaced',
-      'norm 0.0412, −0.001 to 0.001',
-      'retain_grad has not run'
+      'norm 0.053 → 0.0412'
     ]) {
       expect(side).toContain(words);
     }
