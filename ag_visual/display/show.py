@@ -20,13 +20,13 @@ from ag_visual.observe.export import Recording, take, to_html
 from ag_visual.observe.names import scopes_of
 from ag_visual.observe.recorder import Recorder
 from ag_visual.session.api import record
-from ag_visual.session.session import package_version
+from ag_visual.session.session import current, package_version
 
 HEIGHT: Final = 520
 
 
 def show(
-    what: Tensor | Node | Recording | record | Iterable[Tensor | Node],
+    what: Tensor | Node | Recording | record | Iterable[Tensor | Node] | None = None,
     *,
     height: int = HEIGHT,
     values: bool = True,
@@ -34,7 +34,10 @@ def show(
     """The backward graph of a tensor (or several), or a recording, for a cell's output.
 
     The graph is drawn as it stands when `show` is called, with what its nodes have saved;
-    values=False leaves all numbers out. height in pixels. Raises RuntimeError for a tensor
+    values=False leaves all numbers out. Once a recorded or paused backward runs through it, the
+    output follows it live and steps on from a pause, where the front end can reach a kernel that
+    runs a cell; elsewhere it stays a picture and says why. Without an argument: a live Inspector
+    of all that this kernel does from now on. height in pixels. Raises RuntimeError for a tensor
     without a graph.
 
     >>> import ag_visual as ag
@@ -42,11 +45,15 @@ def show(
     >>> ag.show(x * x)
     <picture of 2 nodes: MulBackward0, AccumulateGrad>
     """
+    if what is None:
+        return Picture(current().recording(values=values), height, live=True)
     if isinstance(what, record):
         return Picture(what.recording, height)
     if isinstance(what, Recording):
         return Picture(what, height)
-    return Picture(graph_recording(what, values=values), height)
+    picture = Picture(graph_recording(what, values=values), height)
+    picture.follow()
+    return picture
 
 
 def graph_recording(
@@ -65,10 +72,26 @@ def graph_recording(
 class Picture:
     """A recording to look at in a notebook; `save` writes it as a page."""
 
-    def __init__(self, recording: Recording, height: int = HEIGHT) -> None:
+    def __init__(self, recording: Recording, height: int = HEIGHT, *, live: bool = False) -> None:
         self.recording = recording
         self.height = height
+        self.live = live
         self._widget: Any = None
+        self._seqs: frozenset[int] = frozenset()
+
+    def follow(self) -> None:
+        """Go live in the page when a backward that is watched runs through this graph."""
+        nodes = self.recording.tables.get("nodes")
+        self._seqs = frozenset(int(seq) for seq in nodes["seq"]) if nodes else frozenset()
+        current().followers.add(self)
+
+    def began(self, task: Any) -> None:
+        """A backward begins that is recorded or may stop: perhaps through this graph."""
+        if any(root.seq in self._seqs for root in task.roots):
+            current().followers.discard(self)
+            self.live = True
+            if self._widget is not None:
+                self._widget.live = True
 
     def __repr__(self) -> str:
         names = Counter(self._names())
@@ -99,7 +122,8 @@ class Picture:
                 from ag_visual.display.widget import inspector_widget
             except ImportError:
                 return text | {"text/html": self._frame()}
-            self._widget = inspector_widget(self.recording, self.height)
+            self._widget = inspector_widget(self.recording, self.height, live=self.live)
+            self._widget.picture = self
         bundle = self._widget._repr_mimebundle_(**kwargs)
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
         return {**data, **text}, metadata

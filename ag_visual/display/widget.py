@@ -12,11 +12,28 @@ import traitlets
 
 from ag_visual.observe.bundle import bundle_digest, bundle_text
 from ag_visual.observe.export import Recording
+from ag_visual.session.session import current
 
-# Every instance carries this text; the renderer itself is asked for by the first one on a page.
+# Every instance carries this text; the renderer itself is asked for by the first one on a page. A
+# kernel that runs a cell answers on the control channel alone, which not every front end has.
 LOADER = """\
 const LOADED = Symbol.for('ag_visual.inspector');
 const LATE = 'To draw this graph again, run its cell: no kernel answered.';
+const SCRIPT = 'text/javascript';
+
+function asked(kernel) {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  const header = {
+    msg_id: Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join(''),
+    msg_type: 'ag_visual_request', session: kernel.clientId, username: kernel.username,
+    date: new Date().toISOString(), version: '5.4'
+  };
+  const message = {
+    channel: 'control', header, parent_header: {}, metadata: {}, buffers: [],
+    content: { id: header.msg_id, command: 'bundle' }
+  };
+  return kernel.sendControlMessage(message, true, true).done.then(reply => reply.content.result);
+}
 
 function load(model) {
   const loaded = (globalThis[LOADED] ??= new Map());
@@ -24,24 +41,32 @@ function load(model) {
   if (!loaded.has(digest)) {
     loaded.set(digest, new Promise((resolve, reject) => {
       const late = setTimeout(() => finish(() => reject(new Error(LATE))), 20000);
-      const listen = (message, buffers) => {
-        if (message?.bundle !== digest) return;
-        finish(() => {
-          const address = URL.createObjectURL(new Blob([buffers[0]], { type: 'text/javascript' }));
-          import(address).then(resolve, reject).finally(() => URL.revokeObjectURL(address));
-        });
-      };
+      const take = script => finish(() => {
+        const address = URL.createObjectURL(new Blob([script], { type: SCRIPT }));
+        import(address).then(resolve, reject).finally(() => URL.revokeObjectURL(address));
+      });
+      const listen = (message, buffers) => message?.bundle === digest && take(buffers[0]);
+      let open = true;
       const finish = then => {
+        if (!open) return;
+        open = false;
         clearTimeout(late);
         model.off('msg:custom', listen);
         then();
       };
       model.on('msg:custom', listen);
       model.send({ bundle: digest });
+      const kernel = kernelOf(model);
+      if (kernel) asked(kernel).then(script => script && take(script)).catch(() => undefined);
     }));
     loaded.get(digest).catch(() => loaded.delete(digest));
   }
   return loaded.get(digest);
+}
+
+function kernelOf(model) {
+  const kernel = model.widget_manager?.kernel;
+  return kernel?.sendControlMessage ? kernel : null;
 }
 
 function theme() {
@@ -56,11 +81,15 @@ async function render({ model, el }) {
   el.append(box);
   let view = null;
   let gone = false;
+  const follow = () => view?.setLive(model.get('live'));
   load(model).then(
-    ({ mount }) => {
-      if (!gone) {
-        view = mount(box, { recording: model.get('recording'), theme: theme(), host: 'inline' });
-      }
+    ({ mountOutput }) => {
+      if (gone) return;
+      view = mountOutput(box, {
+        recording: model.get('recording'), theme: theme(), live: model.get('live'),
+        session: model.get('session'), kernel: kernelOf(model)
+      });
+      model.on('change:live', follow);
     },
     error => {
       box.style.height = '';
@@ -69,6 +98,7 @@ async function render({ model, el }) {
   );
   return () => {
     gone = true;
+    model.off('change:live', follow);
     view?.dispose();
   };
 }
@@ -78,12 +108,16 @@ export default { render };
 
 
 class InspectorWidget(anywidget.AnyWidget):
-    """One recording in a cell's output."""
+    """One recording in a cell's output, or the session that it belongs to, live."""
 
     _esm = LOADER
     recording = traitlets.Dict().tag(sync=True)
     height = traitlets.Int().tag(sync=True)
     bundle = traitlets.Unicode().tag(sync=True)
+    session = traitlets.Unicode().tag(sync=True)
+    live = traitlets.Bool().tag(sync=True)
+    picture: Any = None
+    """What this is the widget of: it hears of backwards as long as its output is there."""
 
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)
@@ -96,6 +130,12 @@ def _send_bundle(widget: Any, content: Any, buffers: Any) -> None:
         widget.send({"bundle": widget.bundle}, [bundle_text().encode()])
 
 
-def inspector_widget(recording: Recording, height: int) -> InspectorWidget:
-    """The widget of a recording."""
-    return InspectorWidget(recording=recording.record, height=height, bundle=bundle_digest())
+def inspector_widget(recording: Recording, height: int, *, live: bool = False) -> InspectorWidget:
+    """The widget of a recording; live: it follows the session of this process instead."""
+    return InspectorWidget(
+        recording=recording.record,
+        height=height,
+        bundle=bundle_digest(),
+        session=current().id,
+        live=live,
+    )

@@ -13,6 +13,9 @@ NONE: Final = 4294967295
 """What a u32 column holds where there is nothing: an edge to None, a row without a site."""
 
 COMM_TARGET: Final = "ag_visual.events"
+REQUESTS_TARGET: Final = "ag_visual.requests"
+"""The comm of requests to a kernel without control messages; answers come as events."""
+
 REQUEST_TYPE: Final = "ag_visual_request"
 REPLY_TYPE: Final = "ag_visual_reply"
 ANNOUNCE_TYPE: Final = "ag_visual_announce"
@@ -185,6 +188,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "since": "number -- milliseconds since the session began",
         "edited?": "boolean -- the reader changed the gradient that arrives",
         "problem?": "string -- what is wrong with this node, empty where nothing is",
+        "waiting?": "number -- backward passes of other threads that wait to stop",
     },
     "Breakpoint": {
         "id": "number",
@@ -411,6 +415,9 @@ COMMANDS: Final[dict[str, Command]] = {
         },
         "Values",
         "a summary of one tensor's values",
+    ),
+    "bundle": Command(
+        {}, "string", "the renderer's script, for an output on a page that has none yet"
     ),
     "export": Command(
         {"values": "boolean", "source": "boolean"}, "Exported", "writes a standalone HTML file"

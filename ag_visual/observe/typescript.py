@@ -99,6 +99,8 @@ def render() -> str:
         "/** What a u32 column holds where there is nothing. */",
         f"export const NONE = {schema.NONE};",
         f"export const COMM_TARGET = '{schema.COMM_TARGET}';",
+        "/** The comm of requests to a kernel without control messages; answers come as events. */",
+        f"export const REQUESTS_TARGET = '{schema.REQUESTS_TARGET}';",
         f"export const REQUEST_TYPE = '{schema.REQUEST_TYPE}';",
         f"export const REPLY_TYPE = '{schema.REPLY_TYPE}';",
         "/** What the kernel publishes when it begins to listen. */",

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ag_visual.observe import schema
+from ag_visual.observe.bundle import bundle_text
 from ag_visual.observe.check import check_fields
 from ag_visual.observe.details import NotKeptError, array_of, node_details, recorded_details
 from ag_visual.observe.summaries import DEFAULT_LIMIT, summarize
@@ -161,6 +162,10 @@ def _breakpoint(session: Session, args: dict[str, Any]) -> Any:
     return _changed(session)
 
 
+def _bundle(session: Session, args: dict[str, Any]) -> str:
+    return bundle_text()
+
+
 def _clear(session: Session, args: dict[str, Any]) -> Any:
     session.clear()
     return session.state()
@@ -184,6 +189,7 @@ _ORDERS: Final[dict[str, Callable[[Session, dict[str, Any]], Any]]] = {
     "step_to_problem": _step_to_problem,
     "breakpoint": _breakpoint,
     "clear": _clear,
+    "bundle": _bundle,
 }
 
 

@@ -1,14 +1,16 @@
-"""This process as a Jupyter kernel: commands over the control channel, events over a comm.
+"""This process as a Jupyter kernel: requests over the control channel, events over a comm.
 
 `attach()` runs at `import ag_visual`; outside of a kernel it does nothing and imports nothing.
 Control handlers are semi-private in ipykernel: where they are missing, pages are told that
-commands cannot reach a busy kernel.
+commands cannot reach a busy kernel, and their requests come over a second comm.
 """
 
 from __future__ import annotations
 
 import contextvars
+import signal
 import sys
+import threading
 from typing import Any
 
 from ag_visual.observe import schema
@@ -57,7 +59,8 @@ def _attach_kernel(shell: Any, kernel: Any) -> None:
     _give_way(session, shell, kernel)
     manager = getattr(kernel, "comm_manager", None)
     if manager is not None:
-        manager.register_target(schema.COMM_TARGET, lambda comm, message: _open(comm, message))
+        manager.register_target(schema.COMM_TARGET, _open)
+        manager.register_target(schema.REQUESTS_TARGET, _open_requests)
         _announce(kernel, session.id)
 
 
@@ -110,6 +113,8 @@ def _give_way(session: Any, shell: Any, kernel: Any) -> None:
             session.gate.interrupt()
 
     shell.events.register("post_run_cell", after_cell)
+    if session.when_idle is not None:
+        session.when_idle(lambda: _hear_interrupts(session))
     handlers = getattr(kernel, "control_handlers", None)
     if not isinstance(handlers, dict):
         return
@@ -121,6 +126,16 @@ def _give_way(session: Any, shell: Any, kernel: Any) -> None:
             await shutdown(stream, ident, parent)
 
         handlers["shutdown_request"] = on_shutdown
+
+
+def _hear_interrupts(session: Any) -> None:
+    """Interrupt between cells ends the pause of a thread that a cell left running.
+
+    Between cells ipykernel ignores the signal; what a cell does on it is left alone.
+    """
+    at_rest = threading.current_thread() is threading.main_thread()
+    if at_rest and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda number, frame: session.gate.interrupt())
 
 
 def _open(comm: Any, message: Any) -> None:
@@ -146,3 +161,21 @@ def _open(comm: Any, message: Any) -> None:
 
     page = session.open_page(str(data.get("page") or comm.comm_id), send)
     comm.on_close(lambda message: session.close_page(page))
+
+
+def _open_requests(comm: Any, message: Any) -> None:
+    """A page that has no control channel asks over this comm, on which nothing is ever sent."""
+    from ag_visual.session.commands import handle
+    from ag_visual.session.session import current
+
+    def on_request(message: Any) -> None:
+        content = message["content"].get("data")
+        name = content.get("page") if isinstance(content, dict) else None
+
+        def reply(answer: dict[str, Any]) -> None:
+            for page in current().pages_named(name):
+                page.reply(answer)
+
+        handle(current(), content, reply)
+
+    comm.on_msg(on_request)

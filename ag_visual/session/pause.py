@@ -2,7 +2,8 @@
 
 `Gate` is what the seam asks before each node while something is armed, and None otherwise. The
 paused thread serves requests in its wait loop, with short waits, so that Interrupt always gets
-through; a pause nobody can end ends by itself.
+through; a pause nobody can end ends by itself. A backward that comes to a stop in another thread
+meanwhile waits for its turn there, and is counted.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ PATIENCE: Final = 30.0
 """Seconds without a sign of any page after which a pause ends by itself."""
 
 WAIT: Final = 0.1
+_STEP_TURN: Final = 1.0
+"""Seconds that a stop waits for the step of another thread, which may itself wait for this one."""
+
 _UNHEARD: Final = 2.0
 """Seconds of a pause without a sign of any page after which the reader is told what to do."""
 
@@ -66,6 +70,7 @@ class Gate:
         self.breakpoints: list[Breakpoint] = []
         self.pause_next = False
         self.requests_wait = False
+        self.waiting = 0  # backwards of other threads that wait to stop
         self.prompt: Callable[[], None] | None = None  # asks in the paused thread what to do
         self._changed = changed
         self._serve = serve
@@ -81,6 +86,7 @@ class Gate:
         self._wake = threading.Event()
         self._go = False
         self._interrupted = False
+        self._interrupts = 0
         self._turn = threading.Lock()
 
     # Commands, from any thread -----------------------------------------------------------------
@@ -171,8 +177,9 @@ class Gate:
         self.arm()
 
     def interrupt(self) -> None:
-        """End a pause with KeyboardInterrupt in the thread that is paused."""
+        """End each pause with KeyboardInterrupt, in the thread that is paused or waits to be."""
         self.pause_next = False
+        self._interrupts += 1
         if self.paused is not None:
             self._interrupted = True
             self._wake.set()
@@ -234,26 +241,56 @@ class Gate:
         if self.requests_wait:
             self.requests_wait = False
             self._serve()
-        if self._stops_at(node, grads):
-            return self._pause(task, node, grads)
+        while self._stops_at(node, grads):
+            if self._may_stop(task) and self._turn.acquire(blocking=False):
+                return self._pause(task, node, grads)
+            self._wait_turn(task)
         if not self.armed:
             self.arm()
         return grads
 
     def _stops_at(self, node: Node, grads: list[Any]) -> bool:
-        if self.paused is not None:
-            return False  # another thread owns the pause; this backward goes on
+        here = threading.get_ident()
+        if self.paused is not None and self.paused.thread == here:
+            return False  # a backward that the paused thread runs on its own account
         if self.pause_next or self._target == node.seq:
             return True
-        if self._step == threading.get_ident() and not (
-            self._passes is not None and self._passes(node, grads)
-        ):
+        if self._step == here and not (self._passes is not None and self._passes(node, grads)):
             return True
         return any(b.stops(node, grads) for b in self.breakpoints)
 
+    def _may_stop(self, task: Any) -> bool:
+        """No other thread is paused, or about to be where its step ends."""
+        if self.paused is not None:
+            return False
+        # A backward inside of another one must not wait for what waits for it.
+        return self._step in (None, threading.get_ident()) or task.parent is not None
+
+    def _wait_turn(self, task: Any) -> None:
+        """Wait until the backward of another thread has gone on; raises KeyboardInterrupt."""
+        interrupts = self._interrupts
+        stepping_since = None
+        self.waiting += 1
+        self._changed()
+        try:
+            while interrupts == self._interrupts:
+                if self._may_stop(task):
+                    return
+                now = time.monotonic()
+                if self.paused is not None:
+                    stepping_since = None
+                elif stepping_since is None:
+                    stepping_since = now
+                elif now - stepping_since > _STEP_TURN:
+                    self._step = self._passes = None
+                time.sleep(WAIT / 10)
+            raise KeyboardInterrupt("the backward that waited to stop was interrupted")
+        finally:
+            self.waiting -= 1
+            self._changed()
+
     def _pause(self, task: Any, node: Node, grads: list[Any]) -> list[Any]:
-        if not self._turn.acquire(blocking=False):
-            return grads
+        """Stop here; the turn is taken already, and given back."""
         try:
             self._go = self._interrupted = self.pause_next = False
             self._step = self._target = self._passes = None
@@ -297,8 +334,8 @@ class Gate:
             if not told and not heard and waited > min(_UNHEARD, self.patience / 2):
                 told = True
                 self._say(
-                    f"Paused before {node.name()}: open the Inspector to step on. Without one the "
-                    f"backward goes on by itself after {self.patience:g} s."
+                    f"Paused before {node.name()}{_in_thread()}: open the Inspector to step on. "
+                    f"Without one the backward goes on by itself after {self.patience:g} s."
                 )
                 self._changed()
             elif told and heard:
@@ -325,3 +362,9 @@ class Gate:
         """The kernel ends: let the paused thread go, and stop nowhere any more."""
         self.breakpoints_off()
         self._resume()
+
+
+def _in_thread() -> str:
+    """The name of this thread, where it is not the main one."""
+    here = threading.current_thread()
+    return "" if here is threading.main_thread() else f" in {here.name}"

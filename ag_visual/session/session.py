@@ -14,11 +14,12 @@ import sys
 import threading
 import time
 import uuid
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ag_visual.core import seam
 from ag_visual.observe import blame
@@ -31,7 +32,7 @@ from ag_visual.session.transport import Page, Send
 
 FLUSH_SECONDS: Final = 0.04
 MOST_PROBLEMS: Final = 200
-MOST_PAGES: Final = 16
+MOST_PAGES: Final = 64
 UNSEEN_EVENTS: Final = 50_000
 """Events that wait for encoding while no page looks (about 40 MB); the program runs undisturbed."""
 
@@ -48,6 +49,12 @@ class Request:
 
     answer: Callable[[bool], None]  # answer(busy): reply; busy: the owner did not come to it
     since: float = field(default_factory=time.monotonic)
+
+
+class Follower(Protocol):
+    """Wants to hear of each backward that is recorded or may stop."""
+
+    def began(self, task: Any) -> None: ...
 
 
 def package_version() -> str:
@@ -71,6 +78,7 @@ class Session:
         self.namespace: Callable[[], Mapping[str, Any]] = dict  # variables of a notebook
         self.when_idle: Callable[[Callable[[], None]], None] | None = None
         self.announce: Callable[[str], None] = lambda text: None
+        self.followers: weakref.WeakSet[Follower] = weakref.WeakSet()
         self._requests: deque[Request] = deque()
         self._problem_keys: set[Any] = set()
         self._lock = threading.RLock()
@@ -113,6 +121,9 @@ class Session:
             self._running += 1
         try:
             self.recorder.began(task, sys._getframe(1))
+            if self.followers and (self.recorder.on or self.gate.armed):
+                for follower in list(self.followers):
+                    follower.began(task)
         except Exception as error:
             self._failed(error)
 
@@ -203,6 +214,7 @@ class Session:
                 "since": self.milliseconds(paused.since),
                 "edited": paused.edited,
                 "problem": paused.problem,
+                "waiting": self.gate.waiting,
             },
             "breakpoints": [b.json() for b in self.gate.breakpoints],
             "pause_next": self.gate.pause_next,

@@ -63,6 +63,10 @@ class Page:
         """The page gave a sign of life."""
         self.heard = self._clock()
 
+    def reply(self, content: dict[str, Any]) -> None:
+        """Answer a request that came over a comm: among the events, where this page listens."""
+        self._send({"v": schema.VERSION, "reply": content}, [])
+
     def restart(self) -> None:
         """Begin a new epoch: everything kept is sent again, from batch 1 on."""
         self._restart_asked = False

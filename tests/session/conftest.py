@@ -40,6 +40,7 @@ class Kernel:
         self.announced = 0
         self.acknowledging = True
         self._replies: dict[str, dict[str, Any]] = {}
+        self.answers: dict[str, dict[str, Any]] = {}  # of requests over a comm, by their number
         self.ended: set[str] = set()
         self._comm = ""
 
@@ -78,6 +79,21 @@ class Kernel:
         if subshell is not None:
             message["header"]["subshell_id"] = subshell
         self.client.shell_channel.send(message)
+
+    def open_requests(self) -> None:
+        content = {"comm_id": "requests", "target_name": schema.REQUESTS_TARGET, "data": {}}
+        self.client.shell_channel.send(self.client.session.msg("comm_open", content))
+
+    def write(self, command: str, **args: Any) -> str:
+        """Send a request over its comm; its number."""
+        message = self.client.session.msg("comm_msg")
+        number = message["header"]["msg_id"]
+        message["content"] = {
+            "comm_id": "requests",
+            "data": {"id": number, "command": command, **args},
+        }
+        self.client.shell_channel.send(message)
+        return str(number)
 
     def close_page(self) -> None:
         content = {"comm_id": self._comm, "data": {}}
@@ -131,7 +147,9 @@ class Kernel:
             data = content["data"]
             if "batch" in data:
                 self.batches.append((data, message["buffers"]))
-            if self.acknowledging:
+            if "reply" in data:
+                self.answers[data["reply"]["id"]] = data["reply"]
+            elif self.acknowledging:
                 self.send("ack", batch=data.get("batch", 0), page=self._comm.removeprefix("comm-"))
         elif kind == "stream":
             self.output.append(content["text"])

@@ -248,3 +248,55 @@ def test_two_runs_of_one_text_are_two_cells(kernel):
         "print(resolve_place(old(x).grad_fn.place).where, resolve_place(f(x).grad_fn.place).where)"
     )
     assert "".join(kernel.output).endswith("cell In[2], line 2 cell In[5], line 2\n")
+
+
+def test_interrupt_releases_a_thread_that_its_cell_left_paused(kernel):
+    kernel.open_page()
+    kernel.run(GRAPH)
+    kernel.result("breakpoint", on=True, name="MulBackward0")
+    kernel.run(
+        "import threading\n"
+        f"def work():\n    global ended\n    try:\n        {BACKWARD}\n"
+        "    except KeyboardInterrupt: ended = 'interrupted'\n"
+        "t = threading.Thread(target=work, name='trainer')\nt.start()"
+    )
+    kernel.until(lambda: kernel.paused)
+    kernel.manager.interrupt_kernel()
+    kernel.until(lambda: kernel.paused is None)
+    kernel.run("t.join(5); print(t.is_alive(), ended)")
+    assert "".join(kernel.output).endswith("False interrupted\n")
+    assert not kernel.errors
+
+
+def test_two_threads_stop_one_after_the_other(kernel):
+    kernel.open_page()
+    kernel.run(GRAPH + "other = (x * w).exp()")
+    cell = kernel.start(
+        "import threading\n"
+        "def run(t): t.backward(ag.tensor([1.0, 1.0]))\n"
+        "ts = [threading.Thread(target=run, args=[t]) for t in (z.exp(), other)]\n"
+        "with ag.debugger('ExpBackward0'):\n    [t.start() for t in ts]; [t.join() for t in ts]"
+    )
+    kernel.until(lambda: kernel.paused and kernel.paused["waiting"] == 1)
+    first = kernel.paused["thread"]
+    kernel.result("continue")
+    kernel.until(lambda: kernel.paused and kernel.paused["thread"] != first)
+    assert kernel.paused["waiting"] == 0
+    kernel.result("continue")
+    kernel.finish(cell)
+    assert not kernel.errors
+
+
+def test_requests_over_a_comm_are_answered_among_the_events(kernel):
+    """For kernels without control messages: the page writes on one comm and listens on another."""
+    kernel.open_page()
+    kernel.run("ag.record().__enter__()\n" + GRAPH + "print(z.grad_fn.seq)")
+    seq = int("".join(kernel.output).split()[-1])
+    kernel.until(lambda: kernel.batches)
+    kernel.open_requests()
+    number = kernel.write("node", seq=seq, page="page")
+    kernel.until(lambda: number in kernel.answers)
+    assert kernel.answers[number]["result"]["name"] == "MulBackward0"
+    number = kernel.write("node", seq="none", page="page")
+    kernel.until(lambda: number in kernel.answers)
+    assert "node.seq should be a number" in kernel.answers[number]["error"]

@@ -152,20 +152,73 @@ def test_step_with_nothing_paused_is_refused(watched):
         watched.gate.step()
 
 
-def test_a_second_thread_runs_through_while_one_is_paused(watched):
+def test_a_second_thread_waits_for_its_turn_to_stop(watched):
+    gate, first, second = watched.gate, Work(), Work()
+    gate.add(seq=first.seq)
+    gate.add(seq=second.seq)
+    first.start()
+    until(lambda: gate.paused)
+    second.start()
+    until(lambda: gate.waiting == 1)
+    assert gate.paused.seq == first.seq
+    gate.step()  # the one that is stepped comes first
+    until(lambda: gate.paused and gate.paused.order == 2)
+    assert (gate.paused.thread, gate.waiting) == (first.ident, 1)
+    gate.go_on()
+    until(lambda: gate.paused and gate.paused.seq == second.seq)
+    assert gate.waiting == 0
+    first.join(5)
+    gate.go_on()
+    second.join(5)
+    assert [first.is_alive(), second.is_alive()] == [False, False]
+    assert first.x.grad.tolist() == second.x.grad.tolist() == [18.0, 64.0]
+    gate.breakpoints_off()
+    gate.arm()
+    assert seam.gate is None
+
+
+def test_an_interrupt_releases_also_who_waits_to_stop(watched):
     gate, first, second = watched.gate, Work(), Work()
     gate.add(name="MulBackward0")
     first.start()
     until(lambda: gate.paused)
-    owner = gate.paused.thread
     second.start()
-    second.join(5)
-    assert not second.is_alive()
-    assert gate.paused.thread == owner
+    until(lambda: gate.waiting == 1)
     gate.breakpoints_off()
+    gate.interrupt()
+    for work in (first, second):
+        work.join(5)
+        assert isinstance(work.error, KeyboardInterrupt)
+    assert (gate.paused, gate.waiting, seam.gate) == (None, 0, None)
+
+
+def test_who_waits_to_stop_goes_on_when_the_breakpoints_are_gone(watched):
+    gate, first, second = watched.gate, Work(), Work()
+    gate.patience = 0.2
+    gate.add(name="MulBackward0")
+    watched.silence = float("inf")
+    first.start()
+    second.start()
+    for work in (first, second):
+        work.join(5)
+        assert not work.is_alive()
+        assert work.x.grad.tolist() == [18.0, 64.0]
+    assert gate.waiting == 0
+
+
+def test_a_step_that_waits_for_another_threads_stop_gives_way(watched):
+    gate, first, second = watched.gate, Work(), Work()
+    gate.add(seq=first.z.grad_fn.seq)
+    gate.add(seq=second.seq)
+    second.daemon = True
+    first.z.grad_fn.register_hook(lambda inputs, grads: second.start() or second.join(5))
+    first.start()
+    until(lambda: gate.paused)
+    gate.step()
+    until(lambda: gate.paused and gate.paused.seq == second.seq)
     gate.go_on()
     first.join(5)
-    assert not first.is_alive()
+    assert [first.is_alive(), second.is_alive()] == [False, False]
 
 
 def test_interrupt_from_another_thread_raises_in_the_paused_one(watched):

@@ -53,6 +53,7 @@ class Server:
 
     def __init__(self, home: Path, *, command: Command | None = None) -> None:
         self.home = home
+        self.python_path: list[str] = []  # what kernels need to import what is under test
         self.root = home / "work"
         self.root.mkdir(parents=True)
         self.token = secrets.token_hex(16)
@@ -102,6 +103,7 @@ class Server:
             (served / EXTENSION).symlink_to(built, target_is_directory=True)
             environment["JUPYTER_PATH"] = str(self.home / "share")
             environment["PYTHONPATH"] = str(CHECKOUT)
+            self.python_path = [str(CHECKOUT)]
         return environment
 
     def wait_until_up(self) -> None:
@@ -151,22 +153,36 @@ class Lab:
         self.page = page
         self.screenshots = screenshots
 
-    def open(self, name: str, cells: list[str], *, theme: str = "JupyterLab Light") -> Lab:
+    def open(
+        self,
+        name: str,
+        cells: list[str],
+        *,
+        theme: str = "JupyterLab Light",
+        kernel: str = "python3",
+    ) -> Lab:
         """Write a notebook with these code cells, open it and wait for its kernel."""
-        self.write(name, cells)
+        self.write(name, cells, kernel=kernel)
         self.load()
         self.command("apputils:change-theme", theme=theme)
         self.open_path(name)
         return self
 
-    def write(self, name: str, cells: list[str], metadata: dict[str, Any] | None = None) -> None:
-        """Write a notebook file where the server serves it."""
+    def write(
+        self,
+        name: str,
+        cells: list[str],
+        metadata: dict[str, Any] | None = None,
+        *,
+        kernel: str = "python3",
+    ) -> None:
+        """Write a notebook file where the server serves it; kernel: the name of its spec."""
         path = self.server.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+        spec = {"kernelspec": {"name": kernel, "display_name": kernel}}
         notebook = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(source) for source in cells],
-            metadata=kernel | (metadata or {}),
+            metadata=spec | (metadata or {}),
         )
         nbformat.write(notebook, path)
 
@@ -294,6 +310,23 @@ class Lab:
                 return {expression};
             }}"""
         )
+
+    def send(self, command: str, **arguments: Any) -> None:
+        """Ask the kernel as the panel does, without waiting for the reply."""
+        self.page.evaluate(
+            f"""([command, args]) => {{
+                const {{shell}} = window.jupyterapp;
+                const widgets = ['main', 'right'].flatMap(area => [...shell.widgets(area)]);
+                const {{controller}} = widgets.find(widget => widget.id === '{EXTENSION}');
+                const asked = controller.request(command, args);
+                window.reply = asked.catch(error => error.message);
+            }}""",
+            [command, arguments],
+        )
+
+    def reply(self) -> Any:
+        """What the kernel answered, or the sentence that it refused with."""
+        return self.page.evaluate("() => window.reply")
 
     def nodes(self) -> list[str]:
         """Names of the nodes that the Inspector shows, the root first."""

@@ -1,4 +1,5 @@
-// The bundle for cell outputs and for pages without a kernel: one ES module that exports `mount`.
+// The bundle for cell outputs and for pages without a kernel: one ES module that exports `mount`
+// and, for outputs that can be live, `mountOutput`.
 
 import type { Controller, Theme } from '../protocol/controller';
 import { RECORDING_ELEMENT } from '../protocol/schema';
@@ -6,6 +7,8 @@ import { InspectorModel } from '../model/inspector';
 import type { InspectorHandle } from '../panels/index';
 import { mountInspector } from '../panels/index';
 import { OfflineController } from './offline';
+import type { OutputHandle, OutputOptions } from './output';
+import { output } from './output';
 
 export interface MountOptions {
   /** A recording as JSON text or as the parsed object. */
@@ -45,4 +48,9 @@ export function mount(element: HTMLElement, options: MountOptions = {}): Inspect
   const model = new InspectorModel({ nodes: Infinity, writes: Infinity, problems: 1000 });
   controller.fill(model);
   return mountInspector(element, controller, { theme, wheel, focus, model });
+}
+
+/** Mounts what a cell's output shows: a recording, live where that is wanted and possible. */
+export function mountOutput(element: HTMLElement, options: OutputOptions): OutputHandle {
+  return output(element, options, mount);
 }

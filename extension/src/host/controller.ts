@@ -3,19 +3,19 @@
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import { UUID } from '@lumino/coreutils';
 import type { Capabilities, ConnectionStatus, Controller, RawBatch } from '../protocol/controller';
 import type { CommandName, Commands, Site, State } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
-import { LabKernel } from './kernel';
+import { LabKernel, uniqueName } from './kernel';
 import { reveal } from './source';
 import { Transport } from './transport';
 
-/** One page, one name, whatever it connects to. */
-const PAGE = UUID.uuid4();
 
 const NO_KERNEL = 'This notebook has no kernel: choose one in its toolbar.';
+
+/** Panels that show a notebook as paused: its keys work as long as one does. */
+const showing = new WeakMap<NotebookPanel, number>();
 
 function pausedIn(state: unknown): boolean | undefined {
   return typeof state === 'object' && state !== null && 'paused' in state
@@ -30,6 +30,8 @@ export class NotebookController implements Controller, Disposable {
   /** A backward pass of this notebook stopped, or went on. */
   readonly onPaused = new Signal<boolean>();
 
+  /** Two panels may show one kernel: each is a page to it, whatever it connects to. */
+  private readonly page = uniqueName();
   private kernel: LabKernel | null = null;
   private transport: Transport | null = null;
   private listening = false;
@@ -46,7 +48,11 @@ export class NotebookController implements Controller, Disposable {
 
   get capabilities(): Capabilities {
     const link = this.transport?.link;
-    return { live: link?.kind === 'connected', control: link?.control ?? false };
+    return {
+      live: link?.kind === 'connected',
+      control: link?.control ?? false,
+      requests: link?.requests ?? false
+    };
   }
 
   get status(): ConnectionStatus {
@@ -106,7 +112,7 @@ export class NotebookController implements Controller, Disposable {
     const connection = this.panel.sessionContext.session?.kernel;
     if (connection) {
       this.kernel = new LabKernel(connection);
-      this.transport = new Transport(this.kernel, PAGE);
+      this.transport = new Transport(this.kernel, this.page);
       this.kernel.onChange.connect(() => this.announce());
       this.transport.onLink.connect(link => {
         if (link.kind !== 'connected') {
@@ -137,7 +143,9 @@ export class NotebookController implements Controller, Disposable {
   private setPaused(paused: boolean): void {
     if (paused !== this.stopped) {
       this.stopped = paused;
-      this.panel.toggleClass('ag-mod-paused', paused);
+      const panels = (showing.get(this.panel) ?? 0) + (paused ? 1 : -1);
+      showing.set(this.panel, panels);
+      this.panel.toggleClass('ag-mod-paused', panels > 0);
       this.onPaused.emit(paused);
     }
   }

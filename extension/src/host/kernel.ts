@@ -1,13 +1,14 @@
-// A JupyterLab kernel connection as the port that a transport talks through.
+// A JupyterLab kernel connection as the port that a transport talks through: the panel has it from
+// its notebook, a cell's output from its widget manager. Only types of JupyterLab are used, so that
+// outputs need none of its code.
 // docs/notes/busy-kernels.md tells why requests go over the control channel and events over a comm
 // that the page never writes to.
 
-import type { Kernel } from '@jupyterlab/services';
-import { KernelMessage } from '@jupyterlab/services';
+import type { Kernel, KernelMessage } from '@jupyterlab/services';
 import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
 import { ANNOUNCE_TYPE, REPLY_TYPE, REQUEST_TYPE } from '../protocol/schema';
-import type { EventListener, KernelPort, KernelStanding } from './port';
+import type { EventListener, KernelPort, KernelStanding, Writer } from './port';
 
 const LOADED = "'ag_visual' in __import__('sys').modules";
 /**
@@ -23,6 +24,26 @@ const READY_LIMIT = 1_000;
 
 function delay(milliseconds: number): Promise<null> {
   return new Promise(resolve => setTimeout(() => resolve(null), milliseconds));
+}
+
+/** A name that no other page has; also where the page is not a secure context. */
+export function uniqueName(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))]
+    .map(byte => byte.toString(16).padStart(2, '0'))
+    .join('');
+}
+
+/** JupyterLab's connections do all that is needed here; others may do less. */
+export function isConnection(found: unknown): found is Kernel.IKernelConnection {
+  const methods = ['sendControlMessage', 'sendShellMessage', 'createComm', 'requestExecute'];
+  const signals = ['statusChanged', 'connectionStatusChanged', 'iopubMessage'];
+  const has = (name: string): unknown => (found as Record<string, unknown>)[name];
+  return (
+    typeof found === 'object' &&
+    found !== null &&
+    methods.every(name => typeof has(name) === 'function') &&
+    signals.every(name => typeof has(name) === 'object')
+  );
 }
 
 export class LabKernel implements KernelPort {
@@ -90,15 +111,13 @@ export class LabKernel implements KernelPort {
   }
 
   async control(content: object): Promise<unknown> {
+    const message = this.message(REQUEST_TYPE, 'control', content);
     // Jupyter's types list its own messages only; the wire takes any.
-    const message = KernelMessage.createMessage({
-      msgType: REQUEST_TYPE as 'debug_request',
-      channel: 'control',
-      session: this.kernel.clientId,
-      username: this.kernel.username,
-      content: content as KernelMessage.IDebugRequestMsg['content']
-    });
-    const reply = await this.kernel.sendControlMessage(message, true, true).done;
+    const reply = await this.kernel.sendControlMessage(
+      message as KernelMessage.IDebugRequestMsg,
+      true,
+      true
+    ).done;
     if ((reply.header.msg_type as string) !== REPLY_TYPE) {
       throw new Error(`The kernel answered with ${reply.header.msg_type}.`);
     }
@@ -110,9 +129,7 @@ export class LabKernel implements KernelPort {
     data: { v: number; page: string },
     listener: EventListener
   ): Promise<Disposable> {
-    // In JupyterLab's class, not in its interface.
-    const comm: Kernel.IComm & { readonly subshellStarted?: Promise<void> } =
-      this.kernel.createComm(target);
+    const comm = this.kernel.createComm(target);
     comm.onMsg = message => listener.message(message.content.data, message.buffers ?? []);
     comm.onClose = message => {
       const { error } = message.content.data ?? {};
@@ -122,25 +139,64 @@ export class LabKernel implements KernelPort {
       // A page that was reloaded while a cell runs: the kernel could not even say what it supports.
       this.openBehindCell(comm, data, await this.subshell());
     } else {
-      if (this.kernel.supportsSubshells) {
-        // Opened before its subshell runs, the comm would wait behind the running cell.
-        const started = comm.subshellStarted?.catch(() => undefined);
-        await Promise.race([started, delay(SUBSHELL_LIMIT)]);
-      }
+      await this.subshellOf(comm);
       comm.open(data);
     }
     return {
       dispose: () => {
         comm.onMsg = () => undefined;
         comm.onClose = () => undefined;
-        if (!comm.isDisposed) {
-          if (this.standing === 'alive') {
-            comm.close();
-          } else {
-            comm.dispose();
-          }
-        }
+        this.end(comm);
       }
+    };
+  }
+
+  async openRequests(target: string): Promise<Writer> {
+    const comm = this.kernel.createComm(target);
+    await this.subshellOf(comm);
+    comm.open({});
+    return {
+      write: content => void comm.send({ ...content }),
+      dispose: () => this.end(comm)
+    };
+  }
+
+  /** Opened before its subshell runs, a comm would wait behind the running cell. */
+  private async subshellOf(comm: Kernel.IComm): Promise<void> {
+    if (this.kernel.supportsSubshells) {
+      // In JupyterLab's class, not in its interface.
+      const { subshellStarted } = comm as { readonly subshellStarted?: Promise<void> };
+      await Promise.race([subshellStarted?.catch(() => undefined), delay(SUBSHELL_LIMIT)]);
+    }
+  }
+
+  private end(comm: Kernel.IComm): void {
+    if (comm.isDisposed) {
+      return;
+    }
+    if (this.standing === 'alive') {
+      comm.close();
+    } else {
+      comm.dispose();
+    }
+  }
+
+  private message(
+    msg_type: string,
+    channel: 'control' | 'shell',
+    content: object,
+    subshell_id?: string
+  ): object {
+    const { clientId: session, username } = this.kernel;
+    const date = new Date().toISOString();
+    const named = subshell_id === undefined ? {} : { subshell_id };
+    return {
+      channel,
+      header: { msg_id: uniqueName(), msg_type, session, username, date, version: '5.4', ...named },
+      parent_header: {},
+      metadata: {},
+      content,
+      buffers: []
     };
   }
 
@@ -148,14 +204,12 @@ export class LabKernel implements KernelPort {
    * A subshell of our own, from a kernel that told nothing about itself; null where it has none.
    */
   private async subshell(): Promise<string | null> {
-    const message = KernelMessage.createMessage({
-      msgType: 'create_subshell_request',
-      channel: 'control',
-      session: this.kernel.clientId,
-      username: this.kernel.username,
-      content: {}
-    });
-    const { done } = this.kernel.sendControlMessage(message, true, true);
+    const message = this.message('create_subshell_request', 'control', {});
+    const { done } = this.kernel.sendControlMessage(
+      message as KernelMessage.ICreateSubshellRequestMsg,
+      true,
+      true
+    );
     const reply = await Promise.race([done.catch(() => null), delay(SUBSHELL_LIMIT)]);
     const content = reply?.content as { subshell_id?: unknown } | undefined;
     return typeof content?.subshell_id === 'string' ? content.subshell_id : null;
@@ -167,15 +221,9 @@ export class LabKernel implements KernelPort {
     data: { v: number; page: string },
     subshellId: string | null
   ): void {
-    const message = KernelMessage.createMessage({
-      msgType: 'comm_open',
-      channel: 'shell',
-      session: this.kernel.clientId,
-      username: this.kernel.username,
-      subshellId: subshellId ?? undefined,
-      content: { comm_id: comm.commId, target_name: comm.targetName, data }
-    });
-    this.kernel.sendShellMessage(message, false, true);
+    const content = { comm_id: comm.commId, target_name: comm.targetName, data };
+    const message = this.message('comm_open', 'shell', content, subshellId ?? undefined);
+    this.kernel.sendShellMessage(message as KernelMessage.ICommOpenMsg<'shell'>, false, true);
   }
 
   dispose(): void {

@@ -17,6 +17,7 @@ const CATEGORY = 'Inspector';
 
 export const CommandIDs = {
   open: 'ag-visual:open-inspector',
+  pin: 'ag-visual:open-pinned-inspector',
   record: 'ag-visual:record',
   pause: 'ag-visual:pause',
   step: 'ag-visual:step',
@@ -54,8 +55,36 @@ function activate(
     return panel;
   };
 
-  const controller = (): NotebookController | null =>
-    panel && !panel.isDisposed ? panel.controller : null;
+  const pins = new WidgetTracker<InspectorPanel>({ namespace: 'ag-visual-inspector-pinned' });
+
+  /** Opens a panel that stays with a notebook. */
+  const pin = (notebook: NotebookPanel): InspectorPanel => {
+    const there = pins.find(other => other.pinned === notebook);
+    const pinned = there ?? new InspectorPanel(app, notebooks, notebook);
+    if (!there) {
+      void pins.add(pinned);
+      dock(app, pinned, notebook);
+      notebook.context.pathChanged.connect(() => void pins.save(pinned));
+    }
+    app.shell.activateById(pinned.id);
+    return pinned;
+  };
+
+  /** The notebook of that path, perhaps a moment later: the layout is being restored. */
+  const notebookAt = async (path: string): Promise<NotebookPanel | null> => {
+    const find = (): NotebookPanel | null =>
+      notebooks.find(one => one.context.path === path) ?? null;
+    await notebooks.restored;
+    return find();
+  };
+
+  /** The panel that keys and commands mean: of the notebook that is active. */
+  const meant = (): InspectorPanel | null => {
+    const notebook = notebooks.currentWidget;
+    const own = panel && !panel.isDisposed ? panel : null;
+    return own ?? pins.find(one => one.pinned === notebook) ?? null;
+  };
+  const controller = (): NotebookController | null => meant()?.controller ?? null;
   const connected = (): boolean => controller()?.status.kind === 'connected';
   const paused = (): boolean => controller()?.paused ?? false;
 
@@ -80,6 +109,19 @@ function activate(
     describedBy: { args: { type: 'object', properties: { focus: { type: 'boolean' } } } },
     execute: args => open(notebooks.currentWidget, args.focus !== false)
   });
+  commands.addCommand(CommandIDs.pin, {
+    label: 'Open an Inspector That Stays with This Notebook',
+    caption: 'Two notebooks can be watched at once',
+    icon: inspectorIcon,
+    describedBy: { args: { type: 'object', properties: { path: { type: 'string' } } } },
+    isEnabled: args => typeof args.path === 'string' || notebooks.currentWidget !== null,
+    execute: async args => {
+      const { path } = args;
+      const notebook =
+        typeof path === 'string' ? await notebookAt(path) : notebooks.currentWidget;
+      return notebook ? pin(notebook) : undefined;
+    }
+  });
   commands.addCommand(CommandIDs.record, {
     label: 'Record Backward Passes',
     isEnabled: connected,
@@ -94,27 +136,27 @@ function activate(
   commands.addCommand(CommandIDs.step, {
     label: 'Step Over a Node or Closed Group',
     isEnabled: paused,
-    execute: () => panel?.inspector?.run('step')
+    execute: () => meant()?.inspector?.run('step')
   });
   commands.addCommand(CommandIDs.into, {
     label: 'Step One Node',
     isEnabled: paused,
-    execute: () => panel?.inspector?.run('into')
+    execute: () => meant()?.inspector?.run('into')
   });
   commands.addCommand(CommandIDs.out, {
     label: 'Step Out of the Group',
     isEnabled: paused,
-    execute: () => panel?.inspector?.run('out')
+    execute: () => meant()?.inspector?.run('out')
   });
   commands.addCommand(CommandIDs.problem, {
     label: 'Run to the Next Problem',
     isEnabled: paused,
-    execute: () => panel?.inspector?.run('problem')
+    execute: () => meant()?.inspector?.run('problem')
   });
   commands.addCommand(CommandIDs.continue, {
     label: 'Continue the Backward Pass',
     isEnabled: paused,
-    execute: () => panel?.inspector?.run('continue')
+    execute: () => meant()?.inspector?.run('continue')
   });
   commands.addCommand(CommandIDs.clear, {
     label: 'Clear the Recording',
@@ -135,6 +177,11 @@ function activate(
     command: CommandIDs.open,
     args: () => ({ focus: false }),
     name: () => 'inspector'
+  });
+  void restorer?.restore(pins, {
+    command: CommandIDs.pin,
+    args: one => ({ path: one.pinned?.context.path ?? '' }),
+    name: one => one.pinned?.context.path ?? ''
   });
 
   // A notebook can ask for the panel, so that a lesson opens as its teacher meant it.

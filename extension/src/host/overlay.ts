@@ -3,6 +3,8 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Disposable } from '../protocol/signal';
 
+export const OVERLAY = 'ag-paused-overlay';
+
 export interface Choice {
   label: string;
   keys: string;
@@ -12,7 +14,7 @@ export interface Choice {
 /** Shows the bar at the top of a notebook until it is disposed. */
 export function pausedOverlay(notebook: NotebookPanel, choices: readonly Choice[]): Disposable {
   const bar = document.createElement('div');
-  bar.className = 'ag-paused-overlay';
+  bar.className = OVERLAY;
   bar.setAttribute('role', 'status');
   const words = document.createElement('span');
   words.textContent = 'Paused in a backward pass';

@@ -1,5 +1,5 @@
 // The panel beside the notebook: shows the Inspector of the notebook that was active last, keeps
-// those of the others.
+// those of the others. A pinned one stays with its notebook, so that two can be seen at once.
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
@@ -9,7 +9,7 @@ import type { InspectorHandle } from '../panels';
 import { mountInspector } from '../panels';
 import type { Disposable } from '../protocol/signal';
 import { NotebookController } from './controller';
-import { pausedOverlay } from './overlay';
+import { OVERLAY, pausedOverlay } from './overlay';
 
 export const PANEL_ID = 'ag-visual-inspector';
 
@@ -46,7 +46,8 @@ class Mounted implements Disposable {
   /** The bar over the notebook while a backward of it is paused. */
   showPaused(notebook: NotebookPanel, stopped: boolean): void {
     this.overlay?.dispose();
-    this.overlay = stopped
+    // Where two panels show one notebook, one bar is enough.
+    this.overlay = stopped && !notebook.node.querySelector(`:scope > .${OVERLAY}`)
       ? pausedOverlay(notebook, [
           { label: 'Continue', keys: 'F9', run: () => this.inspector.run('continue') },
           { label: 'Step', keys: 'F10', run: () => this.inspector.run('step') }
@@ -69,10 +70,12 @@ export class InspectorPanel extends Widget {
 
   constructor(
     private readonly app: JupyterFrontEnd,
-    private readonly notebooks: INotebookTracker
+    private readonly notebooks: INotebookTracker,
+    /** the one notebook that it shows; without one, whichever is active */
+    readonly pinned: NotebookPanel | null = null
   ) {
     super();
-    this.id = PANEL_ID;
+    this.id = pinned ? `${PANEL_ID}-${pinned.id}` : PANEL_ID;
     this.addClass('ag-inspector-panel');
     this.node.tabIndex = -1;
     this.title.label = 'Inspector';
@@ -81,7 +84,11 @@ export class InspectorPanel extends Widget {
     this.empty.className = 'ag-inspector-empty';
     this.empty.textContent = NO_NOTEBOOK;
     this.node.appendChild(this.empty);
-    notebooks.currentChanged.connect(this.follow, this);
+    if (pinned) {
+      pinned.title.changed.connect(this.tell, this);
+    } else {
+      notebooks.currentChanged.connect(this.follow, this);
+    }
     this.follow();
   }
 
@@ -100,6 +107,7 @@ export class InspectorPanel extends Widget {
       return;
     }
     this.notebooks.currentChanged.disconnect(this.follow, this);
+    this.pinned?.title.changed.disconnect(this.tell, this);
     this.mounted.forEach(mounted => mounted.dispose());
     this.mounted.clear();
     this.current = null;
@@ -112,7 +120,7 @@ export class InspectorPanel extends Widget {
   }
 
   private follow(): void {
-    const notebook = this.notebooks.currentWidget;
+    const notebook = this.pinned ?? this.notebooks.currentWidget;
     let next: Mounted | null = null;
     if (notebook && !notebook.isDisposed) {
       next = this.mounted.get(notebook) ?? this.mount(notebook);
@@ -133,7 +141,10 @@ export class InspectorPanel extends Widget {
     notebook.disposed.connect(() => {
       this.mounted.delete(notebook);
       mounted.dispose();
-      if (this.current === mounted) {
+      if (this.pinned) {
+        this.current = null;
+        this.dispose();
+      } else if (this.current === mounted) {
         this.follow();
       }
     });
@@ -143,7 +154,8 @@ export class InspectorPanel extends Widget {
   /** The tab says when something is paused, also while the panel lies behind another. */
   private tell(): void {
     const paused = this.current?.controller.paused ?? false;
-    this.title.label = paused ? 'Inspector (paused)' : 'Inspector';
+    const name = this.pinned ? `Inspector: ${this.pinned.title.label}` : 'Inspector';
+    this.title.label = paused ? `${name} (paused)` : name;
     this.title.className = paused ? 'ag-mod-paused' : '';
     this.title.caption = this.current
       ? `Backward passes of ${this.current.controller.panel.title.label}`

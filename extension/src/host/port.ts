@@ -18,6 +18,11 @@ export interface EventListener {
   closed(reason: string): void;
 }
 
+/** A comm that only the page writes to. */
+export interface Writer extends Disposable {
+  write(content: object): void;
+}
+
 export interface KernelPort extends Disposable {
   readonly standing: KernelStanding;
   readonly busy: boolean;
@@ -40,4 +45,6 @@ export interface KernelPort extends Disposable {
     data: { v: number; page: string },
     listener: EventListener
   ): Promise<Disposable>;
+  /** Opens a comm for requests to a kernel that takes no control messages of ours. */
+  openRequests(target: string): Promise<Writer>;
 }

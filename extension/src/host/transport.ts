@@ -4,10 +4,10 @@
 
 import type { ConnectionKind, RawBatch } from '../protocol/controller';
 import type { CommandName, Commands, Hello, Reply, State } from '../protocol/schema';
-import { COMM_TARGET, VERSION } from '../protocol/schema';
+import { COMM_TARGET, REQUESTS_TARGET, VERSION } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
-import type { KernelPort } from './port';
+import type { KernelPort, Writer } from './port';
 
 export interface Link {
   kind: ConnectionKind;
@@ -15,6 +15,8 @@ export interface Link {
   detail: string;
   /** commands reach the kernel while a cell runs */
   control: boolean;
+  /** requests reach the kernel at all: without control, between cells */
+  requests: boolean;
 }
 
 /**
@@ -41,7 +43,17 @@ const UNREACHABLE = 'The connection to the server is lost. What was received is 
 const NO_CONTROL =
   'This kernel takes no commands while a cell runs: record, then look through what was recorded.';
 
+/** Of use only while a cell runs. */
+const WHILE_RUNNING: ReadonlySet<CommandName> = new Set([
+  ...(['pause', 'step', 'continue', 'run_to', 'step_past', 'step_to_problem'] as const),
+  ...(['edit', 'breakpoint'] as const)
+]);
+
 class TimeLimit extends Error {}
+
+function state(header: unknown): unknown {
+  return typeof header === 'object' && header !== null && 'state' in header ? header.state : null;
+}
 
 function within<T>(promise: Promise<T>, milliseconds: number): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -62,9 +74,12 @@ export class Transport implements Disposable {
   /** Names this page to the kernel, also after it reconnected. */
   readonly page: string;
 
-  private current: Link = { kind: 'connecting', detail: '', control: true };
+  private current: Link = { kind: 'connecting', detail: '', control: true, requests: false };
   private readonly connections: Disposable[];
   private events: Disposable | null = null;
+  /** requests take this way where there is no control channel */
+  private writer: Writer | null = null;
+  private readonly asked = new Map<string, (reply: unknown) => void>();
   /** grows when the kernel's life changes: whatever was begun before is stale then */
   private life = 0;
   private attempt: Promise<void> | null = null;
@@ -114,7 +129,7 @@ export class Transport implements Disposable {
     if (this.current.kind !== 'connected') {
       throw new Error(this.current.detail || 'There is no connection to the kernel yet.');
     }
-    if (!this.current.control) {
+    if (!this.current.control && (!this.writer || WHILE_RUNNING.has(command))) {
       throw new Error(NO_CONTROL);
     }
     return this.send(command, args, LIMITS[command] ?? LIMIT);
@@ -142,7 +157,9 @@ export class Transport implements Disposable {
     const id = `${this.page}:${++this.requests}`;
     let reply: Reply<C>;
     try {
-      reply = (await within(this.port.control({ id, command, ...args }), limit)) as Reply<C>;
+      const asked = { id, command, ...args };
+      const answered = this.writer ? this.write(this.writer, asked) : this.port.control(asked);
+      reply = (await within(answered, limit)) as Reply<C>;
     } catch (error) {
       if (error instanceof TimeLimit) {
         throw new Error(
@@ -151,11 +168,21 @@ export class Transport implements Disposable {
         );
       }
       throw new Error(`'${command}' was not answered: the kernel is gone or restarting.`);
+    } finally {
+      this.asked.delete(id);
     }
     if (reply.ok) {
       return reply.result;
     }
     throw new Error(reply.error || `The kernel refused '${command}' and gave no reason.`);
+  }
+
+  /** The answer comes among the events. */
+  private write(writer: Writer, content: { id: string }): Promise<unknown> {
+    return new Promise(resolve => {
+      this.asked.set(content.id, resolve);
+      writer.write({ ...content, page: this.page });
+    });
   }
 
   private onStanding(): void {
@@ -164,7 +191,7 @@ export class Transport implements Disposable {
       if (this.current.kind === 'disconnected') {
         // After a restart nothing is imported; after a lost connection everything is still there.
         const restarted = this.current.detail !== UNREACHABLE;
-        this.settle({ kind: 'connecting', detail: restarted ? WAITING : '', control: true });
+        this.settle({ kind: 'connecting', detail: restarted ? WAITING : '' });
         this.look();
       }
       return;
@@ -173,7 +200,7 @@ export class Transport implements Disposable {
     this.attempt = null;
     this.closeEvents();
     const detail = { restarting: RESTARTING, dead: DEAD, unreachable: UNREACHABLE }[standing];
-    this.settle({ kind: 'disconnected', detail, control: true });
+    this.settle({ kind: 'disconnected', detail });
   }
 
   private onOccasion(): void {
@@ -205,7 +232,7 @@ export class Transport implements Disposable {
   }
 
   private wait(): void {
-    this.settle({ kind: 'connecting', detail: WAITING, control: true });
+    this.settle({ kind: 'connecting', detail: WAITING });
   }
 
   /**
@@ -265,7 +292,7 @@ export class Transport implements Disposable {
     const control = hello?.control ?? false;
     const { listening } = this;
     // Commands work from here on, even where a running cell still holds up the event channel.
-    this.settle({ kind: 'connected', detail: control ? '' : NO_CONTROL, control });
+    this.connected(control);
     if (hello) {
       this.onState.emit(hello.state);
     }
@@ -282,9 +309,23 @@ export class Transport implements Disposable {
       return;
     }
     this.events = events;
+    if (!control) {
+      const writer = await this.port.openRequests(REQUESTS_TARGET);
+      if (this.stale(life)) {
+        writer.dispose();
+        return;
+      }
+      this.writer = writer;
+      this.connected(false);
+    }
     if (this.listening !== listening) {
       this.tell('resync', { page: this.page });
     }
+  }
+
+  private connected(control: boolean): void {
+    const detail = control ? '' : NO_CONTROL;
+    this.settle({ kind: 'connected', detail, control, requests: control || this.writer !== null });
   }
 
   private async hello(): Promise<Hello | null> {
@@ -296,6 +337,17 @@ export class Transport implements Disposable {
   }
 
   private receive(header: unknown, buffers: readonly (ArrayBuffer | ArrayBufferView)[]): void {
+    if (typeof header === 'object' && header !== null && 'reply' in header) {
+      const reply = header.reply as { id?: unknown } | null;
+      this.asked.get(String(reply?.id))?.(reply);
+      return;
+    }
+    const told = state(header) as { control?: unknown } | null;
+    if (told?.control === true && this.current.kind === 'connected' && !this.current.control) {
+      // The kernel was too busy to say hello in time; it does take commands.
+      this.closeWriter();
+      this.connected(true);
+    }
     const buffer = buffers[0] ?? new ArrayBuffer(0);
     const batch =
       typeof header === 'object' && header !== null && 'batch' in header ? header.batch : undefined;
@@ -318,6 +370,7 @@ export class Transport implements Disposable {
    */
   private lost(reason: string): void {
     this.events = null;
+    this.closeWriter();
     this.life += 1;
     this.attempt = null;
     if (reason) {
@@ -330,15 +383,23 @@ export class Transport implements Disposable {
   private closeEvents(): void {
     this.events?.dispose();
     this.events = null;
+    this.closeWriter();
+  }
+
+  private closeWriter(): void {
+    this.writer?.dispose();
+    this.writer = null;
   }
 
   private stale(life: number): boolean {
     return this.disposed || life !== this.life;
   }
 
-  private settle(link: Link): void {
-    const { kind, detail, control } = this.current;
-    if (kind !== link.kind || detail !== link.detail || control !== link.control) {
+  private settle(changed: Partial<Link> & Pick<Link, 'kind' | 'detail'>): void {
+    const link: Link = { control: true, requests: false, ...changed };
+    const { kind, detail, control, requests } = this.current;
+    const same = kind === link.kind && detail === link.detail;
+    if (!same || control !== link.control || requests !== link.requests) {
       this.current = link;
       this.onLink.emit(link);
     }

@@ -8,7 +8,7 @@ const EXAMPLE = 'x = ag.randn(4, requires_grad=True)\nloss = (x * x).sum()\nloss
 
 export function Empty(): ReactElement {
   const presenter = useInspector();
-  const { model, commandable } = presenter;
+  const { model, reachable } = presenter;
   const { status, store, failure } = model;
   if (failure || status.kind === 'failed') {
     return (
@@ -66,7 +66,7 @@ export function Empty(): ReactElement {
         type="button"
         className="agv-btn"
         data-primary="yes"
-        disabled={!commandable}
+        disabled={!reachable}
         onClick={() => void presenter.record(true)}
       >
         Record

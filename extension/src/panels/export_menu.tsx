@@ -71,7 +71,7 @@ export function ExportMenu(): ReactElement {
             <>
               <button
                 type="button"
-                disabled={!presenter.commandable || nothing}
+                disabled={!presenter.reachable || nothing}
                 onClick={() => (close(), void html(true, true))}
               >
                 Page that needs no kernel (HTML){' '}
@@ -79,7 +79,7 @@ export function ExportMenu(): ReactElement {
               </button>
               <button
                 type="button"
-                disabled={!presenter.commandable || nothing}
+                disabled={!presenter.reachable || nothing}
                 onClick={() => (close(), void html(false, false))}
               >
                 The same without values and source <small>to share what must not be read</small>
@@ -87,7 +87,7 @@ export function ExportMenu(): ReactElement {
               <hr />
               <button
                 type="button"
-                disabled={!presenter.commandable || nothing}
+                disabled={!presenter.reachable || nothing}
                 onClick={() => (close(), void presenter.command('clear', {}))}
               >
                 Clear the recording

@@ -136,6 +136,12 @@ export class Presenter implements Disposable {
     return this.model.status.kind === 'connected' && this.controller.capabilities.control;
   }
 
+  /** Requests are answered, perhaps only when no cell runs. */
+  get reachable(): boolean {
+    const { control, requests } = this.controller.capabilities;
+    return this.model.status.kind === 'connected' && (control || (requests ?? false));
+  }
+
   get paused(): boolean {
     return this.model.store.state.paused !== null;
   }

@@ -36,7 +36,10 @@ export function standing(presenter: Presenter): Standing {
   if (state.paused) {
     return {
       kind: 'paused',
-      text: `Paused before step ${state.paused.order + 1} of ${state.paused.total}`
+      text:
+        `Paused before step ${state.paused.order + 1} of ${state.paused.total}` +
+        // Each in a thread of its own; they stop one after the other.
+        (state.paused.waiting ? ` · ${state.paused.waiting} more waiting to stop` : '')
     };
   }
   if (status.kind === 'offline') {

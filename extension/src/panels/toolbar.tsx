@@ -28,7 +28,7 @@ export function Toolbar(): ReactElement {
 
 function LiveButtons(): ReactElement {
   const presenter = useInspector();
-  const { model, paused, commandable } = presenter;
+  const { model, paused, commandable, reachable } = presenter;
   const { recording } = model.store.state;
   const { selected } = model;
   const target = selected !== null && selected !== model.store.state.paused?.seq;
@@ -61,7 +61,7 @@ function LiveButtons(): ReactElement {
             type="button"
             className="agv-btn"
             aria-pressed={recording}
-            disabled={!commandable}
+            disabled={!reachable}
             onClick={() => void presenter.record(!recording)}
             title={recording ? 'Stop recording' : 'Record every backward pass from now on'}
           >

@@ -38,6 +38,8 @@ export interface Capabilities {
   live: boolean;
   /** commands reach the kernel even while it runs a cell */
   control: boolean;
+  /** requests reach it between cells, where control is false */
+  requests?: boolean;
 }
 
 export type Theme = 'light' | 'dark';

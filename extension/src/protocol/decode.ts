@@ -108,7 +108,8 @@ export function readState(value: unknown): State {
       thread: asNumber(paused.thread, 0),
       since: asNumber(paused.since, 0),
       edited: paused.edited === true,
-      problem: asText(paused.problem)
+      problem: asText(paused.problem),
+      waiting: asNumber(paused.waiting, 0)
     },
     breakpoints,
     pause_next: state.pause_next === true,

@@ -4,6 +4,8 @@ export const VERSION = 1;
 /** What a u32 column holds where there is nothing. */
 export const NONE = 4294967295;
 export const COMM_TARGET = 'ag_visual.events';
+/** The comm of requests to a kernel without control messages; answers come as events. */
+export const REQUESTS_TARGET = 'ag_visual.requests';
 export const REQUEST_TYPE = 'ag_visual_request';
 export const REPLY_TYPE = 'ag_visual_reply';
 /** What the kernel publishes when it begins to listen. */
@@ -269,6 +271,8 @@ export interface Paused {
   edited?: boolean;
   /** what is wrong with this node, empty where nothing is */
   problem?: string;
+  /** backward passes of other threads that wait to stop */
+  waiting?: number;
 }
 
 export interface Breakpoint {
@@ -623,6 +627,11 @@ export interface Commands {
       limit?: number;
     };
     result: Values;
+  };
+  /** the renderer's script, for an output on a page that has none yet */
+  bundle: {
+    args: Record<string, never>;
+    result: string;
   };
   /** writes a standalone HTML file */
   export: {

@@ -21,6 +21,7 @@ class FakeKernel implements KernelPort {
   readonly onChange = new Signal<void>();
   readonly onOccasion = new Signal<void>();
   readonly requests: Request[] = [];
+  readonly written: Request[] = [];
   readonly opened: { page: string; listener: EventListener; closed: boolean }[] = [];
   probes = 0;
   disposed = false;
@@ -54,6 +55,11 @@ class FakeKernel implements KernelPort {
     const channel = { page: data.page, listener, closed: false };
     this.opened.push(channel);
     return Promise.resolve({ dispose: () => void (channel.closed = true) });
+  }
+
+  openRequests() {
+    const write = (content: object): void => void this.written.push(content as Request);
+    return Promise.resolve({ write, dispose: () => undefined });
   }
 
   dispose(): void {

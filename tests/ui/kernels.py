@@ -1,0 +1,90 @@
+"""Kernelspecs with other releases of ipykernel than the installed one, for the browser tests.
+
+Each is an overlay: a folder with that release alone, put before the installed packages. They are
+made once a run, all at the same time, in a few seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .lab import Server
+
+RELEASES = ("6.31", "7.0", "7.3", "7.4")
+"""Those that treat messages to a busy kernel differently, first and last of each kind."""
+PLAIN = "plain"
+"""A kernel whose control messages are a closed set: kernels other than ipykernel are like that."""
+
+PLAIN_KERNEL = """\
+from types import MappingProxyType
+
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+
+
+class PlainKernel(IPythonKernel):
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.control_handlers = MappingProxyType(self.control_handlers)
+
+
+IPKernelApp.launch_instance(kernel_class=PlainKernel)
+"""
+
+
+def spec_name(release: str) -> str:
+    return f"ipykernel-{release}"
+
+
+def make_releases(server: Server, folder: Path) -> None:
+    """Install every release beside the others and tell the server; without an index, say so."""
+    options = ("--quiet", "--no-deps", "--disable-pip-version-check", "--no-warn-script-location")
+    installing = {
+        release: subprocess.Popen(
+            [
+                *(sys.executable, "-m", "pip", "install", *options),
+                *("--target", str(folder / release), f"ipykernel=={release}.*"),
+                *("nest-asyncio", "nest-asyncio2"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for release in RELEASES
+    }
+    for release, process in installing.items():
+        said, _ = process.communicate(timeout=120)
+        if process.returncode:
+            told = f"ipykernel {release} could not be installed beside the others:\n{said}"
+            if os.environ.get("CI", "").lower() in ("1", "true"):
+                pytest.fail(told)
+            pytest.skip(told)
+        launch = ["-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        write_spec(server, spec_name(release), launch, folder / release)
+
+
+def make_plain(server: Server, folder: Path) -> None:
+    """Tell the server of the kernel that takes no control messages of ours."""
+    script = folder / "plain_kernel.py"
+    script.write_text(PLAIN_KERNEL)
+    write_spec(server, PLAIN, [str(script), "-f", "{connection_file}"])
+
+
+def write_spec(server: Server, name: str, launch: list[str], overlay: Path | None = None) -> None:
+    path = [] if overlay is None else [str(overlay)]
+    path += [*server.python_path, *filter(None, [os.environ.get("PYTHONPATH")])]
+    spec = {
+        "argv": [sys.executable, *launch],
+        "display_name": name,
+        "language": "python",
+        "env": {"PYTHONPATH": os.pathsep.join(path)},
+    }
+    kernel = server.home / "data" / "kernels" / name
+    kernel.mkdir(parents=True)
+    (kernel / "kernel.json").write_text(json.dumps(spec))

@@ -1,0 +1,144 @@
+"""One story on every release of ipykernel that is supported, and on a kernel that is not one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from .kernels import PLAIN, RELEASES, make_plain, make_releases, spec_name
+from .lab import Lab, Server
+from .test_live import IMPORT, MODEL, NAMES, RECORD
+
+VERSION = "import ipykernel\nipykernel.__version__"
+STORY = "with torch.debugger():\n    forward().backward()\nprint('gradient', W.grad[0, 0].item())"
+NAN = """\
+z = torch.tensor([0.0, 1.0], requires_grad=True)
+with torch.debugger():
+    (z.sqrt() * 0.0).sqrt().sum().backward()"""
+COMPUTES = "loss = forward()\nprint('computing', flush=True)\nwhile True: pass"
+SLOW = """\
+import os, time
+def hold(g):
+    if not os.path.exists(GO): time.sleep(0.1)
+h = W
+for _ in range(100):
+    h = h.sin()
+    h.register_hook(hold)
+with torch.record():
+    h.sum().backward()"""
+
+
+@pytest.fixture(scope="session")
+def releases(server: Server, tmp_path_factory: pytest.TempPathFactory) -> None:
+    make_releases(server, tmp_path_factory.mktemp("releases"))
+
+
+@pytest.fixture(scope="session")
+def plain(server: Server, tmp_path_factory: pytest.TempPathFactory) -> None:
+    make_plain(server, tmp_path_factory.mktemp("plain"))
+
+
+@pytest.mark.usefixtures("releases")
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_whole_story_on(lab: Lab, release: str, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    slow = SLOW.replace("GO", repr(str(go)))
+    cells = [IMPORT, MODEL, VERSION, STORY, NAN, COMPUTES, slow]
+    lab.open(f"kernels/{release}.ipynb", cells, kernel=spec_name(release))
+    panel = lab.inspector()
+    pill = panel.locator(".agv-pill")
+    for cell in range(3):
+        said = lab.run(cell)
+    assert said.startswith(f"'{release}."), f"another ipykernel runs: {said}"
+
+    # Paused: details of a node, a step, a breakpoint with a condition, an edited gradient.
+    lab.start(3)
+    expect(pill).to_have_text("Paused before step 1 of 5")
+    lab.select("sigmoid")
+    expect(panel.locator(".agv-saved tbody tr")).to_contain_text(re.compile("result.*4 × 2"))
+    panel.get_by_role("button", name="Step").click()
+    expect(pill).to_have_text("Paused before step 2 of 5")
+    panel.get_by_label("Change the gradient").select_option("scale")
+    panel.get_by_label("Number", exact=True).fill("1000")
+    panel.get_by_role("button", name="Change gradient").click()
+    expect(panel.get_by_text("changed by you")).to_be_visible()
+    panel.get_by_role("button", name="Breakpoints").click()
+    panel.get_by_label("gradient norm above").fill("1000")
+    panel.get_by_role("button", name="Add").click()
+    expect(panel.get_by_role("button", name="Breakpoints 1")).to_be_visible()
+    lab.page.keyboard.press("Escape")
+    panel.get_by_role("button", name="Continue").click()
+    expect(pill).to_have_text("Paused before step 3 of 5")
+    panel.get_by_role("button", name="Breakpoints").click()
+    panel.get_by_role("button", name=re.compile("Remove the breakpoint")).click()
+    lab.page.keyboard.press("Escape")
+    panel.get_by_role("button", name="Continue").click()
+    lab.until(lambda: "gradient" in lab.output(3), 10, "the cell to end")
+    assert float(lab.output(3).split()[-1]) > 100, "the edited gradient went on"
+
+    # On to a problem, and out by Interrupt.
+    lab.start(4)
+    expect(pill).to_contain_text("Paused before step 1")
+    panel.get_by_role("button", name="Run on").click()
+    panel.get_by_role("button", name="To the next problem").click()
+    expect(panel.locator(".agv-warn").first).to_contain_text("NaN or an infinity")
+    lab.command("notebook:interrupt-kernel")
+    lab.until(lambda: "KeyboardInterrupt" in lab.output(4), 10, "the interrupt")
+    lab.until(lambda: lab.page.evaluate("window.ended"), 10, "the cell to end")
+    expect(pill).not_to_contain_text("Paused")
+
+    # A cell that computes, and a backward that runs: asked for numbers meanwhile.
+    seq = lab.model("model.graph.seqs[0]")
+    lab.start(5)
+    lab.until(lambda: "computing" in lab.output(5), 10, "the computing cell")
+    lab.send("values", seq=seq, which="grad", limit=4096)
+    assert lab.reply().startswith("busy")
+    lab.command("notebook:interrupt-kernel")
+    lab.until(lambda: "KeyboardInterrupt" in lab.output(5), 10, "the second interrupt")
+    lab.until(lambda: lab.page.evaluate("window.ended"), 10, "that cell to end")
+    lab.start(6)
+    lab.until(lambda: len(lab.nodes()) == 101, 10, "the graph of the backward that runs")
+    lab.send("values", seq=lab.model("model.graph.seqs[100]"), which="saved:self", limit=4096)
+    values = lab.reply()
+    assert isinstance(values, dict), f"numbers of a node that was still to run, not: {values}"
+    assert values["shape"] == [3, 2]
+    go.touch()
+    lab.until(lambda: lab.page.evaluate("window.ended"), 10, "the backward to end")
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_kernel_that_takes_no_commands_is_recorded_and_looked_through(lab: Lab) -> None:
+    debug = "with torch.debugger():\n    forward().backward()\nprint('went on')"
+    loop = "loss = forward()\nloss.backward()\nloss.grad_fn.seq"
+    lab.open("kernels/plain.ipynb", [IMPORT, MODEL, RECORD, debug, loop], kernel=PLAIN)
+    panel = lab.inspector()
+    lab.run(0)
+    expect(panel.get_by_role("alert")).to_contain_text("takes no commands while a cell runs")
+    expect(panel.get_by_role("button", name="Pause")).to_be_disabled()
+    lab.run(1)
+    said = lab.run(3)
+    assert "Nothing could end a pause here" in said
+    assert "went on" in said
+
+    # Recording is asked for between cells; what it brings needs no commands while a cell runs.
+    panel.get_by_role("button", name="Record").first.click()
+    expect(panel.locator(".agv-pill")).to_have_text("Recording")
+    for _ in range(12):  # more batches than the kernel sends without an answer
+        lab.run(2)
+    newest = int(lab.run(4))
+    lab.until(lambda: lab.model("model.graph.seqs[0]") == newest, 10, "the newest graph")
+    lab.until(lambda: lab.nodes() == NAMES, 10, "the graph's nodes")
+    lab.select("sigmoid")
+    expect(panel.get_by_role("heading", name="SigmoidBackward0")).to_be_visible()
+    expect(panel.locator(".agv-saved tbody tr")).to_contain_text("result")
+    panel.locator(".agv-graph").focus()
+    lab.page.keyboard.press(",")
+    expect(panel.locator(".agv-pill")).to_contain_text("Before step")
+    lab.screenshot("kernels_plain_light")
+    lab.command("apputils:change-theme", theme="JupyterLab Dark")
+    expect(panel.locator(".agv-root")).to_have_attribute("data-agv-theme", "dark")
+    lab.page.wait_for_timeout(500)
+    lab.screenshot("kernels_plain_dark")
