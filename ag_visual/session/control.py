@@ -157,7 +157,8 @@ def _open(comm: Any, message: Any) -> None:
     context = contextvars.copy_context()
 
     def send(data: dict[str, Any], buffers: list[bytes]) -> None:
-        context.run(comm.send, data, buffers=buffers)
+        # A copy: an answer and a batch may leave at once, and a context has one thread in it.
+        context.copy().run(comm.send, data, buffers=buffers)
 
     page = session.open_page(str(data.get("page") or comm.comm_id), send)
     comm.on_close(lambda message: session.close_page(page))

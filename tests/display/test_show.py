@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import html
 import json
 import subprocess
 import sys
+import weakref
 
 import pytest
 
@@ -15,6 +17,8 @@ from ag_visual.core import seam
 from ag_visual.display.show import graph_recording
 from ag_visual.observe import bundle
 from ag_visual.observe.check import check
+from ag_visual.session.commands import handle
+from ag_visual.session.session import current
 
 RENDERER = "export function mount() { /* </script> */ }" + " " * 100_000
 
@@ -70,7 +74,7 @@ def test_widget_carries_a_loader_not_the_renderer(built):
     assert data["text/plain"] == repr(picture)
     assert "application/vnd.jupyter.widget-view+json" in data
     state = picture._widget.get_state()
-    assert len(state["_esm"]) < 3_000
+    assert len(state["_esm"]) < 4_000
     assert "mount()" not in json.dumps(state)
     assert state["recording"] == picture.recording.record
 
@@ -146,3 +150,41 @@ def test_importing_the_package_imports_no_widgets():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_a_picture_goes_live_when_a_watched_backward_runs_through_its_graph(built):
+    z = graph().sum()
+    other = graph().sum()
+    picture = ag.show(z)
+    picture._repr_mimebundle_()
+    widget = picture._widget
+    assert (widget.live, widget.session) == (False, current().id)
+    z.backward(retain_graph=True)  # nobody watches
+    assert widget.live is False
+    with ag.record():
+        other.backward()
+        assert widget.live is False
+        z.backward()
+    assert widget.live is True
+    assert picture not in current().followers
+
+
+def test_pictures_that_are_gone_follow_nothing():
+    picture = ag.show(graph())
+    assert picture in current().followers
+    gone = weakref.ref(picture)
+    del picture
+    gc.collect()
+    assert gone() is None
+
+
+def test_show_without_a_graph_is_live_from_the_start(built):
+    picture = ag.show()
+    picture._repr_mimebundle_()
+    assert picture._widget.live is True
+
+
+def test_the_renderer_comes_over_the_control_channel_too(built):
+    answers = []
+    handle(current(), {"id": "1", "command": "bundle"}, answers.append)
+    assert answers == [{"id": "1", "ok": True, "result": RENDERER}]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
+
+from ag_visual.observe import schema
+from ag_visual.session import control
+from ag_visual.session.session import current
 
 GRAPH = """\
 x = ag.tensor([1.0, 2.0], requires_grad=True)
@@ -300,3 +305,34 @@ def test_requests_over_a_comm_are_answered_among_the_events(kernel):
     number = kernel.write("node", seq="none", page="page")
     kernel.until(lambda: number in kernel.answers)
     assert "node.seq should be a number" in kernel.answers[number]["error"]
+
+
+class SlowComm:
+    """A comm in which two messages have to be on their way at once."""
+
+    comm_id = "slow"
+
+    def __init__(self):
+        self.both = threading.Barrier(2, timeout=5)
+        self.sent = []
+
+    def on_close(self, callback):
+        pass
+
+    def send(self, data, buffers):
+        if "reply" in data:
+            self.both.wait()
+            self.sent.append(data["reply"])
+
+
+def test_answers_and_batches_may_leave_at_once():
+    comm = SlowComm()
+    control._open(comm, {"content": {"data": {"v": schema.VERSION, "page": "slow"}}})
+    page = current().pages["slow"]
+    threads = [threading.Thread(target=page.reply, args=[{"id": n}]) for n in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+    current().close_page(page)
+    assert sorted(reply["id"] for reply in comm.sent) == ["a", "b"]

@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 # the pictures that the documentation shows; docs/images/README.md says what was checked in each
 SHOWN = (
     *("inspector_light", "inspector_dark", "problem_light"),
-    *("tour_trained", "show_inline", "standalone_light"),
+    *("tour_trained", "output_live_light", "standalone_light"),
 )
 
 

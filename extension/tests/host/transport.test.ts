@@ -251,6 +251,50 @@ describe('requests', () => {
   });
 });
 
+describe('a kernel without control messages', () => {
+  const answering = async () => {
+    const kernel = new FakeKernel();
+    kernel.hasControl = false;
+    const { transport } = await connected(kernel);
+    const [{ listener }] = kernel.opened;
+    return { kernel, transport, listener };
+  };
+
+  it('is asked over a comm and answers among the events', async () => {
+    const { kernel, transport, listener } = await answering();
+    expect(transport.link).toMatchObject({ control: false, requests: true });
+    const node = transport.request('node', { seq: 4 });
+    const [{ id, ...asked }] = kernel.written;
+    expect(asked).toEqual({ command: 'node', seq: 4, page: 'page-1' });
+    listener.message({ v: VERSION, reply: { id: 'another', ok: true, result: null } }, []);
+    listener.message({ v: VERSION, reply: { id, ok: true, result: { name: 'Mul' } } }, []);
+    await expect(node).resolves.toEqual({ name: 'Mul' });
+    expect(kernel.commands()).toEqual(['hello']);
+  });
+
+  it('gets its batches acknowledged, or it would send no more', async () => {
+    const { kernel, listener } = await answering();
+    listener.message({ v: VERSION, batch: 3, state: { control: false } }, []);
+    expect(kernel.written).toMatchObject([{ command: 'ack', batch: 3, page: 'page-1' }]);
+  });
+
+  it('takes no commands that need a running cell', async () => {
+    const { kernel, transport } = await answering();
+    for (const command of ['pause', 'step', 'continue'] as const) {
+      await expect(transport.request(command, {})).rejects.toThrow('record, then look');
+    }
+    expect(kernel.written).toEqual([]);
+  });
+
+  it('was perhaps only too busy to say hello', async () => {
+    const { kernel, transport, listener } = await answering();
+    listener.message({ v: VERSION, batch: 1, state: { control: true } }, []);
+    expect(transport.link).toMatchObject({ kind: 'connected', detail: '', control: true });
+    await transport.request('step', {});
+    expect(kernel.commands()).toContain('step');
+  });
+});
+
 describe('a kernel that goes away', () => {
   it('is found again after a restart once the notebook imports ag_visual again', async () => {
     const { kernel, transport } = await connected();
