@@ -19,6 +19,7 @@ from ..core.node import ending
 from ..core.tensor import InferenceTensor, Tensor, cannot_be_saved, rebase
 from ..core.tensor import wrote as count_write
 from .function_node import BackwardCFunction, FunctionCtx
+from .given import Given
 
 
 class FunctionMeta(type):
@@ -114,7 +115,7 @@ class Function(_SingleLevelFunction):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call the function on arguments and, where an input requires grad, record the call."""
-        separate = cls.setup_context is not Function.setup_context
+        separate = cls._separate()
         if separate or kwargs:
             args = _bound(cls, separate, args, kwargs)
         positions = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
@@ -126,6 +127,8 @@ class Function(_SingleLevelFunction):
         records = modes.grad_enabled() and any(ctx.needs_input_grad)
         ctx._positions = positions
         ctx.next = edges if records else ()
+        if records:
+            ctx._given = tuple(map(Given, args))
         tensors = [args[i] for i in positions]
         previous = modes.set_grad(False)
         try:
@@ -137,6 +140,11 @@ class Function(_SingleLevelFunction):
         finally:
             modes.set_grad(previous)
         return _wrapped(cls, ctx, tensors, output, records)
+
+    @classmethod
+    def _separate(cls) -> bool:
+        """Is forward free of ctx, which `setup_context` prepares?"""
+        return cls.setup_context is not Function.setup_context
 
     @classmethod
     def _user_backward(cls) -> Callable[..., Any]:

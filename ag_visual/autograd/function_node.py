@@ -15,6 +15,7 @@ from ..core.node import Node, sequence
 from ..core.saved_tensor import raw_saved
 from ..core.source import here
 from ..core.tensor import Tensor, from_array
+from .given import Given
 
 if TYPE_CHECKING:
     from .custom_function import Function
@@ -92,6 +93,7 @@ class BackwardCFunction(Node, FunctionCtx):
         self.s_saved_tensors: Any = ()
         self.t_saved_tensors: Any = ()
         self._positions: tuple[int, ...] = ()
+        self._given: tuple[Given, ...] = ()  # all arguments of forward, to run it again
         self._backend: Any = None
         self._metas: tuple[Any, ...] = ()
         self._fixed: tuple[bool, ...] = ()  # which outputs carry no gradient

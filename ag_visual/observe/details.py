@@ -16,6 +16,7 @@ from ag_visual.core.hooks import hook_name
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.observe import schema
 from ag_visual.observe.batch import site_json
+from ag_visual.observe.cards import card_by_name
 from ag_visual.observe.columns import Chunk, Encoder
 from ag_visual.observe.names import Scope, names_by_storage
 from ag_visual.observe.recorder import Recorder
@@ -236,6 +237,13 @@ def recorded_details(recorder: Recorder, seq: int) -> dict[str, Any]:
         "alive": False,
         "variable": label,
     }
+
+
+def recorded_card(recorder: Recorder, seq: int) -> dict[str, Any]:
+    """The card of a node that is gone: that of its op, by the node's name."""
+    name = recorded_details(recorder, seq)["name"]
+    note = "The node itself is gone: this is the card of its op."
+    return card_by_name(name) | {"note": note}
 
 
 def _name_of(rows: _Rows, seq: int) -> str:

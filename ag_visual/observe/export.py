@@ -25,6 +25,7 @@ import numpy as np
 
 from ag_visual.observe import schema
 from ag_visual.observe.batch import Stream, decode_tables, without_source
+from ag_visual.observe.card_export import cards_of_living
 from ag_visual.observe.check import FormatError, check_fields
 from ag_visual.observe.columns import Chunk, Tables
 from ag_visual.observe.details import NotKeptError, Sharing, array_of, node_details
@@ -127,6 +128,7 @@ def take(
         header, buffer = stream.next(piece, state, (problems or []) if i == 0 else ())
         batches.append({"header": header, "buffer": base64.b64encode(buffer).decode()})
     details, summaries = _about_living(recorder, values, scopes)
+    cards, card_of, numbered = cards_of_living(recorder, values)
     return Recording(
         {
             "format": schema.RECORDING_FORMAT,
@@ -136,6 +138,9 @@ def take(
             "batches": batches,
             "details": details if source else without_source(details),
             "values": summaries,
+            "cards": cards,
+            "card_of": card_of,
+            "numbers": numbered,
         }
     )
 

@@ -11,6 +11,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final, Literal
 
@@ -65,6 +66,7 @@ class Recorder:
         self._lock = threading.RLock()
         self._since = 0  # seq of the first node that a continuous recording has seen
         self._skipped = 0
+        self.ignored: set[int] = set()  # threads that work for the observer
 
     # What to record --------------------------------------------------------------------------
 
@@ -154,8 +156,11 @@ class Recorder:
         freed = self._buried()
         now = time.perf_counter_ns()
         streams = _streams_until(now, self._log)
-        kinds = columns.by_kind(_events_until(now, self._log))
+        events = _events_until(now, self._log)
         runs = _until(now, self._log.runs, seam.RUN, 4)
+        if self.ignored:
+            events = iter(self._of_others(list(events), streams, runs))
+        kinds = columns.by_kind(events)
         refs = self._log.refs[:]
         del self._log.refs[: len(refs)]
         told = self.encoder.nodes(streams)
@@ -176,6 +181,21 @@ class Recorder:
             self.store.add(part)
             if self.store.full:
                 self.store.make_room(self.alive())
+
+    def _of_others(
+        self, events: list[seam.Event], streams: list[Stream], runs: list[Any]
+    ) -> list[seam.Event]:
+        """Leave out what ignored threads did: their events, nodes, and runs of their tasks."""
+        for size, records in streams:
+            width = _width(size)
+            threads = records[_THREAD::width]
+            starts = [i * width for i, t in enumerate(threads) if t not in self.ignored]
+            records[:] = [field for i in starts for field in records[i : i + width]]
+        tasks = {e[3] for e in events if e[0] == seam.BEGIN and e[2] in self.ignored}
+        if tasks:
+            starts = [i for i in range(0, len(runs), seam.RUN) if runs[i + 1] not in tasks]
+            runs[:] = [field for i in starts for field in runs[i : i + seam.RUN]]
+        return [event for event in events if event[2] not in self.ignored]
 
     def _buried(self) -> list[int]:
         """The numbers of nodes that died since the last call."""
@@ -250,6 +270,17 @@ class Recorder:
                 del self._unnamed[key]
         return found
 
+    @contextmanager
+    def ignoring(self, thread: int) -> Iterator[None]:
+        """Leave out what this thread does: it works for the observer, not for the program."""
+        self.drain()
+        self.ignored.add(thread)
+        try:
+            yield
+        finally:
+            self.drain()
+            self.ignored.discard(thread)
+
     # What is known ---------------------------------------------------------------------------
 
     def node(self, seq: int) -> Node | None:
@@ -300,11 +331,20 @@ def _until(now: int, records: list[Any], width: int, time: int) -> list[Any]:
     return taken
 
 
+_THREAD: Final = 5
+"""Where the record of a node keeps its thread (see core.seam)."""
+
+
+def _width(size: int) -> int:
+    """Fields of a record in the stream of that number."""
+    return 8 + 2 * (size >> 16) + 4 * (size & 0xFFFF)
+
+
 def _streams_until(now: int | None, log: seam.Log) -> list[Stream]:
     found = []
     for size, records in log.streams():
         edges, saved = size >> 16, size & 0xFFFF
-        width, time = 8 + 2 * edges + 4 * saved, 6 + edges + 2 * saved
+        width, time = _width(size), 6 + edges + 2 * saved
         if records:
             found.append((size, records if now is None else _until(now, records, width, time)))
     return found

@@ -303,6 +303,64 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "alive": "boolean -- false: told from the recording, the node itself is gone",
         "variable": "string | null",
     },
+    "Math": {
+        "tag": "string -- an element of MathML Core",
+        "text?": "string -- what a leaf says",
+        "children?": "Math[]",
+    },
+    "Derivative": {
+        "input": "string -- the op's name of the input",
+        "math": "Math -- dL/d(input) = ...",
+        "where": "Math[] -- what the letters in it stand for",
+        "says": "string -- what the edge does with it: summed over broadcast dims; or why none",
+        "text": "string -- the same in one line",
+    },
+    "OpCard": {
+        "op": "string -- the op's public name",
+        "says": "string -- what it does, in one sentence",
+        "forward": "Math -- result = ...",
+        "text": "string -- the same in one line",
+        "derivatives": "Derivative[]",
+        "given": "SavedValue[] -- arguments that are no tensors",
+        "note": "string -- why it is not of this very node, empty where it is",
+    },
+    "CardNumbers": {
+        "input": "string",
+        "inputs": "string[] -- all that have a gradient",
+        "at": "number -- flat index of the element in the input",
+        "index": "number[]",
+        "shape": "number[] -- of the input",
+        "source": "'waits' | 'kept' | 'ones' -- the gradient: at this pause, by retain_grad, made",
+        "math": "Math -- the derivative with numbers in it",
+        "text": "string",
+        "used": "SavedValue[] -- the numbers and what they are",
+        "result": "string",
+    },
+    "WorstElement": {
+        "index": "number[]",
+        "backward": "string",
+        "differences": "string",
+    },
+    "InputCheck": {
+        "name": "string",
+        "shape": "number[]",
+        "ok": "boolean",
+        "compared": "number",
+        "kinks": "number -- elements left out: the slopes on both sides differ there",
+        "absolute": "string",
+        "relative": "string",
+        "step": "string",
+        "made_up": "boolean -- nobody knows its value, and no gradient depends on it",
+        "worst": "WorstElement | null",
+    },
+    "NodeCheck": {
+        "seq": "number",
+        "name": "string",
+        "verdict": "'agrees' | 'differs' | 'unknown'",
+        "why_not": "string -- why it cannot be checked, empty where it can",
+        "text": "string",
+        "inputs": "InputCheck[]",
+    },
     "Histogram": {
         "edges": "number[]",
         "counts": "number[]",
@@ -354,6 +412,9 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "batches": "RecordingBatch[]",
         "details": "Record<string, NodeDetails> -- by seq",
         "values": "Record<string, Values> -- by '<seq> <which>'",
+        "cards?": "OpCard[]",
+        "card_of?": "Record<string, number> -- by seq, and by name for others: which of the cards",
+        "numbers?": "Record<string, CardNumbers> -- by seq",
     },
 }
 
@@ -418,6 +479,25 @@ COMMANDS: Final[dict[str, Command]] = {
     ),
     "bundle": Command(
         {}, "string", "the renderer's script, for an output on a page that has none yet"
+    ),
+    "card": Command(
+        {"seq": "number", "name?": "string -- its class name: for a node that is gone"},
+        "OpCard",
+        "the formula of a node's op, and its derivative",
+    ),
+    "numbers": Command(
+        {
+            "seq": "number",
+            "input?": "string -- whose gradient; without one, the first that has one",
+            "at?": "number -- flat index of the element; without one, where it is largest",
+        },
+        "CardNumbers",
+        "the derivative of one element with the numbers of this node in it",
+    ),
+    "check": Command(
+        {"seq": "number", "elements?": "number -- compared per input"},
+        "NodeCheck",
+        "compares a node's backward with finite differences of its forward",
     ),
     "export": Command(
         {"values": "boolean", "source": "boolean"}, "Exported", "writes a standalone HTML file"

@@ -99,6 +99,7 @@ unary(
     lambda F, g, result: F.sigmoid_backward(g, result),
     kernels.sigmoid,
     reference=lambda np, x: 0.5 * (1 + np.tanh(x / 2)),
+    formula=lambda F, self: 1 / (1 + F.exp(-self)),
 )
 unary(
     "tanh",
@@ -154,6 +155,7 @@ op(
     batch=batching.whole,
     samples=lambda make: iter([_with_buffer(make((3, 4)), make((3, 4)))]),
     real=True,
+    formula=lambda F, grad_output, self: grad_output * F.sigmoid(-self),
 )
 
 
@@ -208,6 +210,7 @@ unary(
     real=True,
     reference=lambda np, x: x * (x > 0),
     doc="max(x, 0), elementwise; its derivative at 0 is 0.",
+    formula=lambda F, self: F.clamp_min(self, 0),
 )
 unary(
     "threshold",
@@ -444,6 +447,9 @@ _backward(
     1.5,
     20.0,
     real=True,
+    formula=lambda F, grad_output, self, beta, threshold: F.where(
+        self * beta > threshold, grad_output, grad_output * F.sigmoid(self * beta)
+    ),
 )
 unary(
     "softplus",
@@ -499,12 +505,30 @@ unary(
 )
 
 
+_SCALE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
+
+
 def _gelu(xp: Any, self: Any, *, approximate: str = "none") -> Any:
     return kernels.gelu(xp, self, approximate)
 
 
 def _gelu_backward(xp: Any, grad_output: Any, self: Any, *, approximate: str = "none") -> Any:
     return kernels.gelu_backward(xp, grad_output, self, approximate)
+
+
+def _gelu_formula(F: Any, self: Any, approximate: str) -> Any:
+    if approximate == "tanh":
+        return 0.5 * self * (1 + F.tanh(_SCALE * (self + _CUBIC * self**3)))
+    return self * (1 + F.erf(self / math.sqrt(2))) / 2
+
+
+def _gelu_backward_formula(F: Any, grad_output: Any, self: Any, approximate: str) -> Any:
+    if approximate == "tanh":
+        t = F.tanh(_SCALE * (self + _CUBIC * self**3))
+        slope = self * (1 - t * t) * (_SCALE * (1 + 3 * _CUBIC * self**2))
+        return grad_output * (1 + t + slope) / 2
+    share = (1 + F.erf(self / math.sqrt(2))) / 2
+    return grad_output * (share + self * F.exp(-(self**2) / 2) / math.sqrt(2 * math.pi))
 
 
 def _check_gelu(*args: Any) -> tuple[str]:
@@ -520,7 +544,7 @@ def _gelu_curve(F: Any, g: Any, grad_output: Any, self: Any, approximate: str) -
     if approximate == "none":
         density = F.exp(-0.5 * (x * x)) * (1 / math.sqrt(2 * math.pi))
         return g * (grad_output * (density * (2 - x * x)))
-    scale, cubic = math.sqrt(2 / math.pi), 0.044715
+    scale, cubic = _SCALE, _CUBIC
     t = F.tanh(scale * (x + cubic * (x * x * x)))
     slope = scale * (1 + 3 * cubic * (x * x))
     rest = 1 - t * t
@@ -540,6 +564,7 @@ _backward(
     "GeluBackwardBackward0",
     keeps=("grad_output",),
     real=True,
+    formula=_gelu_backward_formula,
 )
 unary(
     "gelu",
@@ -556,6 +581,7 @@ unary(
     ),
     real=True,
     doc="x * P(X <= x) of a standard normal X; approximate='tanh': by the usual tanh formula.",
+    formula=_gelu_formula,
 )
 
 

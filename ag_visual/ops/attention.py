@@ -117,6 +117,7 @@ op(
     batch=_in_front,
     public=False,
     node="ScaledDotProductFlashAttentionForCpuBackward0",
+    formula="output = softmax(query @ mT(key) * scale) @ value",
     called="scaled_dot_product_attention",
     oracle=_torch_flash,
     samples=_flash_samples,

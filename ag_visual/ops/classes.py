@@ -133,6 +133,7 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
             ]
         ),
         real=True,
+        formula="output = -Sum(n, weight[target[n]] * self[n, target[n]]) / divisor",
     )
     op(
         f"{name}_backward",
@@ -145,6 +146,7 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
         node=f"{title}BackwardBackward0",
         samples=_nll_back_samples(shapes[0]),
         real=True,
+        formula="result[n, c] = -grad_output * weight[c] * (c == target[n]) / divisor",
     )
 
 

@@ -222,6 +222,7 @@ op(
     batch=convolved,
     samples=_samples,
     errors=_errors,
+    formula="result[n, c, p] = bias[c] + Sum(k, r, weight[c, k, r] * input[n, k, p * stride + r])",
 )
 op(
     "conv_for_input",
@@ -247,6 +248,7 @@ op(
     node="ConvolutionBackwardBackward0",
     batch=convolved_for_input,
     samples=_input_samples,
+    formula="result[n, k, q] = Sum(c, r, weight[c, k, r] * grad_output[n, c, (q - r) / stride])",
 )
 op(
     "conv_for_weight",
@@ -273,6 +275,7 @@ op(
     node="ConvolutionBackwardBackward0",
     batch=convolved_for_weight,
     samples=_weight_samples,
+    formula="result[c, k, r] = Sum(n, p, grad_output[n, c, p] * input[n, k, p * stride + r])",
 )
 
 

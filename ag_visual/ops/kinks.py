@@ -296,6 +296,7 @@ elementwise(
     called="where",
     samples=_where_samples,
     reference=lambda np, c, x, y: c * x + (1 - c) * y,
+    formula=lambda F, condition, self, other: F.where(condition, self, other),
 )
 
 

@@ -57,6 +57,12 @@ def _share(self: Any, reduction: int) -> float:
     return 1 / max(math.prod(self.shape), 1) if reduction == MEAN else 1.0
 
 
+def _shared(grad_output: Any, slope: Any, reduction: int) -> Any:
+    """The backward op of a loss as readers see it: divided by what the mean divides by."""
+    share = grad_output * slope
+    return share / max(math.prod(slope.shape), 1) if reduction == MEAN else share
+
+
 def _pair_samples(
     *options: tuple[Any, ...], low: float = -2.0, high: float = 2.0
 ) -> Callable[[Any], Iterator[Sample]]:
@@ -123,6 +129,9 @@ op(
     batch=batching.reduced_back(batching.elementwise),
     samples=_back_samples((NONE,), (MEAN,), (SUM,)),
     real=True,
+    formula=lambda grad_output, self, target, reduction: _shared(
+        grad_output, 2 * (self - target), reduction
+    ),
 )
 op(
     "mse_of",
@@ -145,6 +154,7 @@ op(
     samples=_pair_samples((NONE,), (MEAN,), (SUM,)),
     real=True,
     reference=lambda np, x, t, reduction: [lambda v: v, np.mean, np.sum][reduction]((x - t) ** 2),
+    formula=lambda F, self, target, reduction: reduced(F, (self - target) ** 2, reduction),
 )
 
 

@@ -175,6 +175,7 @@ op(
     errors=_mm_errors,
     reference=lambda np, a, b: np.einsum("ij,jk->ik", a, b),
     doc="The product of two matrices.",
+    formula=lambda self, mat2: self @ mat2,
 )
 
 
@@ -216,6 +217,7 @@ op(
     ),
     reference=lambda np, a, b: np.einsum("bij,bjk->bik", a, b),
     doc="The products of matrices in two batches.",
+    formula=lambda self, mat2: self @ mat2,
 )
 
 
@@ -258,6 +260,7 @@ op(
     ),
     reference=lambda np, a, b: np.einsum("ij,j->i", a, b),
     doc="A matrix times a vector.",
+    formula=lambda self, vec: self @ vec,
 )
 
 
@@ -441,6 +444,12 @@ def _addition(
         free=() if name == "addr" else (left, right),
         samples=samples,
         doc=doc,
+        formula=evaluated(
+            f"lambda self, {left}, {right}, beta, alpha: beta * self + alpha * ({left} @ {right})",
+            scope,
+        )
+        if name not in ("addbmm", "addr")
+        else None,
     )
 
 

@@ -102,6 +102,9 @@ op(
     public=False,
     node="SoftmaxBackwardDataBackward0",
     samples=_back_samples,
+    formula=lambda F, grad_output, output, dim: (
+        output * (grad_output - F.sum(grad_output * output, dim, True))
+    ),
 )
 op(
     "log_softmax_backward",
@@ -115,6 +118,9 @@ op(
     public=False,
     node="LogSoftmaxBackwardDataBackward0",
     samples=_back_samples,
+    formula=lambda F, grad_output, output, dim: (
+        grad_output - F.exp(output) * F.sum(grad_output, dim, True)
+    ),
 )
 op(
     "softmax_dim",
@@ -128,6 +134,7 @@ op(
     samples=dim_samples(),
     errors=dim_errors,
     reference=lambda np, x, dim: _exps(np, x, dim),
+    formula=lambda F, self, dim: F.exp(self) / F.sum(F.exp(self), dim, True),
 )
 op(
     "log_softmax_dim",
@@ -141,6 +148,7 @@ op(
     samples=dim_samples(),
     errors=dim_errors,
     reference=lambda np, x, dim: np.log(_exps(np, x, dim)),
+    formula=lambda F, self, dim: self - F.log(F.sum(F.exp(self), dim, True)),
 )
 
 
@@ -363,6 +371,7 @@ op(
         [ErrorSample((make((5, 3)), _rows(make, (2,), 5) + 5), IndexError, "index out of range")]
     ),
     real=True,
+    formula="result[i, j] = weight[indices[i], j]",
 )
 op(
     "embedding_dense_backward",
@@ -380,6 +389,7 @@ op(
         ]
     ),
     real=True,
+    formula="result[k, j] = Sum(i, grad_output[i, j] * (indices[i] == k))",
 )
 
 

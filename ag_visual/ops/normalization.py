@@ -168,6 +168,7 @@ op(
     real=True,
     hidden=("eps",),
     doc="`layer_norm` with the means and the inverse deviations that it used.",
+    formula="result0 = (input - mean(input)) / sqrt(var(input) + eps) * weight + bias",
 )
 
 
@@ -550,6 +551,7 @@ op(
     ),
     real=True,
     doc="`group_norm` with the means and the inverse deviations that it used.",
+    formula="result0 = (input - mean(input)) / sqrt(var(input) + eps) * weight + bias",
 )
 
 

@@ -95,7 +95,7 @@ def _rsub(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 def _scaled(g: Any, alpha: Any) -> Any:
-    return g if alpha == 1 else g * _number("add", alpha)
+    return g if alpha == 1 else g * (alpha.item() if isinstance(alpha, Tensor) else alpha)
 
 
 def _sum_samples(make: Any) -> Iterator[Sample]:
@@ -162,6 +162,7 @@ for _name, _node, _rules, _moves, _pairs in (
         keeps=("alpha",),
         samples=_pairs,
         errors=binary_errors,
+        formula=lambda self, other, alpha: other - alpha * self,
     )
 
 
@@ -178,6 +179,7 @@ mul = binary(
     lambda g, self: g * self,
     "multiply",
     doc="self * other, elementwise.",
+    formula=lambda self, other: self * other,
 )
 true_divide = binary(
     "true_divide",
@@ -189,6 +191,7 @@ true_divide = binary(
     samples=binary_samples(0.5, 2.0),
     reference=lambda np, x, y: x * (1 / y),
     doc="self / other, elementwise, as floating-point numbers.",
+    formula=lambda self, other: self / other,
 )
 
 _ROUNDING = {"floor": "floor_divide", "trunc": "trunc_divide"}
@@ -397,6 +400,7 @@ elementwise(
     called="pow",
     samples=_pow_number_samples,
     reference=lambda np, x, e: np.exp(e * np.log(np.abs(x))) * np.where(x < 0, -1.0, 1.0) ** e,
+    formula=lambda self, exponent: self**exponent,
 )
 
 
@@ -421,6 +425,7 @@ elementwise(
     samples=pair_samples(0.5, 2.0, -1.5, 1.5),
     errors=binary_errors,
     reference=lambda np, x, e: np.exp(e * np.log(x)),
+    formula=lambda self, exponent: self**exponent,
 )
 
 
@@ -445,6 +450,7 @@ elementwise(
     node="PowBackward2",
     called="pow",
     samples=lambda make: iter([Sample((2.0, make((3, 4)))), Sample((0.7, make(())))]),
+    formula=lambda self, exponent: self**exponent,
 )
 
 

@@ -252,6 +252,7 @@ def _declare_ops(rank: int) -> None:
         errors=lambda make: iter(
             [ErrorSample((make((1, 3, 3)), (9, 9), (1, 1), (0, 0), (1, 1)), RuntimeError, "small")]
         ),
+        formula="result0[p] = Max(r, self[p * stride + r])",
         **shared,
     )
     op(
@@ -264,6 +265,7 @@ def _declare_ops(rank: int) -> None:
         node=f"MaxPool{rank}DWithIndicesBackwardBackward0",
         oracle=False,
         samples=_max_back_samples(rank),
+        formula="result[q] = Sum(p, grad_output[p] * (indices[p] == q))",
         **shared,
     )
     op(
@@ -276,6 +278,7 @@ def _declare_ops(rank: int) -> None:
         called=f"avg_pool{rank}d",
         keeps=("self",),
         samples=_cases(_AVG_CASES[rank]),
+        formula="result[p] = Sum(r, self[p * stride + r]) / n",
         **shared,
     )
     op(
@@ -286,6 +289,7 @@ def _declare_ops(rank: int) -> None:
         jvp=LINEAR,
         node=f"AvgPool{rank}DBackwardBackward0",
         samples=_avg_back_samples(rank),
+        formula="result[q] = Sum(p, grad_output[p] * within(q, window(p))) / n",
         **shared,
     )
     op(

@@ -84,6 +84,7 @@ class Op:
         "doc",
         "errors",
         "files",
+        "formula",
         "free",
         "hidden",
         "holomorphic",
@@ -170,6 +171,7 @@ class Op:
         usual: tuple[str, str, Any] | None = None,
         oracle: Any = None,
         reference: Any = None,
+        formula: str | Callable[..., Any] | None = None,
     ) -> None:
         self.name = name
         self.table = table
@@ -228,6 +230,9 @@ class Op:
         self.hidden = frozenset(hidden)
         self.oracle = oracle
         self.reference = reference
+        self.formula = formula
+        if callable(formula):
+            self._requests(formula)
         self.normalize = normalize
         self.check = check
         self.view = view

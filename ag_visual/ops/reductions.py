@@ -501,6 +501,7 @@ op(
     samples=dims_samples(),
     errors=dims_errors,
     doc="log of the sum of exp(x) over `dim`, without overflow.",
+    formula=lambda F, self, dim, keepdim: F.log(F.sum(F.exp(self), dim, keepdim)),
 )
 
 

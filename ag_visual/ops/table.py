@@ -185,6 +185,7 @@ def op(
     usual: tuple[str, str, Any] | None = None,
     oracle: Any = None,
     reference: Any = None,
+    formula: str | Callable[..., Any] | None = None,
 ) -> Op:
     """Declare an op.
 
@@ -212,6 +213,9 @@ def op(
     batch: how it runs on stacked inputs: a family of ops/batching, or a rule of its own; what
     follows from the parameters (dimensions shift, promoting ops are elementwise) need not be said.
     reuses: no view, but takes over the memory of an input that nobody else holds.
+    formula: what readers see (observe.cards), where the reference or the op's name do not serve: a
+    function of F and parameters, which the tests compute, or, with subscripts, an expression
+    in quotes: "Sum(k, self[i, k] * mat2[k, j])".
     phases: outputs whose columns are free up to a phase; gradients must not depend on it.
     For the tests: samples(make) and errors(make), with make(shape, low=, high=) giving an array;
     reference: the value by an independent formula `(numpy, *params)`; oracle: how torch is called,
@@ -259,6 +263,7 @@ def op(
         usual=usual,
         oracle=oracle,
         reference=reference,
+        formula=formula,
     )
     record.files = sys._getframe(1).f_code.co_filename
     ops[name] = record

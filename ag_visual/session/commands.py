@@ -10,11 +10,21 @@ import platform
 from collections.abc import Callable
 from typing import Any, Final
 
+from ag_visual.core.node import Node
 from ag_visual.observe import schema
 from ag_visual.observe.bundle import bundle_text
+from ag_visual.observe.card_numbers import kept_gradients, numbers
+from ag_visual.observe.cards import card
 from ag_visual.observe.check import check_fields
-from ag_visual.observe.details import NotKeptError, array_of, node_details, recorded_details
+from ag_visual.observe.details import (
+    NotKeptError,
+    array_of,
+    node_details,
+    recorded_card,
+    recorded_details,
+)
 from ag_visual.observe.summaries import DEFAULT_LIMIT, summarize
+from ag_visual.session.node_check import ELEMENTS, check_node, in_own_thread
 from ag_visual.session.session import Session, package_version
 
 Reply = Callable[[dict[str, Any]], None]
@@ -219,6 +229,54 @@ def _values(session: Session, args: dict[str, Any], busy: bool) -> Any:
     return summarize(array_of(session.recorder, seq, which), limit)
 
 
+def _card(session: Session, args: dict[str, Any], busy: bool) -> Any:
+    session.recorder.drain()
+    seq = int(args["seq"])
+    node = session.recorder.node(seq)
+    if node is not None and not busy:
+        return in_own_thread(lambda: card(node))
+    return recorded_card(session.recorder, seq)
+
+
+def _numbers(session: Session, args: dict[str, Any], busy: bool) -> Any:
+    if busy:
+        raise RuntimeError(BUSY)
+    node = _living(session, int(args["seq"]))
+    grads, source = _arriving(session, node)
+    at = args.get("at")
+    place = None if at is None else int(at)
+    return in_own_thread(
+        lambda: numbers(node, grads, input=args.get("input"), at=place, source=source)
+    )
+
+
+def _arriving(session: Session, node: Node) -> tuple[Any, str]:
+    """The gradients that arrive at a node, as far as somebody holds them, and who does."""
+    paused = session.gate.paused
+    if paused is not None and paused.seq == node.seq:
+        if any(g is not None for g in paused.grads):
+            return paused.grads, "waits"
+        raise NotKeptError("no gradient arrived at this node")
+    return kept_gradients(node)
+
+
+def _living(session: Session, seq: int) -> Node:
+    session.recorder.drain()
+    node = session.recorder.node(seq)
+    if node is None:
+        raise NotKeptError(
+            f"node {seq} is gone, and its values with it: pause before they are freed"
+        )
+    return node
+
+
+def _check(session: Session, args: dict[str, Any], busy: bool) -> Any:
+    if busy:
+        raise RuntimeError(BUSY)
+    node = _living(session, int(args["seq"]))
+    return check_node(node, elements=int(args.get("elements", ELEMENTS))).json()
+
+
 def _edit(session: Session, args: dict[str, Any], busy: bool) -> Any:
     if busy:
         raise RuntimeError(BUSY)
@@ -237,6 +295,9 @@ def _export(session: Session, args: dict[str, Any], busy: bool) -> Any:
 _QUESTIONS: Final[dict[str, Callable[[Session, dict[str, Any], bool], Any]]] = {
     "node": _node,
     "values": _values,
+    "card": _card,
+    "numbers": _numbers,
+    "check": _check,
     "edit": _edit,
     "export": _export,
 }

@@ -137,6 +137,8 @@ class Session:
             self._failed(error)
 
     def _told(self, error: BaseException, fields: dict[str, Any]) -> None:
+        if threading.get_ident() in self.recorder.ignored:
+            return
         try:
             self._problem(error, fields)
         except Exception as own:

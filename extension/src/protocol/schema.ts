@@ -437,6 +437,93 @@ export interface NodeDetails {
   variable: string | null;
 }
 
+export interface Math {
+  /** an element of MathML Core */
+  tag: string;
+  /** what a leaf says */
+  text?: string;
+  children?: Math[];
+}
+
+export interface Derivative {
+  /** the op's name of the input */
+  input: string;
+  /** dL/d(input) = ... */
+  math: Math;
+  /** what the letters in it stand for */
+  where: Math[];
+  /** what the edge does with it: summed over broadcast dims; or why none */
+  says: string;
+  /** the same in one line */
+  text: string;
+}
+
+export interface OpCard {
+  /** the op's public name */
+  op: string;
+  /** what it does, in one sentence */
+  says: string;
+  /** result = ... */
+  forward: Math;
+  /** the same in one line */
+  text: string;
+  derivatives: Derivative[];
+  /** arguments that are no tensors */
+  given: SavedValue[];
+  /** why it is not of this very node, empty where it is */
+  note: string;
+}
+
+export interface CardNumbers {
+  input: string;
+  /** all that have a gradient */
+  inputs: string[];
+  /** flat index of the element in the input */
+  at: number;
+  index: number[];
+  /** of the input */
+  shape: number[];
+  /** the gradient: at this pause, by retain_grad, made */
+  source: 'waits' | 'kept' | 'ones';
+  /** the derivative with numbers in it */
+  math: Math;
+  text: string;
+  /** the numbers and what they are */
+  used: SavedValue[];
+  result: string;
+}
+
+export interface WorstElement {
+  index: number[];
+  backward: string;
+  differences: string;
+}
+
+export interface InputCheck {
+  name: string;
+  shape: number[];
+  ok: boolean;
+  compared: number;
+  /** elements left out: the slopes on both sides differ there */
+  kinks: number;
+  absolute: string;
+  relative: string;
+  step: string;
+  /** nobody knows its value, and no gradient depends on it */
+  made_up: boolean;
+  worst: WorstElement | null;
+}
+
+export interface NodeCheck {
+  seq: number;
+  name: string;
+  verdict: 'agrees' | 'differs' | 'unknown';
+  /** why it cannot be checked, empty where it can */
+  why_not: string;
+  text: string;
+  inputs: InputCheck[];
+}
+
 export interface Histogram {
   edges: number[];
   counts: number[];
@@ -504,6 +591,11 @@ export interface Recording {
   details: Record<string, NodeDetails>;
   /** by '<seq> <which>' */
   values: Record<string, Values>;
+  cards?: OpCard[];
+  /** by seq, and by name for others: which of the cards */
+  card_of?: Record<string, number>;
+  /** by seq */
+  numbers?: Record<string, CardNumbers>;
 }
 
 /** What the page may ask over the control channel. */
@@ -632,6 +724,35 @@ export interface Commands {
   bundle: {
     args: Record<string, never>;
     result: string;
+  };
+  /** the formula of a node's op, and its derivative */
+  card: {
+    args: {
+      seq: number;
+      /** its class name: for a node that is gone */
+      name?: string;
+    };
+    result: OpCard;
+  };
+  /** the derivative of one element with the numbers of this node in it */
+  numbers: {
+    args: {
+      seq: number;
+      /** whose gradient; without one, the first that has one */
+      input?: string;
+      /** flat index of the element; without one, where it is largest */
+      at?: number;
+    };
+    result: CardNumbers;
+  };
+  /** compares a node's backward with finite differences of its forward */
+  check: {
+    args: {
+      seq: number;
+      /** compared per input */
+      elements?: number;
+    };
+    result: NodeCheck;
   };
   /** writes a standalone HTML file */
   export: {

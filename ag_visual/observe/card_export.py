@@ -1,0 +1,69 @@
+"""Cards of the nodes in a recording, each once, and the numbers of those that still have them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from typing import Any, Final
+
+import numpy as np
+
+from ag_visual.observe.card_numbers import NoNumbersError, kept_gradients, numbers
+from ag_visual.observe.cards import card, card_by_name, elements_of
+from ag_visual.observe.columns import Chunk
+from ag_visual.observe.recorder import Recorder
+
+MOST_CARDS: Final = 2000
+"""Nodes of which a file keeps a card."""
+
+SECONDS: Final = 1.0
+"""Cards are looked for in this time; nodes without one have that of their op."""
+
+SMALL: Final = 200_000
+"""Elements of a node whose numbers go into a file."""
+
+
+def cards_of_living(
+    recorder: Recorder, values: bool
+) -> tuple[list[dict[str, Any]], dict[str, int], dict[str, Any]]:
+    """The cards, which of them each node has, and numbers by node (values: at all)."""
+    cards: list[dict[str, Any]] = []
+    places: dict[str, int] = {}
+    card_of: dict[str, int] = {}
+    found: dict[str, Any] = {}
+    end = time.monotonic() + SECONDS
+
+    def put(key: str, one: dict[str, Any]) -> None:
+        text = json.dumps(one)
+        if text not in places:
+            places[text] = len(cards)
+            cards.append(one)
+        card_of[key] = places[text]
+
+    for seq in map(int, recorder.alive()[::-1][:MOST_CARDS]):
+        node = recorder.node(seq)
+        if node is None or elements_of(node) > SMALL:
+            continue
+        if time.monotonic() > end:
+            break
+        put(str(seq), card(node) | ({} if values else {"given": []}))
+        if values:
+            with contextlib.suppress(NoNumbersError, RuntimeError):
+                grads, source = kept_gradients(node)
+                found[str(seq)] = numbers(node, grads, source=source)
+    for name in _names(recorder):
+        if name not in card_of:
+            put(name, card_by_name(name))
+    return cards, card_of, found
+
+
+def _names(recorder: Recorder) -> list[str]:
+    """The names of all nodes in the recording."""
+    numbers_ = {n for chunk in recorder.chunks() for n in _column(chunk)}
+    return [recorder.encoder.strings.texts[n] for n in sorted(numbers_)]
+
+
+def _column(chunk: Chunk) -> list[int]:
+    table = chunk.tables.get("nodes")
+    return [] if table is None else [int(n) for n in np.unique(table["name"])]

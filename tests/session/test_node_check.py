@@ -1,0 +1,295 @@
+"""Checking nodes by finite differences: right ones pass, wrong ones are found, nothing moves."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import numpy as np
+import pytest
+
+import ag_visual as ag
+from ag_visual.core import node as nodes
+from ag_visual.ops.generic import OpNode
+from ag_visual.session.node_check import check_node
+from ag_visual.session.session import current
+
+from ..properties import cases
+
+
+def made(op, call):
+    values, _ = call.tensors()
+    positional, named = cases.arguments(op, values)
+    outputs = op.call(*positional, **named)
+    outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+    found = [out.grad_fn for out in outputs if isinstance(out.grad_fn, OpNode)]
+    return found[0] if found and found[0].op is op else None
+
+
+@cases.every(cases.differentiable)
+def test_no_right_derivative_is_called_wrong(op):
+    for call in cases.calls(op):
+        if not call.smooth or any(not a.size for a in call.leaves.values()):
+            continue
+        node = made(op, call)
+        if node is None:
+            continue
+        found = check_node(node, elements=6)
+        assert found.verdict != "differs", str(found)
+        assert found.ok == (found.verdict == "agrees")
+        if found.verdict == "unknown":
+            assert found.why_not
+
+
+def test_most_ops_can_be_checked():
+    verdicts = []
+    for op in ag.ops.table.ops.values():
+        if not cases.differentiable(op) or not op.samples or op.name.endswith("_backward"):
+            continue
+        call = next((c for c in cases.calls(op) if c.smooth and c.leaves), None)
+        node = None if call is None else made(op, call)
+        if node is not None:
+            verdicts.append(check_node(node, elements=2).verdict)
+    assert verdicts.count("agrees") > 0.8 * len(verdicts)
+
+
+@pytest.mark.parametrize("name", ["sin", "exp", "sqrt", "sigmoid"])
+def test_a_wrong_rule_is_found(name, monkeypatch):
+    x = (ag.rand(3, 4, dtype=ag.float64) + 0.5).requires_grad_()
+    node = getattr(x, name)().grad_fn
+    right = type(node)._run
+    monkeypatch.setattr(
+        type(node), "_run", lambda self, F, g, unpack: [x * 1.01 for x in right(self, F, g, unpack)]
+    )
+    found = check_node(node)
+    assert found.verdict == "differs"
+    assert found.inputs[0].relative == pytest.approx(0.01, rel=0.02)
+
+
+class Cube(ag.autograd.Function):
+    """x^3, with a wrong derivative on request."""
+
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.save_for_backward(x)
+        ctx.factor = factor
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return ctx.factor * g * x * x, None
+
+
+def test_a_right_custom_function_passes():
+    x = ag.tensor([1.0, 2.0, -3.0], requires_grad=True)
+    found = ag.check_node(Cube.apply(x, 3))
+    assert found
+    assert found.verdict == "agrees"
+    assert [one.name for one in found.inputs] == ["x"]
+    assert str(found).startswith("✓ CubeBackward agrees with finite differences")
+
+
+def test_a_wrong_custom_function_is_found_with_its_worst_element():
+    x = ag.tensor([1.0, 2.0, -3.0], requires_grad=True)
+    found = ag.check_node(Cube.apply(x, 2))
+    assert not found
+    assert found.verdict == "differs"
+    (one,) = found.inputs
+    assert one.worst.index == (2,)
+    assert one.relative == pytest.approx(1 / 3, rel=1e-4)
+    assert "✗ x" in str(found)
+    assert "x[2]" in str(found)
+
+
+class OneWrong(ag.autograd.Function):
+    @staticmethod
+    def forward(x, y):
+        return x * y
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        wrong = x.clone()
+        wrong[1] = 0.0
+        return g * y, g * wrong
+
+
+def test_only_the_wrong_input_is_marked():
+    x = ag.tensor([1.0, 2.0], requires_grad=True)
+    y = ag.tensor([3.0, 4.0], requires_grad=True)
+    found = check_node(OneWrong.apply(x, y))
+    assert [(one.name, one.ok) for one in found.inputs] == [("x", True), ("y", False)]
+    assert found.inputs[1].worst.index == (1,)
+
+
+def test_a_function_whose_input_is_gone_says_so():
+    class Double(ag.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = ag.ones(3, requires_grad=True)
+    node = Double.apply(x.exp()).grad_fn
+    found = check_node(node)
+    assert found.verdict == "unknown"
+    assert "'x' of Double is gone" in found.why_not
+
+
+def test_an_error_in_the_users_forward_is_told():
+    class Picky(ag.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            if x.dtype == ag.float64:
+                raise ValueError("only single precision")
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    found = check_node(Picky.apply(ag.ones(2, requires_grad=True)))
+    assert "ValueError: only single precision" in found.why_not
+
+
+def test_what_cannot_be_checked_says_why():
+    x = ag.tensor([1.0, 2.0], requires_grad=True)
+    y = x * x
+    node = y.grad_fn
+    y.sum().backward()
+    assert "freed by this backward" in check_node(node).why_not
+    leaf = node.next_functions[0][0]
+    assert "a leaf only adds" in check_node(leaf).why_not
+    z = x * 2
+    w = z * z
+    z.add_(1)
+    assert "overwritten since it was saved" in check_node(w).why_not
+    dropped = ag.nn.functional.dropout(ag.ones(50, requires_grad=True) * 1, training=True)
+    assert check_node(dropped).verdict in ("agrees", "unknown")
+    big = ag.ones(3_000_000, requires_grad=True) * 2
+    assert "more than 2,000,000 elements" in check_node(big).why_not
+    with pytest.raises(TypeError, match="takes a node"):
+        check_node(ag.ones(2))
+    with pytest.raises(ValueError, match="1 or more"):
+        check_node(x.sin(), elements=0)
+
+
+def test_an_input_that_was_not_saved_is_found_below():
+    x = ag.tensor([0.5, 1.0], requires_grad=True)
+    assert check_node(x.exp()).ok  # a leaf
+    assert check_node((x * x).exp()).ok  # computed again
+    assert check_node(x.exp().exp()).ok  # the result that the node below saved
+    made_up = check_node((x + 1) * 3.0)  # no gradient depends on it
+    assert made_up.ok
+
+
+def test_kinks_are_left_out():
+    x = ag.tensor([0.0, 1.0, -1.0], requires_grad=True)
+    found = check_node(x.relu())
+    assert found.ok
+    assert found.inputs[0].kinks == 1
+    assert "1 at a kink left out" in str(found)
+
+
+def test_nothing_of_the_program_is_disturbed():
+    class Noisy(ag.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            noise = ag.rand(3) + np.random.rand(3) + random.random()
+            y = x * 2
+            y.add_(noise)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            ctx.calls = getattr(ctx, "calls", 0) + 1
+            return g * 2
+
+    hooked = []
+    ag.manual_seed(3)
+    random.seed(3)
+    np.random.seed(3)
+    x = ag.ones(3, requires_grad=True)
+    x.register_hook(lambda g: hooked.append(g))
+    y = Noisy.apply(x)
+    y.grad_fn.register_hook(lambda *args: hooked.append(args))
+    states = ag.get_rng_state().tolist(), random.getstate(), np.random.get_state()[1].tolist()
+    version = x._version
+    with ag.record() as recorded:
+        recorder = current().recorder
+        recorder.drain()
+        sequence = repr(nodes.sequence)
+        found = check_node(y)
+        recorder.drain()
+        assert repr(nodes.sequence) == sequence
+        assert recorded.recording.rows("writes") == 0
+    assert found.ok
+    assert (ag.get_rng_state().tolist(), random.getstate()) == states[:2]
+    assert np.random.get_state()[1].tolist() == states[2]
+    assert x._version == version
+    assert hooked == []
+    assert not hasattr(y.grad_fn, "calls")
+    y.sum().backward()  # its saved tensors are still there
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+    assert ag.is_grad_enabled()
+    assert not [t for t in threading.enumerate() if t.name == "ag_visual check"]
+
+
+def test_a_forward_that_is_different_each_time_cannot_be_checked():
+    class Counting(ag.autograd.Function):
+        count = 0
+
+        @staticmethod
+        def forward(ctx, x):
+            Counting.count += 1
+            return x * Counting.count
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    found = check_node(Counting.apply(ag.ones(2, requires_grad=True)))
+    assert "another result each time" in found.why_not
+
+
+def test_complex_and_narrow_types():
+    z = ag.randn(3, dtype=ag.complex128, requires_grad=True)
+    assert check_node(z.exp()).ok
+    assert check_node(z.abs()).ok
+    assert check_node(ag.randn(4, dtype=ag.float16, requires_grad=True).sin()).ok
+    assert check_node(ag.randn(4, dtype=ag.bfloat16, requires_grad=True).tanh()).ok
+
+
+def test_a_graph_that_forward_makes_for_itself_is_not_recorded():
+    class Inner(ag.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with ag.enable_grad():
+                y = x.detach().requires_grad_()
+                (slope,) = ag.autograd.grad((y * y * y).sum(), y)
+            ctx.save_for_backward(x)
+            return slope
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 6 * ctx.saved_tensors[0]
+
+    x = ag.tensor([1.0, 2.0], requires_grad=True)
+    y = Inner.apply(x)
+    with ag.record() as recorded:
+        (x * 2).sum().backward()
+        before = [recorded.recording.rows(table) for table in ("nodes", "runs", "tasks", "edges")]
+        assert check_node(y).ok
+        after = [recorded.recording.rows(table) for table in ("nodes", "runs", "tasks", "edges")]
+        (x * 3).sum().backward()
+    assert before == after
+    assert recorded.recording.rows("tasks") == 2
