@@ -168,6 +168,7 @@ def register_multi_grad_hook(
                 done.add(task)
             fn(grad)
 
+        first.stands_for = fn  # type: ignore[attr-defined]
         return _Handles([t.register_hook(first) for t in tensors])
 
     count = len(tensors)
@@ -188,6 +189,7 @@ def register_multi_grad_hook(
             if entry[0] == 0:
                 fn(entry[1])
 
+        hook.stands_for = fn  # type: ignore[attr-defined]
         return hook
 
     return _Handles([t.register_hook(make(i)) for i, t in enumerate(tensors)])

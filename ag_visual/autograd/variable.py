@@ -42,6 +42,8 @@ class ImperativeEngine:
         task = modes.state.task
         if task is None:
             raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        if task.callbacks is None:
+            task.callbacks = []
         task.callbacks.append(callback)
 
     def is_checkpoint_valid(self) -> bool:

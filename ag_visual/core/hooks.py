@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
 from collections.abc import Callable
+from types import CodeType, FunctionType, MethodType
 from typing import Any
+
+from . import source
 
 _ids = itertools.count()
 Hooks = dict[int, Callable[..., Any]]
+Place = tuple[CodeType, int] | None
 
 
 class HookTable(Hooks):
     """Hooks by handle id, in registration order. (A dict subclass, for weak references.)"""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "places")
+
+    def __init__(self, hooks: Hooks | None = None) -> None:
+        super().__init__(hooks or {})
+        self.places: dict[int, Place] = {}  # by handle id: where in the user's code it was added
+
+    def __reduce__(self) -> Any:
+        return HookTable, (dict(self),)  # code objects cannot be pickled
 
 
 class RemovableHandle:
@@ -31,6 +43,7 @@ class RemovableHandle:
         table = self._table()
         if table is not None:
             table.pop(self.id, None)
+            table.places.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -48,6 +61,7 @@ def register(table: HookTable, hook: Callable[..., Any], prepend: bool = False) 
     if later:
         table.clear()
     table[handle.id] = hook
+    table.places[handle.id] = source.here()
     table.update(later)
     return handle
 
@@ -56,10 +70,30 @@ def hook_name(hook: Callable[..., Any]) -> str:
     return getattr(hook, "__name__", None) or type(hook).__name__
 
 
-class NodeHooks:
-    """All hooks of one node. `tensor` and `retain` are keyed by output number."""
+def full_name(hook: Callable[..., Any]) -> str:
+    """The qualified name of a hook: of a function, a method, a partial or a callable object."""
+    if type(hook) is functools.partial:
+        return f"partial({full_name(hook.func)})"
+    name = getattr(hook, "__qualname__", None)
+    return name if isinstance(name, str) and name else type(hook).__qualname__
 
-    __slots__ = ("post", "pre", "retain", "tensor")
+
+def told_as(kind: str, hook: Callable[..., Any]) -> tuple[str, str]:
+    """Kind and name of a hook for its reader: those of the user's hook that it stands for."""
+    if type(hook) is FunctionType and "stands_for" in hook.__dict__:
+        return "multi_grad", full_name(hook.__dict__["stands_for"])
+    if type(hook) is MethodType:
+        names = getattr(type(hook.__self__), "hooks_behind", None)
+        if names is not None:
+            behind = names(hook.__self__, hook.__func__.__name__)
+            return "module", ", ".join(map(full_name, behind)) or full_name(hook)
+    return kind, full_name(hook)
+
+
+class NodeHooks:
+    """All hooks of one node. `tensor`, `retain` and `retained` are keyed by output number."""
+
+    __slots__ = ("post", "pre", "retain", "retained", "tensor")
 
     def __init__(self) -> None:
         self.tensor: dict[int, HookTable] = {}
@@ -67,6 +101,7 @@ class NodeHooks:
         self.post = HookTable()
         # Tensors that asked for retain_grad: held weakly, the node must not keep its output alive.
         self.retain: dict[int, weakref.ref[Any]] = {}
+        self.retained: dict[int, Place] = {}  # where they asked
 
     def of_output(self, number: int) -> HookTable:
         return self.tensor.setdefault(number, HookTable())

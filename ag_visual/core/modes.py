@@ -38,9 +38,34 @@ class _State(threading.local):
     view_replay: bool = False
     # The node that runs in this thread, while anomaly mode is on.
     node: Any = None
-    # The GraphTask that runs in this thread, and how many of them are nested on its stack.
+    # The GraphTask that runs in this thread.
     task: Any = None
-    depth: int = 0
+
+    def __init__(self) -> None:
+        # Runs in each thread, when it first looks at its modes.
+        _ends.ending = _Ending(self.__dict__)
+
+
+class _Ending:
+    """Gives back what a thread that ends in a special mode has added to `special`.
+
+    Nothing can be done there for long: the thread's own locals are being taken apart.
+    """
+
+    def __init__(self, modes: dict[str, Any]) -> None:
+        self.modes = modes
+        self.borrowed = 0  # what another thread has added, whose modes this one took over
+
+    def added(self) -> int:
+        return int(not self.modes.get("grad", True)) + int(self.modes.get("slow", 0))
+
+    def __del__(self) -> None:
+        global special
+        special -= self.added() - self.borrowed
+
+
+# Beside the modes, not among them: an object that holds the dict it lies in dies late.
+_ends = threading.local()
 
 
 class _Never:
@@ -77,6 +102,7 @@ def take_over(modes: dict[str, Any]) -> None:
     for name, value in modes.items():
         setattr(state, name, value)
     state.fast = None if state.slow else state.grad
+    _ends.ending.borrowed = _ends.ending.added()
 
 
 def grad_enabled() -> bool:

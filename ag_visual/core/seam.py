@@ -19,7 +19,8 @@ Event = tuple[Any, ...]
 #   BEGIN t, thread, task, code, lasti, seqs of the roots, nodes to run, retain
 #   END   t, thread, task, name of the error or ''
 #   WRITE t, thread, storage, version, writes, op, code, lasti, shape, dtype
-#   HOOK  t, thread, seq, task, kind, hook's name, |g|^2 before, |g|^2 after
+#   HOOK  t, thread, seq, task, kind, hook's name, output, handle's id (-1: none), code and lasti of
+#         where it was added, effect, factor, error; before and after: |g|^2, min, max, NaNs, infs
 #   CALL  t, thread, call, call around it (0: none, -1: this call ends), name in it, class: a module
 
 RUN: Final = 7

@@ -525,7 +525,9 @@ class Tensor:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         node = self.grad_fn
         if node is not None:
-            node._hooks().retain[self.output_nr] = weakref.ref(self)
+            own = node._hooks()
+            own.retain[self.output_nr] = weakref.ref(self)
+            own.retained[self.output_nr] = source.here()
 
     @property
     def retains_grad(self) -> bool:

@@ -262,9 +262,11 @@ def move_retain_grad(tensor: Any, old: Edge) -> None:
     if old is None or old[0].hooks is None:
         return
     ref = old[0].hooks.retain.pop(old[1], None)
+    place = old[0].hooks.retained.pop(old[1], None)
     if ref is not None:
         edge = tensor._edge
-        edge[0]._hooks().retain[edge[1]] = ref
+        own = edge[0]._hooks()
+        own.retain[edge[1]], own.retained[edge[1]] = ref, place
 
 
 def message(tensor: Any, *, indirect: bool = False) -> str:

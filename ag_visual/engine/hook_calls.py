@@ -6,74 +6,19 @@ Hooks always see Tensors; `wrap` and `bare` translate when the engine runs on ar
 
 from __future__ import annotations
 
-import sys
-import threading
-import time
 from collections.abc import Callable
-from math import inf as INFINITY
 from typing import Any
-
-import numpy
-from numpy import vdot
 
 from ..core import seam
 from ..core.blame import type_name
-from ..core.hooks import hook_name
+from ..core.hooks import HookTable, hook_name
 from ..core.tensor import Tensor, from_array
+from .hook_watch import Watch, norm2, squares, told_retained
 
 
 def wrap(value: Any) -> Any:
     """An array as a Tensor for user code."""
     return value if value is None or isinstance(value, Tensor) else from_array(value)
-
-
-def norm2(value: Any) -> float:
-    """Sum of squares of a gradient, -1.0 where there is none."""
-    if value is None:
-        return -1.0
-    array = getattr(value, "_array", value)
-    if type(array) is numpy.ndarray:
-        return squares(array)
-    return float((abs(array) ** 2).sum())
-
-
-def squares(g: Any) -> float:
-    """Sum of squares of a NumPy gradient; infinite or NaN only if an element is."""
-    kind = g.dtype.kind
-    if kind == "c":
-        total = float(vdot(g, g).real)
-    else:
-        if g.itemsize == 2:  # bfloat16, which NumPy's dot does not know, and float16
-            g = g.astype(numpy.float32)
-        flat = g if g.ndim == 1 else g.ravel()
-        total = float(flat.dot(flat))
-    if total < INFINITY:
-        return total
-    # Squares leave the range of a dtype long before its numbers do.
-    if not numpy.isfinite(g).all():
-        return total
-    wide = g.astype(numpy.complex128 if kind == "c" else numpy.float64)
-    return min(float(vdot(wide, wide).real), sys.float_info.max)
-
-
-def report(
-    node: Any, task: Any, kind: str, hook: Callable[..., Any], before: Any, after: Any
-) -> None:
-    sink = seam.sink
-    if sink is not None:
-        sink.tell(
-            (
-                seam.HOOK,
-                time.perf_counter_ns(),
-                threading.get_ident(),
-                node.seq,
-                task.id,
-                kind,
-                hook_name(hook),
-                norm2(before),
-                norm2(after),
-            )
-        )
 
 
 def checked(result: Any, before: Any, hook: Callable[..., Any]) -> Any:
@@ -96,15 +41,26 @@ def checked(result: Any, before: Any, hook: Callable[..., Any]) -> Any:
     return result
 
 
-def tensor_hooks(hooks: dict[int, Callable[..., Any]], g: Any, node: Any, task: Any) -> Any:
+def tensor_hooks(hooks: HookTable, g: Any, node: Any, task: Any, number: int = 0) -> Any:
     """Run the hooks of one tensor on its gradient (a Tensor, or None)."""
-    for hook in list(hooks.values()):
-        result = hook(g)
-        if result is not None:
-            checked(result, g, hook)
-        report(node, task, "tensor", hook, g, g if result is None else result)
+    for key, hook in list(hooks.items()):
+        watch = (
+            None
+            if seam.sink is None
+            else Watch(node, task, "tensor", number, hooks, key, hook, (g,))
+        )
+        try:
+            result = hook(g)
+            if result is not None:
+                checked(result, g, hook)
+        except BaseException as error:
+            if watch is not None:
+                watch.failed(error)
+            raise
         if result is not None:
             g = result
+        if watch is not None:
+            watch.ended(result, (g,))
     return g
 
 
@@ -126,12 +82,19 @@ def _replaced(result: Any, before: tuple[Any, ...], hook: Callable[..., Any]) ->
 def pre_hooks(node: Any, grads: list[Any], task: Any) -> list[Any]:
     """Run a node's pre-hooks on the gradients of its outputs (Tensors or None)."""
     values = tuple(grads)
-    for hook in list(node.hooks.pre.values()):
-        before = values[0]
-        result = hook(values)
-        if result is not None:
-            values = _replaced(result, values, hook)
-        report(node, task, "pre", hook, before, values[0])
+    table = node.hooks.pre
+    for key, hook in list(table.items()):
+        watch = None if seam.sink is None else Watch(node, task, "pre", 0, table, key, hook, values)
+        try:
+            result = hook(values)
+            if result is not None:
+                values = _replaced(result, values, hook)
+        except BaseException as error:
+            if watch is not None:
+                watch.failed(error)
+            raise
+        if watch is not None:
+            watch.ended(result, values)
     return list(values)
 
 
@@ -139,13 +102,45 @@ def post_hooks(node: Any, inputs: list[Any], outputs: list[Any], task: Any) -> l
     """Run a node's hooks on the gradients of its inputs, given those of its outputs."""
     values = tuple(inputs)
     given = tuple(outputs)
-    for hook in list(node.hooks.post.values()):
-        before = values[0] if values else None
-        result = hook(values, given)
-        if result is not None:
-            values = _replaced(result, values, hook)
-        report(node, task, "post", hook, before, values[0] if values else None)
+    table = node.hooks.post
+    for key, hook in list(table.items()):
+        watch = (
+            None if seam.sink is None else Watch(node, task, "post", 0, table, key, hook, values)
+        )
+        try:
+            result = hook(values, given)
+            if result is not None:
+                values = _replaced(result, values, hook)
+        except BaseException as error:
+            if watch is not None:
+                watch.failed(error)
+            raise
+        if watch is not None:
+            watch.ended(result, values)
     return list(values)
+
+
+def post_accumulate_hooks(node: Any, task: Any) -> None:
+    """Run the hooks of a leaf that wait for its `.grad`."""
+    variable = node.variable
+    table = variable._leaf.post_accumulate
+    for key, hook in list(table.items()):
+        grads = (variable._grad,)
+        watch = (
+            None
+            if seam.sink is None
+            else Watch(node, task, "post_accumulate", 0, table, key, hook, grads)
+        )
+        try:
+            if hook(variable) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+        except BaseException as error:
+            if watch is not None:
+                watch.failed(error)
+            raise
+        if watch is not None:
+            # Whatever it gave to .grad, it did so itself: a hook of this kind returns nothing.
+            watch.ended(None, (variable._grad,))
 
 
 def retain(node: Any, number: int, g: Any, task: Any) -> None:
@@ -158,4 +153,8 @@ def retain(node: Any, number: int, g: Any, task: Any) -> None:
     tensor._grad = from_array(g._array.copy()) if not g._rg else g
     if old is not None:
         tensor._grad = from_array(old._array + g._array) if not g._rg else old + g
-    report(node, task, "retain_grad", tensor.retain_grad, g, g)
+    if seam.sink is not None:
+        told_retained(node, number, g, task)
+
+
+__all__ = ["norm2", "post_accumulate_hooks", "post_hooks", "pre_hooks", "retain", "squares"]

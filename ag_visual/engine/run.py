@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import itertools
 import operator
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
+from sys import getrefcount
+from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
@@ -26,9 +27,15 @@ from ..core.tensor import Tensor, from_array
 from ..ops import edges
 from ..ops.table import raw, raw_numpy, traced
 from . import accumulate, anomaly, hook_calls
+from .accumulate import ALONE
 from .hook_calls import squares
 
 _ids = itertools.count(1)
+_LATER: dict[str, Callable[[], Any]] = {
+    "captures": dict,
+    "captured": set,
+    "into_leaves": lambda: True,
+}
 _C64, _C128 = numpy.dtype(numpy.complex64), numpy.dtype(numpy.complex128)
 
 
@@ -67,6 +74,7 @@ class GraphTask:
         "captures",
         "counts",
         "create_graph",
+        "depth",
         "id",
         "into_leaves",
         "needed",
@@ -75,26 +83,46 @@ class GraphTask:
         "place",
         "retain",
         "roots",
+        "starts",
         "thread",
         "total",
     )
 
-    def __init__(self, roots: Sequence[Any], retain: bool, create_graph: bool, place: Any) -> None:
-        self.id = next(_ids)
-        self.roots = tuple(edge[0] for edge in roots)
-        self.retain = retain
-        self.create_graph = create_graph
-        self.place = place
-        self.order = 0
-        self.total = 0
-        self.thread = threading.get_ident()
-        self.callbacks: list[Callable[[], None]] = []
-        self.captures: dict[Any, list[Any]] = {}
-        self.counts: dict[Any, int] = {}
-        self.needed: set[Any] | None = None
-        self.captured: set[Any] = set()
-        self.into_leaves = True
-        self.parent: GraphTask | None = None
+    id: int
+    starts: Sequence[Any]  # the edges it began with
+    retain: bool
+    create_graph: bool
+    place: Any
+    thread: int
+    parent: GraphTask | None
+    depth: int  # how many backwards it is nested in on its thread's stack
+    order: int
+    total: int
+    counts: dict[Any, int]
+    needed: set[Any] | None
+    callbacks: list[Callable[[], None]] | None  # to call when it has ended
+    # Made when first asked for, as a small backward takes no longer than making them all:
+    roots: tuple[Any, ...]
+    captures: dict[Any, list[Any]]
+    captured: set[Any]
+    into_leaves: bool
+
+    # No __init__, as a class without one makes its objects faster: `run_backward` fills one in.
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "roots":
+            value: Any = tuple(edge[0] for edge in self.starts)
+        elif name in _LATER:
+            value = _LATER[name]()
+        else:
+            raise AttributeError(name)
+        setattr(self, name, value)
+        return value
+
+    def call_back(self) -> None:
+        """Call what was queued for the end, what that queues included."""
+        for callback in self.callbacks or ():
+            callback()
 
     def will_run(self, node: Any) -> bool:
         """Whether this backward runs a node."""
@@ -148,18 +176,17 @@ class GraphTask:
 def dependencies(roots: Sequence[Any]) -> dict[Any, int]:
     """How many gradients each reachable node waits for."""
     counts: dict[Any, int] = {edge[0]: 0 for edge in roots}
-    stack = list(counts)
-    pop, push = stack.pop, stack.append
-    while stack:
-        for edge in pop().next:
+    # It grows while it is read: quicker than a stack, and the nodes hold its tuples anyway.
+    waiting = [node.next for node in counts]
+    for nexts in waiting:
+        for edge in nexts:
             if edge is not None:
                 node = edge[0]
                 if node in counts:
                     counts[node] += 1
                 else:
                     counts[node] = 1
-                    if type(node) is not AccumulateGrad:
-                        push(node)
+                    waiting.append(node.next)
     return counts
 
 
@@ -188,14 +215,17 @@ def run_backward(
     inputs: Sequence[Edge] | None = None,
     into_leaves: bool = True,
 ) -> list[Any]:
-    """Run backward from `roots` (edges) with `grads` (Tensors).
+    """Run backward from `roots` (edges) with `grads` (Tensors; arrays will do without a graph).
 
     inputs: edges whose gradients are wanted; only what leads to them runs. into_leaves: with
     `inputs`, accumulate (backward) instead of only returning (grad). Returns the gradients of
     `inputs` as Tensors, None where nothing arrived.
     """
     state = modes.state
-    if state.depth >= MAX_DEPTH:
+    thread = get_ident()
+    parent = state.task
+    depth = 0 if parent is None or parent.thread != thread else parent.depth + 1
+    if depth >= MAX_DEPTH:
         return _in_fresh_thread(
             lambda: run_backward(
                 roots,
@@ -207,9 +237,18 @@ def run_backward(
                 into_leaves=into_leaves,
             )
         )
-    task = GraphTask(roots, retain, create_graph, place)
-    state.depth += 1
-    task.parent, state.task = state.task, task
+    task = GraphTask()
+    task.id = next(_ids)
+    task.starts = roots
+    task.retain = retain
+    task.create_graph = create_graph
+    task.place = place
+    task.thread = thread
+    task.parent = parent
+    task.depth = depth
+    task.order = task.total = 0
+    task.needed = task.callbacks = None
+    state.task = task
     previous = modes.set_grad(create_graph)
     error = ""
     try:
@@ -228,22 +267,20 @@ def run_backward(
             code, lasti = place or (None, 0)
             starts = tuple(n.seq for n in task.roots)
             now = perf_counter_ns()
-            told = (task.thread, task.id, code, lasti, starts, task.total, retain)
+            told = (thread, task.id, code, lasti, starts, task.total, retain)
             sink.tell((seam.BEGIN, now, *told))
         with numpy.errstate(all="ignore"):
             _loop(task, counts, roots, grads, needed, captured, into_leaves)
-        for callback in task.callbacks:
-            callback()
+        task.call_back()
     except BaseException as caught:
         error = type(caught).__name__
         raise
     finally:
         modes.set_grad(previous)
-        state.task = task.parent
-        state.depth -= 1
+        state.task = parent
         sink = seam.sink
         if sink is not None:
-            sink.tell((seam.END, perf_counter_ns(), task.thread, task.id, error))
+            sink.tell((seam.END, perf_counter_ns(), thread, task.id, error))
         if seam.end is not None:
             seam.end(task)
     if inputs is None:
@@ -276,26 +313,30 @@ def _loop(
     # The ready node that comes before all in the heap, and its gradient: a chain needs no heap.
     only: Any = None
     arrived: Any = None
-    for edge, grad in zip(roots, grads, strict=True):
-        if needed is not None and len(roots) > 1:
-            assert captured is not None
-            if edge[0] not in needed and edge[0] not in captured:
-                continue  # as in torch, where only a lone root that leads nowhere runs its hooks
-        _add(buffers, edge[0], edge[1], grad if recording else grad._array)
-    for node in list(buffers):
-        if counts[node] == 0:
-            if node.leaf:
-                leaves.append(node)
-            elif len(buffers) == 1:
-                only, arrived = node, buffers.pop(node)
-            else:
-                heappush(ready, (-node.seq, node))
+    if len(roots) == 1 and roots[0][0].outs is None and not roots[0][0].leaf:
+        only, arrived = roots[0][0], _bare(grads[0], recording)
+    else:
+        for edge, grad in zip(roots, grads, strict=True):
+            if needed is not None and len(roots) > 1:
+                assert captured is not None
+                if edge[0] not in needed and edge[0] not in captured:
+                    # As in torch, where only a lone root that leads nowhere runs its hooks.
+                    continue
+            _add(buffers, edge[0], edge[1], _bare(grad, recording))
+        for node in list(buffers):
+            if counts[node] == 0:
+                if node.leaf:
+                    leaves.append(node)
+                elif len(buffers) == 1:
+                    only, arrived = node, buffers.pop(node)
+                else:
+                    heappush(ready, (-node.seq, node))
     while True:
         if leaves:
             for node in leaves:
                 g = buffers.pop(node, None)
                 if needed is None or node in captured:  # type: ignore[operator]
-                    alone = sys.getrefcount(g) == accumulate.ALONE
+                    alone = getrefcount(g) == ALONE
                     _leaf(task, node, g, alone, into_leaves)
             leaves.clear()
         if only is not None:
@@ -497,7 +538,7 @@ def _fit_traced(edge: Any, g: Any) -> Any:
 
 
 def _bare(value: Any, recording: bool) -> Any:
-    return value if value is None or recording else value._array
+    return value._array if not recording and isinstance(value, Tensor) else value
 
 
 def _per_output(node: Any, g: Any) -> list[Any]:
@@ -516,7 +557,7 @@ def _hooks_before(task: GraphTask, node: Any, g: Any) -> Any:
     for number in dict.fromkeys((*hooks.tensor, *hooks.retain)):
         tensor = hook_calls.wrap(values[number])
         if number in hooks.tensor:
-            tensor = hook_calls.tensor_hooks(hooks.tensor[number], tensor, node, task)
+            tensor = hook_calls.tensor_hooks(hooks.tensor[number], tensor, node, task, number)
         if tensor is None:
             continue
         if number in hooks.retain:
@@ -612,10 +653,7 @@ def _leaf(task: GraphTask, node: Any, g: Any, alone: bool, into_leaves: bool) ->
         _record(sink, task, node, g, started)
     task.order += 1
     if leaf is not None and leaf.post_accumulate:
-        for hook in list(leaf.post_accumulate.values()):
-            if hook(variable) is not None:
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
-            hook_calls.report(node, task, "post_accumulate", hook, g, g)
+        hook_calls.post_accumulate_hooks(node, task)
     if node.hooks is not None and node.hooks.post:
         hook_calls.post_hooks(node, [], [hook_calls.wrap(g)], task)
 

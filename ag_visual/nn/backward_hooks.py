@@ -43,6 +43,12 @@ class BackwardHooks:
         self.outputs: list[int] = []
         self.input_count = self.output_count = 0
 
+    def hooks_behind(self, method: str) -> list[Callable[..., Any]]:
+        """The user's hooks that one of the methods below calls, when it is a node's hook."""
+        if method == "_inputs_known":
+            return list(self.hooks)
+        return [*self.pre_hooks, *(self.hooks if self.inputs is None else ())]
+
     def around_inputs(self, args: Gradients) -> Gradients:
         """The arguments of forward, marked."""
         self.input_count = len(args)

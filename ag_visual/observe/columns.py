@@ -420,14 +420,31 @@ class Encoder:
             tables["scopes"] = {"seq": np.concatenate(seqs), "call": np.concatenate(found)}
 
     def _hooks(self, events: Sequence[seam.Event]) -> dict[str, Any]:
-        _, times, _, seqs, tasks, kinds, names, before, after = zip(*events, strict=True)
+        columns = tuple(zip(*events, strict=True))
+        _, times, _, seqs, tasks, kinds, names, numbers, keys, codes, offsets = columns[:11]
+        effects, factors, errors = columns[11:14]
+        before, after = columns[14:19], columns[19:24]
         return {
             "seq": seqs,
             "task": tasks,
             "kind": self._ids(kinds),
             "name": self._ids(names),
-            "before": _norms(before),
-            "after": _norms(after),
+            "number": numbers,
+            "hook": keys,
+            "site": self.sites.ids(codes, offsets),
+            "effect": self._ids(effects),
+            "factor": factors,
+            "error": self._ids(errors),
+            "before": _norms(before[0]),
+            "before_min": before[1],
+            "before_max": before[2],
+            "before_nan": before[3],
+            "before_inf": before[4],
+            "after": _norms(after[0]),
+            "after_min": after[1],
+            "after_max": after[2],
+            "after_nan": after[3],
+            "after_inf": after[4],
             "t": self._times(times),
         }
 

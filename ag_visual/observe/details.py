@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from ag_visual.core import source
-from ag_visual.core.hooks import hook_name
+from ag_visual.core.hooks import HookTable, told_as
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.observe import schema
 from ag_visual.observe.batch import site_json
@@ -22,6 +22,9 @@ from ag_visual.observe.names import Scope, names_by_storage
 from ag_visual.observe.recorder import Recorder
 
 _TEXT: Final = 200
+
+MOST_HOOKED: Final = 2000
+"""Nodes with hooks that one answer tells of."""
 
 
 class NotKeptError(LookupError):
@@ -127,7 +130,7 @@ def _of_living(recorder: Recorder, node: Node, sharing: Sharing) -> dict[str, An
             for field in fields
             if field.kind == "value"
         ],
-        "hooks": list(_hooks(node)),
+        "hooks": hooks_of(node),
         "alive": True,
         "variable": label_of(recorder, node),
     }
@@ -138,27 +141,52 @@ def _short(value: Any) -> str:
     return text if len(text) <= _TEXT else text[:_TEXT] + "..."
 
 
-def _hooks(node: Node) -> Iterator[dict[str, str]]:
-    """Hooks in the order in which they run."""
+def hooks_of(node: Node) -> list[dict[str, Any]]:
+    """Hooks in the order in which the engine runs them."""
+    found: list[dict[str, Any]] = []
 
-    def told(kind: str, hooks: Iterable[Any]) -> Iterator[dict[str, str]]:
-        return ({"kind": kind, "name": hook_name(hook)} for hook in list(hooks))
+    def tell(kind: str, table: HookTable, number: int = 0) -> None:
+        for key, hook in list(table.items()):
+            kind_, name = told_as(kind, hook)
+            site = site_json(source.resolve_place(table.places.get(key)))
+            found.append({"kind": kind_, "name": name, "number": number, "hook": key, "site": site})
 
     own = node.hooks
     leaf = node.variable._leaf if isinstance(node, AccumulateGrad) else None
     if leaf is not None:
-        yield from told("tensor", leaf.hooks.values())
+        tell("tensor", leaf.hooks)
     if own is not None:
-        for table in list(own.tensor.values()):
-            yield from told("tensor", table.values())
-        for ref in list(own.retain.values()):
-            if ref() is not None:
-                yield {"kind": "retain_grad", "name": "retain_grad"}
-        yield from told("pre", own.pre.values())
+        for number in dict.fromkeys((*own.tensor, *own.retain)):
+            if number in own.tensor:
+                tell("tensor", own.tensor[number], number)
+            ref = own.retain.get(number)
+            if ref is not None and ref() is not None:
+                site = site_json(source.resolve_place(own.retained.get(number)))
+                about = {"name": "retain_grad", "number": number, "hook": None, "site": site}
+                found.append({"kind": "retain_grad", **about})
+        tell("pre", own.pre)
     if leaf is not None:
-        yield from told("post_accumulate", leaf.post_accumulate.values())
+        tell("post_accumulate", leaf.post_accumulate)
     if own is not None:
-        yield from told("post", own.post.values())
+        tell("post", own.post)
+    return found
+
+
+def all_hooks(recorder: Recorder) -> list[dict[str, Any]]:
+    """`NodeHooks` of the recorded nodes that live and have hooks, the newest node first."""
+    found = []
+    for seq in recorder.alive()[::-1].tolist():
+        node = recorder.node(seq)
+        if node is None:
+            continue
+        leaf = node.variable._leaf if isinstance(node, AccumulateGrad) else None
+        hooked = leaf is not None and (leaf.hooks or leaf.post_accumulate)
+        hooks = hooks_of(node) if hooked or node.hooks is not None else []
+        if hooks:
+            found.append({"seq": seq, "name": node.name(), "hooks": hooks})
+            if len(found) >= MOST_HOOKED:
+                break
+    return found
 
 
 class _Rows:
@@ -232,7 +260,14 @@ def recorded_details(recorder: Recorder, seq: int) -> dict[str, Any]:
         ],
         "values": [],
         "hooks": [
-            {"kind": hook["kind"], "name": hook["name"]} for hook in rows.where("hooks", "seq", seq)
+            {
+                "kind": hook["kind"],
+                "name": hook["name"],
+                "number": hook["number"],
+                "hook": None if hook["hook"] == schema.NONE else hook["hook"],
+                "site": site_json(hook["site"]),
+            }
+            for hook in rows.where("hooks", "seq", seq)
         ],
         "alive": False,
         "variable": label,

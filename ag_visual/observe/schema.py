@@ -133,10 +133,30 @@ TABLES: Final[dict[str, dict[str, Column]]] = {
     "hooks": {
         "seq": _SEQ,
         "task": _TASK,
-        "kind": Column("u32", "string", "tensor, pre, post, retain_grad, post_accumulate"),
-        "name": Column("u32", "string", "the hook function's name"),
+        "kind": Column(
+            "u32",
+            "string",
+            "tensor, multi_grad, retain_grad, pre, post, module, post_accumulate",
+        ),
+        "name": Column("u32", "string", "the hook's qualified name"),
+        "number": Column("u32", says="of which output"),
+        "hook": Column("u32", says="its handle's number, NONE for retain_grad"),
+        "site": Column("u32", "site", "where it was added"),
+        "effect": Column(
+            "u32", "string", "none, same, equal, scaled, replaced, in place, kept, raised"
+        ),
+        "factor": Column("f64", says="of a scaled gradient"),
+        "error": Column("u32", "string", "what it raised"),
         "before": Column("f64", says="2-norm before the hook, -1: none"),
+        "before_min": Column("f64", says="smallest finite element, NaN: there is none"),
+        "before_max": Column("f64"),
+        "before_nan": Column("f64", says="how many"),
+        "before_inf": Column("f64"),
         "after": Column("f64", says="2-norm after the hook, -1: none"),
+        "after_min": Column("f64"),
+        "after_max": Column("f64"),
+        "after_nan": Column("f64"),
+        "after_inf": Column("f64"),
         "t": _TIME,
     },
     "calls": {
@@ -290,6 +310,14 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
     "HookInfo": {
         "kind": "string",
         "name": "string",
+        "number": "number -- of which output",
+        "hook": "number | null -- its handle's number",
+        "site": "Site | null -- where it was added",
+    },
+    "NodeHooks": {
+        "seq": "number",
+        "name": "string",
+        "hooks": "HookInfo[] -- in the order in which they run",
     },
     "NodeDetails": {
         "seq": "number",
@@ -468,6 +496,7 @@ COMMANDS: Final[dict[str, Command]] = {
     ),
     "clear": Command({}, "State", "forgets what was recorded"),
     "node": Command({"seq": "number"}, "NodeDetails", "all about one node"),
+    "hooks": Command({}, "NodeHooks[]", "hooks of all nodes that live, the newest node first"),
     "values": Command(
         {
             "seq": "number",

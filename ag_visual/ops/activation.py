@@ -180,11 +180,11 @@ def _no_curve(F: Any, g: Any) -> Any:
 
 
 def _relu(xp: Any, self: Any) -> Any:
-    return xp.maximum(self, 0)
+    return kernels.positive_part(xp, self)
 
 
 def _threshold_backward(xp: Any, grad_output: Any, self: Any, threshold: Any) -> Any:
-    return xp.where(self <= threshold, 0, grad_output)
+    return kernels.where_above(xp, self, threshold, grad_output)
 
 
 def _threshold(xp: Any, self: Any, threshold: Any, value: Any) -> Any:
@@ -304,18 +304,33 @@ def _prelu(xp: Any, self: Any, weight: Any) -> Any:
     return xp.where(self > 0, self, weight * self)
 
 
-def _prelu_self(F: Any, g: Any, self: Any, weight: Any) -> Any:
-    return F.where(self > 0, g, weight * g)
+def _prelu_backward(xp: Any, grad_output: Any, self: Any, weight: Any) -> Any:
+    """The gradient of self alone."""
+    return xp.where(self > 0, grad_output, weight * grad_output)
 
 
 def _prelu_weight(F: Any, g: Any, self: Any, weight: Any) -> Any:
     return F.where(self > 0, 0.0, self * g)
 
 
+_backward(
+    "prelu_backward",
+    _prelu_backward,
+    {
+        "grad_output": lambda F, g, self, weight: F.prelu_backward(g, self, weight),
+        "self": _no_curve,
+        "weight": lambda F, g, grad_output, self: F.where(self > 0, 0.0, g * grad_output),
+    },
+    "PreluKernelBackwardBackward0",
+    inputs=("grad_output", "self", "weight"),
+)
 elementwise(
     "prelu_kernel",
     _prelu,
-    {"self": _prelu_self, "weight": _prelu_weight},
+    {
+        "self": lambda F, g, self, weight: F.prelu_backward(g, self, weight),
+        "weight": _prelu_weight,
+    },
     public=False,
     called="prelu",
     oracle="_prelu_kernel",
@@ -365,7 +380,7 @@ def _elu_curve(
 ) -> Any:
     x = self_or_result
     below = F.exp(F.clamp_max(x, 0) * input_scale) * (input_scale * input_scale * alpha * scale)
-    return g * (grad_output * F.where(x > 0, 0.0, below))
+    return g * (grad_output * F.where(x < 0, below, 0.0))
 
 
 def _elu_again(
@@ -644,18 +659,41 @@ def _hardswish(xp: Any, self: Any) -> Any:
     return self * (xp.clip(self + 3, 0, 6) / 6)
 
 
-def _hardswish_rule(F: Any, g: Any, self: Any) -> Any:
+def _hardswish_backward(xp: Any, grad_output: Any, self: Any) -> Any:
     # At -3 and 3 the slopes are those of outside: 0 and 1.
-    return F.where(self <= -3, 0.0, F.where(self >= 3, g, g * (self / 3 + 0.5)))
+    # bfloat16 beside a number is float32 to NumPy.
+    inner = (grad_output * (self / 3 + 0.5)).astype(grad_output.dtype, copy=False)
+    return xp.where(self <= -3, 0, xp.where(self >= 3, grad_output, inner))
 
 
-def _hardsigmoid_rule(F: Any, g: Any, self: Any) -> Any:
-    return F.where((self > -3) & (self < 3), g / 6, 0.0)
+def _hardswish_curve(F: Any, g: Any, grad_output: Any, self: Any) -> Any:
+    return F.where((self > -3) & (self < 3), g * grad_output / 3, 0.0)
 
 
+def _hardsigmoid_backward(xp: Any, grad_output: Any, self: Any) -> Any:
+    slope = (grad_output / 6).astype(grad_output.dtype, copy=False)
+    return xp.where((self > -3) & (self < 3), slope, 0)
+
+
+_backward(
+    "hardsigmoid_backward",
+    _hardsigmoid_backward,
+    {"grad_output": lambda F, g, self: F.hardsigmoid_backward(g, self), "self": _no_curve},
+    "HardsigmoidBackwardBackward0",
+    oracle=False,  # torch has the function and refuses its derivative
+)
+_backward(
+    "hardswish_backward",
+    _hardswish_backward,
+    {
+        "grad_output": lambda F, g, self: F.hardswish_backward(g, self),
+        "self": _hardswish_curve,
+    },
+    "HardswishBackwardBackward0",
+)
 unary(
     "hardsigmoid",
-    _hardsigmoid_rule,
+    lambda F, g, self: F.hardsigmoid_backward(g, self),
     _hardsigmoid,
     method=False,
     real=True,
@@ -663,7 +701,7 @@ unary(
 )
 unary(
     "hardswish",
-    _hardswish_rule,
+    lambda F, g, self: F.hardswish_backward(g, self),
     _hardswish,
     method=False,
     real=True,
@@ -680,28 +718,32 @@ def _hardshrink(xp: Any, self: Any, lambd: Any = 0.5) -> Any:
     return xp.where((self >= -lambd) & (self <= lambd), 0 * self, self)
 
 
-def _shrink_rule(F: Any, g: Any, self: Any, lambd: Any) -> Any:
-    return F.where((self > lambd) | (self < -lambd), g, 0.0)
+def _shrink_backward(xp: Any, grad_output: Any, self: Any, lambd: Any) -> Any:
+    return xp.where((self >= -lambd) & (self <= lambd), 0, grad_output)
 
 
-unary(
+def _shrink(name: str, kernel: Callable[..., Any], **options: Any) -> None:
+    """A function that is zero between -lambd and lambd, and its backward op."""
+
+    def back(F: Any, g: Any, self: Any, lambd: Any) -> Any:
+        return getattr(F, f"{name}_backward")(g, self, lambd)
+
+    rules = {"grad_output": back, "self": _no_curve}
+    node = f"{name.capitalize()}BackwardBackward0"
+    _backward(f"{name}_backward", _shrink_backward, rules, node, 0.4)
+    unary(name, back, kernel, inplace=False, samples=_sampled(0.4), real=True, **options)
+
+
+_shrink(
     "softshrink",
-    _shrink_rule,
     _softshrink,
     method=False,
-    inplace=False,
-    samples=_sampled(0.4),
-    real=True,
     reference=lambda np, x, b: np.sign(x) * np.maximum(np.abs(x) - b, 0),
     doc="x - lambd where x > lambd, x + lambd where x < -lambd, elsewhere 0.",
 )
-unary(
+_shrink(
     "hardshrink",
-    _shrink_rule,
     _hardshrink,
-    inplace=False,
-    samples=_sampled(0.4),
-    real=True,
     reference=lambda np, x, b: x * (np.abs(x) > b),
     doc="x where |x| > lambd, elsewhere 0.",
 )

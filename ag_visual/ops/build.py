@@ -120,7 +120,7 @@ def bind_face(
     out: whether it takes `out=`, too.
     """
     scope = {"body": body, "face": face, "__name__": body.__module__, "into": into, "told": _told}
-    scope.update(renamed=_renamed, absent=_ABSENT)
+    scope.update(renamed=_renamed, absent=_ABSENT, fast=fast_types, number=generic.plain_number)
     function = lazily(name, scope, lambda scope: _bound_source(body, name, scope, out))
     scope["again"] = function
     function.__doc__ = body.__doc__
@@ -211,9 +211,16 @@ def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any], ou
             default = "=absent"
         head.append(p.name + default)
         passed.append(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name)
+    lines = []
+    for i, p in enumerate(parameters):
+        if _takes_number(p):
+            # A tensor here would become part of the graph, where torch takes the number in it.
+            given = "" if p.default is p.empty else f"{p.name} is not d{i} and "
+            number = f"number({name!r}, {p.name!r}, {p.name})"
+            lines.append(f"    if {given}type({p.name}) in fast: {p.name} = {number}")
     # What is no tensor shows when the body asks it for something that tensors have.
     known = ", ".join(f"{p.name!r}: {h}" for p, h in zip(parameters, names, strict=True))
-    lines = [
+    lines += [
         f"    try: return body(face, {', '.join(passed)})",
         f"    except AttributeError as error: raise told({name!r}, {{{known}}}, error)",
     ]
@@ -228,6 +235,13 @@ def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any], ou
         head.append("**named")
         lines.insert(0, _other_names(given, parameters))
     return "\n".join([f"def {name}({', '.join(head)}):", *lines]) + "\n"
+
+
+def _takes_number(p: inspect.Parameter) -> bool:
+    """Whether a parameter is declared as a number: by its annotation, else by its default."""
+    if p.annotation in (p.empty, "Any"):
+        return isinstance(p.default, (int, float))
+    return p.annotation in ("bool", "float", "int", "float | None", "int | None")
 
 
 def _other_names(given: Iterable[str], parameters: Iterable[inspect.Parameter]) -> str:
@@ -366,6 +380,8 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
             add(2, f"a_{name} = None")
             add(2, f"k_{name} = False")
         add(1, f"else: {slow}")
+    if not op.view:
+        _numbers_part(op, add, slow)
     if op.varargs:
         add(1, f"{op.varargs} = flat({op.varargs})")
     if op.normalize is not None:
@@ -427,6 +443,15 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         add(1, "w.made = locate(getframe(1))")
     add(1, f"return {answer}")
     return "\n".join(lines) + "\n"
+
+
+def _numbers_part(op: Op, add: Callable[[int, str], None], slow: str) -> None:
+    """A tensor in the place of a number: the reference path takes the number out of it."""
+    for name in op.arguments:
+        if name != op.varargs:
+            usual = op.signature.parameters[name].default is not inspect.Parameter.empty
+            given = f"{name} is not default_{name} and " if usual else ""
+            add(1, f"if {given}type({name}) in fast: {slow}")
 
 
 _HERE = "locate(getframe(1))"
@@ -614,6 +639,7 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
             add(1, f"elif {name} is None: a_{name} = None")
         add(1, f"else: {slow}")
     arrays = ", ".join(f"a_{p}" if p in op.inputs else p for p in op.params)
+    _numbers_part(op, add, slow)
     if op.normalize is not None:
         left = f"{', '.join(op.arguments)}, = " if op.arguments else ""
         add(1, f"{left}normalize({arrays})")

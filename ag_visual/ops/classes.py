@@ -8,7 +8,9 @@ from typing import Any
 
 from ..arrays.kernels import loss as kernels
 from .batched_layers import picked_classes, picked_classes_back
+from .families import zeros
 from .losses import MEAN, NONE, SUM, reduction_of
+from .neural import log_probabilities
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op
 
@@ -138,8 +140,9 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
     op(
         f"{name}_backward",
         _nll_backward,
-        vjp={"grad_output": again},
-        jvp=LINEAR,
+        # The loss is linear in the scores: its second derivative is zero, not none.
+        vjp={"grad_output": again, "self": lambda F, g: zeros(F, g)},
+        jvp={"grad_output": LINEAR, "self": lambda F, t_self: zeros(F, t_self)},
         batch=picked_classes_back,
         inputs=("grad_output", "self", "target", "weight", "total_weight"),
         public=False,
@@ -188,7 +191,12 @@ def _nll_loss(
     input: (C), (N, C) or (N, C, d1, ...); target: class indices of the shape without C.
     """
     number = reduction_of(reduction, size_average, reduce)
-    shape, picked = _shape(input), _shape(target)
+    _check_picked(_shape(input), _shape(target))
+    return _nll_of(F, input, target, weight, number, ignore_index)
+
+
+def _check_picked(shape: tuple[int, ...], picked: tuple[int, ...]) -> None:
+    """A target has the shape of the input without its classes."""
     if len(shape) > 1 and shape[:1] != picked[:1]:
         raise ValueError(
             f"Expected input batch_size ({shape[0]}) to match target batch_size "
@@ -200,7 +208,6 @@ def _nll_loss(
             f"Expected target size {list(expected)}, got {list(picked)}: input has shape "
             f"{list(shape)} with classes in dimension {min(len(shape) - 1, 1)}"
         )
-    return _nll_of(F, input, target, weight, number, ignore_index)
 
 
 def _smoothed(
@@ -271,11 +278,13 @@ def _cross_entropy(
     number = reduction_of(reduction, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    dim = 0 if len(_shape(input)) == 1 else 1
-    if _shape(target) == _shape(input) and target.is_floating_point():
+    shape, picked = _shape(input), _shape(target)
+    if picked == shape and target.is_floating_point():
         return _cross_entropy_probabilities(F, input, target, weight, number, label_smoothing)
-    logp = F.log_softmax(input, dim)
-    loss = F.nll_loss(logp, target, weight, None, ignore_index, None, reduction)
+    dim = 0 if len(shape) == 1 else 1
+    logp = log_probabilities(F, input, dim)
+    _check_picked(shape, picked)
+    loss = _nll_of(F, logp, target, weight, number, ignore_index)
     if not label_smoothing:
         return loss
     spread = _smoothed(F, logp, target, weight, number, ignore_index, label_smoothing, dim)

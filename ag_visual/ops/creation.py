@@ -20,6 +20,7 @@ from ..arrays import backend as backends
 from ..core.tensor import Tensor, from_array
 from ..devices import device as Device
 from .casting import cast_array, dtype_of
+from .generic import plain_number
 from .into import made_into
 from .table import function
 
@@ -378,9 +379,9 @@ def _number_dtype(value: Any) -> dtypes.dtype:
 
 
 def _number(name: str, argument: str, value: Any) -> Any:
-    """A Python number, from a number or a tensor with one element."""
+    """A Python number, from a number or a 0-d tensor that requires no grad."""
     if isinstance(value, Tensor):
-        return value.item()
+        return plain_number(name, argument, value)
     if isinstance(value, (bool, int, float, complex, numpy.number, numpy.bool_)):
         return value
     raise TypeError(f"{name}(): argument '{argument}' must be Number, not {type(value).__name__}")
@@ -643,7 +644,10 @@ def linspace(
         return made_into("linspace", out, dtype, device, partial(linspace, start, end, steps))
     if steps < 0:
         raise RuntimeError(f"number of steps must be non-negative, got {steps}")
-    start, end = _number("linspace", "start", start), _number("linspace", "end", end)
+    start, end = (  # ends are read as torch reads them: no gradient flows to them
+        _number("linspace", name, end.detach() if isinstance(end, Tensor) else end)
+        for name, end in (("start", start), ("end", end))
+    )
     kind = _range_dtype("linspace", dtype, start, end)
     return make(
         lambda b: cast_array(evenly(b.xp, start, end, steps, kind), kind), device, requires_grad

@@ -218,6 +218,28 @@ def bad_argument(called: str, names: Sequence[str], name: str, value: Any) -> Ty
     )
 
 
+def plain_number(called: str, name: str, value: Any) -> Any:
+    """The number in a 0-d tensor that was given for an argument that takes no gradient."""
+    if value._array.ndim == 0 and not value.requires_grad:
+        return value.item()
+    why = (
+        "no gradient flows to it: pass its .item() or .detach()"
+        if value._array.ndim == 0
+        else f"it has the shape {list(value.shape)}"
+    )
+    raise TypeError(
+        f"{called}(): argument '{name}' must be Number, not {type(value).__name__} ({why})"
+    )
+
+
+def _with_plain_numbers(op: Op, called: str, args: list[Any]) -> list[Any]:
+    """What was given, with numbers where tensors stand for arguments."""
+    for at, name in enumerate(op.params):
+        if name in op.arguments and isinstance(args[at], Tensor):
+            args[at] = plain_number(called, name, args[at])
+    return args
+
+
 def _check_devices(op: Op, tensors: list[Any]) -> Any:
     """The backend of all tensors; 0-d CPU tensors may join any device, as in torch."""
     backend: Any = None
@@ -325,6 +347,7 @@ def _arguments(op: Op, values: dict[str, Any], arrays: dict[str, Any]) -> dict[s
 
 def run(op: Op, args: list[Any]) -> Any:
     """One call of an op: kernel, outputs, node."""
+    args = _with_plain_numbers(op, op.called, args)
     values = dict(zip(op.params, args, strict=True))
     if op.check is not None:
         op.check(*args)
@@ -379,12 +402,25 @@ def _compute(
     except (ValueError, IndexError) as error:
         raise _kernel_error(op, arrays, error) from None
     except TypeError as error:
+        _refuse_odd_numbers(op, arguments)
         if "ufunc" not in str(error):
             raise
         kind = next(dtypes.of_array(a) for a in arrays.values() if hasattr(a, "dtype"))
         told = dtypes.legacy_name(kind).removesuffix("Tensor")
         raise NotImplementedError(f"\"{op.called}\" not implemented for '{told}'") from None
     return _narrowed(op, arrays, result) if op.narrows else result
+
+
+def _refuse_odd_numbers(op: Op, arguments: dict[str, Any]) -> None:
+    """Say which argument is no number though its default is one."""
+    for name, value in arguments.items():
+        usual = op.signature.parameters[name].default
+        if isinstance(usual, NUMBERS) and not isinstance(value, (*NUMBERS, numpy.number)):
+            place = "" if name in op.keyword else f" (position {op.params.index(name) + 1})"
+            raise TypeError(
+                f"{op.called}(): argument '{name}'{place} must be Number, not "
+                f"{type(value).__name__}"
+            ) from None
 
 
 def _narrowed(op: Op, arrays: dict[str, Any], result: Any) -> Any:
@@ -641,6 +677,7 @@ def inplace_twin(op: Op) -> Callable[..., Any]:
 
 
 def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
+    args = _with_plain_numbers(op, twin, args)
     values = dict(zip(op.params, args, strict=True))
     if op.check is not None:
         op.check(*args)

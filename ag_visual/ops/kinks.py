@@ -24,7 +24,7 @@ from .families import (
     unary,
     zeros,
 )
-from .generic import NUMBERS
+from .generic import NUMBERS, plain_number
 from .record import EACH, FLOAT, KEEP, Sample
 from .table import composite, ops
 
@@ -381,8 +381,12 @@ elementwise(
 
 
 def _clamp_kind(min: Any = None, max: Any = None) -> str:
+    """Which clamp: a number beside a tensor makes numbers of both, as far as that is possible."""
     _bounded("clamp", min, max)
-    tensors = any(isinstance(b, Tensor) for b in (min, max))
+    tensors = [b for b in (min, max) if isinstance(b, Tensor)]
+    if len(tensors) == 1 and isinstance(min, NUMBERS) + isinstance(max, NUMBERS) == 1:
+        plain_number("clamp", "min" if tensors[0] is min else "max", tensors[0])
+        return "clamp_number"
     return "clamp_tensor" if tensors else "clamp_number"
 
 
@@ -391,6 +395,7 @@ def clamp(F: Any, self: Any, min: Any = None, max: Any = None) -> Any:
     """self, but not below min and not above max (numbers or tensors); where min > max: max."""
     if _clamp_kind(min, max) == "clamp_tensor":
         return F.clamp_tensor(self, min, max)
+    min, max = (b.item() if isinstance(b, Tensor) else b for b in (min, max))
     return F.clamp_number(promoted_with(F, self, min, max), min, max)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..core.tensor import Tensor
 from .losses import reduced, reduction_of, weighted
 from .table import composite
 
@@ -57,7 +58,7 @@ def _gaussian_nll_loss(
     target: Any,
     var: Any,
     full: bool = False,
-    eps: float = 1e-6,
+    eps: float | Tensor = 1e-6,
     reduction: str = "mean",
 ) -> Any:
     """(log var + (input - target)^2 / var) / 2, with var not below eps."""
@@ -66,7 +67,8 @@ def _gaussian_nll_loss(
     if var.ndim and tuple(var.shape) == tuple(input.shape)[:-1]:
         var = F.unsqueeze(var, -1)
     # As torch: the bound holds for the value, the gradient passes.
-    bounded = var + F.clamp_min(var.detach(), eps) - var.detach()
+    least = eps.detach() if isinstance(eps, Tensor) else eps
+    bounded = var + F.clamp_min(var.detach(), least) - var.detach()
     loss = 0.5 * (F.log(bounded) + (input - target) ** 2 / bounded)
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)

@@ -126,25 +126,28 @@ def _mm(xp: Any, self: Any, mat2: Any) -> Any:
     return _product(xp, self, mat2)
 
 
-def _left(F: Any, g: Any, right: Any) -> Any:
+# Shapes and dtypes of what a backward multiplies are known to fit: BLAS at once, without a call
+# in between.
+
+
+def _left(F: Any, g: Any, mat2: Any) -> Any:
     """The gradient of the left factor."""
-    return F.mm(g, F.t(right)) if F.xp is None else _fitting(F.xp, g, right.T)
+    xp = F.xp
+    if xp is None:
+        return F.mm(g, F.t(mat2))
+    return g.dot(mat2.T) if g.dtype in _BLAS else _product(xp, g, mat2.T)
 
 
-def _fitting(xp: Any, a: Any, b: Any) -> Any:
-    """The product of two matrices whose shapes and dtypes are known to fit."""
-    return a.dot(b) if a.dtype in _BLAS else _product(xp, a, b)
-
-
-def _right(F: Any, g: Any, left: Any, strides: Any) -> Any:
+def _right(F: Any, g: Any, self: Any, mat2_strides: Any) -> Any:
     """The gradient of the right factor, laid out in memory as that factor is."""
-    if F.xp is not None:
-        if _by_columns(strides):
-            return _fitting(F.xp, g.T, left).T
-        return _fitting(F.xp, left.T, g)
-    if _by_columns(strides):
-        return _turned(F, F.mm(_turned(F, g), left))
-    return F.mm(_turned(F, left), g)
+    xp = F.xp
+    if xp is None:
+        if _by_columns(mat2_strides):
+            return _turned(F, F.mm(_turned(F, g), self))
+        return F.mm(_turned(F, self), g)
+    if _by_columns(mat2_strides):
+        return (g.T.dot(self) if g.dtype in _BLAS else _product(xp, g.T, self)).T
+    return self.T.dot(g) if g.dtype in _BLAS else _product(xp, self.T, g)
 
 
 def _mm_samples(make: Any) -> Iterator[Sample]:
@@ -163,8 +166,8 @@ op(
     "mm",
     _mm,
     vjp={
-        "self": lambda F, g, mat2: _left(F, g, mat2),
-        "mat2": lambda F, g, self, mat2_strides: _right(F, g, self, mat2_strides),
+        "self": _left,
+        "mat2": _right,
     },
     jvp={
         "self": lambda F, t_self, mat2: F.mm(t_self, mat2),

@@ -176,6 +176,11 @@ def _floating(F: Any, name: str, input: Any, dtype: Any) -> Any:
     return input
 
 
+def log_probabilities(F: Any, input: Any, dim: int) -> Any:
+    """log_softmax for ops that are made of it."""
+    return F.log_softmax_dim(_floating(F, "log_softmax", input, None), dim)
+
+
 def _declare(name: str, what: str) -> None:
     def body(F: Any, input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
         if F.xp is not None:

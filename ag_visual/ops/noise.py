@@ -11,6 +11,7 @@ import numpy
 from ..arrays import backend as backends
 from ..core.tensor import from_array
 from .batching import Batch
+from .families import zeros
 from .random import source_of
 from .record import Sample
 from .table import composite, op, ops
@@ -107,11 +108,13 @@ for _name, _rule, _node, _twin in (
 op(
     "rrelu_with_noise_backward",
     _rrelu_backward,
-    vjp={"grad_output": _again},
+    # Between kinks the slope does not change: a second derivative of zero, not none.
+    vjp={"grad_output": _again, "self": lambda F, g: zeros(F, g)},
     jvp={
         "grad_output": lambda F, t_grad_output, self, noise, lower, upper, training: (
             F.rrelu_with_noise_backward(t_grad_output, self, noise, lower, upper, training, False)
-        )
+        ),
+        "self": lambda F, t_self: zeros(F, t_self),
     },
     inputs=("grad_output", "self", "noise"),
     node="RreluWithNoiseBackwardBackward0",

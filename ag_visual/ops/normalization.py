@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import dtypes
 from ..arrays.kernels import norm as kernels
+from ..core.tensor import Tensor
 from .batched_layers import normed_by_channel, normed_by_layer
 from .batching import Batch
 from .record import ErrorSample, Sample
@@ -695,7 +696,9 @@ def _local_response_norm(
 
 
 @composite("normalize", method=False, out=True)
-def _normalize(F: Any, input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
+def _normalize(
+    F: Any, input: Any, p: float = 2.0, dim: int = 1, eps: float | Tensor = 1e-12
+) -> Any:
     """x divided by its p-norm along `dim`, which is not taken below eps."""
     norm = F.clamp_min(F.norm(input, p, dim, True), eps)
     return input / F.expand(norm, tuple(input.shape))

@@ -18,6 +18,7 @@ from ag_visual.observe.cards import card
 from ag_visual.observe.check import check_fields
 from ag_visual.observe.details import (
     NotKeptError,
+    all_hooks,
     array_of,
     node_details,
     recorded_card,
@@ -214,6 +215,13 @@ def _node(session: Session, args: dict[str, Any], busy: bool) -> Any:
     return node_details(session.recorder, seq, session.scopes())
 
 
+def _hooks(session: Session, args: dict[str, Any], busy: bool) -> Any:
+    if busy:
+        raise RuntimeError(BUSY)
+    session.recorder.drain()
+    return all_hooks(session.recorder)
+
+
 def _values(session: Session, args: dict[str, Any], busy: bool) -> Any:
     if busy:
         raise RuntimeError(BUSY)
@@ -294,6 +302,7 @@ def _export(session: Session, args: dict[str, Any], busy: bool) -> Any:
 
 _QUESTIONS: Final[dict[str, Callable[[Session, dict[str, Any], bool], Any]]] = {
     "node": _node,
+    "hooks": _hooks,
     "values": _values,
     "card": _card,
     "numbers": _numbers,

@@ -1,6 +1,8 @@
 """`python -m tests.bench`: ratios to torch and to HIPS autograd, measured in turns in one run.
 
-`--seconds N` is spent on each row. `--panel` adds the time to first paint in a real browser.
+`--seconds N` is spent on each row, in turns of `--turn N` seconds (0: run by run, where
+each finds the caches full of the other's data). `--panel` adds the time to first paint in a real
+browser.
 """
 
 from __future__ import annotations
@@ -91,6 +93,7 @@ def _print(label: str, found: dict[str, float], per: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--turn", type=float, default=cases.TURN, help="seconds; 0: cold caches")
     parser.add_argument("--panel", action="store_true")
     options = parser.parse_args()
 
@@ -104,7 +107,7 @@ def main() -> None:
         return {"ag_visual": make(ours), "torch": make(theirs)}
 
     def show(label: str, runs: dict[str, cases.Case], per: int = 1) -> None:
-        _print(label, cases.best(runs, options.seconds), per)
+        _print(label, cases.best(runs, options.seconds, options.turn), per)
 
     for backward, label in ((False, "chain, forward"), (True, "chain, forward and backward")):
         runs = both(lambda e, b=backward: cases.chain(e, b))  # type: ignore[misc]

@@ -54,7 +54,7 @@ def test_every_part_of_the_panel_passes_axe(lab: Lab, theme: str) -> None:
     expect(panel.locator(".agv-picture").first).to_be_visible()
     seen["paused"] = faults(lab.page, ".ag-inspector-panel")
     seen["overlay"] = faults(lab.page, ".ag-paused-overlay")
-    for tab in ("Outline", "Tensors", "Problems"):
+    for tab in ("Outline", "Tensors", "Hooks", "Problems"):
         panel.get_by_role("tab", name=tab).click()
         seen[tab] = faults(lab.page, ".ag-inspector-panel")
     panel.get_by_role("button", name="Breakpoints").click()

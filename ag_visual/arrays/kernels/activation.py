@@ -9,11 +9,44 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import Any
 
+import numpy
+
 from ag_visual.arrays.backend import Array, of_namespace
 
 
 def _wide(xp: Any, array: Array) -> Array:
     return array if array.dtype.itemsize > 2 else array.astype(xp.float32)
+
+
+_ZEROS = {each: numpy.zeros((), each) for each in map(numpy.dtype, ("float32", "float64"))}
+# The integers of the same size, and the number 1 as one of them.
+_BITS = {
+    numpy.dtype(f"float{size}"): (numpy.dtype(f"int{size}"), numpy.array(1, f"int{size}"))
+    for size in (32, 64)
+}
+_INT8 = numpy.dtype(numpy.int8)
+_MANY = 256
+
+
+def positive_part(xp: Any, self: Array) -> Array:
+    """max(x, 0), NaN where x is."""
+    # NumPy takes an array of no dimensions quicker than a Python number.
+    return xp.maximum(self, _ZEROS.get(self.dtype, 0) if xp is numpy else 0)
+
+
+def where_above(xp: Any, self: Array, threshold: Any, values: Array) -> Array:
+    """`values`, and 0 where self <= threshold."""
+    dtype = values.dtype
+    if xp is numpy and not threshold:
+        threshold = _ZEROS.get(dtype, threshold)
+    below = self <= threshold
+    if xp is numpy and dtype in _BITS and values.size >= _MANY and values.shape == below.shape:
+        # False - 1 has all bits, True - 1 none: `&` takes half of the time of `where`.
+        bits, one = _BITS[dtype]
+        kept = xp.subtract(below.view(_INT8), one)
+        xp.bitwise_and(kept, values.view(bits), kept)
+        return kept.view(dtype)
+    return xp.where(below, 0, values)
 
 
 def sigmoid(xp: Any, self: Array) -> Array:

@@ -19,6 +19,9 @@ MEAN = 1
 SUM = 2
 
 
+_I64, _U64 = numpy.dtype(numpy.int64), numpy.dtype(numpy.uint64)
+
+
 @functools.lru_cache(maxsize=16)
 def _row_starts(rows: int, width: int) -> Array:
     return numpy.arange(0, rows * width, width)
@@ -43,9 +46,9 @@ def _selection(
     """
     classes = logp.shape[1] if logp.ndim > 1 else logp.shape[0]
     counted = None
-    # As unsigned numbers, negative ones are larger than any class: one reduction finds both.
-    unsigned = target.view(xp.uint64) if target.dtype == xp.int64 else target
-    if target.size and unsigned.max() >= classes:
+    # As unsigned numbers, negative ones are larger than any class: one search finds both.
+    unsigned = target.view(_U64) if target.dtype == _I64 else target
+    if target.size and unsigned.reshape(-1)[unsigned.argmax()] >= classes:
         counted = target != ignore_index
         target = xp.where(counted, target, xp.zeros_like(target))
         if int(target.min()) < 0 or int(target.max()) >= classes:

@@ -49,9 +49,15 @@ export function chipsOf(store: Store, graph: View, states: States, index: number
     chips.push({ kind: 'break', text: 'breakpoint' });
   }
   if (flags & Flag.hook) {
-    const names = store.hooksOf.rows(seq).map(row => store.string(store.hooks.at.name[row]));
-    const distinct = [...new Set(names.filter(Boolean))];
-    chips.push({ kind: 'hook', text: distinct.length === 1 ? `hook ${distinct[0]}` : 'hooks' });
+    const { at } = store.hooks;
+    const rows = store.hooksOf.rows(seq).filter(row => at.t[row] <= states.t);
+    // The last part of a qualified name; the whole one stands in the list of hooks.
+    const short = (row: number): string => store.string(at.name[row]).split('.').pop() ?? '';
+    const made = rows.find(row => at.before_nan[row] === 0 && at.after_nan[row] > 0);
+    const distinct = [...new Set(rows.map(short).filter(Boolean))];
+    if (made !== undefined) chips.push({ kind: 'bad', text: `hook ${short(made)} made NaN` });
+    else if (distinct.length > 0)
+      chips.push({ kind: 'hook', text: distinct.length === 1 ? `hook ${distinct[0]}` : 'hooks' });
   }
   chips.sort((a, b) => Number(b.kind === 'bad') - Number(a.kind === 'bad'));
   return chips.length > MOST

@@ -8,16 +8,19 @@ import type { States } from '../model/states';
 import type { View } from '../model/view';
 import { layoutInput } from '../layout/input';
 import { LayoutRunner } from '../layout/run';
-import type { Box } from './camera';
-import { Camera } from './camera';
+import type { Camera } from './camera';
+import type { PaintStats } from './frame_times';
+import { FrameTimes } from './frame_times';
 import { listen } from './gestures';
 import { Labels } from './labels';
 import { minimapScale, paintMinimap } from './minimap';
 import type { Palette } from './palette';
 import { readPalette } from './palette';
+import type { Frame } from './painter';
 import { paint } from './painter';
+import { bitmapOf, svgOf } from './pictures';
 import { Scene } from './scene';
-import { SvgContext } from './svg_context';
+import { Viewpoint } from './viewpoint';
 
 export interface GraphEvents {
   select(seq: number | null): void;
@@ -36,37 +39,10 @@ export interface GraphOptions {
   wheel: 'always' | 'focused';
 }
 
-export interface PaintStats {
-  frames: number;
-  lastMs: number;
-  p95Ms: number;
-  nodesDrawn: number;
-  /** performance.now() of the first frame with nodes; 0 before it */
-  firstPaint: number;
-  layoutMs: number;
-}
-
-const GLIDE_MS = 180;
-const MARGIN = 24;
-/** Around a picture of the whole graph. */
-const PICTURE_MARGIN = 60;
-/** Room for the legend when all is shown. */
-const FOOTER = 22;
-const REMEMBERED_FRAMES = 240;
-/** After the reader moved the view it does not follow the next node for a while. */
-const HANDS_OFF_MS = 4000;
-/**
- * Below this zoom names cannot be read; a graph that would need it is shown from its top instead.
- */
-const LEGIBLE = 0.7;
-/** Zoom of a first view that cannot show all. */
-const READING = 0.85;
-/** Height of the minimap with its margins: a node that is shown stays above it. */
-const MINIMAP = 60;
-
 export class GraphCanvas {
-  readonly camera = new Camera();
   scene: Scene | null = null;
+  private readonly viewpoint: Viewpoint;
+  private readonly times = new FrameTimes();
   private readonly ctx: CanvasRenderingContext2D;
   private readonly labels: Labels;
   private readonly runner = new LayoutRunner();
@@ -81,17 +57,8 @@ export class GraphCanvas {
   private selectedBox = -1;
   private hits: ReadonlySet<number> = new Set();
   private hitBoxes: ReadonlySet<number> = new Set();
-  /** what stays where it is while containers open and close */
-  private held: number | null = null;
   private frame = 0;
   private ratio = 1;
-  private shownNext: number | null = null;
-  private touched = -Infinity;
-  /** nobody moved the view since `home`: it may be chosen again when there is more or less room */
-  private pristine = true;
-  private glide: { from: number[]; to: number[]; start: number } | null = null;
-  private framesMs = new Float32Array(REMEMBERED_FRAMES);
-  private stats = { frames: 0, lastMs: 0, nodesDrawn: 0, firstPaint: 0, layoutMs: 0 };
 
   constructor(
     private readonly model: InspectorModel,
@@ -107,6 +74,7 @@ export class GraphCanvas {
     }
     this.ctx = ctx;
     this.labels = new Labels(ctx);
+    this.viewpoint = new Viewpoint(minimap, () => this.request());
     this.palette = readPalette(host);
     this.states = model.drawn;
     this.resizing = new ResizeObserver(() => this.resize());
@@ -152,90 +120,52 @@ export class GraphCanvas {
     cancelAnimationFrame(this.frame);
   }
 
+  get camera(): Camera {
+    return this.viewpoint.camera;
+  }
+
   get paintStats(): PaintStats {
-    const known = Array.from(
-      this.framesMs.subarray(0, Math.min(this.stats.frames, REMEMBERED_FRAMES))
-    ).sort((a, b) => a - b);
-    return { ...this.stats, p95Ms: known[Math.floor(known.length * 0.95)] ?? 0 };
+    return this.times.stats;
   }
 
   /** All of the graph on screen. */
   fit(): void {
-    if (this.scene) {
-      this.moveTo(camera => camera.fit(this.scene?.bounds as Box, MARGIN, FOOTER));
-    }
+    if (this.scene) this.viewpoint.fit(this.scene);
   }
 
   zoomBy(factor: number): void {
-    this.moveTo(camera => camera.zoomAt(camera.width / 2, camera.height / 2, factor));
+    this.viewpoint.zoomBy(factor);
   }
 
   panBy(dx: number, dy: number): void {
-    this.touch();
-    this.camera.pan(dx, dy);
-    this.request();
+    this.viewpoint.move(camera => camera.pan(dx, dy));
   }
 
   /** Brings a node or leaf into view, large enough to be read. */
   reveal(seq: number): void {
-    const box = this.scene?.boxOf(seq);
-    if (!box) {
-      return;
-    }
-    this.moveTo(camera => {
-      if (camera.k < LEGIBLE) {
-        camera.k = READING;
-        camera.centre(box.x + box.width / 2, box.y + box.height / 2);
-      } else {
-        this.revealWithLine(camera, seq, box);
-      }
-    });
+    if (this.scene) this.viewpoint.reveal(this.scene, seq);
+  }
+
+  /** Changes what is open; the container's first node stays under the reader's eye. */
+  hold(container: Container | null, change: () => void): void {
+    this.viewpoint.hold(container ? this.model.graph.seqs[container.first] : null);
+    change();
   }
 
   /** A picture of the whole graph where it stays legible, otherwise of what is on screen. */
   picture(): Promise<Blob | null> {
-    const largest = 6000;
-    const bounds = this.scene?.bounds ?? { x: 0, y: 0, width: 1, height: 1 };
-    const camera = new Camera();
-    const scale = Math.min(2, largest / (bounds.width + 60), largest / (bounds.height + 60));
-    if (scale >= LEGIBLE) {
-      camera.k = 1;
-      camera.width = bounds.width + 60;
-      camera.height = bounds.height + 60;
-      camera.x = camera.y = 30;
-    } else {
-      Object.assign(camera, this.camera);
-    }
-    const ratio = scale >= LEGIBLE ? scale : 2;
-    const canvas = this.canvas.ownerDocument.createElement('canvas');
-    canvas.width = Math.round(camera.width * ratio);
-    canvas.height = Math.round(camera.height * ratio);
-    const ctx = canvas.getContext('2d', { alpha: false });
-    if (!ctx) {
-      return Promise.resolve(null);
-    }
-    const { palette, scene, states, model } = this;
-    const labels = new Labels(ctx);
-    paint(ctx, {
-      scene,
-      states,
-      store: model.store,
-      camera,
-      palette,
-      labels,
-      ratio,
-      selected: this.selected,
-      selectedBox: this.selectedBox,
-      over: null,
-      hits: new Set(),
-      hitBoxes: new Set()
-    });
-    return new Promise(resolve => canvas.toBlob(resolve, 'image/png'));
+    return bitmapOf(this.shown, this.canvas.ownerDocument);
+  }
+
+  /** All of the graph as SVG, at its own size; null while there is none. */
+  svg(): string | null {
+    return svgOf(this.shown, this.ctx);
   }
 
   /** Where a node (or what hides it) stands on the page; null while it is not laid out. */
   placeOf(seq: number): DOMRect | null {
-    const box = this.laying || this.wanted || this.glide ? null : this.scene?.boxOf(seq);
+    const still = !this.laying && !this.wanted && !this.viewpoint.gliding;
+    const box = still ? this.scene?.boxOf(seq) : null;
     if (!box) {
       return null;
     }
@@ -243,36 +173,6 @@ export class GraphCanvas {
     const { x, y } = this.canvas.getBoundingClientRect();
     const [left, top] = [x + camera.screenX(box.x), y + camera.screenY(box.y)];
     return new DOMRect(left, top, box.width * camera.k, box.height * camera.k);
-  }
-
-  /** All of the graph as SVG, at its own size; null while there is none. */
-  svg(): string | null {
-    const { palette, scene, states, model, selected, selectedBox } = this;
-    if (!scene) {
-      return null;
-    }
-    const camera = new Camera();
-    camera.k = 1;
-    camera.x = camera.y = PICTURE_MARGIN;
-    camera.width = scene.bounds.width + 2 * PICTURE_MARGIN;
-    camera.height = scene.bounds.height + 2 * PICTURE_MARGIN;
-    const context = new SvgContext(camera.width, camera.height);
-    paint(context.asCanvas, {
-      scene,
-      states,
-      store: model.store,
-      camera,
-      palette,
-      // Widths are measured where they are known: on the canvas.
-      labels: new Labels(this.ctx),
-      ratio: 1,
-      selected,
-      selectedBox,
-      over: null,
-      hits: new Set(),
-      hitBoxes: new Set()
-    });
-    return context.text;
   }
 
   private async lay(): Promise<void> {
@@ -290,13 +190,13 @@ export class GraphCanvas {
     if (!layout || this.ending.signal.aborted) {
       return;
     }
-    this.stats.layoutMs = performance.now() - start;
+    this.times.layoutMs = performance.now() - start;
     const scene = new Scene(this.model.store, graph, layout);
     const old = this.scene;
     this.scene = scene;
     this.states = this.wanted?.graph === graph ? this.wanted.states : job.states;
     if (this.wanted?.graph === graph) this.wanted = null;
-    if (!old || !this.anchor(old, scene)) this.home();
+    this.viewpoint.adopt(old, scene, this.selected);
     this.events.settled(false);
     this.follow();
     this.request();
@@ -318,65 +218,6 @@ export class GraphCanvas {
     return known > 0 ? x : null;
   }
 
-  /**
-   * Moves the camera so that a node known to both scenes stays under the reader's eye; false when
-   * there is none.
-   */
-  private anchor(old: Scene, scene: Scene): boolean {
-    const { camera } = this;
-    const { view } = camera;
-    const [cx, cy] = [view.x + view.width / 2, view.y + view.height / 2];
-    const known = (seq: number | null): seq is number =>
-      seq !== null && old.boxOf(seq) !== null && scene.boxOf(seq) !== null;
-    let anchor = known(this.held) ? this.held : known(this.selected) ? this.selected : null;
-    this.held = null;
-    if (anchor === null) {
-      let nearest = Infinity;
-      let tried = 0;
-      old.nodes.within(view, index => {
-        if (tried++ > 400) return;
-        const seq = old.graph.seqs[index];
-        const distance = Math.hypot(old.layout.x[index] - cx, old.layout.y[index] - cy);
-        if (distance < nearest && scene.graph.indexOf.has(seq)) {
-          nearest = distance;
-          anchor = seq;
-        }
-      });
-    }
-    const from = anchor === null ? null : old.boxOf(anchor);
-    const to = anchor === null ? null : scene.boxOf(anchor);
-    if (!from || !to) {
-      return false;
-    }
-    camera.pan((from.x - to.x) * camera.k, (from.y - to.y) * camera.k);
-    return true;
-  }
-
-  /** The first view: all of it where that can be read, otherwise its beginning. */
-  private home(): void {
-    const { camera, scene } = this;
-    if (!scene) {
-      return;
-    }
-    this.glide = null;
-    this.pristine = true;
-    camera.fit(scene.bounds, MARGIN, FOOTER);
-    if (camera.k < LEGIBLE) {
-      const { width } = scene.layout;
-      camera.k = Math.min(1, Math.max(READING, (camera.width - 48) / Math.max(1, width)));
-      const fits = width * camera.k <= camera.width;
-      const root = scene.boxOf(scene.graph.seqs[0]) ?? scene.bounds;
-      camera.x = fits
-        ? (camera.width - width * camera.k) / 2
-        : camera.width / 2 - (root.x + root.width / 2) * camera.k;
-      camera.y = 20 - (fits ? 0 : Math.max(0, root.y - 60) * camera.k);
-    } else {
-      // Short graphs hang from the top, where reading begins.
-      camera.y = Math.min(camera.y, MARGIN + 12);
-    }
-    this.shownNext = null;
-  }
-
   /** Keeps the next node in view while the reader steps. */
   private follow(): void {
     const { scene, states } = this;
@@ -387,83 +228,13 @@ export class GraphCanvas {
         : states.nextLeaf >= 0
           ? states.nextLeaf
           : null;
-    if (next === this.shownNext) {
-      return;
-    }
-    this.shownNext = next;
-    const box = next === null ? null : scene?.boxOf(next);
-    if (box && performance.now() - this.touched > HANDS_OFF_MS) {
-      this.moveTo(camera => this.revealWithLine(camera, next as number, box), false);
-    }
-  }
-
-  /**
-   * Shows the whole line that a node belongs to where there is room for it, in any case the node.
-   */
-  private revealWithLine(camera: Camera, seq: number, box: Box): void {
-    if (this.inPlainView(box)) {
-      return;
-    }
-    const frame = this.scene?.frameOf(seq);
-    if (
-      frame &&
-      frame.width * camera.k < camera.width - 60 &&
-      frame.height * camera.k < camera.height - 2 * MINIMAP
-    ) {
-      camera.reveal(frame, 24, MINIMAP);
-    }
-    camera.reveal(box, 72, MINIMAP);
-  }
-
-  /** Whether a box is on screen, away from the border and from the minimap. */
-  private inPlainView({ x, y, width, height }: Box): boolean {
-    const { camera, minimap } = this;
-    const [left, top] = [camera.screenX(x), camera.screenY(y)];
-    const [right, bottom] = [camera.screenX(x + width), camera.screenY(y + height)];
-    const shown = left >= 8 && top >= 8 && right <= camera.width - 8 && bottom <= camera.height - 8;
-    const corner = minimap.parentElement?.dataset.needed === 'yes';
-    const under =
-      corner &&
-      right > camera.width - minimap.clientWidth - 20 &&
-      bottom > camera.height - minimap.clientHeight - 20;
-    return shown && !under;
+    this.viewpoint.follow(scene, next);
   }
 
   /** The closed container that a node is drawn as. */
   private foldOf(seq: number): Container | null {
     const box = this.scene?.graph.indexOf.get(seq) ?? -1;
     return box < 0 ? null : (this.scene?.fold(box) ?? null);
-  }
-
-  /** Changes what is open; the container's first node stays under the reader's eye. */
-  hold(container: Container | null, change: () => void): void {
-    this.touch();
-    this.held = container ? this.model.graph.seqs[container.first] : null;
-    change();
-  }
-
-  private touch(): void {
-    this.touched = performance.now();
-    this.pristine = false;
-    this.glide = null;
-  }
-
-  private moveTo(change: (camera: Camera) => void, byReader = true): void {
-    const { camera } = this;
-    if (byReader) {
-      this.touched = performance.now();
-      this.pristine = false;
-    }
-    const from = [camera.x, camera.y, camera.k];
-    if (this.glide) [camera.x, camera.y, camera.k] = this.glide.to;
-    change(camera);
-    const to = [camera.x, camera.y, camera.k];
-    const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
-    if (!still) {
-      [camera.x, camera.y, camera.k] = from;
-      this.glide = { from, to, start: performance.now() };
-    }
-    this.request();
   }
 
   private request(): void {
@@ -476,18 +247,17 @@ export class GraphCanvas {
       return;
     }
     const start = performance.now();
-    const { camera, scene, states, palette, labels, model } = this;
-    if (this.glide) {
-      const { from, to, start: began } = this.glide;
-      const part = Math.min(1, Math.max(0, (now - began) / GLIDE_MS));
-      const eased = 1 - (1 - part) ** 3;
-      [camera.x, camera.y, camera.k] = from.map((value, i) => value + (to[i] - value) * eased);
-      if (part < 1) this.request();
-      else this.glide = null;
-    }
-    if (scene) camera.hold(scene.bounds);
-    const { ratio, selected, selectedBox, over, hits, hitBoxes } = this;
-    const frame = {
+    this.viewpoint.advance(now, this.scene);
+    const drawn = paint(this.ctx, this.shown);
+    this.drawMinimap();
+    this.times.painted(start, drawn);
+  }
+
+  /** What a frame shows now. */
+  private get shown(): Frame {
+    const { scene, states, camera, palette, labels, model, ratio } = this;
+    const { selected, selectedBox, over, hits, hitBoxes } = this;
+    return {
       scene,
       states,
       store: model.store,
@@ -501,14 +271,6 @@ export class GraphCanvas {
       hits,
       hitBoxes
     };
-    this.stats.nodesDrawn = paint(this.ctx, frame);
-    this.drawMinimap();
-    this.stats.lastMs = performance.now() - start;
-    this.framesMs[this.stats.frames++ % REMEMBERED_FRAMES] = this.stats.lastMs;
-    if (this.stats.firstPaint === 0 && this.stats.nodesDrawn > 0) {
-      this.stats.firstPaint = performance.now();
-      performance.mark('agv:first-paint');
-    }
   }
 
   private drawMinimap(): void {
@@ -542,25 +304,16 @@ export class GraphCanvas {
     }
     const ratio = window.devicePixelRatio || 1;
     const { camera, canvas } = this;
-    const first = camera.width <= 1;
     if (camera.width === width && camera.height === height && this.ratio === ratio) {
       return;
     }
-    // What was in the middle stays in the middle.
-    const [cx, cy] = [camera.worldX(camera.width / 2), camera.worldY(camera.height / 2)];
-    camera.width = width;
-    camera.height = height;
     this.ratio = ratio;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
-    if (first || this.pristine) {
-      this.home();
-      this.follow();
-    } else {
-      camera.centre(cx, cy);
-    }
+    this.viewpoint.resize(width, height, this.scene);
+    this.follow();
     // A resized canvas is empty until it is painted: not a frame later.
     cancelAnimationFrame(this.frame);
     this.draw(performance.now());
@@ -604,17 +357,13 @@ export class GraphCanvas {
         },
         pan: (dx, dy) => this.panBy(dx, dy),
         zoom: (x, y, factor) => {
-          this.touch();
-          camera.zoomAt(x, y, factor);
-          this.request();
+          this.viewpoint.move(() => camera.zoomAt(x, y, factor));
         },
         jump: (mapX, mapY) => {
           if (this.scene) {
             const { clientWidth, clientHeight } = minimap;
             const { sx, sy, x, y } = minimapScale(this.scene, clientWidth, clientHeight);
-            this.touch();
-            camera.centre((mapX - x) / sx, (mapY - y) / sy);
-            this.request();
+            this.viewpoint.move(() => camera.centre((mapX - x) / sx, (mapY - y) / sy));
           }
         }
       },

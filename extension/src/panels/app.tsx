@@ -6,6 +6,7 @@ import { useEffect, useRef, useState } from 'react';
 import { oneLine } from '../protocol/text';
 import { Details } from './details';
 import { GraphView } from './graph_view';
+import { HookList } from './hooks';
 import { KeysSheet, handleKey } from './keys';
 import type { Tab } from './presenter';
 import { useInspector } from './presenter';
@@ -107,6 +108,14 @@ function Side(): ReactElement {
           <button
             type="button"
             role="tab"
+            aria-selected={sideOpen && tab === 'hooks'}
+            onClick={() => choose('hooks')}
+          >
+            Hooks
+          </button>
+          <button
+            type="button"
+            role="tab"
             aria-selected={sideOpen && tab === 'problems'}
             onClick={() => choose('problems')}
           >
@@ -134,6 +143,8 @@ function Side(): ReactElement {
           <OutlineTree />
         ) : tab === 'tensors' ? (
           <TensorTable />
+        ) : tab === 'hooks' ? (
+          <HookList />
         ) : (
           <Details />
         )}

@@ -144,7 +144,7 @@ export function Breakpoints(): ReactElement {
             <button
               type="button"
               disabled={!commandable}
-              onClick={() => presenter.toggleBreakpoint(node)}
+              onClick={() => presenter.debugger.toggleBreakpoint(node)}
             >
               Break before {oneLine(model.titleOf(node), 60)} <small>the selected node (B)</small>
             </button>

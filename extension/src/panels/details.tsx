@@ -7,10 +7,12 @@ import type { NodeDetails, Values } from '../protocol/schema';
 import { oneLine } from '../protocol/text';
 import { plural, shapeText } from '../model/format';
 import { STATE_NAMES } from '../model/states';
-import { Gradient, Hooks } from './gradient';
+import { Gradient } from './gradient';
 import { GroupDetails } from './group_details';
+import { Hooks } from './hooks';
 import { Next, Uses } from './node_links';
-import type { Answer, Presenter } from './presenter';
+import type { Answer } from './answers';
+import type { Presenter } from './presenter';
 import { useInspector } from './presenter';
 import type { SavedRow } from './saved';
 import { SavedTensors, savedRows } from './saved';
@@ -254,7 +256,7 @@ function Actions({
         type="button"
         className="agv-btn"
         disabled={!presenter.commandable}
-        onClick={() => presenter.toggleBreakpoint(seq)}
+        onClick={() => presenter.debugger.toggleBreakpoint(seq)}
       >
         {here ? 'Remove breakpoint' : 'Break here'}
       </button>

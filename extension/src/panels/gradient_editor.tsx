@@ -31,7 +31,7 @@ export function GradientEditor({ values }: { values: Values | null }): ReactElem
         className="agv-row"
         onSubmit={event => {
           event.preventDefault();
-          if (ready) void presenter.edit(how, how === 'zero' ? undefined : number);
+          if (ready) void presenter.debugger.edit(how, how === 'zero' ? undefined : number);
         }}
       >
         <label className="agv-hidden" htmlFor="agv-edit-how">
@@ -94,7 +94,7 @@ function NumberGrid({ values }: { values: Values }): ReactElement | null {
                       key={`${at} ${String(picture.values[at])}`}
                       label={`Element ${at}`}
                       value={picture.values[at]}
-                      put={value => void presenter.edit('element', value, at)}
+                      put={value => void presenter.debugger.edit('element', value, at)}
                     />
                   </td>
                 );

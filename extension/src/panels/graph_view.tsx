@@ -182,7 +182,7 @@ export function GraphView({
               type="button"
               aria-label="Show the node that waits"
               title="Show the node that waits (H)"
-              onClick={() => presenter.showCurrent()}
+              onClick={() => presenter.debugger.showCurrent()}
             >
               <svg width="12" height="12" aria-hidden="true">
                 <path d="M3 1.5 L10 6 L3 10.5 Z" fill="var(--agv-run)" />

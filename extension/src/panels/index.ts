@@ -5,7 +5,7 @@ import { createRoot } from 'react-dom/client';
 import type { Controller, Theme } from '../protocol/controller';
 import type { Disposable } from '../protocol/signal';
 import type { InspectorModel } from '../model/inspector';
-import type { PaintStats } from '../draw/graph_canvas';
+import type { PaintStats } from '../draw/frame_times';
 import { App } from './app';
 import { InspectorContext, Presenter } from './presenter';
 import { injectStyle } from './style';
@@ -67,11 +67,11 @@ export function mountInspector(
     },
     stats: () => presenter.canvas?.paintStats ?? null,
     run: how => {
-      if (how === 'step') presenter.step();
-      else if (how === 'into') presenter.stepInto();
-      else if (how === 'out') presenter.stepOut();
-      else if (how === 'problem') presenter.stepToProblem();
-      else presenter.continue();
+      if (how === 'step') presenter.debugger.step();
+      else if (how === 'into') presenter.debugger.stepInto();
+      else if (how === 'out') presenter.debugger.stepOut();
+      else if (how === 'problem') presenter.debugger.stepToProblem();
+      else presenter.debugger.continue();
     },
     placeOf: seq => presenter.canvas?.placeOf(seq) ?? null,
     dispose: () => {

@@ -24,27 +24,42 @@ const move =
   };
 
 const KEYS: Key[] = [
-  { shown: 'F8', does: 'Pause before the next node', keys: ['F8'], run: p => p.pause() },
-  { shown: 'F9', does: 'Continue', keys: ['F9'], run: p => p.continue() },
+  { shown: 'F8', does: 'Pause before the next node', keys: ['F8'], run: p => p.debugger.pause() },
+  { shown: 'F9', does: 'Continue', keys: ['F9'], run: p => p.debugger.continue() },
   {
     shown: 'F10',
     does: 'Step over: a node or a closed group',
     keys: ['F10'],
-    run: p => p.step()
+    run: p => p.debugger.step()
   },
-  { shown: 'F11', does: 'Step into: one node', keys: ['F11'], run: p => p.stepInto() },
-  { shown: 'Shift F11', does: 'Step out of the group', keys: ['Shift F11'], run: p => p.stepOut() },
-  { shown: 'P', does: 'Run to the next problem', keys: ['p'], run: p => p.stepToProblem() },
-  { shown: 'H', does: 'Show the node that waits', keys: ['h'], run: p => p.showCurrent() },
-  { shown: 'G', does: 'Run to the selected node', keys: ['g'], run: p => p.runToSelected() },
+  { shown: 'F11', does: 'Step into: one node', keys: ['F11'], run: p => p.debugger.stepInto() },
+  {
+    shown: 'Shift F11',
+    does: 'Step out of the group',
+    keys: ['Shift F11'],
+    run: p => p.debugger.stepOut()
+  },
+  {
+    shown: 'P',
+    does: 'Run to the next problem',
+    keys: ['p'],
+    run: p => p.debugger.stepToProblem()
+  },
+  { shown: 'H', does: 'Show the node that waits', keys: ['h'], run: p => p.debugger.showCurrent() },
+  {
+    shown: 'G',
+    does: 'Run to the selected node',
+    keys: ['g'],
+    run: p => p.debugger.runToSelected()
+  },
   {
     shown: 'B',
     does: 'Breakpoint on the selected node',
     keys: ['b'],
-    run: p => p.model.selected !== null && p.toggleBreakpoint(p.model.selected)
+    run: p => p.model.selected !== null && p.debugger.toggleBreakpoint(p.model.selected)
   },
-  { shown: ', and .', does: 'One event back or on', keys: [','], run: p => p.scrubBy(-1) },
-  { shown: '', does: '', keys: ['.'], run: p => p.scrubBy(1) },
+  { shown: ', and .', does: 'One event back or on', keys: [','], run: p => p.debugger.scrubBy(-1) },
+  { shown: '', does: '', keys: ['.'], run: p => p.debugger.scrubBy(1) },
   {
     shown: 'arrows',
     does: 'Along the edges (in the timeline: through time)',

@@ -7,52 +7,36 @@ import type {
   CommandName,
   Commands,
   NodeDetails,
+  NodeHooks,
   Site,
-  State,
   Values
 } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
-import { STATE_NAMES } from '../model/states';
 import type { Container } from '../model/containers';
-import { containerAt } from '../model/containers';
 import { InspectorModel } from '../model/inspector';
 import type { GraphCanvas } from '../draw/graph_canvas';
+import type { Answer } from './answers';
+import { Answers } from './answers';
+import { Debugger } from './debugger';
 
 export interface Notice {
   kind: 'error' | 'info';
   text: string;
 }
 
-export type Tab = 'node' | 'outline' | 'tensors' | 'problems';
+export type Tab = 'node' | 'outline' | 'tensors' | 'hooks' | 'problems';
 
-/** What is known of a request: waiting, an answer, or why there is none. */
-export type Answer<T> =
-  { kind: 'waiting' } | { kind: 'answer'; value: T } | { kind: 'none'; why: string };
-
-const WAITING: { kind: 'waiting' } = { kind: 'waiting' };
-
-/** A question that was asked: about which moment, when it was answered, and how. */
-interface Asked {
-  moment: string;
-  at: number;
-  answer: Answer<unknown>;
-}
-
-const REMEMBERED = 400;
 /**
  * After a refresh of n ms the next one waits this many times n, so that a huge live graph leaves
  * time for the page.
  */
 const BREATHER = 3;
-/** While a backward runs freely, answers about a node are renewed this often. */
-const RENEW_MS = 2000;
-/** A question that was not answered is asked again after this time. */
-const ASK_AGAIN_MS = 3000;
-const VALUE_BYTES = 200_000;
 
 export class Presenter implements Disposable {
   readonly model: InspectorModel;
+  readonly answers: Answers;
+  readonly debugger: Debugger;
   notice: Notice | null = null;
   tab: Tab = 'node';
   sideOpen = true;
@@ -66,11 +50,9 @@ export class Presenter implements Disposable {
 
   private readonly shown = new Signal<void>();
   private readonly connections: Disposable[];
-  private readonly asked = new Map<string, Asked>();
   private frame = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private lastCost = 0;
-  private edits = 0;
   private lastEnd = 0;
   private wasPaused = '';
   private resyncing = false;
@@ -81,6 +63,8 @@ export class Presenter implements Disposable {
     model?: InspectorModel
   ) {
     this.model = model ?? new InspectorModel();
+    this.answers = new Answers(controller, this.model, () => this.show());
+    this.debugger = new Debugger(this);
     this.model.setStatus(controller.status);
     this.connections = [
       controller.onBatch.connect(batch => {
@@ -103,6 +87,7 @@ export class Presenter implements Disposable {
     for (const connection of this.connections) connection.dispose();
     cancelAnimationFrame(this.frame);
     clearTimeout(this.timer);
+    this.answers.dispose();
     this.shown.clear();
   }
 
@@ -166,106 +151,6 @@ export class Presenter implements Disposable {
 
   record(on: boolean): Promise<boolean> {
     return this.command('record', on ? { on, scope: 'every', every: 1 } : { on });
-  }
-
-  /** Runs one box: a node, or all of a closed group. In a recording, moves the moment shown. */
-  step(): void {
-    const paused = this.stopped();
-    if (!paused) {
-      this.scrubBy(1);
-      return;
-    }
-    const fold = this.model.foldOf(paused.seq);
-    if (fold) this.stepPast(fold);
-    else void this.command('step', {});
-  }
-
-  /** Runs one node, also where it is hidden in a closed group. */
-  stepInto(): void {
-    if (!this.stopped()) {
-      this.scrubBy(1);
-      return;
-    }
-    void this.command('step', {});
-  }
-
-  /** Runs on to the first node outside of the group around the node that waits. */
-  stepOut(): void {
-    const paused = this.stopped();
-    const { model } = this;
-    const index = paused ? model.graph.indexOf.get(paused.seq) : -1;
-    if (index >= 0) {
-      const around = containerAt(model.root, index);
-      if (around.kind === 'root') void this.command('continue', {});
-      else this.stepPast(model.foldOf(model.graph.seqs[index]) ?? around);
-    }
-  }
-
-  stepToProblem(): void {
-    if (this.stopped()) void this.command('step_to_problem', {});
-  }
-
-  /** Brings the node that waits into view and selects it. */
-  showCurrent(): void {
-    const { paused } = this.model.store.state;
-    if (paused) this.goTo(paused.seq);
-  }
-
-  private stepPast({ first, last }: Container): void {
-    // Newest first: the last index has the lowest number.
-    const { seqs } = this.model.graph;
-    void this.command('step_past', { first: seqs[last - 1], last: seqs[first] });
-  }
-
-  /** Where the backward waits, if it can be told to go on; then the newest moment is shown. */
-  private stopped(): State['paused'] {
-    if (!this.paused || !this.commandable) {
-      return null;
-    }
-    this.model.scrub(null);
-    return this.model.store.state.paused;
-  }
-
-  /** Changes the gradient that waits; what is known of it is asked for again. */
-  async edit(how: Commands['edit']['args']['how'], value?: number, at?: number): Promise<void> {
-    const args = { how, ...(value === undefined ? {} : { value }) };
-    if (await this.command('edit', at === undefined ? args : { ...args, at })) {
-      this.edits++;
-      this.show();
-    }
-  }
-
-  continue(): void {
-    if (this.paused && this.commandable) {
-      this.model.scrub(null);
-      void this.command('continue', {});
-    }
-  }
-
-  pause(): void {
-    if (this.commandable && !this.paused) void this.command('pause', {});
-  }
-
-  runToSelected(): void {
-    const { selected } = this.model;
-    if (selected !== null && this.paused && this.commandable)
-      void this.command('run_to', { seq: selected });
-  }
-
-  /** Sets a breakpoint on a node, or removes the one that is there. */
-  toggleBreakpoint(seq: number): void {
-    const there = this.model.store.state.breakpoints.some(
-      point => point.kind === 'node' && point.seq === seq
-    );
-    if (this.commandable) void this.command('breakpoint', { on: !there, seq });
-  }
-
-  scrubBy(steps: number): void {
-    const { model } = this;
-    const from = model.cursor ?? model.length;
-    const to = from + steps;
-    // Past the end means: follow what happens again.
-    model.scrub(to >= model.length && this.live ? null : to);
   }
 
   async reveal(site: Site): Promise<void> {
@@ -346,54 +231,17 @@ export class Presenter implements Disposable {
     }
   }
 
-  /** What is kept of a node; asked for again when its state changed. */
+  /** What is kept of a node. */
   details(seq: number): Answer<NodeDetails> {
-    return this.ask(`node ${seq}`, this.momentOf(seq), () =>
-      this.controller.request('node', { seq })
-    );
+    return this.answers.details(seq);
+  }
+
+  hooks(): Answer<NodeHooks[]> {
+    return this.answers.hooks();
   }
 
   values(seq: number, which: string): Answer<Values> {
-    return this.ask(`values ${seq} ${which}`, this.momentOf(seq), () =>
-      this.controller.request('values', { seq, which, limit: VALUE_BYTES })
-    );
-  }
-
-  /** The newest answer to a question; while a newer one is under way the one before stays. */
-  private ask<T>(question: string, moment: string, request: () => Promise<T>): Answer<T> {
-    const { session, epoch } = this.model.store;
-    const key = `${session} ${epoch} ${question}`;
-    const known = this.asked.get(key);
-    const late = known?.answer.kind === 'none' && performance.now() - known.at > ASK_AGAIN_MS;
-    if (known && known.moment === moment && !(late && this.live)) {
-      return known.answer as Answer<T>;
-    }
-    if (this.model.status.kind !== 'connected' && this.model.status.kind !== 'offline') {
-      return (known?.answer as Answer<T>) ?? { kind: 'none', why: '' };
-    }
-    if (this.asked.size > REMEMBERED) this.asked.clear();
-    const entry: Asked = { moment, at: performance.now(), answer: known?.answer ?? WAITING };
-    this.asked.set(key, entry);
-    const settle = (answer: Answer<unknown>): void => {
-      entry.answer = answer;
-      entry.at = performance.now();
-      if (!this.disposed) this.show();
-    };
-    request().then(
-      value => settle({ kind: 'answer', value }),
-      (error: unknown) =>
-        settle({ kind: 'none', why: error instanceof Error ? error.message : String(error) })
-    );
-    return entry.answer as Answer<T>;
-  }
-
-  /** Changes whenever an answer about this node may have changed. */
-  private momentOf(seq: number): string {
-    const { store } = this.model;
-    const { paused } = store.state;
-    const clock = paused || !this.live ? 0 : Math.floor(store.now / RENEW_MS);
-    const stop = paused ? `${paused.task}.${paused.order}.${this.edits}` : '';
-    return `${stop} ${STATE_NAMES[this.model.stateOf(seq)]} ${clock}`;
+    return this.answers.values(seq, which);
   }
 
   private async resync(): Promise<void> {

@@ -127,7 +127,7 @@ const CSS = `
 .agv-root .agv-notice[data-kind="info"] { background: var(--agv-done-bg); color: var(--agv-done); }
 .agv-root .agv-notice button { border: 0; background: none; padding: 0 4px; }
 
-.agv-root .agv-mid { grid-area: mid; display: grid; grid-template-columns: minmax(0, 1fr) 316px;
+.agv-root .agv-mid { grid-area: mid; display: grid; grid-template-columns: minmax(0, 1fr) 344px;
   min-height: 0; }
 .agv-root .agv-graph { position: relative; container-type: size; min-width: 0; min-height: 0;
   overflow: hidden; background: var(--agv-pane); }
@@ -173,8 +173,8 @@ const CSS = `
   background: var(--agv-bg); }
 .agv-root .agv-tabs { display: flex; align-items: stretch; gap: 2px; padding: 0 10px;
   border-bottom: 1px solid var(--agv-line); min-height: 34px; }
-.agv-root .agv-tabs [role="tablist"] { display: flex; gap: 2px; }
-.agv-root .agv-tabs button { border: 0; background: none; padding: 0 8px; color: var(--agv-ink2);
+.agv-root .agv-tabs [role="tablist"] { display: flex; flex-wrap: wrap; gap: 2px; }
+.agv-root .agv-tabs button { border: 0; background: none; padding: 0 6px; min-height: 32px; color: var(--agv-ink2);
   border-bottom: 2px solid transparent;
   border-top: 2px solid transparent; font-size: 12px; }
 .agv-root .agv-tabs button[aria-selected="true"] { color: var(--agv-ink); font-weight: 600;
@@ -258,6 +258,19 @@ const CSS = `
 .agv-tree li[aria-selected='true'] { box-shadow: inset 2px 0 0 var(--agv-accent); background: var(--agv-pane); }
 .agv-tree li > .agv-elide { flex: 1; min-width: 0; }
 .agv-fold { color: var(--agv-ink2); flex: none; text-align: center; width: 14px; }
+.agv-root .agv-hooks { list-style: none; margin: 4px 0 0; padding: 0; }
+.agv-root .agv-hook { display: grid; grid-template-columns: 22px minmax(0, 1fr); padding: 4px 0 5px;
+  border-bottom: 1px solid var(--agv-line); font-size: 12px; }
+.agv-root .agv-hook-head { display: flex; gap: 10px; justify-content: space-between;
+  align-items: baseline; overflow-wrap: anywhere; }
+.agv-root .agv-hook-head > button { flex: none; }
+.agv-root .agv-hook > div > span { display: block; overflow-wrap: anywhere; }
+.agv-root .agv-hook[data-bad="yes"] { border-left: 3px solid var(--agv-bad); padding-left: 6px;
+  background: var(--agv-bad-bg); }
+.agv-root .agv-hook[data-ran="no"] .agv-hook-at { color: var(--agv-ink3); }
+.agv-root .agv-hook-at { color: var(--agv-ink2); font-variant-numeric: tabular-nums; }
+.agv-root .agv-hook-given { color: var(--agv-ink2); font-variant-numeric: tabular-nums; }
+.agv-root .agv-hook-node { margin: 10px 0 2px; font-size: 12px; font-weight: 600; }
 .agv-list { list-style: none; margin: 0; padding: 0; }
 .agv-root .agv-list li { padding: 3px 0; border-bottom: 1px solid var(--agv-line); font-size: 12px;
   display: flex; gap: 8px; align-items: baseline; }

@@ -145,7 +145,7 @@ export function Timeline(): ReactElement {
       PageUp: -10,
       PageDown: 10
     };
-    if (event.key in steps) presenter.scrubBy(steps[event.key]);
+    if (event.key in steps) presenter.debugger.scrubBy(steps[event.key]);
     else if (event.key === 'Home') model.scrub(0);
     else if (event.key === 'End') model.scrub(presenter.live ? null : model.length);
     else if (event.key === 'Enter') {

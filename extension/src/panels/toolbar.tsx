@@ -50,7 +50,7 @@ function LiveButtons(): ReactElement {
           type="button"
           className="agv-btn"
           disabled={!commandable}
-          onClick={() => presenter.continue()}
+          onClick={() => presenter.debugger.continue()}
           title="Run on to the next breakpoint or the end (F9)"
         >
           Continue <kbd>F9</kbd>
@@ -71,7 +71,7 @@ function LiveButtons(): ReactElement {
             type="button"
             className="agv-btn"
             disabled={!commandable || model.store.state.pause_next}
-            onClick={() => presenter.pause()}
+            onClick={() => presenter.debugger.pause()}
             title="Stop before the next node that runs (F8)"
           >
             Pause <kbd>F8</kbd>
@@ -85,7 +85,7 @@ function LiveButtons(): ReactElement {
             className="agv-btn"
             data-primary={past ? 'no' : 'yes'}
             disabled={!commandable}
-            onClick={() => presenter.step()}
+            onClick={() => presenter.debugger.step()}
             title="Run this node, or all of a closed group, and stop again (F10)"
           >
             Step <kbd>F10</kbd>
@@ -94,7 +94,7 @@ function LiveButtons(): ReactElement {
             type="button"
             className="agv-btn"
             disabled={!commandable || !target}
-            onClick={() => presenter.runToSelected()}
+            onClick={() => presenter.debugger.runToSelected()}
             title="Run on to the selected node (G)"
           >
             To node
@@ -110,12 +110,18 @@ function LiveButtons(): ReactElement {
 /** Further ways to run on. */
 function RunOn(): ReactElement {
   const presenter = useInspector();
-  const item = (label: string, keys: string, run: () => void, close: () => void): ReactElement => (
+  const { debugger: run } = presenter;
+  const item = (
+    label: string,
+    keys: string,
+    choose: () => void,
+    close: () => void
+  ): ReactElement => (
     <button
       type="button"
       disabled={!presenter.commandable}
       onClick={() => {
-        run();
+        choose();
         close();
       }}
     >
@@ -126,9 +132,9 @@ function RunOn(): ReactElement {
     <Menu label="Run on" title="Further ways to run on" side="left">
       {close => (
         <>
-          {item('To the next problem', 'P', () => presenter.stepToProblem(), close)}
-          {item('Out of this group', 'Shift F11', () => presenter.stepOut(), close)}
-          {item('One node, also in a closed group', 'F11', () => presenter.stepInto(), close)}
+          {item('To the next problem', 'P', () => run.stepToProblem(), close)}
+          {item('Out of this group', 'Shift F11', () => run.stepOut(), close)}
+          {item('One node, also in a closed group', 'F11', () => run.stepInto(), close)}
         </>
       )}
     </Menu>
@@ -145,7 +151,7 @@ function ReplayButtons(): ReactElement {
         type="button"
         className="agv-btn"
         disabled={at === 0}
-        onClick={() => presenter.scrubBy(-1)}
+        onClick={() => presenter.debugger.scrubBy(-1)}
         title="One event back (,)"
       >
         Back
@@ -155,7 +161,7 @@ function ReplayButtons(): ReactElement {
         className="agv-btn"
         data-primary={at < model.length ? 'yes' : 'no'}
         disabled={at >= model.length}
-        onClick={() => presenter.scrubBy(1)}
+        onClick={() => presenter.debugger.scrubBy(1)}
         title="One event on (F10 or .)"
       >
         Step <kbd>F10</kbd>

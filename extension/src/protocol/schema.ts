@@ -148,14 +148,36 @@ export const TABLES = {
     seq: 'u32',
     /** the backward pass */
     task: 'u32',
-    /** tensor, pre, post, retain_grad, post_accumulate */
+    /** tensor, multi_grad, retain_grad, pre, post, module, post_accumulate */
     kind: 'u32',
-    /** the hook function's name */
+    /** the hook's qualified name */
     name: 'u32',
+    /** of which output */
+    number: 'u32',
+    /** its handle's number, NONE for retain_grad */
+    hook: 'u32',
+    /** where it was added */
+    site: 'u32',
+    /** none, same, equal, scaled, replaced, in place, kept, raised */
+    effect: 'u32',
+    /** of a scaled gradient */
+    factor: 'f64',
+    /** what it raised */
+    error: 'u32',
     /** 2-norm before the hook, -1: none */
     before: 'f64',
+    /** smallest finite element, NaN: there is none */
+    before_min: 'f64',
+    before_max: 'f64',
+    /** how many */
+    before_nan: 'f64',
+    before_inf: 'f64',
     /** 2-norm after the hook, -1: none */
     after: 'f64',
+    after_min: 'f64',
+    after_max: 'f64',
+    after_nan: 'f64',
+    after_inf: 'f64',
     /** milliseconds since the session began */
     t: 'f64',
   },
@@ -220,6 +242,9 @@ export const MEANINGS = {
   hooks: {
     kind: 'string',
     name: 'string',
+    site: 'site',
+    effect: 'string',
+    error: 'string',
   },
   calls: {
     name: 'string',
@@ -420,6 +445,19 @@ export interface SavedValue {
 export interface HookInfo {
   kind: string;
   name: string;
+  /** of which output */
+  number: number;
+  /** its handle's number */
+  hook: number | null;
+  /** where it was added */
+  site: Site | null;
+}
+
+export interface NodeHooks {
+  seq: number;
+  name: string;
+  /** in the order in which they run */
+  hooks: HookInfo[];
 }
 
 export interface NodeDetails {
@@ -708,6 +746,11 @@ export interface Commands {
       seq: number;
     };
     result: NodeDetails;
+  };
+  /** hooks of all nodes that live, the newest node first */
+  hooks: {
+    args: Record<string, never>;
+    result: NodeHooks[];
   };
   /** a summary of one tensor's values */
   values: {

@@ -181,7 +181,9 @@ describe('a recording', () => {
       'Shares storage with out',
       '47 % zero',
       'tensor hook clip',
-      'norm 0.053 → 0.0412'
+      'replaced',
+      'norm 0.0412, −0.001 to 0.001',
+      'retain_grad has not run'
     ]) {
       expect(side).toContain(words);
     }

@@ -2,6 +2,7 @@
 // by the thousand.
 
 import type { NodeDetails, Recording, Values } from '../../src/protocol/schema';
+import { NONE } from '../../src/protocol/schema';
 import { Program } from './program';
 import { Writer, recordingOf } from './writer';
 
@@ -111,8 +112,22 @@ export function residual(options: { paused?: boolean; problem?: boolean } = {}):
     task: 1,
     kind: writer.string('tensor'),
     name: writer.string('clip'),
+    number: 0,
+    hook: 1,
+    site: NONE,
+    effect: writer.string('replaced'),
+    factor: 1,
+    error: 0,
     before: 0.053,
+    before_min: -0.002,
+    before_max: 0.003,
+    before_nan: 0,
+    before_inf: 0,
     after: 0.0412,
+    after_min: -0.001,
+    after_max: 0.001,
+    after_nan: 0,
+    after_inf: 0,
     t: writer.t
   });
   if (paused) {
@@ -178,8 +193,8 @@ export function residual(options: { paused?: boolean; problem?: boolean } = {}):
       }
     ],
     hooks: [
-      { kind: 'tensor', name: 'clip' },
-      { kind: 'retain_grad', name: '' }
+      { kind: 'tensor', name: 'clip', number: 0, hook: 1, site: null },
+      { kind: 'retain_grad', name: 'retain_grad', number: 0, hook: null, site: null }
     ]
   });
   values[`${relu2} saved:result`] = summary([64, 128], 3, 'relu');

@@ -1,0 +1,240 @@
+// Where the reader looks and how the view gets there: first view, glides, following the node that
+// runs, staying put while the graph changes around it. Knows scenes and a camera, paints nothing.
+
+import type { Box } from './camera';
+import { Camera } from './camera';
+import type { Scene } from './scene';
+
+const GLIDE_MS = 180;
+const MARGIN = 24;
+/** Room for the legend when all is shown. */
+const FOOTER = 22;
+/** After the reader moved the view it does not follow the next node for a while. */
+const HANDS_OFF_MS = 4000;
+/**
+ * Below this zoom names cannot be read; a graph that would need it is shown from its top instead.
+ */
+export const LEGIBLE = 0.7;
+/** Zoom of a first view that cannot show all. */
+const READING = 0.85;
+/** Height of the minimap with its margins: a node that is shown stays above it. */
+const MINIMAP = 60;
+/** So many nodes in view are tried for one that stays where it is. */
+const TRIED = 400;
+
+export class Viewpoint {
+  readonly camera = new Camera();
+  /** node that stays where it is while containers open and close */
+  private held: number | null = null;
+  private shownNext: number | null = null;
+  private touched = -Infinity;
+  /** nobody moved the view since `home`: it may be chosen again when there is more or less room */
+  private pristine = true;
+  private glide: { from: number[]; to: number[]; start: number } | null = null;
+
+  constructor(
+    private readonly minimap: HTMLCanvasElement,
+    private readonly request: () => void
+  ) {}
+
+  /** On its way to somewhere else. */
+  get gliding(): boolean {
+    return this.glide !== null;
+  }
+
+  /** All of the graph on screen. */
+  fit(scene: Scene): void {
+    this.moveTo(camera => camera.fit(scene.bounds, MARGIN, FOOTER));
+  }
+
+  zoomBy(factor: number): void {
+    this.moveTo(camera => camera.zoomAt(camera.width / 2, camera.height / 2, factor));
+  }
+
+  /** The reader moves the view: it is there at once, and stays. */
+  move(change: (camera: Camera) => void): void {
+    this.touch();
+    change(this.camera);
+    this.request();
+  }
+
+  /** Brings a node or leaf into view, large enough to be read. */
+  reveal(scene: Scene, seq: number): void {
+    const box = scene.boxOf(seq);
+    if (!box) {
+      return;
+    }
+    this.moveTo(camera => {
+      if (camera.k < LEGIBLE) {
+        camera.k = READING;
+        camera.centre(box.x + box.width / 2, box.y + box.height / 2);
+      } else {
+        this.revealWithLine(scene, seq, box);
+      }
+    });
+  }
+
+  /** This node stays under the reader's eye in the next scene. */
+  hold(seq: number | null): void {
+    this.touch();
+    this.held = seq;
+  }
+
+  /** A new scene: what was known stays where it is; otherwise the first view is chosen. */
+  adopt(old: Scene | null, scene: Scene, selected: number | null): void {
+    if (!old || !this.anchor(old, scene, selected)) this.home(scene);
+  }
+
+  /** Keeps the next node in view while the reader steps. */
+  follow(scene: Scene | null, next: number | null): void {
+    if (next === this.shownNext) {
+      return;
+    }
+    this.shownNext = next;
+    const box = next === null ? null : scene?.boxOf(next);
+    if (scene && box && performance.now() - this.touched > HANDS_OFF_MS) {
+      this.moveTo(() => this.revealWithLine(scene, next as number, box), false);
+    }
+  }
+
+  /** Moves a glide on to this moment; asks for another frame until it has arrived. */
+  advance(now: number, scene: Scene | null): void {
+    const { camera } = this;
+    if (this.glide) {
+      const { from, to, start: began } = this.glide;
+      const part = Math.min(1, Math.max(0, (now - began) / GLIDE_MS));
+      const eased = 1 - (1 - part) ** 3;
+      [camera.x, camera.y, camera.k] = from.map((value, i) => value + (to[i] - value) * eased);
+      if (part < 1) this.request();
+      else this.glide = null;
+    }
+    if (scene) camera.hold(scene.bounds);
+  }
+
+  /** The canvas has another size: what was in its middle stays there. */
+  resize(width: number, height: number, scene: Scene | null): void {
+    const { camera } = this;
+    const first = camera.width <= 1;
+    const [cx, cy] = [camera.worldX(camera.width / 2), camera.worldY(camera.height / 2)];
+    camera.width = width;
+    camera.height = height;
+    if (first || this.pristine) {
+      if (scene) this.home(scene);
+    } else {
+      camera.centre(cx, cy);
+    }
+  }
+
+  /** The first view: all of it where that can be read, otherwise its beginning. */
+  private home(scene: Scene): void {
+    const { camera } = this;
+    this.glide = null;
+    this.pristine = true;
+    camera.fit(scene.bounds, MARGIN, FOOTER);
+    if (camera.k < LEGIBLE) {
+      const { width } = scene.layout;
+      camera.k = Math.min(1, Math.max(READING, (camera.width - 48) / Math.max(1, width)));
+      const fits = width * camera.k <= camera.width;
+      const root = scene.boxOf(scene.graph.seqs[0]) ?? scene.bounds;
+      camera.x = fits
+        ? (camera.width - width * camera.k) / 2
+        : camera.width / 2 - (root.x + root.width / 2) * camera.k;
+      camera.y = 20 - (fits ? 0 : Math.max(0, root.y - 60) * camera.k);
+    } else {
+      // Short graphs hang from the top, where reading begins.
+      camera.y = Math.min(camera.y, MARGIN + 12);
+    }
+    this.shownNext = null;
+  }
+
+  /**
+   * Moves the camera so that a node known to both scenes stays under the reader's eye; false when
+   * there is none.
+   */
+  private anchor(old: Scene, scene: Scene, selected: number | null): boolean {
+    const { camera } = this;
+    const { view } = camera;
+    const [cx, cy] = [view.x + view.width / 2, view.y + view.height / 2];
+    const known = (seq: number | null): seq is number =>
+      seq !== null && old.boxOf(seq) !== null && scene.boxOf(seq) !== null;
+    let anchor = known(this.held) ? this.held : known(selected) ? selected : null;
+    this.held = null;
+    if (anchor === null) {
+      let nearest = Infinity;
+      let tried = 0;
+      old.nodes.within(view, index => {
+        if (tried++ > TRIED) return;
+        const seq = old.graph.seqs[index];
+        const distance = Math.hypot(old.layout.x[index] - cx, old.layout.y[index] - cy);
+        if (distance < nearest && scene.graph.indexOf.has(seq)) {
+          nearest = distance;
+          anchor = seq;
+        }
+      });
+    }
+    const from = anchor === null ? null : old.boxOf(anchor);
+    const to = anchor === null ? null : scene.boxOf(anchor);
+    if (!from || !to) {
+      return false;
+    }
+    camera.pan((from.x - to.x) * camera.k, (from.y - to.y) * camera.k);
+    return true;
+  }
+
+  /**
+   * Shows the whole line that a node belongs to where there is room for it, in any case the node.
+   */
+  private revealWithLine(scene: Scene, seq: number, box: Box): void {
+    const { camera } = this;
+    if (this.inPlainView(box)) {
+      return;
+    }
+    const frame = scene.frameOf(seq);
+    if (
+      frame &&
+      frame.width * camera.k < camera.width - 60 &&
+      frame.height * camera.k < camera.height - 2 * MINIMAP
+    ) {
+      camera.reveal(frame, 24, MINIMAP);
+    }
+    camera.reveal(box, 72, MINIMAP);
+  }
+
+  /** Whether a box is on screen, away from the border and from the minimap. */
+  private inPlainView({ x, y, width, height }: Box): boolean {
+    const { camera, minimap } = this;
+    const [left, top] = [camera.screenX(x), camera.screenY(y)];
+    const [right, bottom] = [camera.screenX(x + width), camera.screenY(y + height)];
+    const shown = left >= 8 && top >= 8 && right <= camera.width - 8 && bottom <= camera.height - 8;
+    const corner = minimap.parentElement?.dataset.needed === 'yes';
+    const under =
+      corner &&
+      right > camera.width - minimap.clientWidth - 20 &&
+      bottom > camera.height - minimap.clientHeight - 20;
+    return shown && !under;
+  }
+
+  private touch(): void {
+    this.touched = performance.now();
+    this.pristine = false;
+    this.glide = null;
+  }
+
+  private moveTo(change: (camera: Camera) => void, byReader = true): void {
+    const { camera } = this;
+    if (byReader) {
+      this.touched = performance.now();
+      this.pristine = false;
+    }
+    const from = [camera.x, camera.y, camera.k];
+    if (this.glide) [camera.x, camera.y, camera.k] = this.glide.to;
+    change(camera);
+    const to = [camera.x, camera.y, camera.k];
+    const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+    if (!still) {
+      [camera.x, camera.y, camera.k] = from;
+      this.glide = { from, to, start: performance.now() };
+    }
+    this.request();
+  }
+}

@@ -1,0 +1,94 @@
+"""The process-wide count of special modes, on which the fast path depends."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+import ag_visual as ag
+from ag_visual.core import modes
+
+
+def left_off() -> None:
+    ag.set_grad_enabled(False)
+
+
+def left_on() -> None:
+    ag.set_grad_enabled(False)
+    ag.set_grad_enabled(True)
+
+
+def left_in_inference() -> None:
+    ag.inference_mode().__enter__()
+
+
+def left_with_hooks() -> None:
+    ag.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x).__enter__()
+
+
+def only_looked() -> None:
+    assert ag.is_grad_enabled()
+
+
+def taken_over() -> None:
+    """Modes of a thread that waits belong to that thread."""
+    ag.set_grad_enabled(False)
+    given = modes.snapshot()
+    ended(lambda: modes.take_over(given))
+    assert modes.special == 1
+    ag.set_grad_enabled(True)
+
+
+def ended(target: Callable[[], None]) -> None:
+    """Run in a thread of its own, until nothing of it is left."""
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            target()
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert not failures, failures
+
+
+@pytest.mark.parametrize(
+    "way", [left_off, left_on, left_in_inference, left_with_hooks, only_looked, taken_over]
+)
+def test_a_thread_takes_its_modes_along_when_it_ends(way: Callable[[], None]) -> None:
+    assert modes.special == 0
+    gc.disable()  # it does not take a collection
+    try:
+        ended(way)
+        limit = time.monotonic() + 10
+        while modes.special and time.monotonic() < limit:
+            time.sleep(0.001)
+    finally:
+        gc.enable()
+    assert modes.special == 0
+    assert ag.is_grad_enabled()
+
+
+def test_a_thread_that_runs_in_a_mode_counts() -> None:
+    inside, go = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        with ag.no_grad():
+            inside.set()
+            go.wait(10)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert inside.wait(10)
+    assert modes.special == 1
+    assert (ag.ones(1, requires_grad=True) * 2).requires_grad
+    go.set()
+    thread.join()
+    assert modes.special == 0
