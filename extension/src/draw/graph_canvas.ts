@@ -3,6 +3,7 @@
 // the panel around it.
 
 import type { Container } from '../model/containers';
+import type { Marks } from '../model/compare/model';
 import type { InspectorModel } from '../model/inspector';
 import type { States } from '../model/states';
 import type { View } from '../model/view';
@@ -22,6 +23,12 @@ import { bitmapOf, svgOf } from './pictures';
 import { Scene } from './scene';
 import { Viewpoint } from './viewpoint';
 
+/** What a canvas needs of a model: the Inspector's own, or one side of a comparison. */
+export type Drawable = Pick<
+  InspectorModel,
+  'store' | 'graph' | 'view' | 'drawn' | 'selected' | 'hits' | 'selectedBox'
+>;
+
 export interface GraphEvents {
   select(seq: number | null): void;
   /** double click: show the source */
@@ -32,11 +39,15 @@ export interface GraphEvents {
   fold(container: Container, open: boolean): void;
   /** a scene was shown, or a layout began */
   settled(laying: boolean): void;
+  /** the reader moved the view; called once a frame */
+  moved?(): void;
 }
 
 export interface GraphOptions {
   /** 'focused': the wheel belongs to the page around until the canvas has the focus */
   wheel: 'always' | 'focused';
+  /** marks of a comparison for the view that is drawn */
+  marks?: (view: View) => Marks;
 }
 
 export class GraphCanvas {
@@ -61,12 +72,12 @@ export class GraphCanvas {
   private ratio = 1;
 
   constructor(
-    private readonly model: InspectorModel,
+    private readonly model: Drawable,
     private readonly host: HTMLElement,
     private readonly canvas: HTMLCanvasElement,
     private readonly minimap: HTMLCanvasElement,
     private readonly events: GraphEvents,
-    options: GraphOptions
+    private readonly options: GraphOptions
   ) {
     const ctx = canvas.getContext('2d', { alpha: false });
     if (!ctx) {
@@ -248,6 +259,7 @@ export class GraphCanvas {
     }
     const start = performance.now();
     this.viewpoint.advance(now, this.scene);
+    if (this.viewpoint.takeMove()) this.events.moved?.();
     const drawn = paint(this.ctx, this.shown);
     this.drawMinimap();
     this.times.painted(start, drawn);
@@ -269,8 +281,18 @@ export class GraphCanvas {
       selectedBox,
       over,
       hits,
-      hitBoxes
+      hitBoxes,
+      marks: this.marks
     };
+  }
+
+  private get marks(): Marks | null {
+    return this.scene ? (this.options.marks?.(this.scene.graph) ?? null) : null;
+  }
+
+  /** Shows the same place as another canvas: this point of the graph in the middle, this zoom. */
+  goAlong(x: number, y: number, k: number): void {
+    this.viewpoint.goAlong(x, y, k);
   }
 
   private drawMinimap(): void {
@@ -293,7 +315,8 @@ export class GraphCanvas {
       minimap.width = Math.round(width * this.ratio);
       minimap.height = Math.round(height * this.ratio);
     }
-    paintMinimap(ctx, scene, this.states, camera, this.palette, width, height, this.ratio);
+    const { states, palette, ratio, marks } = this;
+    paintMinimap(ctx, scene, states, camera, palette, width, height, ratio, marks);
   }
 
   private resize(): void {

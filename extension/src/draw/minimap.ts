@@ -2,9 +2,11 @@
 // screen. It fills its box in both directions: a graph a hundred times taller than wide is still a
 // picture.
 
+import type { Marks } from '../model/compare/model';
 import type { States } from '../model/states';
 import { State } from '../model/states';
 import type { Camera } from './camera';
+import { markColour } from './marks';
 import type { Palette } from './palette';
 import type { Scene } from './scene';
 
@@ -42,7 +44,8 @@ export function paintMinimap(
   palette: Palette,
   width: number,
   height: number,
-  ratio: number
+  ratio: number,
+  marks: Marks | null = null
 ): void {
   const { sx, sy, x, y } = minimapScale(scene, width, height);
   const { layout, graph } = scene;
@@ -62,9 +65,11 @@ export function paintMinimap(
   }
   const nodes = graph.seqs.length;
   const step = Math.max(1, Math.floor(nodes / 4000));
-  for (let i = 0; i < nodes; i += step) {
+  for (let i = 0; i < nodes; i++) {
+    // Every n-th is enough, but none that differs may be missing.
+    if (i % step !== 0 && !marks?.kind[i]) continue;
     const colour = COLOURS[states.node[i]];
-    ctx.fillStyle = palette[colour ?? 'line2'];
+    ctx.fillStyle = marks ? markColour(palette, marks, i) : palette[colour ?? 'line2'];
     ctx.fillRect(
       x + layout.x[i] * sx,
       y + layout.y[i] * sy,

@@ -2,6 +2,8 @@
 // second sign: done has a tick, next a heavy border and an arrow, running dots, a problem dashes
 // and '!', freed dashes and pale text.
 
+import type { Kind } from '../model/compare/differences';
+import type { Marks } from '../model/compare/model';
 import type { States } from '../model/states';
 import { Flag, State } from '../model/states';
 import { numberText } from '../model/format';
@@ -13,6 +15,7 @@ import type { Labels } from './labels';
 import type { Palette } from './palette';
 import type { HullBox, Scene } from './scene';
 import { HULL_BAND } from './scene';
+import { drawSign, leafLook, markLook } from './marks';
 import { pill, tick, triangle } from './shapes';
 
 /** How much is drawn: everything, names only, boxes only, or plain rectangles. */
@@ -22,7 +25,7 @@ export function detailAt(k: number): Detail {
   return k >= 0.62 ? 'full' : k >= 0.3 ? 'names' : k >= 0.12 ? 'boxes' : 'far';
 }
 
-interface Look {
+export interface Look {
   border: keyof Palette;
   fill: keyof Palette;
   width: number;
@@ -46,6 +49,8 @@ export interface Brush {
   palette: Palette;
   labels: Labels;
   k: number;
+  /** of a comparison: they take the place of the states' looks */
+  marks?: Marks | null;
 }
 
 export function drawFrame({ ctx, palette, k }: Brush, scene: Scene, group: number): void {
@@ -188,7 +193,8 @@ export function drawNode(
   const x = xs[index];
   const y = ys[index];
   const state = states.node[index];
-  const look = LOOKS[state];
+  const { marks } = brush;
+  const look = marks ? markLook(marks, index) : LOOKS[state];
   ctx.fillStyle = palette[look.fill];
   ctx.strokeStyle = palette[look.border];
   ctx.lineWidth = Math.max(look.width, 0.8 / k);
@@ -218,7 +224,9 @@ export function drawNode(
     return;
   }
   const signRoom =
-    state === State.waiting || state === State.future || state === State.freed ? 10 : 26;
+    !marks && (state === State.waiting || state === State.future || state === State.freed)
+      ? 10
+      : 26;
   const room = width - (scene.fold(index) ? 28 : 14) - signRoom;
   const indent = fold ? 28 : 14;
   if (fold) triangle(ctx, x + 13, y + NODE_HEIGHT / 2 - 4, 8, 'right', palette[look.text]);
@@ -254,7 +262,8 @@ export function drawNode(
   ctx.font = smallFont;
   const small = fitted.endsWith('…') ? labels.fit(shape, smallFont, room) : fitted;
   ctx.fillText(small, x + indent, y + 30);
-  sign(brush, state, x + width, y + NODE_HEIGHT / 2);
+  if (marks) drawSign(brush, marks.kind[index] as Kind, x + width, y + NODE_HEIGHT / 2);
+  else sign(brush, state, x + width, y + NODE_HEIGHT / 2);
 }
 
 export function drawStub(
@@ -274,11 +283,17 @@ export function drawStub(
   const leaf = states.leaf.get(scene.graph.stubSeq[stub]);
   ctx.lineWidth = Math.max(leaf === State.next ? 2.5 : 1, 0.7 / k);
   if (leaf === State.next) ctx.strokeStyle = palette.run;
-  if (!known) ctx.setLineDash([3, 3]);
+  const mark = brush.marks ? leafLook(brush.marks, scene.graph.stubSeq[stub]) : null;
+  if (mark) {
+    ctx.fillStyle = palette[mark.fill];
+    ctx.strokeStyle = palette[mark.border];
+    ctx.lineWidth = Math.max(mark.width, 0.7 / k);
+  }
+  if (!known || mark?.dash.length) ctx.setLineDash([3, 3]);
   pill(ctx, x, y, width, STUB_HEIGHT, STUB_HEIGHT / 2);
   ctx.fill();
   ctx.stroke();
-  if (!known) ctx.setLineDash([]);
+  ctx.setLineDash([]);
   if (detail === 'boxes') {
     return;
   }
@@ -286,11 +301,11 @@ export function drawStub(
   const size = detail === 'full' ? 12 : Math.min(18, 9.5 / k);
   const font = `600 ${size}px ${palette.font}`;
   const done = leaf === State.done && detail === 'full';
-  const room = width - 26 - (done ? 14 : 0);
+  const room = width - 26 - (done || mark ? 14 : 0);
   const fitted = labels.fit(label, font, room);
   const used = labels.width(fitted, font);
   ctx.font = font;
-  ctx.fillStyle = palette[known ? 'param' : 'ink3'];
+  ctx.fillStyle = palette[mark ? mark.border : known ? 'param' : 'ink3'];
   ctx.fillText(fitted, x + 13, y + STUB_HEIGHT / 2 + size * 0.35);
   if (detail === 'full' && shape) {
     const small = `10.5px ${palette.font}`;
@@ -299,7 +314,10 @@ export function drawStub(
     ctx.fillStyle = palette.ink2;
     ctx.fillText(text, x + 13 + used + 7, y + STUB_HEIGHT / 2 + 4);
   }
-  if (done) {
+  if (mark && brush.marks && detail === 'full') {
+    const kind = brush.marks.leaf.get(scene.graph.stubSeq[stub]) as Kind;
+    drawSign(brush, kind, x + width, y + STUB_HEIGHT / 2);
+  } else if (done) {
     ctx.strokeStyle = palette.done;
     ctx.lineWidth = 1.6;
     tick(ctx, x + width - 21, y + STUB_HEIGHT / 2);

@@ -1,6 +1,7 @@
 // One frame of the graph: what is in view, at the detail that the zoom allows, in the states of the
 // moment.
 
+import type { Marks } from '../model/compare/model';
 import type { States } from '../model/states';
 import { Flag, State } from '../model/states';
 import type { Store } from '../model/store';
@@ -9,6 +10,7 @@ import type { Camera } from './camera';
 import { chipsOf } from './chips';
 import { drawConnector, drawEdges } from './edges';
 import type { Labels } from './labels';
+import { markChips, markColour } from './marks';
 import type { Brush } from './nodes';
 import {
   detailAt,
@@ -39,6 +41,8 @@ export interface Frame {
   over: number | null;
   hits: ReadonlySet<number>;
   hitBoxes: ReadonlySet<number>;
+  /** of a comparison */
+  marks?: Marks | null;
 }
 
 const DOTS = 22;
@@ -74,7 +78,8 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
   const y = Math.round(camera.y * ratio);
   ctx.setTransform(ratio * k, 0, 0, ratio * k, x, y);
   const detail = detailAt(k);
-  const brush: Brush = { ctx, palette, labels, k };
+  const { marks } = frame;
+  const brush: Brush = { ctx, palette, labels, k, marks };
   const view = camera.view;
   // Chips and rings reach beyond their node.
   const wide = {
@@ -122,7 +127,9 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
     if (detail === 'full') {
       const noted = Flag.stale | Flag.breakpoint | Flag.hook | Flag.nonfinite | Flag.ownOutput;
       for (const index of nodes) {
-        if (states.flags[index] & noted) {
+        if (marks) {
+          drawChips(brush, scene, index, markChips(marks, index));
+        } else if (states.flags[index] & noted) {
           drawChips(brush, scene, index, chipsOf(frame.store, graph, states, index));
         }
       }
@@ -180,13 +187,15 @@ function drawFar(ctx: CanvasRenderingContext2D, frame: Frame, scene: Scene, node
     if (dense) {
       const [px, py] = [Math.floor(camera.screenX(x[index])), Math.floor(camera.screenY(y[index]))];
       const pixel = py * camera.width + px;
-      const mark = 1 << frame.states.node[index];
+      const mark = 1 << (frame.marks ? frame.marks.kind[index] : frame.states.node[index]);
       if (pixel >= 0 && pixel < taken.length) {
         if (taken[pixel] & mark) continue;
         taken[pixel] |= mark;
       }
     }
-    const colour = farColour(frame.palette, frame.states, index);
+    const colour = frame.marks
+      ? markColour(frame.palette, frame.marks, index)
+      : farColour(frame.palette, frame.states, index);
     const list = byColour.get(colour);
     if (list) list.push(index);
     else byColour.set(colour, [index]);

@@ -30,6 +30,9 @@ export class Viewpoint {
   private touched = -Infinity;
   /** nobody moved the view since `home`: it may be chosen again when there is more or less room */
   private pristine = true;
+  /** moved by its reader last, not along with another one */
+  private leads = false;
+  private reported = [NaN, NaN, NaN];
   private glide: { from: number[]; to: number[]; start: number } | null = null;
 
   constructor(
@@ -72,6 +75,24 @@ export class Viewpoint {
         this.revealWithLine(scene, seq, box);
       }
     });
+  }
+
+  /** Goes where another viewpoint went: this point in the middle, this zoom. */
+  goAlong(x: number, y: number, k: number): void {
+    this.leads = false;
+    this.pristine = false;
+    this.glide = null;
+    this.camera.k = k;
+    this.camera.centre(x, y);
+    this.request();
+  }
+
+  /** True once after each move that began here. */
+  takeMove(): boolean {
+    const { x, y, k } = this.camera;
+    const still = [x, y, k].every((value, i) => value === this.reported[i]);
+    this.reported = [x, y, k];
+    return !still && this.leads;
   }
 
   /** This node stays under the reader's eye in the next scene. */
@@ -215,6 +236,7 @@ export class Viewpoint {
   }
 
   private touch(): void {
+    this.leads = true;
     this.touched = performance.now();
     this.pristine = false;
     this.glide = null;
@@ -223,6 +245,7 @@ export class Viewpoint {
   private moveTo(change: (camera: Camera) => void, byReader = true): void {
     const { camera } = this;
     if (byReader) {
+      this.leads = true;
       this.touched = performance.now();
       this.pristine = false;
     }

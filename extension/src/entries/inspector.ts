@@ -6,7 +6,7 @@ import { RECORDING_ELEMENT } from '../protocol/schema';
 import { InspectorModel } from '../model/inspector';
 import type { InspectorHandle } from '../panels/index';
 import { mountInspector } from '../panels/index';
-import { OfflineController } from './offline';
+import { OfflineController } from '../model/offline';
 import type { OutputHandle, OutputOptions } from './output';
 import { output } from './output';
 

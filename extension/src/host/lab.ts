@@ -25,6 +25,7 @@ export const CommandIDs = {
   out: 'ag-visual:step-out',
   problem: 'ag-visual:run-to-problem',
   continue: 'ag-visual:continue',
+  compare: 'ag-visual:compare',
   clear: 'ag-visual:clear'
 };
 
@@ -157,6 +158,11 @@ function activate(
     label: 'Continue the Backward Pass',
     isEnabled: paused,
     execute: () => meant()?.inspector?.run('continue')
+  });
+  commands.addCommand(CommandIDs.compare, {
+    label: 'Compare with the Backward Pass Before',
+    isEnabled: () => controller() !== null,
+    execute: () => panel?.inspector?.compare()
   });
   commands.addCommand(CommandIDs.clear, {
     label: 'Clear the Recording',

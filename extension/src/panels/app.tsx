@@ -4,6 +4,7 @@
 import type { ReactElement } from 'react';
 import { useEffect, useRef, useState } from 'react';
 import { oneLine } from '../protocol/text';
+import { CompareView, compareKey } from './compare/compare_view';
 import { Details } from './details';
 import { GraphView } from './graph_view';
 import { HookList } from './hooks';
@@ -189,7 +190,8 @@ export function App({
       data-agv-tab={presenter.tab}
       data-agv-side={empty ? 'none' : presenter.sideOpen ? 'open' : 'closed'}
       onKeyDown={event => {
-        if (handleKey(presenter, event)) {
+        const { comparing } = presenter;
+        if (comparing ? compareKey(comparing, event) : handleKey(presenter, event)) {
           event.preventDefault();
           event.stopPropagation();
         }
@@ -197,11 +199,15 @@ export function App({
     >
       <Toolbar />
       <NoticeBar />
-      <div className="agv-mid">
-        <GraphView wheel={wheel} focus={focus} />
-        {!empty && <Side />}
-      </div>
-      {!noGraph && <Timeline />}
+      {presenter.comparing ? (
+        <CompareView comparing={presenter.comparing} wheel={wheel} />
+      ) : (
+        <div className="agv-mid">
+          <GraphView wheel={wheel} focus={focus} />
+          {!empty && <Side />}
+        </div>
+      )}
+      {!noGraph && !presenter.comparing && <Timeline />}
       <KeysSheet />
     </div>
   );

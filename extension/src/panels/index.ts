@@ -7,6 +7,7 @@ import type { Disposable } from '../protocol/signal';
 import type { InspectorModel } from '../model/inspector';
 import type { PaintStats } from '../draw/frame_times';
 import { App } from './app';
+import { compareWithBefore } from './compare/compare_menu';
 import { InspectorContext, Presenter } from './presenter';
 import { injectStyle } from './style';
 import { watchTheme } from './theme';
@@ -29,6 +30,8 @@ export interface InspectorHandle extends Disposable {
   stats(): PaintStats | null;
   /** Goes on with a paused backward as the Inspector's own buttons do. */
   run(how: 'step' | 'into' | 'out' | 'problem' | 'continue'): void;
+  /** Shows the backward pass on screen beside the one before it, or closes the comparison. */
+  compare(): void;
   /** Where a node, or what hides it, stands on the page; null while nothing stands still. */
   placeOf(seq: number): DOMRect | null;
 }
@@ -72,6 +75,10 @@ export function mountInspector(
       else if (how === 'out') presenter.debugger.stepOut();
       else if (how === 'problem') presenter.debugger.stepToProblem();
       else presenter.debugger.continue();
+    },
+    compare: () => {
+      if (presenter.comparing) presenter.compare(null);
+      else compareWithBefore(presenter);
     },
     placeOf: seq => presenter.canvas?.placeOf(seq) ?? null,
     dispose: () => {

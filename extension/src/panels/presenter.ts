@@ -19,6 +19,7 @@ import type { GraphCanvas } from '../draw/graph_canvas';
 import type { Answer } from './answers';
 import { Answers } from './answers';
 import { Debugger } from './debugger';
+import type { Comparing } from './compare/comparing';
 
 export interface Notice {
   kind: 'error' | 'info';
@@ -44,6 +45,8 @@ export class Presenter implements Disposable {
   theme: Theme = 'light';
   /** set by the graph view while it is mounted */
   canvas: GraphCanvas | null = null;
+  /** two backward passes side by side in place of one */
+  comparing: Comparing | null = null;
   focusSearch: () => void = () => undefined;
   /** grows with every change that panels show */
   version = 0;
@@ -84,6 +87,7 @@ export class Presenter implements Disposable {
 
   dispose(): void {
     this.disposed = true;
+    this.comparing?.dispose();
     for (const connection of this.connections) connection.dispose();
     cancelAnimationFrame(this.frame);
     clearTimeout(this.timer);
@@ -100,6 +104,13 @@ export class Presenter implements Disposable {
   show(): void {
     this.version++;
     this.shown.emit();
+  }
+
+  /** Shows a comparison, or with null the one graph again. */
+  compare(comparing: Comparing | null): void {
+    this.comparing?.dispose();
+    this.comparing = comparing;
+    this.show();
   }
 
   tell(kind: Notice['kind'], text: string): void {

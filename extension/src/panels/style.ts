@@ -2,6 +2,8 @@
 // own variables, states from a palette that colour-blind readers can tell apart; both themes from
 // one set of names.
 
+import { COMPARE_CSS } from './compare/style';
+
 const CSS = `
 .agv-root {
   --agv-bg: var(--jp-layout-color1, var(--vscode-editor-background, #fff));
@@ -372,7 +374,7 @@ export function injectStyle(element: Element): void {
   if (!parent.querySelector(`#${STYLE_ID}`)) {
     const style = element.ownerDocument.createElement('style');
     style.id = STYLE_ID;
-    style.textContent = CSS;
+    style.textContent = CSS + COMPARE_CSS;
     parent.appendChild(style);
   }
 }

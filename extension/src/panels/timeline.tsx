@@ -8,6 +8,7 @@ import type { InspectorModel } from '../model/inspector';
 import { readPalette } from '../draw/palette';
 import { timelineHeight, paintTimeline, positionAt, timelineScale } from '../draw/timeline_painter';
 import { prepare } from '../draw/value_painter';
+import { CompareMenu } from './compare/compare_menu';
 import { useInspector } from './presenter';
 import { SourceLink } from './source_link';
 import { standing } from './standing';
@@ -159,6 +160,7 @@ export function Timeline(): ReactElement {
     <div className="agv-time">
       <div className="agv-time-head">
         <TaskChooser />
+        <CompareMenu />
         <Counts />
       </div>
       <div

@@ -17,11 +17,17 @@ export function Toolbar(): ReactElement {
       <span className="agv-pill" data-kind={now.kind} role="status" title={now.text}>
         <span>{now.text}</span>
       </span>
-      {presenter.model.status.kind === 'offline' ? <ReplayButtons /> : <LiveButtons />}
-      <div className="agv-bar-end">
-        <Search />
-        <ExportMenu />
-      </div>
+      {presenter.model.status.kind !== 'offline' ? (
+        <LiveButtons />
+      ) : presenter.comparing ? null : (
+        <ReplayButtons />
+      )}
+      {!presenter.comparing && (
+        <div className="agv-bar-end">
+          <Search />
+          <ExportMenu />
+        </div>
+      )}
     </div>
   );
 }

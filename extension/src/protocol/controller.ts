@@ -1,7 +1,15 @@
 // What the Inspector needs of its host: batches in, requests out, source lines shown.
 // JupyterLab's panel, the inline widget and the standalone page each implement it once.
 
-import type { CommandName, Commands, Header, Site, State } from './schema';
+import type {
+  CommandName,
+  Commands,
+  Header,
+  NodeDetails,
+  Site,
+  State,
+  Values
+} from './schema';
 import type { Listenable } from './signal';
 
 /** A batch as it came over the wire: not yet checked. */
@@ -44,9 +52,16 @@ export interface Capabilities {
 
 export type Theme = 'light' | 'dark';
 
+export interface Kept {
+  details(seq: number): NodeDetails | undefined;
+  values(seq: number, which: string): Values | undefined;
+}
+
 export interface Controller {
   readonly capabilities: Capabilities;
   readonly status: ConnectionStatus;
+  /** What a recording holds about its nodes, where no kernel needs to be asked. */
+  readonly kept?: Kept;
   /** Emits in the order of the wire. A batch is handled when emit returns: acknowledge it then. */
   readonly onBatch: Listenable<RawBatch>;
   readonly onStatus: Listenable<ConnectionStatus>;

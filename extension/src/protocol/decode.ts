@@ -13,6 +13,15 @@ export class ProtocolError extends Error {
 /** Another version of ag_visual wrote this; nothing about it should be guessed. */
 export class VersionError extends ProtocolError {}
 
+/** Why something of another version is not opened, and what to do. */
+export function versionText(what: string, version: unknown): string {
+  const newer = typeof version === 'number' && version > VERSION;
+  const found = `format ${cut(String(version), 20)}; this Inspector reads format ${VERSION}`;
+  return newer
+    ? `${what} was made by a newer version of ag_visual (${found}). Update ag_visual to open it.`
+    : `${what} is in ${found}. Open it with the ag_visual release that wrote it, or record again.`;
+}
+
 export interface Batch {
   session: string;
   epoch: number;
@@ -227,11 +236,7 @@ export function decodeBatch(
     throw new ProtocolError('A batch came without a header.');
   }
   if (header.v !== VERSION) {
-    throw new VersionError(
-      `This was written in wire format ${cut(String(header.v), 20)}; ` +
-        `this Inspector reads format ${VERSION}. ` +
-        'Use the ag_visual release that wrote it, or record again.'
-    );
+    throw new VersionError(versionText('This', header.v));
   }
   const bytes = aligned(buffer);
   const tables: Record<string, unknown> = {};

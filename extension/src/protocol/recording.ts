@@ -4,8 +4,7 @@
 import type { NodeDetails, Values } from './schema';
 import { RECORDING_FORMAT, VERSION } from './schema';
 import type { Batch } from './decode';
-import { ProtocolError, VersionError, decodeBatch, isObject } from './decode';
-import { cut } from './text';
+import { ProtocolError, VersionError, decodeBatch, isObject, versionText } from './decode';
 
 export interface OpenRecording {
   created: string;
@@ -77,11 +76,7 @@ export function openRecording(source: unknown): OpenRecording {
     throw new ProtocolError('This is not an ag_visual recording.');
   }
   if (file.v !== VERSION) {
-    throw new VersionError(
-      `The recording is in format ${cut(String(file.v), 20)}; ` +
-        `this Inspector reads format ${VERSION}. ` +
-        'Open it with the ag_visual release that wrote it, or record again.'
-    );
+    throw new VersionError(versionText('The recording', file.v));
   }
   if (!Array.isArray(file.batches)) {
     throw new ProtocolError('The recording holds no batches.');

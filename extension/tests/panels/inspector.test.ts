@@ -4,7 +4,7 @@
 
 import { act } from 'react';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { OfflineController } from '../../src/entries/offline';
+import { OfflineController } from '../../src/model/offline';
 import { mount } from '../../src/entries/inspector';
 import { InspectorModel } from '../../src/model/inspector';
 import type { InspectorHandle } from '../../src/panels/index';

@@ -68,7 +68,9 @@ describe('decodeBatch', () => {
   it('refuses another version and says what to do', () => {
     const { header, buffer } = written();
     expect(() => decodeBatch({ ...header, v: 2 }, buffer)).toThrow(VersionError);
-    expect(() => decodeBatch({ ...header, v: 2 }, buffer)).toThrow(/format 2.*record again/);
+    expect(() => decodeBatch({ ...header, v: 2 }, buffer)).toThrow(
+      /newer version of ag_visual \(format 2.*Update ag_visual/
+    );
   });
 
   it('refuses a buffer that is cut short', () => {

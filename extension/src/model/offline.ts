@@ -1,11 +1,17 @@
 // A host without a kernel: plays a recording's batches and answers from what was saved with them.
 
-import type { Capabilities, ConnectionStatus, Controller, RawBatch } from '../protocol/controller';
+import type {
+  Capabilities,
+  ConnectionStatus,
+  Controller,
+  Kept,
+  RawBatch
+} from '../protocol/controller';
 import type { OpenRecording } from '../protocol/recording';
 import { openRecording } from '../protocol/recording';
 import type { CommandName, Commands } from '../protocol/schema';
 import { Signal } from '../protocol/signal';
-import type { InspectorModel } from '../model/inspector';
+import type { InspectorModel } from './inspector';
 
 const NO_KERNEL = 'This is a recording: there is no kernel to ask.';
 
@@ -46,6 +52,11 @@ export class OfflineController implements Controller {
       : { kind: 'failed', detail: failure, busy: false, subject: '' };
   }
 
+  readonly kept: Kept = {
+    details: seq => this.recording?.details.get(seq),
+    values: (seq, which) => this.recording?.values.get(`${seq} ${which}`)
+  };
+
   /** Puts all batches into a model; the caller mounts it afterwards. */
   fill(model: InspectorModel): void {
     if (!this.recording) {
@@ -64,13 +75,12 @@ export class OfflineController implements Controller {
     command: C,
     args: Commands[C]['args']
   ): Promise<Commands[C]['result']> {
-    const asked = args as { seq?: number; which?: string };
-    const seq = asked.seq ?? -1;
+    const { seq = -1, which = '' } = args as { seq?: number; which?: string };
     const found =
       command === 'node'
-        ? this.recording?.details.get(seq)
+        ? this.kept.details(seq)
         : command === 'values'
-          ? this.recording?.values.get(`${seq} ${asked.which}`)
+          ? this.kept.values(seq, which)
           : undefined;
     if (found !== undefined) {
       return Promise.resolve(found as Commands[C]['result']);
