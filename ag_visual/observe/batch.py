@@ -112,7 +112,7 @@ def without_source(value: Any) -> Any:
     if "source_line" in kept:  # a Site
         kept |= {"text": "", "source_line": "", "file": os.path.basename(kept["file"])}
     if "repair" in kept:  # a Problem
-        kept |= {"text": "", "detail": "", "repair": None}
+        kept |= {"text": "", "detail": "", "repair": None, "aliases": [], "holders": []}
     return kept
 
 

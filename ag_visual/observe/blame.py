@@ -10,6 +10,7 @@ import re
 from typing import Any, Final
 
 from ag_visual.observe.batch import site_json
+from ag_visual.observe.edits import edit_of
 
 KINDS: Final = (
     "modified-by-inplace",
@@ -56,9 +57,16 @@ def problem(number: int, fields: dict[str, Any], text: str) -> dict[str, Any]:
         "more_writes": int(fields.get("more_writes", 0)),
         "version_then": fields.get("version_then"),
         "version_now": fields.get("version_now"),
-        "repair": repair and {"text": repair["text"], "code": repair["code"]},
+        "repair": repair
+        and {"text": repair["text"], "code": repair["code"], "edit": edit_of(fields)},
         "where": site_json(fields.get("where")),
         "text": text,
+        "made": site_json(fields.get("made")),
+        "first": site_json(fields.get("first_backward")),
+        "holders": list(fields.get("holders", ())),
+        "aliases": [
+            {"name": alias["name"], "how": alias["how"]} for alias in fields.get("aliases", ())
+        ],
     }
 
 

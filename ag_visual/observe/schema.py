@@ -249,6 +249,14 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "repair": "Repair | null",
         "where": "Site | null -- the line that failed",
         "text": "string -- the full plain message",
+        "made?": "Site | null -- where the view was made",
+        "first?": "Site | null -- the backward that freed the graph",
+        "holders?": "string[] -- variables that keep the freed graph alive",
+        "aliases?": "Alias[] -- other names of the same memory",
+    },
+    "Alias": {
+        "name": "string",
+        "how": "string -- a view: T of `W`",
     },
     "ProblemTensor": {
         "name": "string | null",
@@ -262,6 +270,13 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
     "Repair": {
         "text": "string",
         "code": "string | null",
+        "edit?": "Edit | null",
+    },
+    "Edit": {
+        "site": "Site -- in the cell or file that changes",
+        "first": "number -- its first line that changes, from 1",
+        "was": "string[] -- those lines as they ran",
+        "becomes": "string[]",
     },
     "TableHeader": {
         "rows": "number",

@@ -3,13 +3,22 @@
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { Capabilities, ConnectionStatus, Controller, RawBatch } from '../protocol/controller';
-import type { CommandName, Commands, Site, State } from '../protocol/schema';
+import type {
+  Capabilities,
+  ConnectionStatus,
+  Controller,
+  LineMark,
+  PlaceMark,
+  RawBatch
+} from '../protocol/controller';
+import type { CommandName, Commands, Edit, Site, State } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
 import { LabKernel, uniqueName } from './kernel';
+import { NotebookMarks } from './marks';
 import { reveal } from './source';
 import { Transport } from './transport';
+import { tryOut } from './try_out';
 
 
 const NO_KERNEL = 'This notebook has no kernel: choose one in its toolbar.';
@@ -27,11 +36,13 @@ export class NotebookController implements Controller, Disposable {
   readonly onBatch = new Signal<RawBatch>();
   readonly onStatus = new Signal<ConnectionStatus>();
   readonly onState = new Signal<State>();
+  readonly onLine = new Signal<{ cell: string; line: number }>();
   /** A backward pass of this notebook stopped, or went on. */
   readonly onPaused = new Signal<boolean>();
 
   /** Two panels may show one kernel: each is a page to it, whatever it connects to. */
   private readonly page = uniqueName();
+  private readonly marks: NotebookMarks;
   private kernel: LabKernel | null = null;
   private transport: Transport | null = null;
   private listening = false;
@@ -41,6 +52,7 @@ export class NotebookController implements Controller, Disposable {
     private readonly app: JupyterFrontEnd,
     readonly panel: NotebookPanel
   ) {
+    this.marks = new NotebookMarks(panel, (cell, line) => this.onLine.emit({ cell, line }));
     panel.sessionContext.kernelChanged.connect(this.follow, this);
     panel.title.changed.connect(this.announce, this);
     this.follow();
@@ -87,6 +99,25 @@ export class NotebookController implements Controller, Disposable {
     return found;
   }
 
+  markLines(lines: readonly LineMark[]): void {
+    this.marks.setLines(lines);
+  }
+
+  markPlaces(places: readonly PlaceMark[]): void {
+    this.marks.setPlaces(places);
+  }
+
+  tryOut(edit: Edit): Promise<boolean> {
+    return tryOut(this.panel, edit);
+  }
+
+  /** Asks for the nodes of the line on which the notebook's cursor stands; false: it has none. */
+  selectLine(): boolean {
+    const found = this.marks.lineAtCursor();
+    if (found) this.onLine.emit(found);
+    return found !== null;
+  }
+
   ready(): void {
     this.listening = true;
     this.transport?.listen();
@@ -97,7 +128,9 @@ export class NotebookController implements Controller, Disposable {
     this.panel.title.changed.disconnect(this.announce, this);
     this.transport?.dispose();
     this.transport = null;
+    this.marks.dispose();
     this.setPaused(false);
+    this.onLine.clear();
     this.onBatch.clear();
     this.onStatus.clear();
     this.onState.clear();

@@ -26,6 +26,7 @@ export const CommandIDs = {
   problem: 'ag-visual:run-to-problem',
   continue: 'ag-visual:continue',
   compare: 'ag-visual:compare',
+  line: 'ag-visual:select-line',
   clear: 'ag-visual:clear'
 };
 
@@ -163,6 +164,12 @@ function activate(
     label: 'Compare with the Backward Pass Before',
     isEnabled: () => controller() !== null,
     execute: () => panel?.inspector?.compare()
+  });
+  commands.addCommand(CommandIDs.line, {
+    label: 'Select the Nodes of This Line',
+    caption: 'Those that the line with the cursor made, in the graph of the Inspector',
+    isEnabled: () => controller() !== null,
+    execute: () => controller()?.selectLine() ?? false
   });
   commands.addCommand(CommandIDs.clear, {
     label: 'Clear the Recording',

@@ -15,6 +15,7 @@ import { Container, containerAt, containersOf } from './containers';
 import { Folding } from './folding';
 import type { Graph } from './graph';
 import { NO_GRAPH, graphOfNewest, graphOfTask, neighbours } from './graph';
+import { Lines } from './lines';
 import { search } from './search';
 import type { Flag, NodeState, States } from './states';
 import { State, statesAt } from './states';
@@ -59,6 +60,7 @@ export class InspectorModel {
   /** grows with every change of anything */
   version = 0;
 
+  private linesKnown: { graph: Graph; lines: Lines } | null = null;
   private readonly signal = new Signal<void>();
   private stale = true;
   private built = NOT_BUILT;
@@ -304,6 +306,21 @@ export class InspectorModel {
     this.refresh();
     this.query = query;
     this.hits = search(this.store, this.graph, query);
+    this.touch(false);
+  }
+
+  /** Lines of cells that made nodes of the graph on screen. */
+  get lines(): Lines {
+    if (this.linesKnown?.graph !== this.graph) {
+      this.linesKnown = { graph: this.graph, lines: new Lines(this.store, this.graph) };
+    }
+    return this.linesKnown.lines;
+  }
+
+  /** Rings these nodes as a search would, and lets the keys go through them. */
+  ring(seqs: readonly number[]): void {
+    this.query = '';
+    this.hits = [...seqs];
     this.touch(false);
   }
 

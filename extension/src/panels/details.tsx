@@ -83,6 +83,7 @@ function NodeView({ seq }: { seq: number }): ReactElement {
         <Output seq={seq} details={details} />
       </p>
       {site && <SourceText site={site} />}
+      {site?.cell_id && <LineNodes seq={seq} cell={site.cell_id} line={site.line} />}
       {stopped?.seq === seq && stopped.problem && (
         <p className="agv-warn" role="alert">
           {oneLine(stopped.problem, 300)}
@@ -113,6 +114,47 @@ function NodeView({ seq }: { seq: number }): ReactElement {
       <Uses seq={seq} />
       <Actions presenter={presenter} seq={seq} name={name} isLeaf={isLeaf} />
     </div>
+  );
+}
+
+/** Where one line made several nodes: which of them this is, and the way to the others. */
+function LineNodes({
+  seq,
+  cell,
+  line
+}: {
+  seq: number;
+  cell: string;
+  line: number;
+}): ReactElement | null {
+  const presenter = useInspector();
+  const seqs = presenter.model.lines.of(cell, line);
+  const at = seqs.indexOf(seq);
+  if (seqs.length < 2 || at < 0) {
+    return null;
+  }
+  const go = (by: number): void =>
+    presenter.goTo(seqs[(at + by + seqs.length) % seqs.length]);
+  return (
+    <p className="agv-line">
+      <button
+        type="button"
+        className="agv-step"
+        aria-label="Node of this line before it"
+        onClick={() => go(-1)}
+      >
+        ‹
+      </button>{' '}
+      node {at + 1} of {seqs.length} that this line made{' '}
+      <button
+        type="button"
+        className="agv-step"
+        aria-label="Next node of this line"
+        onClick={() => go(1)}
+      >
+        ›
+      </button>
+    </p>
   );
 }
 

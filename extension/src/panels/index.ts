@@ -8,6 +8,7 @@ import type { InspectorModel } from '../model/inspector';
 import type { PaintStats } from '../draw/frame_times';
 import { App } from './app';
 import { compareWithBefore } from './compare/compare_menu';
+import { Links } from './links';
 import { InspectorContext, Presenter } from './presenter';
 import { injectStyle } from './style';
 import { watchTheme } from './theme';
@@ -44,6 +45,7 @@ export function mountInspector(
 ): InspectorHandle {
   injectStyle(element);
   const presenter = new Presenter(controller, options.model);
+  const links = new Links(presenter);
   const setTheme = (theme: Theme): void => {
     if (theme !== presenter.theme) {
       presenter.theme = theme;
@@ -86,6 +88,7 @@ export function mountInspector(
         disposed = true;
         watching.dispose();
         root.unmount();
+        links.dispose();
         presenter.dispose();
       }
     }

@@ -8,6 +8,7 @@ import type {
   Commands,
   NodeDetails,
   NodeHooks,
+  Problem,
   Site,
   Values
 } from '../protocol/schema';
@@ -42,6 +43,8 @@ export class Presenter implements Disposable {
   tab: Tab = 'node';
   sideOpen = true;
   helpOpen = false;
+  /** whose lines are marked in the notebook; null: the newest */
+  problem: number | null = null;
   theme: Theme = 'light';
   /** set by the graph view while it is mounted */
   canvas: GraphCanvas | null = null;
@@ -123,6 +126,12 @@ export class Presenter implements Disposable {
     this.show();
   }
 
+  /** The problem that is spoken of. */
+  shownProblem(): Problem | null {
+    const { problems } = this.model.store;
+    return problems.find(({ id }) => id === this.problem) ?? problems[problems.length - 1] ?? null;
+  }
+
   get live(): boolean {
     return this.controller.capabilities.live;
   }
@@ -174,6 +183,20 @@ export class Presenter implements Disposable {
     }
     if (!found && this.live)
       this.tell('error', `${site.where || 'This line'} is not open here any more.`);
+  }
+
+  /** Puts a copy of the cell with the repair in it below the cell. */
+  async tryOut({ repair }: Problem): Promise<void> {
+    const { tryOut } = this.controller;
+    if (!tryOut || !repair?.edit) {
+      return;
+    }
+    const { site } = repair.edit;
+    if (await tryOut.call(this.controller, repair.edit)) {
+      this.tell('info', 'The changed cell stands below the one that failed. Run it to try it.');
+    } else {
+      this.tell('error', `${site.where} was changed since it ran, or is not a cell: copy the line.`);
+    }
   }
 
   open(seq: number): void {
@@ -293,6 +316,7 @@ export class Presenter implements Disposable {
     const fresh = this.model.takeNewProblems();
     if (fresh.length > 0 && !this.paused) {
       this.tab = 'problems';
+      this.problem = null;
       const newest = fresh[fresh.length - 1];
       if (newest.node_seq !== null && this.model.graph.indexOf.has(newest.node_seq)) {
         this.model.select(newest.node_seq);

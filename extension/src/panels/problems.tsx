@@ -32,8 +32,13 @@ function Card({ problem }: { problem: Problem }): ReactElement {
   const { model } = presenter;
   const { node_seq: seq, repair } = problem;
   const shown = seq !== null && model.graph.indexOf.has(seq);
+  const marked = presenter.shownProblem()?.id === problem.id;
+  const mark = (): void => {
+    presenter.problem = problem.id;
+    presenter.show();
+  };
   return (
-    <article className="agv-card">
+    <article className="agv-card" data-marked={marked ? 'yes' : 'no'} onClick={mark}>
       <h4>
         <Words text={problem.title} length={400} />
       </h4>
@@ -43,6 +48,7 @@ function Card({ problem }: { problem: Problem }): ReactElement {
         </p>
       )}
       <Strip problem={problem} />
+      <Aliases problem={problem} />
       {repair && (
         <div className="agv-fix">
           <span>
@@ -52,14 +58,26 @@ function Card({ problem }: { problem: Problem }): ReactElement {
             <Words text={repair.text} length={400} />
           </span>
           {repair.code && (
-            <button
-              type="button"
-              className="agv-btn"
-              data-primary="yes"
-              onClick={() => void presenter.copy(repair.code ?? '')}
-            >
-              Copy
-            </button>
+            <span className="agv-fix-do">
+              {repair.edit && presenter.controller.tryOut && (
+                <button
+                  type="button"
+                  className="agv-btn"
+                  data-primary="yes"
+                  title="Puts the changed cell below this one; nothing runs"
+                  onClick={() => void presenter.tryOut(problem)}
+                >
+                  Try it
+                </button>
+              )}
+              <button
+                type="button"
+                className="agv-btn"
+                onClick={() => void presenter.copy(repair.code ?? '')}
+              >
+                Copy
+              </button>
+            </span>
           )}
         </div>
       )}
@@ -91,6 +109,49 @@ function Card({ problem }: { problem: Problem }): ReactElement {
         </details>
       )}
     </article>
+  );
+}
+
+/** Other names of the same memory, and for a freed graph who keeps it and what freed it. */
+function Aliases({ problem }: { problem: Problem }): ReactElement | null {
+  const { aliases = [], holders = [], first, made } = problem;
+  if (aliases.length + holders.length === 0 && !first && !made) {
+    return null;
+  }
+  return (
+    <ul className="agv-aliases">
+      {made && (
+        <li>
+          view made at <SourceLink site={made} />
+        </li>
+      )}
+      {first && (
+        <li>
+          freed by the backward at <SourceLink site={first} />
+        </li>
+      )}
+      {aliases.length > 0 && problem.tensor.name && (
+        <li>
+          <code>{oneLine(problem.tensor.name, 60)}</code>
+        </li>
+      )}
+      {aliases.map(({ name, how }) => (
+        <li key={name} data-chain="yes">
+          <code>{oneLine(name, 60)}</code> <Words text={how} length={120} />
+        </li>
+      ))}
+      {holders.length > 0 && (
+        <li>
+          the graph is kept by{' '}
+          {holders.slice(0, 4).map((name, i) => (
+            <span key={name}>
+              {i > 0 && ', '}
+              <code>{oneLine(name, 60)}</code>
+            </span>
+          ))}
+        </li>
+      )}
+    </ul>
   );
 }
 

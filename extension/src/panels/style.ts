@@ -246,6 +246,8 @@ const CSS = `
 .agv-root .agv-tensors td { padding-right: 10px; vertical-align: top; }
 .agv-root .agv-tensors tbody tr { cursor: pointer; }
 .agv-root .agv-tensors tr[aria-selected="true"] td { background: var(--agv-group); }
+.agv-root .agv-tensors tr[data-of-node="yes"] td:first-child { box-shadow: inset 3px 0 var(--agv-accent);
+  padding-left: 7px; }
 .agv-numbers div { max-width: 300px; }
 .agv-number { text-align: right; white-space: nowrap; }
 .agv-check { align-items: center; display: inline-flex; font-size: 12px; gap: 6px; }
@@ -307,6 +309,13 @@ const CSS = `
   background: var(--agv-done-bg); border-radius: 6px;
   padding: 7px 10px; margin-top: 2px; }
 .agv-root .agv-fix code { font-weight: 600; }
+.agv-root .agv-fix-do { display: flex; flex: none; flex-direction: column; gap: 5px; }
+.agv-root .agv-card[data-marked="yes"] { border-left-width: 6px; padding-left: 10px; }
+.agv-root .agv-aliases { list-style: none; margin: 6px 0 2px; padding: 0; font-size: 12px;
+  color: var(--agv-ink2); }
+.agv-root .agv-aliases li[data-chain="yes"] { padding-left: 14px; position: relative; }
+.agv-root .agv-aliases li[data-chain="yes"]::before { content: "└"; position: absolute; left: 2px;
+  color: var(--agv-ink3); }
 .agv-root .agv-fix + .agv-line { margin-top: 9px; }
 .agv-root .agv-card details { margin-top: 8px; color: var(--agv-ink2); font-size: 12px; }
 .agv-root .agv-card details pre { white-space: pre-wrap; overflow-wrap: anywhere;

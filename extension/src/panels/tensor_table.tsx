@@ -2,7 +2,7 @@
 // chosen one on demand.
 
 import type { ReactElement } from 'react';
-import { Fragment, useMemo, useState } from 'react';
+import { Fragment, useEffect, useMemo, useRef, useState } from 'react';
 import { oneLine } from '../protocol/text';
 import { bytesText, countText, plural } from '../model/format';
 import type { SortKey, TensorRow } from '../model/tensors';
@@ -84,6 +84,12 @@ export function TensorTable(): ReactElement {
       ),
     [rows, heldOnly, key, reverse]
   );
+  // Rows of the node that is selected elsewhere come into view.
+  const marked = useRef<HTMLTableRowElement>(null);
+  const own = shown.find(({ seq }) => seq === model.selected);
+  useEffect(() => {
+    marked.current?.scrollIntoView({ block: 'nearest' });
+  }, [own?.seq, own?.name]);
   if (rows.length === 0) {
     return <p className="agv-quiet">The nodes of this graph saved no tensors.</p>;
   }
@@ -139,7 +145,12 @@ export function TensorTable(): ReactElement {
               };
               return (
                 <Fragment key={name}>
-                  <tr aria-selected={name === chosen} onClick={choose}>
+                  <tr
+                    ref={row === own ? marked : undefined}
+                    aria-selected={name === chosen}
+                    data-of-node={row.seq === model.selected ? 'yes' : 'no'}
+                    onClick={choose}
+                  >
                     <td>
                       <button type="button" className="agv-link" onClick={choose}>
                         {oneLine(row.node, 60)}

@@ -4,6 +4,7 @@
 import type {
   CommandName,
   Commands,
+  Edit,
   Header,
   NodeDetails,
   Site,
@@ -57,6 +58,25 @@ export interface Kept {
   values(seq: number, which: string): Values | undefined;
 }
 
+/** A line of a cell that made nodes of the graph on screen. */
+export interface LineMark {
+  cell: string;
+  /** the run of the cell that made them */
+  execution: number | null;
+  /** from 1 */
+  line: number;
+  /** as it ran: an edited line is not marked */
+  text: string;
+  nodes: number;
+}
+
+/** An expression to mark where the user edits it, and what it did, in words. */
+export interface PlaceMark {
+  site: Site;
+  kind: 'selected' | 'saved' | 'written' | 'cut';
+  says: string;
+}
+
 export interface Controller {
   readonly capabilities: Capabilities;
   readonly status: ConnectionStatus;
@@ -74,6 +94,14 @@ export interface Controller {
   ): Promise<Commands[C]['result']>;
   /** Shows a source line where the user edits it; false when it cannot be found. */
   reveal(site: Site): Promise<boolean>;
+  /** Marks the lines that made nodes, in place of those marked before. */
+  markLines?(lines: readonly LineMark[]): void;
+  /** Marks expressions in place of those marked before; no cursor and no focus moves. */
+  markPlaces?(places: readonly PlaceMark[]): void;
+  /** The user asked for the nodes of a marked line. */
+  readonly onLine?: Listenable<{ cell: string; line: number }>;
+  /** Puts a changed copy of a cell below it; false when it cannot be found as it ran. */
+  tryOut?(edit: Edit): Promise<boolean>;
   /** Called once when the Inspector is listening: send what was kept. */
   ready?(): void;
 }

@@ -1,6 +1,6 @@
 // One batch off the wire: a checked header and typed columns. Never trusts a length or an offset.
 
-import type { Breakpoint, Header, Problem, Site, State, Table, TableName } from './schema';
+import type { Breakpoint, Edit, Header, Problem, Site, State, Table, TableName } from './schema';
 import { ARRAYS, NONE, TABLES, VERSION } from './schema';
 import type { ColumnType } from './schema';
 import { KEPT, cut } from './text';
@@ -128,6 +128,9 @@ export function readState(value: unknown): State {
   };
 }
 
+const MOST_LINES = 200;
+const MOST_NAMES = 20;
+
 const KINDS: readonly string[] = [
   'modified-by-inplace',
   'leaf-inplace',
@@ -135,6 +138,19 @@ const KINDS: readonly string[] = [
   'second-backward',
   'silent'
 ];
+
+/** Lines of an edit must be whole: a part of one must not replace it. */
+function readEdit(value: unknown): Edit | null {
+  if (!isObject(value) || !isObject(value.site) || typeof value.first !== 'number') {
+    return null;
+  }
+  const { was, becomes, first } = value;
+  const lines = (found: unknown): found is string[] =>
+    Array.isArray(found) &&
+    found.length <= MOST_LINES &&
+    found.every(line => typeof line === 'string' && line.length <= KEPT);
+  return lines(was) && lines(becomes) ? { site: readSite(value.site), first, was, becomes } : null;
+}
 
 function readProblem(value: unknown): Problem | null {
   if (!isObject(value) || typeof value.id !== 'number') {
@@ -169,10 +185,18 @@ function readProblem(value: unknown): Problem | null {
     version_now: integer(value.version_now),
     repair: repair && {
       text: asText(repair.text),
-      code: typeof repair.code === 'string' ? cut(repair.code, KEPT) : null
+      code: typeof repair.code === 'string' ? cut(repair.code, KEPT) : null,
+      edit: readEdit(repair.edit)
     },
     where: site(value.where),
-    text: typeof value.text === 'string' ? cut(value.text, 4 * KEPT) : ''
+    text: typeof value.text === 'string' ? cut(value.text, 4 * KEPT) : '',
+    made: site(value.made),
+    first: site(value.first),
+    holders: (Array.isArray(value.holders) ? value.holders : []).slice(0, MOST_NAMES).map(asText),
+    aliases: (Array.isArray(value.aliases) ? value.aliases : [])
+      .filter(isObject)
+      .slice(0, MOST_NAMES)
+      .map(alias => ({ name: asText(alias.name), how: asText(alias.how) }))
   };
 }
 

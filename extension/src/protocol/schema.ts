@@ -364,6 +364,20 @@ export interface Problem {
   where: Site | null;
   /** the full plain message */
   text: string;
+  /** where the view was made */
+  made?: Site | null;
+  /** the backward that freed the graph */
+  first?: Site | null;
+  /** variables that keep the freed graph alive */
+  holders?: string[];
+  /** other names of the same memory */
+  aliases?: Alias[];
+}
+
+export interface Alias {
+  name: string;
+  /** a view: T of `W` */
+  how: string;
 }
 
 export interface ProblemTensor {
@@ -380,6 +394,17 @@ export interface SavedAt {
 export interface Repair {
   text: string;
   code: string | null;
+  edit?: Edit | null;
+}
+
+export interface Edit {
+  /** in the cell or file that changes */
+  site: Site;
+  /** its first line that changes, from 1 */
+  first: number;
+  /** those lines as they ran */
+  was: string[];
+  becomes: string[];
 }
 
 export interface TableHeader {

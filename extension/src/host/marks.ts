@@ -1,0 +1,258 @@
+// What the Inspector marks in a notebook's cells: in the gutter the lines that made nodes, in the
+// text the expressions that are spoken of. No cursor and no focus moves; an edited line loses its
+// marks, others keep them.
+
+import type { Cell } from '@jupyterlab/cells';
+import { CodeCell } from '@jupyterlab/cells';
+import { CodeMirrorEditor } from '@jupyterlab/codemirror';
+import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { Extension, Text, Transaction } from '@codemirror/state';
+import { RangeSet, StateEffect, StateField } from '@codemirror/state';
+import type { DecorationSet } from '@codemirror/view';
+import { Decoration, EditorView, GutterMarker, gutter } from '@codemirror/view';
+import type { LineMark, PlaceMark } from '../protocol/controller';
+import type { Disposable } from '../protocol/signal';
+import { oneLine } from '../protocol/text';
+
+class Dot extends GutterMarker {
+  constructor(readonly mark: LineMark) {
+    super();
+  }
+
+  override eq(other: Dot): boolean {
+    return other.mark.line === this.mark.line && other.mark.nodes === this.mark.nodes;
+  }
+
+  override toDOM(): Node {
+    const dot = document.createElement('span');
+    dot.className = 'ag-line-mark';
+    const { nodes } = this.mark;
+    dot.title = `${nodes} ${nodes === 1 ? 'node' : 'nodes'} of the graph: click to select`;
+    return dot;
+  }
+}
+
+const setLines = StateEffect.define<readonly LineMark[]>();
+const setPlaces = StateEffect.define<readonly PlaceMark[]>();
+
+/** Whether a line of a document still reads as it did when it ran. */
+function reads(document: Text, line: number, text: string): boolean {
+  const there = line >= 1 && line <= document.lines;
+  return there && (text === '' || document.line(line).text.trim() === text.trim());
+}
+
+const lines = StateField.define<RangeSet<Dot>>({
+  create: () => RangeSet.empty,
+  update(dots, transaction) {
+    for (const effect of transaction.effects) {
+      if (effect.is(setLines)) {
+        const { doc } = transaction.state;
+        return RangeSet.of(
+          effect.value
+            .filter(({ line, text }) => reads(doc, line, text))
+            .map(mark => new Dot(mark).range(doc.line(mark.line).from)),
+          true
+        );
+      }
+    }
+    if (!transaction.docChanged) {
+      return dots;
+    }
+    const { doc } = transaction.state;
+    return dots.map(transaction.changes).update({
+      filter: (from, _, { mark }) => doc.lineAt(from).text.trim() === mark.text.trim()
+    });
+  }
+});
+
+function decorations(document: Text, places: readonly PlaceMark[]): DecorationSet {
+  const ranges = places.flatMap(({ site, kind, says }) => {
+    if (!reads(document, site.line, site.source_line)) {
+      return [];
+    }
+    const first = document.line(site.line);
+    const last = document.line(Math.min(Math.max(site.end_line, site.line), document.lines));
+    const from = Math.min(first.from + site.col, first.to);
+    const to = Math.min(last.from + site.end_col, last.to);
+    if (to <= from) {
+      return [];
+    }
+    const attributes = { 'data-kind': kind, title: oneLine(says, 120) };
+    return [Decoration.mark({ class: 'ag-place', attributes }).range(from, to)];
+  });
+  return Decoration.set(ranges, true);
+}
+
+/** Marks in lines that a change touches go; the others move along. */
+function untouched(marks: DecorationSet, { changes, startState }: Transaction): DecorationSet {
+  const { doc } = startState;
+  return marks
+    .update({
+      filter: (from, to) => !changes.touchesRange(doc.lineAt(from).from, doc.lineAt(to).to)
+    })
+    .map(changes);
+}
+
+const places = StateField.define<DecorationSet>({
+  create: () => Decoration.none,
+  update(marks, transaction) {
+    for (const effect of transaction.effects) {
+      if (effect.is(setPlaces)) return decorations(transaction.state.doc, effect.value);
+    }
+    return transaction.docChanged ? untouched(marks, transaction) : marks;
+  },
+  provide: field => EditorView.decorations.from(field)
+});
+
+function extension(chosen: (line: number) => void): Extension {
+  return [
+    lines,
+    places,
+    gutter({
+      class: 'ag-line-gutter',
+      markers: view => view.state.field(lines),
+      domEventHandlers: {
+        mousedown: (view, block) => {
+          const mark = markAt(view, block.from);
+          if (mark) chosen(mark.line);
+          return mark !== null;
+        }
+      }
+    })
+  ];
+}
+
+function markAt(view: EditorView, position: number): LineMark | null {
+  let found: LineMark | null = null;
+  const { from, to } = view.state.doc.lineAt(position);
+  view.state.field(lines, false)?.between(from, to, (_, __, { mark }) => {
+    found = mark;
+  });
+  return found;
+}
+
+export class NotebookMarks implements Disposable {
+  private lines = new Map<string, LineMark[]>();
+  private places = new Map<string, PlaceMark[]>();
+  /** what each editor was told last */
+  private told = new WeakMap<CodeMirrorEditor, { lines: string; places: string }>();
+  private waiting = new WeakSet<Cell>();
+  private frame = 0;
+
+  constructor(
+    private readonly panel: NotebookPanel,
+    private readonly chosen: (cell: string, line: number) => void
+  ) {
+    panel.content.modelContentChanged.connect(this.later, this);
+  }
+
+  setLines(marks: readonly LineMark[]): void {
+    this.lines = grouped(marks, ({ cell }) => cell);
+    this.later();
+  }
+
+  setPlaces(marks: readonly PlaceMark[]): void {
+    const cells = marks.filter(({ site }) => site.kind === 'cell');
+    this.places = grouped(cells, ({ site }) => site.cell_id ?? '');
+    this.later();
+    const first = cells[0]?.site;
+    if (first) this.show(first.cell_id ?? '', first.line);
+  }
+
+  /** The marked line on which the cursor of the active cell stands, as it was when it ran. */
+  lineAtCursor(): { cell: string; line: number } | null {
+    const cell = this.panel.content.activeCell;
+    const editor = cell?.editor;
+    if (!cell || !(editor instanceof CodeMirrorEditor)) {
+      return null;
+    }
+    const { state } = editor.editor;
+    const mark = markAt(editor.editor, state.selection.main.head);
+    return mark && { cell: cell.model.id, line: mark.line };
+  }
+
+  dispose(): void {
+    cancelAnimationFrame(this.frame);
+    this.lines.clear();
+    this.places.clear();
+    if (!this.panel.isDisposed) {
+      this.panel.content.modelContentChanged.disconnect(this.later, this);
+      this.apply();
+    }
+  }
+
+  private later(): void {
+    if (this.frame === 0) {
+      this.frame = requestAnimationFrame(() => {
+        this.frame = 0;
+        this.apply();
+      });
+    }
+  }
+
+  private apply(): void {
+    if (this.panel.isDisposed) {
+      return;
+    }
+    for (const cell of this.panel.content.widgets) {
+      if (cell instanceof CodeCell) this.applyTo(cell);
+    }
+  }
+
+  private applyTo(cell: CodeCell): void {
+    const { id, executionCount } = cell.model;
+    // While a cell runs it has no count: its marks stay until it has another one.
+    const own = (this.lines.get(id) ?? []).filter(
+      ({ execution }) => executionCount === null || execution === executionCount
+    );
+    const spoken = this.places.get(id) ?? [];
+    const { editor } = cell;
+    if (!(editor instanceof CodeMirrorEditor)) {
+      if (own.length + spoken.length > 0 && !this.waiting.has(cell)) {
+        this.waiting.add(cell);
+        void cell.ready.then(() => {
+          this.waiting.delete(cell);
+          this.later();
+        });
+      }
+      return;
+    }
+    const now = { lines: JSON.stringify(own), places: JSON.stringify(spoken) };
+    const before = this.told.get(editor) ?? { lines: '[]', places: '[]' };
+    if (now.lines === before.lines && now.places === before.places) {
+      return;
+    }
+    this.told.set(editor, now);
+    if (editor.editor.state.field(lines, false) === undefined) {
+      editor.injectExtension(extension(line => this.chosen(cell.model.id, line)));
+    }
+    editor.editor.dispatch({ effects: [setLines.of(own), setPlaces.of(spoken)] });
+  }
+
+  /** Scrolls a line into view, unless the user is at work in the notebook. */
+  private show(id: string, line: number): void {
+    const { content, node } = this.panel;
+    const cell = content.widgets.find(({ model }) => model.id === id);
+    if (!cell || node.contains(document.activeElement)) {
+      return;
+    }
+    const { editor } = cell;
+    if (editor instanceof CodeMirrorEditor && cell.inViewport) {
+      const { doc } = editor.editor.state;
+      const at = doc.line(Math.min(Math.max(1, line), doc.lines)).from;
+      editor.editor.dispatch({ effects: EditorView.scrollIntoView(at, { y: 'nearest' }) });
+    } else {
+      void content.scrollToCell(cell, 'auto').catch(() => undefined);
+    }
+  }
+}
+
+function grouped<T>(all: readonly T[], key: (one: T) => string): Map<string, T[]> {
+  const found = new Map<string, T[]>();
+  for (const one of all) {
+    const known = found.get(key(one));
+    if (known) known.push(one);
+    else found.set(key(one), [one]);
+  }
+  return found;
+}

@@ -1,0 +1,136 @@
+"""One selection: gutter marks and lines lead to nodes; nodes to columns, tensors, the timeline."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from .lab import NOTEBOOK, Lab
+from .test_accessibility import faults
+
+START = """\
+import ag_visual as torch
+W = torch.ones(4, 3, requires_grad=True)
+
+def layer(x):
+    return torch.tanh(x @ W)"""
+RUN = """\
+h = layer(torch.ones(2, 4))
+loss = (h * h).sum()
+with torch.record():
+    loss = (layer(torch.ones(2, 4)) * 2).exp().sum()
+    loss.backward()"""
+
+
+def dots(lab: Lab, cell: int) -> Locator:
+    return lab.page.locator(".jp-Notebook .jp-Cell").nth(cell).locator(".ag-line-mark")
+
+
+def place(lab: Lab) -> Locator:
+    return lab.page.locator(".jp-Notebook .ag-place")
+
+
+def selected(lab: Lab) -> str:
+    name: str = lab.model("model.store.nameOf(model.selected)")
+    return name
+
+
+def recorded(lab: Lab, name: str, theme: str = "JupyterLab Light") -> Locator:
+    lab.open(f"linked/{name}.ipynb", [START, RUN, "'else'"], theme=theme)
+    panel = lab.inspector()
+    lab.run(0)
+    lab.run(1)
+    expect(dots(lab, 0)).to_have_count(1)
+    expect(dots(lab, 1)).to_have_count(1)
+    return panel
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_lines_and_nodes_lead_to_each_other(lab: Lab, theme: str) -> None:
+    name = theme.split()[-1].lower()
+    panel = recorded(lab, name, theme)
+    [mark] = dots(lab, 0).all()
+    expect(mark).to_have_attribute("title", "2 nodes of the graph: click to select")
+    expect(dots(lab, 1)).to_have_attribute("title", "3 nodes of the graph: click to select")
+    # From the line to its nodes, one after the other.
+    mark.click()
+    assert selected(lab) == "TanhBackward0"
+    expect(panel.get_by_text("node 1 of 2 that this line made")).to_be_visible()
+    expect(place(lab)).to_have_text("torch.tanh(x @ W)")
+    mark.click()
+    assert selected(lab) == "MmBackward0"
+    # From the node to exactly its columns, wherever it is selected.
+    expect(place(lab)).to_have_text("x @ W")
+    assert len(lab.model("model.hits")) == 2
+    lab.screenshot(f"linked_{name}")
+    assert not faults(lab.page, ".ag-inspector-panel")
+    lab.select("ExpBackward0")
+    expect(place(lab)).to_have_text("(layer(torch.ones(2, 4)) * 2).exp()")
+    # Its rows in the table of tensors are marked and in view; a row leads to its node.
+    panel.get_by_role("tab", name="Tensors").click()
+    own = panel.locator("tr[data-of-node=yes]")
+    expect(own).to_have_count(1)
+    expect(own).to_contain_text("ExpBackward0")
+    expect(own).to_be_in_viewport()
+    lab.screenshot(f"linked_tensors_{name}")
+    panel.locator(".agv-tensors tbody tr").filter(has_text="TanhBackward0").click()
+    expect(place(lab)).to_have_text("torch.tanh(x @ W)")
+    # From an event of the timeline to its node.
+    axis = panel.locator(".agv-axis")
+    axis.focus()
+    lab.page.keyboard.press("Home")
+    lab.page.keyboard.press("ArrowRight")
+    lab.page.keyboard.press("Enter")
+    assert selected(lab) == "MmBackward0"
+    expect(place(lab)).to_have_text("x @ W")
+
+
+def test_the_cursor_leads_to_nodes_by_a_command_and_typing_is_left_alone(lab: Lab) -> None:
+    panel = recorded(lab, "cursor")
+    editor = lab.page.locator(".jp-Notebook .jp-Cell").nth(0).locator(".cm-content")
+    editor.locator(".cm-line").nth(4).click()
+    lab.command("ag-visual:select-line")
+    assert selected(lab) == "TanhBackward0"
+    expect(place(lab)).to_have_text("torch.tanh(x @ W)")
+    # The editor kept its focus and its cursor.
+    assert lab.page.evaluate("document.activeElement.closest('.jp-Cell') !== null")
+    lab.page.keyboard.press("End")
+    lab.page.keyboard.type("  # mine")
+    assert lab.source(0).endswith("torch.tanh(x @ W)  # mine")
+    expect(panel.locator(".agv-det h3")).to_have_text("TanhBackward0")
+
+
+def test_marks_go_with_edits_moves_reruns_and_deletions(lab: Lab) -> None:
+    recorded(lab, "changes")
+    first = lab.page.locator(".jp-Notebook .jp-Cell").nth(0).locator(".cm-content")
+    # A line above: the mark moves along with its line.
+    first.locator(".cm-line").nth(0).click()
+    lab.page.keyboard.press("End")
+    lab.page.keyboard.press("Enter")
+    expect(dots(lab, 0)).to_have_count(1)
+    dots(lab, 0).click()
+    assert selected(lab) == "TanhBackward0"
+    # The line itself: its mark goes.
+    first.locator(".cm-line").nth(5).click()
+    lab.page.keyboard.press("End")
+    lab.page.keyboard.type(" + 0")
+    expect(dots(lab, 0)).to_have_count(0)
+    # A cell that moves keeps its marks.
+    lab.page.evaluate(f"() => {{ {NOTEBOOK}.content.activeCellIndex = 1; }}")
+    lab.command("notebook:move-cell-down")
+    expect(dots(lab, 2)).to_have_count(1)
+    dots(lab, 2).click()
+    assert selected(lab) == "SumBackward0"
+    # Run again, with a new graph: one mark, of the new run.
+    lab.run(2)
+    expect(dots(lab, 2)).to_have_count(1)
+    # Run again without making nodes: the marks of the run before are gone.
+    lab.edit(2, "loss = 1")
+    expect(dots(lab, 2)).to_have_count(0)
+    lab.edit(2, RUN)
+    lab.run(2)
+    expect(dots(lab, 2)).to_have_count(1)
+    lab.page.evaluate(f"() => {{ {NOTEBOOK}.content.activeCellIndex = 2; }}")
+    lab.command("notebook:delete-cell")
+    expect(lab.page.locator(".ag-line-mark")).to_have_count(0)
+    assert lab.nodes()
