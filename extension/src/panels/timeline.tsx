@@ -150,7 +150,8 @@ export function Timeline(): ReactElement {
     else if (event.key === 'Home') model.scrub(0);
     else if (event.key === 'End') model.scrub(presenter.live ? null : model.length);
     else if (event.key === 'Enter') {
-      const seq = seqAt(model, position);
+      // Not what is drawn: keys may come faster than frames.
+      const seq = seqAt(model, model.cursor ?? model.length);
       if (seq !== null) presenter.goTo(seq);
     } else return;
     event.preventDefault();
