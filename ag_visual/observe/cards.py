@@ -395,6 +395,7 @@ def _op_card(op: Op, found: Derivation, note: str) -> dict[str, Any]:
             for name, value in given.items()
             if value is not None
         ],
+        "numbers": True,
         "note": note,
     }
 
@@ -611,6 +612,7 @@ def _card(op: str, says: str, forward: Math, derivatives: list[dict[str, Any]]) 
         "text": linear(forward),
         "derivatives": derivatives,
         "given": [],
+        "numbers": False,
         "note": "",
     }
 

@@ -24,6 +24,17 @@ function dated(created: string): string {
     : `Recording of ${time.toLocaleDateString(undefined, DATE)}`;
 }
 
+const ANSWERED: ReadonlySet<CommandName> = new Set(['node', 'values', 'card', 'numbers']);
+
+/** The arguments of questions that a recording may answer. */
+interface Asked {
+  seq?: number;
+  which?: string;
+  name?: string;
+  input?: string;
+  at?: number;
+}
+
 export class OfflineController implements Controller {
   readonly capabilities: Capabilities = { live: false, control: false };
   readonly onBatch = new Signal<RawBatch>();
@@ -75,18 +86,33 @@ export class OfflineController implements Controller {
     command: C,
     args: Commands[C]['args']
   ): Promise<Commands[C]['result']> {
-    const { seq = -1, which = '' } = args as { seq?: number; which?: string };
-    const found =
-      command === 'node'
-        ? this.kept.details(seq)
-        : command === 'values'
-          ? this.kept.values(seq, which)
-          : undefined;
+    const found = this.answer(command, args as Asked);
     if (found !== undefined) {
       return Promise.resolve(found as Commands[C]['result']);
     }
-    const kept = command === 'node' || command === 'values';
-    return Promise.reject(new Error(kept ? '' : NO_KERNEL));
+    return Promise.reject(new Error(ANSWERED.has(command) ? '' : NO_KERNEL));
+  }
+
+  /** What was saved with the recording. */
+  private answer(
+    command: CommandName,
+    { seq = -1, which = '', name, input, at }: Asked
+  ): unknown {
+    const { recording } = this;
+    switch (command) {
+      case 'node':
+        return this.kept.details(seq);
+      case 'values':
+        return this.kept.values(seq, which);
+      case 'card':
+        return recording?.cards.get(String(seq)) ?? recording?.cards.get(name ?? '');
+      case 'numbers':
+        return input === undefined && at === undefined
+          ? recording?.numbers.get(String(seq))
+          : undefined;
+      default:
+        return undefined;
+    }
   }
 
   reveal(): Promise<boolean> {

@@ -12,6 +12,7 @@ import { GroupDetails } from './group_details';
 import { Hooks } from './hooks';
 import { Next, Uses } from './node_links';
 import type { Answer } from './answers';
+import { OpCard } from './op_card';
 import type { Presenter } from './presenter';
 import { useInspector } from './presenter';
 import type { SavedRow } from './saved';
@@ -105,6 +106,7 @@ function NodeView({ seq }: { seq: number }): ReactElement {
       {details && !details.alive && (
         <p className="agv-line agv-quiet">The node itself is gone; this is from the recording.</p>
       )}
+      <OpCard seq={seq} name={store.nameOf(seq) || details?.name || ''} details={details} />
       <SavedTensors rows={rows} chosen={chosen} choose={setChoice} />
       <SavedValues details={details} />
       <ShownValues seq={seq} isLeaf={isLeaf} chosen={chosen} rows={rows} />

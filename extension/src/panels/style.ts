@@ -286,6 +286,26 @@ const CSS = `
   text-align: left; }
 .agv-root .agv-warn b { color: var(--agv-bad); font-weight: 600; }
 
+.agv-math { margin: 6px 0 0; overflow-x: auto; overflow-y: hidden; padding: 2px 0; }
+.agv-math math { font-size: 15px; }
+.agv-math[data-small='yes'] { margin: 2px 0 0 18px; }
+.agv-math[data-small='yes'] math { font-size: 13px; }
+.agv-chain .agv-line { margin-top: 4px; }
+.agv-numbers-of { margin-top: 8px; }
+.agv-numbers-of summary { color: var(--agv-ink2); cursor: pointer; font-size: 12px; }
+.agv-element { align-items: center; display: flex; font-size: 12px; gap: 6px; margin-top: 6px; }
+.agv-element select { background: var(--agv-bg); border: 1px solid var(--agv-line2);
+  border-radius: 5px; color: var(--agv-ink); font: inherit; padding: 1px 4px; }
+.agv-used { color: var(--agv-ink2); display: flex; flex-wrap: wrap; font-size: 12px; gap: 1px 14px;
+  list-style: none; margin: 5px 0 0; padding: 0; }
+.agv-root .agv-check-row { align-items: center; margin-top: 10px; }
+.agv-outcome { border: 1px solid var(--agv-line2); border-left-width: 4px; border-radius: 8px;
+  margin-top: 8px; padding: 7px 10px; }
+.agv-outcome p { margin: 0; }
+.agv-outcome[data-verdict='agrees'] { border-color: var(--agv-done); }
+.agv-outcome[data-verdict='differs'] { background: var(--agv-bad-bg); border-color: var(--agv-bad); }
+.agv-root .agv-outcome .agv-facts td:nth-child(odd) { width: 76px; }
+.agv-root .agv-outcome td { border: 0; padding: 1px 6px 1px 0; }
 .agv-root .agv-card { border: 1px solid var(--agv-line2); border-left: 4px solid var(--agv-bad);
   border-radius: 8px; padding: 10px 12px;
   background: var(--agv-bg); box-shadow: var(--agv-shadow); margin: 0 0 12px;

@@ -1,7 +1,7 @@
 // A recording file: JSON with base64 buffers, opened without a kernel. Foreign and cut files are
 // told apart.
 
-import type { NodeDetails, Values } from './schema';
+import type { CardNumbers, Math as MathTree, NodeDetails, OpCard, Values } from './schema';
 import { RECORDING_FORMAT, VERSION } from './schema';
 import type { Batch } from './decode';
 import { ProtocolError, VersionError, decodeBatch, isObject, versionText } from './decode';
@@ -13,6 +13,10 @@ export interface OpenRecording {
   details: Map<number, NodeDetails>;
   /** by '<seq> <which>' */
   values: Map<string, Values>;
+  /** by seq, and by name for nodes that were gone */
+  cards: Map<string, OpCard>;
+  /** by seq */
+  numbers: Map<string, CardNumbers>;
   /** What could not be read though the rest could; empty when all is well. */
   warning: string;
 }
@@ -66,6 +70,48 @@ function isValues(value: unknown): value is Values {
   return isObject(value) && Array.isArray(value.shape) && isObject(value.histogram);
 }
 
+/** Deeper than any formula: a file from elsewhere shall not run out of the stack. */
+const DEEPEST_MATH = 100;
+
+function isMath(value: unknown, depth = 0): value is MathTree {
+  return (
+    depth < DEEPEST_MATH &&
+    isObject(value) &&
+    typeof value.tag === 'string' &&
+    (value.text === undefined || typeof value.text === 'string') &&
+    (value.children === undefined ||
+      (Array.isArray(value.children) &&
+        value.children.every((child: unknown) => isMath(child, depth + 1))))
+  );
+}
+
+function isCard(value: unknown): value is OpCard {
+  return (
+    isObject(value) &&
+    ['op', 'says', 'text', 'note'].every(key => typeof value[key] === 'string') &&
+    isMath(value.forward) &&
+    Array.isArray(value.given) &&
+    Array.isArray(value.derivatives) &&
+    value.derivatives.every(
+      (one: unknown) =>
+        isObject(one) &&
+        ['input', 'says', 'text'].every(key => typeof one[key] === 'string') &&
+        isMath(one.math) &&
+        Array.isArray(one.where) &&
+        one.where.every((line: unknown) => isMath(line))
+    )
+  );
+}
+
+function isNumbers(value: unknown): value is CardNumbers {
+  return (
+    isObject(value) &&
+    isMath(value.math) &&
+    ['input', 'text', 'source'].every(key => typeof value[key] === 'string') &&
+    ['inputs', 'index', 'shape', 'used'].every(key => Array.isArray(value[key]))
+  );
+}
+
 /**
  * Opens a recording given as JSON text or as the parsed object; throws ProtocolError with a
  * sentence to show.
@@ -112,12 +158,28 @@ export function openRecording(source: unknown): OpenRecording {
       values.set(key, reply);
     }
   }
+  const cards = new Map<string, OpCard>();
+  const kept = Array.isArray(file.cards) ? (file.cards as unknown[]) : [];
+  for (const [key, at] of Object.entries(isObject(file.card_of) ? file.card_of : {})) {
+    const card = typeof at === 'number' ? kept[at] : undefined;
+    if (isCard(card)) {
+      cards.set(key, card);
+    }
+  }
+  const numbers = new Map<string, CardNumbers>();
+  for (const [seq, reply] of Object.entries(isObject(file.numbers) ? file.numbers : {})) {
+    if (isNumbers(reply)) {
+      numbers.set(seq, reply);
+    }
+  }
   return {
     created: typeof file.created === 'string' ? file.created : '',
     packageVersion: typeof file.package_version === 'string' ? file.package_version : '',
     batches,
     details,
     values,
+    cards,
+    numbers,
     warning
   };
 }

@@ -17,6 +17,27 @@ describe('openRecording', () => {
     }
   });
 
+  it('takes cards by number and by name, and leaves out what is none', () => {
+    const math = { tag: 'mi', text: 'x' };
+    const card = { op: 'sin', says: '', forward: math, text: 'x', given: [], note: '' };
+    const one = { input: 'self', math, where: [math], says: '', text: 'x' };
+    let deep: unknown = math;
+    for (let i = 0; i < 5000; i++) deep = { tag: 'mrow', children: [deep] };
+    const open = openRecording({
+      ...residual(),
+      cards: [
+        { ...card, numbers: true, derivatives: [one] },
+        { ...card, derivatives: [{ ...one, math: 'x' }] },
+        { ...card, forward: deep, derivatives: [] },
+        null
+      ],
+      card_of: { 7: 0, SinBackward0: 0, 8: 1, 9: 2, 10: 3, 11: 99, 12: 'x' },
+      numbers: { 7: { math, input: 'self', text: '', source: 'ones' }, 8: 4 }
+    });
+    expect([...open.cards.keys()]).toEqual(['7', 'SinBackward0']);
+    expect(open.numbers.size).toBe(0);
+  });
+
   it('says that a cut file is cut', () => {
     const text = JSON.stringify(residual());
     for (const part of [0.2, 0.5, 0.99]) {

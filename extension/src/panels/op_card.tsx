@@ -1,0 +1,207 @@
+// The selected node's chain rule: its formula, the derivative that its backward computes, and both
+// with the numbers of this very node.
+
+import type { ReactElement } from 'react';
+import { useId, useState } from 'react';
+import type { CardNumbers, NodeDetails, OpCard as Card } from '../protocol/schema';
+import { oneLine } from '../protocol/text';
+import { CheckNode } from './check_node';
+import { MathLine } from './math';
+import type { Presenter } from './presenter';
+import { useInspector } from './presenter';
+import { useRequest } from './use_request';
+
+/** Changes whenever the kernel may know more of a node, or less. */
+export function momentOf(presenter: Presenter, seq: number): string {
+  const { model } = presenter;
+  const { store } = model;
+  const { paused } = store.state;
+  const stop = paused ? `${paused.task}.${paused.order}.${store.batch}` : '';
+  const { kind } = model.status;
+  return `${store.session} ${store.epoch} ${seq} ${stop} ${model.stateOf(seq)} ${kind}`;
+}
+
+const SOURCES: Record<CardNumbers['source'], string> = {
+  waits: 'grad is the gradient that waits here.',
+  kept: 'grad is the gradient that retain_grad() kept.',
+  ones: 'No gradient waits here: grad is 1 everywhere, so this is the slope alone.'
+};
+
+export function OpCard({
+  seq,
+  name,
+  details
+}: {
+  seq: number;
+  name: string;
+  details: NodeDetails | null;
+}): ReactElement | null {
+  const presenter = useInspector();
+  const moment = momentOf(presenter, seq);
+  const reply = useRequest<Card>(`card ${moment}`, () =>
+    presenter.controller.request('card', { seq, name })
+  );
+  if (reply.kind !== 'answer') {
+    return reply.kind === 'none' && reply.why !== '' ? (
+      <>
+        <div className="agv-sec">Chain rule</div>
+        <p className="agv-line agv-quiet">{oneLine(reply.why, 300)}</p>
+      </>
+    ) : null;
+  }
+  const card = reply.value;
+  return (
+    <section className="agv-chain" aria-label="Chain rule">
+      <div className="agv-sec">Chain rule</div>
+      {card.says !== '' && <p className="agv-line">{oneLine(card.says, 300)}</p>}
+      <MathLine math={card.forward} label={oneLine(card.text, 1000)} />
+      {card.derivatives.slice(0, 12).map(one => (
+        <div key={one.input}>
+          <MathLine math={one.math} label={oneLine(one.text, 1000)} />
+          {one.where.slice(0, 16).map((line, i) => (
+            <MathLine key={i} math={line} label="where" small />
+          ))}
+          {one.says !== '' && <p className="agv-line agv-quiet">{oneLine(one.says, 300)}</p>}
+        </div>
+      ))}
+      {card.given.length > 0 && (
+        <p className="agv-line agv-quiet">
+          {card.given
+            .slice(0, 12)
+            .map(({ name: argument, text }) => `${oneLine(argument, 40)} = ${oneLine(text, 60)}`)
+            .join(', ')}
+        </p>
+      )}
+      {card.note !== '' && <p className="agv-line agv-quiet">{oneLine(card.note, 300)}</p>}
+      {card.numbers && card.note === '' && <Numbers seq={seq} moment={moment} />}
+      <CheckNode seq={seq} details={details} told={card.note !== ''} />
+    </section>
+  );
+}
+
+/** Which element's numbers are shown; null: as the kernel chooses. */
+interface Choice {
+  input: string | null;
+  at: number | null;
+}
+
+function Numbers({ seq, moment }: { seq: number; moment: string }): ReactElement {
+  const presenter = useInspector();
+  const waits = presenter.model.store.state.paused?.seq === seq;
+  const [opened, setOpened] = useState<boolean | null>(null);
+  const open = opened ?? waits;
+  return (
+    <details
+      className="agv-numbers-of"
+      open={open}
+      onToggle={event => setOpened(event.currentTarget.open)}
+    >
+      <summary>Numbers of this node</summary>
+      {open && <NumbersOf seq={seq} moment={moment} />}
+    </details>
+  );
+}
+
+function NumbersOf({ seq, moment }: { seq: number; moment: string }): ReactElement {
+  const presenter = useInspector();
+  const [choice, setChoice] = useState<Choice>({ input: null, at: null });
+  const { input, at } = choice;
+  const reply = useRequest<CardNumbers>(`${moment} ${input} ${at}`, () =>
+    presenter.controller.request('numbers', {
+      seq,
+      ...(input === null ? {} : { input }),
+      ...(at === null ? {} : { at })
+    })
+  );
+  if (reply.kind !== 'answer') {
+    const why =
+      reply.kind === 'waiting'
+        ? 'Asking the kernel…'
+        : reply.why || 'This recording was made without the numbers of this node.';
+    return <p className="agv-line agv-quiet">{oneLine(why, 300)}</p>;
+  }
+  const numbers = reply.value;
+  return (
+    <>
+      <Element
+        numbers={numbers}
+        choose={setChoice}
+        fixed={!presenter.live}
+      />
+      <MathLine math={numbers.math} label={oneLine(numbers.text, 1000)} />
+      {numbers.used.length > 0 && (
+        <ul className="agv-used">
+          {numbers.used.slice(0, 8).map(({ name, text }) => (
+            <li key={name}>
+              <code>{oneLine(name, 60)}</code> = {oneLine(text, 40)}
+            </li>
+          ))}
+        </ul>
+      )}
+      <p className="agv-line agv-quiet">{SOURCES[numbers.source]}</p>
+    </>
+  );
+}
+
+function Element({
+  numbers,
+  choose,
+  fixed
+}: {
+  numbers: CardNumbers;
+  choose: (choice: Choice) => void;
+  fixed: boolean;
+}): ReactElement {
+  const id = useId();
+  const { input, inputs, at, index, shape } = numbers;
+  const count = shape.reduce((product, n) => product * n, 1);
+  const place = index.length > 0 ? `[${index.join(', ')}]` : 'a scalar';
+  const turn = (by: number): void => choose({ input, at: (at + by + count) % count });
+  return (
+    <div className="agv-element">
+      {inputs.length > 1 && !fixed ? (
+        <>
+          <label className="agv-hidden" htmlFor={id}>
+            Gradient of
+          </label>
+          <select
+            id={id}
+            value={input}
+            onChange={event => choose({ input: event.target.value, at: null })}
+          >
+            {inputs.map(one => (
+              <option key={one} value={one}>
+                {oneLine(one, 40)}
+              </option>
+            ))}
+          </select>
+        </>
+      ) : (
+        <code>{oneLine(input, 40)}</code>
+      )}
+      <span aria-live="polite">{place}</span>
+      {count > 1 && !fixed && (
+        <>
+          <button
+            type="button"
+            className="agv-step"
+            aria-label="Element before"
+            title="Element before"
+            onClick={() => turn(-1)}
+          >
+            ‹
+          </button>
+          <button
+            type="button"
+            className="agv-step"
+            aria-label="Next element"
+            title="Next element"
+            onClick={() => turn(1)}
+          >
+            ›
+          </button>
+        </>
+      )}
+    </div>
+  );
+}

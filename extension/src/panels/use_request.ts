@@ -1,0 +1,32 @@
+// A question of one panel to the kernel: asked again when its key changes; until the new answer is
+// there the one before stays.
+
+import { useEffect, useState } from 'react';
+
+export type Reply<T> =
+  { kind: 'waiting' } | { kind: 'answer'; value: T } | { kind: 'none'; why: string };
+
+/** `key` empty: nothing is asked. */
+export function useRequest<T>(key: string, request: () => Promise<T>): Reply<T> {
+  const [reply, setReply] = useState<Reply<T>>({ kind: 'waiting' });
+  useEffect(() => {
+    if (key === '') {
+      return undefined;
+    }
+    let current = true;
+    request().then(
+      value => {
+        if (current) setReply({ kind: 'answer', value });
+      },
+      (error: unknown) => {
+        const why = error instanceof Error ? error.message : String(error);
+        if (current) setReply({ kind: 'none', why });
+      }
+    );
+    return () => {
+      current = false;
+    };
+    // The key says all that the question depends on.
+  }, [key]);
+  return reply;
+}
