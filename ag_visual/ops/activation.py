@@ -83,6 +83,7 @@ _backward(
     "SigmoidBackwardBackward0",
     inputs=("grad_output", "output"),
     keeps=("grad_output", "output"),
+    formula=lambda grad_output, output: grad_output * output * (1 - output),
 )
 _backward(
     "tanh_backward",
@@ -93,6 +94,7 @@ _backward(
     },
     "TanhBackwardBackward0",
     inputs=("grad_output", "output"),
+    formula=lambda grad_output, output: grad_output * (1 - output * output),
 )
 unary(
     "sigmoid",
@@ -201,6 +203,7 @@ _backward(
     "ThresholdBackwardBackward0",
     0.1,
     real=True,
+    formula=lambda F, grad_output, self, threshold: F.where(self <= threshold, 0.0, grad_output),
 )
 unary(
     "relu",
@@ -247,6 +250,9 @@ _backward(
     0.2,
     False,
     real=True,
+    formula=lambda F, grad_output, self, negative_slope: F.where(
+        self > 0, grad_output, grad_output * negative_slope
+    ),
 )
 unary(
     "leaky_relu",
@@ -281,6 +287,9 @@ _backward(
     -0.5,
     0.6,
     real=True,
+    formula=lambda F, grad_output, self, min_val, max_val: F.where(
+        (self > min_val) & (self < max_val), grad_output, 0.0
+    ),
 )
 unary(
     "hardtanh",
@@ -681,6 +690,7 @@ _backward(
     {"grad_output": lambda F, g, self: F.hardsigmoid_backward(g, self), "self": _no_curve},
     "HardsigmoidBackwardBackward0",
     oracle=False,  # torch has the function and refuses its derivative
+    formula=lambda F, grad_output, self: F.where((self > -3) & (self < 3), grad_output / 6, 0.0),
 )
 _backward(
     "hardswish_backward",
@@ -690,6 +700,9 @@ _backward(
         "self": _hardswish_curve,
     },
     "HardswishBackwardBackward0",
+    formula=lambda F, grad_output, self: F.where(
+        self <= -3, 0.0, F.where(self >= 3, grad_output, grad_output * (self / 3 + 0.5))
+    ),
 )
 unary(
     "hardsigmoid",

@@ -298,6 +298,7 @@ elementwise(
     real=True,
     keeps=("grad_output",),
     doc="The gradient of `native_dropout`: grad_output where the mask is true, times scale.",
+    formula=lambda grad_output, mask, scale: grad_output * mask * scale,
 )
 
 # Embedding ----------------------------------------------------------------------------------------
