@@ -290,16 +290,16 @@ def report_node(node: Any, log: seam.Log | None = None) -> None:
     edges = [(-1, 0) if edge is None else (edge[0].seq, edge[1]) for edge in node.next]
     outputs = 1 if node.outs is None else len(node.outs)
     form = log.form(type(node), outputs, tuple((name, own) for name, own, *_ in kept))
-    code = node.code
-    key = [form, id(code), node.lasti, node.shape, node.dtype, *(number for _, number in edges)]
-    numbers = [perf_counter_ns(), get_ident(), node.seq, *(seq for seq, _ in edges)]
-    for _, _, array, storage, version in kept:
-        key += (array.shape, array.dtype)
-        numbers += (storage, version)
-    size = seam.size(len(edges), len(kept))
-    stream = log.nodes[size]
+    shared = [form, node.code, node.lasti, node.shape, node.dtype, get_ident()]
+    shared += [number for _, number in edges]
+    for _, _, array, _, _ in kept:
+        shared += (array.shape, array.dtype)
+    shared += (perf_counter_ns(), node.seq)
+    shared += [seq for seq, _ in edges]
+    for _, _, _, storage, version in kept:
+        shared += (storage, version)
     log.keep(ref(node))
-    stream.put(seam.packer(size)(stream.learn(tuple(key), code), *numbers))
+    log.nodes[seam.size(len(edges), len(kept))](shared)
 
 
 def _describe_saved(kept: list[tuple[Any, ...]], name: str, value: Any, owner: Any) -> None:

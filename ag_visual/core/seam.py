@@ -6,12 +6,8 @@ are ints, strings, shapes and weak references, never a tensor, a node or an arra
 
 from __future__ import annotations
 
-import functools
-import struct
-import threading
 from collections import deque
-from collections.abc import Callable
-from types import CodeType
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 from weakref import ref
 
@@ -54,56 +50,25 @@ def size(edges: int, saved: int) -> int:
     return edges << 16 | saved
 
 
-@functools.cache
-def packer(size: int) -> Callable[..., bytes]:
-    """Makes a record of that size of its numbers."""
-    edges, saved = size >> 16, size & 0xFFFF
-    return struct.Struct(f"<{4 + edges + 2 * saved}q").pack
+class _Streams(dict[int, Callable[[Iterable[Any]], None]]):
+    """Size -> `extend` of its stream. Two threads that ask first for one get the same."""
 
-
-class Stream:
-    """Nodes of one size. What many have in common is a key that is kept once, and its number.
-
-    A key is (form, id of the code, lasti, shape, dtype, output number of each edge, then shape and
-    dtype of each saved tensor, None where it was not saved); a record `pack`s the number of a key,
-    t, thread, seq, seq of each edge (-1: none), storage and version of each saved tensor.
-    """
-
-    __slots__ = ("_lock", "keys", "known", "put", "records", "size")
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.records: list[bytes] = []
-        self.put = self.records.append
-        self.known: dict[tuple[Any, ...], int] = {}
-        # With the code object, whose id must not be used again while a key has it.
-        self.keys: list[tuple[tuple[Any, ...], CodeType | None]] = []
-        self._lock = threading.Lock()
-
-    def learn(self, key: tuple[Any, ...], code: CodeType | None) -> int:
-        """The number of a key that was not known."""
-        with self._lock:
-            found = self.known.get(key)
-            if found is None:
-                found = len(self.keys)
-                self.keys.append((key, code))
-                self.known[key] = found
-            return found
-
-
-class _Streams(dict[int, Stream]):
-    """Size -> its stream. Two threads that ask first for one get the same."""
-
-    def __missing__(self, size: int) -> Stream:
-        return self.setdefault(size, Stream(size))
+    def __missing__(self, size: int) -> Callable[[Iterable[Any]], None]:
+        return self.setdefault(size, [].extend)
 
 
 class Log:
-    """Where events go, as lists that an observer copies the front of and then deletes.
+    """Where events go: a list for each shape of record, to which every field is appended flat.
 
-    What waits in it is hardly seen by the garbage collector: bytes in place of tuples, fields of
-    runs one after the other, and one weak reference to each node, which is there (`keep`) before
-    the node is told.
+    A tuple per event would be one more object for the garbage collector to walk over, and that
+    costs a program more than the event itself. `extend` and `append` of a list are atomic; an
+    observer copies the front of a list and then deletes it.
+
+    `nodes[size(edges, saved)]` takes records of 8 + 2 * edges + 4 * saved fields:
+      form, code, lasti, shape, dtype, thread, output number of each edge, shape and dtype of each
+      saved tensor (None: not saved); then t, seq, seq of each edge (-1: none), storage and version
+      of each saved tensor
+    Before it, `keep` takes a weak reference to the node.
     """
 
     __slots__ = ("_forms", "events", "keep", "nodes", "refs", "run", "runs", "tell")
@@ -130,6 +95,19 @@ class Log:
     def waiting(self) -> int:
         """How many records are in it."""
         return len(self.events) + len(self.refs) + len(self.runs) // RUN
+
+    def streams(self) -> list[tuple[int, list[Any]]]:
+        """(size, its stream) of all nodes."""
+        return [(size, extend.__self__) for size, extend in list(self.nodes.items())]  # type: ignore[attr-defined]
+
+    def clear(self) -> None:
+        """Drop all that is in it."""
+        self.events.clear()
+        self.refs.clear()
+        self.runs.clear()
+        self._forms.clear()
+        for _, stream in self.streams():
+            stream.clear()
 
 
 # Where events go while somebody records.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ag_visual.core import seam, source
 from ag_visual.observe import schema
-from ag_visual.observe.streams import NodeReader, Nodes, Told, read_runs
+from ag_visual.observe.streams import NodeReader, Nodes, Stream, read_runs
 
 Array = NDArray[Any]
 Tables = dict[str, dict[str, Array]]
@@ -221,9 +221,9 @@ class Encoder:
     def milliseconds(self, t: int) -> float:
         return (t - self.zero) / 1e6
 
-    def nodes(self, told: Sequence[Told]) -> Nodes | None:
-        """The nodes of one log, for `encode`."""
-        return self._nodes.read(told)
+    def nodes(self, streams: Sequence[Stream]) -> Nodes | None:
+        """The nodes of these streams, for `encode`."""
+        return self._nodes.read(streams)
 
     def encode(
         self,
@@ -295,11 +295,12 @@ class Encoder:
         lasti: int,
         shape: tuple[int, ...],
         dtype: Any,
+        thread: int,
     ) -> list[int]:
         name, kind = self._names.ids((form.node_class, dtype))
         text, numel = self._shapes[shape]
         (site,) = self.sites.ids((code,), (lasti,))
-        return [name, site, text, kind, form.outputs, int(numel)]
+        return [name, site, text, kind, form.outputs, int(numel), self.thread(thread)]
 
     def _tensor(self, name: str, own: bool, shape: tuple[int, ...], dtype: Any) -> list[int]:
         text, numel = self._shapes[shape]
@@ -312,11 +313,7 @@ class Encoder:
         ends, numbers = steps
         t = (nodes.t - self.zero) / 1e6
         step = np.array(numbers)[np.searchsorted(ends, nodes.t)]
-        thread = np.full(len(t), self.thread(int(nodes.thread[0])))
-        for ident in np.unique(nodes.thread).tolist() if np.ptp(nodes.thread) else ():
-            thread[nodes.thread == ident] = self.thread(ident)
-        more = {"seq": nodes.seq, "t": t, "thread": thread, "step": step}
-        found = {"nodes": {**nodes.columns, **more}}
+        found = {"nodes": {**nodes.columns, "seq": nodes.seq, "t": t, "step": step}}
         if len(nodes.edges["src"]):
             found["edges"] = nodes.edges
         if len(nodes.saved["node"]):
@@ -413,7 +410,7 @@ class Encoder:
         found: list[Array] = []
         for thread in times if nodes is not None else ():
             assert nodes is not None
-            made = nodes.thread == thread
+            made = nodes.thread == self.thread(thread)
             if made.any():
                 place = np.searchsorted(np.array(times[thread]), nodes.t[made], "right") - 1
                 call = np.array(innermost[thread])[place]

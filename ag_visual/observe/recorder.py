@@ -6,13 +6,11 @@ happens when somebody drains: every 40 ms while a page looks, else when somebody
 
 from __future__ import annotations
 
-import struct
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final, Literal
@@ -27,7 +25,7 @@ from ag_visual.observe.columns import Array, Chunk, Encoder
 from ag_visual.observe.graph import tell, walk
 from ag_visual.observe.names import Labels
 from ag_visual.observe.store import Store
-from ag_visual.observe.streams import Nodes, Told
+from ag_visual.observe.streams import Nodes, Stream
 
 Scope = Literal["off", "block", "once", "every"]
 
@@ -46,25 +44,6 @@ class _NodeRef(weakref.ref[Node]):
 
     __slots__ = ("seq",)
     seq: int
-
-
-_MOMENT: Final = struct.Struct("<q").unpack_from
-
-
-@dataclass(slots=True)
-class _Taken:
-    """What was taken out of a log."""
-
-    nodes: list[Told]
-    events: list[seam.Event]
-    runs: list[Any]
-    refs: list[weakref.ref[Any]]
-
-    def add(self, later: _Taken) -> None:
-        self.nodes += later.nodes
-        self.events += later.events
-        self.runs += later.runs
-        self.refs += later.refs
 
 
 class Recorder:
@@ -175,17 +154,24 @@ class Recorder:
         """Encode what came up to this moment."""
         # A node is told before it dies, and kept before it is told: looked at the other way round.
         freed = self._buried()
-        taken = self._take()
-        told = self.encoder.nodes(taken.nodes)
-        while older := self._follow(told, taken, freed):
-            tell(older, self._log)
-            taken.add(self._take())
-            told = self.encoder.nodes(taken.nodes)
-        kinds = columns.by_kind(taken.events)
+        now = time.perf_counter_ns()
+        streams = _streams_until(now, self._log)
+        events = _events_until(now, self._log)
+        runs = _until(now, self._log.runs, seam.RUN, 4)
+        if self.ignored:
+            events = iter(self._of_others(list(events), streams, runs))
+        kinds = columns.by_kind(events)
+        refs = self._log.refs[:]
+        del self._log.refs[: len(refs)]
+        told = self.encoder.nodes(streams)
+        late = self._follow(told, refs, kinds[seam.LEAF], freed)
+        if late is not None:
+            told = self.encoder.nodes(_streams_until(None, late) + streams)
+            kinds[seam.LEAF][:0] = late.events
         chunk = self.encoder.encode(
             kinds,
             nodes=told,
-            runs=taken.runs,
+            runs=runs,
             label=self.labels,
             labels=self._name_leaves(kinds[seam.LEAF]),
             freed=freed,
@@ -196,25 +182,20 @@ class Recorder:
             if self.store.full:
                 self.store.make_room(self.alive())
 
-    def _take(self) -> _Taken:
-        """All events up to now. Those of a thread are in the order in which they happened."""
-        log, now = self._log, time.perf_counter_ns()
-        nodes = []
-        for stream in list(log.nodes.values()):
-            records = stream.records
-            end = len(records)
-            while end and _MOMENT(records[end - 1], 8)[0] > now:
-                end -= 1
-            nodes.append((stream, records[:end]))
-            del records[:end]
-        events = []
-        while log.events and log.events[0][1] <= now:
-            events.append(log.events.popleft())
-        runs = log.runs[: len(log.runs) // seam.RUN * seam.RUN]
-        del log.runs[: len(runs)]
-        refs = log.refs[:]
-        del log.refs[: len(refs)]
-        return _Taken(nodes, events, runs, refs)
+    def _of_others(
+        self, events: list[seam.Event], streams: list[Stream], runs: list[Any]
+    ) -> list[seam.Event]:
+        """Leave out what ignored threads did: their events, nodes, and runs of their tasks."""
+        for size, records in streams:
+            width = _width(size)
+            threads = records[_THREAD::width]
+            starts = [i * width for i, t in enumerate(threads) if t not in self.ignored]
+            records[:] = [field for i in starts for field in records[i : i + width]]
+        tasks = {e[3] for e in events if e[0] == seam.BEGIN and e[2] in self.ignored}
+        if tasks:
+            starts = [i for i in range(0, len(runs), seam.RUN) if runs[i + 1] not in tasks]
+            runs[:] = [field for i in starts for field in runs[i : i + seam.RUN]]
+        return [event for event in events if event[2] not in self.ignored]
 
     def _buried(self) -> list[int]:
         """The numbers of nodes that died since the last call."""
@@ -225,38 +206,48 @@ class Recorder:
                 found.append(seq)
         return found
 
-    def _follow(self, told: Nodes | None, taken: _Taken, freed: list[int]) -> list[Node]:
+    def _follow(
+        self,
+        told: Nodes | None,
+        refs: list[weakref.ref[Any]],
+        leaves: list[seam.Event],
+        freed: list[int],
+    ) -> seam.Log | None:
         """Hold new nodes weakly; those that are dead already go to `freed`.
 
-        Returns the nodes below them that came to life while nobody listened.
+        Returns the nodes below them that came to life while nobody listened, if there are any.
         """
-        nodes = [node for ref in taken.refs if (node := ref()) is not None]
+        nodes = [node for ref in refs if (node := ref()) is not None]
         self._hold(nodes)
-        freed_before, born = set(freed), []
-        for event in taken.events:
-            if event[0] == seam.LEAF:
-                seq = event[3]
-                born.append(seq)
-                leaf = _accumulator(event[7](), seq)
-                if leaf is not None:
-                    self._hold((leaf,))
-                elif seq not in freed_before:
-                    freed.append(seq)
+        born = []
+        for event in leaves:
+            seq = event[3]
+            born.append(seq)
+            leaf = _accumulator(event[7](), seq)
+            if leaf is None:
+                freed.append(seq)
+            else:
+                self._hold((leaf,))
         if told is None:
-            return []
+            return None
         live = np.fromiter(self._live, np.int64, len(self._live))
-        dead = told.seq[~np.isin(told.seq, live)].tolist()
-        freed += [seq for seq in dead if seq not in freed_before] if freed_before else dead
+        freed += told.seq[~np.isin(told.seq, live)].tolist()
         wanted = told.edges["dst"]
         wanted = wanted[~np.isin(wanted, told.seq)]
         missing = set(wanted.tolist()) - self._live.keys() - set(born) - {-1}
+        if not missing:
+            return None
         roots = [
             below
-            for node in (nodes if missing else ())
+            for node in nodes
             for below, _ in node.next_functions
             if below is not None and below.seq in missing
         ]
-        return walk(roots, self._live)
+        older = walk(roots, self._live)
+        self._hold(older)
+        log = seam.Log()
+        tell(older, log)
+        return log
 
     def _hold(self, nodes: Iterable[Node]) -> None:
         live, died = self._live, self._dead.append
@@ -311,10 +302,7 @@ class Recorder:
     def clear(self) -> None:
         """Forget what was recorded. Nodes that still live are told again when they are needed."""
         with self._lock:
-            listening = self._listening
-            self._log = seam.Log()
-            if listening:
-                seam.sink = self._log
+            self._log.clear()
             self._dead = deque()
             self._live = {}
             self._unnamed = {}
@@ -331,3 +319,38 @@ def _accumulator(tensor: Any, seq: int) -> Node | None:
     ref = None if state is None else state.accumulator
     node: Node | None = None if ref is None else ref()
     return node if node is not None and node.seq == seq else None
+
+
+def _until(now: int, records: list[Any], width: int, time: int) -> list[Any]:
+    """Take the records of this width, whose moment is in their field `time`, up to `now`."""
+    end = len(records)
+    while end and records[end - width + time] > now:
+        end -= width
+    taken = records[:end]
+    del records[:end]
+    return taken
+
+
+_THREAD: Final = 5
+"""Where the record of a node keeps its thread (see core.seam)."""
+
+
+def _width(size: int) -> int:
+    """Fields of a record in the stream of that number."""
+    return 8 + 2 * (size >> 16) + 4 * (size & 0xFFFF)
+
+
+def _streams_until(now: int | None, log: seam.Log) -> list[Stream]:
+    found = []
+    for size, records in log.streams():
+        edges, saved = size >> 16, size & 0xFFFF
+        width, time = _width(size), 6 + edges + 2 * saved
+        if records:
+            found.append((size, records if now is None else _until(now, records, width, time)))
+    return found
+
+
+def _events_until(now: int, log: seam.Log) -> Iterator[seam.Event]:
+    events = log.events
+    while events and events[0][1] <= now:
+        yield events.popleft()

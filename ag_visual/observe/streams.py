@@ -1,7 +1,8 @@
-"""The streams of a log to columns: nodes with their edges and saved tensors, and their runs.
+"""The flat streams of a log to columns: nodes with their edges and saved tensors, and their runs.
 
-What nodes of one line have in common (class, place, shapes, dtypes) is described once for each key
-of a stream; of single nodes there are only numbers. Both are read for whole streams at once.
+What nodes of one line have in common (class, place, shapes, dtypes) is looked up as one key and
+read from a table of facts; only numbers that differ from node to node are converted. Both happen
+for whole streams at once.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from ag_visual.core import seam
 
 Array = NDArray[Any]
 
-Told = tuple[seam.Stream, list[bytes]]
-"""A stream and the records that were taken from it."""
+Stream = tuple[int, list[Any]]
+"""The size of the records (see seam.Log) and the records, one after the other."""
 
-_FACTS: Final = ("name", "site", "shape", "dtype", "outputs", "numel")
+_SHARED: Final = 6  # fields of every record before those of its edges
+_FACTS: Final = ("name", "site", "shape", "dtype", "outputs", "numel", "thread")
 _SAVED: Final = ("name", "bytes", "shape", "dtype", "flags")
 _LARGEST: Final = np.finfo(np.float64).max
 
@@ -32,93 +34,137 @@ class Nodes:
 
     seq: Array
     t: Array  # perf_counter_ns
-    thread: Array  # its identifier
     columns: dict[str, Array]
     edges: dict[str, Array]
     saved: dict[str, Array]
 
+    @property
+    def thread(self) -> Array:
+        """The small number of the thread that made each."""
+        return self.columns["thread"]
 
-Describe = Callable[[seam.Form, CodeType | None, int, tuple[int, ...], Any], list[int]]
+
+class _Table:
+    """What is known of the keys of one size: a column of facts for each, numbered in turn."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[Any, ...], int] = {}
+        self._facts: Array | None = None
+        self._new: list[list[int]] = []
+
+    def add(self, key: tuple[Any, ...], facts: list[int]) -> None:
+        self.numbers[key] = len(self.numbers)
+        self._new.append(facts)
+
+    def find(self, shared: Sequence[list[Any]]) -> Array:
+        """The number of each key. Raises KeyError."""
+        return np.fromiter(map(self.numbers.__getitem__, _keys(shared)), np.intp, len(shared[0]))
+
+    def facts(self) -> Array:
+        """(fact, number of the key)."""
+        if self._new:
+            new = np.array(self._new, np.int64).T
+            old = self._facts
+            self._facts = new if old is None else np.concatenate([old, new], axis=1)
+            self._new = []
+        assert self._facts is not None
+        return self._facts
+
+
+Describe = Callable[[seam.Form, CodeType | None, int, tuple[int, ...], Any, int], list[int]]
 Tensor = Callable[[str, bool, tuple[int, ...], Any], list[int]]
 
 
 class NodeReader:
-    """Reads the nodes of one log; keeps the facts of the keys it has met.
+    """Reads streams of nodes; keeps the facts of the keys it has met.
 
-    describe: the facts of a key, as in _FACTS; tensor: those of a saved tensor, as in _SAVED.
+    describe: the facts of a record's shared fields, as in _FACTS; tensor: those of a saved tensor,
+    as in _SAVED. They keep alive what a key has by its id.
     """
 
     def __init__(self, describe: Describe, tensor: Tensor) -> None:
         self._describe = describe
         self._tensor = tensor
-        self._facts: dict[int, Array] = {}  # by size: (fact, number of the key)
+        self._tables: dict[int, _Table] = {}
 
-    def read(self, told: Sequence[Told]) -> Nodes | None:
-        """All these nodes, sorted by their number; None if there are none."""
-        parts = [self._read(stream, records) for stream, records in told if records]
+    def read(self, streams: Sequence[Stream]) -> Nodes | None:
+        """All nodes of the streams, sorted by their number; None if there are none."""
+        parts = [self._read(size, records) for size, records in streams if records]
         if not parts:
             return None
         if len(parts) == 1 and bool((parts[0].seq[1:] > parts[0].seq[:-1]).all()):
             return parts[0]
-        order = np.argsort(np.concatenate([part.seq for part in parts]), kind="stable")
+        seq = np.concatenate([part.seq for part in parts])
+        order = np.argsort(seq, kind="stable")
         return Nodes(
-            np.concatenate([part.seq for part in parts])[order],
+            seq[order],
             np.concatenate([part.t for part in parts])[order],
-            np.concatenate([part.thread for part in parts])[order],
             _sorted([part.columns for part in parts], order),
             _sorted([part.edges for part in parts], "src"),
             _sorted([part.saved for part in parts], "node"),
         )
 
-    def _read(self, stream: seam.Stream, records: list[bytes]) -> Nodes:
-        edges = stream.size >> 16
-        rows = np.frombuffer(b"".join(records), "<i8").reshape(len(records), -1)
-        key, t, thread, seq = rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3].copy()
-        facts = self._facts_of(stream)[:, key]
-        ends, kept = rows[:, 4 : 4 + edges], rows[:, 4 + edges :]
+    def _read(self, size: int, records: list[Any]) -> Nodes:
+        edges, saved = size >> 16, size & 0xFFFF
+        width = _SHARED + 2 + 2 * edges + 4 * saved
+        split = _SHARED + edges + 2 * saved
+        columns = [records[i::width] for i in range(width)]
+        count = len(columns[0])
+        table = self._tables.setdefault(size, _Table())
+        shared = columns[:split]
+        try:
+            found = table.find(shared)
+        except KeyError:
+            for key, code in zip(_keys(shared), columns[1], strict=True):
+                if key not in table.numbers:
+                    self._learn(table, key, code, edges)
+            found = table.find(shared)
+        facts = table.facts()[:, found]
+        t, seq, *numbers = (np.fromiter(column, np.int64, count) for column in columns[split:])
         return Nodes(
             seq,
             t,
-            thread,
             dict(zip(_FACTS, facts, strict=False)),
-            _edges(seq, ends, facts[len(_FACTS) :]),
-            _saved(seq, kept, facts[len(_FACTS) + edges :]),
+            _edges(seq, numbers[:edges], facts[len(_FACTS) :]),
+            _saved(seq, numbers[edges:], facts[len(_FACTS) + edges :]),
         )
 
-    def _facts_of(self, stream: seam.Stream) -> Array:
-        known = self._facts.get(stream.size)
-        keys = stream.keys[0 if known is None else known.shape[1] :]
-        if keys or known is None:
-            edges = stream.size >> 16
-            fresh = np.array([self._learn(key, code, edges) for key, code in keys], np.int64).T
-            known = fresh if known is None else np.concatenate([known, fresh], axis=1)
-            self._facts[stream.size] = known
-        return known
-
-    def _learn(self, key: tuple[Any, ...], code: CodeType | None, edges: int) -> list[int]:
-        form, _, lasti, shape, dtype, *rest = key
-        facts = self._describe(form, code, lasti, shape, dtype) + rest[:edges]
+    def _learn(
+        self, table: _Table, key: tuple[Any, ...], code: CodeType | None, edges: int
+    ) -> None:
+        form, _, lasti, shape, dtype, thread, *rest = key
+        facts = self._describe(form, code, lasti, shape, dtype, thread) + rest[:edges]
         kept = rest[edges:]
         for (name, own), at, kind in zip(form.saved, kept[::2], kept[1::2], strict=True):
             facts += [-1] * len(_SAVED) if at is None else self._tensor(name, own, at, kind)
-        return facts
+        table.add(key, facts)
 
 
-def _edges(seq: Array, ends: Array, facts: Array) -> dict[str, Array]:
-    each = ends.shape[1]
+def _keys(shared: Sequence[list[Any]]) -> Iterator[tuple[Any, ...]]:
+    """What can be looked up: code objects by their id, as their hash walks through their code.
+
+    `zip` makes a single tuple as long as nobody keeps it.
+    """
+    return zip(shared[0], map(id, shared[1]), *shared[2:], strict=True)
+
+
+def _edges(seq: Array, numbers: Sequence[Array], facts: Array) -> dict[str, Array]:
+    each = len(numbers)
     return {
         "src": np.repeat(seq, each),
-        "dst": ends.ravel(),
+        "dst": np.stack(numbers, axis=1).ravel() if each else seq[:0],
         "src_index": np.tile(np.arange(each), len(seq)),
         "dst_index": facts[:each].T.ravel(),
     }
 
 
-def _saved(seq: Array, kept: Array, facts: Array) -> dict[str, Array]:
-    each = kept.shape[1] // 2
+def _saved(seq: Array, numbers: Sequence[Array], facts: Array) -> dict[str, Array]:
+    each = len(numbers) // 2
     found = {"node": np.repeat(seq, each)}
-    found |= {"storage": kept[:, 0::2].ravel(), "version": kept[:, 1::2].ravel()}
-    found |= {name: facts[i :: len(_SAVED)].T.ravel() for i, name in enumerate(_SAVED)}
+    for name, values in (("storage", numbers[0::2]), ("version", numbers[1::2])):
+        found[name] = np.stack(values, axis=1).ravel() if each else seq[:0]
+    for i, name in enumerate(_SAVED):
+        found[name] = facts[i :: len(_SAVED)].T.ravel() if each else seq[:0]
     there = found["name"] >= 0
     return found if there.all() else {name: values[there] for name, values in found.items()}
 

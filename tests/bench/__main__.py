@@ -51,13 +51,15 @@ def _often(run: cases.Case) -> cases.Case:
 
 def _sunk(run: cases.Case) -> cases.Case:
     """The same with events that are collected and then dropped: what the program itself feels."""
+    log = seam.Log()
 
     def sunk() -> None:
-        previous, seam.sink = seam.sink, seam.Log()
+        previous, seam.sink = seam.sink, log
         try:
             run()
         finally:
             seam.sink = previous
+            log.clear()
 
     return sunk
 
