@@ -8,7 +8,7 @@ import type { States } from '../model/states';
 import { Flag, State } from '../model/states';
 import { numberText } from '../model/format';
 import { KIND_SIGNS, gradientKind } from '../model/gradient_kind';
-import { NODE_HEIGHT, STUB_HEIGHT } from '../layout/measures';
+import { NODE_HEIGHT, STUB_HEIGHT, STUB_PITCH } from '../layout/measures';
 import type { Box } from './camera';
 import type { Chip } from './chips';
 import type { Labels } from './labels';
@@ -328,7 +328,7 @@ const CHIP_HEIGHT = 17;
 
 /**
  * Notes at a node's right: two above each other where no stub stands there, otherwise side by side
- * below it.
+ * below the last one.
  */
 export function drawChips(brush: Brush, scene: Scene, index: number, chips: readonly Chip[]): void {
   const { ctx, palette, labels } = brush;
@@ -336,7 +336,7 @@ export function drawChips(brush: Brush, scene: Scene, index: number, chips: read
   const stubs = scene.graph.stubStart[index + 1] - scene.graph.stubStart[index];
   const font = `10px ${palette.font}`;
   let x = xs[index] + nodeWidth + 8;
-  let y = ys[index] + (stubs > 0 ? NODE_HEIGHT - 2 : 1);
+  let y = ys[index] + (stubs > 0 ? NODE_HEIGHT - 2 + (stubs - 1) * STUB_PITCH : 1);
   let widest = 0;
   chips.forEach((chip, i) => {
     const text = labels.fit(chip.text, font, 170);

@@ -128,13 +128,14 @@ function Side(): ReactElement {
           type="button"
           style={{ marginLeft: 'auto' }}
           aria-expanded={sideOpen}
+          aria-label={sideOpen ? 'Hide this side' : 'Show this side'}
           title={sideOpen ? 'Hide this side' : 'Show this side'}
           onClick={() => {
             presenter.sideOpen = !sideOpen;
             presenter.show();
           }}
         >
-          {sideOpen ? 'Hide' : 'Show'}
+          {sideOpen ? '×' : '+'}
         </button>
       </div>
       <div className="agv-scroll" role="tabpanel" tabIndex={0}>

@@ -173,9 +173,9 @@ const CSS = `
 .agv-root .agv-side { display: grid; grid-template-rows: auto minmax(0, 1fr); min-width: 0; min-height: 0;
   border-left: 1px solid var(--agv-line);
   background: var(--agv-bg); }
-.agv-root .agv-tabs { display: flex; align-items: stretch; gap: 2px; padding: 0 10px;
+.agv-root .agv-tabs { display: flex; align-items: stretch; gap: 2px; padding: 0 8px;
   border-bottom: 1px solid var(--agv-line); min-height: 34px; }
-.agv-root .agv-tabs [role="tablist"] { display: flex; flex-wrap: wrap; gap: 2px; }
+.agv-root .agv-tabs [role="tablist"] { display: flex; flex-wrap: wrap; }
 .agv-root .agv-tabs button { border: 0; background: none; padding: 0 6px; min-height: 32px; color: var(--agv-ink2);
   border-bottom: 2px solid transparent;
   border-top: 2px solid transparent; font-size: 12px; }
@@ -377,7 +377,7 @@ const CSS = `
   display: none; }
 .agv-root[data-agv-size="narrow"] .agv-scroll { padding: 10px 14px 14px; }
 .agv-root[data-agv-size="middle"] .agv-title, .agv-root[data-agv-size="middle"] .agv-bar .agv-btn kbd { display: none; }
-.agv-root[data-agv-size="middle"] .agv-mid { grid-template-columns: minmax(0, 1fr) 284px; }
+.agv-root[data-agv-size="middle"] .agv-mid { grid-template-columns: minmax(0, 1fr) 312px; }
 .agv-root[data-agv-size="narrow"][data-agv-graph="no"] .agv-mid {
   grid-template: minmax(150px, 34%) minmax(0, 1fr) / minmax(0, 1fr); }
 .agv-root[data-agv-graph="no"][data-agv-side="open"] .agv-empty pre { display: none; }
