@@ -150,6 +150,13 @@ class RNNBase(Module):
             steps, batch = input.shape[:2]
             sizes = [batch] * steps
             data = input.reshape(steps * batch, -1) if steps * batch else input.flatten(0, 1)
+        weight = self.all_weights[0][0]
+        if data.dtype is not weight.dtype:
+            raise ValueError(
+                f"RNN input dtype ({data.dtype}) does not match weight dtype ({weight.dtype}). "
+                f"Convert input: input.to({weight.dtype}), or convert model: "
+                f"model.to({data.dtype})"
+            )
         if data.shape[-1] != self.input_size:
             raise RuntimeError(
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got "

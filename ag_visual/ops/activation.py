@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..arrays.kernels import activation as kernels
-from . import batching
+from . import agreement, batching
 from .dims import wrap
 from .families import elementwise, unary, unary_samples, zeros
 from .record import EACH, FLOAT, KEEP, LINEAR, ErrorSample, Sample
@@ -332,6 +332,7 @@ _backward(
     },
     "PreluKernelBackwardBackward0",
     inputs=("grad_output", "self", "weight"),
+    real=True,
 )
 elementwise(
     "prelu_kernel",
@@ -342,6 +343,10 @@ elementwise(
     },
     public=False,
     called="prelu",
+    alike=lambda self, weight: (
+        "prelu: Type promoting not supported. "
+        f"Got {agreement.told(self)} and {agreement.told(weight)}"
+    ),
     oracle="_prelu_kernel",
     samples=lambda make: iter(
         [Sample((make((2, 3)), make((1, 3)))), Sample((make((4,)), make(())))]
@@ -691,6 +696,7 @@ _backward(
     "HardsigmoidBackwardBackward0",
     oracle=False,  # torch has the function and refuses its derivative
     formula=lambda F, grad_output, self: F.where((self > -3) & (self < 3), grad_output / 6, 0.0),
+    real=True,
 )
 _backward(
     "hardswish_backward",
@@ -703,6 +709,7 @@ _backward(
     formula=lambda F, grad_output, self: F.where(
         self <= -3, 0.0, F.where(self >= 3, grad_output, grad_output * (self / 3 + 0.5))
     ),
+    real=True,
 )
 unary(
     "hardsigmoid",
@@ -743,7 +750,7 @@ def _shrink(name: str, kernel: Callable[..., Any], **options: Any) -> None:
 
     rules = {"grad_output": back, "self": _no_curve}
     node = f"{name.capitalize()}BackwardBackward0"
-    _backward(f"{name}_backward", _shrink_backward, rules, node, 0.4)
+    _backward(f"{name}_backward", _shrink_backward, rules, node, 0.4, real=True)
     unary(name, back, kernel, inplace=False, samples=_sampled(0.4), real=True, **options)
 
 

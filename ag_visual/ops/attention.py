@@ -179,7 +179,7 @@ def _check(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, causal
                 "_scaled_dot_product_attention: Explicit attn_mask should not be set when "
                 "is_causal=True"
             )
-        if mask.dtype.category == 1 or mask.is_complex():
+        if mask.dtype not in (dtypes.bool, dtypes.float32, query.dtype):
             raise RuntimeError(
                 "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
                 f"attn_mask.dtype: {mask.dtype} and  query.dtype: {query.dtype} instead."
@@ -228,6 +228,8 @@ def _attention(
             )
         key = F.repeat_interleave(key, query.shape[-3] // key.shape[-3], -3)
         value = F.repeat_interleave(value, query.shape[-3] // value.shape[-3], -3)
+    if attn_mask is not None and F.xp is None and attn_mask.dtype.category > 0:
+        attn_mask = attn_mask.to(query.dtype)
     if _fits(query, key, value, attn_mask, dropout_p):
         given = (query, key, value, attn_mask, 0.0, bool(is_causal), scale)
         return F.scaled_dot_product_flash(*given)[0]

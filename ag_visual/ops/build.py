@@ -358,6 +358,8 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     add(1, f"a_{first} = {first}._array")
     if op.policy == KEEP:
         add(1, f"if type(a_{first}) is not ndarray: {slow}")
+        if op.real:
+            add(1, f"if {first}._plain is None and a_{first}.dtype.kind == 'c': {slow}")
         if op.narrows:  # bfloat16 has a number beyond those of NumPy's own dtypes
             add(1, f"if a_{first}.dtype.num > 255: {slow}")
     for name in op.inputs:
@@ -380,6 +382,9 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
             add(2, f"a_{name} = None")
             add(2, f"k_{name} = False")
         add(1, f"else: {slow}")
+    for name in op.compared if op.policy == KEEP else ():
+        if name != first:
+            add(1, f"if k_{name} and a_{name}.dtype is not a_{first}.dtype: {slow}")
     if not op.view:
         _numbers_part(op, add, slow)
     if op.varargs:

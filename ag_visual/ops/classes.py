@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..arrays.kernels import loss as kernels
+from . import agreement
 from .batched_layers import picked_classes, picked_classes_back
 from .families import zeros
 from .losses import MEAN, NONE, SUM, reduction_of
@@ -124,6 +125,7 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
         public=False,
         node=f"{title}Backward0",
         called="nll_loss",
+        alike=lambda self, weight: agreement.scalar_type(self, weight),
         oracle=f"_C._nn.{name}",
         samples=_nll_samples(shapes),
         errors=lambda make: iter(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from . import agreement
 from .families import binary, compared, pair_samples, tested, unary, zeros
 from .record import KEEP, PROMOTE, ErrorSample, Sample
 from .table import composite, op
@@ -25,21 +26,25 @@ compared(
 compared(
     "lt",
     "less",
+    real=True,
     doc="self < other, elementwise, as bools.",
 )
 compared(
     "le",
     "less_equal",
+    real=True,
     doc="self <= other, elementwise, as bools.",
 )
 compared(
     "gt",
     "greater",
+    real=True,
     doc="self > other, elementwise, as bools.",
 )
 compared(
     "ge",
     "greater_equal",
+    real=True,
     doc="self >= other, elementwise, as bools.",
 )
 tested(
@@ -153,6 +158,7 @@ op(
     _isclose,
     inputs=("self", "other"),
     policy=PROMOTE,
+    alike=lambda self, other: f"{agreement.told(self)} did not match {agreement.told(other)}",
     samples=pair_samples(),
     doc="|self - other| <= atol + rtol * |other|, elementwise; equal_nan: NaN is close to NaN.",
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..arrays.kernels.activation import softplus
-from . import batching
+from . import agreement, batching
 from .batching import Batch
 from .losses import MEAN, NONE, SUM, _back_samples, _pair_samples, _share, reduced, reduction_of
 from .record import EACH, LINEAR, ErrorSample, Sample
@@ -82,6 +82,8 @@ def _soft_margin_loss(
 ) -> Any:
     """log(1 + exp(-target * input))."""
     number = reduction_of(reduction, size_average, reduce)
+    if F.xp is None and target.dtype is not input.dtype:
+        target = target.to(input.dtype)
     return F.soft_margin_of(*F.broadcast_tensors(input, target), number)
 
 
@@ -206,6 +208,7 @@ op(
     public=False,
     node="MultiMarginLossBackward0",
     called="multi_margin_loss",
+    alike=lambda self, weight: agreement.scalar_type(self, weight),
     oracle="_C._nn.multi_margin_loss",
     batch=_margin_slices,
     samples=_multi_margin_samples,

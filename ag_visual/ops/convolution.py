@@ -8,6 +8,7 @@ from typing import Any
 from .. import dtypes
 from ..arrays.kernels import conv as kernels
 from ..core.source import evaluated
+from .agreement import in_macros
 from .batched_layers import convolved, convolved_for_input, convolved_for_weight
 from .record import ErrorSample, Sample
 from .table import composite, op
@@ -44,7 +45,7 @@ def _check(input: Any, weight: Any, bias: Any, stride: Any, dilation: Any, *rest
             f"Input type ({kinds[0]}) and weight type ({kinds[1]}) should be the same"
         )
     if bias is not None and bias.dtype != input.dtype:
-        kinds = [f"torch.{dtypes.legacy_name(dtypes.of_array(a))}" for a in (input, bias)]
+        kinds = [in_macros(dtypes.of_array(a)) for a in (input, bias)]
         raise RuntimeError(f"Input type ({kinds[0]}) and bias type ({kinds[1]}) should be the same")
     if min(stride) <= 0:
         raise RuntimeError("non-positive stride is not supported")

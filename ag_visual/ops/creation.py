@@ -569,7 +569,7 @@ Tensor.new_tensor = _new_tensor  # type: ignore[attr-defined]
 
 @function()
 def arange(
-    start: Any,
+    start: Any = None,
     end: Any = None,
     step: Any = 1,
     *,
@@ -584,7 +584,8 @@ def arange(
     if out is not None:
         return made_into("arange", out, dtype, device, partial(arange, start, end, step))
     if end is None:
-        start, end = 0, start
+        start, end = None, start
+    start = 0 if start is None else start
     start, end, step = (
         _number("arange", n, v) for n, v in (("start", start), ("end", end), ("step", step))
     )

@@ -58,10 +58,16 @@ transpose = _view(
 )
 
 
-@composite("swapaxes", aliases=("swapdims",))
-def _swapaxes(F: Any, self: Any, dim0: int, dim1: int) -> Any:
+@composite("swapdims")
+def _swapdims(F: Any, self: Any, dim0: int, dim1: int) -> Any:
     """Another name of `transpose`."""
     return F.transpose(self, dim0, dim1)
+
+
+@composite("swapaxes")
+def _swapaxes(F: Any, self: Any, axis0: int, axis1: int) -> Any:
+    """Another name of `transpose`, with NumPy's names of its arguments."""
+    return F.transpose(self, axis0, axis1)
 
 
 def _permute(xp: Any, self: Any, dims: Any) -> Any:
@@ -336,7 +342,8 @@ def _in_place(twin: str, name: str, node_name: str, arguments: Any) -> None:
     record = ops[name]
     node_class = type(node_name, (record.node_class,), {"__slots__": ()})
 
-    def call(self: Tensor, *args: Any) -> Tensor:
+    def call(self: Tensor, *args: Any, **named: Any) -> Tensor:
+        args = (*args, *(named[n] for n in record.arguments[len(args) :] if n in named))
         tracked = modes.grad_enabled() and self.requires_grad
         if tracked:
             check_inplace(self, twin)

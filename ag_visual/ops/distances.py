@@ -11,7 +11,7 @@ import numpy
 from .. import dtypes
 from ..arrays.backend import of_namespace
 from ..core.tensor import from_array
-from . import batching
+from . import agreement, batching
 from .dims import wrap
 from .record import ErrorSample, Sample
 from .table import composite, op
@@ -80,8 +80,7 @@ def _check_rows(x1: Any, x2: Any, p: Any) -> tuple[float]:
             f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
         )
     if x1.dtype != x2.dtype:
-        first, second = (dtypes.of_array(x) for x in (x1, x2))
-        raise RuntimeError(f"cdist: expected scalar type {first} but found {second}")
+        raise RuntimeError(agreement.pair(*(dtypes.of_array(x) for x in (x1, x2))))
     if p < 0:
         raise RuntimeError(f"cdist only supports non-negative p values, got {p}")
     return (float(p),)

@@ -146,7 +146,7 @@ def binary(
         kernel or name,
         vjp=rules or None,
         policy=policy,
-        inputs=("self", "other"),
+        inputs=options.pop("inputs", ("self", "other")),
         **options,
     )
 

@@ -335,6 +335,24 @@ def cast_number(value: Any, target: dtypes.dtype) -> Any:
     return value
 
 
+def refuse_unlike(op: Op, values: dict[str, Any]) -> None:
+    """Dtypes that this op does not promote, told in torch's words."""
+    kinds = [v.dtype if isinstance(v := values[n], Tensor) else None for n in op.compared]
+    given = list(dict.fromkeys(k for k in kinds if k is not None))
+    if len(given) > 1 and (text := op.alike(*kinds)) is not None:  # type: ignore[misc]
+        raise RuntimeError(f"{text}. Convert one of them, .to({given[0]}) or .to({given[1]}).")
+
+
+def _refuse_complex(op: Op, arrays: dict[str, Any]) -> None:
+    for name in op.inputs:
+        kind = getattr(arrays[name], "dtype", None)
+        if kind is not None and kind.kind == "c":
+            told = dtypes.legacy_name(dtypes.of_numpy(kind)).removesuffix("Tensor")
+            raise NotImplementedError(
+                f"\"{op.called}\" not implemented for '{told}': it is a function of real numbers"
+            )
+
+
 def _arguments(op: Op, values: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
     """The plain arguments, checked and completed."""
     names = op.arguments
@@ -351,7 +369,11 @@ def run(op: Op, args: list[Any]) -> Any:
     values = dict(zip(op.params, args, strict=True))
     if op.check is not None:
         op.check(*args)
+    if op.alike is not None:
+        refuse_unlike(op, values)
     backend, arrays = arrays_of(op, values)
+    if op.real:
+        _refuse_complex(op, arrays)
     arguments = _arguments(op, values, arrays)
     results = _compute(op, backend, arrays, arguments)
     several = op.multi or len(op.outputs) > 1
@@ -425,8 +447,11 @@ def _refuse_odd_numbers(op: Op, arguments: dict[str, Any]) -> None:
 
 def _narrowed(op: Op, arrays: dict[str, Any], result: Any) -> Any:
     """The result in bfloat16 when the op computes in it: NumPy widens it beside a number."""
-    dtype = next((a.dtype for n, a in arrays.items() if n not in op.aside and n in op.inputs), None)
-    if dtype is None or dtype.kind != "V":
+    given = [
+        getattr(a, "dtype", None) for n, a in arrays.items() if n in op.inputs and n not in op.aside
+    ]
+    dtype = given[0] if given else None
+    if dtype is None or dtype.kind != "V" or any(d is not None and d.kind == "f" for d in given):
         return result
     if isinstance(result, tuple):
         return tuple(
@@ -672,6 +697,7 @@ def inplace_twin(op: Op) -> Callable[..., Any]:
         return run_inplace(op, twin, bind(args, kwargs))
 
     call.__name__ = call.__qualname__ = twin
+    call.__signature__ = op.signature  # type: ignore[attr-defined]
     op.write = call
     return call
 
@@ -681,6 +707,8 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
     values = dict(zip(op.params, args, strict=True))
     if op.check is not None:
         op.check(*args)
+    if op.alike is not None:
+        refuse_unlike(op, values)
     target = values[op.params[0]]
     if not isinstance(target, Tensor):
         raise bad_argument(op.called, op.params, op.params[0], target)
@@ -704,6 +732,8 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
         # The rule wants the value from before the write; the node keeps a copy of it.
         values = {**values, op.params[0]: _copy_of(target)}
     backend, arrays = arrays_of(op, values)
+    if op.real:
+        _refuse_complex(op, arrays)
     arguments = _arguments(op, values, arrays)
     _refuse_overlap(op, twin, target, values)
     before = target._storage.stamp

@@ -64,7 +64,8 @@ def _normal_cat(tensors: Any, dim: Any = 0) -> tuple[int]:
             if at != dim and n != m:
                 raise RuntimeError(
                     f"Sizes of tensors must match except in dimension {dim}. Expected size {n} but "
-                    f"got size {m} for tensor number {i} in the list."
+                    f"got size {m} for tensor number {i} in the list. Shapes: "
+                    f"{', '.join(str(list(s)) for _, s in kept)}"
                 )
     return (dim,)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..core.tensor import Tensor, method
+from . import agreement
 from .families import (
     binary,
     binary_errors,
@@ -258,6 +259,7 @@ elementwise(
     {"self": refused("heaviside"), "values": refused("heaviside")},
     inplace=True,
     node="NotImplemented",
+    alike=lambda self, values: "heaviside is not yet implemented for tensors with different dtypes",
     samples=pair_samples(),
     doc="0 below 0, 1 above it, `values` at 0, elementwise. Not differentiable.",
 )
@@ -454,10 +456,18 @@ def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:
     def kind(bound: Any) -> str:
         return f"{name}_number" if isinstance(bound, NUMBERS) else f"{name}_tensor"
 
-    def body(F: Any, self: Any, bound: Any) -> Any:
+    def one(F: Any, self: Any, bound: Any) -> Any:
         if isinstance(bound, NUMBERS):
             self = promoted_with(F, self, bound)
         return getattr(F, kind(bound))(self, bound)
+
+    def least(F: Any, self: Any, min: Any) -> Any:
+        return one(F, self, min)
+
+    def most(F: Any, self: Any, max: Any) -> Any:
+        return one(F, self, max)
+
+    body = least if name == "clamp_min" else most
 
     choice = "max(self, min)" if name == "clamp_min" else "min(self, max)"
     body.__doc__ = f"{choice}, elementwise, with a number or a tensor."
@@ -496,6 +506,14 @@ def _lerp(xp: Any, self: Any, end: Any, weight: Any) -> Any:
     return xp.where(xp.abs(weight) < 0.5, self + weight * step, end - step * (1 - weight))
 
 
+def _check_weight(self: Any, end: Any, weight: Any) -> None:
+    """A weight of its own dtype may have no dimensions only."""
+    if isinstance(self, Tensor) and isinstance(weight, Tensor) and weight.ndim:
+        text = agreement.beside(self.dtype, "weight", weight.dtype)
+        if text is not None:
+            raise RuntimeError(f"{text}. Convert it with .to({self.dtype}).")
+
+
 def _lerp_samples(weights: Callable[[Any], Any]) -> Callable[[Any], Iterator[Sample]]:
     def samples(make: Any) -> Iterator[Sample]:
         for w in weights(make):
@@ -512,6 +530,7 @@ elementwise(
     inplace=True,
     node="LerpBackward0",
     called="lerp",
+    alike=lambda self, end: agreement.beside(self, "end", end),
     samples=_lerp_samples(lambda make: (0.3, 0.8)),
     reference=lambda np, a, b, w: (1 - w) * a + w * b,
 )
@@ -527,6 +546,8 @@ elementwise(
     inplace=True,
     node="LerpBackward1",
     called="lerp",
+    alike=lambda self, end: agreement.beside(self, "end", end),
+    check=_check_weight,
     samples=_lerp_samples(lambda make: (make((3, 1)), make((3, 4), low=0.0, high=1.0))),
     reference=lambda np, a, b, w: (1 - w) * a + w * b,
 )

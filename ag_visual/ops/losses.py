@@ -13,7 +13,7 @@ from typing import Any
 
 from ..arrays.kernels import activation
 from ..core.source import evaluated
-from . import batching
+from . import agreement, batching
 from .record import EACH, LINEAR, PROMOTE, ErrorSample, Sample
 from .table import composite, op
 
@@ -409,8 +409,14 @@ op(
     jvp=EACH,
     inputs=("self", "target", "weight"),
     public=False,
+    policy=PROMOTE,
     node="BinaryCrossEntropyBackward0",
     called="binary_cross_entropy",
+    alike=lambda self, target: (
+        None
+        if self is target
+        else f"Found dtype {agreement.told(target)} but expected {agreement.told(self)}"
+    ),
     batch=batching.reduced(batching.elementwise),
     samples=_bce_samples,
     errors=lambda make: iter(
@@ -483,6 +489,16 @@ def _bce_logits_samples(make: Any) -> Iterator[Sample]:
     yield Sample((x, t, make((4,), low=0.2, high=1), make((4,), low=0.5, high=2), MEAN))
 
 
+def _logits_alike(self: Any, target: Any) -> str | None:
+    """Classes as whole numbers are no targets: the loss is computed in their dtype."""
+    if target.category > 1:
+        return None
+    return (
+        f"result type {agreement.told(self)} can't be cast to the desired output type "
+        f"{agreement.told(target)}: targets are probabilities"
+    )
+
+
 op(
     "binary_cross_entropy_with_logits_of",
     _bce_logits,
@@ -490,8 +506,10 @@ op(
     jvp=EACH,
     inputs=("self", "target", "weight", "pos_weight"),
     public=False,
+    policy=PROMOTE,
     node="BinaryCrossEntropyWithLogitsBackward0",
     called="binary_cross_entropy_with_logits",
+    alike=_logits_alike,
     batch=batching.reduced(batching.elementwise),
     samples=_bce_logits_samples,
     real=True,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 from ..core.tensor import Tensor
+from ..promotion import promote_types
+from . import agreement
 from .losses import reduced, reduction_of, weighted
 from .table import composite
 
@@ -107,9 +110,22 @@ def _margin_ranking_loss(
     return reduced(F, loss, reduction_of(reduction, size_average, reduce))
 
 
+def _in_common(F: Any, *tensors: Tensor) -> tuple[Any, ...]:
+    """The tensors in one floating dtype."""
+    common = functools.reduce(promote_types, (x.dtype for x in tensors))
+    if common.category != 2:
+        raise RuntimeError(
+            "expected common dtype to be floating point, yet common dtype is "
+            f"{agreement.told(common)}"
+        )
+    return tuple(x if x.dtype is common else F.cast(x, common.np) for x in tensors)
+
+
 @composite("cosine_similarity", method=False)
 def _cosine_similarity(F: Any, x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along `dim`; norms not below eps."""
+    if F.xp is None:
+        x1, x2 = _in_common(F, x1, x2)
     x1, x2 = F.broadcast_tensors(x1, x2)
     first = x1 / F.clamp_min(F.norm(x1, 2, dim, True), eps)
     second = x2 / F.clamp_min(F.norm(x2, 2, dim, True), eps)

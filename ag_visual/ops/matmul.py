@@ -6,16 +6,18 @@ without conjugation: the engine conjugates for complex results.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy
 
-from .. import dtypes
+from .. import dtypes, promotion
 from ..core.source import evaluated
 from ..core.tensor import Tensor
 from . import build
+from .agreement import in_macros, told
 from .batching import Batch
 from .dims import broadcast
 from .record import ErrorSample, Sample
@@ -40,7 +42,7 @@ _DTYPES = {
     "bmm": "expected scalar type {} but found {}",
     "dot": "dot : expected both vectors to have same dtype, but found {} and {}",
     "vdot": "vdot : expected both vectors to have same dtype, but found {} and {}",
-    "mv": "mv input tensors must have the same dtype, but got {} and {}",
+    "mv": "addmv input tensors must have the same dtype, but got {1}, {0}, and {1}",
     "self": "self and mat2 must have the same dtype, but got {} and {}",
 }
 """What torch says of factors of different dtypes."""
@@ -49,11 +51,9 @@ _DTYPES = {
 def _same_dtype(name: str, *arrays: Any) -> None:
     if arrays[0].dtype != arrays[1].dtype:
         kinds = [dtypes.of_array(a) for a in arrays]
-        told = [dtypes.legacy_name(kind).removesuffix("Tensor") for kind in kinds]
-        if name == "mm":
-            told = [each.lower() for each in told]
+        named = [(in_macros if name == "mm" else told)(kind) for kind in kinds]
         raise RuntimeError(
-            f"{_DTYPES[name].format(*told)}. Convert one of them, .to({kinds[0]}) or "
+            f"{_DTYPES[name].format(*named)}. Convert one of them, .to({kinds[0]}) or "
             f".to({kinds[1]})."
         )
 
@@ -119,7 +119,9 @@ def _mm(xp: Any, self: Any, mat2: Any) -> Any:
     if self.shape[1] != mat2.shape[0]:
         raise RuntimeError(
             "mat1 and mat2 shapes cannot be multiplied "
-            f"({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})"
+            f"({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]}): the columns "
+            f"of the first ({self.shape[1]}) must be as many as the rows of the second "
+            f"({mat2.shape[0]}); .T transposes a matrix"
         )
     if self.dtype != mat2.dtype:
         _same_dtype("mm", self, mat2)
@@ -351,10 +353,15 @@ def _plus(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 
 def _plus_alike(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    """`_plus` for all but addr, which promotes."""
+    """`_plus` for all but addr."""
     if self.dtype != product.dtype:
         _same_dtype("self", self, product)
     return _plus(xp, self, product, beta, alpha)
+
+
+def _plus_promoted(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """`_plus` of addr."""
+    return _plus(xp, *_in_common(self, product), beta, alpha)
 
 
 def _mm_added(xp: Any, mat1: Any, mat2: Any) -> Any:
@@ -380,7 +387,7 @@ def _addition(
 ) -> None:
     """beta * self + alpha * (left x right), with the rules of the product."""
     fact = f", {right}_strides" if strides else ""
-    plus = _plus if name == "addr" else _plus_alike
+    plus = _plus_promoted if name == "addr" else _plus_alike
     scope: dict[str, Any] = {"product": product, "plus": plus, "times": _times}
     scope["rule_left"], scope["rule_right"] = rules
     kernel = (
@@ -468,7 +475,15 @@ def _repeated(F: Any, g: Any, batch: Any) -> Any:
     return F.expand(g, (batch.shape[0], *g.shape))
 
 
+def _in_common(*arrays: Any) -> tuple[Any, ...]:
+    """Arrays in the dtype that torch gives them together, 0-d ones counting like others."""
+    kinds = [dtypes.of_array(a) for a in arrays]
+    common = functools.reduce(promotion.promote_types, kinds).np
+    return tuple(a.astype(common, copy=False) for a in arrays)
+
+
 def _outer_kernel(xp: Any, vec1: Any, vec2: Any) -> Any:
+    vec1, vec2 = _in_common(vec1, vec2)
     return vec1.reshape(-1, 1) * vec2
 
 
@@ -783,7 +798,9 @@ def _contract(
     left = arranged(a, la, both + only_a + summed, (count["b"], count["m"], count["s"]))
     right = arranged(b, lb, both + summed + only_b, (count["b"], count["s"], count["n"]))
     order = both + only_a + only_b
-    return F.reshape(F.bmm(left, right), tuple(sizes[x] for x in order)), order
+    # Where nothing is summed torch multiplies, which promotes; a batched product does not.
+    product = F.bmm(left, right) if summed else F.mul(left, right)
+    return F.reshape(product, tuple(sizes[x] for x in order)), order
 
 
 @composite("einsum", method=False)

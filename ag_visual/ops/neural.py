@@ -283,7 +283,6 @@ op(
     jvp=EACH,
     batch=random(leading()),
     samples=lambda make: iter([Sample((make((3, 4)), 0.5, True), smooth=False)]),
-    real=True,
     hidden=("train",),
     doc="`dropout` with the mask that it drew.",
 )
@@ -295,7 +294,6 @@ elementwise(
     policy=KEEP,
     method=False,
     samples=lambda make: iter([Sample((make((3, 4)), make((3, 4)) > 0, 2.0))]),
-    real=True,
     keeps=("grad_output",),
     doc="The gradient of `native_dropout`: grad_output where the mask is true, times scale.",
     formula=lambda grad_output, mask, scale: grad_output * mask * scale,
@@ -376,7 +374,6 @@ op(
     errors=lambda make: iter(
         [ErrorSample((make((5, 3)), _rows(make, (2,), 5) + 5), IndexError, "index out of range")]
     ),
-    real=True,
     formula="result[i, j] = weight[indices[i], j]",
 )
 op(
@@ -394,7 +391,6 @@ op(
             Sample((make((4, 3)), _rows(make, (4,), 5), 5, 2, False)),
         ]
     ),
-    real=True,
     formula="result[k, j] = Sum(i, grad_output[i, j] * (indices[i] == k))",
 )
 

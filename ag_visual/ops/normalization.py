@@ -13,6 +13,7 @@ from typing import Any
 from .. import dtypes
 from ..arrays.kernels import norm as kernels
 from ..core.tensor import Tensor
+from . import agreement
 from .batched_layers import normed_by_channel, normed_by_layer
 from .batching import Batch
 from .record import ErrorSample, Sample
@@ -168,6 +169,9 @@ op(
     ),
     real=True,
     hidden=("eps",),
+    called="layer_norm",
+    oracle="native_layer_norm",
+    alike=agreement.parameters_of_layers,
     doc="`layer_norm` with the means and the inverse deviations that it used.",
     formula="result0 = (input - mean(input)) / sqrt(var(input) + eps) * weight + bias",
 )
@@ -333,8 +337,10 @@ def _batch_op(name: str, kernel: Any, rule: Any, training: bool, keeps: tuple[st
         public=False,
         node="NativeBatchNormBackward0",
         called="batch_norm",
+        alike=agreement.parameters_of_batches,
         oracle="native_batch_norm",
         batch=normed_by_channel,
+        real=True,
         keeps=keeps,
         samples=_batch_samples(training),
     )
@@ -368,6 +374,10 @@ def _batch_norm(
         result = F.clone(input)
         result = result if weight is None else result * weight[0]
         return result if bias is None else result + bias[0]
+    if input.dtype.category < 2:
+        raise NotImplementedError(
+            f"\"batch_norm\" not implemented for '{agreement.told(input.dtype)}'"
+        )
     if input.ndim < 2:
         raise ValueError(f"batch_norm expects at least 2 dimensions, got {input.ndim}")
     channels = input.shape[1]
@@ -551,6 +561,9 @@ op(
         ]
     ),
     real=True,
+    called="group_norm",
+    oracle="native_group_norm",
+    alike=agreement.parameters_of_layers,
     doc="`group_norm` with the means and the inverse deviations that it used.",
     formula="result0 = (input - mean(input)) / sqrt(var(input) + eps) * weight + bias",
 )

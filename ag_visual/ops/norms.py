@@ -18,7 +18,7 @@ def _cast(F: Any, x: Any, name: str, dtype: Any) -> Any:
 @composed("linalg.vector_norm", out=True)
 def linalg_vector_norm(
     F: Any,
-    self: Any,
+    x: Any,
     ord: Any = 2,
     dim: Any = None,
     keepdim: bool = False,
@@ -29,7 +29,7 @@ def linalg_vector_norm(
 
     ord: also inf and -inf (the largest and the smallest |x|) and 0 (how many are not 0).
     """
-    return F.vector_norm(_cast(F, self, "linalg.vector_norm", dtype), ord, dim, keepdim)
+    return F.vector_norm(_cast(F, x, "linalg.vector_norm", dtype), ord, dim, keepdim)
 
 
 def _two_dims(name: str, self: Any, dim: Any) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from ..core.tensor import Tensor
 from .batching import leading
 from .dims import sizes_of, wrap
 from .record import LINEAR, ErrorSample, Sample
-from .table import composite, op
+from .table import composite, function, op, traced
 
 _view = functools.partial(op, jvp=LINEAR, holomorphic=False, view=True)
 Samples = Iterator[Sample]
@@ -158,6 +158,12 @@ def _split(F: Any, self: Any, split_size: Any, dim: int = 0) -> Any:
     return F.split_even(self, split_size, dim)
 
 
+@function()
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of a dimension, as views: of one size (the last may be smaller) or of given sizes."""
+    return traced.split(tensor, split_size_or_sections, dim)  # type: ignore[no-any-return]
+
+
 def chunk_size(name: str, self: Any, chunks: int, dim: int) -> int:
     """The size of each of `chunks` parts of a dimension, but for the last."""
     if self.ndim == 0:
@@ -177,14 +183,32 @@ def _chunk(F: Any, self: Any, chunks: int, dim: int = 0) -> Any:
     return F.split_even(self, step, dim)
 
 
+def _only(name: str, given: tuple[Any, ...]) -> Any:
+    """The one of several arguments that was given: torch's overloads name it differently."""
+    found = [each for each in given if each is not None]
+    if len(found) != 1:
+        raise TypeError(f"{name}() takes one of indices_or_sections, indices and sections")
+    return found[0]
+
+
 @composite("tensor_split")
-def _tensor_split(F: Any, self: Any, indices_or_sections: Any, dim: int = 0) -> Any:
+def _tensor_split(
+    F: Any,
+    self: Any,
+    indices_or_sections: Any = None,
+    dim: int = 0,
+    *,
+    indices: Any = None,
+    sections: Any = None,
+    tensor_indices_or_sections: Any = None,
+) -> Any:
     """Parts of a dimension, as slices: a number of nearly equal ones, or cut at indices."""
+    given = (indices_or_sections, indices, sections, tensor_indices_or_sections)
+    cuts = _only("tensor_split", given)
     if self.ndim == 0:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got 0 dims")
     dim = wrap(dim, self.ndim)
     size = self.shape[dim]
-    cuts = indices_or_sections
     if isinstance(cuts, Tensor):
         cuts = cuts.tolist()
     if isinstance(cuts, int):
@@ -201,7 +225,15 @@ def _tensor_split(F: Any, self: Any, indices_or_sections: Any, dim: int = 0) -> 
 
 def _split_along(name: str, axis: int, least: int, doc: str) -> None:
     @composite(name, doc=f"{doc}, as views: so many equal ones, or cut at indices.")
-    def along(F: Any, self: Any, indices_or_sections: Any) -> Any:
+    def along(
+        F: Any,
+        self: Any,
+        indices_or_sections: Any = None,
+        *,
+        indices: Any = None,
+        sections: Any = None,
+    ) -> Any:
+        cuts = _only(name, (indices_or_sections, indices, sections))
         if self.ndim < least:
             raise RuntimeError(
                 f"torch.{name} requires a tensor with at least {least} dimension"
@@ -209,12 +241,12 @@ def _split_along(name: str, axis: int, least: int, doc: str) -> None:
             )
         dim = 0 if self.ndim == 1 else axis
         size = self.shape[dim]
-        if isinstance(indices_or_sections, int) and size % indices_or_sections:
+        if isinstance(cuts, int) and size % cuts:
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {dim}, but the size of the "
-                f"dimension {size} is not divisible by the split_size {indices_or_sections}!"
+                f"dimension {size} is not divisible by the split_size {cuts}!"
             )
-        return F.tensor_split(self, indices_or_sections, dim)
+        return F.tensor_split(self, cuts, dim)
 
 
 _split_along("hsplit", 1, 1, "Parts side by side (along dimension 1, of a vector 0)")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 
 from ..arrays.kernels.expm import matrix_exp as exponential
+from . import agreement
 from .batching import leading
 from .dims import broadcast, wrap, wrap_all
 from .matrices import (
@@ -87,6 +88,7 @@ op(
     normalize=_normal_cross,
     public=False,
     called="linalg.cross",
+    alike=agreement.pair,
     oracle=lambda torch, a, b, dim: torch.linalg.cross(a, b, dim=dim),
     samples=_cross_samples,
     errors=_cross_errors,

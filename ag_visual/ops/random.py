@@ -291,7 +291,7 @@ def randint(
 @function()
 def randint_like(
     input: Tensor,
-    low: int,
+    low: int | None = None,
     high: int | None = None,
     *,
     generator: Any = None,
@@ -302,7 +302,7 @@ def randint_like(
     memory_format: Any = None,
 ) -> Tensor:
     """Random integers in [low, high), with the shape, dtype and device of `input`."""
-    first, last = _span("randint_like", *((0, low) if high is None else (low, high)))
+    first, last = _span("randint_like", *((0, low) if high is None else (low or 0, high)))
 
     def build(backend: Any, array: Any, kind: Any) -> Any:
         return source_of(backend, generator).randint(first, last, array.shape, kind)

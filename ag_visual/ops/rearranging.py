@@ -246,9 +246,9 @@ _structural(
 
 
 @composite("tile")
-def _tile(F: Any, self: Any, *dims: Any) -> Any:
+def _tile(F: Any, self: Any, *counted: Any, dims: Any = None) -> Any:
     """Repeated along dimensions; missing counts are 1."""
-    counts = sizes_of("tile", dims)
+    counts = sizes_of("tile", counted if dims is None else (dims,))
     return F.repeat(self, (1,) * (self.ndim - len(counts)) + counts)
 
 

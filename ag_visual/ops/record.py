@@ -70,6 +70,7 @@ class Op:
     """
 
     __slots__ = (
+        "alike",
         "arguments",
         "apart",
         "aside",
@@ -77,6 +78,7 @@ class Op:
         "call",
         "called",
         "check",
+        "compared",
         "compute",
         "differentiable",
         "differentiated",
@@ -168,6 +170,7 @@ class Op:
         batch: Callable[..., Any] | None = None,
         free: Sequence[str] = (),
         apart: bool = False,
+        alike: Callable[..., str | None] | None = None,
         usual: tuple[str, str, Any] | None = None,
         oracle: Any = None,
         reference: Any = None,
@@ -212,7 +215,8 @@ class Op:
         )
         self.policy = policy
         self.aside = frozenset(aside)
-        self.called = called or name
+        space, _, rest = name.partition("_")
+        self.called = called or (f"{space}.{rest}" if space in ("linalg", "special") else name)
         self.doc = doc or (kernel.__doc__ if callable(kernel) else None)
         self.real = real
         self.strides = strides
@@ -226,6 +230,9 @@ class Op:
         self.narrows = policy != KEEP or (numbers and not view)
         self.free = frozenset(free)
         self.apart = apart
+        self.alike = alike
+        # The inputs whose dtypes `alike` looks at: the names of its parameters.
+        self.compared = () if alike is None else tuple(inspect.signature(alike).parameters)
         self.usual = usual
         self.hidden = frozenset(hidden)
         self.oracle = oracle

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -151,10 +152,40 @@ _structural(
 )
 
 
+_REDUCED = {"add": "sum", "multiply": "prod"}
+"""What scatter(reduce=), which torch keeps for old programs, is in scatter_reduce."""
+
+
 @composite("scatter", out=True)
-def _scatter(F: Any, self: Any, dim: int, index: Any, src: Any = None, *, value: Any = None) -> Any:
-    """`self` with src[i, j] (or one number) written at [index[i, j], j] for dim 0, and so on."""
+def _scatter(
+    F: Any,
+    self: Any,
+    dim: int,
+    index: Any,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
+) -> Any:
+    """`self` with src[i, j] (or one number) written at [index[i, j], j] for dim 0, and so on.
+
+    reduce: "add" or "multiply" what stands there instead; `scatter_reduce` does the same and more.
+    """
     given = value if src is None else src
+    if reduce is not None:
+        if reduce not in _REDUCED:
+            raise RuntimeError("reduce argument must be either add or multiply.")
+        if isinstance(given, Tensor):
+            warnings.warn(
+                "The reduce argument of torch.scatter with Tensor src is deprecated and will be "
+                "removed in a future PyTorch release. Use torch.scatter_reduce instead for more "
+                "reduction options.",
+                UserWarning,
+                stacklevel=4,
+            )
+        else:
+            given = F.expand(F.zeros_of(self, ()) + given, tuple(index.shape))
+        return F.scatter_reduce(self, dim, index, given, _REDUCED[reduce])
     return getattr(F, by_kind(given, "scatter_src", "scatter_value"))(self, dim, index, given)
 
 

@@ -74,7 +74,11 @@ def resolve_shape(size: int, shape: tuple[int, ...]) -> tuple[int, ...]:
         )
     elif known and size % known == 0:
         return (*shape[:free], size // known, *shape[free + 1 :])
-    raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {size}")
+    asked = f"a multiple of {known}" if free is not None else f"{known}"
+    raise RuntimeError(
+        f"shape '{list(shape)}' is invalid for input of size {size}: it asks for {asked} elements"
+        + ("" if free is not None else "; one size may be -1")
+    )
 
 
 def _viewed(xp: Any, self: Any, size: tuple[int, ...]) -> Any:
@@ -223,12 +227,13 @@ def _size_of(size: Any) -> Any:
 
 
 @composite("reshape")
-def _reshape(F: Any, self: Any, *shape: Any) -> Any:
+def _reshape(F: Any, self: Any, *sizes: Any, shape: Any = None) -> Any:
     """The same elements in another shape: a view where the layout allows it, else a copy."""
     if F.xp is not None:
-        return self.reshape(*shape)
+        return self.reshape(*sizes)
+    given = sizes if shape is None else (shape,)
     array = self._array
-    size = resolve_shape(array.size, sizes_of("reshape", shape))
+    size = resolve_shape(array.size, sizes_of("reshape", given))
     if array.flags.c_contiguous:
         return F.view_size(self, size)
     if _viewed(backend_of(array).xp, array, size) is not None:
@@ -368,9 +373,9 @@ def _expand_as(F: Any, self: Any, other: Any) -> Any:
 
 
 @composite("broadcast_to")
-def _broadcast_to(F: Any, self: Any, *size: Any) -> Any:
+def _broadcast_to(F: Any, self: Any, *sizes: Any, size: Any = None) -> Any:
     """Another name of `expand`."""
-    return F.expand(self, flat(size))
+    return F.expand(self, flat(sizes if size is None else (size,)))
 
 
 @composite("broadcast_tensors", method=False)

@@ -16,6 +16,7 @@ import numpy
 from ..arrays.backend import of_namespace
 from ..arrays.kernels import lapack
 from ..errors import LinAlgError
+from . import agreement
 from .batching import Batch, leading
 from .decompositions import positive
 from .families import is_complex
@@ -705,6 +706,10 @@ op(
         "input2": _cholesky_solve_move,
     },
     inputs=("self", "input2"),
+    alike=lambda self, input2: (
+        "Expected b and A to have the same dtype, but found b of type "
+        f"{agreement.told(self)} and A of type {agreement.told(input2)} instead"
+    ),
     keeps=("self",),
     holomorphic=False,
     batch=leading(self=2, input2=2),

@@ -432,9 +432,9 @@ _pair(
 
 
 def _polynomial(name: str, family: polynomials.Family, doc: str, shift: bool = False) -> None:
-    def kernel(xp: Any, self: Any, other: Any) -> Any:
-        real_only(f"{name}_cpu", self)
-        return polynomials.evaluate(xp, family, 2 * self - 1 if shift else self, other)
+    def kernel(xp: Any, x: Any, n: Any) -> Any:
+        real_only(f"{name}_cpu", x)
+        return polynomials.evaluate(xp, family, 2 * x - 1 if shift else x, n)
 
     def samples(make: Any) -> Iterator[Sample]:
         orders = numpy.array([[0], [1], [2], [7], [-1]])
@@ -452,6 +452,7 @@ def _polynomial(name: str, family: polynomials.Family, doc: str, shift: bool = F
         None,
         None,
         kernel,
+        inputs=("x", "n"),
         samples=samples,
         oracle=oracle,
         doc=f"{doc} of order n at x, elementwise. Not differentiable.",

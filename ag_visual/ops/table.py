@@ -182,6 +182,7 @@ def op(
     batch: Callable[..., Any] | None = None,
     free: Sequence[str] = (),
     apart: bool = False,
+    alike: Callable[..., str | None] | None = None,
     usual: tuple[str, str, Any] | None = None,
     oracle: Any = None,
     reference: Any = None,
@@ -205,9 +206,12 @@ def op(
     aside: tensor inputs that take no part in promotion (masks, indices).
     called: the public name in error texts, where several ops share one.
     doc: the docstring of the public function, where the kernel's own does not serve.
-    real: defined on real numbers only. strides: its result depends on the layout in memory.
+    real: defined on real numbers only, refuses complex ones.
+    strides: its result depends on the layout in memory.
     free: inputs that may share memory with what the twin writes. apart: the others may not even be
     all of it, as where a write by index reads them in another order.
+    alike: what is wrong with the dtypes of the inputs that its parameters name (None for those that
+    are no tensors), or None; asked before promotion, where they differ.
     usual: (function, argument, value): with that argument the kernel is that namespace function.
     out: whether it takes `out=` (default: an op that is no view does).
     batch: how it runs on stacked inputs: a family of ops/batching, or a rule of its own; what
@@ -260,6 +264,7 @@ def op(
         batch=batch,
         free=free,
         apart=apart,
+        alike=alike,
         usual=usual,
         oracle=oracle,
         reference=reference,

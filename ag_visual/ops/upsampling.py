@@ -103,6 +103,8 @@ def _declare(name: str, method: str, rank: int, aligns: bool) -> None:
         jvp=LINEAR,
         batch=folded("self"),
         public=False,
+        called="interpolate",
+        oracle=f"ops.aten.{name}",
         node=f"{title}Backward0",
         samples=samples,
         errors=lambda make: iter(

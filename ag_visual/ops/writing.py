@@ -233,9 +233,9 @@ def _fill(F: Any, self: Any, value: Any) -> Any:
     return (F.fill_tensor_new if isinstance(value, Tensor) else F.fill_number_new)(self, value)
 
 
-def zero_(self: Tensor) -> Tensor:
+def zero_(input: Tensor) -> Tensor:
     """Write zeros everywhere."""
-    return _zero.write(self)  # type: ignore[no-any-return]
+    return _zero.write(input)  # type: ignore[no-any-return]
 
 
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:

@@ -96,9 +96,18 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
                 "but got torch.FloatTensor: wrap it in a list"
             )
-        groups = list(params)
+        try:
+            groups = list(params)
+        except TypeError:
+            hint = "its .parameters()" if hasattr(params, "parameters") else "a list of Tensors"
+            raise TypeError(
+                f"'{type(params).__name__}' object is not iterable: give the optimizer {hint}"
+            ) from None
         if not groups:
-            raise ValueError("optimizer got an empty parameter list")
+            raise ValueError(
+                "optimizer got an empty parameter list: a generator that was used up before, or a "
+                "module that holds its layers in a plain list instead of a ModuleList"
+            )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         self.defaults = defaults
