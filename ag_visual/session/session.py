@@ -272,9 +272,11 @@ class Session:
             if self.pages or self.recorder.waiting > UNSEEN_EVENTS:
                 self.recorder.drain()
             state = self.state()
+            # A pause is given up after its patience: pages are to answer well within it.
+            silence = self.gate.patience / 4
             for page in list(self.pages.values()):
                 try:
-                    page.flush(state, self.problems, self.milliseconds())
+                    page.flush(state, self.problems, self.milliseconds(), silence)
                 except Exception as error:  # its comm is closed or its socket gone, somehow
                     self.close_page(page)
                     self.message = f"The channel to an Inspector broke ({error}): reload its page."

@@ -101,8 +101,14 @@ class Page:
         if batch <= self._stream.batch:
             self._acknowledged = max(self._acknowledged, int(batch))
 
-    def flush(self, state: dict[str, Any], problems: Sequence[dict[str, Any]], t: float) -> None:
-        """Send what is new, as far as the window allows."""
+    def flush(
+        self,
+        state: dict[str, Any],
+        problems: Sequence[dict[str, Any]],
+        t: float,
+        silence: float = PING_SECONDS,
+    ) -> None:
+        """Send what is new, as far as the window allows; a ping after so much silence."""
         store = self._recorder.store
         lost = self._stream.batch > 0 and self._next < store.thinned
         if self._restart_asked or lost or self._stream.encoder is not self._recorder.encoder:
@@ -117,7 +123,7 @@ class Page:
             self._told = state
             self._sent = self._clock()
             self._send(header, [buffer])
-        if self._clock() - self._sent > PING_SECONDS:
+        if self._clock() - self._sent > min(silence, PING_SECONDS):
             self._sent = self._clock()
             self._send(ping(t), [])
 

@@ -293,7 +293,7 @@ class Lab:
 
     def inspector(self) -> Locator:
         """The Inspector's panel, opened beside the notebook if it is not there yet."""
-        panel = self.page.locator(".ag-inspector-panel")
+        panel = self.page.locator(".ag-inspector-panel:not(.ag-mod-pinned)")
         if panel.count() == 0:
             self.command("ag-visual:open-inspector")
         panel.wait_for(state="visible")
@@ -351,6 +351,30 @@ class Lab:
         """Restart the notebook's kernel without the question whether one is sure."""
         self.page.evaluate(
             f"async () => {{ await {NOTEBOOK}.sessionContext.session.kernel.restart(); }}"
+        )
+
+    def shut_down_kernel(self) -> None:
+        """End the kernel as *Shut Down Kernel* in the menu does."""
+        self.page.evaluate(f"async () => {{ await {NOTEBOOK}.sessionContext.shutdown(); }}")
+
+    def start_kernel(self) -> None:
+        """Choose a kernel for a notebook that has none."""
+        chosen = f"{NOTEBOOK}.sessionContext.changeKernel({{name: 'python3'}})"
+        self.page.evaluate(f"async () => {{ await {chosen}; }}")
+        self.kernel_ready()
+
+    def rename(self, name: str) -> None:
+        """Give the notebook another name in its folder."""
+        self.page.evaluate(f"async name => {{ await {NOTEBOOK}.context.rename(name); }}", name)
+
+    def close_inspector(self) -> None:
+        """Close the panel by its tab."""
+        self.page.evaluate(
+            f"""() => {{
+                const {{shell}} = window.jupyterapp;
+                const widgets = ['main', 'right'].flatMap(area => [...shell.widgets(area)]);
+                widgets.find(widget => widget.id === '{EXTENSION}').close();
+            }}"""
         )
 
     def kill_kernel(self) -> None:

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from .lab import Lab, Server
+from .test_kernels import story, whole_story
 from .test_live import DEBUG, IMPORT, MODEL, NAMES, RECORD
 
 
@@ -38,8 +39,8 @@ def notebook(notebook_server: Server, page: Page, screenshots: Path) -> Iterator
     notebook_server.end_sessions()
 
 
-def open_in(notebook: Lab, name: str, theme: str) -> None:
-    notebook.write(name, [IMPORT, MODEL, RECORD, DEBUG])
+def open_in(notebook: Lab, name: str, theme: str, cells: list[str]) -> None:
+    notebook.write(name, cells)
     notebook.page.goto(f"{notebook.server.url}/notebooks/{name}?token={notebook.server.token}")
     notebook.started()
     notebook.command("apputils:change-theme", theme=theme)
@@ -51,7 +52,8 @@ def open_in(notebook: Lab, name: str, theme: str) -> None:
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 def test_records_pauses_and_steps_beside_the_notebook(notebook: Lab, theme: str) -> None:
-    open_in(notebook, f"seven_{theme.split()[-1].lower()}.ipynb", theme)
+    cells = [IMPORT, MODEL, RECORD, DEBUG]
+    open_in(notebook, f"seven_{theme.split()[-1].lower()}.ipynb", theme, cells)
     notebook.page.locator("[data-command='ag-visual:open-inspector'] button").click()
     panel = notebook.page.locator(".ag-inspector-panel")
     panel.wait_for(state="visible")
@@ -73,3 +75,25 @@ def test_records_pauses_and_steps_beside_the_notebook(notebook: Lab, theme: str)
     notebook.screenshot(f"notebook7_{theme.split()[-1].lower()}")
     panel.get_by_role("button", name="Continue").click()
     notebook.until(lambda: "went on" in notebook.output(3), 5, "the cell to go on")
+
+
+def test_the_whole_story_in_notebook_7(notebook: Lab, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    open_in(notebook, "story.ipynb", "JupyterLab Light", story(go))
+    whole_story(notebook, go)
+
+
+def test_an_output_is_live_in_notebook_7(notebook: Lab) -> None:
+    show = "loss = forward()\ntorch.show(loss)"
+    debug = "with torch.debugger():\n    loss.backward()\nprint('went on')"
+    open_in(notebook, "output.ipynb", "JupyterLab Dark", [IMPORT, MODEL, show, debug])
+    for cell in range(3):
+        notebook.run(cell)
+    notebook.start(3)
+    shown = notebook.page.locator(".agv-output")
+    expect(shown.locator(".agv-pill")).to_have_text("Paused before step 1 of 5")
+    shown.get_by_role("button", name="Step").click()
+    expect(shown.locator(".agv-pill")).to_have_text("Paused before step 2 of 5")
+    notebook.screenshot("notebook7_output_dark")
+    shown.get_by_role("button", name="Continue").click()
+    notebook.until(lambda: "went on" in notebook.output(3), 10, "the cell to go on")

@@ -34,11 +34,20 @@ function widen(panel: Widget): void {
   }
 }
 
-/** Adds the panel to the application, to the right of a notebook where there is one. */
-export function dock(app: JupyterFrontEnd, panel: Widget, beside: NotebookPanel | null): void {
+/**
+ * Adds the panel to the application: below another one, else to the right of a notebook where there
+ * is one.
+ */
+export function dock(
+  app: JupyterFrontEnd,
+  panel: Widget,
+  beside: NotebookPanel | null,
+  below: Widget | null = null
+): void {
   const { shell } = app;
   if (app.name === LAB || !hasSidebar(shell)) {
-    shell.add(panel, 'main', beside ? { mode: 'split-right', ref: beside.id } : {});
+    const right = beside ? ({ mode: 'split-right', ref: beside.id } as const) : {};
+    shell.add(panel, 'main', below ? { mode: 'split-bottom', ref: below.id } : right);
     return;
   }
   shell.add(panel, 'right');

@@ -64,8 +64,10 @@ function activate(
     const there = pins.find(other => other.pinned === notebook);
     const pinned = there ?? new InspectorPanel(app, notebooks, notebook);
     if (!there) {
+      const open = [panel, pins.currentWidget, pins.find(() => true) ?? null];
+      const above = open.find(one => one?.isAttached && !one.isDisposed) ?? null;
       void pins.add(pinned);
-      dock(app, pinned, notebook);
+      dock(app, pinned, notebook, above);
       notebook.context.pathChanged.connect(() => void pins.save(pinned));
     }
     app.shell.activateById(pinned.id);

@@ -4,6 +4,7 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { LabIcon } from '@jupyterlab/ui-components';
+import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import type { InspectorHandle } from '../panels';
 import { mountInspector } from '../panels';
@@ -84,9 +85,9 @@ export class InspectorPanel extends Widget {
     this.empty.className = 'ag-inspector-empty';
     this.empty.textContent = NO_NOTEBOOK;
     this.node.appendChild(this.empty);
-    if (pinned) {
-      pinned.title.changed.connect(this.tell, this);
-    } else {
+    this.node.setAttribute('role', 'region');
+    this.toggleClass('ag-mod-pinned', pinned !== null);
+    if (!pinned) {
       notebooks.currentChanged.connect(this.follow, this);
     }
     this.follow();
@@ -107,11 +108,17 @@ export class InspectorPanel extends Widget {
       return;
     }
     this.notebooks.currentChanged.disconnect(this.follow, this);
-    this.pinned?.title.changed.disconnect(this.tell, this);
+    this.mounted.forEach((_, notebook) => notebook.title.changed.disconnect(this.tell, this));
     this.mounted.forEach(mounted => mounted.dispose());
     this.mounted.clear();
     this.current = null;
     super.dispose();
+  }
+
+  /** A closed panel listens no longer: a pause that nobody watches ends, as it says in its cell. */
+  protected override onCloseRequest(message: Message): void {
+    super.onCloseRequest(message);
+    this.dispose();
   }
 
   protected override onActivateRequest(): void {
@@ -136,6 +143,7 @@ export class InspectorPanel extends Widget {
   private mount(notebook: NotebookPanel): Mounted {
     const mounted = new Mounted(this.app, notebook, this.node);
     this.mounted.set(notebook, mounted);
+    notebook.title.changed.connect(this.tell, this);
     mounted.controller.onPaused.connect(() => this.tell());
     mounted.controller.onPaused.connect(stopped => mounted.showPaused(notebook, stopped));
     notebook.disposed.connect(() => {
@@ -160,6 +168,7 @@ export class InspectorPanel extends Widget {
     this.title.caption = this.current
       ? `Backward passes of ${this.current.controller.panel.title.label}`
       : NO_NOTEBOOK;
+    this.node.setAttribute('aria-label', `Inspector. ${this.title.caption}`);
     this.app.commands.notifyCommandChanged();
   }
 }

@@ -37,7 +37,7 @@ function NoticeBar(): ReactElement | null {
   const { status, store } = model;
   // What the kernel or the connection has to say stands here until it has nothing to say any more.
   const standing =
-    model.graph.seqs.length > 0 && (status.kind === 'disconnected' || status.kind === 'failed')
+    model.graph.seqs.length > 0 && ['disconnected', 'failed', 'none'].includes(status.kind)
       ? status.detail || 'The kernel is gone. What was recorded stays here.'
       : store.state.message ||
         (status.kind === 'connected' || status.kind === 'offline' ? status.detail : '');

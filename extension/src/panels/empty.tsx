@@ -21,7 +21,7 @@ export function Empty(): ReactElement {
   if (status.kind === 'none' || status.kind === 'connecting') {
     return (
       <div className="agv-empty">
-        <h2>{status.kind === 'none' ? 'No notebook to follow' : 'Not connected yet'}</h2>
+        <h2>{status.kind === 'none' ? 'No kernel to follow' : 'Not connected yet'}</h2>
         <p>
           {oneLine(status.detail, 400) || 'Open a notebook and run a cell that imports ag_visual.'}
         </p>

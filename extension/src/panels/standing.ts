@@ -20,7 +20,7 @@ export function standing(presenter: Presenter): Standing {
     return { kind: 'gone', text: 'Kernel gone' };
   }
   if (status.kind === 'none') {
-    return { kind: 'off', text: 'No notebook' };
+    return { kind: 'off', text: 'No kernel' };
   }
   if (status.kind === 'connecting') {
     return { kind: 'off', text: 'Connecting' };

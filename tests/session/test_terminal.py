@@ -1,0 +1,104 @@
+"""A person at a real terminal: the prompt of the debugger in plain IPython, through a pty."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+ROOT = Path(__file__).parents[2]
+START = [*("-m", "IPython", "--simple-prompt", "--no-banner", "--no-confirm-exit"), "--quick"]
+MODEL = """\
+import ag_visual as ag
+x = ag.tensor([3.0, 4.0], requires_grad=True)
+def run(): (x * 2).sum().backward()
+"""
+
+
+class Terminal:
+    """IPython in a pseudo-terminal; what is typed and what is read there."""
+
+    def __init__(self, folder: Path) -> None:
+        environment = dict(os.environ, PYTHONPATH=str(ROOT), IPYTHONDIR=str(folder), TERM="dumb")
+        self.child = pexpect.spawn(
+            sys.executable, START, env=environment, cwd=str(folder), encoding="utf-8", timeout=20
+        )
+        self.ready()
+
+    def ready(self) -> str:
+        """Wait for IPython's prompt; what was printed before it."""
+        self.child.expect(r"In \[\d+\]: ")
+        return str(self.child.before)
+
+    def asked(self) -> str:
+        """Wait for the debugger's prompt; what was printed before it."""
+        self.child.expect_exact("(autograd) ")
+        return str(self.child.before)
+
+    def type(self, text: str) -> None:
+        self.child.sendline(text)
+
+    def enter(self, block: str) -> None:
+        """A cell: one of a single line runs at once, a magic's ends with two empty ones."""
+        for line in block.splitlines():
+            self.type(line)
+        if block.startswith("%%"):
+            self.type("\n")
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    found = Terminal(tmp_path)
+    for line in MODEL.splitlines():
+        found.type(line)
+        found.ready()
+    yield found
+    found.child.close(force=True)
+
+
+def test_a_block_is_stepped_through_at_a_terminal(terminal: Terminal) -> None:
+    terminal.enter("with ag.debugger(): run()")
+    assert "-- step 1 of 3: SumBackward0" in terminal.asked()
+    terminal.type("n")
+    said = terminal.asked()
+    assert "-- step 2 of 3: MulBackward0" in said
+    assert "(x * 2).sum().backward()" in said
+    terminal.type("p")
+    assert "[1. 1.]" in terminal.asked()
+    terminal.type("scale 10")
+    assert "[10. 10.]" in terminal.asked()
+    terminal.type("c")
+    terminal.ready()
+    terminal.type("x.grad")
+    assert "tensor([20., 20.])" in terminal.ready()
+
+
+def test_a_cell_is_stepped_by_its_magic_and_stopped_by_q(terminal: Terminal) -> None:
+    terminal.enter("%%autograd step\nrun()")
+    assert "-- step 1 of 3: SumBackward0" in terminal.asked()
+    terminal.type("")  # an empty line repeats: one more node
+    assert "-- step 2 of 3: MulBackward0" in terminal.asked()
+    terminal.type("q")
+    assert "KeyboardInterrupt" in terminal.ready()
+    terminal.type("x.grad is None, ag.core.seam.gate")
+    assert "(True, None)" in terminal.ready()
+
+
+def test_ctrl_c_ends_the_pause_and_leaves_the_terminal_usable(terminal: Terminal) -> None:
+    terminal.enter("with ag.debugger('MulBackward0'): run()")
+    assert "-- step 2 of 3: MulBackward0" in terminal.asked()
+    terminal.child.sendintr()
+    assert "KeyboardInterrupt" in terminal.ready()
+    terminal.type("run(); print('gradient', x.grad.tolist())")
+    assert "gradient [2.0, 2.0]" in terminal.ready()
+
+
+def test_the_end_of_input_ends_the_pause(terminal: Terminal) -> None:
+    terminal.enter("with ag.debugger('MulBackward0'): run()")
+    terminal.asked()
+    terminal.child.sendeof()
+    assert "KeyboardInterrupt" in terminal.ready()
