@@ -170,7 +170,7 @@ const CSS = `
   background: var(--agv-bg); border: 1px solid var(--agv-line2);
   border-radius: 14px; padding: 2px 12px; box-shadow: var(--agv-shadow); color: var(--agv-ink2); }
 
-.agv-root .agv-side { display: grid; grid-template-rows: auto minmax(0, 1fr); min-width: 0; min-height: 0;
+.agv-root .agv-side { display: grid; grid-template: auto minmax(0, 1fr) / minmax(0, 1fr); min-width: 0; min-height: 0;
   border-left: 1px solid var(--agv-line);
   background: var(--agv-bg); }
 .agv-root .agv-tabs { display: flex; align-items: stretch; gap: 2px; padding: 0 8px;
