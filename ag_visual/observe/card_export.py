@@ -9,15 +9,17 @@ from typing import Any, Final
 
 import numpy as np
 
+from ag_visual.core.node import Node
 from ag_visual.observe.card_numbers import NoNumbersError, kept_gradients, numbers
 from ag_visual.observe.cards import card, card_by_name, elements_of
 from ag_visual.observe.columns import Chunk
 from ag_visual.observe.recorder import Recorder
+from ag_visual.ops.generic import OpNode
 
 MOST_CARDS: Final = 2000
 """Nodes of which a file keeps a card."""
 
-SECONDS: Final = 1.0
+SECONDS: Final = 0.5
 """Cards are looked for in this time; nodes without one have that of their op."""
 
 SMALL: Final = 200_000
@@ -41,14 +43,19 @@ def cards_of_living(
             cards.append(one)
         card_of[key] = places[text]
 
+    alike: dict[Any, str] = {}
     for seq in map(int, recorder.alive()[::-1][:MOST_CARDS]):
         node = recorder.node(seq)
         if node is None or elements_of(node) > SMALL:
             continue
-        if time.monotonic() > end:
-            break
-        put(str(seq), card(node) | ({} if values else {"given": []}))
-        if values:
+        late = time.monotonic() > end
+        kind = _kind(node)
+        if kind is not None and kind in alike:
+            card_of[str(seq)] = card_of[alike[kind]]
+        elif not late:
+            put(str(seq), card(node) | ({} if values else {"given": []}))
+            alike[kind] = str(seq)
+        if values and not late:
             with contextlib.suppress(NoNumbersError, RuntimeError):
                 grads, source = kept_gradients(node)
                 found[str(seq)] = numbers(node, grads, source=source)
@@ -56,6 +63,16 @@ def cards_of_living(
         if name not in card_of:
             put(name, card_by_name(name))
     return cards, card_of, found
+
+
+def _kind(node: Node) -> Any:
+    """What a card depends on: nodes that agree in it have the same one. None: look at each."""
+    if not isinstance(node, OpNode):
+        return None
+    edges = tuple(edge and (edge[2], edge[3]) for edge in node.next)
+    arguments = repr([getattr(node, f"a_{name}") for name in node.op.values])
+    written = [field.version_then != field.version_now for field in node.saved_fields()]
+    return node.op, node.shape, node.dtype, edges, arguments, node.freed is None, tuple(written)
 
 
 def _names(recorder: Recorder) -> list[str]:
