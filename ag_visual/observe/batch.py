@@ -17,6 +17,7 @@ from ag_visual.observe import schema
 from ag_visual.observe.check import FormatError, check
 from ag_visual.observe.columns import DTYPES, Chunk, Encoder, Tables
 from ag_visual.observe.store import Dropped
+from ag_visual.observe.texts import fit_all
 
 Header = dict[str, Any]
 
@@ -30,7 +31,8 @@ def site_json(site: Site | None) -> dict[str, Any] | None:
         return None
     found = {name: getattr(site, name) for name in schema.RECORDS["Site"]}
     found["execution_count"] = _whole(site.execution_count)
-    return found
+    fitted: dict[str, Any] = fit_all(found)
+    return fitted
 
 
 def _whole(value: Any) -> int | None:

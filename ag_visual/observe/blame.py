@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ag_visual.observe.batch import site_json
 from ag_visual.observe.edits import edit_of
+from ag_visual.observe.texts import fit_all
 
 KINDS: Final = (
     "modified-by-inplace",
@@ -36,7 +37,7 @@ def problem(number: int, fields: dict[str, Any], text: str) -> dict[str, Any]:
     saved = fields.get("saved")
     repair = fields.get("repair")
     title, detail = _words(kind, fields, text)
-    return {
+    told = {
         "id": number,
         "kind": kind,
         "title": title,
@@ -68,6 +69,8 @@ def problem(number: int, fields: dict[str, Any], text: str) -> dict[str, Any]:
             {"name": alias["name"], "how": alias["how"]} for alias in fields.get("aliases", ())
         ],
     }
+    fitted: dict[str, Any] = fit_all(told)
+    return fitted
 
 
 def _words(kind: str, fields: dict[str, Any], text: str) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from ag_visual.core import seam, source
 from ag_visual.observe import schema
 from ag_visual.observe.streams import NodeReader, Nodes, Stream, read_runs
+from ag_visual.observe.texts import fit
 
 Array = NDArray[Any]
 Tables = dict[str, dict[str, Array]]
@@ -44,8 +45,11 @@ class Strings(dict[str, int]):
         self[""]
 
     def __missing__(self, text: str) -> int:
+        sent = fit(text)
+        if len(sent) < len(text):  # a long name is not held for the length of a session
+            return self[sent]
         self[text] = number = len(self.texts)
-        self.texts.append(text)
+        self.texts.append(sent)
         return number
 
 

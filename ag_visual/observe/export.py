@@ -32,6 +32,7 @@ from ag_visual.observe.details import NotKeptError, Sharing, array_of, node_deta
 from ag_visual.observe.names import Scope
 from ag_visual.observe.recorder import Recorder
 from ag_visual.observe.summaries import summarize
+from ag_visual.observe.texts import fit_all
 
 BATCH_BYTES: Final = 1_000_000
 LARGEST: Final = 2**30
@@ -136,7 +137,7 @@ def take(
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "package_version": version,
             "batches": batches,
-            "details": details if source else without_source(details),
+            "details": fit_all(details if source else without_source(details)),
             "values": summaries,
             "cards": cards,
             "card_of": card_of,

@@ -25,6 +25,7 @@ from ag_visual.observe.details import (
     recorded_details,
 )
 from ag_visual.observe.summaries import DEFAULT_LIMIT, summarize
+from ag_visual.observe.texts import fit, fit_all
 from ag_visual.session.node_check import ELEMENTS, check_node, in_own_thread
 from ag_visual.session.session import Session, package_version
 
@@ -44,10 +45,11 @@ def handle(session: Session, content: Any, reply: Reply) -> None:
     number = content.get("id") if isinstance(content, dict) else None
 
     def send(result: Any) -> None:
-        reply({"id": number, "ok": True, "result": result})
+        reply({"id": number, "ok": True, "result": fit_all(result)})
 
     def fail(error: BaseException | str) -> None:
-        reply({"id": number, "ok": False, "error": str(error) or type(error).__name__})
+        text = fit(str(error) or type(error).__name__)
+        reply({"id": number, "ok": False, "error": text})
 
     if not isinstance(content, dict):
         return fail("a request should be an object with a command")

@@ -129,7 +129,7 @@ const CSS = `
 .agv-root .agv-notice[data-kind="info"] { background: var(--agv-done-bg); color: var(--agv-done); }
 .agv-root .agv-notice button { border: 0; background: none; padding: 0 4px; }
 
-.agv-root .agv-mid { grid-area: mid; display: grid; grid-template-columns: minmax(0, 1fr) 344px;
+.agv-root .agv-mid { grid-area: mid; display: grid; grid-template-columns: minmax(0, 1fr) 376px;
   min-height: 0; }
 .agv-root .agv-graph { position: relative; container-type: size; min-width: 0; min-height: 0;
   overflow: hidden; background: var(--agv-pane); }
