@@ -111,7 +111,7 @@ def _ack(session: Session, args: dict[str, Any]) -> None:
         behind = behind or page.window_full
         page.acknowledge(int(args["batch"]))
     if behind:
-        session.changed()
+        session.hurry()
 
 
 def _record(session: Session, args: dict[str, Any]) -> Any:

@@ -1,7 +1,8 @@
 """What is being watched in this process: recorder, gate, pages, problems, waiting requests.
 
 One session per process, made when first needed. A daemon thread encodes and sends every 40 ms
-while there is something to do, and sleeps otherwise. Nothing here imports Jupyter.
+while there is something to do, at once when a backward has ended or stopped, and sleeps otherwise.
+Nothing here imports Jupyter.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ from ag_visual.session.pause import Gate
 from ag_visual.session.transport import Page, Send
 
 FLUSH_SECONDS: Final = 0.04
+ENDS_SECONDS: Final = 0.1
+"""Ends of backwards that follow each other faster than this wait for the next regular flush."""
+
 MOST_PROBLEMS: Final = 200
 MOST_PAGES: Final = 64
 UNSEEN_EVENTS: Final = 50_000
@@ -69,7 +73,7 @@ class Session:
         self.id = uuid.uuid4().hex[:12]
         self.recorder = Recorder()
         self.gate = Gate(
-            changed=self.changed, serve=self.serve, silent_for=self.silent_for, say=self.say
+            changed=self.hurry, serve=self.serve, silent_for=self.silent_for, say=self.say
         )
         self.pages: dict[str, Page] = {}
         self.problems: list[dict[str, Any]] = []
@@ -83,6 +87,8 @@ class Session:
         self._problem_keys: set[Any] = set()
         self._lock = threading.RLock()
         self._wake = threading.Event()
+        self._hurry = threading.Event()
+        self._told_end = -ENDS_SECONDS  # when the end of a backward was last told at once
         self._thread: threading.Thread | None = None
         self._closed = False
         self._running = 0  # backwards that run now, in all threads
@@ -133,8 +139,17 @@ class Session:
         try:
             self.recorder.ended(task)
             self.gate.ended(task)
+            if task.parent is None and self.pages and self.recorder.waiting:
+                self._ended_now()
         except Exception as error:
             self._failed(error)
+
+    def _ended_now(self) -> None:
+        """Who looks wants to see a backward as soon as it is over; a training loop runs on."""
+        now = time.monotonic()
+        if now - self._told_end >= ENDS_SECONDS:
+            self._told_end = now
+            self.hurry()
 
     def _told(self, error: BaseException, fields: dict[str, Any]) -> None:
         if threading.get_ident() in self.recorder.ignored:
@@ -234,6 +249,11 @@ class Session:
         """The state changed, or there is something to send: the flushing thread wakes."""
         self._ensure_thread()
         self._wake.set()
+
+    def hurry(self) -> None:
+        """Like `changed`, and no pause between flushes holds it up: somebody waits for this."""
+        self._hurry.set()
+        self.changed()
 
     # Pages -------------------------------------------------------------------------------------
 
@@ -336,7 +356,8 @@ class Session:
                 return
             self.flush()
             self._answer_older_than(PATIENT_SECONDS if self._running else STALE_SECONDS, busy=True)
-            time.sleep(FLUSH_SECONDS / 2)
+            self._hurry.wait(FLUSH_SECONDS / 2)
+            self._hurry.clear()
 
     def close(self) -> None:
         """End the thread and let a paused backward go."""

@@ -36,21 +36,22 @@ loss.backward()
 print(time.time() * 1000)
 """
 
-# Resolves with the time of the first frame that was painted with at least `nodes` nodes known.
+# Resolves with the time after the first frame that stands for at least `nodes` nodes was made: the
+# message is handled after the frame in which they were first seen to be painted.
 WATCH = f"""nodes => {{
     const widgets = [...window.jupyterapp.shell.widgets('main')];
     const {{inspector}} = widgets.find(widget => widget.id === '{EXTENSION}');
     window.painted = new Promise(resolve => {{
-        const known = () => inspector.model.graph.seqs.length >= nodes;
-        const watch = (frames) => requestAnimationFrame(() => {{
-            const now = inspector.stats();
-            if (known() && frames >= 0 && now && now.frames > frames) {{
-                resolve([Date.now(), now.layoutMs]);
-            }} else {{
-                watch(known() && frames < 0 ? (now ? now.frames : 0) : frames);
-            }}
+        const made = new MessageChannel();
+        made.port1.onmessage = () => {{
+            made.port1.close();
+            resolve([performance.timeOrigin + performance.now(), inspector.stats().layoutMs]);
+        }};
+        const watch = () => requestAnimationFrame(() => {{
+            if ((inspector.stats()?.nodes ?? 0) >= nodes) made.port2.postMessage(0);
+            else watch();
         }});
-        watch(-1);
+        watch();
     }});
 }}"""
 

@@ -268,6 +268,45 @@ def test_the_flushing_thread_sleeps_when_there_is_nothing_to_do(session):
     assert calls == []
 
 
+def looked_at(session):
+    """The session with a page; the numbers of nodes in each batch that it gets."""
+    batches = []
+    rows = lambda header: header["tables"].get("nodes", {}).get("rows", 0)  # noqa: E731
+    session.open_page("page", lambda header, buffers: batches.append(rows(header)))
+    session.start("every")
+    until(lambda: batches)
+    return batches
+
+
+def test_the_end_of_a_backward_is_told_at_once(session, monkeypatch):
+    monkeypatch.setattr("ag_visual.session.session.FLUSH_SECONDS", 60.0)
+    batches = looked_at(session)
+    x = leaf()
+    (x * x).backward()
+    # No regular flush comes within this minute.
+    until(lambda: 1 in batches)
+
+
+def test_ends_that_follow_each_other_wait_for_the_regular_flush(session, monkeypatch):
+    monkeypatch.setattr("ag_visual.session.session.ENDS_SECONDS", 60.0)
+    looked_at(session)
+    told = []
+    monkeypatch.setattr(session, "hurry", lambda: told.append(1))
+    x = leaf()
+    for _ in range(5):
+        (x * x).backward()
+    assert told == [1]
+
+
+def test_nobody_is_told_of_an_end_that_nobody_looks_at(session, monkeypatch):
+    session.start("every")
+    told = []
+    monkeypatch.setattr(session, "hurry", lambda: told.append(1))
+    x = leaf()
+    (x * x).backward()
+    assert told == []
+
+
 def test_long_recordings_are_drained_while_they_run(session):
     session.start()
     x = leaf()

@@ -5,6 +5,8 @@ export interface PaintStats {
   lastMs: number;
   p95Ms: number;
   nodesDrawn: number;
+  /** nodes of the graph that the newest frame shows, in closed groups and out of view too */
+  nodes: number;
   /** performance.now() of the first frame with nodes; 0 before it */
   firstPaint: number;
   layoutMs: number;
@@ -18,11 +20,13 @@ export class FrameTimes {
   private frames = 0;
   private lastMs = 0;
   private nodesDrawn = 0;
+  private nodes = 0;
   private firstPaint = 0;
 
   /** A frame that began at this time was painted now. */
-  painted(start: number, nodesDrawn: number): void {
+  painted(start: number, nodesDrawn: number, nodes: number): void {
     const now = performance.now();
+    this.nodes = nodes;
     this.nodesDrawn = nodesDrawn;
     this.lastMs = now - start;
     this.ms[this.frames++ % REMEMBERED] = this.lastMs;
@@ -33,9 +37,9 @@ export class FrameTimes {
   }
 
   get stats(): PaintStats {
-    const { frames, lastMs, nodesDrawn, firstPaint, layoutMs } = this;
+    const { frames, lastMs, nodesDrawn, nodes, firstPaint, layoutMs } = this;
     const known = this.ms.slice(0, Math.min(frames, REMEMBERED)).sort();
     const p95Ms = known[Math.floor(known.length * 0.95)] ?? 0;
-    return { frames, lastMs, p95Ms, nodesDrawn, firstPaint, layoutMs };
+    return { frames, lastMs, p95Ms, nodesDrawn, nodes, firstPaint, layoutMs };
   }
 }

@@ -8,6 +8,7 @@ import type { InspectorModel } from '../model/inspector';
 import type { States } from '../model/states';
 import type { View } from '../model/view';
 import { layoutInput } from '../layout/input';
+import type { Layout } from '../layout/measures';
 import { LayoutRunner } from '../layout/run';
 import type { Camera } from './camera';
 import type { PaintStats } from './frame_times';
@@ -50,6 +51,14 @@ export interface GraphOptions {
   marks?: (view: View) => Marks;
 }
 
+interface Wanted {
+  graph: View;
+  states: States;
+}
+
+/** Frames closer than this are one frame. */
+const FRAME_MS = 12;
+
 export class GraphCanvas {
   scene: Scene | null = null;
   private readonly viewpoint: Viewpoint;
@@ -61,7 +70,7 @@ export class GraphCanvas {
   private readonly resizing: ResizeObserver;
   private palette: Palette;
   private states: States;
-  private wanted: { graph: View; states: States } | null = null;
+  private wanted: Wanted | null = null;
   private laying = false;
   private selected: number | null = null;
   private over: number | null = null;
@@ -69,6 +78,8 @@ export class GraphCanvas {
   private hits: ReadonlySet<number> = new Set();
   private hitBoxes: ReadonlySet<number> = new Set();
   private frame = 0;
+  private drawn = -Infinity;
+  private shownBefore = false;
   private ratio = 1;
 
   constructor(
@@ -113,9 +124,14 @@ export class GraphCanvas {
       this.states = states;
     } else {
       this.wanted = { graph, states };
-      void this.lay();
+      this.lay();
     }
-    this.request();
+    this.drawSoon();
+  }
+
+  /** A large graph may come: its layout should not have to wait for a worker's start. */
+  warm(): void {
+    this.runner.warm();
   }
 
   setPalette(): void {
@@ -186,32 +202,41 @@ export class GraphCanvas {
     return new DOMRect(left, top, box.width * camera.k, box.height * camera.k);
   }
 
-  private async lay(): Promise<void> {
+  /** Lays out what is wanted: at once where that is quick, so that the next frame shows it. */
+  private lay(): void {
     if (this.laying || !this.wanted) {
       return;
     }
-    this.laying = true;
     const job = this.wanted;
-    const { graph } = job;
     const start = performance.now();
-    if (graph.seqs.length > 5000) this.events.settled(true);
-    const before = this.placesBefore(graph);
-    const layout = await this.runner.run(layoutInput(this.model.store, graph, before));
-    this.laying = false;
-    if (!layout || this.ending.signal.aborted) {
+    const input = layoutInput(this.model.store, job.graph, this.placesBefore(job.graph));
+    const layout = this.runner.atOnce(input);
+    if (layout) {
+      this.adopt(job, layout, start);
       return;
     }
+    this.laying = true;
+    this.events.settled(true);
+    void this.runner.run(input).then(later => {
+      this.laying = false;
+      if (later && !this.ending.signal.aborted) {
+        this.adopt(job, later, start);
+        this.events.settled(false);
+        this.drawSoon();
+        this.lay();
+      }
+    });
+  }
+
+  private adopt({ graph, states }: Wanted, layout: Layout, start: number): void {
     this.times.layoutMs = performance.now() - start;
     const scene = new Scene(this.model.store, graph, layout);
     const old = this.scene;
     this.scene = scene;
-    this.states = this.wanted?.graph === graph ? this.wanted.states : job.states;
+    this.states = this.wanted?.graph === graph ? this.wanted.states : states;
     if (this.wanted?.graph === graph) this.wanted = null;
     this.viewpoint.adopt(old, scene, this.selected);
-    this.events.settled(false);
     this.follow();
-    this.request();
-    if (this.wanted) void this.lay();
   }
 
   private placesBefore(graph: View): Float64Array | null {
@@ -252,17 +277,34 @@ export class GraphCanvas {
     if (!this.frame) this.frame = requestAnimationFrame(now => this.draw(now));
   }
 
+  /** Draws into the frame that comes next instead of the one after it, unless that is drawn. */
+  private drawSoon(): void {
+    const now = performance.now();
+    // With the first graph come panels that take room from it: a frame of its own is drawn in vain.
+    if (!this.shownBefore || now - this.drawn < FRAME_MS) {
+      this.request();
+    } else {
+      cancelAnimationFrame(this.frame);
+      this.draw(now);
+    }
+  }
+
   private draw(now: number): void {
     this.frame = 0;
     if (this.ending.signal.aborted || this.camera.width < 2) {
       return;
+    }
+    if (this.scene && !this.shownBefore) {
+      this.shownBefore = true;
+      this.measure();
     }
     const start = performance.now();
     this.viewpoint.advance(now, this.scene);
     if (this.viewpoint.takeMove()) this.events.moved?.();
     const drawn = paint(this.ctx, this.shown);
     this.drawMinimap();
-    this.times.painted(start, drawn);
+    this.drawn = performance.now();
+    this.times.painted(start, drawn, this.scene?.graph.first.at(-1) ?? 0);
   }
 
   /** What a frame shows now. */
@@ -320,15 +362,24 @@ export class GraphCanvas {
   }
 
   private resize(): void {
+    if (this.measure()) {
+      // A resized canvas is empty until it is painted: not a frame later.
+      cancelAnimationFrame(this.frame);
+      this.draw(performance.now());
+    }
+  }
+
+  /** Gives the canvas the size that its host has; true when it had another. */
+  private measure(): boolean {
     const { clientWidth: width, clientHeight: height } = this.host;
     if (width === 0 || height === 0) {
       // Hidden behind another panel: the view is kept for its return.
-      return;
+      return false;
     }
     const ratio = window.devicePixelRatio || 1;
     const { camera, canvas } = this;
     if (camera.width === width && camera.height === height && this.ratio === ratio) {
-      return;
+      return false;
     }
     this.ratio = ratio;
     canvas.width = Math.round(width * ratio);
@@ -337,9 +388,7 @@ export class GraphCanvas {
     canvas.style.height = `${height}px`;
     this.viewpoint.resize(width, height, this.scene);
     this.follow();
-    // A resized canvas is empty until it is painted: not a frame later.
-    cancelAnimationFrame(this.frame);
-    this.draw(performance.now());
+    return true;
   }
 
   private listen(wheel: GraphOptions['wheel']): void {

@@ -24,12 +24,27 @@ export class LayoutRunner {
     { done: (layout: Layout) => void; failed: (error: Error) => void }
   >();
 
+  /** The layout of a graph that is small enough to be laid out within a frame; or null. */
+  atOnce(input: LayoutInput): Layout | null {
+    if (input.count + input.edgeFrom.length > AT_ONCE) {
+      return null;
+    }
+    this.newest++;
+    return layOut(input);
+  }
+
+  /** Starts the worker before there is work for it. */
+  warm(): void {
+    this.start();
+  }
+
   /** The layout of the newest input; null when another run was started before this one ended. */
   async run(input: LayoutInput): Promise<Layout | null> {
-    const id = ++this.newest;
-    if (input.count + input.edgeFrom.length <= AT_ONCE) {
-      return layOut(input);
+    const small = this.atOnce(input);
+    if (small) {
+      return small;
     }
+    const id = ++this.newest;
     const worker = this.start();
     if (worker) {
       try {

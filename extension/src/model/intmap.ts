@@ -2,6 +2,12 @@
 
 const EMPTY = 0xffffffff;
 
+/**
+ * Slots next to a key's own that are tried before it jumps: numbers that are counted up lie side by
+ * side in memory, and those that share their low bits still find a place soon.
+ */
+const NEIGHBOURS = 8;
+
 /** From u32 keys (all but 0xffffffff) to i32 values; open addressing, no deletion. */
 export class IntMap {
   private keys = new Uint32Array(16).fill(EMPTY);
@@ -11,8 +17,8 @@ export class IntMap {
 
   /** The value, or -1. */
   get(key: number): number {
-    let slot = hash(key) & this.mask;
-    for (;;) {
+    let slot = key & this.mask;
+    for (let tried = 1; ; tried++) {
       const found = this.keys[slot];
       if (found === key) {
         return key === EMPTY ? -1 : this.values[slot];
@@ -20,7 +26,7 @@ export class IntMap {
       if (found === EMPTY) {
         return -1;
       }
-      slot = (slot + 1) & this.mask;
+      slot = (slot + (tried < NEIGHBOURS ? 1 : jump(key))) & this.mask;
     }
   }
 
@@ -35,9 +41,9 @@ export class IntMap {
     if (2 * (this.size + 1) > this.keys.length) {
       this.grow();
     }
-    let slot = hash(key) & this.mask;
-    while (this.keys[slot] !== EMPTY && this.keys[slot] !== key) {
-      slot = (slot + 1) & this.mask;
+    let slot = key & this.mask;
+    for (let tried = 1; this.keys[slot] !== EMPTY && this.keys[slot] !== key; tried++) {
+      slot = (slot + (tried < NEIGHBOURS ? 1 : jump(key))) & this.mask;
     }
     if (this.keys[slot] === EMPTY) {
       this.keys[slot] = key;
@@ -67,9 +73,10 @@ export class IntMap {
   }
 }
 
-function hash(key: number): number {
+/** Odd, so that the jumps come to every slot. */
+function jump(key: number): number {
   const mixed = Math.imul(key ^ (key >>> 16), 0x45d9f3b);
-  return (mixed ^ (mixed >>> 15)) >>> 0;
+  return (mixed ^ (mixed >>> 15)) | 1;
 }
 
 /** The rows of each key as linked lists, the newest row first. */

@@ -46,6 +46,8 @@ export class Store {
   forgotten = { steps: 0, nodes: 0 };
   /** grows with every change of nodes, leaves or edges */
   structure = 0;
+  /** the newest batch told a part of a forward or backward pass whose rest is still to come */
+  underWay = false;
   /** grows when names of leaves are found */
   labelled = 0;
 
@@ -166,6 +168,9 @@ export class Store {
       this.sites.push(site);
     }
     this.takeTables(batch.tables);
+    const { tasks, nodes: told, runs } = batch.tables;
+    const ended = tasks?.ended.includes(1) || tasks?.ended.includes(2);
+    this.underWay = !ended && !batch.state.paused && (told ?? runs) !== undefined;
     for (const problem of batch.problems) {
       const known = this.problems.findIndex(({ id }) => id === problem.id);
       if (known >= 0) {
@@ -196,6 +201,7 @@ export class Store {
     this.problems = [];
     this.coalesced = {};
     this.droppedSteps = 0;
+    this.underWay = false;
     this.forgotten = { steps: 0, nodes: 0 };
     this.structure++;
     this.strings = [];

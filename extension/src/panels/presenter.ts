@@ -21,6 +21,7 @@ import type { Answer } from './answers';
 import { Answers } from './answers';
 import { Debugger } from './debugger';
 import type { Comparing } from './compare/comparing';
+import { Refresher } from './refresher';
 
 export interface Notice {
   kind: 'error' | 'info';
@@ -28,12 +29,6 @@ export interface Notice {
 }
 
 export type Tab = 'node' | 'outline' | 'tensors' | 'hooks' | 'problems';
-
-/**
- * After a refresh of n ms the next one waits this many times n, so that a huge live graph leaves
- * time for the page.
- */
-const BREATHER = 3;
 
 export class Presenter implements Disposable {
   readonly model: InspectorModel;
@@ -56,13 +51,10 @@ export class Presenter implements Disposable {
 
   private readonly shown = new Signal<void>();
   private readonly connections: Disposable[];
-  private frame = 0;
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private lastCost = 0;
-  private lastEnd = 0;
+  private readonly refresher = new Refresher(() => this.refresh());
+  private receiving = false;
   private wasPaused = '';
   private resyncing = false;
-  private disposed = false;
 
   constructor(
     readonly controller: Controller,
@@ -74,7 +66,10 @@ export class Presenter implements Disposable {
     this.model.setStatus(controller.status);
     this.connections = [
       controller.onBatch.connect(batch => {
+        this.receiving = true;
         const handled = this.model.receive(batch);
+        this.receiving = false;
+        this.refresher.ask(this.model.store.underWay ? 'growing' : 'whole');
         if (handled === 'gap') void this.resync();
         else if (handled === 'ok') this.resyncing = false;
       }),
@@ -82,18 +77,18 @@ export class Presenter implements Disposable {
       ...(controller.onState
         ? [controller.onState.connect(state => this.model.setState(state))]
         : []),
-      this.model.changed.connect(() => this.schedule())
+      this.model.changed.connect(() => {
+        if (!this.receiving) this.refresher.ask('whole');
+      })
     ];
     controller.ready?.();
-    this.refresh();
+    this.refresher.run();
   }
 
   dispose(): void {
-    this.disposed = true;
     this.comparing?.dispose();
     for (const connection of this.connections) connection.dispose();
-    cancelAnimationFrame(this.frame);
-    clearTimeout(this.timer);
+    this.refresher.dispose();
     this.answers.dispose();
     this.shown.clear();
   }
@@ -291,26 +286,7 @@ export class Presenter implements Disposable {
     }
   }
 
-  private schedule(): void {
-    if (this.frame || this.timer !== undefined || this.disposed) {
-      return;
-    }
-    const wait = this.lastEnd + BREATHER * this.lastCost - performance.now();
-    if (this.lastCost > 20 && wait > 0) {
-      this.timer = setTimeout(() => {
-        this.timer = undefined;
-        this.refresh();
-      }, wait);
-    } else {
-      this.frame = requestAnimationFrame(() => {
-        this.frame = 0;
-        this.refresh();
-      });
-    }
-  }
-
   private refresh(): void {
-    const start = performance.now();
     this.model.refresh();
     this.noticePause();
     const fresh = this.model.takeNewProblems();
@@ -322,9 +298,8 @@ export class Presenter implements Disposable {
         this.model.select(newest.node_seq);
       }
     }
+    if (this.model.store.state.recording) this.canvas?.warm();
     this.canvas?.update();
-    this.lastEnd = performance.now();
-    this.lastCost = this.lastEnd - start;
     this.show();
   }
 

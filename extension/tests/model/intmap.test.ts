@@ -23,6 +23,14 @@ describe('IntMap', () => {
     }
   });
 
+  it('takes keys that all share their low bits', () => {
+    const own = new IntMap();
+    for (let i = 0; i < 20_000; i++) own.set(i * 0x10000, i);
+    expect(own.size).toBe(20_000);
+    for (let i = 0; i < 20_000; i++) expect(own.get(i * 0x10000)).toBe(i);
+    expect(own.get(20_000 * 0x10000)).toBe(-1);
+  });
+
   it('holds nothing for "none"', () => {
     const own = new IntMap();
     own.set(0xffffffff, 1);

@@ -1,0 +1,68 @@
+// When the model is refreshed: soon after something is complete, rarely while a pass is still being
+// recorded, and never so often that a huge graph leaves the page no time for its reader.
+
+import type { Disposable } from '../protocol/signal';
+
+/** 'whole': there is something new to see; 'growing': more of the same pass is on its way. */
+export type Occasion = 'whole' | 'growing';
+
+/** So long the beginning of a pass waits for its rest. */
+const GROWING_MS = 60;
+/** After a refresh of n ms the next one waits at least this many times n. */
+const BREATHER: Record<Occasion, number> = { whole: 1, growing: 3 };
+/** Cheaper refreshes need no rest. */
+const CHEAP_MS = 20;
+
+export class Refresher implements Disposable {
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private due = Infinity;
+  private frame = 0;
+  private lastCost = 0;
+  private lastEnd = -Infinity;
+  private disposed = false;
+
+  constructor(
+    private readonly refresh: () => void,
+    private readonly clock = (): number => performance.now()
+  ) {}
+
+  /** Something changed; one refresh serves all that ask before it. */
+  ask(occasion: Occasion): void {
+    if (this.disposed || this.frame) {
+      return;
+    }
+    if (document.hidden) {
+      // Nobody looks: the next frame comes when somebody does.
+      clearTimeout(this.timer);
+      this.frame = requestAnimationFrame(() => this.run());
+      return;
+    }
+    const now = this.clock();
+    const rest = this.lastCost > CHEAP_MS ? BREATHER[occasion] * this.lastCost : 0;
+    const due = Math.max(now + (occasion === 'growing' ? GROWING_MS : 0), this.lastEnd + rest);
+    if (due < this.due) {
+      this.due = due;
+      clearTimeout(this.timer);
+      // A task of its own even when it is due: what has already arrived comes before it.
+      this.timer = setTimeout(() => this.run(), due - now);
+    }
+  }
+
+  /** Refreshes now. */
+  run(): void {
+    clearTimeout(this.timer);
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
+    this.due = Infinity;
+    const start = this.clock();
+    this.refresh();
+    this.lastEnd = this.clock();
+    this.lastCost = this.lastEnd - start;
+  }
+
+  dispose(): void {
+    this.disposed = true;
+    clearTimeout(this.timer);
+    cancelAnimationFrame(this.frame);
+  }
+}
