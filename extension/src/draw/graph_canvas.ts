@@ -301,10 +301,11 @@ export class GraphCanvas {
     const start = performance.now();
     this.viewpoint.advance(now, this.scene);
     if (this.viewpoint.takeMove()) this.events.moved?.();
-    const drawn = paint(this.ctx, this.shown);
+    const frame = this.shown;
+    const drawn = paint(this.ctx, frame);
     this.drawMinimap();
     this.drawn = performance.now();
-    this.times.painted(start, drawn, this.scene?.graph.first.at(-1) ?? 0);
+    this.times.painted(start, frame, drawn);
   }
 
   /** What a frame shows now. */

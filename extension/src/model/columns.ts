@@ -21,6 +21,11 @@ export class Columns<N extends TableName> {
     return this.arrays as unknown as Omit<Table<N>, 'rows'>;
   }
 
+  /** bytes of memory, room for more rows included */
+  get bytes(): number {
+    return Object.values(this.arrays).reduce((sum, array) => sum + array.byteLength, 0);
+  }
+
   append(table: Table<N>): void {
     this.reserve(this.rows + table.rows);
     const columns = table as unknown as Record<string, AnyArray>;

@@ -52,6 +52,11 @@ export class IntMap {
     this.values[slot] = value;
   }
 
+  /** bytes of memory */
+  get bytes(): number {
+    return this.keys.byteLength + this.values.byteLength;
+  }
+
   clear(): void {
     this.keys = new Uint32Array(16).fill(EMPTY);
     this.values = new Int32Array(16);
@@ -111,6 +116,11 @@ export class Chain {
       found.push(row);
     }
     return found.reverse();
+  }
+
+  /** bytes of memory */
+  get bytes(): number {
+    return this.heads.bytes + this.older.byteLength;
   }
 
   clear(): void {

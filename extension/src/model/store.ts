@@ -181,11 +181,11 @@ export class Store {
     }
     this.problems.splice(0, this.problems.length - this.limits.problems);
     const { nodes, writes } = this.limits;
+    const others = [this.leaves, this.runs, this.hooks, this.freed, this.calls];
     if (
       this.nodes.rows > nodes ||
       this.writes.rows > 2 * writes ||
-      this.runs.rows > 4 * nodes ||
-      this.hooks.rows > 4 * nodes
+      others.some(({ rows }) => rows > 4 * nodes)
     ) {
       this.forget();
     }
@@ -214,7 +214,12 @@ export class Store {
     this.reindex();
   }
 
-  private all(): { clear(): void }[] {
+  /** Bytes of memory in columns and indexes. */
+  get bytes(): number {
+    return [...this.all(), ...this.indexes()].reduce((sum, part) => sum + part.bytes, 0);
+  }
+
+  private all(): { readonly bytes: number; clear(): void }[] {
     const { nodes, leaves, edges, saved, runs, writes, hooks, freed, calls, scopes } = this;
     return [nodes, leaves, edges, saved, runs, writes, hooks, freed, calls, scopes];
   }
@@ -302,18 +307,15 @@ export class Store {
       this.callOf.set(scopes.at.seq[row], scopes.at.call[row]);
   }
 
+  private indexes(): { readonly bytes: number; clear(): void }[] {
+    const { nodeRow, leafRow, freedRow, callOf, callRow } = this;
+    const { edgesOf, savedOf, runsOf, hooksOf, runsIn, writesTo, leavesOn } = this;
+    const chains = [edgesOf, savedOf, runsOf, hooksOf, runsIn, writesTo, leavesOn];
+    return [nodeRow, leafRow, freedRow, callOf, callRow, ...chains];
+  }
+
   private reindex(): void {
-    const indexes = [this.nodeRow, this.leafRow, this.freedRow, this.edgesOf, this.savedOf];
-    for (const index of [
-      ...indexes,
-      this.runsOf,
-      this.hooksOf,
-      this.runsIn,
-      this.writesTo,
-      this.leavesOn,
-      this.callOf,
-      this.callRow
-    ]) {
+    for (const index of this.indexes()) {
       index.clear();
     }
     const start = {

@@ -78,7 +78,7 @@ export class Presenter implements Disposable {
         ? [controller.onState.connect(state => this.model.setState(state))]
         : []),
       this.model.changed.connect(() => {
-        if (!this.receiving) this.refresher.ask('whole');
+        if (!this.receiving) this.refresher.ask('reader');
       })
     ];
     controller.ready?.();

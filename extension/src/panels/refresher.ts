@@ -3,13 +3,18 @@
 
 import type { Disposable } from '../protocol/signal';
 
-/** 'whole': there is something new to see; 'growing': more of the same pass is on its way. */
-export type Occasion = 'whole' | 'growing';
+/**
+ * 'reader': somebody did something here; 'whole': the kernel told all of something; 'growing': more
+ * of the same pass is on its way.
+ */
+export type Occasion = 'reader' | 'whole' | 'growing';
 
 /** So long the beginning of a pass waits for its rest. */
 const GROWING_MS = 60;
+/** A training loop that tells one step after the other is shown so often. */
+const SPACING_MS = 50;
 /** After a refresh of n ms the next one waits at least this many times n. */
-const BREATHER: Record<Occasion, number> = { whole: 1, growing: 3 };
+const BREATHER: Record<Occasion, number> = { reader: 0, whole: 1, growing: 3 };
 /** Cheaper refreshes need no rest. */
 const CHEAP_MS = 20;
 
@@ -19,6 +24,9 @@ export class Refresher implements Disposable {
   private frame = 0;
   private lastCost = 0;
   private lastEnd = -Infinity;
+  /** when something whole was last shown */
+  private lastWhole = -Infinity;
+  private whole = false;
   private disposed = false;
 
   constructor(
@@ -39,7 +47,9 @@ export class Refresher implements Disposable {
     }
     const now = this.clock();
     const rest = this.lastCost > CHEAP_MS ? BREATHER[occasion] * this.lastCost : 0;
-    const due = Math.max(now + (occasion === 'growing' ? GROWING_MS : 0), this.lastEnd + rest);
+    const wait = { reader: now, whole: this.lastWhole + SPACING_MS, growing: now + GROWING_MS };
+    const due = Math.max(now, wait[occasion], this.lastEnd + rest);
+    this.whole ||= occasion === 'whole';
     if (due < this.due) {
       this.due = due;
       clearTimeout(this.timer);
@@ -58,6 +68,8 @@ export class Refresher implements Disposable {
     this.refresh();
     this.lastEnd = this.clock();
     this.lastCost = this.lastEnd - start;
+    if (this.whole) this.lastWhole = this.lastEnd;
+    this.whole = false;
   }
 
   dispose(): void {

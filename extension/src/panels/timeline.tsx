@@ -80,6 +80,8 @@ function TaskChooser(): ReactElement | null {
   );
 }
 
+const FORGOTTEN = 'Memory is bounded here and in the kernel: the oldest steps leave first.';
+
 /** What was recorded, and what was left out: nothing is lost silently. */
 function Counts(): ReactElement {
   const { store, graph, status } = useInspector().model;
@@ -89,13 +91,16 @@ function Counts(): ReactElement {
   if (graph.leaves.length > 0) parts.push(`${plural(graph.leaves.length, 'leaf', 'leaves')}`);
   if (status.busy && !store.state.paused) parts.push('kernel busy');
   if (left > 0) parts.push(`${plural(left, 'event')} left out`);
-  if (steps > 0) parts.push(`${plural(steps, 'old step')} let go`);
+  if (steps > 0) parts.push(`oldest ${plural(steps, 'step')} forgotten`);
   return (
     <span
       className="agv-small"
-      title={
-        left > 0 ? 'The page could not keep up: these events were counted, not sent.' : undefined
-      }
+      title={[
+        left > 0 ? 'The page could not keep up: these events were counted, not sent.' : '',
+        steps > 0 ? FORGOTTEN : ''
+      ]
+        .join(' ')
+        .trim()}
     >
       {parts.filter(Boolean).join(', ')}
     </span>

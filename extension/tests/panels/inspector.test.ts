@@ -165,7 +165,7 @@ describe('a live kernel', () => {
     await act(async () => kernel.onBatch.emit(written));
     await page.settle();
     expect(page.text('.agv-time-head')).toContain('1,234 events left out');
-    expect(page.text('.agv-time-head')).toContain('5 old steps let go');
+    expect(page.text('.agv-time-head')).toContain('oldest 5 steps forgotten');
   });
 });
 

@@ -79,6 +79,19 @@ describe('Refresher', () => {
     expect(refreshed).toBe(3);
   });
 
+  it('shows a training loop some times a second, and what the reader does at once', () => {
+    for (let i = 0; i < 1000; i++) {
+      refresher.ask('whole');
+      pass(1);
+    }
+    expect(refreshed).toBeGreaterThan(10);
+    expect(refreshed).toBeLessThan(25);
+    const before = refreshed;
+    refresher.ask('reader');
+    pass(1);
+    expect(refreshed).toBe(before + 1);
+  });
+
   it('never refreshes after its end', () => {
     refresher.ask('whole');
     refresher.dispose();
