@@ -63,6 +63,7 @@ _constants = {
 }
 # Imported when first asked for: the front of the package stays quick and knows no Jupyter.
 _lazy = {
+    "compare": "display",
     "check_node": "session.node_check",
     "debugger": "session.api",
     "default_generator": "random",

@@ -4,6 +4,7 @@ Imports any layer below; imported by the package's top alone. ipywidgets and any
 only when something is shown.
 """
 
+from ag_visual.display.compare import compare
 from ag_visual.display.show import Picture, show
 
-__all__ = ["Picture", "show"]
+__all__ = ["Picture", "compare", "show"]

@@ -24,12 +24,13 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from ag_visual.observe import schema
-from ag_visual.observe.batch import Stream, decode_tables, without_source
+from ag_visual.observe.batch import Stream, decode_tables
 from ag_visual.observe.card_export import cards_of_living
 from ag_visual.observe.check import FormatError, check_fields
 from ag_visual.observe.columns import Chunk, Tables
 from ag_visual.observe.details import NotKeptError, Sharing, array_of, node_details
 from ag_visual.observe.names import Scope
+from ag_visual.observe.private import without_names, without_numbers
 from ag_visual.observe.recorder import Recorder
 from ag_visual.observe.summaries import summarize
 from ag_visual.observe.texts import fit_all
@@ -89,6 +90,18 @@ class Recording:
         renderer = type(self).renderer
         return {"text/plain": repr(self)} if renderer is None else renderer(self)
 
+    def without(self, *, values: bool = True, source: bool = True) -> Recording:
+        """The recording to give away: values=True leaves out all numbers of tensors but norms of
+        gradients, source=True the text and names of your code.
+        """
+        record = without_numbers(self.record) if values else self.record
+        record = without_names(record) if source else record
+        other = (record.get("beside") or {}).get("recording")
+        if other is not None:
+            left = Recording(other).without(values=values, source=source).record
+            record = {**record, "beside": {**record["beside"], "recording": left}}
+        return Recording(record)
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the recording for `load_recording`."""
         text = json.dumps(self.record, separators=(",", ":"), allow_nan=False)
@@ -107,7 +120,8 @@ def take(
 ) -> Recording:
     """Everything that is kept, as a recording. values: also summaries of living saved tensors.
 
-    source=False leaves the text of the user's code out, values=False all numbers of tensors.
+    source=False leaves text and names of the user's code out, values=False all numbers of tensors
+    but norms.
     scopes: where variables on the same storage are looked for.
     """
     chunks = recorder.chunks()
@@ -130,20 +144,19 @@ def take(
         batches.append({"header": header, "buffer": base64.b64encode(buffer).decode()})
     details, summaries = _about_living(recorder, values, scopes)
     cards, card_of, numbered = cards_of_living(recorder, values)
-    return Recording(
-        {
-            "format": schema.RECORDING_FORMAT,
-            "v": schema.VERSION,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "package_version": version,
-            "batches": batches,
-            "details": fit_all(details if source else without_source(details)),
-            "values": summaries,
-            "cards": cards,
-            "card_of": card_of,
-            "numbers": numbered,
-        }
-    )
+    record = {
+        "format": schema.RECORDING_FORMAT,
+        "v": schema.VERSION,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "package_version": version,
+        "batches": batches,
+        "details": fit_all(details),
+        "values": summaries,
+        "cards": cards,
+        "card_of": card_of,
+        "numbers": numbered,
+    }
+    return Recording(record).without(values=not values, source=not source)
 
 
 def pieces_of(chunks: list[Chunk], size: int) -> list[Chunk]:
@@ -210,15 +223,24 @@ def load_recording(path: str | os.PathLike[str]) -> Recording:
         ) from error
     if not isinstance(record, dict) or record.get("format") != schema.RECORDING_FORMAT:
         raise FormatError(f"{where} is not an ag_visual recording")
-    if record.get("v") != schema.VERSION:
+    version = record.get("v")
+    if version != schema.VERSION:
+        newer = isinstance(version, int) and version > schema.VERSION
         raise FormatError(
-            f"{where} has format version {record.get('v')!r}, this ag_visual reads "
-            f"{schema.VERSION}: open it with the release that wrote it"
+            f"{where} has format version {version!r}, this ag_visual reads {schema.VERSION}: "
+            + (
+                "it was made by a newer version, update ag_visual to open it"
+                if newer
+                else "open it with the release that wrote it"
+            )
         )
     check_fields(schema.RECORDS["Recording"], record, where)
     recording = Recording(record)
+    beside = (record.get("beside") or {}).get("recording")
     try:
         _ = recording.tables
+        if beside is not None:
+            _ = Recording(beside).tables
     except ValueError as error:
         raise FormatError(f"{where} is damaged: {error}") from error
     return recording

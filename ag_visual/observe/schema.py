@@ -459,6 +459,11 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "cards?": "OpCard[]",
         "card_of?": "Record<string, number> -- by seq, and by name for others: which of the cards",
         "numbers?": "Record<string, CardNumbers> -- by seq",
+        "beside?": "Beside -- opens as a comparison",
+    },
+    "Beside": {
+        "recording": "Recording | null -- what stands at the left; null: this one as well",
+        "tasks": "(number | null)[] -- the passes at the left and at the right; null: the newest",
     },
 }
 

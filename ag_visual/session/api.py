@@ -78,9 +78,11 @@ class record:  # used as torch's own context managers are
         """What was recorded: so far inside the block, all of it after."""
         return self._kept or current().recording(values=True)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the recording: a standalone page for a name in .html, else for load_recording."""
-        return save_recording(path, self.recording)
+    def save(
+        self, path: str | os.PathLike[str], *, values: bool = True, source: bool = True
+    ) -> Path:
+        """Write the recording as `save_recording` does: a page for a name in .html, else a file."""
+        return save_recording(path, self.recording, values=values, source=source)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         return self.recording._repr_mimebundle_(**kwargs)
@@ -96,10 +98,14 @@ def save_recording(
     """Write a recording (without one: all that is kept now) and return the path.
 
     A name in .html gives a standalone page that needs no kernel and no network; any other name a
-    compact file for `load_recording`. values=False leaves out all numbers of tensors, source=False
-    the text of your code. Raises OSError where the place cannot be written.
+    compact file for `load_recording`. values=False leaves out all numbers of tensors but norms of
+    gradients, source=False the text and names of your code. Raises OSError where the place cannot
+    be written.
     """
-    found = recording or current().recording(values=values, source=source)
+    if recording is None:
+        found = current().recording(values=values, source=source)
+    else:
+        found = recording.without(values=not values, source=not source)
     if Path(path).suffix.lower() in (".html", ".htm"):
         return write_atomically(path, to_html(found, bundle_text()).encode())
     return found.save(path)

@@ -40,6 +40,7 @@ export class OfflineController implements Controller {
   readonly onBatch = new Signal<RawBatch>();
   readonly onStatus = new Signal<ConnectionStatus>();
   readonly status: ConnectionStatus;
+  readonly kept: Kept;
   private readonly recording: OpenRecording | null;
   private readonly failure: string;
 
@@ -53,6 +54,11 @@ export class OfflineController implements Controller {
     }
     this.recording = recording;
     this.failure = failure;
+    this.kept = {
+      beside: recording?.beside ?? null,
+      details: seq => recording?.details.get(seq),
+      values: (seq, which) => recording?.values.get(`${seq} ${which}`)
+    };
     this.status = recording
       ? {
           kind: 'offline',
@@ -62,11 +68,6 @@ export class OfflineController implements Controller {
         }
       : { kind: 'failed', detail: failure, busy: false, subject: '' };
   }
-
-  readonly kept: Kept = {
-    details: seq => this.recording?.details.get(seq),
-    values: (seq, which) => this.recording?.values.get(`${seq} ${which}`)
-  };
 
   /** Puts all batches into a model; the caller mounts it afterwards. */
   fill(model: InspectorModel): void {

@@ -7,7 +7,7 @@ import type { Disposable } from '../protocol/signal';
 import type { InspectorModel } from '../model/inspector';
 import type { PaintStats } from '../draw/frame_times';
 import { App } from './app';
-import { compareWithBefore } from './compare/compare_menu';
+import { compareWithBefore, openBeside } from './compare/compare_menu';
 import { Links } from './links';
 import { InspectorContext, Presenter } from './presenter';
 import { injectStyle } from './style';
@@ -55,6 +55,11 @@ export function mountInspector(
   let watching = watchTheme(element, options.theme ?? 'auto', setTheme, () =>
     presenter.canvas?.setPalette()
   );
+  try {
+    openBeside(presenter);
+  } catch (error) {
+    presenter.tell('error', error instanceof Error ? error.message : String(error));
+  }
   const root = createRoot(element);
   root.render(
     createElement(

@@ -11,6 +11,7 @@ import type {
   State,
   Values
 } from './schema';
+import type { OpenRecording } from './recording';
 import type { Listenable } from './signal';
 
 /** A batch as it came over the wire: not yet checked. */
@@ -54,6 +55,8 @@ export interface Capabilities {
 export type Theme = 'light' | 'dark';
 
 export interface Kept {
+  /** what the recording opens beside itself */
+  readonly beside?: OpenRecording['beside'];
   details(seq: number): NodeDetails | undefined;
   values(seq: number, which: string): Values | undefined;
 }

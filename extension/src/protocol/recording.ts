@@ -17,6 +17,8 @@ export interface OpenRecording {
   cards: Map<string, OpCard>;
   /** by seq */
   numbers: Map<string, CardNumbers>;
+  /** opens as a comparison with this one at the left; its recording is null for itself */
+  beside: { recording: OpenRecording | null; tasks: (number | null)[] } | null;
   /** What could not be read though the rest could; empty when all is well. */
   warning: string;
 }
@@ -112,11 +114,20 @@ function isNumbers(value: unknown): value is CardNumbers {
   );
 }
 
+function besideOf(value: unknown): OpenRecording['beside'] {
+  if (!isObject(value)) {
+    return null;
+  }
+  const recording = isObject(value.recording) ? openRecording(value.recording, true) : null;
+  const tasks = Array.isArray(value.tasks) ? value.tasks : [];
+  return { recording, tasks: tasks.map(task => (typeof task === 'number' ? task : null)) };
+}
+
 /**
  * Opens a recording given as JSON text or as the parsed object; throws ProtocolError with a
  * sentence to show.
  */
-export function openRecording(source: unknown): OpenRecording {
+export function openRecording(source: unknown, alone = false): OpenRecording {
   const file = parse(source);
   if (!isObject(file) || file.format !== RECORDING_FORMAT) {
     throw new ProtocolError('This is not an ag_visual recording.');
@@ -180,6 +191,7 @@ export function openRecording(source: unknown): OpenRecording {
     values,
     cards,
     numbers,
+    beside: alone ? null : besideOf(file.beside),
     warning
   };
 }

@@ -661,6 +661,15 @@ export interface Recording {
   card_of?: Record<string, number>;
   /** by seq */
   numbers?: Record<string, CardNumbers>;
+  /** opens as a comparison */
+  beside?: Beside;
+}
+
+export interface Beside {
+  /** what stands at the left; null: this one as well */
+  recording: Recording | null;
+  /** the passes at the left and at the right; null: the newest */
+  tasks: (number | null)[];
 }
 
 /** What the page may ask over the control channel. */

@@ -1,10 +1,15 @@
 // What differs between two graphs, and that the answer is the smallest one.
 
+import { readFileSync } from 'node:fs';
+import { gunzipSync } from 'node:zlib';
 import { describe, expect, it, vi } from 'vitest';
 import { align, rising } from '../../src/model/compare/align';
 import type { Comparison } from '../../src/model/compare/differences';
-import { Kind, compare, gradientText } from '../../src/model/compare/differences';
+import { KIND_NAMES, Kind, compare, gradientText } from '../../src/model/compare/differences';
 import { factsOf } from '../../src/model/compare/facts';
+import type { Source } from '../../src/model/compare/side';
+import { Side } from '../../src/model/compare/side';
+import { sourcesOfRecording } from '../../src/model/compare/sources';
 import { graphOfTask } from '../../src/model/graph';
 import { Store } from '../../src/model/store';
 import { decodeBatch } from '../../src/protocol/decode';
@@ -115,6 +120,36 @@ describe('align', () => {
       [2, 2],
       [4, 3]
     ]);
+  });
+});
+
+describe('recordings of version 1', () => {
+  const golden = new URL('../../../tests/golden/recordings/', import.meta.url);
+  const sourcesOf = (name: string): Source[] => {
+    const text = gunzipSync(readFileSync(new URL(name, golden))).toString();
+    return sourcesOfRecording(openRecording(text), name);
+  };
+
+  it.each([
+    ['before_after', 'v1_after.agv', 1, 0],
+    ['steps_1_2', 'v1_before.agv', 0, 1]
+  ])('always open, and differ as the Python side says: %s', (name, other, first, second) => {
+    const a = new Side(sourcesOf('v1_before.agv')[first]);
+    const b = new Side(sourcesOf(other)[second]);
+    const found = compare(a.facts, b.facts);
+    const all = JSON.parse(readFileSync(new URL('compared.json', golden), 'utf8'));
+    const { nodes, leaves, differences } = all[name];
+    expect(found.nodes).toEqual(nodes);
+    expect(found.leaves).toEqual(leaves);
+    const told = found.differences.map(d => [
+      KIND_NAMES[d.kind],
+      d.leaf,
+      d.a,
+      d.b,
+      d.changes.map(({ what }) => what)
+    ]);
+    const sorted = (rows: unknown[]): string[] => rows.map(row => JSON.stringify(row)).sort();
+    expect(sorted(told)).toEqual(sorted(differences));
   });
 });
 

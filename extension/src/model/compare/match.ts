@@ -30,9 +30,21 @@ function leavesOf(facts: Facts, i: number): string {
   return told;
 }
 
+/** Which inputs are nodes, leaves, or need no gradient: the ends of a chain differ in it. */
+function pattern(facts: Facts, i: number): string {
+  let told = '';
+  for (let s = facts.inputStart[i]; s < facts.inputStart[i + 1]; s++) {
+    const input = facts.inputs[s];
+    told += input >= 0 ? 'n' : input === NO_INPUT ? '-' : 'l';
+  }
+  return told;
+}
+
 const KEYS: readonly Key[] = [
-  (f, i) => [f.name[i], f.shape[i], f.scope[i], text(f, i), leavesOf(f, i)].join('\n'),
-  (f, i) => [f.name[i], f.shape[i], f.kinds[i], text(f, i)].join('\n'),
+  (f, i) =>
+    [f.name[i], f.shape[i], f.scope[i], text(f, i), pattern(f, i), leavesOf(f, i)].join('\n'),
+  (f, i) => [f.name[i], f.shape[i], f.kinds[i], text(f, i), pattern(f, i)].join('\n'),
+  (f, i) => [f.name[i], f.kinds[i], text(f, i), pattern(f, i)].join('\n'),
   (f, i) => [f.name[i], f.kinds[i], text(f, i)].join('\n'),
   (f, i) => [f.name[i], f.shape[i]].join('\n'),
   (f, i) => f.name[i]

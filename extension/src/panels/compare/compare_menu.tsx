@@ -55,6 +55,21 @@ export function compareWithBefore(presenter: Presenter): void {
   compareWith(presenter, before[before.length - 1]);
 }
 
+/** Opens the comparison that a recording carries. */
+export function openBeside(presenter: Presenter): void {
+  const beside = presenter.controller.kept?.beside;
+  if (!beside) {
+    return;
+  }
+  const own = ownSources(presenter);
+  const left = beside.recording ? sourcesOfRecording(beside.recording, 'before') : own;
+  const chosen = (of: Source[], task: number | null | undefined): Source | undefined =>
+    of.find(source => source.task === task) ?? of[of.length - 1];
+  const a = chosen(left, beside.tasks[0]);
+  const b = chosen(own, beside.tasks[1]);
+  if (a && b) presenter.compare(new Comparing(presenter, a, b));
+}
+
 /** The passes of a file that was picked or dropped; null and a message where it cannot be read. */
 export async function sourcesOfFile(presenter: Presenter, file: File): Promise<Source[] | null> {
   try {
