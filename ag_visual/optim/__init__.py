@@ -1,6 +1,6 @@
 """Optimizers in torch's shape, and schedulers of their learning rates (`lr_scheduler`)."""
 
-from . import lr_scheduler
+from . import lr_scheduler, swa_utils
 from .adam import Adam, Adamax, AdamW, NAdam, RAdam
 from .lbfgs import LBFGS
 from .optimizer import Optimizer
@@ -21,4 +21,5 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "lr_scheduler",
+    "swa_utils",
 ]

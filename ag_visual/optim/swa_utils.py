@@ -37,6 +37,25 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
     return moving
 
 
+def get_swa_multi_avg_fn() -> Callable[[Any, Any, Any], None]:
+    """`get_swa_avg_fn` written into lists of averages."""
+    return _written(get_swa_avg_fn())
+
+
+def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], None]:
+    """`get_ema_avg_fn` written into lists of averages."""
+    return _written(get_ema_avg_fn(decay))
+
+
+def _written(rule: Average) -> Callable[[Any, Any, Any], None]:
+    @no_grad()
+    def update(averages: Any, current: Any, num_averaged: Any) -> None:
+        for average, value in zip(averages, current, strict=True):
+            average.copy_(rule(average, value, num_averaged))
+
+    return update
+
+
 class AveragedModel(Module):
     """A copy of a model whose parameters are averages: `update_parameters(model)` takes one in.
 

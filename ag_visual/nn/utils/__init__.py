@@ -4,7 +4,7 @@
 which changed weights in hooks, are left out.
 """
 
-from . import parametrizations, parametrize, rnn
+from . import parametrizations, parametrize, rnn, stateless
 from .clip_grad import (
     clip_grad_norm_,
     clip_grad_value_,
@@ -31,6 +31,7 @@ __all__ = [
     "remove_weight_norm",
     "rnn",
     "spectral_norm",
+    "stateless",
     "vector_to_parameters",
     "weight_norm",
 ]

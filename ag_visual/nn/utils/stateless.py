@@ -1,0 +1,132 @@
+"""A module called with other tensors in the places of its parameters and buffers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ...core.tensor import Tensor
+from ..module import Module
+
+Tensors = Mapping[str, Any]
+_ABSENT = object()
+
+
+def call_with(
+    module: Module,
+    dicts: Tensors | Sequence[Tensors],
+    args: Any,
+    kwargs: dict[str, Any] | None,
+    *,
+    tie_weights: bool,
+    strict: bool,
+) -> Any:
+    """`func.functional_call`, which documents it."""
+    tensors = _joined(dicts)
+    given = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _replaced(module, tensors, tie_weights, strict):
+        return module(*given, **(kwargs or {}))
+
+
+def functional_call(
+    module: Module,
+    parameters_and_buffers: Tensors,
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """The older name of `func.functional_call`; warns."""
+    warnings.warn(
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be "
+        "removed in a future version of PyTorch. Please use `torch.func.functional_call` instead "
+        "which is a drop-in replacement.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return call_with(
+        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
+    )
+
+
+def _joined(dicts: Any) -> dict[str, Any]:
+    if isinstance(dicts, Mapping):
+        return dict(dicts)
+    if not isinstance(dicts, list | tuple) or not all(isinstance(d, Mapping) for d in dicts):
+        raise ValueError(
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+            f"{type(dicts)}"
+        )
+    names = [name for each in dicts for name in each]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"{twice} appeared in multiple dictionaries; behavior of functional call is ambiguous"
+        )
+    return {name: value for each in dicts for name, value in each.items()}
+
+
+def _tied(known: dict[str, Any], tensors: dict[str, Any]) -> dict[str, Any]:
+    """The tensors, under all names of what they replace."""
+    replaced: dict[int, Any] = {}
+    for name, value in tensors.items():
+        if name in known and replaced.setdefault(id(known[name]), value) is not value:
+            names = sorted(n for n, t in known.items() if t is known[name])
+            raise ValueError(
+                f"functional_call got multiple values for keys {names}, which are tied. Consider "
+                "using tie_weights=False"
+            )
+    others = {name: replaced[id(t)] for name, t in known.items() if id(t) in replaced}
+    return {**others, **tensors}
+
+
+def _check_names(module: Module, known: dict[str, Any], tensors: dict[str, Any]) -> None:
+    """Both lists of names that do not fit, as torch prints them."""
+    lists = (
+        ("Unexpected", sorted(set(tensors) - set(known))),
+        ("Missing", sorted(set(known) - set(tensors))),
+    )
+    told = [f"{what} key(s): {', '.join(map(repr, names))}." for what, names in lists if names]
+    if told:
+        text = "\n\t".join([f"Error(s) in reparametrizing for {type(module).__name__}:", *told])
+        raise RuntimeError(text)
+
+
+@contextmanager
+def _replaced(
+    module: Module, tensors: dict[str, Any], tie_weights: bool, strict: bool
+) -> Iterator[None]:
+    known = dict(module.named_parameters(remove_duplicate=False))
+    known.update(module.named_buffers(remove_duplicate=False))
+    if tie_weights:
+        tensors = _tied(known, tensors)
+    if strict:
+        _check_names(module, known, tensors)
+    places = []
+    for name, value in tensors.items():
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{value!r} is not an instance of torch.Tensor (for {name!r})")
+        path, _, last = name.rpartition(".")
+        owner: Any = module
+        for part in path.split(".") if path else ():
+            owner = getattr(owner, part)
+        # A buffer's place, and that of a parameter, hold any tensor while the call lasts.
+        table = owner._buffers if last in owner._buffers else owner._parameters
+        places.append((table, last, value))
+    before = [(table, last, table.get(last, _ABSENT)) for table, last, _ in places]
+    try:
+        for table, last, value in places:
+            table[last] = value
+        yield
+    finally:
+        for table, last, value in before:
+            if value is _ABSENT:
+                table.pop(last, None)
+            else:
+                table[last] = value
+
+
+__all__ = ["call_with", "functional_call"]
