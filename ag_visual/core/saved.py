@@ -290,16 +290,16 @@ def report_node(node: Any, log: seam.Log | None = None) -> None:
     edges = [(-1, 0) if edge is None else (edge[0].seq, edge[1]) for edge in node.next]
     outputs = 1 if node.outs is None else len(node.outs)
     form = log.form(type(node), outputs, tuple((name, own) for name, own, *_ in kept))
-    shared = [form, node.code, node.lasti, node.shape, node.dtype, get_ident()]
-    shared += [number for _, number in edges]
-    for _, _, array, _, _ in kept:
-        shared += (array.shape, array.dtype)
-    shared += (perf_counter_ns(), node.seq)
-    shared += [seq for seq, _ in edges]
-    for _, _, _, storage, version in kept:
-        shared += (storage, version)
+    code = node.code
+    key = [form, id(code), node.lasti, node.shape, node.dtype, *(number for _, number in edges)]
+    numbers = [perf_counter_ns(), get_ident(), node.seq, *(seq for seq, _ in edges)]
+    for _, _, array, storage, version in kept:
+        key += (array.shape, array.dtype)
+        numbers += (storage, version)
+    size = seam.size(len(edges), len(kept))
+    stream = log.nodes[size]
     log.keep(ref(node))
-    log.nodes[seam.size(len(edges), len(kept))](shared)
+    stream.put(seam.packer(size)(stream.learn(tuple(key), code), *numbers))
 
 
 def _describe_saved(kept: list[tuple[Any, ...]], name: str, value: Any, owner: Any) -> None:
@@ -325,7 +325,8 @@ def report_leaf(node: Any, log: seam.Log | None = None) -> None:
     log = log or seam.sink
     if log is not None:
         variable = node.variable
-        now, thread = perf_counter_ns(), get_ident()
-        uid = variable._storage.uid
-        leaf = (node.seq, node.shape, node.dtype, uid, ref(variable))
-        log.tell((seam.LEAF, now, thread, *leaf))
+        storage = variable._storage
+        uid = storage.number or storage.uid
+        log.keep(ref(node))
+        facts = (node.seq, node.shape, node.dtype, uid, ref(variable))
+        log.leaf((perf_counter_ns(), get_ident(), *facts))

@@ -6,26 +6,34 @@ are ints, strings, shapes and weak references, never a tensor, a node or an arra
 
 from __future__ import annotations
 
+import functools
+import struct
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from types import CodeType
 from typing import Any, Final
 from weakref import ref
 
-LEAF, BEGIN, END, WRITE, HOOK, CALL = range(6)
+BEGIN, END, HOOK, CALL = range(4)
 
 Event = tuple[Any, ...]
-# The kind first; t in perf_counter_ns; dtype is the array library's.
-#   LEAF  t, thread, seq, shape, dtype, storage, weak reference to the leaf tensor
+# What is rare, as a tuple. The kind first; t in perf_counter_ns.
 #   BEGIN t, thread, task, code, lasti, seqs of the roots, nodes to run, retain
 #   END   t, thread, task, name of the error or ''
-#   WRITE t, thread, storage, version, writes, op, code, lasti, shape, dtype
 #   HOOK  t, thread, seq, task, kind, hook's name, output, handle's id (-1: none), code and lasti of
 #         where it was added, effect, factor, error; before and after: |g|^2, min, max, NaNs, infs
 #   CALL  t, thread, call, call around it (0: none, -1: this call ends), name in it, class: a module
 
 RUN: Final = 7
 """Fields of one run of a node: seq, task, order, t0, t1, then |g|^2 and None, or the gradient's
-bytes and its dtype (nan possible, -1: no gradient)."""
+bytes and its dtype (nan possible, -1: no gradient). dtypes are the array library's."""
+
+LEAF: Final = 7
+"""Fields of a leaf: t, thread, its AccumulateGrad's seq, shape, dtype, storage, weak reference."""
+
+WRITE: Final = 8
+"""Fields of a write in place: t, thread, storage, version, writes, op, code, lasti."""
 
 SMALL: Final = 1024
 """Bytes up to which a gradient is copied in less time than its norm takes; others are in `run`
@@ -50,28 +58,72 @@ def size(edges: int, saved: int) -> int:
     return edges << 16 | saved
 
 
-class _Streams(dict[int, Callable[[Iterable[Any]], None]]):
-    """Size -> `extend` of its stream. Two threads that ask first for one get the same."""
+@functools.cache
+def packer(size: int) -> Callable[..., bytes]:
+    """Makes a record of that size of its numbers."""
+    edges, saved = size >> 16, size & 0xFFFF
+    return struct.Struct(f"<{4 + edges + 2 * saved}q").pack
 
-    def __missing__(self, size: int) -> Callable[[Iterable[Any]], None]:
-        return self.setdefault(size, [].extend)
+
+class Stream:
+    """Nodes of one size. What many have in common is a key that is kept once, and its number.
+
+    A key is (form, id of the code, lasti, shape, dtype, output number of each edge, then shape and
+    dtype of each saved tensor, None where it was not saved); a record `pack`s the number of a key,
+    t, thread, seq, seq of each edge (-1: none), storage and version of each saved tensor.
+    """
+
+    __slots__ = ("_lock", "keys", "known", "put", "records", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.records: list[bytes] = []
+        self.put = self.records.append
+        self.known: dict[tuple[Any, ...], int] = {}
+        # With the code object, whose id must not be used again while a key has it.
+        self.keys: list[tuple[tuple[Any, ...], CodeType | None]] = []
+        self._lock = threading.Lock()
+
+    def learn(self, key: tuple[Any, ...], code: CodeType | None) -> int:
+        """The number of a key that was not known."""
+        with self._lock:
+            found = self.known.get(key)
+            if found is None:
+                found = len(self.keys)
+                self.keys.append((key, code))
+                self.known[key] = found
+            return found
+
+
+class _Streams(dict[int, Stream]):
+    """Size -> its stream. Two threads that ask first for one get the same."""
+
+    def __missing__(self, size: int) -> Stream:
+        return self.setdefault(size, Stream(size))
 
 
 class Log:
-    """Where events go: a list for each shape of record, to which every field is appended flat.
+    """Where events go, as lists that an observer copies the front of and then deletes.
 
-    A tuple per event would be one more object for the garbage collector to walk over, and that
-    costs a program more than the event itself. `extend` and `append` of a list are atomic; an
-    observer copies the front of a list and then deletes it.
-
-    `nodes[size(edges, saved)]` takes records of 8 + 2 * edges + 4 * saved fields:
-      form, code, lasti, shape, dtype, thread, output number of each edge, shape and dtype of each
-      saved tensor (None: not saved); then t, seq, seq of each edge (-1: none), storage and version
-      of each saved tensor
-    Before it, `keep` takes a weak reference to the node.
+    What waits in it is hardly seen by the garbage collector: bytes in place of tuples, fields of
+    runs, leaves and writes one after the other, and one weak reference to each node, which is there
+    (`keep`) before the node is told.
     """
 
-    __slots__ = ("_forms", "events", "keep", "nodes", "refs", "run", "runs", "tell")
+    __slots__ = (
+        "_forms",
+        "events",
+        "keep",
+        "leaf",
+        "leaves",
+        "nodes",
+        "refs",
+        "run",
+        "runs",
+        "tell",
+        "write",
+        "writes",
+    )
 
     def __init__(self) -> None:
         self.events: deque[Event] = deque()
@@ -81,6 +133,10 @@ class Log:
         self.keep = self.refs.append
         self.runs: list[Any] = []
         self.run = self.runs.extend
+        self.leaves: list[Any] = []
+        self.leaf = self.leaves.extend
+        self.writes: list[Any] = []
+        self.write = self.writes.extend
         self._forms: dict[Any, Form] = {}
 
     def form(self, node_class: type, outputs: int, saved: tuple[tuple[str, bool], ...]) -> Form:
@@ -94,20 +150,8 @@ class Log:
     @property
     def waiting(self) -> int:
         """How many records are in it."""
-        return len(self.events) + len(self.refs) + len(self.runs) // RUN
-
-    def streams(self) -> list[tuple[int, list[Any]]]:
-        """(size, its stream) of all nodes."""
-        return [(size, extend.__self__) for size, extend in list(self.nodes.items())]  # type: ignore[attr-defined]
-
-    def clear(self) -> None:
-        """Drop all that is in it."""
-        self.events.clear()
-        self.refs.clear()
-        self.runs.clear()
-        self._forms.clear()
-        for _, stream in self.streams():
-            stream.clear()
+        told = len(self.runs) // RUN + len(self.writes) // WRITE
+        return len(self.events) + len(self.refs) + told
 
 
 # Where events go while somebody records.

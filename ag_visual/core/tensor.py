@@ -764,12 +764,10 @@ def wrote(tensor: Tensor, op: str) -> None:
     sink = seam.sink
     if sink is not None:
         code, lasti = place or (None, 0)
-        array = tensor._array
         version, writes = storage.stamp
-        shape, dtype = array.shape, array.dtype
+        uid = storage.number or storage.uid
         now, thread = time.perf_counter_ns(), threading.get_ident()
-        uid = storage.uid
-        sink.tell((seam.WRITE, now, thread, uid, version, writes, op, code, lasti, shape, dtype))
+        sink.write((now, thread, uid, version, writes, op, code, lasti))
 
 
 def rebase(tensor: Tensor, node: Node) -> None:

@@ -391,7 +391,12 @@ def _loop(
             else:
                 results = node.raw(F, g) if retain else node.take(F, g, place)
         if sink is not None:
-            _record(sink, task, node, g, started)
+            if type(g) is ndarray and 0 < g.nbytes <= SMALL:  # `_record`, written out
+                ended = perf_counter_ns()
+                parts = (node.seq, task.id, task.order, started, ended, g.tobytes(), g.dtype)
+                sink.run(parts)
+            else:
+                _record(sink, task, node, g, started)
         task.order += 1
         if node.hooks is not None and node.hooks.post:
             results = _post(task, node, results, g)

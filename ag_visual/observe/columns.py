@@ -6,8 +6,7 @@ mapping, never row by row. An encoder is used under its recorder's lock.
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from types import CodeType
 from typing import Any, Final
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from ag_visual.core import seam, source
 from ag_visual.observe import schema
-from ag_visual.observe.streams import NodeReader, Nodes, Stream, read_runs
+from ag_visual.observe.streams import Fields, NodeReader, Nodes, Told, read_runs
 from ag_visual.observe.texts import fit
 
 Array = NDArray[Any]
@@ -111,6 +110,10 @@ class Sites(dict[tuple[int, int], int]):
         return list(map(self.__getitem__, zip(keys, offsets, strict=True)))
 
 
+_OF_NODES: Final = {"edges": "src", "saved": "node", "scopes": "seq"}
+"""Tables that tell more of nodes in `nodes`, with the column that says of which."""
+
+
 class Chunk:
     """Rows of some tables, in the order in which they happened."""
 
@@ -129,35 +132,36 @@ class Chunk:
         parts = -(-(self.rows("nodes") + self.rows("runs")) // rows)
         if parts <= 1:
             return [self] if self.tables else []
-        moments = self._moments()
-        times = np.concatenate([moments[t] for t in ("nodes", "runs") if t in moments])
-        cuts = np.quantile(times, np.arange(1, parts) / parts)
+        told = {table: self._moments(table) for table in self.tables}
+        times = np.concatenate([told[table] for table in ("nodes", "runs") if table in told])
+        cuts = np.partition(times, np.arange(1, parts) * len(times) // parts)
+        cuts = cuts[np.arange(1, parts) * len(times) // parts]
         found: list[Tables] = [{} for _ in range(parts)]
         for table, columns in self.tables.items():
-            places = np.searchsorted(cuts, moments[table], "right")
-            for i in np.unique(places):
-                mask = places == i
-                found[i][table] = {name: values[mask] for name, values in columns.items()}
+            moments = told[table]
+            if bool((moments[1:] < moments[:-1]).any()):
+                order = np.argsort(moments, kind="stable")
+                moments = moments[order]
+                columns = {name: values[order] for name, values in columns.items()}
+            bounds = [0, *np.searchsorted(moments, cuts).tolist(), len(moments)]
+            for part, start, end in zip(found, bounds[:-1], bounds[1:], strict=True):
+                if start < end:
+                    part[table] = {name: values[start:end] for name, values in columns.items()}
         return [Chunk(tables) for tables in found if tables]
 
-    def _moments(self) -> dict[str, Array]:
-        """When the row of each table was told; of what has no time of its own, its node's."""
-        tables = self.tables
-        times = {"nodes": "t", "leaves": "t", "runs": "t1", "tasks": "t", "writes": "t"}
-        times |= {"hooks": "t", "calls": "t"}
-        found = {table: tables[table][t] for table, t in times.items() if table in tables}
-        if "nodes" in tables:
-            # An old node that is told late has still to come before those above it.
-            t = np.minimum.accumulate(found["nodes"][::-1])[::-1]
-            found["nodes"] = t
-            seq = tables["nodes"]["seq"]
-            for table, of in (("edges", "src"), ("saved", "node"), ("scopes", "seq")):
-                if table in tables:
-                    found[table] = t[np.searchsorted(seq, tables[table][of])]
-        for table in ("freed", "labels"):
-            if table in tables:
-                found[table] = np.full(self.rows(table), np.inf)
-        return found
+    def _moments(self, table: str) -> Array:
+        """When each row of a table was told; of what has no time of its own, its node's."""
+        columns = self.tables[table]
+        if table in ("freed", "labels"):
+            return np.full(self.rows(table), np.inf)
+        if table not in ("nodes", *_OF_NODES):
+            return columns["t1" if table == "runs" else "t"]
+        # An old node that is told late has still to come before those above it.
+        nodes = self.tables["nodes"]
+        t = np.minimum.accumulate(nodes["t"][::-1])[::-1]
+        if table == "nodes":
+            return t
+        return t[np.searchsorted(nodes["seq"], columns[_OF_NODES[table]])]
 
     @staticmethod
     def joined(chunks: Sequence[Chunk]) -> Chunk:
@@ -198,7 +202,7 @@ class _Steps:
 
 def by_kind(events: Iterable[seam.Event]) -> Kinds:
     """Events sorted by their kind."""
-    kinds: Kinds = [[] for _ in range(6)]
+    kinds: Kinds = [[] for _ in range(4)]
     for event in events:
         kinds[event[0]].append(event)
     return kinds
@@ -225,37 +229,40 @@ class Encoder:
     def milliseconds(self, t: int) -> float:
         return (t - self.zero) / 1e6
 
-    def nodes(self, streams: Sequence[Stream]) -> Nodes | None:
-        """The nodes of these streams, for `encode`."""
-        return self._nodes.read(streams)
+    def nodes(self, told: Sequence[Told]) -> Nodes | None:
+        """The nodes of one log, for `encode`."""
+        return self._nodes.read(told)
 
     def encode(
         self,
         kinds: Kinds,
         *,
         nodes: Nodes | None = None,
-        runs: list[Any] | None = None,
-        label: Callable[[weakref.ref[Any]], str] = lambda ref: "",
+        runs: Fields = (),
+        leaves: Fields = (),
+        names: Sequence[str] = (),
+        writes: Fields = (),
         labels: Sequence[tuple[int, str]] = (),
         freed: Sequence[int] | Array = (),
         now: int = 0,
     ) -> Chunk:
-        """Columns of all events, nodes and runs. `label` names a leaf from the weak reference of
-        its event; labels: (seq, name) found for leaves that were told before; freed: seqs that died
-        by `now`.
+        """Columns of all events, nodes, and fields of runs, leaves and writes (see core.seam).
+
+        names: of each leaf; labels: (seq, name) found for leaves that were told before; freed: seqs
+        that died by `now`.
         """
         tables: dict[str, dict[str, Any]] = {}
         steps = self.steps.numbers(kinds)
         if nodes is not None:
             tables |= self._made(nodes, steps)
-        if kinds[seam.LEAF]:
-            tables["leaves"] = self._leaves(kinds[seam.LEAF], label)
-        if runs:
+        if names:
+            tables["leaves"] = self._leaves(leaves, names)
+        if any(runs):
             tables["runs"] = self._runs(runs)
         if kinds[seam.BEGIN] or kinds[seam.END]:
             tables["tasks"] = self._tasks(kinds[seam.BEGIN], kinds[seam.END])
-        if kinds[seam.WRITE]:
-            tables["writes"] = self._writes(kinds[seam.WRITE])
+        if any(writes):
+            tables["writes"] = self._writes(writes)
         if kinds[seam.HOOK]:
             tables["hooks"] = self._hooks(kinds[seam.HOOK])
         if labels:
@@ -299,12 +306,11 @@ class Encoder:
         lasti: int,
         shape: tuple[int, ...],
         dtype: Any,
-        thread: int,
     ) -> list[int]:
         name, kind = self._names.ids((form.node_class, dtype))
         text, numel = self._shapes[shape]
         (site,) = self.sites.ids((code,), (lasti,))
-        return [name, site, text, kind, form.outputs, int(numel), self.thread(thread)]
+        return [name, site, text, kind, form.outputs, int(numel)]
 
     def _tensor(self, name: str, own: bool, shape: tuple[int, ...], dtype: Any) -> list[int]:
         text, numel = self._shapes[shape]
@@ -317,29 +323,31 @@ class Encoder:
         ends, numbers = steps
         t = (nodes.t - self.zero) / 1e6
         step = np.array(numbers)[np.searchsorted(ends, nodes.t)]
-        found = {"nodes": {**nodes.columns, "seq": nodes.seq, "t": t, "step": step}}
+        thread = np.full(len(t), self.thread(int(nodes.thread[0])))
+        for ident in np.unique(nodes.thread).tolist() if np.ptp(nodes.thread) else ():
+            thread[nodes.thread == ident] = self.thread(ident)
+        more = {"seq": nodes.seq, "t": t, "thread": thread, "step": step}
+        found = {"nodes": {**nodes.columns, **more}}
         if len(nodes.edges["src"]):
             found["edges"] = nodes.edges
         if len(nodes.saved["node"]):
             found["saved"] = nodes.saved
         return found
 
-    def _leaves(
-        self, events: Sequence[seam.Event], label: Callable[[weakref.ref[Any]], str]
-    ) -> dict[str, Any]:
-        _, times, _, seqs, shapes, dtypes, storages, refs = zip(*events, strict=True)
+    def _leaves(self, leaves: Fields, names: Sequence[str]) -> dict[str, Any]:
+        times, _, seqs, shapes, dtypes, storages, _ = leaves
         return {
             "seq": seqs,
-            "label": self._ids(map(label, refs)),
+            "label": self._ids(names),
             "shape": self._shape_ids(shapes)[0],
             "dtype": self._names.ids(dtypes),
             "storage": storages,
             "t": self._times(times),
-            "site": [schema.NONE] * len(events),
+            "site": np.full(len(seqs), schema.NONE),
         }
 
-    def _runs(self, records: list[Any]) -> dict[str, Any]:
-        found = read_runs(records)
+    def _runs(self, runs: Fields) -> dict[str, Any]:
+        found = read_runs(runs)
         squares = found.pop("squares")
         for time in ("t0", "t1"):
             found[time] = (found[time] - self.zero) / 1e6
@@ -347,36 +355,31 @@ class Encoder:
         return {**found, "norm": _norms(squares), "flags": ~finite}
 
     def _tasks(self, begins: Sequence[seam.Event], ends: Sequence[seam.Event]) -> dict[str, Any]:
+        sites = self.sites.ids([e[4] for e in begins], [e[5] for e in begins])
         rows = [
-            (
-                task,
-                t,
-                self.sites.ids([code], [offset])[0],
-                total,
-                int(retain),
-                0,
-                self.thread(thread),
-                roots[0] if roots else schema.NONE,
+            (t, task, site, total, retain, 0, thread, roots[0] if roots else schema.NONE)
+            for (_, t, thread, task, _, _, roots, total, retain), site in zip(
+                begins, sites, strict=True
             )
-            for _, t, thread, task, code, offset, roots, total, retain in begins
         ]
+        none = schema.NONE
         rows += [
-            (task, t, schema.NONE, 0, 0, 2 if error else 1, self.thread(thread), schema.NONE)
+            (t, task, none, 0, False, 2 if error else 1, thread, none)
             for _, t, thread, task, error in ends
         ]
-        rows.sort(key=lambda row: row[1])
-        names = ("task", "t", "site", "total", "retain", "ended", "thread", "root")
+        rows.sort()
+        names = ("t", "task", "site", "total", "retain", "ended", "thread", "root")
         found: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
         found["t"] = self._times(found["t"])
+        found["thread"] = self._threads(found["thread"])
         return found
 
-    def _writes(self, events: Sequence[seam.Event]) -> dict[str, Any]:
-        columns = tuple(zip(*events, strict=True))
-        _, times, _, storages, versions, writes, ops, codes, offsets = columns[:9]
+    def _writes(self, writes: Fields) -> dict[str, Any]:
+        times, _, storages, versions, counts, ops, codes, offsets = writes
         return {
             "storage": storages,
             "version": versions,
-            "writes": writes,
+            "writes": counts,
             "op": self._ids(ops),
             "site": self.sites.ids(codes, offsets),
             "t": self._times(times),
@@ -414,7 +417,7 @@ class Encoder:
         found: list[Array] = []
         for thread in times if nodes is not None else ():
             assert nodes is not None
-            made = nodes.thread == self.thread(thread)
+            made = nodes.thread == thread
             if made.any():
                 place = np.searchsorted(np.array(times[thread]), nodes.t[made], "right") - 1
                 call = np.array(innermost[thread])[place]

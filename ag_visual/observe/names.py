@@ -5,12 +5,15 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 from ag_visual.core.names import Scope, scopes_of, tensors_in
 from ag_visual.core.tensor import Tensor
 
 __all__ = ["Labels", "Scope", "names_by_storage", "scopes_of", "tensors_in"]
+
+_TRIES: Final = 3
+"""Backwards that look for a leaf's name as they begin; later ones would look in vain each time."""
 
 
 class Labels:
@@ -18,19 +21,44 @@ class Labels:
 
     def __init__(self) -> None:
         self._names: dict[int, tuple[weakref.ref[Tensor], str]] = {}
+        self._sought: dict[int, tuple[weakref.ref[Tensor], int]] = {}
 
     def __call__(self, ref: weakref.ref[Any]) -> str:
         found = self._names.get(id(ref))
         return found[1] if found and found[0] is ref else ""
 
+    def texts(self, refs: Iterable[weakref.ref[Any]]) -> list[str]:
+        """The name last seen for each leaf, empty where there is none."""
+        names = self._names
+        none = (None, "")
+        found = [(names.get(id(ref), none), ref) for ref in refs]
+        return [name if known is ref else "" for (known, name), ref in found]
+
+    def know(self, tensors: Iterable[Tensor]) -> bool:
+        """Whether each of these leaves has a name, or was sought often enough."""
+        names, ref = self._names, weakref.ref
+        for tensor in tensors:
+            known = ref(tensor)
+            found = names.get(id(known))
+            if found is None or found[0] is not known:
+                sought = self._sought.get(id(known))
+                if sought is None or sought[0] is not known or sought[1] < _TRIES:
+                    return False
+        return True
+
     def of(self, tensor: Tensor) -> str:
         """The name last seen for a leaf, empty when there is none."""
         return self(weakref.ref(tensor))
 
-    def learn(self, frame: FrameType | None) -> None:
+    def learn(self, frame: FrameType | None, wanted: Iterable[Tensor] = ()) -> None:
         """Take down the names of all leaves that the user's frames can see."""
         for scope in scopes_of(frame):
             self.learn_scope(scope)
+        for tensor in wanted:
+            if not self.of(tensor):
+                ref = weakref.ref(tensor)
+                known, times = self._sought.get(id(ref), (ref, 0))
+                self._sought[id(ref)] = ref, times + 1 if known is ref else 1
 
     def learn_scope(self, scope: Scope) -> None:
         for name, tensor in tensors_in(scope):
@@ -45,6 +73,9 @@ class Labels:
         for key, (ref, _) in list(self._names.items()):
             if ref() is None:
                 self._names.pop(key, None)
+        for key, (ref, _) in list(self._sought.items()):
+            if ref() is None:
+                self._sought.pop(key, None)
 
 
 def names_by_storage(scopes: Iterable[Scope]) -> dict[int, list[str]]:

@@ -6,12 +6,14 @@ happens when somebody drains: every 40 ms while a page looks, else when somebody
 
 from __future__ import annotations
 
+import struct
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Final, Literal
 
@@ -25,7 +27,7 @@ from ag_visual.observe.columns import Array, Chunk, Encoder
 from ag_visual.observe.graph import tell, walk
 from ag_visual.observe.names import Labels
 from ag_visual.observe.store import Store
-from ag_visual.observe.streams import Nodes, Stream
+from ag_visual.observe.streams import Fields, Nodes, Told
 
 Scope = Literal["off", "block", "once", "every"]
 
@@ -35,8 +37,8 @@ LIMIT: Final = 64 * 2**20
 CHUNK_ROWS: Final = 8192
 """Nodes and runs of one chunk, about half of them nodes."""
 
-TOO_LONG: Final = 200_000
-"""Undrained events (0.3 kB each) at which a backward first drains them itself."""
+TOO_LONG: Final = 100_000
+"""Undrained nodes (about 0.5 kB each with their runs) at which a backward first drains them."""
 
 
 class _NodeRef(weakref.ref[Node]):
@@ -44,6 +46,29 @@ class _NodeRef(weakref.ref[Node]):
 
     __slots__ = ("seq",)
     seq: int
+
+
+_MOMENT = _THREAD = struct.Struct("<q").unpack_from
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What was taken out of a log."""
+
+    nodes: list[Told]
+    events: list[seam.Event]
+    runs: list[list[Any]]
+    leaves: list[list[Any]]
+    writes: list[list[Any]]
+    refs: list[weakref.ref[Any]]
+
+    def add(self, later: _Taken) -> None:
+        self.nodes += later.nodes
+        self.events += later.events
+        for name in ("runs", "leaves", "writes"):
+            for field, rest in zip(getattr(self, name), getattr(later, name), strict=True):
+                field += rest
+        self.refs += later.refs
 
 
 class Recorder:
@@ -102,14 +127,15 @@ class Recorder:
 
     def began(self, task: Any, frame: FrameType | None) -> None:
         """A backward begins, in this thread, called from this frame."""
-        if not self._listening:
+        log = self._log
+        if seam.sink is not log:
             return
-        if self._log.waiting > TOO_LONG:
+        if len(log.refs) > TOO_LONG:
             self.drain()
         # Looking through the variables of all frames is what a small backward would feel most.
-        leaves = [node for node in task.counts if type(node) is AccumulateGrad]
-        if not all(self.labels.of(node.variable) for node in leaves):
-            self.labels.learn(frame)
+        leaves = [node.variable for node in task.counts if type(node) is AccumulateGrad]
+        if not self.labels.know(leaves):
+            self.labels.learn(frame, leaves)
         roots = [root for root in task.roots if root.seq < self._since]
         if roots:
             self.add_graph(roots)
@@ -154,26 +180,22 @@ class Recorder:
         """Encode what came up to this moment."""
         # A node is told before it dies, and kept before it is told: looked at the other way round.
         freed = self._buried()
-        now = time.perf_counter_ns()
-        streams = _streams_until(now, self._log)
-        events = _events_until(now, self._log)
-        runs = _until(now, self._log.runs, seam.RUN, 4)
-        if self.ignored:
-            events = iter(self._of_others(list(events), streams, runs))
-        kinds = columns.by_kind(events)
-        refs = self._log.refs[:]
-        del self._log.refs[: len(refs)]
-        told = self.encoder.nodes(streams)
-        late = self._follow(told, refs, kinds[seam.LEAF], freed)
-        if late is not None:
-            told = self.encoder.nodes(_streams_until(None, late) + streams)
-            kinds[seam.LEAF][:0] = late.events
+        taken = self._take()
+        told = self.encoder.nodes(taken.nodes)
+        while older := self._follow(told, taken, freed):
+            tell(older, self._log)
+            taken.add(self._take())
+            told = self.encoder.nodes(taken.nodes)
+        kinds = columns.by_kind(taken.events)
+        names = self.labels.texts(taken.leaves[-1])
         chunk = self.encoder.encode(
             kinds,
             nodes=told,
-            runs=runs,
-            label=self.labels,
-            labels=self._name_leaves(kinds[seam.LEAF]),
+            runs=taken.runs,
+            leaves=taken.leaves,
+            names=names,
+            writes=taken.writes,
+            labels=self._name_leaves(taken.leaves, names),
             freed=freed,
             now=time.perf_counter_ns(),
         )
@@ -182,20 +204,43 @@ class Recorder:
             if self.store.full:
                 self.store.make_room(self.alive())
 
-    def _of_others(
-        self, events: list[seam.Event], streams: list[Stream], runs: list[Any]
-    ) -> list[seam.Event]:
+    def _of_others(self, taken: _Taken) -> _Taken:
         """Leave out what ignored threads did: their events, nodes, and runs of their tasks."""
-        for size, records in streams:
-            width = _width(size)
-            threads = records[_THREAD::width]
-            starts = [i * width for i, t in enumerate(threads) if t not in self.ignored]
-            records[:] = [field for i in starts for field in records[i : i + width]]
-        tasks = {e[3] for e in events if e[0] == seam.BEGIN and e[2] in self.ignored}
-        if tasks:
-            starts = [i for i in range(0, len(runs), seam.RUN) if runs[i + 1] not in tasks]
-            runs[:] = [field for i in starts for field in runs[i : i + seam.RUN]]
-        return [event for event in events if event[2] not in self.ignored]
+        ignored = self.ignored
+        told = [
+            (stream, [record for record in records if _THREAD(record, 16)[0] not in ignored])
+            for stream, records in taken.nodes
+        ]
+        tasks = {e[3] for e in taken.events if e[0] == seam.BEGIN and e[2] in ignored}
+        return _Taken(
+            told,
+            [event for event in taken.events if event[2] not in ignored],
+            _without(tasks, taken.runs),
+            _without(ignored, taken.leaves),
+            _without(ignored, taken.writes),
+            taken.refs,
+        )
+
+    def _take(self) -> _Taken:
+        """All events up to now. Those of a thread are in the order in which they happened."""
+        log, now = self._log, time.perf_counter_ns()
+        nodes = []
+        for stream in list(log.nodes.values()):
+            records = stream.records
+            end = len(records)
+            while end and _MOMENT(records[end - 1], 8)[0] > now:
+                end -= 1
+            nodes.append((stream, records[:end]))
+            del records[:end]
+        events = []
+        while log.events and log.events[0][1] <= now:
+            events.append(log.events.popleft())
+        runs = _emptied(log.runs, seam.RUN)
+        leaves = _emptied(log.leaves, seam.LEAF)
+        writes = _emptied(log.writes, seam.WRITE)
+        (refs,) = _emptied(log.refs, 1)
+        taken = _Taken(nodes, events, runs, leaves, writes, refs)
+        return self._of_others(taken) if self.ignored else taken
 
     def _buried(self) -> list[int]:
         """The numbers of nodes that died since the last call."""
@@ -206,48 +251,30 @@ class Recorder:
                 found.append(seq)
         return found
 
-    def _follow(
-        self,
-        told: Nodes | None,
-        refs: list[weakref.ref[Any]],
-        leaves: list[seam.Event],
-        freed: list[int],
-    ) -> seam.Log | None:
+    def _follow(self, told: Nodes | None, taken: _Taken, freed: list[int]) -> list[Node]:
         """Hold new nodes weakly; those that are dead already go to `freed`.
 
-        Returns the nodes below them that came to life while nobody listened, if there are any.
+        Returns the nodes below them that came to life while nobody listened.
         """
-        nodes = [node for ref in refs if (node := ref()) is not None]
+        nodes = [node for ref in taken.refs if (node := ref()) is not None]
         self._hold(nodes)
-        born = []
-        for event in leaves:
-            seq = event[3]
-            born.append(seq)
-            leaf = _accumulator(event[7](), seq)
-            if leaf is None:
-                freed.append(seq)
-            else:
-                self._hold((leaf,))
-        if told is None:
-            return None
         live = np.fromiter(self._live, np.int64, len(self._live))
-        freed += told.seq[~np.isin(told.seq, live)].tolist()
+        leaves = np.array(taken.leaves[2], np.int64)
+        born = leaves if told is None else np.concatenate([told.seq, leaves])
+        before = set(freed)
+        freed += [seq for seq in born[~np.isin(born, live)].tolist() if seq not in before]
+        if told is None:
+            return []
         wanted = told.edges["dst"]
-        wanted = wanted[~np.isin(wanted, told.seq)]
-        missing = set(wanted.tolist()) - self._live.keys() - set(born) - {-1}
-        if not missing:
-            return None
+        wanted = wanted[~np.isin(wanted, born)]
+        missing = set(wanted.tolist()) - self._live.keys() - {-1}
         roots = [
             below
-            for node in nodes
+            for node in (nodes if missing else ())
             for below, _ in node.next_functions
             if below is not None and below.seq in missing
         ]
-        older = walk(roots, self._live)
-        self._hold(older)
-        log = seam.Log()
-        tell(older, log)
-        return log
+        return walk(roots, self._live)
 
     def _hold(self, nodes: Iterable[Node]) -> None:
         live, died = self._live, self._dead.append
@@ -257,12 +284,13 @@ class Recorder:
                 live[seq] = ref = _NodeRef(node, died)
                 ref.seq = seq
 
-    def _name_leaves(self, events: list[seam.Event]) -> list[tuple[int, str]]:
+    def _name_leaves(self, leaves: Fields, names: list[str]) -> list[tuple[int, str]]:
         """Names found for leaves that were told without one."""
+        if not all(names):
+            for seq, ref, name in zip(leaves[2], leaves[-1], names, strict=True):
+                if not name:
+                    self._unnamed.setdefault(id(ref), (ref, []))[1].append(seq)
         found: list[tuple[int, str]] = []
-        for event in events:
-            if not self.labels(event[7]):
-                self._unnamed.setdefault(id(event[7]), (event[7], []))[1].append(event[3])
         for key, (ref, seqs) in list(self._unnamed.items()):
             name = self.labels(ref)
             found += [(seq, name) for seq in seqs if name]
@@ -302,7 +330,10 @@ class Recorder:
     def clear(self) -> None:
         """Forget what was recorded. Nodes that still live are told again when they are needed."""
         with self._lock:
-            self._log.clear()
+            listening = self._listening
+            self._log = seam.Log()
+            if listening:
+                seam.sink = self._log
             self._dead = deque()
             self._live = {}
             self._unnamed = {}
@@ -313,44 +344,15 @@ class Recorder:
             self._since = next(nodes.sequence)
 
 
-def _accumulator(tensor: Any, seq: int) -> Node | None:
-    """The AccumulateGrad of that number, if the leaf still has it."""
-    state = None if tensor is None else tensor._leaf
-    ref = None if state is None else state.accumulator
-    node: Node | None = None if ref is None else ref()
-    return node if node is not None and node.seq == seq else None
-
-
-def _until(now: int, records: list[Any], width: int, time: int) -> list[Any]:
-    """Take the records of this width, whose moment is in their field `time`, up to `now`."""
+def _emptied(records: list[Any], width: int) -> list[list[Any]]:
+    """What was in the list, which goes on being filled: a list for each field of its records."""
     end = len(records)
-    while end and records[end - width + time] > now:
-        end -= width
-    taken = records[:end]
+    taken = [records[i:end:width] for i in range(width)]
     del records[:end]
     return taken
 
 
-_THREAD: Final = 5
-"""Where the record of a node keeps its thread (see core.seam)."""
-
-
-def _width(size: int) -> int:
-    """Fields of a record in the stream of that number."""
-    return 8 + 2 * (size >> 16) + 4 * (size & 0xFFFF)
-
-
-def _streams_until(now: int | None, log: seam.Log) -> list[Stream]:
-    found = []
-    for size, records in log.streams():
-        edges, saved = size >> 16, size & 0xFFFF
-        width, time = _width(size), 6 + edges + 2 * saved
-        if records:
-            found.append((size, records if now is None else _until(now, records, width, time)))
-    return found
-
-
-def _events_until(now: int, log: seam.Log) -> Iterator[seam.Event]:
-    events = log.events
-    while events and events[0][1] <= now:
-        yield events.popleft()
+def _without(unwanted: set[int], fields: list[list[Any]]) -> list[list[Any]]:
+    """The records whose second field, a thread or a task, is not one of these."""
+    kept = [i for i, key in enumerate(fields[1]) if key not in unwanted]
+    return [[field[i] for i in kept] for field in fields]

@@ -1,13 +1,12 @@
-"""The flat streams of a log to columns: nodes with their edges and saved tensors, and their runs.
+"""The streams of a log to columns: nodes with their edges and saved tensors, and their runs.
 
-What nodes of one line have in common (class, place, shapes, dtypes) is looked up as one key and
-read from a table of facts; only numbers that differ from node to node are converted. Both happen
-for whole streams at once.
+What nodes of one line have in common (class, place, shapes, dtypes) is described once for each key
+of a stream; of single nodes there are only numbers. Both are read for whole streams at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Final
@@ -19,11 +18,13 @@ from ag_visual.core import seam
 
 Array = NDArray[Any]
 
-Stream = tuple[int, list[Any]]
-"""The size of the records (see seam.Log) and the records, one after the other."""
+Told = tuple[seam.Stream, list[bytes]]
+"""A stream and the records that were taken from it."""
 
-_SHARED: Final = 6  # fields of every record before those of its edges
-_FACTS: Final = ("name", "site", "shape", "dtype", "outputs", "numel", "thread")
+Fields = Sequence[list[Any]]
+"""Records that were told field after field: a list for each field."""
+
+_FACTS: Final = ("name", "site", "shape", "dtype", "outputs", "numel")
 _SAVED: Final = ("name", "bytes", "shape", "dtype", "flags")
 _LARGEST: Final = np.finfo(np.float64).max
 
@@ -34,137 +35,93 @@ class Nodes:
 
     seq: Array
     t: Array  # perf_counter_ns
+    thread: Array  # its identifier
     columns: dict[str, Array]
     edges: dict[str, Array]
     saved: dict[str, Array]
 
-    @property
-    def thread(self) -> Array:
-        """The small number of the thread that made each."""
-        return self.columns["thread"]
 
-
-class _Table:
-    """What is known of the keys of one size: a column of facts for each, numbered in turn."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[tuple[Any, ...], int] = {}
-        self._facts: Array | None = None
-        self._new: list[list[int]] = []
-
-    def add(self, key: tuple[Any, ...], facts: list[int]) -> None:
-        self.numbers[key] = len(self.numbers)
-        self._new.append(facts)
-
-    def find(self, shared: Sequence[list[Any]]) -> Array:
-        """The number of each key. Raises KeyError."""
-        return np.fromiter(map(self.numbers.__getitem__, _keys(shared)), np.intp, len(shared[0]))
-
-    def facts(self) -> Array:
-        """(fact, number of the key)."""
-        if self._new:
-            new = np.array(self._new, np.int64).T
-            old = self._facts
-            self._facts = new if old is None else np.concatenate([old, new], axis=1)
-            self._new = []
-        assert self._facts is not None
-        return self._facts
-
-
-Describe = Callable[[seam.Form, CodeType | None, int, tuple[int, ...], Any, int], list[int]]
+Describe = Callable[[seam.Form, CodeType | None, int, tuple[int, ...], Any], list[int]]
 Tensor = Callable[[str, bool, tuple[int, ...], Any], list[int]]
 
 
 class NodeReader:
-    """Reads streams of nodes; keeps the facts of the keys it has met.
+    """Reads the nodes of one log; keeps the facts of the keys it has met.
 
-    describe: the facts of a record's shared fields, as in _FACTS; tensor: those of a saved tensor,
-    as in _SAVED. They keep alive what a key has by its id.
+    describe: the facts of a key, as in _FACTS; tensor: those of a saved tensor, as in _SAVED.
     """
 
     def __init__(self, describe: Describe, tensor: Tensor) -> None:
         self._describe = describe
         self._tensor = tensor
-        self._tables: dict[int, _Table] = {}
+        self._facts: dict[int, Array] = {}  # by size: (fact, number of the key)
 
-    def read(self, streams: Sequence[Stream]) -> Nodes | None:
-        """All nodes of the streams, sorted by their number; None if there are none."""
-        parts = [self._read(size, records) for size, records in streams if records]
+    def read(self, told: Sequence[Told]) -> Nodes | None:
+        """All these nodes, sorted by their number; None if there are none."""
+        parts = [self._read(stream, records) for stream, records in told if records]
         if not parts:
             return None
         if len(parts) == 1 and bool((parts[0].seq[1:] > parts[0].seq[:-1]).all()):
             return parts[0]
-        seq = np.concatenate([part.seq for part in parts])
-        order = np.argsort(seq, kind="stable")
+        order = np.argsort(np.concatenate([part.seq for part in parts]), kind="stable")
         return Nodes(
-            seq[order],
+            np.concatenate([part.seq for part in parts])[order],
             np.concatenate([part.t for part in parts])[order],
+            np.concatenate([part.thread for part in parts])[order],
             _sorted([part.columns for part in parts], order),
             _sorted([part.edges for part in parts], "src"),
             _sorted([part.saved for part in parts], "node"),
         )
 
-    def _read(self, size: int, records: list[Any]) -> Nodes:
-        edges, saved = size >> 16, size & 0xFFFF
-        width = _SHARED + 2 + 2 * edges + 4 * saved
-        split = _SHARED + edges + 2 * saved
-        columns = [records[i::width] for i in range(width)]
-        count = len(columns[0])
-        table = self._tables.setdefault(size, _Table())
-        shared = columns[:split]
-        try:
-            found = table.find(shared)
-        except KeyError:
-            for key, code in zip(_keys(shared), columns[1], strict=True):
-                if key not in table.numbers:
-                    self._learn(table, key, code, edges)
-            found = table.find(shared)
-        facts = table.facts()[:, found]
-        t, seq, *numbers = (np.fromiter(column, np.int64, count) for column in columns[split:])
+    def _read(self, stream: seam.Stream, records: list[bytes]) -> Nodes:
+        edges = stream.size >> 16
+        rows = np.frombuffer(b"".join(records), "<i8").reshape(len(records), -1)
+        key, t, thread, seq = rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3].copy()
+        facts = self._facts_of(stream)[:, key]
+        ends, kept = rows[:, 4 : 4 + edges], rows[:, 4 + edges :]
         return Nodes(
             seq,
             t,
+            thread,
             dict(zip(_FACTS, facts, strict=False)),
-            _edges(seq, numbers[:edges], facts[len(_FACTS) :]),
-            _saved(seq, numbers[edges:], facts[len(_FACTS) + edges :]),
+            _edges(seq, ends, facts[len(_FACTS) :]),
+            _saved(seq, kept, facts[len(_FACTS) + edges :]),
         )
 
-    def _learn(
-        self, table: _Table, key: tuple[Any, ...], code: CodeType | None, edges: int
-    ) -> None:
-        form, _, lasti, shape, dtype, thread, *rest = key
-        facts = self._describe(form, code, lasti, shape, dtype, thread) + rest[:edges]
+    def _facts_of(self, stream: seam.Stream) -> Array:
+        known = self._facts.get(stream.size)
+        keys = stream.keys[0 if known is None else known.shape[1] :]
+        if keys or known is None:
+            edges = stream.size >> 16
+            fresh = np.array([self._learn(key, code, edges) for key, code in keys], np.int64).T
+            known = fresh if known is None else np.concatenate([known, fresh], axis=1)
+            self._facts[stream.size] = known
+        return known
+
+    def _learn(self, key: tuple[Any, ...], code: CodeType | None, edges: int) -> list[int]:
+        form, _, lasti, shape, dtype, *rest = key
+        facts = self._describe(form, code, lasti, shape, dtype) + rest[:edges]
         kept = rest[edges:]
         for (name, own), at, kind in zip(form.saved, kept[::2], kept[1::2], strict=True):
             facts += [-1] * len(_SAVED) if at is None else self._tensor(name, own, at, kind)
-        table.add(key, facts)
+        return facts
 
 
-def _keys(shared: Sequence[list[Any]]) -> Iterator[tuple[Any, ...]]:
-    """What can be looked up: code objects by their id, as their hash walks through their code.
-
-    `zip` makes a single tuple as long as nobody keeps it.
-    """
-    return zip(shared[0], map(id, shared[1]), *shared[2:], strict=True)
-
-
-def _edges(seq: Array, numbers: Sequence[Array], facts: Array) -> dict[str, Array]:
-    each = len(numbers)
+def _edges(seq: Array, ends: Array, facts: Array) -> dict[str, Array]:
+    each = ends.shape[1]
     return {
         "src": np.repeat(seq, each),
-        "dst": np.stack(numbers, axis=1).ravel() if each else seq[:0],
+        "dst": ends.ravel(),
         "src_index": np.tile(np.arange(each), len(seq)),
         "dst_index": facts[:each].T.ravel(),
     }
 
 
-def _saved(seq: Array, numbers: Sequence[Array], facts: Array) -> dict[str, Array]:
-    each = len(numbers) // 2
+def _saved(seq: Array, kept: Array, facts: Array) -> dict[str, Array]:
+    each = kept.shape[1] // 2
     found = {"node": np.repeat(seq, each)}
-    for name, values in (("storage", numbers[0::2]), ("version", numbers[1::2])):
-        found[name] = np.stack(values, axis=1).ravel() if each else seq[:0]
-    for i, name in enumerate(_SAVED):
-        found[name] = facts[i :: len(_SAVED)].T.ravel() if each else seq[:0]
+    found |= {"storage": kept[:, 0::2].ravel(), "version": kept[:, 1::2].ravel()}
+    found |= {name: facts[i :: len(_SAVED)].T.ravel() for i, name in enumerate(_SAVED)}
     there = found["name"] >= 0
     return found if there.all() else {name: values[there] for name, values in found.items()}
 
@@ -175,9 +132,8 @@ def _sorted(parts: Sequence[dict[str, Array]], by: Array | str) -> dict[str, Arr
     return {name: values[order] for name, values in joined.items()}
 
 
-def read_runs(records: list[Any]) -> dict[str, Array]:
+def read_runs(columns: Fields) -> dict[str, Array]:
     """Columns of runs; `squares` is |g|^2: nan possible, -1 without a gradient."""
-    columns = [records[i :: seam.RUN] for i in range(seam.RUN)]
     names = ("seq", "task", "order", "t0", "t1")
     count = len(columns[0])
     found = {
@@ -188,12 +144,12 @@ def read_runs(records: list[Any]) -> dict[str, Array]:
     return found
 
 
-def _squares(values: list[Any], dtypes: list[Any]) -> Array:
+def _squares(values: Sequence[Any], dtypes: Sequence[Any]) -> Array:
     """Sums of squares: of a gradient's bytes where its dtype is given, else the value itself."""
-    keys = list(map(id, dtypes))
-    kinds = dict(zip(keys, dtypes, strict=True))  # by identity: a dtype equals None
-    if len(kinds) == 1:
+    keys = list(map(id, dtypes))  # by identity: a dtype may equal None
+    if len(set(keys)) == 1:
         return _sums(values, dtypes[0])
+    kinds = dict(zip(keys, dtypes, strict=True))
     result = np.empty(len(values))
     for key, kind in kinds.items():
         rows = [i for i, of in enumerate(keys) if of == key]
@@ -201,7 +157,7 @@ def _squares(values: list[Any], dtypes: list[Any]) -> Array:
     return result
 
 
-def _sums(parts: list[Any], dtype: np.dtype[Any] | None) -> Array:
+def _sums(parts: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
     """The sum of squares of each array; infinite or nan only if an element is."""
     if dtype is None:
         return np.array(parts, np.float64)
@@ -210,9 +166,12 @@ def _sums(parts: list[Any], dtype: np.dtype[Any] | None) -> Array:
     ends = np.cumsum(lengths)
     with np.errstate(all="ignore"):
         if dtype.kind == "c":
-            squares = flat.real.astype(np.float64) ** 2 + flat.imag.astype(np.float64) ** 2
+            squares = np.square(flat.real, dtype=np.float64)
+            squares += np.square(flat.imag, dtype=np.float64)
+        elif dtype.itemsize == 2:  # bfloat16 has no square into another dtype
+            squares = np.square(flat.astype(np.float64))
         else:
-            squares = flat.astype(np.float64) ** 2
+            squares = np.square(flat, dtype=np.float64)
         sums = np.asarray(np.add.reduceat(squares, ends - lengths))
     for i in np.flatnonzero(np.isinf(sums)):
         # Squares leave the range of float64 long before its numbers do.

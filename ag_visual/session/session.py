@@ -38,7 +38,7 @@ ENDS_SECONDS: Final = 0.1
 MOST_PROBLEMS: Final = 200
 MOST_PAGES: Final = 64
 UNSEEN_EVENTS: Final = 50_000
-"""Events that wait for encoding while no page looks (about 40 MB); the program runs undisturbed."""
+"""Events that wait for encoding while no page looks (about 20 MB); the program runs undisturbed."""
 
 STALE_SECONDS: Final = 0.25
 """How long a request waits for the thread that owns the graph before it is answered without it."""

@@ -47,9 +47,9 @@ def nodes_of(outputs: list[Any]) -> list[Any]:
 def told_by(log: seam.Log, nodes: list[Any]) -> dict[str, dict[str, list[Any]]]:
     """What the log tells of these nodes, but for when; strings and places in words."""
     encoder = Encoder(0)
-    read = encoder.nodes([(size, records) for size, records in log.streams() if records])
+    read = encoder.nodes([(stream, stream.records) for stream in log.nodes.values()])
     assert read is not None
-    tables = encoder.encode([[] for _ in range(6)], nodes=read).tables
+    tables = encoder.encode([[] for _ in range(4)], nodes=read).tables
     texts = {"name": encoder.strings.texts, "shape": encoder.strings.texts}
     texts["dtype"] = encoder.strings.texts
     found: dict[str, dict[str, list[Any]]] = {}

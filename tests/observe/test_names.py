@@ -123,3 +123,19 @@ def test_a_cells_own_variable_comes_before_what_runs_the_cell():
     names = {"leaf": leaf, "labels": labels, "sys": sys}
     exec(compile(cell, "<cell>", "exec"), names)
     assert labels.of(names["x"]) == "x"
+
+
+def test_a_leaf_without_a_name_is_sought_three_times():
+    labels = Labels()
+    tensors = [leaf()]
+    asked = 0
+    while not labels.know(tensors):
+        labels.learn(None, tensors)
+        asked += 1
+    assert asked == 3
+    labels.learn_scope({"found": tensors[0]})
+    assert labels.of(tensors[0]) == "found"
+    del tensors[:]
+    gc.collect()
+    labels.forget_dead()
+    assert not labels._sought

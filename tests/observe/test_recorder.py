@@ -13,7 +13,7 @@ import pytest
 import ag_visual as ag
 from ag_visual.core import seam
 from ag_visual.observe import schema
-from ag_visual.observe.recorder import Recorder
+from ag_visual.observe.recorder import CHUNK_ROWS, Recorder
 from tests.observe.reading import tables, texts
 
 
@@ -313,3 +313,89 @@ def test_encoding_stays_far_from_a_cost_per_event_that_one_would_feel():
         recorder.drain()
         best = min(best, (time.perf_counter() - began) / events)
     assert best < 25e-6
+
+
+def test_a_long_drain_becomes_chunks_in_order(recorder):
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    recorder.start()
+    ends = []
+    for _ in range(60):
+        y = x
+        for _ in range(200):
+            y = y * w
+        y.backward(ones(y))
+        ends.append(y.grad_fn.seq)
+    recorder.drain()
+    chunks = recorder.store.all()
+    assert len(chunks) > 1
+    assert all(c.rows("nodes") + c.rows("runs") < 1.1 * CHUNK_ROWS for c in chunks)
+    known, run = set(), set()
+    for chunk in chunks:  # no chunk tells of what only a later one introduces
+        t = chunk.tables
+        known |= {int(s) for name in ("nodes", "leaves") for s in t.get(name, {"seq": []})["seq"]}
+        assert set(t["edges"]["src"].tolist()) <= known
+        assert set(t["edges"]["dst"].tolist()) <= known
+        assert set(t["saved"]["node"].tolist()) <= known
+        run |= set(t["runs"]["task"].tolist())
+        assert set(t["runs"]["seq"].tolist()) <= known
+    found = tables(recorder)
+    nodes, edges = found["nodes"], found["edges"]
+    assert len(nodes["seq"]) == 60 * 200
+    assert (np.diff(nodes["seq"].astype(int)) > 0).all()
+    assert nodes["step"].tolist() == [step for step in range(1, 61) for _ in range(200)]
+    assert edges["src"].tolist() == [seq for seq in nodes["seq"].tolist() for _ in range(2)]
+    assert edges["src_index"].tolist() == [0, 1] * 12_000
+    assert (found["runs"]["t0"] <= found["runs"]["t1"]).all()
+    assert sorted(run) == sorted(set(found["tasks"]["task"].tolist()))
+    assert set(ends) <= set(nodes["seq"].tolist())
+
+
+def test_norms_of_small_and_large_gradients_agree(recorder):
+    sizes = (0, 1, 3, 255, 256, 257, 5000)
+    recorder.start()
+    expected = []
+    for dtype in (ag.float32, ag.float64, ag.float16, ag.bfloat16, ag.complex64):
+        for size in sizes:
+            x = ag.ones(size, dtype=dtype, requires_grad=True)
+            g = ag.full((size,), 0.5, dtype=dtype)
+            (x * 1).backward(g)
+            expected += [0.5 * size**0.5] * 2
+    runs = tables(recorder)["runs"]
+    np.testing.assert_allclose(runs["norm"], expected, rtol=1e-3)
+    assert not runs["flags"].any()
+
+
+def test_threads_that_record_at_once_lose_nothing(recorder):
+    per_thread, threads = 300, 4
+    made: list[list[int]] = [[] for _ in range(threads)]
+
+    def work(found: list[int]) -> None:
+        for _ in range(per_thread):
+            x = leaf(1.0, 2.0)
+            y = x * x
+            z = y.exp()
+            z.backward(ones(z))
+            found += [y.grad_fn.seq, z.grad_fn.seq]
+
+    recorder.start()
+    workers = [threading.Thread(target=work, args=(found,)) for found in made]
+    for worker in workers:
+        worker.start()
+    while any(worker.is_alive() for worker in workers):
+        recorder.drain()
+    recorder.stop()
+    found = tables(recorder)
+    nodes = found["nodes"]
+    assert sorted(nodes["seq"].tolist()) == sorted(seq for part in made for seq in part)
+    thread_of = dict(zip(nodes["seq"].tolist(), nodes["thread"].tolist(), strict=True))
+    for part in made:
+        assert len({thread_of[seq] for seq in part}) == 1
+    assert sorted(found["runs"]["seq"].tolist()) == sorted(
+        [*nodes["seq"].tolist(), *found["leaves"]["seq"].tolist()]
+    )
+    freed = found["freed"]["seq"].tolist()
+    assert len(freed) == len(set(freed))
+    assert set(freed) | set(recorder.alive().tolist()) == {
+        *nodes["seq"].tolist(),
+        *found["leaves"]["seq"].tolist(),
+    }
