@@ -365,7 +365,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "text": "string -- the same in one line",
         "derivatives": "Derivative[]",
         "given": "SavedValue[] -- arguments that are no tensors",
-        "numbers": "boolean -- numbers can be put into the derivatives",
+        "numbers?": "boolean -- numbers can be put into the derivatives; absent in early files",
         "note": "string -- why it is not of this very node, empty where it is",
     },
     "CardNumbers": {

@@ -533,8 +533,8 @@ export interface OpCard {
   derivatives: Derivative[];
   /** arguments that are no tensors */
   given: SavedValue[];
-  /** numbers can be put into the derivatives */
-  numbers: boolean;
+  /** numbers can be put into the derivatives; absent in early files */
+  numbers?: boolean;
   /** why it is not of this very node, empty where it is */
   note: string;
 }
