@@ -411,7 +411,7 @@ def says(op: Op) -> str:
     text = op.doc or getattr(public, "__doc__", None) or ""
     if not text and op.name.endswith("_backward"):
         text = f"What {op.name.removesuffix('_backward')} hands back, as an op of its own."
-    first = " ".join(text.strip().partition("\n\n")[0].split())
+    first = " ".join(text.strip().partition("\n\n")[0].replace("`", "").split())
     return first if len(first) <= 240 else first[:240] + "..."
 
 

@@ -333,6 +333,8 @@ class Typesetter:
             for i, arg in enumerate(term.args)
             if type(arg) is not int or i >= len(places) or not places[i].startswith("dim")
         ]
+        if op is not None and isinstance(op.formula, str):  # said by index, below the line
+            return self._function(term.head, [arg for arg in shown if isinstance(arg, Term)])
         return self._function(term.head, (*shown, *term.named.values()))
 
     def _function(self, head: str, args: Iterable[Any]) -> Math:

@@ -286,7 +286,8 @@ const CSS = `
   text-align: left; }
 .agv-root .agv-warn b { color: var(--agv-bad); font-weight: 600; }
 
-.agv-math { margin: 6px 0 0; overflow-x: auto; overflow-y: hidden; padding: 2px 0; }
+.agv-math { margin: 6px 0 0; overflow-x: auto; overflow-y: hidden; padding: 2px 0;
+  scrollbar-width: thin; }
 .agv-math math { font-size: 15px; }
 .agv-math[data-small='yes'] { margin: 2px 0 0 18px; }
 .agv-math[data-small='yes'] math { font-size: 13px; }
