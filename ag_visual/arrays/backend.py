@@ -73,6 +73,12 @@ class Backend(ABC):
     def minimum_at(self, target: Array, index: Any, values: Any) -> None:
         """`target[index] = minimum(target[index], values)` in place, duplicates included."""
 
+    def multiply_at(self, target: Array, index: Array, values: Array) -> None:
+        """`target[index] *= values` in place on vectors, duplicates included."""
+        from .kernels.runs import multiply_at
+
+        multiply_at(self.xp, target, index, values)
+
     @abstractmethod
     def as_strided(self, array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
         """A view that starts at the array's first element, with strides in bytes; unchecked."""

@@ -58,6 +58,9 @@ class NumpyBackend(Backend):
     def minimum_at(self, target: Array, index: Any, values: Any) -> None:
         _at(numpy.minimum, target, index, values)
 
+    def multiply_at(self, target: Array, index: Any, values: Any) -> None:
+        _at(numpy.multiply, target, index, values)
+
     def as_strided(self, array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
         if array.flags.c_contiguous and array.dtype.kind in "fciub" and array.size:
             # 0.5 us instead of 5, where the view stays inside the array.

@@ -57,10 +57,16 @@ def ranks(xp: Any, keys: Array) -> Array:
 def multiply_at(xp: Any, target: Array, positions: Array, values: Array) -> None:
     """`target[positions] *= values` in place on vectors; positions that occur twice count twice."""
     rank = ranks(xp, positions)
-    for r in range(int(rank.max()) + 1 if rank.size else 0):
-        chosen = rank == r
-        at = positions[chosen]
-        target[at] = target[at] * values[chosen]
+    order = xp.argsort(positions, kind="stable")
+    rank, positions, values = rank[order], positions[order], values[order]
+    # Neighbours of one position are multiplied in pairs: a pass for each bit of the longest run.
+    while rank.size and int(rank.max()):
+        odd = rank % 2 == 1
+        values = values.copy()
+        second = xp.nonzero(odd)[0]
+        values[second - 1] = values[second - 1] * values[second]
+        rank, positions, values = rank[~odd] // 2, positions[~odd], values[~odd]
+    target[positions] = target[positions] * values
 
 
 def mode(xp: Any, self: Array, dim: int) -> tuple[Array, Array]:

@@ -11,7 +11,6 @@ from typing import Any
 
 from ag_visual.arrays.backend import Array, of_namespace
 from ag_visual.arrays.kernels.bounds import check_index
-from ag_visual.arrays.kernels.runs import multiply_at
 
 _OUTSIDE = "index out of range in self"
 
@@ -124,7 +123,7 @@ def scatter_reduce(
         line[at] = _neutral(xp, reduce, line.dtype)
     backend = of_namespace(xp)
     if reduce == "prod":
-        multiply_at(xp, line, at, values)
+        backend.multiply_at(line, at, values)
     elif reduce == "amax":
         backend.maximum_at(line, at, values)
     elif reduce == "amin":
