@@ -99,7 +99,7 @@ def _check_names(module: Module, known: dict[str, Any], tensors: dict[str, Any])
 def _replaced(
     module: Module, tensors: dict[str, Any], tie_weights: bool, strict: bool
 ) -> Iterator[None]:
-    known = dict(module.named_parameters(remove_duplicate=False))
+    known: dict[str, Any] = dict(module.named_parameters(remove_duplicate=False))
     known.update(module.named_buffers(remove_duplicate=False))
     if tie_weights:
         tensors = _tied(known, tensors)
