@@ -399,3 +399,26 @@ def test_threads_that_record_at_once_lose_nothing(recorder):
         *nodes["seq"].tolist(),
         *found["leaves"]["seq"].tolist(),
     }
+
+
+def test_an_ignored_thread_leaves_nothing_in_any_table(recorder):
+    def work():
+        with recorder.ignoring(threading.get_ident()):
+            x = leaf(1.0)
+            y = x * x
+            y.mul_(2.0)
+            y.register_hook(lambda g: None)
+            y.backward()
+
+    recorder.start()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    x = leaf(1.0)
+    y = x * x
+    y.backward()
+    found = tables(recorder)
+    assert len(found["nodes"]["seq"]) == len(found["leaves"]["seq"]) == 1
+    assert found["runs"]["order"].tolist() == [0, 1]
+    assert found["tasks"]["ended"].tolist() == [0, 1]
+    assert not {"writes", "hooks"} & found.keys()
