@@ -11,6 +11,7 @@ import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { NotebookController } from './controller';
 import { dock } from './dock';
 import { InspectorPanel, inspectorIcon } from './panel';
+import { acceptDrops, pickFile, registerRecordings } from './recordings';
 
 const PLUGIN_ID = 'ag-visual-inspector:plugin';
 const CATEGORY = 'Inspector';
@@ -26,6 +27,7 @@ export const CommandIDs = {
   problem: 'ag-visual:run-to-problem',
   continue: 'ag-visual:continue',
   compare: 'ag-visual:compare',
+  recording: 'ag-visual:open-recording',
   line: 'ag-visual:select-line',
   clear: 'ag-visual:clear'
 };
@@ -39,6 +41,7 @@ function activate(
   settings: ISettingRegistry | null
 ): void {
   const { commands } = app;
+  registerRecordings(app);
   const tracker = new WidgetTracker<InspectorPanel>({ namespace: 'ag-visual-inspector' });
   let panel: InspectorPanel | null = null;
 
@@ -46,6 +49,7 @@ function activate(
   const open = (beside: NotebookPanel | null, focus: boolean): InspectorPanel => {
     if (!panel || panel.isDisposed) {
       panel = new InspectorPanel(app, notebooks);
+      acceptDrops(app, panel.node);
       void tracker.add(panel);
     }
     if (!panel.isAttached) {
@@ -161,6 +165,12 @@ function activate(
     label: 'Continue the Backward Pass',
     isEnabled: paused,
     execute: () => meant()?.inspector?.run('continue')
+  });
+  commands.addCommand(CommandIDs.recording, {
+    label: 'Open Recording…',
+    caption: 'A file or page that save_recording wrote; no kernel is needed',
+    icon: inspectorIcon,
+    execute: () => pickFile(app)
   });
   commands.addCommand(CommandIDs.compare, {
     label: 'Compare with the Backward Pass Before',
