@@ -4,6 +4,7 @@
 import type { ReactElement } from 'react';
 import { useEffect, useRef, useState } from 'react';
 import { oneLine } from '../protocol/text';
+import { Boundary } from './boundary';
 import { CompareView, compareKey } from './compare/compare_view';
 import { Details } from './details';
 import { GraphView } from './graph_view';
@@ -68,6 +69,14 @@ function NoticeBar(): ReactElement | null {
     </div>
   );
 }
+
+const TAB_WORDS: Record<Tab, string> = {
+  node: 'the node',
+  outline: 'the outline',
+  tensors: 'the tensors',
+  hooks: 'the hooks',
+  problems: 'the problems'
+};
 
 function Side(): ReactElement {
   const presenter = useInspector();
@@ -139,17 +148,19 @@ function Side(): ReactElement {
         </button>
       </div>
       <div className="agv-scroll" role="tabpanel" tabIndex={0}>
-        {tab === 'problems' ? (
-          <Problems />
-        ) : tab === 'outline' ? (
-          <OutlineTree />
-        ) : tab === 'tensors' ? (
-          <TensorTable />
-        ) : tab === 'hooks' ? (
-          <HookList />
-        ) : (
-          <Details />
-        )}
+        <Boundary key={tab} part={TAB_WORDS[tab]}>
+          {tab === 'problems' ? (
+            <Problems />
+          ) : tab === 'outline' ? (
+            <OutlineTree />
+          ) : tab === 'tensors' ? (
+            <TensorTable />
+          ) : tab === 'hooks' ? (
+            <HookList />
+          ) : (
+            <Details />
+          )}
+        </Boundary>
       </div>
     </aside>
   );
@@ -198,17 +209,31 @@ export function App({
         }
       }}
     >
-      <Toolbar />
+      <Boundary part="the toolbar" className="agv-bar">
+        <Toolbar />
+      </Boundary>
       <NoticeBar />
       {presenter.comparing ? (
-        <CompareView comparing={presenter.comparing} wheel={wheel} />
+        <Boundary part="the comparison" className="agv-mid">
+          <CompareView comparing={presenter.comparing} wheel={wheel} />
+        </Boundary>
       ) : (
         <div className="agv-mid">
-          <GraphView wheel={wheel} focus={focus} />
-          {!empty && <Side />}
+          <Boundary part="the graph" className="agv-graph">
+            <GraphView wheel={wheel} focus={focus} />
+          </Boundary>
+          {!empty && (
+            <Boundary part="the side" className="agv-side">
+              <Side />
+            </Boundary>
+          )}
         </div>
       )}
-      {!noGraph && !presenter.comparing && <Timeline />}
+      {!noGraph && !presenter.comparing && (
+        <Boundary part="the timeline" className="agv-time">
+          <Timeline />
+        </Boundary>
+      )}
       <KeysSheet />
     </div>
   );

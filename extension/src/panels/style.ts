@@ -129,6 +129,11 @@ const CSS = `
 .agv-root .agv-notice[data-kind="info"] { background: var(--agv-done-bg); color: var(--agv-done); }
 .agv-root .agv-notice button { border: 0; background: none; padding: 0 4px; }
 
+.agv-root .agv-failed { display: flex; flex-wrap: wrap; align-items: flex-start; align-content: flex-start;
+  gap: 8px 12px; padding: 12px 16px; color: var(--agv-ink); overflow: auto; overflow-wrap: anywhere; }
+.agv-root .agv-failed p { margin: 0; flex: 0 1 auto; border-left: 3px solid var(--agv-bad); padding-left: 9px;
+  white-space: normal; }
+
 .agv-root .agv-mid { grid-area: mid; display: grid; grid-template-columns: minmax(0, 1fr) 376px;
   min-height: 0; }
 .agv-root .agv-graph { position: relative; container-type: size; min-width: 0; min-height: 0;
@@ -381,6 +386,7 @@ const CSS = `
 .agv-root[data-agv-size="middle"] .agv-mid { grid-template-columns: minmax(0, 1fr) 312px; }
 .agv-root[data-agv-size="narrow"][data-agv-graph="no"] .agv-mid {
   grid-template: minmax(150px, 34%) minmax(0, 1fr) / minmax(0, 1fr); }
+.agv-root .agv-scroll .agv-failed { padding: 0; }
 .agv-root[data-agv-graph="no"][data-agv-side="open"] .agv-empty pre { display: none; }
 .agv-root[data-agv-side="none"] .agv-mid { grid-template: minmax(0, 1fr) / minmax(0,
   1fr) !important; }
