@@ -28,7 +28,7 @@ import { Viewpoint } from './viewpoint';
 export type Drawable = Pick<
   InspectorModel,
   'store' | 'graph' | 'view' | 'drawn' | 'selected' | 'hits' | 'selectedBox'
->;
+> & { readonly cursor?: number | null };
 
 export interface GraphEvents {
   select(seq: number | null): void;
@@ -81,6 +81,7 @@ export class GraphCanvas {
   private drawn = -Infinity;
   private shownBefore = false;
   private ratio = 1;
+  private top = 0;
 
   constructor(
     private readonly model: Drawable,
@@ -110,6 +111,7 @@ export class GraphCanvas {
     const { model } = this;
     this.selected = model.selected;
     this.selectedBox = model.selectedBox();
+    if ((model.cursor ?? null) !== null) this.viewpoint.keep();
     this.hits = new Set(model.hits);
     const { view: graph, drawn: states } = model;
     this.hitBoxes = new Set(model.hits.map(seq => graph.indexOf.get(seq)));
@@ -387,7 +389,9 @@ export class GraphCanvas {
     canvas.height = Math.round(height * ratio);
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
-    this.viewpoint.resize(width, height, this.scene);
+    const lowered = this.host.offsetTop - this.top;
+    this.top = this.host.offsetTop;
+    this.viewpoint.resize(width, height, lowered, this.scene);
     this.follow();
     return true;
   }

@@ -11,6 +11,8 @@ const MARGIN = 24;
 const FOOTER = 22;
 /** After the reader moved the view it does not follow the next node for a while. */
 const HANDS_OFF_MS = 4000;
+/** So long after a first view, what else appears with the graph may still change it. */
+const ARRIVING_MS = 400;
 /**
  * Below this zoom names cannot be read; a graph that would need it is shown from its top instead.
  */
@@ -27,6 +29,7 @@ export class Viewpoint {
   /** node that stays where it is while containers open and close */
   private held: number | null = null;
   private shownNext: number | null = null;
+  private homed = -Infinity;
   private touched = -Infinity;
   /** nobody moved the view since `home`: it may be chosen again when there is more or less room */
   private pristine = true;
@@ -132,15 +135,32 @@ export class Viewpoint {
     if (scene) camera.hold(scene.bounds);
   }
 
-  /** The canvas has another size: what was in its middle stays there. */
-  resize(width: number, height: number, scene: Scene | null): void {
+  /** The reader looks at moments now: what they compare stands still, whatever has more room. */
+  keep(): void {
+    this.pristine = false;
+  }
+
+  /**
+   * The canvas has another size, its top is `lowered` by so many pixels. Where only its height
+   * changed, all stays where it is on the page; otherwise what was in its middle stays there.
+   */
+  resize(width: number, height: number, lowered: number, scene: Scene | null): void {
     const { camera } = this;
     const first = camera.width <= 1;
+    const sameWidth = camera.width === width;
+    // Buttons or a message above came or went: no reason to show the graph at another size.
+    const above = sameWidth && lowered !== 0 && performance.now() - this.homed > ARRIVING_MS;
     const [cx, cy] = [camera.worldX(camera.width / 2), camera.worldY(camera.height / 2)];
     camera.width = width;
     camera.height = height;
-    if (first || this.pristine) {
+    if (first || (this.pristine && !above)) {
       if (scene) this.home(scene);
+    } else if (sameWidth) {
+      camera.pan(0, -lowered);
+      if (this.glide) {
+        this.glide.from[1] -= lowered;
+        this.glide.to[1] -= lowered;
+      }
     } else {
       camera.centre(cx, cy);
     }
@@ -151,6 +171,7 @@ export class Viewpoint {
     const { camera } = this;
     this.glide = null;
     this.pristine = true;
+    this.homed = performance.now();
     camera.fit(scene.bounds, MARGIN, FOOTER);
     if (camera.k < LEGIBLE) {
       const { width } = scene.layout;

@@ -1,0 +1,93 @@
+"""Scrubbing over every event by keys: states, norms, versions of then; a layout that stays."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from .lab import Lab
+
+RUN = """\
+import ag_visual as torch
+x = torch.ones(3, requires_grad=True)
+b = torch.ones(3)
+def train():
+    y = x * b
+    b.add_(1)
+    z = y.exp()
+    try: z.sum().backward()
+    except RuntimeError: pass
+    return {"made": b._version - 1, "now": b._version, "norm": 1.0}"""
+
+# Where boxes stand on the page, their width there (the camera's scale), and the canvas's own size.
+PLACES = """Array.from(model.graph.seqs, seq => {
+    const box = inspector.placeOf(seq);
+    return box && [box.x, box.y, box.width];
+})"""
+MOMENT = """({
+    cursor: model.cursor ?? model.length,
+    node: Array.from(model.states.node),
+    norm: Array.from(model.states.norm)
+})"""
+WAITING, FUTURE, NEXT, DONE = 0, 1, 2, 4
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_every_moment_forward_and_back(lab: Lab, theme: str) -> None:
+    name = theme.split()[-1].lower()
+    lab.open(f"time/{name}.ipynb", [RUN, "train()"], theme=theme)
+    panel = lab.inspector()
+    lab.run(0)
+    panel.get_by_role("button", name="Record").first.click()
+    expect(panel.locator(".agv-pill")).to_have_text("Recording")
+    told = ast.literal_eval(lab.run(1))
+    lab.until(lambda: len(lab.nodes()) == 3, 10, "the graph")
+    lab.until(lambda: None not in lab.model(PLACES), 10, "the layout to stand still")
+    panel.get_by_role("tab", name="Tensors").click()
+    before = lab.model(PLACES)
+    length: int = lab.model("model.length")
+    axis = panel.locator(".agv-axis")
+    axis.focus()
+    lab.page.keyboard.press("Home")
+    lab.until(lambda: lab.model("model.cursor") == 0, 5, "the first moment")
+
+    # In the past the toolbar has more to say, which may take a line from the graph: no box moves.
+    expect(panel.locator(".agv-pill[data-kind=past]")).to_be_visible()
+
+    def moment(at: int) -> dict[str, Any]:
+        lab.until(lambda: lab.model(MOMENT)["cursor"] == at, 5, f"moment {at}")
+        lab.page.evaluate("() => new Promise(done => requestAnimationFrame(() => done()))")
+        lab.page.evaluate("() => new Promise(done => requestAnimationFrame(() => done()))")
+        lab.until(lambda: lab.model(PLACES) == before, 5, "every box to stand where it stood")
+        return {
+            **lab.model(MOMENT),
+            "rows": panel.locator(".agv-tensors tbody tr").all_inner_texts(),
+        }
+
+    seen = [moment(0)]
+    for at in range(1, length + 1):
+        lab.page.keyboard.press("ArrowRight")
+        seen.append(moment(at))
+    # Nodes come to be one by one, the newest first in the list; then they run.
+    assert [m["node"].count(FUTURE) for m in seen[:4]] == [3, 2, 1, 0]
+    assert all(norm == -1 for m in seen[:4] for norm in m["norm"])
+    assert seen[4]["node"][0] == DONE
+    assert seen[4]["norm"][0] == told["norm"]
+    # What `x * b` saved was at version 0 when it was made; the write comes before the next node.
+    assert told == {"made": 0, "now": 1, "norm": 1.0}
+    mul = [next((row for row in m["rows"] if "MulBackward0" in row), "") for m in seen]
+    assert "MulBackward0" not in "".join(seen[0]["rows"])
+    assert "now v1" not in mul[1]
+    assert f"v{told['made']}, now v{told['now']}" in mul[2]
+    # Backwards the same moments look the same.
+    for at in range(length - 1, -1, -1):
+        lab.page.keyboard.press("ArrowLeft")
+        assert moment(at) == seen[at]
+        if at == 2:
+            lab.screenshot(f"time_travel_{name}")
+    lab.page.keyboard.press("Escape")
+    lab.until(lambda: lab.model("model.cursor") is None, 5, "now")
+    lab.until(lambda: lab.model(PLACES) == before, 5, "every box to stand where it stood")
