@@ -274,7 +274,7 @@ def report_memory(bench: Bench) -> None:
     steps = 3_000
     for i, found in enumerate(bench.memory(steps), 1):
         print(
-            f"memory after {i * steps // 3} steps of 151 nodes: heap {found['heap']:.0f} MiB, "
+            f"memory after {i * steps // 3} steps of 201 nodes: heap {found['heap']:.0f} MiB, "
             f"store {found['store']:.0f} MiB, {found['nodes']} nodes, on screen: {found['said']}"
         )
 

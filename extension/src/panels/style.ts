@@ -355,6 +355,8 @@ const CSS = `
 .agv-root .agv-time-head > * { flex: none; }
 .agv-root .agv-time-head .agv-elide { flex: 0 1 auto; }
 .agv-root .agv-time-head > :last-child { margin-left: auto; }
+.agv-root[data-agv-size="narrow"] .agv-time-head { flex-wrap: wrap; row-gap: 3px; }
+.agv-root[data-agv-size="narrow"] .agv-time-head > * { max-width: 100%; }
 .agv-root .agv-step { border: 1px solid var(--agv-line2); background: var(--agv-bg); border-radius: 5px;
   width: 22px; height: 20px; padding: 0; line-height: 1; }
 .agv-root .agv-step:disabled { color: var(--agv-line2); }

@@ -1,0 +1,58 @@
+"""Thousands of real training steps beside an open Inspector: the page stays small and answers."""
+
+from __future__ import annotations
+
+import pytest
+
+SETUP = """\
+import ag_visual as torch
+W = torch.full((8, 8), 0.01, requires_grad=True)
+def train(steps):
+    for _ in range(steps):
+        h = torch.ones(4, 8)
+        for _ in range(70):
+            h = torch.tanh(h @ W)
+        h.sum().backward()
+        W.grad = None"""
+
+# 141 nodes a step: the page's 250,000 nodes are full within the first part.
+PARTS = ["train(2000)", "train(300)", "train(300)"]
+SAID = "document.querySelector('.agv-time-head .agv-small').textContent"
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_memory_is_bounded_and_what_was_forgotten_is_said(lab, theme):
+    lab.open("long_training.ipynb", [SETUP, *PARTS], theme=theme)
+    lab.run(0)
+    panel = lab.inspector()
+    panel.get_by_role("button", name="Record").first.click()
+    lab.until(lambda: lab.model("model.store.state.recording"), 30, "the recording")
+    sizes, forgotten = [], []
+    for cell in range(1, 1 + len(PARTS)):
+        newest = lab.model("Math.max(0, ...model.tasks.map(({task}) => task))")
+        lab.run(cell, timeout=240)
+        lab.until(
+            lambda before=newest: lab.model(
+                f"Math.max(0, ...model.tasks.map(({{task}}) => task)) > {before}"
+                " && model.shownTask()?.ended === 'well'"
+            ),
+            60,
+            "the last step of this part",
+        )
+        lab.until(lambda: lab.model(f"{SAID}.includes('forgotten')"), 60, "the words")
+        assert lab.model("model.store.nodes.rows") <= 250_000
+        sizes.append(lab.model("model.store.bytes"))
+        forgotten.append(lab.model("model.store.forgotten.steps + model.store.droppedSteps"))
+    # Columns double when they grow: once full they do not grow again.
+    assert sizes[2] <= 1.1 * max(sizes[:2])
+    assert forgotten[0] > 0
+    assert forgotten[2] > forgotten[0]
+    tasks = lab.model("model.tasks.length")
+    assert tasks < 2_600
+
+    before = lab.model("model.graph.task")
+    panel.get_by_role("button", name="Backward pass before this one").click()
+    lab.until(lambda: lab.model(f"model.graph.task < {before}"), 30, "the step before")
+    lab.until(lambda: len(lab.nodes()) == 141, 30, "its whole graph")
+    shade = theme.rsplit(maxsplit=1)[-1].lower()
+    lab.screenshot(f"long_training_{shade}")
