@@ -68,6 +68,7 @@ _lazy = {
     "debugger": "session.api",
     "default_generator": "random",
     "explain": "observe.explain",
+    "lesson": "session.lessons",
     "load": "serialization",
     "load_recording": "session.api",
     "record": "session.api",

@@ -10,6 +10,7 @@ import html
 import sys
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 from ag_visual.core.node import Node
@@ -17,8 +18,11 @@ from ag_visual.core.tensor import Tensor
 from ag_visual.observe.bundle import BundleMissingError, bundle_text
 from ag_visual.observe.dot import roots_of
 from ag_visual.observe.export import Recording, take, to_html
+from ag_visual.observe.graph import walk
+from ag_visual.observe.lesson import Lesson
 from ag_visual.observe.names import scopes_of
 from ag_visual.observe.recorder import Recorder
+from ag_visual.observe.scalars import of_living
 from ag_visual.session.api import record
 from ag_visual.session.session import current, package_version
 
@@ -30,30 +34,47 @@ def show(
     *,
     height: int = HEIGHT,
     values: bool = True,
+    scalars: bool = False,
+    lesson: Lesson | None = None,
 ) -> Picture:
     """The backward graph of a tensor (or several), or a recording, for a cell's output.
 
     The graph is drawn as it stands when `show` is called, with what its nodes have saved;
-    values=False leaves all numbers out. Once a recorded or paused backward runs through it, the
-    output follows it live and steps on from a pause, where the front end can reach a kernel that
-    runs a cell; elsewhere it stays a picture and says why. Without an argument: a live Inspector
-    of all that this kernel does from now on. height in pixels. Raises RuntimeError for a tensor
-    without a graph.
+    values=False leaves all numbers out. scalars=True draws every number of a tiny network, with
+    the local derivatives between them. lesson: how the Inspector is set up (see `lesson`). Once a
+    recorded or paused backward runs through the graph, the output follows it live and steps on from
+    a pause, where the front end can reach a kernel that runs a cell; elsewhere it stays a picture
+    and says why. Without an argument: a live Inspector of all that this kernel does from now on.
+    height in pixels. Raises RuntimeError for a tensor without a graph, ValueError for scalars=True
+    without values.
 
     >>> import ag_visual as ag
     >>> x = ag.tensor(3.0, requires_grad=True)
     >>> ag.show(x * x)
     <picture of 2 nodes: MulBackward0, AccumulateGrad>
     """
+    if scalars and not values:
+        raise ValueError("scalars=True draws the numbers that values=False leaves out")
     if what is None:
-        return Picture(current().recording(values=values), height, live=True)
-    if isinstance(what, record):
-        return Picture(what.recording, height)
-    if isinstance(what, Recording):
-        return Picture(what, height)
-    picture = Picture(graph_recording(what, values=values), height)
-    picture.follow()
-    return picture
+        found, live = current().recording(values=values), True
+    elif isinstance(what, record):
+        found, live = what.recording, False
+    elif isinstance(what, Recording):
+        found, live = what, False
+    else:
+        picture = Picture(_set_up(graph_recording(what, values=values), scalars, lesson), height)
+        picture.follow()
+        return picture
+    return Picture(_set_up(found, scalars, lesson), height, live=live)
+
+
+def _set_up(recording: Recording, scalars: bool, lesson: Lesson | None) -> Recording:
+    """The recording with a lesson in it, where there is one."""
+    if not scalars and lesson is None:
+        return recording
+    given = lesson or Lesson()
+    shown = replace(given, scalars=scalars or given.scalars)
+    return Recording(recording.record | {"lesson": shown.json()})
 
 
 def graph_recording(
@@ -64,9 +85,16 @@ def graph_recording(
     scopes = list(scopes_of(sys._getframe(1)))
     for scope in scopes:
         recorder.labels.learn_scope(scope)
-    recorder.add_graph(roots_of(outputs))
-    version = package_version()
-    return take(recorder, session="show", values=values, version=version, scopes=scopes)
+    roots = list(roots_of(outputs))
+    recorder.add_graph(roots)
+    return take(
+        recorder,
+        session="show",
+        values=values,
+        version=package_version(),
+        scopes=scopes,
+        scalars=of_living(walk(roots), scopes) if values else None,
+    )
 
 
 class Picture:

@@ -117,12 +117,13 @@ def take(
     source: bool = True,
     version: str = "",
     scopes: Iterable[Scope] = (),
+    scalars: dict[str, Any] | None = None,
 ) -> Recording:
     """Everything that is kept, as a recording. values: also summaries of living saved tensors.
 
     source=False leaves text and names of the user's code out, values=False all numbers of tensors
     but norms.
-    scopes: where variables on the same storage are looked for.
+    scopes: where variables on the same storage are looked for. scalars: a `Scalars` record.
     """
     chunks = recorder.chunks()
     stream = Stream(session, 1, recorder.encoder, source=source)
@@ -156,6 +157,8 @@ def take(
         "card_of": card_of,
         "numbers": numbered,
     }
+    if scalars is not None:
+        record["scalars"] = scalars
     return Recording(record).without(values=not values, source=not source)
 
 

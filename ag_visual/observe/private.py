@@ -29,7 +29,8 @@ def without_numbers(record: dict[str, Any]) -> dict[str, Any]:
     cards = [{**card, "given": []} for card in record.get("cards", [])]
     batches = [_without_elements(batch) for batch in record["batches"]]
     bare = {"batches": batches, "details": details, "values": {}, "cards": cards, "numbers": {}}
-    return {**record, **bare}
+    left = {key: value for key, value in record.items() if key != "scalars"}
+    return {**left, **bare}
 
 
 def _without_elements(batch: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +71,12 @@ def without_names(record: dict[str, Any]) -> dict[str, Any]:
         kept = {**header, "strings": shown, "sites": sites, "problems": problems}
         batches.append({**batch, "header": kept})
     details = {seq: _details(one) for seq, one in record["details"].items()}
-    return {**record, "batches": batches, "details": details}
+    found = {**record, "batches": batches, "details": details}
+    if "scalars" in record:
+        # The sentence about a node that is too large names its line.
+        nodes = [{**one, "label": "", "why": ""} for one in record["scalars"]["nodes"]]
+        found["scalars"] = {**record["scalars"], "nodes": nodes, "why": ""}
+    return found
 
 
 def _site(site: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -209,6 +209,17 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "edited?": "boolean -- the reader changed the gradient that arrives",
         "problem?": "string -- what is wrong with this node, empty where nothing is",
         "waiting?": "number -- backward passes of other threads that wait to stop",
+        "breakpoint?": "number -- the id of the breakpoint that it stopped at",
+    },
+    "Lesson": {
+        "text": "string -- what the reader is to do, shown above the graph",
+        "hide": "string[] -- controls that are not there (see observe.lesson)",
+        "node": "string -- the node to begin at: its name, its variable's or its number",
+        "step": "number | null -- the moment to begin at: before this step of the backward",
+        "predict": "boolean -- each gradient is guessed before it is shown",
+        "scalars": "boolean -- the graph is drawn number by number",
+        "speed": "number -- of playing: 1 is two nodes a second",
+        "direction": "'on' | 'back' -- which way a recording is played",
     },
     "Breakpoint": {
         "id": "number",
@@ -225,6 +236,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "control": "boolean -- false: commands cannot reach a busy kernel; record, then scrub",
         "kernel_busy?": "boolean",
         "message": "string -- one sentence for the reader, empty when there is nothing to say",
+        "lesson?": "Lesson | null -- how a teacher's cell set up the panel",
     },
     "Write": {
         "site": "Site | null",
@@ -432,6 +444,31 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "picture": "Picture | null",
         "text": "string -- a short repr",
     },
+    "NumbersOutput": {
+        "shape": "number[]",
+        "values": "(number | null)[] | null -- row by row; null where nobody kept them",
+        "gradient": "(number | null)[] | null -- that arrived; null before it did",
+    },
+    "NumbersInput": {
+        "seq": "number | null -- the node that the gradient goes to",
+        "index": "number -- which of its outputs",
+        "shape": "number[]",
+        "slopes": "(number | null)[] | null -- local derivatives, outputs x inputs row by row",
+        "gives": "(number | null)[] | null -- the gradient handed on, its first 64 numbers",
+    },
+    "Numbers": {
+        "seq": "number",
+        "name": "string",
+        "label": "string -- the variable that holds its output, empty where none is known",
+        "outputs": "NumbersOutput[]",
+        "inputs": "NumbersInput[]",
+        "why": "string -- why its local derivatives are not told; empty where they are",
+    },
+    "Scalars": {
+        "nodes": "Numbers[]",
+        "seq": "number | null -- the node that is too large",
+        "why": "string -- why there is nothing to draw; empty where there is",
+    },
     "Hello": {
         "v": "number",
         "session": "string",
@@ -460,6 +497,8 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "card_of?": "Record<string, number> -- by seq, and by name for others: which of the cards",
         "numbers?": "Record<string, CardNumbers> -- by seq",
         "beside?": "Beside -- opens as a comparison",
+        "scalars?": "Scalars -- every number of small graphs",
+        "lesson?": "Lesson",
     },
     "Beside": {
         "recording": "Recording | null -- what stands at the left; null: this one as well",
@@ -548,6 +587,12 @@ COMMANDS: Final[dict[str, Command]] = {
         {"seq": "number", "elements?": "number -- compared per input"},
         "NodeCheck",
         "compares a node's backward with finite differences of its forward",
+    ),
+    "local": Command(
+        {"seq": "number"}, "Numbers", "one node by its numbers, and the gradient it will hand on"
+    ),
+    "scalars": Command(
+        {"seqs": "number[] -- the nodes of one graph"}, "Scalars", "every number of a small graph"
     ),
     "export": Command(
         {"values": "boolean", "source": "boolean"}, "Exported", "writes a standalone HTML file"

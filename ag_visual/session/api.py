@@ -18,6 +18,7 @@ from ag_visual.core.tensor import Tensor
 from ag_visual.observe.bundle import bundle_text
 from ag_visual.observe.details import array_of
 from ag_visual.observe.export import Recording, load_recording, to_html, write_atomically
+from ag_visual.observe.lesson import Lesson
 from ag_visual.session.prompt import Prompt, interactive
 from ag_visual.session.session import Session, current
 
@@ -35,7 +36,9 @@ class record:  # used as torch's own context managers are
     """Record the block: every node, gradient norm, in-place write and hook call in it.
 
     every=n records each n-th backward (and the forward before it). fresh=False keeps what was
-    recorded before. The object is the recording's handle, during the block and after it.
+    recorded before. scalars=True keeps every number of graphs of at most 120 nodes with at most 64
+    numbers each, too, with the local derivatives between them. The object is the recording's
+    handle, during the block and after it.
 
     >>> import ag_visual as ag
     >>> with ag.record() as recorded:
@@ -45,11 +48,12 @@ class record:  # used as torch's own context managers are
     1
     """
 
-    def __init__(self, *, every: int = 1, fresh: bool = True) -> None:
+    def __init__(self, *, every: int = 1, fresh: bool = True, scalars: bool = False) -> None:
         if every < 1:
             raise ValueError(f"every should be 1 or more, but is {every}")
         self._every = every
         self._fresh = fresh
+        self._scalars = scalars
         self._outer = False
         self._kept: Recording | None = None
 
@@ -60,6 +64,8 @@ class record:  # used as torch's own context managers are
             if self._fresh:
                 session.clear()
             session.start("block" if self._every == 1 else "every", self._every)
+        if self._scalars:
+            session.numbers.want(always=True)
         return self
 
     def __exit__(
@@ -69,6 +75,8 @@ class record:  # used as torch's own context managers are
         trace: TracebackType | None,
     ) -> None:
         session = current()
+        if self._scalars:
+            session.numbers.let(always=True)
         if not self._outer:
             session.stop()
         self._kept = session.recording(values=True)
@@ -79,10 +87,15 @@ class record:  # used as torch's own context managers are
         return self._kept or current().recording(values=True)
 
     def save(
-        self, path: str | os.PathLike[str], *, values: bool = True, source: bool = True
+        self,
+        path: str | os.PathLike[str],
+        *,
+        values: bool = True,
+        source: bool = True,
+        lesson: Lesson | None = None,
     ) -> Path:
         """Write the recording as `save_recording` does: a page for a name in .html, else a file."""
-        return save_recording(path, self.recording, values=values, source=source)
+        return save_recording(path, self.recording, values=values, source=source, lesson=lesson)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         return self.recording._repr_mimebundle_(**kwargs)
@@ -94,18 +107,21 @@ def save_recording(
     *,
     values: bool = True,
     source: bool = True,
+    lesson: Lesson | None = None,
 ) -> Path:
     """Write a recording (without one: all that is kept now) and return the path.
 
     A name in .html gives a standalone page that needs no kernel and no network; any other name a
     compact file for `load_recording`. values=False leaves out all numbers of tensors but norms of
-    gradients, source=False the text and names of your code. Raises OSError where the place cannot
-    be written.
+    gradients, source=False the text and names of your code. lesson: how the Inspector is set up for
+    who opens it. Raises OSError where the place cannot be written.
     """
     if recording is None:
         found = current().recording(values=values, source=source)
     else:
         found = recording.without(values=not values, source=not source)
+    if lesson is not None:
+        found = Recording(found.record | {"lesson": lesson.json()})
     if Path(path).suffix.lower() in (".html", ".htm"):
         return write_atomically(path, to_html(found, bundle_text()).encode())
     return found.save(path)
@@ -185,6 +201,7 @@ class debugger:
         self._set = [gate.add(**stop) for stop in self._stops]
         if self._first:
             gate.ask_pause()
+        session.numbers.want()
         session.changed()
         return self
 
@@ -209,6 +226,7 @@ class debugger:
             gate.pause_next = False
             gate.arm()
         gate.patience = self._before
+        session.numbers.let()
         if self._started:
             session.stop()
         session.changed()

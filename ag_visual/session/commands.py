@@ -24,6 +24,7 @@ from ag_visual.observe.details import (
     recorded_card,
     recorded_details,
 )
+from ag_visual.observe.scalars import arrive, beyond
 from ag_visual.observe.summaries import DEFAULT_LIMIT, summarize
 from ag_visual.observe.texts import fit, fit_all
 from ag_visual.session.node_check import ELEMENTS, check_node, in_own_thread
@@ -287,6 +288,38 @@ def _check(session: Session, args: dict[str, Any], busy: bool) -> Any:
     return check_node(node, elements=int(args.get("elements", ELEMENTS))).json()
 
 
+def _local(session: Session, args: dict[str, Any], busy: bool) -> Any:
+    seq = int(args["seq"])
+    known = session.numbers.found.get(seq)
+    paused = session.gate.paused
+    here = paused if paused is not None and paused.seq == seq else None
+    if known is not None and not known["why"]:
+        if here is not None:  # perhaps the reader changed it meanwhile
+            arrive(known, here.grads)
+        return known
+    if busy:
+        raise RuntimeError(BUSY)
+    session.recorder.drain()
+    node = session.recorder.node(seq)
+    if node is None:
+        raise NotKeptError(f"node {seq} is gone, and its numbers with it")
+    return beyond(node, [None] * len(node.output_meta) if here is None else here.grads)
+
+
+def _scalars(session: Session, args: dict[str, Any], busy: bool) -> Any:
+    if busy:
+        raise RuntimeError(BUSY)
+    session.recorder.drain()
+    found = session.numbers.graph(
+        [int(seq) for seq in args["seqs"]], session.recorder, session.scopes()
+    )
+    paused = session.gate.paused
+    for one in found["nodes"]:
+        if paused is not None and one["seq"] == paused.seq:
+            arrive(one, paused.grads)
+    return found
+
+
 def _edit(session: Session, args: dict[str, Any], busy: bool) -> Any:
     if busy:
         raise RuntimeError(BUSY)
@@ -310,5 +343,7 @@ _QUESTIONS: Final[dict[str, Callable[[Session, dict[str, Any], bool], Any]]] = {
     "numbers": _numbers,
     "check": _check,
     "edit": _edit,
+    "local": _local,
+    "scalars": _scalars,
     "export": _export,
 }

@@ -49,6 +49,7 @@ class Paused:
     grads: tuple[Any, ...]
     problem: str = ""
     edited: bool = False
+    breakpoint: int = 0  # the id of the one that it stopped at
 
 
 class Gate:
@@ -72,6 +73,7 @@ class Gate:
         self.requests_wait = False
         self.waiting = 0  # backwards of other threads that wait to stop
         self.prompt: Callable[[], None] | None = None  # asks in the paused thread what to do
+        self.watch: Callable[[Node, Sequence[Any]], None] | None = None  # told of each node's
         self._changed = changed
         self._serve = serve
         self._silent_for = silent_for
@@ -205,6 +207,7 @@ class Gate:
             or self._target is not None
             or self.paused is not None
             or self.requests_wait
+            or self.watch is not None
         )
 
     def arm(self) -> None:
@@ -241,9 +244,15 @@ class Gate:
         if self.requests_wait:
             self.requests_wait = False
             self._serve()
+        watch = self.watch
+        if watch is not None:
+            watch(node, grads)
         while self._stops_at(node, grads):
             if self._may_stop(task) and self._turn.acquire(blocking=False):
-                return self._pause(task, node, grads)
+                passed = self._pause(task, node, grads)
+                if watch is not None and passed is not grads:
+                    watch(node, passed)
+                return passed
             self._wait_turn(task)
         if not self.armed:
             self.arm()
@@ -305,6 +314,7 @@ class Gate:
                 node=node,
                 grads=tuple(grads),
                 problem=problem_of(node, grads),
+                breakpoint=next((b.id for b in self.breakpoints if b.stops(node, grads)), 0),
             )
             self._changed()
             self._wait(node)

@@ -26,8 +26,10 @@ from ag_visual.core import seam
 from ag_visual.observe import blame
 from ag_visual.observe.bundle import bundle_text
 from ag_visual.observe.export import Recording, take, to_html, write_atomically
+from ag_visual.observe.lesson import Lesson
 from ag_visual.observe.names import Scope, scopes_of
 from ag_visual.observe.recorder import Recorder
+from ag_visual.observe.scalars import Log
 from ag_visual.session.pause import Gate
 from ag_visual.session.transport import Page, Send
 
@@ -79,6 +81,8 @@ class Session:
         self.problems: list[dict[str, Any]] = []
         self.control = False  # commands reach this process while it computes
         self.message = ""
+        self.numbers = Log()
+        self.lesson: Lesson | None = None
         self.namespace: Callable[[], Mapping[str, Any]] = dict  # variables of a notebook
         self.when_idle: Callable[[Callable[[], None]], None] | None = None
         self.announce: Callable[[str], None] = lambda text: None
@@ -114,6 +118,7 @@ class Session:
             self.recorder.clear()
             self.problems = []
             self._problem_keys = set()
+            self.numbers.clear()
             self.message = ""
         self.changed()
 
@@ -130,6 +135,17 @@ class Session:
             if self.followers and (self.recorder.on or self.gate.armed):
                 for follower in list(self.followers):
                     follower.began(task)
+            if self.numbers.on or self.gate.pause_next:
+                found = [*scopes_of(sys._getframe(1)), self.namespace()]
+                if self.numbers.began(task, found):
+                    self.gate.watch = self._arrived
+                    self.gate.arm()
+        except Exception as error:
+            self._failed(error)
+
+    def _arrived(self, node: Any, grads: Any) -> None:
+        try:
+            self.numbers.arrived(node, grads)
         except Exception as error:
             self._failed(error)
 
@@ -138,6 +154,8 @@ class Session:
             self._running = max(self._running - 1, 0)
         try:
             self.recorder.ended(task)
+            if self.numbers.ended(task):
+                self.gate.watch = None
             self.gate.ended(task)
             if task.parent is None and self.pages and self.recorder.waiting:
                 self._ended_now()
@@ -195,7 +213,8 @@ class Session:
             values=values,
             source=source,
             version=package_version(),
-            scopes=[*scopes_of(sys._getframe(1)), self.namespace()],
+            scopes=(scopes := [*scopes_of(sys._getframe(1)), self.namespace()]),
+            scalars=self.numbers.record(self.recorder, scopes) if values else None,
         )
 
     def export(self, *, values: bool, source: bool) -> Path:
@@ -232,11 +251,13 @@ class Session:
                 "edited": paused.edited,
                 "problem": paused.problem,
                 "waiting": self.gate.waiting,
+                "breakpoint": paused.breakpoint,
             },
             "breakpoints": [b.json() for b in self.gate.breakpoints],
             "pause_next": self.gate.pause_next,
             "control": self.control,
             "message": self.message,
+            "lesson": None if self.lesson is None else self.lesson.json(),
         }
 
     def say(self, text: str) -> None:

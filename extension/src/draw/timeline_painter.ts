@@ -22,6 +22,8 @@ export interface TimelineFrame {
   palette: Palette;
   width: number;
   ratio: number;
+  /** norms that did not arrive yet at the moment shown are left out */
+  hidesComing?: boolean;
 }
 
 /** Height of all three rows, and of the first alone where no backward was recorded. */
@@ -211,7 +213,8 @@ function paintNorms(
     open = true;
   };
   const bad: number[] = [];
-  for (let i = 0; i < axis.runs.length; i++) {
+  const end = frame.hidesComing ? Math.min(states.done, axis.runs.length) : axis.runs.length;
+  for (let i = 0; i < end; i++) {
     const row = axis.runs[i];
     const middle = (axis.backwardX[i] + axis.backwardX[i + 1]) / 2;
     const x = scale.backward + middle * scale.perShare;

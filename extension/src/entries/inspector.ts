@@ -47,7 +47,9 @@ export function mount(element: HTMLElement, options: MountOptions = {}): Inspect
   const controller = new OfflineController(options.recording ?? carried);
   const model = new InspectorModel({ nodes: Infinity, writes: Infinity, problems: 1000 });
   controller.fill(model);
-  return mountInspector(element, controller, { theme, wheel, focus, model });
+  const { lesson } = controller;
+  const address = host === 'standalone';
+  return mountInspector(element, controller, { theme, wheel, focus, model, lesson, address });
 }
 
 /** Mounts what a cell's output shows: a recording, live where that is wanted and possible. */

@@ -52,7 +52,7 @@ class Mounted implements Disposable {
       ? pausedOverlay(notebook, [
           { label: 'Continue', keys: 'F9', run: () => this.inspector.run('continue') },
           { label: 'Step', keys: 'F10', run: () => this.inspector.run('step') }
-        ])
+        ].filter(({ label }) => !this.inspector.hides(label === 'Step' ? 'step' : 'continue')))
       : null;
   }
 

@@ -9,11 +9,15 @@ import type {
 } from '../protocol/controller';
 import type { OpenRecording } from '../protocol/recording';
 import { openRecording } from '../protocol/recording';
-import type { CommandName, Commands } from '../protocol/schema';
+import type { CommandName, Commands, Lesson, Scalars } from '../protocol/schema';
 import { Signal } from '../protocol/signal';
 import type { InspectorModel } from './inspector';
 
 const NO_KERNEL = 'This is a recording: there is no kernel to ask.';
+
+const NO_NUMBERS =
+  'The numbers of this graph were not kept. Record with torch.record(scalars=True) and export ' +
+  'with values.';
 
 const DATE: Intl.DateTimeFormatOptions = { day: 'numeric', month: 'short', year: 'numeric' };
 
@@ -24,7 +28,13 @@ function dated(created: string): string {
     : `Recording of ${time.toLocaleDateString(undefined, DATE)}`;
 }
 
-const ANSWERED: ReadonlySet<CommandName> = new Set(['node', 'values', 'card', 'numbers']);
+const ANSWERED: ReadonlySet<CommandName> = new Set([
+  'node',
+  'values',
+  'card',
+  'numbers',
+  'local'
+]);
 
 /** The arguments of questions that a recording may answer. */
 interface Asked {
@@ -33,6 +43,7 @@ interface Asked {
   name?: string;
   input?: string;
   at?: number;
+  seqs?: number[];
 }
 
 export class OfflineController implements Controller {
@@ -83,6 +94,19 @@ export class OfflineController implements Controller {
     }
   }
 
+  /** How the recording was set up for who opens it. */
+  get lesson(): Lesson | null {
+    return this.recording?.lesson ?? null;
+  }
+
+  /** Every number of these nodes, as far as they were kept. */
+  private scalars(seqs: readonly number[]): Scalars {
+    const kept = this.recording?.scalars ?? null;
+    const wanted = new Set(seqs);
+    const nodes = kept?.nodes.filter(({ seq }) => wanted.has(seq)) ?? [];
+    return { nodes, seq: kept?.seq ?? null, why: nodes.length > 0 ? '' : kept?.why || NO_NUMBERS };
+  }
+
   request<C extends CommandName>(
     command: C,
     args: Commands[C]['args']
@@ -97,7 +121,7 @@ export class OfflineController implements Controller {
   /** What was saved with the recording. */
   private answer(
     command: CommandName,
-    { seq = -1, which = '', name, input, at }: Asked
+    { seq = -1, which = '', name, input, at, seqs = [] }: Asked
   ): unknown {
     const { recording } = this;
     switch (command) {
@@ -111,6 +135,10 @@ export class OfflineController implements Controller {
         return input === undefined && at === undefined
           ? recording?.numbers.get(String(seq))
           : undefined;
+      case 'local':
+        return recording?.scalars?.nodes.find(numbers => numbers.seq === seq);
+      case 'scalars':
+        return this.scalars(seqs);
       default:
         return undefined;
     }

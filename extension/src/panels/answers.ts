@@ -4,7 +4,7 @@
 import type { InspectorModel } from '../model/inspector';
 import { STATE_NAMES } from '../model/states';
 import type { Controller } from '../protocol/controller';
-import type { NodeDetails, NodeHooks, Values } from '../protocol/schema';
+import type { NodeDetails, NodeHooks, Scalars, Values } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 
 /** What is known of a request: waiting, an answer, or why there is none. */
@@ -26,6 +26,8 @@ const RENEW_MS = 2000;
 /** A question that was not answered is asked again after this time. */
 const ASK_AGAIN_MS = 3000;
 const VALUE_BYTES = 200_000;
+/** Nodes that are drawn number by number; the kernel's own limit is the same. */
+const MOST_DRAWN = 120;
 
 export class Answers implements Disposable {
   private readonly asked = new Map<string, Asked>();
@@ -69,6 +71,22 @@ export class Answers implements Disposable {
   values(seq: number, which: string): Answer<Values> {
     return this.ask(`values ${seq} ${which}`, this.momentOf(seq), () =>
       this.controller.request('values', { seq, which, limit: VALUE_BYTES })
+    );
+  }
+
+  /** Every number of the graph on screen. */
+  scalars(): Answer<Scalars> {
+    const { graph, store, axis } = this.model;
+    const { paused } = store.state;
+    const count = graph.seqs.length + graph.leaves.length;
+    if (count > MOST_DRAWN) {
+      const why = `This graph has ${count} nodes; numbers are drawn one by one up to ${MOST_DRAWN}.`;
+      return { kind: 'answer', value: { nodes: [], seq: null, why } };
+    }
+    const stop = paused ? `${paused.task}.${paused.order}.${this.edits}` : '';
+    const seqs = [...graph.seqs, ...graph.leaves];
+    return this.ask(`scalars ${graph.task} ${seqs[0]}`, `${stop} ${axis.runs.length}`, () =>
+      this.controller.request('scalars', { seqs })
     );
   }
 

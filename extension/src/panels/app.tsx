@@ -10,10 +10,12 @@ import { Details } from './details';
 import { GraphView } from './graph_view';
 import { HookList } from './hooks';
 import { KeysSheet, handleKey } from './keys';
+import { LessonBar } from './lesson_bar';
 import type { Tab } from './presenter';
 import { useInspector } from './presenter';
 import { OutlineTree } from './outline_tree';
 import { Problems } from './problems';
+import { ScalarView } from './scalar_view';
 import { TensorTable } from './tensor_table';
 import { Timeline } from './timeline';
 import { Toolbar } from './toolbar';
@@ -102,6 +104,7 @@ function Side(): ReactElement {
           <button
             type="button"
             role="tab"
+            hidden={presenter.hides('outline')}
             aria-selected={sideOpen && tab === 'outline'}
             onClick={() => choose('outline')}
           >
@@ -110,6 +113,7 @@ function Side(): ReactElement {
           <button
             type="button"
             role="tab"
+            hidden={presenter.hides('tensors')}
             aria-selected={sideOpen && tab === 'tensors'}
             onClick={() => choose('tensors')}
           >
@@ -118,6 +122,7 @@ function Side(): ReactElement {
           <button
             type="button"
             role="tab"
+            hidden={presenter.hides('hooks')}
             aria-selected={sideOpen && tab === 'hooks'}
             onClick={() => choose('hooks')}
           >
@@ -126,6 +131,7 @@ function Side(): ReactElement {
           <button
             type="button"
             role="tab"
+            hidden={presenter.hides('problems')}
             aria-selected={sideOpen && tab === 'problems'}
             onClick={() => choose('problems')}
           >
@@ -191,6 +197,7 @@ export function App({
   const { graph, store } = presenter.model;
   const noGraph = graph.seqs.length === 0;
   const empty = noGraph && store.problems.length === 0;
+  const side = !empty && !presenter.hides('side');
   return (
     <div
       ref={root}
@@ -200,7 +207,7 @@ export function App({
       data-agv-size={size}
       data-agv-graph={noGraph ? 'no' : 'yes'}
       data-agv-tab={presenter.tab}
-      data-agv-side={empty ? 'none' : presenter.sideOpen ? 'open' : 'closed'}
+      data-agv-side={!side ? 'none' : presenter.sideOpen ? 'open' : 'closed'}
       onKeyDown={event => {
         const { comparing } = presenter;
         if (comparing ? compareKey(comparing, event) : handleKey(presenter, event)) {
@@ -212,6 +219,7 @@ export function App({
       <Boundary part="the toolbar" className="agv-bar">
         <Toolbar />
       </Boundary>
+      <LessonBar />
       <NoticeBar />
       {presenter.comparing ? (
         <Boundary part="the comparison" className="agv-mid">
@@ -220,16 +228,20 @@ export function App({
       ) : (
         <div className="agv-mid">
           <Boundary part="the graph" className="agv-graph">
-            <GraphView wheel={wheel} focus={focus} />
+            {presenter.teaching.scalars && !noGraph ? (
+              <ScalarView />
+            ) : (
+              <GraphView wheel={wheel} focus={focus} />
+            )}
           </Boundary>
-          {!empty && (
+          {side && (
             <Boundary part="the side" className="agv-side">
               <Side />
             </Boundary>
           )}
         </div>
       )}
-      {!noGraph && !presenter.comparing && (
+      {!noGraph && !presenter.comparing && !presenter.hides('timeline') && (
         <Boundary part="the timeline" className="agv-time">
           <Timeline />
         </Boundary>

@@ -15,6 +15,7 @@ import type { Answer } from './answers';
 import { OpCard } from './op_card';
 import type { Presenter } from './presenter';
 import { useInspector } from './presenter';
+import { PredictionCard } from './prediction';
 import type { SavedRow } from './saved';
 import { SavedTensors, savedRows } from './saved';
 import { SourceLink, SourceText } from './source_link';
@@ -106,11 +107,14 @@ function NodeView({ seq }: { seq: number }): ReactElement {
       {details && !details.alive && (
         <p className="agv-line agv-quiet">The node itself is gone; this is from the recording.</p>
       )}
+      <PredictionCard seq={seq} />
       <OpCard seq={seq} name={store.nameOf(seq) || details?.name || ''} details={details} />
-      <SavedTensors rows={rows} chosen={chosen} choose={setChoice} />
+      {!presenter.hides('saved') && <SavedTensors rows={rows} chosen={chosen} choose={setChoice} />}
       <SavedValues details={details} />
-      <ShownValues seq={seq} isLeaf={isLeaf} chosen={chosen} rows={rows} />
-      <Gradient seq={seq} isLeaf={isLeaf} />
+      {!presenter.hides('values') && (
+        <ShownValues seq={seq} isLeaf={isLeaf} chosen={chosen} rows={rows} />
+      )}
+      {!presenter.hides('gradient') && <Gradient seq={seq} isLeaf={isLeaf} />}
       <Hooks seq={seq} details={details} />
       <Next seq={seq} details={details} />
       <Uses seq={seq} />
@@ -288,7 +292,7 @@ function Actions({
   isLeaf: boolean;
 }): ReactElement | null {
   const { model } = presenter;
-  if (!presenter.live || !model.graph.indexOf.has(seq)) {
+  if (!presenter.live || presenter.hides('breakpoints') || !model.graph.indexOf.has(seq)) {
     return null;
   }
   const points = model.store.state.breakpoints;

@@ -94,9 +94,21 @@ export function ExportMenu(): ReactElement {
               </button>
             </>
           )}
+          {presenter.lessonLink && (
+            <>
+              <hr />
+              <button
+                type="button"
+                onClick={() => (close(), void presenter.copy(presenter.lessonLink?.() ?? ''))}
+              >
+                Copy lesson link <small>this page as it is set up now</small>
+              </button>
+            </>
+          )}
           <hr />
           <button
             type="button"
+            hidden={presenter.hides('keys')}
             onClick={() => {
               close();
               presenter.helpOpen = true;

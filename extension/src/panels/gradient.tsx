@@ -22,6 +22,9 @@ export function Gradient({ seq, isLeaf }: { seq: number; isLeaf: boolean }): Rea
   const wanted = state === State.next || isLeaf || (!presenter.live && arrived);
   const answer: Answer<Values> = wanted ? presenter.values(seq, 'grad') : { kind: 'none', why: '' };
   const values = answer.kind === 'answer' ? answer.value : null;
+  if (presenter.teaching.predictor.hides(seq)) {
+    return isLeaf ? <p className="agv-line agv-quiet">Its gradient is hidden: predict first.</p> : null;
+  }
   if (!values && !arrived) {
     return null;
   }
@@ -58,7 +61,7 @@ export function Gradient({ seq, isLeaf }: { seq: number; isLeaf: boolean }): Rea
           )}
         </tbody>
       </table>
-      {state === State.next && presenter.live && presenter.paused && (
+      {state === State.next && presenter.live && presenter.paused && !presenter.hides('editing') && (
         <GradientEditor values={values} />
       )}
       {values && (

@@ -9,6 +9,7 @@ import { KIND_SIGNS, KIND_WORDS, kindsIn } from '../model/gradient_kind';
 import { Empty } from './empty';
 import { Outline } from './outline';
 import { useInspector } from './presenter';
+import { ViewSwitch } from './view_switch';
 
 /** The canvas's own lines for remarkable gradients. */
 const LINES: Record<GradientKind, { colour: string; width: number; dash?: string }> = {
@@ -142,7 +143,9 @@ export function GraphView({
           presenter.chooseGroup(container);
           host.current?.focus({ preventScroll: true });
         },
-        fold: (container, open) => model.fold(container, open),
+        fold: (container, open) => {
+          if (!presenter.hides('groups')) model.fold(container, open);
+        },
         settled: setLaying
       },
       { wheel }
@@ -171,11 +174,12 @@ export function GraphView({
     >
       <canvas ref={canvas} aria-hidden="true" />
       <Outline />
-      {shown && <Legend />}
+      {shown && !presenter.hides('legend') && <Legend />}
+      {shown && <ViewSwitch />}
       <div className="agv-mini" data-needed="no">
         <canvas ref={minimap} aria-hidden="true" />
       </div>
-      {shown && (
+      {shown && !presenter.hides('zoom') && (
         <div className="agv-zoom">
           {presenter.paused && (
             <button

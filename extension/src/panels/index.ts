@@ -3,9 +3,12 @@
 import { createElement } from 'react';
 import { createRoot } from 'react-dom/client';
 import type { Controller, Theme } from '../protocol/controller';
+import type { Control } from '../protocol/lesson';
+import type { Lesson } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import type { InspectorModel } from '../model/inspector';
 import type { PaintStats } from '../draw/frame_times';
+import { followAddress } from './address';
 import { App } from './app';
 import { compareWithBefore, openBeside } from './compare/compare_menu';
 import { Links } from './links';
@@ -20,6 +23,10 @@ export interface InspectorOptions {
   wheel?: 'always' | 'focused';
   /** The keys work at once, without a click into the panel. */
   focus?: boolean;
+  /** The page has an address of its own: lessons are read from it and written to it. */
+  address?: boolean;
+  /** A lesson that a recording carries; one in the address takes its place. */
+  lesson?: Lesson | null;
   /** A model that outlives the view; a new one by default. */
   model?: InspectorModel;
 }
@@ -29,6 +36,8 @@ export interface InspectorHandle extends Disposable {
   setTheme(theme: Theme | 'auto'): void;
   /** Frame times and the moment of the first frame with nodes. */
   stats(): PaintStats | null;
+  /** A lesson hides this control. */
+  hides(control: Control): boolean;
   /** Goes on with a paused backward as the Inspector's own buttons do. */
   run(how: 'step' | 'into' | 'out' | 'problem' | 'continue'): void;
   /** Shows the backward pass on screen beside the one before it, or closes the comparison. */
@@ -46,6 +55,8 @@ export function mountInspector(
   injectStyle(element);
   const presenter = new Presenter(controller, options.model);
   const links = new Links(presenter);
+  if (options.lesson) presenter.teaching.take(options.lesson);
+  const address = options.address ? followAddress(presenter) : null;
   const setTheme = (theme: Theme): void => {
     if (theme !== presenter.theme) {
       presenter.theme = theme;
@@ -76,7 +87,9 @@ export function mountInspector(
       watching = watchTheme(element, theme, setTheme, () => presenter.canvas?.setPalette());
     },
     stats: () => presenter.canvas?.paintStats ?? null,
+    hides: control => presenter.hides(control),
     run: how => {
+      if (presenter.hides(how === 'continue' ? 'continue' : 'step')) return;
       if (how === 'step') presenter.debugger.step();
       else if (how === 'into') presenter.debugger.stepInto();
       else if (how === 'out') presenter.debugger.stepOut();
@@ -92,6 +105,7 @@ export function mountInspector(
       if (!disposed) {
         disposed = true;
         watching.dispose();
+        address?.dispose();
         root.unmount();
         links.dispose();
         presenter.dispose();

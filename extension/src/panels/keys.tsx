@@ -2,6 +2,7 @@
 
 import type { KeyboardEvent, ReactElement } from 'react';
 import { useEffect, useRef } from 'react';
+import type { Control } from '../protocol/lesson';
 import type { Presenter } from './presenter';
 import { useInspector } from './presenter';
 
@@ -57,6 +58,24 @@ const KEYS: Key[] = [
     does: 'Breakpoint on the selected node',
     keys: ['b'],
     run: p => p.model.selected !== null && p.debugger.toggleBreakpoint(p.model.selected)
+  },
+  {
+    shown: 'K',
+    does: 'Play, or stop playing',
+    keys: ['k'],
+    run: p => p.teaching.player.toggle()
+  },
+  {
+    shown: 'Q',
+    does: 'Predict each gradient, or stop that',
+    keys: ['q'],
+    run: p => p.teaching.setPredict(!p.teaching.predictor.on)
+  },
+  {
+    shown: 'X',
+    does: 'Draw every number, or nodes',
+    keys: ['x'],
+    run: p => p.teaching.setScalars(!p.teaching.scalars)
   },
   { shown: ', and .', does: 'One event back or on', keys: [','], run: p => p.debugger.scrubBy(-1) },
   { shown: '', does: '', keys: ['.'], run: p => p.debugger.scrubBy(1) },
@@ -145,9 +164,31 @@ function escape(presenter: Presenter): void {
   else model.select(null);
 }
 
+/** A lesson that hides one of these controls takes its keys away, too. */
+const BELONGS: Partial<Record<Control, string[]>> = {
+  pause: ['F8'],
+  continue: ['F9'],
+  step: ['F10', 'F11', 'Shift F11', 'p', 'g'],
+  breakpoints: ['b'],
+  play: ['k'],
+  predict: ['q'],
+  scalars: ['x'],
+  timeline: [',', '.'],
+  groups: ['c', 'o', 'C', 'O'],
+  search: ['/', 'n', 'N'],
+  zoom: [' ', 'f', '+', '=', '-'],
+  keys: ['?']
+};
+
+function isOff(presenter: Presenter, { keys }: Key): boolean {
+  return presenter.teaching.lesson.hide.some(control =>
+    BELONGS[control as Control]?.some(key => keys.includes(key))
+  );
+}
+
 /** Handles a key that no panel inside took; true when it was one of ours. */
 export function handleKey(presenter: Presenter, event: KeyboardEvent): boolean {
-  if ((event.ctrlKey || event.metaKey) && event.key === 'f') {
+  if ((event.ctrlKey || event.metaKey) && event.key === 'f' && !presenter.hides('search')) {
     presenter.focusSearch();
     return true;
   }
@@ -162,7 +203,7 @@ export function handleKey(presenter: Presenter, event: KeyboardEvent): boolean {
   const inGraph = target.dataset.agvKeys === 'graph' || target === event.currentTarget;
   const pressed = event.shiftKey && event.key === 'F11' ? 'Shift F11' : event.key;
   const key = KEYS.find(({ keys }) => keys.includes(pressed));
-  if (!key || !(inGraph || EVERYWHERE.has(event.key))) {
+  if (!key || !(inGraph || EVERYWHERE.has(event.key)) || isOff(presenter, key)) {
     return false;
   }
   key.run(presenter);
@@ -201,7 +242,7 @@ export function KeysSheet(): ReactElement | null {
         <h2>Keys</h2>
         <table>
           <tbody>
-            {KEYS.filter(({ shown }) => shown).map(({ shown, does }) => (
+            {KEYS.filter(one => one.shown && !isOff(presenter, one)).map(({ shown, does }) => (
               <tr key={shown}>
                 <td>{shown}</td>
                 <td>{does}</td>

@@ -28,8 +28,10 @@ export function Next({
   seq: number;
   details: NodeDetails | null;
 }): ReactElement | null {
-  const { model } = useInspector();
+  const { model, teaching } = useInspector();
   const { store } = model;
+  // The shape of what goes there is part of an open question.
+  const hidden = teaching.predictor.asking;
   const edges = store.edgesOf.rows(seq);
   edges.sort((a, b) => store.edges.at.src_index[a] - store.edges.at.src_index[b]);
   const targets = edges.map(row => store.edges.at.dst[row]);
@@ -54,7 +56,7 @@ export function Next({
                     : oneLine(told?.name || 'a node that was not recorded', 80)}
                 </span>
               )}
-              <span className="agv-quiet">{shapeOf(model.store, target)}</span>
+              <span className="agv-quiet">{hidden ? '' : shapeOf(model.store, target)}</span>
             </li>
           );
         })}

@@ -50,6 +50,8 @@ export function OpCard({
     ) : null;
   }
   const card = reply.value;
+  // With numbers in it the formula is the answer to an open question.
+  const { asking } = presenter.teaching.predictor;
   return (
     <section className="agv-chain" aria-label="Chain rule">
       <div className="agv-sec">Chain rule</div>
@@ -73,8 +75,8 @@ export function OpCard({
         </p>
       )}
       {card.note !== '' && <p className="agv-line agv-quiet">{oneLine(card.note, 300)}</p>}
-      {card.numbers && card.note === '' && <Numbers seq={seq} moment={moment} />}
-      <CheckNode seq={seq} details={details} told={card.note !== ''} />
+      {card.numbers && card.note === '' && !asking && <Numbers seq={seq} moment={moment} />}
+      {!asking && <CheckNode seq={seq} details={details} told={card.note !== ''} />}
     </section>
   );
 }

@@ -19,9 +19,11 @@ import { InspectorModel } from '../model/inspector';
 import type { GraphCanvas } from '../draw/graph_canvas';
 import type { Answer } from './answers';
 import { Answers } from './answers';
+import type { Control } from '../protocol/lesson';
 import { Debugger } from './debugger';
 import type { Comparing } from './compare/comparing';
 import { Refresher } from './refresher';
+import { Teaching } from './teaching';
 
 export interface Notice {
   kind: 'error' | 'info';
@@ -34,6 +36,7 @@ export class Presenter implements Disposable {
   readonly model: InspectorModel;
   readonly answers: Answers;
   readonly debugger: Debugger;
+  readonly teaching: Teaching;
   notice: Notice | null = null;
   tab: Tab = 'node';
   sideOpen = true;
@@ -46,6 +49,8 @@ export class Presenter implements Disposable {
   /** two backward passes side by side in place of one */
   comparing: Comparing | null = null;
   focusSearch: () => void = () => undefined;
+  /** where the page has an address of its own: one that makes the lesson on screen */
+  lessonLink: (() => string) | null = null;
   /** grows with every change that panels show */
   version = 0;
 
@@ -63,6 +68,7 @@ export class Presenter implements Disposable {
     this.model = model ?? new InspectorModel();
     this.answers = new Answers(controller, this.model, () => this.show());
     this.debugger = new Debugger(this);
+    this.teaching = new Teaching(this);
     this.model.setStatus(controller.status);
     this.connections = [
       controller.onBatch.connect(batch => {
@@ -87,6 +93,7 @@ export class Presenter implements Disposable {
 
   dispose(): void {
     this.comparing?.dispose();
+    this.teaching.dispose();
     for (const connection of this.connections) connection.dispose();
     this.refresher.dispose();
     this.answers.dispose();
@@ -127,6 +134,11 @@ export class Presenter implements Disposable {
     return problems.find(({ id }) => id === this.problem) ?? problems[problems.length - 1] ?? null;
   }
 
+  /** A lesson hides this control, and what its keys do. */
+  hides(control: Control): boolean {
+    return this.teaching.hides(control);
+  }
+
   get live(): boolean {
     return this.controller.capabilities.live;
   }
@@ -148,6 +160,7 @@ export class Presenter implements Disposable {
 
   /** Sends a command whose answer is the kernel's state; a failure is shown. */
   async command<C extends CommandName>(command: C, args: Commands[C]['args']): Promise<boolean> {
+    this.teaching.player.commanded(command);
     const { store } = this.model;
     const { epoch, batch } = store;
     try {
@@ -298,6 +311,7 @@ export class Presenter implements Disposable {
         this.model.select(newest.node_seq);
       }
     }
+    this.teaching.refreshed();
     if (this.model.store.state.recording) this.canvas?.warm();
     this.canvas?.update();
     this.show();

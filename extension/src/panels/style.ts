@@ -3,6 +3,7 @@
 // one set of names.
 
 import { COMPARE_CSS } from './compare/style';
+import { TEACHING_CSS } from './teaching_style';
 
 const CSS = `
 .agv-root {
@@ -15,8 +16,8 @@ const CSS = `
   --agv-ink2: color-mix(in srgb, var(--agv-bg) 29%, var(--agv-ink));
   --agv-ink3: color-mix(in srgb, var(--agv-bg) 35%, var(--agv-ink));
   --agv-accent: #0b6e99; --agv-on-accent: #fff;
-  --agv-done: #0a7f6e; --agv-done-bg: #e6f4f1;
-  --agv-run: #a86400; --agv-run-bg: #fff3dc;
+  --agv-done: #08776a; --agv-done-bg: #e6f4f1;
+  --agv-run: #995a00; --agv-run-bg: #fff3dc;
   --agv-bad: #b3261e; --agv-bad-bg: #fdecea;
   --agv-save: #3557c4; --agv-save-bg: #e9eefc;
   --agv-param: #6b4fa0; --agv-param-bg: #f0ebf8;
@@ -25,8 +26,8 @@ const CSS = `
   box-sizing: border-box; position: relative; width: 100%; height: 100%; min-height: 0;
   overflow: hidden;
   display: grid; grid-template-columns: minmax(0, 1fr);
-  grid-template-areas: "bar" "notice" "mid" "time";
-  grid-template-rows: auto auto minmax(0, 1fr) auto;
+  grid-template-areas: "bar" "lesson" "notice" "mid" "time";
+  grid-template-rows: auto auto auto minmax(0, 1fr) auto;
   font: 13px/1.45 var(--jp-ui-font-family, system-ui, "Segoe UI", "DejaVu Sans", sans-serif);
   color: var(--agv-ink); background: var(--agv-bg); text-align: left;
 }
@@ -89,7 +90,7 @@ const CSS = `
 .agv-root .agv-btn kbd { font: 10.5px/1 inherit; font-family: inherit; font-size: 10.5px;
   color: var(--agv-ink3); background: none; border: 0;
   padding: 0; box-shadow: none; }
-.agv-root .agv-btn[data-primary="yes"]:not(:disabled) kbd { color: inherit; opacity: .8; }
+.agv-root .agv-btn[data-primary="yes"]:not(:disabled) kbd { color: inherit; opacity: .95; }
 .agv-root .agv-dot { width: 9px; height: 9px; border-radius: 50%; border: 2px solid currentColor; }
 .agv-root .agv-btn[aria-pressed="true"] .agv-dot { background: currentColor; }
 .agv-root .agv-bar > .agv-bar-end { display: flex; flex: 1 1 200px; justify-content: flex-end;
@@ -412,7 +413,7 @@ export function injectStyle(element: Element): void {
   if (!parent.querySelector(`#${STYLE_ID}`)) {
     const style = element.ownerDocument.createElement('style');
     style.id = STYLE_ID;
-    style.textContent = CSS + COMPARE_CSS;
+    style.textContent = CSS + COMPARE_CSS + TEACHING_CSS;
     parent.appendChild(style);
   }
 }

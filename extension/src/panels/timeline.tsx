@@ -124,6 +124,7 @@ export function Timeline(): ReactElement {
   }, []);
 
   const { axis, states, graph, cursor, selected, store } = model;
+  const hidesComing = presenter.teaching.predictor.asking;
   useLayoutEffect(() => {
     if (!canvas.current || !area.current || width === 0) {
       return;
@@ -132,9 +133,10 @@ export function Timeline(): ReactElement {
     if (ctx) {
       const palette = readPalette(area.current);
       const ratio = window.devicePixelRatio || 1;
-      paintTimeline(ctx, { store, graph, axis, states, cursor, selected, palette, width, ratio });
+      const frame = { store, graph, axis, states, cursor, selected, palette, width, ratio };
+      paintTimeline(ctx, { ...frame, hidesComing });
     }
-  }, [axis, states, graph, cursor, selected, store, width, theme]);
+  }, [axis, states, graph, cursor, selected, store, width, theme, hidesComing]);
 
   const scrubTo = (clientX: number): void => {
     const box = area.current?.getBoundingClientRect();

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'react';
 import { Breakpoints } from './breakpoints';
 import { ExportMenu } from './export_menu';
 import { Menu } from './menu';
+import { PlayerControls } from './player_controls';
 import { useInspector } from './presenter';
 import { standing } from './standing';
 
@@ -23,10 +24,13 @@ export function Toolbar(): ReactElement {
         <ReplayButtons />
       )}
       {!presenter.comparing && (
-        <div className="agv-bar-end">
-          <Search />
-          <ExportMenu />
-        </div>
+        <>
+          <PlayerControls />
+          <div className="agv-bar-end">
+            {!presenter.hides('search') && <Search />}
+            {!presenter.hides('export') && <ExportMenu />}
+          </div>
+        </>
       )}
     </div>
   );
@@ -55,6 +59,7 @@ function LiveButtons(): ReactElement {
         <button
           type="button"
           className="agv-btn"
+          hidden={presenter.hides('continue')}
           disabled={!commandable}
           onClick={() => presenter.debugger.continue()}
           title="Run on to the next breakpoint or the end (F9)"
@@ -66,6 +71,7 @@ function LiveButtons(): ReactElement {
           <button
             type="button"
             className="agv-btn"
+            hidden={presenter.hides('record')}
             aria-pressed={recording}
             disabled={!reachable}
             onClick={() => void presenter.record(!recording)}
@@ -76,6 +82,7 @@ function LiveButtons(): ReactElement {
           <button
             type="button"
             className="agv-btn"
+            hidden={presenter.hides('pause')}
             disabled={!commandable || model.store.state.pause_next}
             onClick={() => presenter.debugger.pause()}
             title="Stop before the next node that runs (F8)"
@@ -84,7 +91,7 @@ function LiveButtons(): ReactElement {
           </button>
         </>
       )}
-      {paused && (
+      {paused && !presenter.hides('step') && (
         <>
           <button
             type="button"
@@ -108,7 +115,7 @@ function LiveButtons(): ReactElement {
           <RunOn />
         </>
       )}
-      <Breakpoints />
+      {!presenter.hides('breakpoints') && <Breakpoints />}
     </>
   );
 }
@@ -147,10 +154,13 @@ function RunOn(): ReactElement {
   );
 }
 
-function ReplayButtons(): ReactElement {
+function ReplayButtons(): ReactElement | null {
   const presenter = useInspector();
   const { model } = presenter;
   const at = model.cursor ?? model.length;
+  if (presenter.hides('step')) {
+    return null;
+  }
   return (
     <>
       <button

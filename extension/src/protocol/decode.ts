@@ -3,6 +3,7 @@
 import type { Breakpoint, Edit, Header, Problem, Site, State, Table, TableName } from './schema';
 import { ARRAYS, NONE, TABLES, VERSION } from './schema';
 import type { ColumnType } from './schema';
+import { readLesson } from './lesson';
 import { KEPT, cut } from './text';
 
 /** The data cannot be read; the message is for the reader. */
@@ -118,13 +119,15 @@ export function readState(value: unknown): State {
       since: asNumber(paused.since, 0),
       edited: paused.edited === true,
       problem: asText(paused.problem),
-      waiting: asNumber(paused.waiting, 0)
+      waiting: asNumber(paused.waiting, 0),
+      breakpoint: asNumber(paused.breakpoint, 0)
     },
     breakpoints,
     pause_next: state.pause_next === true,
     control: state.control === true,
     kernel_busy: state.kernel_busy === true,
-    message: asText(state.message)
+    message: asText(state.message),
+    lesson: readLesson(state.lesson)
   };
 }
 

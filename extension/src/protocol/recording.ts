@@ -1,10 +1,21 @@
 // A recording file: JSON with base64 buffers, opened without a kernel. Foreign and cut files are
 // told apart.
 
-import type { CardNumbers, Math as MathTree, NodeDetails, OpCard, Values } from './schema';
+import type {
+  CardNumbers,
+  Lesson,
+  Math as MathTree,
+  NodeDetails,
+  Numbers,
+  OpCard,
+  Scalars,
+  Values
+} from './schema';
 import { RECORDING_FORMAT, VERSION } from './schema';
 import type { Batch } from './decode';
 import { ProtocolError, VersionError, decodeBatch, isObject, versionText } from './decode';
+import { readLesson } from './lesson';
+import { cut } from './text';
 
 export interface OpenRecording {
   created: string;
@@ -19,6 +30,9 @@ export interface OpenRecording {
   numbers: Map<string, CardNumbers>;
   /** opens as a comparison with this one at the left; its recording is null for itself */
   beside: { recording: OpenRecording | null; tasks: (number | null)[] } | null;
+  /** every number of small graphs */
+  scalars: Scalars | null;
+  lesson: Lesson | null;
   /** What could not be read though the rest could; empty when all is well. */
   warning: string;
 }
@@ -123,6 +137,29 @@ function besideOf(value: unknown): OpenRecording['beside'] {
   return { recording, tasks: tasks.map(task => (typeof task === 'number' ? task : null)) };
 }
 
+function isLocal(value: unknown): value is Numbers {
+  return (
+    isObject(value) &&
+    typeof value.seq === 'number' &&
+    typeof value.name === 'string' &&
+    ['inputs', 'outputs'].every(
+      key =>
+        Array.isArray(value[key]) &&
+        value[key].every(one => isObject(one) && Array.isArray(one.shape))
+    )
+  );
+}
+
+function scalarsOf(value: unknown): Scalars | null {
+  return isObject(value) && Array.isArray(value.nodes)
+    ? {
+        nodes: value.nodes.filter(isLocal),
+        seq: typeof value.seq === 'number' ? value.seq : null,
+        why: typeof value.why === 'string' ? cut(value.why, 600) : ''
+      }
+    : null;
+}
+
 /**
  * Opens a recording given as JSON text or as the parsed object; throws ProtocolError with a
  * sentence to show.
@@ -192,6 +229,8 @@ export function openRecording(source: unknown, alone = false): OpenRecording {
     cards,
     numbers,
     beside: alone ? null : besideOf(file.beside),
+    scalars: scalarsOf(file.scalars),
+    lesson: readLesson(file.lesson),
     warning
   };
 }

@@ -298,6 +298,27 @@ export interface Paused {
   problem?: string;
   /** backward passes of other threads that wait to stop */
   waiting?: number;
+  /** the id of the breakpoint that it stopped at */
+  breakpoint?: number;
+}
+
+export interface Lesson {
+  /** what the reader is to do, shown above the graph */
+  text: string;
+  /** controls that are not there (see observe.lesson) */
+  hide: string[];
+  /** the node to begin at: its name, its variable's or its number */
+  node: string;
+  /** the moment to begin at: before this step of the backward */
+  step: number | null;
+  /** each gradient is guessed before it is shown */
+  predict: boolean;
+  /** the graph is drawn number by number */
+  scalars: boolean;
+  /** of playing: 1 is two nodes a second */
+  speed: number;
+  /** which way a recording is played */
+  direction: 'on' | 'back';
 }
 
 export interface Breakpoint {
@@ -330,6 +351,8 @@ export interface State {
   kernel_busy?: boolean;
   /** one sentence for the reader, empty when there is nothing to say */
   message: string;
+  /** how a teacher's cell set up the panel */
+  lesson?: Lesson | null;
 }
 
 export interface Write {
@@ -624,6 +647,45 @@ export interface Values {
   text: string;
 }
 
+export interface NumbersOutput {
+  shape: number[];
+  /** row by row; null where nobody kept them */
+  values: (number | null)[] | null;
+  /** that arrived; null before it did */
+  gradient: (number | null)[] | null;
+}
+
+export interface NumbersInput {
+  /** the node that the gradient goes to */
+  seq: number | null;
+  /** which of its outputs */
+  index: number;
+  shape: number[];
+  /** local derivatives, outputs x inputs row by row */
+  slopes: (number | null)[] | null;
+  /** the gradient handed on, its first 64 numbers */
+  gives: (number | null)[] | null;
+}
+
+export interface Numbers {
+  seq: number;
+  name: string;
+  /** the variable that holds its output, empty where none is known */
+  label: string;
+  outputs: NumbersOutput[];
+  inputs: NumbersInput[];
+  /** why its local derivatives are not told; empty where they are */
+  why: string;
+}
+
+export interface Scalars {
+  nodes: Numbers[];
+  /** the node that is too large */
+  seq: number | null;
+  /** why there is nothing to draw; empty where there is */
+  why: string;
+}
+
 export interface Hello {
   v: number;
   session: string;
@@ -663,6 +725,9 @@ export interface Recording {
   numbers?: Record<string, CardNumbers>;
   /** opens as a comparison */
   beside?: Beside;
+  /** every number of small graphs */
+  scalars?: Scalars;
+  lesson?: Lesson;
 }
 
 export interface Beside {
@@ -832,6 +897,21 @@ export interface Commands {
       elements?: number;
     };
     result: NodeCheck;
+  };
+  /** one node by its numbers, and the gradient it will hand on */
+  local: {
+    args: {
+      seq: number;
+    };
+    result: Numbers;
+  };
+  /** every number of a small graph */
+  scalars: {
+    args: {
+      /** the nodes of one graph */
+      seqs: number[];
+    };
+    result: Scalars;
   };
   /** writes a standalone HTML file */
   export: {

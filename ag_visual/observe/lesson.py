@@ -1,0 +1,109 @@
+"""How a teacher sets up the Inspector: what is hidden, where it begins, what is asked.
+
+The same lesson travels in the state of a session (to the panels of a notebook), inside a recording,
+and in the address of a standalone page, where a person can read and write it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from typing import Any, Final, Literal
+from urllib.parse import quote
+
+HIDDEN: Final = {
+    "record": "the button that records",
+    "pause": "the button that pauses",
+    "step": "all stepping: Step, To node, Run on",
+    "continue": "Continue",
+    "play": "playing, and its speed",
+    "breakpoints": "breakpoints, in the toolbar and at nodes",
+    "search": "the search",
+    "export": "the Export menu",
+    "editing": "changing gradients",
+    "values": "numbers and pictures of saved tensors and parameters",
+    "gradient": "the gradient of the selected node",
+    "saved": "the list of saved tensors",
+    "timeline": "the timeline, and going through time",
+    "side": "the whole side",
+    "outline": "its tab Outline",
+    "tensors": "its tab Tensors",
+    "hooks": "its tab Hooks",
+    "problems": "its tab Problems",
+    "predict": "the switch between predicting and plain showing",
+    "scalars": "the switch between nodes and numbers",
+    "groups": "opening and closing groups",
+    "zoom": "the buttons over the graph",
+    "legend": "the legend",
+    "keys": "the list of keys",
+}
+"""What a lesson can hide. Keys that do the same are off as well."""
+
+LONGEST: Final = 600
+SLOWEST, FASTEST = 0.25, 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A lesson's settings; `fragment` is the part of an address that makes the same lesson."""
+
+    text: str = ""
+    hide: tuple[str, ...] = ()
+    node: str = ""
+    step: int | None = None
+    predict: bool = False
+    scalars: bool = False
+    speed: float = 1.0
+    direction: Literal["on", "back"] = "on"
+
+    def json(self) -> dict[str, Any]:
+        """The schema's Lesson record."""
+        return asdict(self) | {"hide": list(self.hide)}
+
+    @property
+    def fragment(self) -> str:
+        """`#lesson=What%20is%20asked&hide=search,export&predict=on`, for a page's address."""
+        given = {
+            "hide": ",".join(self.hide),
+            "node": self.node,
+            "step": "" if self.step is None else str(self.step),
+            "predict": "on" if self.predict else "",
+            "scalars": "on" if self.scalars else "",
+            "speed": "" if self.speed == 1 else f"{self.speed:g}",
+            "direction": "" if self.direction == "on" else self.direction,
+        }
+        parts = [f"lesson={quote(self.text, safe='')}"]
+        parts += [f"{key}={quote(value, safe=',')}" for key, value in given.items() if value]
+        return "#" + "&".join(parts)
+
+
+def made(
+    text: str = "",
+    *,
+    hide: str | Iterable[str] = (),
+    node: str | int = "",
+    step: int | None = None,
+    predict: bool = False,
+    scalars: bool = False,
+    speed: float = 1.0,
+    direction: Literal["on", "back"] = "on",
+) -> Lesson:
+    """A checked Lesson. Raises ValueError for a control, speed, step or direction that is none."""
+    names = (hide,) if isinstance(hide, str) else tuple(hide)
+    for name in names:
+        if name not in HIDDEN:
+            near = get_close_matches(name, HIDDEN, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"hide: there is no {name!r}; there are {', '.join(HIDDEN)}.{hint}")
+    if not SLOWEST <= speed <= FASTEST:
+        raise ValueError(f"speed should be from {SLOWEST} to {FASTEST:g}, but is {speed}")
+    if step is not None and step < 1:
+        raise ValueError(f"step should be 1 or more (1: before the first node), but is {step}")
+    if direction not in ("on", "back"):
+        raise ValueError(f"direction should be 'on' or 'back', but is {direction!r}")
+    if len(text) > LONGEST:
+        raise ValueError(f"text has {len(text)} characters; at most {LONGEST} are shown")
+    return Lesson(
+        text, tuple(dict.fromkeys(names)), str(node), step, predict, scalars, speed, direction
+    )

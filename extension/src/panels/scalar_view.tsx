@@ -1,0 +1,288 @@
+// Every number of a tiny network: boxes with value and gradient, lines with local derivatives, and
+// the chain rule at the number that is chosen.
+
+import type { KeyboardEvent, ReactElement } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
+import { oneLine } from '../protocol/text';
+import { numberText } from '../model/format';
+import type { NumberGraph } from '../model/scalars';
+import { chainText, nameOf, numberGraph } from '../model/scalars';
+import { STATE_NAMES, State } from '../model/states';
+import type { NumberPlaces } from '../layout/scalars';
+import { BOX, placeLabels, placeNumbers } from '../layout/scalars';
+import type { Presenter } from './presenter';
+import { useInspector } from './presenter';
+import { ViewSwitch } from './view_switch';
+
+/** From so many lines on, only those at the chosen number have their derivative on them. */
+const MOST_LABELS = 90;
+const SMALLEST = 0.72;
+
+/** The gradient of this node arrived at the moment shown, or it is a graph that none ran over. */
+function arrived(presenter: Presenter, seq: number): boolean {
+  const { model, teaching } = presenter;
+  if (teaching.predictor.hides(seq)) {
+    return false;
+  }
+  if (model.graph.task === null) {
+    return true;
+  }
+  const state = model.stateOf(seq);
+  return (
+    state === State.done ||
+    state === State.next ||
+    state === State.running ||
+    state === State.problem
+  );
+}
+
+function curve({ x, y }: NumberPlaces, from: number, to: number): string {
+  const [x0, y0] = [x[from] + BOX.width, y[from] + BOX.height / 2];
+  const [x1, y1] = [x[to], y[to] + BOX.height / 2];
+  const bend = (x1 - x0) / 2;
+  return `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}`;
+}
+
+/** The number that an arrow key leads to. */
+function neighbour(
+  graph: NumberGraph,
+  { y, columns, column }: NumberPlaces,
+  from: number,
+  key: string
+): number {
+  const { groups, nums } = graph;
+  const at = column[nums[from].group];
+  const there = key === 'ArrowLeft' ? at - 1 : key === 'ArrowRight' ? at + 1 : at;
+  const list = (columns[there] ?? []).flatMap(group =>
+    Array.from({ length: groups[group].count }, (_, i) => groups[group].first + i)
+  );
+  if (there === at) {
+    const place = list.indexOf(from) + (key === 'ArrowUp' ? -1 : 1);
+    return list[place] ?? from;
+  }
+  const linked = (key === 'ArrowRight' ? graph.leaving : graph.coming)[from]
+    .map(i => (key === 'ArrowRight' ? graph.links[i].to : graph.links[i].from))
+    .filter(num => list.includes(num));
+  const choice = linked.length > 0 ? linked : list;
+  const far = (num: number): number => Math.abs(y[num] - y[from]);
+  return choice.reduce((best, num) => (far(num) < far(best) ? num : best), choice[0] ?? from);
+}
+
+export function ScalarView(): ReactElement {
+  const presenter = useInspector();
+  const { model } = presenter;
+  const answer = presenter.answers.scalars();
+  const scalars = answer.kind === 'answer' ? answer.value : null;
+  const graph = useMemo(
+    () =>
+      scalars && scalars.nodes.length > 0
+        ? numberGraph(scalars.nodes, seq => model.store.label(seq))
+        : null,
+    [scalars, model]
+  );
+  const why =
+    answer.kind === 'none'
+      ? answer.why || 'The numbers of this graph are not known here.'
+      : answer.kind === 'waiting'
+        ? 'Asking the kernel…'
+        : (scalars?.why ?? '');
+  const large = scalars?.seq ?? null;
+  return (
+    <div className="agv-scalars agv-graph-like">
+      <ViewSwitch />
+      {graph ? (
+        <Drawing graph={graph} />
+      ) : (
+        <div className="agv-refused" role="status">
+          <p>{oneLine(why, 500)}</p>
+          {large !== null && model.graph.indexOf.has(large) && (
+            <button
+              type="button"
+              className="agv-btn"
+              onClick={() => {
+                presenter.teaching.setScalars(false);
+                presenter.goTo(large);
+              }}
+            >
+              Show this node
+            </button>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Drawing({ graph }: { graph: NumberGraph }): ReactElement {
+  const presenter = useInspector();
+  const { model } = presenter;
+  const { groups, nums, links, leaving, coming, gaps } = graph;
+  const places = useMemo(() => placeNumbers(graph), [graph]);
+  const [chosen, setChosen] = useState<string>('');
+  const svg = useRef<SVGSVGElement>(null);
+  const keyOf = (num: number): string =>
+    `${nums[num].seq} ${nums[num].output} ${nums[num].element}`;
+  const found = nums.findIndex((_, i) => keyOf(i) === chosen);
+  // The node that is chosen elsewhere shows its first number.
+  const ofNode = nums.findIndex(({ seq }) => seq === model.selected);
+  const at = found >= 0 && nums[found].seq === model.selected ? found : ofNode;
+  const known = (num: number): boolean => arrived(presenter, nums[num].seq);
+  const near = new Set(at >= 0 ? [...leaving[at], ...coming[at]] : []);
+  const labels = useMemo(() => {
+    const all = links.length <= MOST_LABELS;
+    const texts = new Map<number, string>();
+    links.forEach(({ slope }, i) => {
+      const shown = all || (at >= 0 && (links[i].from === at || links[i].to === at));
+      if (shown) texts.set(i, numberText(slope));
+    });
+    return placeLabels(graph, places, texts);
+  }, [graph, places, links, at]);
+  const focus = useRef(false);
+  useEffect(() => {
+    if (focus.current) {
+      focus.current = false;
+      svg.current?.querySelector<SVGGElement>(`[data-num="${at}"]`)?.focus();
+    }
+  }, [at]);
+
+  const choose = (num: number): void => {
+    setChosen(keyOf(num));
+    if (presenter.tab !== 'node') presenter.tab = 'node';
+    model.select(nums[num].seq);
+    presenter.show();
+  };
+  const key = (event: KeyboardEvent, num: number): void => {
+    if (event.key.startsWith('Arrow')) {
+      focus.current = true;
+      choose(neighbour(graph, places, num, event.key));
+    } else if (event.key === 'Enter') {
+      choose(num);
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const { width, height } = places;
+  return (
+    <>
+      <div className="agv-scalars-scroll">
+        <svg
+          ref={svg}
+          viewBox={`0 0 ${width} ${height}`}
+          width={width}
+          height={height}
+          style={{ maxWidth: '100%', minWidth: SMALLEST * width, height: 'auto' }}
+          role="group"
+          aria-label={`${nums.length} numbers in ${groups.length} tensors, the result at the right`}
+        >
+          {links.map(({ from, to, slope }, i) => (
+            <path
+              key={i}
+              d={curve(places, from, to)}
+              data-zero={slope === 0 ? 'yes' : undefined}
+              data-near={near.has(i) ? 'yes' : undefined}
+              data-flowed={known(from) && nums[from].gradient !== null ? 'yes' : undefined}
+            />
+          ))}
+          {labels.map(({ link, x, y, width: wide }) => (
+            <g key={link} aria-hidden="true">
+              <rect
+                className="agv-plate"
+                x={x - wide / 2}
+                y={y - 7.5}
+                width={wide}
+                height={15}
+                rx={4}
+              />
+              <text
+                className="agv-slope"
+                x={x}
+                y={y + 3.6}
+                textAnchor="middle"
+                data-near={near.has(link) ? 'yes' : undefined}
+              >
+                {numberText(links[link].slope)}
+              </text>
+            </g>
+          ))}
+          {groups.map(({ seq, first, title, detail }, group) => (
+            <text
+              key={group}
+              className="agv-caption"
+              x={places.x[first] + 1}
+              y={places.y[first] - 9}
+              onClick={() => choose(first)}
+            >
+              {title}
+              <tspan className="agv-caption-more" dx="6">
+                {detail}
+              </tspan>
+              <title>{`${model.titleOf(seq)}`}</title>
+            </text>
+          ))}
+          {nums.map(({ seq, group, place, value, gradient }, num) => {
+            const shown = known(num) && gradient !== null;
+            const words = shown ? numberText(gradient) : 'not known yet';
+            const [x, y] = [places.x[num], places.y[num]];
+            return (
+              <g
+                key={num}
+                role="button"
+                tabIndex={num === Math.max(0, at) ? 0 : -1}
+                data-num={num}
+                data-agv-keys="graph"
+                data-leaf={groups[group].leaf ? 'yes' : undefined}
+                data-state={STATE_NAMES[model.stateOf(seq)]}
+                data-chosen={num === at ? 'yes' : undefined}
+                aria-pressed={num === at}
+                aria-label={
+                  `${nameOf(graph, num)}: value ${value === null ? 'not kept' : numberText(value)}, ` +
+                  `gradient ${words}`
+                }
+                onClick={() => choose(num)}
+                onKeyDown={event => key(event, num)}
+              >
+                <rect className="agv-num" x={x} y={y} width={BOX.width} height={BOX.height} rx={8} />
+                <text className="agv-caption-more" x={x + 7} y={y + 16}>
+                  {place}
+                </text>
+                <text className="agv-value" x={x + BOX.width - 8} y={y + 16} textAnchor="end">
+                  {value === null ? '–' : numberText(value)}
+                </text>
+                <text className="agv-caption-more" x={x + 7} y={y + 33}>
+                  ∂
+                </text>
+                <text
+                  className="agv-grad"
+                  data-kind={shown ? undefined : 'none'}
+                  x={x + BOX.width - 8}
+                  y={y + 33}
+                  textAnchor="end"
+                >
+                  {shown ? numberText(gradient) : '?'}
+                </text>
+              </g>
+            );
+          })}
+        </svg>
+      </div>
+      <div className="agv-rule" role="status">
+        {at >= 0 ? (
+          <code>{chainText(graph, at, known)}</code>
+        ) : (
+          <span className="agv-quiet">
+            In each box: the number, and below it its gradient. On the lines: the local derivative.
+            Choose a number to read the chain rule.
+          </span>
+        )}
+        {gaps.length > 0 && (
+          <div className="agv-line agv-quiet">
+            Lines are missing where {gaps[0]}
+            {gaps.length > 1 ? ` (and ${gaps.length - 1} more)` : ''}
+          </div>
+        )}
+      </div>
+    </>
+  );
+}

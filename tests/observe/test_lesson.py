@@ -1,0 +1,44 @@
+"""Lessons: what a teacher can set, how it is written in an address, where it travels."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from ag_visual.observe import schema
+from ag_visual.observe.check import check_fields
+from ag_visual.observe.lesson import HIDDEN, Lesson, made
+
+CHECKOUT = Path(__file__).parents[2]
+
+
+def test_a_fragment_says_what_was_set_and_nothing_else() -> None:
+    assert Lesson("Go").fragment == "#lesson=Go"
+    lesson = made(
+        "Why ∂L/∂w & b?",
+        hide=["search", "export"],
+        node="W1",
+        step=3,
+        predict=True,
+        scalars=True,
+        speed=0.5,
+        direction="back",
+    )
+    assert parse_qs(lesson.fragment.removeprefix("#")) == {
+        "lesson": ["Why ∂L/∂w & b?"],
+        "hide": ["search,export"],
+        "node": ["W1"],
+        "step": ["3"],
+        "predict": ["on"],
+        "scalars": ["on"],
+        "speed": ["0.5"],
+        "direction": ["back"],
+    }
+    check_fields(schema.RECORDS["Lesson"], lesson.json(), "lesson")
+
+
+def test_the_page_knows_the_same_controls() -> None:
+    text = (CHECKOUT / "extension/src/protocol/lesson.ts").read_text()
+    names = text.partition("CONTROLS")[2].partition("]")[0]
+    assert re.findall(r"'(\w+)'", names) == list(HIDDEN)
