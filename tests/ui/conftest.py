@@ -16,6 +16,7 @@ HERE = Path(__file__).parent
 SHOWN = (
     *("inspector_light", "inspector_dark", "problem_light"),
     *("tour_trained", "output_live_light", "standalone_light"),
+    "teaching_numbers_light",
 )
 
 

@@ -23,7 +23,7 @@ export function Gradient({ seq, isLeaf }: { seq: number; isLeaf: boolean }): Rea
   const answer: Answer<Values> = wanted ? presenter.values(seq, 'grad') : { kind: 'none', why: '' };
   const values = answer.kind === 'answer' ? answer.value : null;
   if (presenter.teaching.predictor.hides(seq)) {
-    return isLeaf ? <p className="agv-line agv-quiet">Its gradient is hidden: predict first.</p> : null;
+    return isLeaf ? <p className="agv-line agv-quiet">Its gradient is hidden: it did not arrive yet.</p> : null;
   }
   if (!values && !arrived) {
     return null;

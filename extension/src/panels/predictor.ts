@@ -48,9 +48,14 @@ export class Predictor {
     this.presenter.show();
   }
 
-  /** The gradient of this node may not be shown: it did not arrive yet, and a guess is open. */
+  /** Where a question was asked, what did not arrive yet at that moment is not shown anywhere. */
+  get hidesComing(): boolean {
+    return this.on && this.now !== null;
+  }
+
+  /** The gradient of this node may not be shown: it did not arrive yet. */
   hides(seq: number): boolean {
-    if (!this.asking || seq === this.now?.seq) {
+    if (!this.hidesComing || seq === this.now?.seq) {
       return false;
     }
     const state = this.presenter.model.stateOf(seq);

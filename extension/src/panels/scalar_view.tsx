@@ -139,9 +139,11 @@ function Drawing({ graph }: { graph: NumberGraph }): ReactElement {
   }, [graph, places, links, at]);
   const focus = useRef(false);
   useEffect(() => {
+    const box = svg.current?.querySelector<SVGGElement>(`[data-num="${at}"]`);
+    box?.scrollIntoView?.({ block: 'nearest', inline: 'nearest' });
     if (focus.current) {
       focus.current = false;
-      svg.current?.querySelector<SVGGElement>(`[data-num="${at}"]`)?.focus();
+      box?.focus();
     }
   }, [at]);
 

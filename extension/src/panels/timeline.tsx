@@ -124,7 +124,7 @@ export function Timeline(): ReactElement {
   }, []);
 
   const { axis, states, graph, cursor, selected, store } = model;
-  const hidesComing = presenter.teaching.predictor.asking;
+  const hidesComing = presenter.teaching.predictor.hidesComing;
   useLayoutEffect(() => {
     if (!canvas.current || !area.current || width === 0) {
       return;

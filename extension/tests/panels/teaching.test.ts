@@ -176,7 +176,7 @@ describe('predicting', () => {
     expect(page.button('Reveal').disabled).toBe(true);
   });
 
-  it('hides a gradient that did not arrive until it is revealed', async () => {
+  it('hides gradients that did not arrive as long as it is on', async () => {
     const kernel = new Teller();
     const page = await paused(kernel);
     const [leaf] = page.handle.model.graph.leaves;
@@ -189,6 +189,9 @@ describe('predicting', () => {
     await page.click('Skip');
     await act(async () => page.handle.model.select(leaf));
     await page.settle();
+    expect(page.text('.agv-det')).not.toContain('A prediction is open');
+    expect(page.text('.agv-det')).toContain('Its gradient is hidden');
+    await page.press('q');
     expect(page.text('.agv-det')).not.toContain('hidden');
   });
 
