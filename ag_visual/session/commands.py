@@ -46,7 +46,9 @@ def handle(session: Session, content: Any, reply: Reply) -> None:
     number = content.get("id") if isinstance(content, dict) else None
 
     def send(result: Any) -> None:
-        reply({"id": number, "ok": True, "result": fit_all(result)})
+        # The renderer's script is ours and whole; anything else may hold text of a program.
+        fitted = result if name == "bundle" else fit_all(result)
+        reply({"id": number, "ok": True, "result": fitted})
 
     def fail(error: BaseException | str) -> None:
         text = fit(str(error) or type(error).__name__)
