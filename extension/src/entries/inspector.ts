@@ -6,6 +6,7 @@ import { RECORDING_ELEMENT } from '../protocol/schema';
 import { InspectorModel } from '../model/inspector';
 import type { InspectorHandle } from '../panels/index';
 import { mountInspector } from '../panels/index';
+import { storageShelf } from '../panels/bookmarks';
 import { OfflineController } from '../model/offline';
 import type { OutputHandle, OutputOptions } from './output';
 import { output } from './output';
@@ -49,7 +50,11 @@ export function mount(element: HTMLElement, options: MountOptions = {}): Inspect
   controller.fill(model);
   const { lesson } = controller;
   const address = host === 'standalone';
-  return mountInspector(element, controller, { theme, wheel, focus, model, lesson, address });
+  // The address itself belongs to lessons.
+  const key = (): string => `ag-visual-inspector:views:${location.pathname}`;
+  const shelf = address ? storageShelf(() => window.sessionStorage, key) : undefined;
+  const shown = { theme, wheel, focus, model, lesson, address, shelf } as const;
+  return mountInspector(element, controller, shown);
 }
 
 /** Mounts what a cell's output shows: a recording, live where that is wanted and possible. */

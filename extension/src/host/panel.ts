@@ -8,6 +8,7 @@ import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import type { InspectorHandle } from '../panels';
 import { mountInspector } from '../panels';
+import { storageShelf } from '../panels/bookmarks';
 import type { Disposable } from '../protocol/signal';
 import { NotebookController } from './controller';
 import { OVERLAY, pausedOverlay } from './overlay';
@@ -41,7 +42,10 @@ class Mounted implements Disposable {
     this.element.className = 'ag-inspector-host';
     parent.appendChild(this.element);
     this.controller = new NotebookController(app, notebook);
-    this.inspector = mountInspector(this.element, this.controller);
+    const path = (): string => `ag-visual-inspector:views:${notebook.context.path}`;
+    this.inspector = mountInspector(this.element, this.controller, {
+      shelf: storageShelf(() => window.localStorage, path)
+    });
   }
 
   /** The bar over the notebook while a backward of it is paused. */

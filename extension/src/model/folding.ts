@@ -50,6 +50,17 @@ export class Folding {
     this.version++;
   }
 
+  /** The reader's choices, to be kept. */
+  get chosen(): [string, boolean][] {
+    return [...this.choices];
+  }
+
+  /** Takes choices that were kept in place of those of now. */
+  choose(choices: readonly [string, boolean][]): void {
+    this.choices = new Map(choices);
+    this.version++;
+  }
+
   forget(): void {
     this.choices = new Map();
     this.version++;

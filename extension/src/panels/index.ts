@@ -10,6 +10,7 @@ import type { InspectorModel } from '../model/inspector';
 import type { PaintStats } from '../draw/frame_times';
 import { followAddress } from './address';
 import { App } from './app';
+import type { Shelf } from './bookmarks';
 import { compareWithBefore, openBeside } from './compare/compare_menu';
 import { Links } from './links';
 import { InspectorContext, Presenter } from './presenter';
@@ -29,6 +30,8 @@ export interface InspectorOptions {
   lesson?: Lesson | null;
   /** A model that outlives the view; a new one by default. */
   model?: InspectorModel;
+  /** Where bookmarks are kept; without one they last as long as the view. */
+  shelf?: Shelf;
 }
 
 export interface InspectorHandle extends Disposable {
@@ -53,7 +56,7 @@ export function mountInspector(
   options: InspectorOptions = {}
 ): InspectorHandle {
   injectStyle(element);
-  const presenter = new Presenter(controller, options.model);
+  const presenter = new Presenter(controller, options.model, options.shelf);
   const links = new Links(presenter);
   if (options.lesson) presenter.teaching.take(options.lesson);
   const address = options.address ? followAddress(presenter) : null;

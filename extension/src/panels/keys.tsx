@@ -3,6 +3,7 @@
 import type { KeyboardEvent, ReactElement } from 'react';
 import { useEffect, useRef } from 'react';
 import type { Control } from '../protocol/lesson';
+import { bookmarkKey } from './bookmarks';
 import type { Presenter } from './presenter';
 import { useInspector } from './presenter';
 
@@ -126,6 +127,13 @@ const KEYS: Key[] = [
     keys: ['f'],
     run: p => p.model.selected !== null && p.canvas?.reveal(p.model.selected)
   },
+  { shown: '1 to 9', does: 'Go to a bookmarked view', keys: [], run: () => undefined },
+  {
+    shown: 'Shift 1 to Shift 9',
+    does: 'Bookmark this view',
+    keys: [],
+    run: () => undefined
+  },
   { shown: '+ and −', does: 'Larger, smaller', keys: ['+', '='], run: p => p.canvas?.zoomBy(1.25) },
   { shown: '', does: '', keys: ['-'], run: p => p.canvas?.zoomBy(0.8) },
   { shown: 'W A S D', does: 'Move the view', keys: ['w'], run: p => p.canvas?.panBy(0, PAN) },
@@ -202,6 +210,9 @@ export function handleKey(presenter: Presenter, event: KeyboardEvent): boolean {
   // The whole panel has the focus after a click on its ground: then its keys are the graph's.
   const inGraph = target.dataset.agvKeys === 'graph' || target === event.currentTarget;
   const pressed = event.shiftKey && event.key === 'F11' ? 'Shift F11' : event.key;
+  if (inGraph && bookmarkKey(presenter, event)) {
+    return true;
+  }
   const key = KEYS.find(({ keys }) => keys.includes(pressed));
   if (!key || !(inGraph || EVERYWHERE.has(event.key)) || isOff(presenter, key)) {
     return false;

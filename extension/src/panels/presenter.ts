@@ -20,6 +20,8 @@ import type { GraphCanvas } from '../draw/graph_canvas';
 import type { Answer } from './answers';
 import { Answers } from './answers';
 import type { Control } from '../protocol/lesson';
+import type { Shelf } from './bookmarks';
+import { Bookmarks } from './bookmarks';
 import { Debugger } from './debugger';
 import type { Comparing } from './compare/comparing';
 import { Refresher } from './refresher';
@@ -35,6 +37,7 @@ export type Tab = 'node' | 'outline' | 'tensors' | 'hooks' | 'problems';
 export class Presenter implements Disposable {
   readonly model: InspectorModel;
   readonly answers: Answers;
+  readonly bookmarks: Bookmarks;
   readonly debugger: Debugger;
   readonly teaching: Teaching;
   notice: Notice | null = null;
@@ -63,8 +66,10 @@ export class Presenter implements Disposable {
 
   constructor(
     readonly controller: Controller,
-    model?: InspectorModel
+    model?: InspectorModel,
+    shelf: Shelf | null = null
   ) {
+    this.bookmarks = new Bookmarks(this, shelf);
     this.model = model ?? new InspectorModel();
     this.answers = new Answers(controller, this.model, () => this.show());
     this.debugger = new Debugger(this);

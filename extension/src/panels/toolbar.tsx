@@ -2,6 +2,7 @@
 
 import type { ReactElement } from 'react';
 import { useEffect, useRef, useState } from 'react';
+import { BookmarkMenu } from './bookmarks';
 import { Breakpoints } from './breakpoints';
 import { ExportMenu } from './export_menu';
 import { Menu } from './menu';
@@ -28,6 +29,7 @@ export function Toolbar(): ReactElement {
           <PlayerControls />
           <div className="agv-bar-end">
             {!presenter.hides('search') && <Search />}
+            <BookmarkMenu />
             {!presenter.hides('export') && <ExportMenu />}
           </div>
         </>
