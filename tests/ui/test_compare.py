@@ -128,3 +128,19 @@ def test_a_file_that_cannot_be_read_leaves_the_page_alive(
     page.get_by_role("button", name="Close this message").click()
     page.get_by_label("Recording to compare with").set_input_files(after)
     expect(page.locator(".agv-compare")).to_be_visible()
+
+
+def test_compare_shows_both_graphs_in_a_cells_output(lab: Lab) -> None:
+    half = "a = train(weights, torch.relu, 1.0)\nb = train(weights, torch.tanh, 1.0)"
+    kept = NET.replace("    loss.backward()\n", "")
+    lab.open("compare/output.ipynb", [kept, half, "torch.compare(a, b)"])
+    told = lab.run_all()[-1]
+    assert told.startswith("Nodes: 1 changed")
+    output = lab.page.locator(".jp-OutputArea .agv-compare")
+    output.scroll_into_view_if_needed()
+    expect(output.locator(".agv-compare-head p")).to_contain_text("Nodes: 1 changed")
+    output.locator(".agv-difference").first.click()
+    expect(output.locator(".agv-compare-pair")).to_contain_text("TanhBackward0")
+    expect(output.locator(".agv-deltas").first).to_contain_text("norm")
+    lab.page.wait_for_timeout(400)
+    lab.screenshot("compare_output")
