@@ -41,7 +41,7 @@ export interface Totals {
 }
 
 export type SortKey =
-  'node' | 'name' | 'shape' | 'dtype' | 'bytes' | 'version' | 'shared' | 'freed';
+  'node' | 'name' | 'shape' | 'dtype' | 'bytes' | 'version' | 'shared' | 'kept' | 'freed';
 
 /** When a node gave its saved tensors back, if it did by `t`; '' while it has them. */
 function givenBack(store: Store, seq: number, t: number): string {
@@ -132,6 +132,7 @@ const COMPARE: Record<SortKey, (a: TensorRow, b: TensorRow) => number> = {
   bytes: (a, b) => b.bytes - a.bytes,
   version: (a, b) => (b.now ?? b.then) - b.then - ((a.now ?? a.then) - a.then),
   shared: (a, b) => b.shared.length - a.shared.length,
+  kept: (a, b) => b.keepers.length - a.keepers.length,
   freed: (a, b) => Number(b.held) - Number(a.held)
 };
 

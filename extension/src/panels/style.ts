@@ -246,10 +246,13 @@ const CSS = `
 .agv-root .agv-grid td { border: 0; padding: 1px; }
 .agv-grid input { font-family: var(--agv-mono); font-size: 11px; text-align: right; width: 74px; }
 .agv-wide { margin-top: 8px; overflow-x: auto; }
-.agv-root .agv-tensors { width: 100%; min-width: 620px; }
+.agv-root .agv-tensors { width: 100%; min-width: 540px; }
+.agv-root .agv-tensors td { overflow: visible; overflow-wrap: break-word; white-space: normal; }
+.agv-root .agv-tensors td button { overflow-wrap: break-word; }
+.agv-root .agv-tensors td.agv-short { overflow-wrap: normal; white-space: nowrap; }
 .agv-root .agv-tensors th button { background: none; border: 0; color: inherit; cursor: pointer;
   font: inherit; padding: 2px 0; white-space: nowrap; }
-.agv-root .agv-tensors td { padding-right: 10px; vertical-align: top; }
+.agv-root .agv-tensors td { padding-right: 9px; vertical-align: top; }
 .agv-root .agv-tensors tbody tr { cursor: pointer; }
 .agv-root .agv-tensors tr[aria-selected="true"] td { background: var(--agv-group); }
 .agv-root .agv-tensors tr[data-of-node="yes"] td:first-child { box-shadow: inset 3px 0 var(--agv-accent);
@@ -319,6 +322,12 @@ const CSS = `
   overflow-wrap: anywhere; }
 .agv-root .agv-card h4 { font-size: 13.5px; margin: 0 0 3px; font-weight: 650; line-height: 1.35; }
 .agv-root .agv-card p { margin: 0; color: var(--agv-ink2); }
+.agv-hints { list-style: none; margin: 0; padding: 0; }
+.agv-root .agv-hints li { color: var(--agv-ink2); display: grid; gap: 0 8px; overflow-wrap: anywhere;
+  grid-template-columns: 16px minmax(0, 1fr); padding: 4px 0; }
+.agv-hint-sign { color: var(--agv-ink3); font-weight: 650; text-align: center; }
+.agv-hint-sign[data-kind="nonfinite"] { color: var(--agv-bad); }
+.agv-root .agv-dead { border-left: 3px dotted var(--agv-ink3); padding-left: 8px; }
 .agv-root .agv-strip { list-style: none; margin: 11px 0 0; padding: 0; }
 .agv-root .agv-strip li { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0 9px;
   padding: 0 0 10px; position: relative; font-size: 12px; }

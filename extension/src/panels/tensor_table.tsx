@@ -20,9 +20,25 @@ const COLUMNS: { key: SortKey; label: string; says: string }[] = [
   { key: 'dtype', label: 'dtype', says: '' },
   { key: 'bytes', label: 'bytes', says: 'the largest first' },
   { key: 'version', label: 'version', says: 'when it was saved, and now; overwritten ones first' },
-  { key: 'shared', label: 'shares memory with', says: 'those with most company first' },
-  { key: 'freed', label: 'kept by', says: 'what still holds the memory; held ones first' }
+  { key: 'shared', label: 'shares with', says: 'what else lies on its memory; those with most company first' },
+  { key: 'kept', label: 'kept by', says: 'what still holds the memory; most holders first' },
+  { key: 'freed', label: 'freed', says: 'when its node gave it back; held ones first' }
 ];
+
+/** A name that may be broken where its parts meet, not amid a word. */
+function Parts({ text }: { text: string }): ReactElement {
+  const parts = text.split(/(?=Backward|\.)/);
+  return (
+    <>
+      {parts.map((part, i) => (
+        <Fragment key={i}>
+          {i > 0 && <wbr />}
+          {part}
+        </Fragment>
+      ))}
+    </>
+  );
+}
 
 function few(names: readonly string[], most = 3): string {
   const rest = names.length - most;
@@ -153,27 +169,26 @@ export function TensorTable(): ReactElement {
                   >
                     <td>
                       <button type="button" className="agv-link" onClick={choose}>
-                        {oneLine(row.node, 60)}
+                        <Parts text={oneLine(row.node, 60)} />
                       </button>
                     </td>
                     <td>
                       <code>{oneLine(row.name, 40)}</code>
                       {row.own && <span className="agv-quiet"> own output</span>}
                     </td>
-                    <td>{row.shape}</td>
-                    <td>{oneLine(row.dtype, 20)}</td>
-                    <td className="agv-number">{bytesText(row.bytes)}</td>
+                    <td className="agv-short">{row.shape}</td>
+                    <td className="agv-short">{oneLine(row.dtype, 20)}</td>
+                    <td className="agv-short agv-number">{bytesText(row.bytes)}</td>
                     <td>
                       <Version row={row} />
                     </td>
-                    <td>{few(row.shared)}</td>
                     <td>
-                      {row.held ? (
-                        few(row.keepers)
-                      ) : (
-                        <span className="agv-quiet">given back {row.freed}</span>
-                      )}
+                      <Parts text={few(row.shared)} />
                     </td>
+                    <td>
+                      <Parts text={few(row.keepers)} />
+                    </td>
+                    <td className="agv-quiet">{row.freed}</td>
                   </tr>
                   {name === chosen && <ValuesRow row={row} />}
                 </Fragment>
