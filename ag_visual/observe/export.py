@@ -28,6 +28,7 @@ from ag_visual.observe.batch import Stream, decode_tables
 from ag_visual.observe.card_export import cards_of_living
 from ag_visual.observe.check import FormatError, check_fields
 from ag_visual.observe.columns import Chunk, Tables
+from ag_visual.observe.dead_units import with_dead_units
 from ag_visual.observe.details import NotKeptError, Sharing, array_of, node_details
 from ag_visual.observe.names import Scope
 from ag_visual.observe.private import without_names, without_numbers
@@ -201,7 +202,9 @@ def _about_living(
                 return details, summaries
             with contextlib.suppress(NotKeptError):
                 array = array_of(recorder, int(seq), which)
-                summaries[f"{seq} {which}"] = summarize(array, VALUE_LIMIT, VALUE_ELEMENTS)
+                summary = summarize(array, VALUE_LIMIT, VALUE_ELEMENTS)
+                owner = recorder.node(int(seq))
+                summaries[f"{seq} {which}"] = with_dead_units(owner, which, array, summary)
     return details, summaries
 
 

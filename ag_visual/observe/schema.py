@@ -443,6 +443,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "histogram": "Histogram",
         "picture": "Picture | null",
         "text": "string -- a short repr",
+        "dead?": "number[] -- of what a relu saved: [dead units, all units]",
     },
     "NumbersOutput": {
         "shape": "number[]",

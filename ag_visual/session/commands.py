@@ -16,6 +16,7 @@ from ag_visual.observe.bundle import bundle_text
 from ag_visual.observe.card_numbers import kept_gradients, numbers
 from ag_visual.observe.cards import card
 from ag_visual.observe.check import check_fields
+from ag_visual.observe.dead_units import ROOM, with_dead_units
 from ag_visual.observe.details import (
     NotKeptError,
     all_hooks,
@@ -239,7 +240,8 @@ def _values(session: Session, args: dict[str, Any], busy: bool) -> Any:
             raise NotKeptError("no gradient arrived at this node")
         return summarize(arrays[0], limit)
     session.recorder.drain()
-    return summarize(array_of(session.recorder, seq, which), limit)
+    array = array_of(session.recorder, seq, which)
+    return with_dead_units(session.recorder.node(seq), which, array, summarize(array, limit - ROOM))
 
 
 def _card(session: Session, args: dict[str, Any], busy: bool) -> Any:

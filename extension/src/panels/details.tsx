@@ -276,7 +276,24 @@ export function ValuesView({ answer }: { answer: Answer<Values> }): ReactElement
           ? '. Each cell stands for several elements.'
           : ''}
       </p>
+      <DeadUnits values={values} />
     </>
+  );
+}
+
+/** Units of a rectifier that pass nothing on: their weights get no gradient from this batch. */
+function DeadUnits({ values }: { values: Values }): ReactElement | null {
+  const [dead, units] = values.dead ?? [0, 0];
+  if (dead === 0) {
+    return null;
+  }
+  return (
+    <p className="agv-line agv-dead">
+      <b aria-hidden="true">○ </b>
+      {dead === units ? `All ${units}` : `${dead} of ${units}`}{' '}
+      {units === 1 ? 'unit' : 'units'} of this relu are dead on this batch: no row passes them, so no
+      gradient does.
+    </p>
   );
 }
 

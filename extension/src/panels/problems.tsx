@@ -4,6 +4,7 @@ import type { ReactElement } from 'react';
 import type { Problem, Site } from '../protocol/schema';
 import { block, oneLine } from '../protocol/text';
 import { plural } from '../model/format';
+import { Hints } from './hints';
 import { useInspector } from './presenter';
 import { SourceLink, Words } from './source_link';
 
@@ -12,10 +13,13 @@ export function Problems(): ReactElement {
   const problems = [...model.store.problems].reverse();
   if (problems.length === 0) {
     return (
-      <p className="agv-quiet" style={{ margin: 0 }}>
-        No problems. In-place writes that break a backward pass are explained here, with both lines
-        and a repair.
-      </p>
+      <>
+        <p className="agv-quiet" style={{ margin: 0 }}>
+          No problems. In-place writes that break a backward pass are explained here, with both
+          lines and a repair.
+        </p>
+        <Hints />
+      </>
     );
   }
   return (
@@ -23,6 +27,7 @@ export function Problems(): ReactElement {
       {problems.map(problem => (
         <Card key={problem.id} problem={problem} />
       ))}
+      <Hints />
     </>
   );
 }

@@ -645,6 +645,8 @@ export interface Values {
   picture: Picture | null;
   /** a short repr */
   text: string;
+  /** of what a relu saved: [dead units, all units] */
+  dead?: number[];
 }
 
 export interface NumbersOutput {

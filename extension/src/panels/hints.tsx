@@ -1,0 +1,60 @@
+// Hints below the problems: what did not fail and is worth a look, each with a way to its moment.
+
+import type { ReactElement } from 'react';
+import { useMemo } from 'react';
+import { KIND_SIGNS } from '../model/gradient_kind';
+import { hintsOf } from '../model/hints';
+import { useInspector } from './presenter';
+import { SourceLink, Words } from './source_link';
+
+export function Hints(): ReactElement | null {
+  const presenter = useInspector();
+  const { model } = presenter;
+  const { axis, graph, store } = model;
+  const hints = useMemo(() => hintsOf(model), [model, axis, graph, store.hooks.rows]);
+  if (hints.length === 0) {
+    return null;
+  }
+  return (
+    <>
+      <div className="agv-sec">Worth a look</div>
+      <ul className="agv-hints">
+        {hints.map(({ kind, title, detail, seq, moment }) => {
+          const site = model.siteOf(seq);
+          return (
+            <li key={`${kind} ${seq}`}>
+              <span className="agv-hint-sign" data-kind={kind} aria-hidden="true">
+                {KIND_SIGNS[kind]}
+              </span>
+              <div>
+                <Words text={title} length={200} />
+                {site && (
+                  <>
+                    {' ('}
+                    <SourceLink site={site} />)
+                  </>
+                )}
+                {kind === 'nonfinite' && !title.includes('hook') ? ', ' : ' '}
+                <Words text={detail} length={300} />{' '}
+                <button
+                  type="button"
+                  className="agv-link"
+                  onClick={event => {
+                    // The button goes with its tab; keys go on through time from here.
+                    const root = event.currentTarget.closest('.agv-root');
+                    model.scrub(moment >= model.length && presenter.live ? null : moment);
+                    presenter.tab = 'node';
+                    presenter.goTo(seq);
+                    root?.querySelector<HTMLElement>('.agv-graph')?.focus({ preventScroll: true });
+                  }}
+                >
+                  {kind === 'nonfinite' ? 'Jump to the first NaN' : 'Show this moment'}
+                </button>
+              </div>
+            </li>
+          );
+        })}
+      </ul>
+    </>
+  );
+}
