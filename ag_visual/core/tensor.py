@@ -242,6 +242,15 @@ class Tensor:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))  # type: ignore[attr-defined]
 
+    def __contains__(self, element: Any) -> bool:
+        """Whether any element equals this number, or any of this tensor broadcast over it."""
+        if not isinstance(element, (Tensor, int, float, complex)):
+            raise RuntimeError(
+                "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+                f"{type(element)}."
+            )
+        return bool((self == element).any())  # type: ignore[union-attr]
+
     # Version ---------------------------------------------------------------------------------
 
     @property

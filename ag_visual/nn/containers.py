@@ -25,7 +25,7 @@ def _position(owner: Any, index: Any) -> int:
 class _Ordered(Module):
     """Base of Sequential and ModuleList: modules named by their position."""
 
-    def _at(self, index: Any) -> str:
+    def _name_at(self, index: Any) -> str:
         return next(itertools.islice(self._modules, _position(self, index), None))
 
     def _renumber(self, modules: Iterable[Any]) -> None:
@@ -40,10 +40,10 @@ class _Ordered(Module):
         return iter(self._modules.values())
 
     def __setitem__(self, index: Any, module: Module) -> None:
-        setattr(self, self._at(index), module)
+        setattr(self, self._name_at(index), module)
 
     def __delitem__(self, index: Any) -> None:
-        names = list(self._modules)[index] if isinstance(index, slice) else [self._at(index)]
+        names = list(self._modules)[index] if isinstance(index, slice) else [self._name_at(index)]
         self._renumber(m for name, m in self._modules.items() if name not in names)
 
     def append(self, module: Module) -> Self:
@@ -95,7 +95,7 @@ class Sequential(_Ordered):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
-        return self._modules[self._at(index)]
+        return self._modules[self._name_at(index)]
 
     def __add__(self, other: Any) -> Sequential:
         if not isinstance(other, Sequential):
@@ -134,7 +134,7 @@ class ModuleList(_Ordered):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self)[index])
-        return self._modules[self._at(index)]
+        return self._modules[self._name_at(index)]
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])

@@ -148,11 +148,12 @@ def _mask(like: Any, num_heads: int, keys: int, padding: Any, given: Any) -> Any
         heads = (count, num_heads) if given.dim() == 3 else (1, 1)
         total = given.reshape(*heads, length, keys)
     if padding is not None:
-        if tuple(padding.shape) != (count, keys):
-            raise AssertionError(
-                f"key_padding_mask should be of shape {(count, keys)}, but is "
-                f"{tuple(padding.shape)}"
-            )
+        for dim, size in enumerate((count, keys)):
+            if padding.shape[dim] != size:
+                raise AssertionError(
+                    f"Expected key_padded_mask.shape[{dim}] to be {size}, but got "
+                    f"{padding.shape[dim]}: it has one value for each batch and key"
+                )
         padding = _additive(padding, like, "key_padding_mask").view(count, 1, 1, keys)
         total = padding if total is None else total + padding
     return total

@@ -141,7 +141,7 @@ class RNNBase(Module):
             if input.dim() not in (2, 3):
                 raise ValueError(
                     f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D "
-                    "tensor instead"
+                    "instead"
                 )
             if not batched:
                 input = input.unsqueeze(1)

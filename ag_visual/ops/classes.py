@@ -24,9 +24,9 @@ def _check_classes(self: Any, target: Any, weight: Any) -> None:
         )
     if weight is not None and weight.shape != (self.shape[1 if self.ndim > 1 else 0],):
         raise RuntimeError(
-            "weight tensor should be defined either for all or no classes: there are "
-            f"{self.shape[1 if self.ndim > 1 else 0]} classes and weights of shape "
-            f"{list(weight.shape)}"
+            "weight tensor should be defined either for all "
+            f"{self.shape[1 if self.ndim > 1 else 0]} classes or no classes but got weight tensor "
+            f"of shape: {list(weight.shape)}"
         )
 
 
@@ -204,7 +204,16 @@ def _check_picked(shape: tuple[int, ...], picked: tuple[int, ...]) -> None:
             f"Expected input batch_size ({shape[0]}) to match target batch_size "
             f"({picked[0] if picked else 0})."
         )
+    if len(shape) == 1 == len(picked) and picked != (1,):
+        raise ValueError(
+            f"For 1D input, 1D target must have size 1, but got target size: {picked[0]}"
+        )
     expected = shape[:1] + shape[2:] if len(shape) > 1 else ()
+    if len(shape) == 2 and len(picked) > 1:
+        raise RuntimeError(
+            f"0D or 1D target tensor expected, multi-target not supported: got target size "
+            f"{list(picked)} for input size {list(shape)}"
+        )
     if picked != expected:
         raise RuntimeError(
             f"Expected target size {list(expected)}, got {list(picked)}: input has shape "

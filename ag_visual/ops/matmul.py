@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import math
+import re
+import string
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -113,8 +115,8 @@ def _mm(xp: Any, self: Any, mat2: Any) -> Any:
             pass  # the shapes: said below
     if self.ndim != 2 or mat2.ndim != 2:
         raise RuntimeError(
-            f"mm: both arguments must be matrices, but they have {self.ndim} and {mat2.ndim} "
-            "dimensions; use matmul (@)"
+            f"mm: {'self' if self.ndim != 2 else 'mat2'} must be a matrix, but the factors have "
+            f"{self.ndim} and {mat2.ndim} dimensions; use matmul (@)"
         )
     if self.shape[1] != mat2.shape[0]:
         raise RuntimeError(
@@ -161,7 +163,7 @@ def _mm_samples(make: Any) -> Iterator[Sample]:
 
 def _mm_errors(make: Any) -> Iterator[ErrorSample]:
     yield ErrorSample((make((2, 3)), make((4, 5))), RuntimeError, "cannot be multiplied (2x3 and")
-    yield ErrorSample((make((2, 3)), make((3,))), RuntimeError, "must be matrices")
+    yield ErrorSample((make((2, 3)), make((3,))), RuntimeError, "mat2 must be a matrix")
 
 
 op(
@@ -187,7 +189,8 @@ op(
 def _bmm(xp: Any, self: Any, mat2: Any) -> Any:
     if self.ndim != 3 or mat2.ndim != 3:
         raise RuntimeError(
-            f"batch1 and batch2 must be 3D tensors, got {self.ndim}D and {mat2.ndim}D"
+            f"batch{1 if self.ndim != 3 else 2} must be a 3D tensor: batch1 has {self.ndim} and "
+            f"batch2 {mat2.ndim} dimensions"
         )
     if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
         raise RuntimeError(
@@ -710,14 +713,92 @@ def _kron(F: Any, self: Any, other: Any) -> Any:
 # Einstein's sums ----------------------------------------------------------------------------------
 
 
+_WITHOUT_ELLIPSIS = re.compile("[a-zA-Z, ]*(->[a-zA-Z ]*)?")
+
+
+def _check_equation(equation: str) -> None:
+    """RuntimeError unless there are letters, commas, one arrow, one ellipsis for each term."""
+    if _WITHOUT_ELLIPSIS.fullmatch(equation):
+        return
+    arrow = equation.find("->")
+    left = len(equation) if arrow < 0 else arrow
+    operand, at, dots = 0, 0, False
+    while at < len(equation):
+        what = f"operand {operand}" if at < left else "output"
+        step = 1
+        if at == arrow:
+            step, dots = 2, False
+        elif equation[at] == ".":
+            if dots:
+                but = "but" if at > left else "for which"
+                raise RuntimeError(
+                    f"einsum(): found '.' for {what} {but} an ellipsis (...) was already found: "
+                    f"{equation!r}"
+                )
+            if not equation.startswith("...", at):
+                raise RuntimeError(
+                    f"einsum(): found '.' for {what} that is not part of any ellipsis (...): "
+                    f"{equation!r}"
+                )
+            step, dots = 3, True
+        elif equation[at] == "," and at < left:
+            operand, dots = operand + 1, False
+        elif equation[at] not in string.ascii_letters + " ":
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {at} in the equation string, "
+                f"subscripts must be in [a-zA-Z]: {equation!r}"
+            )
+        at += step
+
+
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+
+
+def _letters(subscripts: Any) -> str:
+    """The part of an equation that a list of numbers and `...` stands for: [0, 27] is "Ab"."""
+    if not isinstance(subscripts, (list, tuple)):
+        raise TypeError(
+            "einsum(): expected a list of subscripts after each operand, but got "
+            f"{type(subscripts).__name__}"
+        )
+    for x in subscripts:
+        if x is not Ellipsis and not isinstance(x, int):
+            raise TypeError(
+                f"einsum(): a subscript must be int or Ellipsis, not {type(x).__name__}"
+            )
+        if x is not Ellipsis and not 0 <= x < len(_LETTERS):
+            raise ValueError(
+                "einsum(): subscript in subscript list is not within the valid range "
+                f"[0, {len(_LETTERS)}): {x}"
+            )
+    return "".join("..." if x is Ellipsis else _LETTERS[x] for x in subscripts)
+
+
+def _equation_of(args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The equation and the operands of `einsum(x, [0, 1], y, [1, 2], [0, 2])`."""
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one "
+            "operand and its subscripts list"
+        )
+    pairs = len(args) // 2 * 2
+    equation = ",".join(map(_letters, args[1:pairs:2]))
+    if len(args) > pairs:
+        equation += f"->{_letters(args[-1])}"
+    return equation, args[0:pairs:2]
+
+
 def _subscripts(equation: str, ndims: list[int]) -> tuple[list[list[str]], list[str]]:
     """The labels of each operand and of the result; an ellipsis becomes labels of its own."""
+    _check_equation(equation)
     equation = equation.replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(ndims):
+        amount = "more" if len(terms) < len(ndims) else "fewer"
         raise RuntimeError(
-            f"einsum(): the equation has {len(terms)} operands, but {len(ndims)} were given"
+            f"einsum(): {amount} operands were provided than specified in the equation: "
+            f"{len(ndims)} for {equation!r}"
         )
     longest = 0
     for i, (term, ndim) in enumerate(zip(terms, ndims, strict=True)):
@@ -738,11 +819,14 @@ def _subscripts(equation: str, ndims: list[int]) -> tuple[list[list[str]], list[
 
     found = [labels(term, ndim) for term, ndim in zip(terms, ndims, strict=True)]
     if arrow:
-        if right.count("...") > 1 or len(set(right.replace("...", ""))) != len(
-            right.replace("...", "")
-        ):
-            raise RuntimeError(f"einsum(): output subscripts repeat in {right!r}")
-        named = len(right.replace("...", ""))
+        letters = right.replace("...", "")
+        for x in letters:
+            if letters.count(x) > 1:
+                raise RuntimeError(
+                    f"einsum(): output subscript {x} appears more than once in the output: "
+                    f"{right!r}"
+                )
+        named = len(letters)
         return found, labels(right, named + longest if "..." in right else named)
     seen = [label for term in found for label in term]
     return found, [*extra, *sorted({x for x in seen if seen.count(x) == 1 and x not in extra})]
@@ -807,8 +891,18 @@ def _contract(
 def _einsum(F: Any, equation: str, *operands: Any) -> Any:
     """Products of operands, summed over the labels that the result does not name.
 
-    `einsum("bij,bjk->bik", x, y)` is a batch of matrix products.
+    `einsum("bij,bjk->bik", x, y)` is a batch of matrix products; so is the form with numbers,
+    `einsum(x, [0, 1, 2], y, [0, 2, 3], [0, 1, 3])`.
     """
+    if not isinstance(equation, str):
+        if not hasattr(equation, "ndim"):
+            raise TypeError(
+                "einsum(): argument 'equation' (position 1) must be str, not "
+                f"{type(equation).__name__}"
+            )
+        equation, operands = _equation_of((equation, *operands))
+    if not operands:
+        _equation_of(())
     if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
         operands = tuple(operands[0])
     for i, x in enumerate(operands):

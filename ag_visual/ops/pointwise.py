@@ -85,7 +85,7 @@ def _times_alpha(xp: Any, name: str, self: Any, other: Any, alpha: Any) -> Any:
 def _no_bools(self: Any, other: Any, alpha: Any) -> None:
     """torch's `-` takes no bools, whatever they would be promoted to."""
     _number("sub", alpha)
-    bools = [getattr(x, "dtype", None) is dtypes.bool for x in (self, other)]
+    bools = [type(x) is bool or getattr(x, "dtype", None) is dtypes.bool for x in (self, other)]
     if any(bools):
         raise RuntimeError(_BOOLS_MINUS if all(bools) else _BOOL_MINUS)
 

@@ -322,3 +322,10 @@ def test_expect_texts_that_2_13_changed() -> None:
         lambda t: raised(lambda: t.autograd.grad(t.ones(1), []))[1],
         "grad requires non-empty inputs.",
     )
+
+
+def test_in_asks_whether_any_element_is_equal() -> None:
+    agree(
+        lambda t: [2.0 in t.eye(2), 1 in t.eye(2), t.ones(2) in t.eye(2), True in t.zeros(2, 0)],
+        [False, True, True, False],
+    )

@@ -65,6 +65,8 @@ def test_members() -> None:
             [n for n in dir(net) if n in ("first", "scale", "steps", "plain")],
             net.get_submodule("blocks.1") is net.blocks[1],
             net.get_parameter("blocks.0.bias") is net.blocks[0].bias,
+            t.nn.Sequential(net).get_parameter("0.scale") is net.scale,
+            t.nn.ModuleList([net]).get_buffer("0.norm.running_mean") is net.norm.running_mean,
             net.get_buffer("norm.running_mean") is net.norm.running_mean,
             net.state_dict(keep_vars=True)["scale"] is net.scale,
         ]

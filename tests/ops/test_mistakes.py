@@ -93,6 +93,115 @@ MISTAKES: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
         "The shape of the mask [4, 3] at index 1 does not match the shape of the indexed tensor "
         "[4, 5] at index 1",
     ),
+    (
+        lambda t: t.einsum("ij->ii", ones(t, 2, 2)),
+        RuntimeError,
+        "einsum(): output subscript i appears more than once in the output",
+    ),
+    (
+        lambda t: t.einsum("ij", ones(t, 2, 2), ones(t, 2, 2)),
+        RuntimeError,
+        "einsum(): more operands were provided than specified in the equation",
+    ),
+    (
+        lambda t: t.einsum("ij,jk", ones(t, 2, 2)),
+        RuntimeError,
+        "einsum(): fewer operands were provided than specified in the equation",
+    ),
+    (
+        lambda t: t.einsum("i$", ones(t, 2, 2)),
+        RuntimeError,
+        "einsum(): invalid subscript given at index 1 in the equation string",
+    ),
+    (
+        lambda t: t.einsum("ij->i->i", ones(t, 2, 2)),
+        RuntimeError,
+        "einsum(): invalid subscript given at index 5 in the equation string",
+    ),
+    (
+        lambda t: t.einsum("i..", ones(t, 2, 2, 2)),
+        RuntimeError,
+        "einsum(): found '.' for operand 0 that is not part of any ellipsis",
+    ),
+    (
+        lambda t: t.einsum("...i->......i", ones(t, 2)),
+        RuntimeError,
+        "einsum(): found '.' for output but an ellipsis (...) was already found",
+    ),
+    (
+        lambda t: t.einsum("i"),
+        ValueError,
+        "einsum(): must specify the equation string and at least one operand",
+    ),
+    (
+        lambda t: t.einsum(ones(t, 2), [52]),
+        ValueError,
+        "einsum(): subscript in subscript list is not within the valid range [0, 52)",
+    ),
+    (
+        lambda t: t.einsum([0], ones(t, 2)),
+        TypeError,
+        "einsum(): argument 'equation' (position 1) must be str, not list",
+    ),
+    (
+        lambda t: t.mm(ones(t, 2, 2), ones(t, 2)),
+        RuntimeError,
+        "mat2 must be a matrix",
+    ),
+    (
+        lambda t: t.bmm(ones(t, 2, 2, 2), ones(t, 2, 2)),
+        RuntimeError,
+        "batch2 must be a 3D tensor",
+    ),
+    (
+        lambda t: ones(t, 3, 4).gather(1, t.zeros((5, 1), dtype=t.int64)),
+        RuntimeError,
+        "Size does not match at dimension 0 expected index [5, 1] to be no larger than self [3, 4]",
+    ),
+    (
+        lambda t: t.nn.functional.cross_entropy(ones(t, 4, 3), t.zeros((4, 1), dtype=t.int64)),
+        RuntimeError,
+        "0D or 1D target tensor expected, multi-target not supported",
+    ),
+    (
+        lambda t: t.nn.functional.nll_loss(
+            ones(t, 4, 3), t.zeros(4, dtype=t.int64), weight=ones(t, 2)
+        ),
+        RuntimeError,
+        "for all 3 classes or no classes but got weight tensor of shape: [2]",
+    ),
+    (
+        lambda t: t.nn.MultiheadAttention(2, 1)(
+            *[ones(t, 5, 1, 2)] * 3, key_padding_mask=ones(t, 3, 5) > 0
+        ),
+        AssertionError,
+        "Expected key_padded_mask.shape[0] to be 1, but got 3",
+    ),
+    (
+        lambda t: t.nn.GRU(3, 4)(ones(t, 3)),
+        ValueError,
+        "GRU: Expected input to be 2D or 3D, got 1D instead",
+    ),
+    (
+        lambda t: "a" in ones(t, 2),
+        RuntimeError,
+        "Tensor.__contains__ only supports Tensor or scalar, but you passed in a <class 'str'>",
+    ),
+    (
+        lambda t: ones(t, 2) - True,
+        RuntimeError,
+        "Subtraction, the `-` operator, with a bool tensor is not supported",
+    ),
+    (
+        lambda t: True - ones(t, 2),
+        RuntimeError,
+        "Subtraction, the `-` operator, with a bool tensor is not supported",
+    ),
+    (
+        lambda t: (ones(t, 2) > 0) - True,
+        RuntimeError,
+        "Subtraction, the `-` operator, with two bool tensors is not supported",
+    ),
 ]
 
 

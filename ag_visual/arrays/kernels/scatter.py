@@ -52,16 +52,18 @@ def _checked(
             f"index {list(index.shape)}, input {list(self.shape)}"
             + ("" if src is None else f", src {list(src.shape)}")
         )
-    fits = all(
-        i <= n for at, (i, n) in enumerate(zip(index.shape, self.shape, strict=True)) if at != dim
-    )
+    sizes = enumerate(zip(index.shape, self.shape, strict=True))
+    wrong = next((at for at, (i, n) in sizes if i > n and at != dim), None)
     if src is None:
-        if not fits:
+        if wrong is not None:
             raise RuntimeError(
-                f"Size does not match at index {list(index.shape)}: expected it to be no larger "
-                f"than self {list(self.shape)} apart from dimension {dim}"
+                f"Size does not match at dimension {wrong} expected index "
+                f"{list(index.shape)} to be no larger than self {list(self.shape)} apart from "
+                f"dimension {dim}"
             )
-    elif not fits or any(i > n for i, n in zip(index.shape, _one_dim(src).shape, strict=True)):
+    elif wrong is not None or any(
+        i > n for i, n in zip(index.shape, _one_dim(src).shape, strict=True)
+    ):
         raise RuntimeError(
             f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} "
             f"apart from dimension {dim} and to be no larger size than src {list(src.shape)}"
