@@ -12,6 +12,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -62,9 +63,11 @@ class Gate:
         serve: Callable[[], None],
         silent_for: Callable[[], float],
         say: Callable[[str], None],
+        ignored: AbstractSet[int] = frozenset(),
     ) -> None:
         """changed: state is to be told; serve: answer waiting requests in this thread;
-        silent_for: seconds since any page was heard; say: put a sentence into the state.
+        silent_for: seconds since any page was heard; say: put a sentence into the state; ignored:
+        threads that work for the observer and stop nowhere, as it changes.
         """
         self.patience = PATIENCE
         self.paused: Paused | None = None
@@ -78,6 +81,7 @@ class Gate:
         self._serve = serve
         self._silent_for = silent_for
         self._say = say
+        self._ignored = ignored
         self._ids = itertools.count(1)
         self._step: int | None = None  # the thread whose next node is to be stopped at
         self._passes: Passes | None = None  # which nodes that step runs past
@@ -240,6 +244,8 @@ class Gate:
 
     def __call__(self, task: Any, node: Node, grads: list[Any]) -> list[Any]:
         """Asked by the engine before each node: may wait here; raises KeyboardInterrupt."""
+        if threading.get_ident() in self._ignored:
+            return grads  # the paused thread may wait for this one
         self._under_way.add(task.id)
         if self.requests_wait:
             self.requests_wait = False

@@ -75,7 +75,11 @@ class Session:
         self.id = uuid.uuid4().hex[:12]
         self.recorder = Recorder()
         self.gate = Gate(
-            changed=self.hurry, serve=self.serve, silent_for=self.silent_for, say=self.say
+            changed=self.hurry,
+            serve=self.serve,
+            silent_for=self.silent_for,
+            say=self.say,
+            ignored=self.recorder.ignored,
         )
         self.pages: dict[str, Page] = {}
         self.problems: list[dict[str, Any]] = []
@@ -128,6 +132,8 @@ class Session:
         seam.begin, seam.end = self._begin, self._end
 
     def _begin(self, task: Any) -> None:
+        if threading.get_ident() in self.recorder.ignored:
+            return
         if task.parent is None:
             self._running += 1
         try:
@@ -150,6 +156,8 @@ class Session:
             self._failed(error)
 
     def _end(self, task: Any) -> None:
+        if threading.get_ident() in self.recorder.ignored:
+            return
         if task.parent is None:
             self._running = max(self._running - 1, 0)
         try:

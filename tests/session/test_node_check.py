@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -293,3 +294,58 @@ def test_a_graph_that_forward_makes_for_itself_is_not_recorded():
         (x * 3).sum().backward()
     assert before == after
     assert recorded.recording.rows("tasks") == 2
+
+
+class SlopeOfCube(ag.autograd.Function):
+    """3 x^2, whose backward differentiates a graph of its own, as a checkpoint's does."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return 3 * x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        with ag.enable_grad():
+            x = ctx.saved_tensors[0].detach().requires_grad_()
+            (slope,) = ag.autograd.grad((x.exp().log() * x * 3).sum(), x)
+        return g * slope
+
+
+def test_a_check_at_a_pause_runs_through_breakpoints_and_ends_no_recording():
+    session = current()
+    gate = session.gate
+    x = ag.tensor([1.0, 2.0], requires_grad=True)
+    y = SlopeOfCube.apply(x)
+    node = y.grad_fn
+    found = []
+    session.start("once")
+    gate.add(name="SlopeOfCubeBackward")
+    backward = threading.Thread(target=lambda: y.sum().backward(), daemon=True)
+    backward.start()
+    try:
+        _until(lambda: gate.paused is not None and gate.paused.seq == node.seq)
+        inner = gate.add(name="ExpBackward0")
+        check = threading.Thread(target=lambda: found.append(check_node(node)), daemon=True)
+        check.start()
+        check.join(10)
+        assert found, "the check waits for the pause, and the pause for the check"
+        assert found[0].ok, str(found[0])
+        assert gate.paused.seq == node.seq
+        assert gate.waiting == 0
+        assert session.recorder.on  # the check's backwards are not the one that was asked for
+        gate.remove(id=inner.id)
+    finally:
+        gate.breakpoints_off()
+        gate.go_on()
+        backward.join(10)
+        session.clear()
+        session.stop()
+    assert x.grad.tolist() == pytest.approx([6.0, 12.0])
+
+
+def _until(true, seconds=10.0):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.005)
