@@ -7,7 +7,7 @@ install:          ## an editable install with everything to work on it
 front:            ## build the front end: node_modules once, then a few seconds
 	cd extension && jlpm install --immutable && npm run -s build
 
-check:            ## format, lint and types of both languages, layers, the front end's unit tests
+check:            ## format, lint and types of Python, types of the front end, layers, the front end's unit tests
 	ruff format --check . && ruff check . && mypy && pytest -q tests/layers
 	cd extension && npm run -s check && npm run -s test
 

@@ -61,7 +61,9 @@ class _Ending:
 
     def __del__(self) -> None:
         global special
-        special -= self.added() - self.borrowed
+        back = self.added() - self.borrowed
+        # No call between reading and storing it: no other thread can come between.
+        special -= back
 
 
 # Beside the modes, not among them: an object that holds the dict it lies in dies late.

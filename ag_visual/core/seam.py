@@ -1,7 +1,8 @@
 """The only way out for events: module variables that an observer sets and that cost one load.
 
 Read them as `seam.sink` (never `from seam import sink`), once per operation. What an observer gets
-are ints, strings, shapes and weak references, never a tensor, a node or an array.
+are ints, strings, shapes and weak references, never a tensor, a node or an array. Why they are no
+tuples: docs/notes/events.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ def by_kind(events: Iterable[seam.Event]) -> Kinds:
 
 
 class Encoder:
-    """Turns event tuples into chunks; keeps what ids mean for as long as its epoch lasts."""
+    """Turns what a log holds into chunks; keeps what ids mean for as long as its epoch lasts."""
 
     def __init__(self, zero: int) -> None:
         self.zero = zero  # perf_counter_ns when the session began
