@@ -92,6 +92,7 @@ class Recorder:
         self._since = 0  # seq of the first node that a continuous recording has seen
         self._skipped = 0
         self.ignored: set[int] = set()  # threads that work for the observer
+        self._ignored_tasks: set[int] = set()  # their backwards
 
     # What to record --------------------------------------------------------------------------
 
@@ -211,7 +212,11 @@ class Recorder:
             (stream, [record for record in records if _THREAD(record, 16)[0] not in ignored])
             for stream, records in taken.nodes
         ]
-        tasks = {e[3] for e in taken.events if e[0] == seam.BEGIN and e[2] in ignored}
+        # A drain may come inside of a backward, or between its beginning and this moment.
+        tasks = self._ignored_tasks
+        for event in (*taken.events, *self._log.events.copy()):
+            if event[0] == seam.BEGIN and event[2] in ignored:
+                tasks.add(event[3])
         return _Taken(
             told,
             [event for event in taken.events if event[2] not in ignored],
@@ -306,8 +311,11 @@ class Recorder:
         try:
             yield
         finally:
-            self.drain()
-            self.ignored.discard(thread)
+            with self._lock:
+                self.drain()
+                self.ignored.discard(thread)
+                if not self.ignored:
+                    self._ignored_tasks.clear()
 
     # What is known ---------------------------------------------------------------------------
 

@@ -401,6 +401,21 @@ def test_threads_that_record_at_once_lose_nothing(recorder):
     }
 
 
+def test_a_drain_inside_of_an_ignored_backward_tells_nothing_of_it(recorder):
+    def work():
+        with recorder.ignoring(threading.get_ident()):
+            x = leaf(1.0)
+            y = x.exp()
+            y.register_hook(lambda g: recorder.drain())
+            (y * y).backward()
+
+    recorder.start()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert not {"nodes", "runs", "tasks", "leaves"} & tables(recorder).keys()
+
+
 def test_an_ignored_thread_leaves_nothing_in_any_table(recorder):
     def work():
         with recorder.ignoring(threading.get_ident()):
