@@ -139,8 +139,7 @@ class Session:
         try:
             self.recorder.began(task, sys._getframe(1))
             if self.followers and (self.recorder.on or self.gate.armed):
-                for follower in list(self.followers):
-                    follower.began(task)
+                self._tell_followers(task)
             if self.numbers.on or self.gate.pause_next:
                 found = [*scopes_of(sys._getframe(1)), self.namespace()]
                 if self.numbers.began(task, found):
@@ -148,6 +147,14 @@ class Session:
                     self.gate.arm()
         except Exception as error:
             self._failed(error)
+
+    def _tell_followers(self, task: Any) -> None:
+        for follower in list(self.followers):
+            try:
+                follower.began(task)
+            except Exception as error:  # its comm is closed, or may not be used in this thread
+                self.followers.discard(follower)
+                logging.getLogger("ag_visual").error("an output goes live no more", exc_info=error)
 
     def _arrived(self, node: Any, grads: Any) -> None:
         try:
