@@ -79,12 +79,10 @@ def numbers(
 def kept_gradients(node: Any) -> tuple[list[Any] | None, str]:
     """The gradients that arrived at a node where retain_grad() kept all of them, else None."""
     retain = {} if node.hooks is None else node.hooks.retain
-    kept = [ref() for ref in retain.values()]
+    # By output number: they stand in the order in which retain_grad() was called.
+    kept = [retain[i]() if i in retain else None for i in range(len(node.outs or ((),)))]
     grads = [None if tensor is None else tensor._grad for tensor in kept]
-    count = len(node.outs or ((),))
-    if len(grads) == count and all(g is not None for g in grads):
-        return grads, "kept"
-    return None, "ones"
+    return (None, "ones") if any(g is None for g in grads) else (grads, "kept")
 
 
 def _tensor(value: Any) -> Any:

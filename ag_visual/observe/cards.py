@@ -598,10 +598,14 @@ def _leaf_card() -> dict[str, Any]:
     return _card("leaf", says, forward, [])
 
 
+UNKNOWN_SAYS: Final = (
+    "This node is no op of the table: it carries gradients on for the ops around it."
+)
+
+
 def _card_of_unknown(name: str) -> dict[str, Any]:
     inner = operator("("), notation.leaf("mi", "grad"), operator(")")
-    says = "This node is no op of the table: it carries gradients on for the ops around it."
-    return _card(name, says, row(notation.leaf("mi", name), *inner), [])
+    return _card(name, UNKNOWN_SAYS, row(notation.leaf("mi", name), *inner), [])
 
 
 def _card(op: str, says: str, forward: Math, derivatives: list[dict[str, Any]]) -> dict[str, Any]:
@@ -620,24 +624,13 @@ def _card(op: str, says: str, forward: Math, derivatives: list[dict[str, Any]]) 
 LEAF_CARD: Final = _leaf_card()
 
 
+FUNCTION_SAYS: Final = "A custom Function: its own backward computes the gradient."
+
+
 def _function_card(node: BackwardCFunction) -> dict[str, Any]:
     cls = node._forward_cls
     names = [argument_name(cls, position) for position in node._positions]
-    inputs = notation._separated([notation.name(n) for n in names])
-    forward = row(
-        notation.leaf("mi", "result"),
-        operator("="),
-        notation.leaf("mi", f"{cls.__name__}.forward"),
-        operator("("),
-        *inputs,
-        operator(")"),
-    )
-    backward = row(
-        notation.leaf("mi", f"{cls.__name__}.backward"),
-        operator("("),
-        notation.leaf("mi", "grad"),
-        operator(")"),
-    )
+    backward = _called(f"{cls.__name__}.backward", [notation.leaf("mi", "grad")])
     several = sum(edge is not None for edge in node.next) > 1
     derivatives = []
     for i, (name, edge) in enumerate(zip(names, node.next, strict=False)):
@@ -650,10 +643,28 @@ def _function_card(node: BackwardCFunction) -> dict[str, Any]:
         derivatives.append(
             {"input": name, "math": math_, "where": [], "says": "", "text": linear(math_)}
         )
-    told = "A custom Function: its own backward computes the gradient."
     own = vars(cls).get("__doc__")
     doc = " ".join(own.strip().partition("\n\n")[0].split()) if own else ""
-    return _card(cls.__name__, doc or told, forward, derivatives)
+    forward = _forward_of(cls.__name__, [notation.name(n) for n in names])
+    return _card(cls.__name__, doc or FUNCTION_SAYS, forward, derivatives)
+
+
+def _forward_of(name: str, inputs: list[Math]) -> Math:
+    call = _called(f"{name}.forward", notation._separated(inputs))
+    return row(notation.leaf("mi", "result"), operator("="), call)
+
+
+def _called(name: str, inputs: Sequence[Math]) -> Math:
+    return row(notation.leaf("mi", name), operator("("), *inputs, operator(")"))
+
+
+def without_own_text(card: dict[str, Any]) -> dict[str, Any]:
+    """A card without what a custom Function says: its docstring, and names of its arguments."""
+    of_table = card.get("numbers", True) and any(op.called == card["op"] for op in ops.values())
+    if of_table or card["says"] in (LEAF_CARD["says"], UNKNOWN_SAYS):
+        return card
+    # Which of its arguments there were is told by their names alone: no derivative is left.
+    return _card(card["op"], FUNCTION_SAYS, _forward_of(card["op"], [operator("…")]), [])
 
 
 def as_terms(values: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ag_visual.observe import schema
 from ag_visual.observe.batch import decode_tables, without_source
+from ag_visual.observe.cards import without_own_text
 
 _NAMES: Final = (
     *(("leaves", "label"), ("labels", "label"), ("calls", "name"), ("calls", "kind")),
@@ -72,6 +73,8 @@ def without_names(record: dict[str, Any]) -> dict[str, Any]:
         batches.append({**batch, "header": kept})
     details = {seq: _details(one) for seq, one in record["details"].items()}
     found = {**record, "batches": batches, "details": details}
+    if "cards" in record:
+        found["cards"] = [without_own_text(card) for card in record["cards"]]
     if "scalars" in record:
         # The sentence about a node that is too large names its line.
         nodes = [{**one, "label": "", "why": ""} for one in record["scalars"]["nodes"]]
@@ -92,10 +95,8 @@ def _problem(problem: dict[str, Any]) -> dict[str, Any]:
     saved = bare["saved"] and {**bare["saved"], "site": _site(bare["saved"]["site"])}
     title = f"A problem: {bare['kind']}"
     tensor = {**bare["tensor"], "name": None}
-    where = _site(bare["where"])
-    return {**bare, "title": title, "tensor": tensor, "saved": saved, "writes": writes} | {
-        "where": where
-    }
+    sites = {name: _site(bare[name]) for name in ("where", "made", "first") if name in bare}
+    return {**bare, "title": title, "tensor": tensor, "saved": saved, "writes": writes} | sites
 
 
 def _details(one: dict[str, Any]) -> dict[str, Any]:

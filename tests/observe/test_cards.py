@@ -10,7 +10,7 @@ import pytest
 import ag_visual as ag
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.observe import card_numbers, cards
-from ag_visual.observe.card_numbers import NoNumbersError, numbers
+from ag_visual.observe.card_numbers import NoNumbersError, kept_gradients, numbers
 from ag_visual.observe.notation import linear, parse
 from ag_visual.observe.terms import OPERATORS, Term, computed, formula_of
 from ag_visual.ops import batching
@@ -197,6 +197,18 @@ def test_numbers_of_a_broadcast_input_are_summed():
     assert told["text"] == "(∂L) / (∂other)[1] = 1 · 2 + 1 · 4 = 6"
     says = {one["input"]: one["says"] for one in cards.card(node)["derivatives"]}
     assert says == {"self": "", "other": "The input was broadcast: this is summed over dim 0."}
+
+
+def test_kept_gradients_stand_by_output_and_not_as_they_were_asked_for():
+    x = ag.tensor([1.0, 2.0], requires_grad=True)
+    first, second = (x * 1).unbind()
+    second.retain_grad()
+    assert kept_gradients(first.grad_fn) == (None, "ones")
+    first.retain_grad()
+    (first * 10 + second * 20).backward(retain_graph=True)
+    grads, source = kept_gradients(first.grad_fn)
+    assert ([g.item() for g in grads], source) == ([10.0, 20.0], "kept")
+    assert numbers(first.grad_fn, grads, at=0)["result"] == "10"
 
 
 def test_a_case_says_why_it_holds():

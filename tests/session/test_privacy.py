@@ -12,7 +12,8 @@ from ag_visual import nn
 
 SECRETS = (
     *("secretvariable", "SecretModule", "secretpart", "secret_function", "secret_hook"),
-    *("secretloss", "secret_overwritten"),
+    *("secretloss", "secret_overwritten", "secret_argument", "Secret words"),
+    *("secret_view", "secret_first"),
 )
 
 
@@ -25,13 +26,33 @@ class SecretModule(nn.Module):
         return self.secretpart(x).sigmoid()
 
 
+class Own(ag.autograd.Function):
+    """Secret words about it."""
+
+    @staticmethod
+    def forward(ctx, secret_argument):
+        return secret_argument * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
 def secret_hook(grad):
     return grad * 1.0
 
 
 def secret_function(model, secretvariable):
     secretvariable.register_hook(secret_hook)
-    return (model(secretvariable) * 98765.25).sum()
+    return (Own.apply(model(secretvariable)) * 98765.25).sum()
+
+
+def secret_view(x):
+    return (x * 3).split(1, dim=1)
+
+
+def secret_first(loss):
+    loss.backward()
 
 
 @pytest.fixture
@@ -46,6 +67,13 @@ def held():
         secret_overwritten.add_(1)
         with pytest.raises(RuntimeError, match="inplace"):
             secret_overwritten.sum().backward()
+        left, _ = secret_view(secretvariable)
+        with pytest.raises(RuntimeError, match="multiple views"):
+            left.add_(1)
+        twice = secretvariable.exp().sum()
+        secret_first(twice)
+        with pytest.raises(RuntimeError, match="second time"):
+            twice.backward()
         yield secretloss, secretvariable, secret_overwritten
 
 
@@ -65,6 +93,14 @@ def test_without_source_no_name_and_no_text_is_in_it(held, tmp_path):
         assert "SigmoidBackward0" in text
     for text in texts(tmp_path):
         assert [secret for secret in SECRETS if secret not in text] == []
+
+
+def test_cards_stay_without_text_of_custom_functions(held, tmp_path):
+    full = ag.load_recording(ag.save_recording(tmp_path / "full.agv")).record
+    given = ag.load_recording(ag.save_recording(tmp_path / "given.agv", source=False)).record
+    assert given["card_of"] == full["card_of"]
+    changed = [(a, b) for a, b in zip(full["cards"], given["cards"], strict=True) if a != b]
+    assert [(a["op"], b["text"]) for a, b in changed] == [("Own", "result = Own.forward(…)")]
 
 
 def test_without_values_no_number_of_a_tensor_is_in_it(held, tmp_path):
