@@ -249,7 +249,7 @@ def _card(session: Session, args: dict[str, Any], busy: bool) -> Any:
     seq = int(args["seq"])
     node = session.recorder.node(seq)
     if node is not None and not busy:
-        return in_own_thread(lambda: card(node))
+        return in_own_thread(lambda stopped: card(node))
     return recorded_card(session.recorder, seq)
 
 
@@ -261,7 +261,7 @@ def _numbers(session: Session, args: dict[str, Any], busy: bool) -> Any:
     at = args.get("at")
     place = None if at is None else int(at)
     return in_own_thread(
-        lambda: numbers(node, grads, input=args.get("input"), at=place, source=source)
+        lambda stopped: numbers(node, grads, input=args.get("input"), at=place, source=source)
     )
 
 

@@ -180,17 +180,18 @@ def check_node(node: Any, *, elements: int = ELEMENTS) -> NodeCheck:
         )
     if elements < 1:
         raise ValueError(f"elements should be 1 or more, but is {elements}")
-    return in_own_thread(lambda: _checked(found, elements))
+    return in_own_thread(lambda stopped: _checked(found, elements, stopped))
 
 
-def _checked(node: Node, elements: int) -> NodeCheck:
+def _checked(node: Node, elements: int, stopped: threading.Event) -> NodeCheck:
     try:
         if elements_of(node) > MOST_ELEMENTS:
             raise CannotCheckError(
                 f"it works on more than {MOST_ELEMENTS:,} elements; check it on a smaller input"
             )
         with _unnoticed():
-            return NodeCheck(node.name(), node.seq, list(_compare(again(node), elements)))
+            compared = _compare(again(node), _Limits(elements, stopped))
+            return NodeCheck(node.name(), node.seq, list(compared))
     except CannotCheckError as error:
         return NodeCheck(node.name(), node.seq, why_not=str(error))
     except Exception as error:  # the user's own forward or backward
@@ -201,27 +202,38 @@ def _checked(node: Node, elements: int) -> NodeCheck:
 # Apart from the program ---------------------------------------------------------------------------
 
 
-def in_own_thread(work: Callable[[], T]) -> T:
+def in_own_thread(work: Callable[[threading.Event], T]) -> T:
     """Run in a fresh thread, whose modes are the usual ones, and wait for it.
 
-    The wait is one of short waits, so that an interrupt gets through.
+    The wait is one of short waits, so that an interrupt gets through: it sets the event that `work`
+    was given, and is raised when the thread has ended. A second one does not wait for that.
     """
+    stopped = threading.Event()
     results: list[T] = []
     errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            results.append(work())
+            results.append(work(stopped))
         except BaseException as error:
             errors.append(error)
 
     thread = threading.Thread(target=run, name="ag_visual check", daemon=True)
     thread.start()
-    while thread.is_alive():
-        thread.join(0.05)
+    try:
+        _join(thread)
+    except KeyboardInterrupt:
+        stopped.set()
+        _join(thread)  # what it put aside it puts back before the program goes on
+        raise
     if errors:
         raise errors[0]
     return results[0]
+
+
+def _join(thread: threading.Thread) -> None:
+    while thread.is_alive():
+        thread.join(0.05)
 
 
 @contextmanager
@@ -250,7 +262,20 @@ def _same_numbers() -> Iterator[None]:
 # Differences --------------------------------------------------------------------------------------
 
 
-def _compare(how: Again, elements: int) -> Iterator[InputCheck]:
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """How much is compared: so many elements of an input, so long, until it is interrupted."""
+
+    elements: int
+    stopped: threading.Event
+    end: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+
+    def reached(self, some: bool) -> bool:
+        """Is no further element to be begun? some: whether one of this input was looked at."""
+        return self.stopped.is_set() or (some and time.monotonic() > self.end)
+
+
+def _compare(how: Again, limits: _Limits) -> Iterator[InputCheck]:
     chance = np.random.default_rng(0)
     outputs = _same_again(how)
     gs = [None if o is None else _weights(chance, o) for o in outputs]
@@ -259,13 +284,12 @@ def _compare(how: Again, elements: int) -> Iterator[InputCheck]:
         o is not None and o.dtype.itemsize < (16 if o.dtype.kind == "c" else 8) for o in outputs
     )
     loose = _looseness(how.node, narrow)
-    end = time.monotonic() + SECONDS
     for name in how.wanted:
         array = how.inputs[name]
         gradient = found.get(name)
         if gradient is None:
             gradient = np.zeros(array.shape)
-        yield _one(how, name, np.asarray(_host(gradient)), gs, elements, chance, loose, narrow, end)
+        yield _one(how, name, np.asarray(_host(gradient)), gs, limits, chance, loose, narrow)
 
 
 def _host(array: Any) -> Any:
@@ -311,11 +335,10 @@ def _one(
     name: str,
     gradient: Any,
     gs: list[Any],
-    elements: int,
+    limits: _Limits,
     chance: Any,
     loose: float,
     narrow: bool,
-    end: float,
 ) -> InputCheck:
     array = how.inputs[name]
     shape = tuple(array.shape)
@@ -338,8 +361,8 @@ def _one(
     compared: list[Compared] = []
     kinks = 0
     scale = float(np.nanmax(np.abs(gradient))) if gradient.size else 0.0
-    for flat in _places(gradient, elements, chance):
-        if time.monotonic() > end and compared:
+    for flat in _places(gradient, limits.elements, chance):
+        if limits.reached(bool(compared or kinks)):
             break
         index = tuple(int(i) for i in np.unravel_index(flat, shape)) if shape else ()
         h = step * max(1.0, abs(complex(_host(array)[index])))

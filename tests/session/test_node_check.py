@@ -12,6 +12,7 @@ import pytest
 import ag_visual as ag
 from ag_visual.core import node as nodes
 from ag_visual.ops.generic import OpNode
+from ag_visual.session import node_check
 from ag_visual.session.node_check import check_node
 from ag_visual.session.session import current
 
@@ -349,3 +350,53 @@ def _until(true, seconds=10.0):
     while not true():
         assert time.monotonic() < end
         time.sleep(0.005)
+
+
+class Slow(ag.autograd.Function):
+    """x, once a forward that takes its time has been let go."""
+
+    entered = threading.Event()
+    runs = 0
+
+    @staticmethod
+    def forward(ctx, x):
+        Slow.runs += 1
+        if Slow.runs == 4:  # after the node's own one and two that should agree: an element
+            Slow.entered.set()
+            time.sleep(0.3)
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+def test_an_interrupted_check_has_ended_when_the_interrupt_is_raised(monkeypatch):
+    Slow.runs = 0
+    Slow.entered.clear()
+    node = Slow.apply(ag.ones(30, requires_grad=True)).grad_fn
+    join, waits = threading.Thread.join, []
+
+    def interrupted(thread, timeout=None):
+        join(thread, timeout)
+        if thread.name == "ag_visual check" and Slow.entered.is_set() and not waits:
+            waits.append(timeout)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        check_node(node)
+    assert waits
+    assert not [t for t in threading.enumerate() if t.name == "ag_visual check"]
+    runs = Slow.runs
+    assert runs <= 5  # it ends with the element that it was at
+    state = np.random.get_state()[1].tolist()
+    time.sleep(0.05)
+    assert (Slow.runs, np.random.get_state()[1].tolist()) == (runs, state)
+
+
+def test_the_time_limit_holds_where_every_element_is_a_kink(monkeypatch):
+    monkeypatch.setattr(node_check, "SECONDS", 0.0)
+    found = check_node(ag.zeros(30, requires_grad=True).relu())
+    (one,) = found.inputs
+    assert (one.compared, one.kinks) == (0, 1)
