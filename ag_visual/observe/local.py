@@ -45,16 +45,22 @@ def size_of(node: Node) -> int:
     return count([shape for shape, _ in outputs_of(node)] + below)
 
 
+def works_on_complex(node: Node) -> bool:
+    """Whether an output of a node is complex, or an input through which gradient flows."""
+    below = [outputs_of(edge[0])[edge[1]] for edge in node.next if edge is not None]
+    return any(dtype.kind == "c" for _, dtype in (*outputs_of(node), *below))
+
+
 def reason_against(node: Node) -> str:
     """Why a node's rule is not run by an observer; empty when it can be."""
+    if works_on_complex(node):
+        return f"{node.name()} works on complex numbers, which are not drawn one by one."
     if isinstance(node, AccumulateGrad):
         return ""
     if getattr(node, "op", None) is None:
         return f"{node.name()} has no rule of this package's own: it is not run twice to look."
     if node.freed is not None:
         return f"{node.name()} gave its saved tensors back: it has run already."
-    if any(dtype.kind == "c" for _, dtype in outputs_of(node)):
-        return f"{node.name()} works on complex numbers, which are not drawn one by one."
     for name in node.saved_names:
         for value, then, owner in _kept(node, name):
             if isinstance(value, Packed):
@@ -86,9 +92,20 @@ def saved_value(node: Node, name: str) -> Any:
 
 
 def host(array: Any) -> Floats:
-    """An array of any library, or a number, as float64 in row-major order."""
-    plain = backend_of(array).to_numpy(array) if is_array(array) else array
+    """An array of any library, or a number, as float64 in row-major order.
+
+    Raises TypeError for complex numbers: their real part would be another number.
+    """
+    plain = np.asarray(backend_of(array).to_numpy(array) if is_array(array) else array)
+    if plain.dtype.kind == "c":
+        raise TypeError("complex numbers are not drawn one by one")
     return np.asarray(plain, dtype=np.float64)
+
+
+def drawn(array: Any) -> Floats | None:
+    """The same, and None where the numbers are complex: they are not drawn."""
+    dtype = getattr(array, "dtype", None)
+    return None if dtype is not None and dtype.kind == "c" else host(array)
 
 
 def handed(node: Node, grads: Sequence[Any]) -> list[Any]:
@@ -153,7 +170,7 @@ def value_of(
     of its inputs' shares; any other op is computed again where it kept all of its arguments.
     """
     op: Op | None = getattr(node, "op", None)
-    if op is None or node.outs is not None:
+    if op is None or node.outs is not None or works_on_complex(node):
         return None
     inputs = [None if edge is None else known.get((edge[0].seq, edge[1])) for edge in node.next]
     try:

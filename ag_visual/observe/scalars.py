@@ -20,6 +20,7 @@ from ag_visual.observe.local import (
     Floats,
     Place,
     count,
+    drawn,
     handed,
     host,
     outputs_of,
@@ -118,7 +119,7 @@ def _variables(
     labels: dict[Place, str] = {}
     for node in nodes:
         if isinstance(node, AccumulateGrad):
-            known[node.seq, 0] = host(node.variable._array)
+            _know(known, (node.seq, 0), node.variable._array)
     leaves: dict[int, int] = {
         id(node.variable): node.seq for node in nodes if isinstance(node, AccumulateGrad)
     }
@@ -131,8 +132,15 @@ def _variables(
             maker: Any = edge and edge[0]
             if edge and maker and maker.seq in wanted:
                 labels.setdefault((maker.seq, edge[1]), name)
-                known.setdefault((maker.seq, edge[1]), host(tensor._array))
+                _know(known, (maker.seq, edge[1]), tensor._array)
     return known, labels
+
+
+def _know(known: dict[Place, Floats], place: Place, array: Any) -> None:
+    """Keep a value where none is known yet and it can be drawn."""
+    value = None if place in known else drawn(array)
+    if value is not None:
+        known[place] = value
 
 
 def _saved_inputs(nodes: Sequence[Node], known: dict[Place, Floats]) -> None:
@@ -155,7 +163,7 @@ def _saved_inputs(nodes: Sequence[Node], known: dict[Place, Floats]) -> None:
                 continue
             value = saved_value(node, name)
             if hasattr(value, "shape") and tuple(value.shape) == shape:
-                known[place] = host(value)
+                _know(known, place, value)
 
 
 def _record(
@@ -197,9 +205,9 @@ def arrive(numbers: Numbers, grads: Sequence[Any]) -> None:
     flat = []
     for output, g in zip(numbers["outputs"], grads, strict=True):
         size = count([tuple(output["shape"])])
-        values = np.zeros(size) if g is None else host(getattr(g, "_array", g)).ravel()
-        output["gradient"] = None if g is None else listed(values)
-        flat.append(values)
+        values = None if g is None else drawn(getattr(g, "_array", g))
+        output["gradient"] = listed(values)
+        flat.append(np.zeros(size) if values is None else values.ravel())
         row += size
     whole = np.concatenate(flat) if flat else np.zeros(0)
     for one in numbers["inputs"]:
@@ -249,7 +257,8 @@ def beyond(node: Node, grads: Sequence[Any], most: int = NUMBERS) -> Numbers:
     numbers = _record(node, {}, {}, None, why)
     arrays = [getattr(g, "_array", g) for g in grads]
     for output, g in zip(numbers["outputs"], arrays, strict=True):
-        output["gradient"] = None if g is None else listed(host(g).ravel()[:most])
+        values = None if g is None else drawn(g)
+        output["gradient"] = None if values is None else listed(values.ravel()[:most])
     if not why:
         for one, result in zip(numbers["inputs"], handed(node, arrays), strict=True):
             one["gives"] = None if result is None else listed(host(result).ravel()[:most])

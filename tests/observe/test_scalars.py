@@ -11,7 +11,7 @@ import pytest
 import ag_visual as torch
 from ag_visual.observe.graph import walk
 from ag_visual.observe.local import NUMBERS
-from ag_visual.observe.scalars import of_living
+from ag_visual.observe.scalars import beyond, of_living
 
 Net = Callable[[], tuple[Any, dict[str, Any]]]
 
@@ -151,6 +151,32 @@ def test_looking_leaves_the_graph_and_its_hooks_alone() -> None:
     loss.backward()
     assert Twice.calls == 1
     assert x.grad.tolist() == [8.0, 16.0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_complex_numbers_are_refused_and_never_drawn_as_their_real_parts() -> None:
+    z = torch.tensor([-3 + 4j, 8 - 6j], requires_grad=True)
+    w = z * 1
+    loss = w.abs().sum()
+    found = {one["name"]: one for one in numbers(loss, {"z": z, "w": w}).values()}
+    refused = "{} works on complex numbers, which are not drawn one by one."
+    leaf_name = "torch::autograd::AccumulateGrad"
+    for name in ("AbsBackward0", "MulBackward0", leaf_name):
+        assert found[name]["why"] == refused.format(name)
+        assert all(one["slopes"] is None for one in found[name]["inputs"])
+    assert found["AbsBackward0"]["outputs"][0]["values"] is None
+    assert found["AbsBackward0"]["outputs"][0]["gradient"] == [1.0, 1.0]
+    for name in ("MulBackward0", leaf_name):
+        assert found[name]["outputs"] == [{"shape": [2], "values": None, "gradient": None}]
+    assert found["SumBackward0"]["why"] == ""
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_complex_gradient_of_a_large_node_is_not_drawn() -> None:
+    z = torch.tensor([-3 + 4j, 8 - 6j], requires_grad=True)
+    told = beyond((z * z).grad_fn, [torch.tensor([1j, 2 + 0j])])
+    assert told["outputs"][0]["gradient"] is None
+    assert "complex numbers" in told["why"]
 
 
 def test_a_picture_carries_its_numbers_unless_values_are_left_out() -> None:

@@ -82,6 +82,18 @@ def test_a_recording_keeps_what_really_arrived(factor: float) -> None:
     assert plain.recording.record["scalars"]["nodes"] == []
 
 
+@pytest.mark.filterwarnings("error")
+def test_complex_gradients_that_arrive_are_not_drawn() -> None:
+    z = torch.tensor([-3 + 4j, 8 - 6j], requires_grad=True)
+    with torch.record(scalars=True) as recorded:
+        (z * z).abs().sum().backward()
+    nodes = {one["name"]: one for one in recorded.recording.record["scalars"]["nodes"]}
+    mul = nodes["MulBackward0"]
+    assert mul["outputs"][0]["gradient"] is None
+    assert all(one["gives"] is None for one in mul["inputs"])
+    assert nodes["AbsBackward0"]["outputs"][0]["gradient"] == [1.0, 1.0]
+
+
 NET = """
 import ag_visual as torch
 x = torch.tensor([1.0, -2.0], requires_grad=True)
