@@ -134,12 +134,16 @@ class Recorder:
         if len(log.refs) > TOO_LONG:
             self.drain()
         # Looking through the variables of all frames is what a small backward would feel most.
-        leaves = [node.variable for node in task.counts if type(node) is AccumulateGrad]
+        sinks = [node for node in task.counts if type(node) is AccumulateGrad]
+        leaves = [node.variable for node in sinks]
         if not self.labels.know(leaves):
             self.labels.learn(frame, leaves)
-        roots = [root for root in task.roots if root.seq < self._since]
-        if roots:
-            self.add_graph(roots)
+        # Of a leaf, an older graph may hold the node that this one ends in.
+        since, live = self._since, self._live
+        older = [node for node in task.roots if node.seq < since]
+        older += [node for node in sinks if node.seq < since and node.seq not in live]
+        if older:
+            self.add_graph(older)
 
     def ended(self, task: Any) -> None:
         """A backward ended: the scopes 'once' and 'every' may change what is recorded next."""

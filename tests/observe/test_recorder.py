@@ -107,6 +107,15 @@ def test_old_part_below_a_new_node_is_told(recorder):
     assert set(found["edges"]["dst"]) <= set(found["nodes"]["seq"]) | set(found["leaves"]["seq"])
 
 
+def test_a_leaf_whose_node_an_older_graph_holds_is_told(recorder):
+    w = leaf(1.0, 2.0)
+    older = w * 2
+    recorder.start()
+    (w * w).sum().backward()
+    del older  # with it goes the node, before anybody has read what was told
+    assert texts(recorder, "leaves", "label") == ["w"]
+
+
 def test_every_edge_leads_to_something_told(recorder):
     x = leaf(1.0, 2.0)
     for step in range(5):
