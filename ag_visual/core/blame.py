@@ -394,6 +394,10 @@ def view_inplace(tensor: Any, op: str, message: str, made: Any) -> AutogradError
     fields["made"] = site
     where = fields["where"]
     text = message + _line("view made at", site, site.text)
-    text += _line("written at  ", where, f"{where.text}  ({op})") + _lines(fields)
+    if op:
+        text += _line("written at  ", where, f"{where.text}  ({op})")
+    else:
+        text += _line("used at     ", where, where.text)
+    text += _lines(fields)
     fields["text"] = text
     return tell(ViewInplaceError(text, fields))  # type: ignore[no-any-return]

@@ -224,9 +224,16 @@ def inplace_chain(write: Place) -> tuple[str | None, ast.expr | None]:
     call: ast.expr | None = statement.value if isinstance(statement, ast.Expr) else None
     root: ast.expr | None = call
     method = method_call(root)
+    written = False
     while method is not None:
+        written = written or _is_inplace_name(method[1])
         root = method[0]
         method = method_call(root)
+    if not written:
+        # The write stands deeper in the statement: `run(lambda: w.add_(1))`.
+        call = written_call(statement)
+        method = method_call(call)
+        root = method and method[0]
     return (root.id if isinstance(root, ast.Name) else None), call
 
 

@@ -249,7 +249,7 @@ class Tensor:
                 "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
                 f"{type(element)}."
             )
-        return bool((self == element).any())  # type: ignore[union-attr]
+        return bool((self == element).any())  # type: ignore[attr-defined]
 
     # Version ---------------------------------------------------------------------------------
 
@@ -735,11 +735,12 @@ def check_inplace(tensor: Tensor, op: str) -> None:
         if tensor._rg and tensor._edge is None:
             raise blame.leaf_inplace(tensor, op, view=False)
         return
-    if view_.stamp is not tensor._storage.stamp:
-        view.refresh(tensor)
+    # First: bringing such a view up to date would blame the write to its base.
     if view_.meta != view.DEFAULT:
         made = view_.made or (tensor._edge and tensor._edge[0].place)
         raise blame.view_inplace(tensor, op, view.message(tensor), made)
+    if view_.stamp is not tensor._storage.stamp:
+        view.refresh(tensor)
     if view_.base._edge is None and (view_.base._rg or tensor._rg):
         raise blame.leaf_inplace(tensor, op, view=True)
 

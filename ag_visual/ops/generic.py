@@ -530,11 +530,23 @@ def _edge(tensor: Any) -> Any:
     return tensor.gradient_edge()
 
 
-def _borrows(op: Op, values: dict[str, Any]) -> bool:
-    """Does a view without history take part, which requires grad because its base does?"""
+def _given(op: Op, values: dict[str, Any]) -> list[Any]:
     given = [values[n] for n in op.differentiated if n not in op.lists]
     given += [v for n in op.lists if n in op.differentiated for v in values[n]]
-    return any(isinstance(v, Tensor) and v._rg for v in given)
+    return [v for v in given if isinstance(v, Tensor)]
+
+
+def _borrows(op: Op, values: dict[str, Any]) -> bool:
+    """Does a view without history take part, which requires grad because its base does?"""
+    return any(v._rg for v in _given(op, values))
+
+
+def _may_be_recorded(op: Op, values: dict[str, Any]) -> bool:
+    """Does an operand require grad, or will it when it is brought up to date with its base?"""
+    return any(
+        v._rg or (v._view is not None and v._view.base._rg and v._array.dtype.kind in "fcV")
+        for v in _given(op, values)
+    )
 
 
 def _make_node(
@@ -715,11 +727,11 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
     before_write(target)
     edges = []
     if modes.grad_enabled() and op.rules:
+        # The written tensor first: the edges would blame a view for the write to its base.
+        if _may_be_recorded(op, values):
+            check_inplace(target, twin)
         edges = _edges(op, values)
     grows = any(edge is not None for edge in edges) or bool(edges and _borrows(op, values))
-    if grows:
-        check_inplace(target, twin)
-        edges = _edges(op, values)
     if (
         grows
         and op.params[0] in op.saves

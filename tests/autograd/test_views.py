@@ -458,3 +458,27 @@ def test_force_original_view_tracking_replays_views() -> None:
         return [name, w.grad_fn.name(), x.grad]
 
     agree(program)
+
+
+def test_a_write_to_a_view_that_is_behind_its_base_blames_the_write_and_not_the_base() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(3, requires_grad=True)
+        with t.no_grad():
+            view = x[:2]
+            x.add_(1)
+        y = x * 1
+        with t.no_grad():
+            other = y[:2]
+        part = y.unbind()[0]
+        y.add_(1)
+        leaf = t.ones(2, requires_grad=True)
+        calls = [
+            lambda: view.add_(1),
+            lambda: other.mul_(2),
+            lambda: part.zero_(),
+            lambda: leaf.add_(other),
+            lambda: t.ones(2).add_(other),
+        ]
+        return [(kind, old_names(text.split("\n")[0])[:90]) for kind, text in map(raised, calls)]
+
+    agree(program)

@@ -46,6 +46,12 @@ REPORTED = {
         ["`y = y.add(1)`"],
         "y = y.add(1)",
     ),
+    "a view written inside a call": (
+        "view-inplace",
+        "with torch.no_grad(): w=x[:2] #S\nrun(lambda: w.add_(1)) #W",
+        ["`w` is a view that must not be written"],
+        "w = w.add(1)",
+    ),
     "detach shares memory": (
         "modified-by-inplace",
         "out=a.sigmoid() #S\nc=out.detach()\nc.zero_() #W\nout.sum().backward()",

@@ -249,12 +249,12 @@ def refusal(x: Reference, others: list[Reference], record: bool) -> str:
     """What a write of x is refused with, as a pattern; empty where it is allowed."""
     operands = [x, *others]
     if record and any(each.track.requires for each in operands):
-        if any(each.broken() for each in operands):
-            return "its base or another view of its base has been modified inplace"
         if x.made != DEFAULT:
             return "is being modified inplace"
         if x.track.leaf:
             return "a (view of a )?leaf Variable that requires grad is being used"
+        if any(each.broken() for each in operands):
+            return "its base or another view of its base has been modified inplace"
     if any(overlap(x, each) for each in others):
         return "refer to a single memory location"
     return ""
