@@ -9,23 +9,36 @@ import inspect
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from ..core.tensor import Tensor
+from ..devices import device
+from ..dtypes import dtype
+from ..layouts import layout, memory_format
 
 if TYPE_CHECKING:
     from .custom_function import Function
 
-_PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), type, slice, range)
+# What no forward can change.
+_PLAIN: Final = (
+    *(bool, int, float, complex, str, bytes, type(None), type(...), type, slice, range),
+    *(dtype, device, layout, memory_format, np.generic, np.dtype),
+)
 
 
 class Given:
     """One argument: a tensor or another object by weak reference, a plain value itself."""
 
-    __slots__ = ("_ref", "_stamp", "_value")
+    __slots__ = ("_ref", "_stamp", "_value", "kind")
+
+    kind: str
+    """The class of another object, which belongs to the program; empty for the rest."""
 
     def __init__(self, value: Any) -> None:
         self._ref: Any = None
         self._value: Any = None
         self._stamp: Any = None
+        self.kind = ""
         if _plain(value):
             self._value = value
             return
@@ -35,6 +48,8 @@ class Given:
             self._ref = _nobody
         if isinstance(value, Tensor):
             self._stamp = value._storage.stamp
+        else:
+            self.kind = type(value).__name__
 
     @property
     def value(self) -> Any:

@@ -368,6 +368,7 @@ def _of_function(node: BackwardCFunction) -> Again:
     _ = saved_value(node, "saved_tensors") if node._saves else None
     inputs: dict[str, Any] = {}
     names: dict[int, str] = {}
+    plain = [None if i in node._positions else value for i, value in enumerate(given)]
     for position in node._positions:
         names[position] = argument_name(cls, position)
         inputs[names[position]] = wide(given[position])
@@ -375,7 +376,7 @@ def _of_function(node: BackwardCFunction) -> Again:
     carries = [not fixed for fixed in node._fixed]
 
     def run(changed: dict[str, Any]) -> list[Any]:
-        args = list(given)
+        args = copy.deepcopy(plain)  # forward may append to a list
         for position, name in names.items():
             args[position] = from_array(changed[name].copy())
         if separate:
@@ -414,6 +415,12 @@ def _given_to(node: BackwardCFunction) -> Sequence[Any]:
     found = []
     for position, kept in enumerate(node._given):
         name = argument_name(node._forward_cls, position)
+        if kept.kind:
+            raise CannotCheckError(
+                f"argument {name!r} of {node._forward_cls.__name__} is an object of your program "
+                f"({kept.kind}): forward would run on it many times, and might change it; check a "
+                "Function that is given tensors and plain values"
+            )
         if kept.gone:
             raise CannotCheckError(
                 f"argument {name!r} of {node._forward_cls.__name__} is gone: nothing else holds it "

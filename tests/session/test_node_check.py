@@ -400,3 +400,41 @@ def test_the_time_limit_holds_where_every_element_is_a_kink(monkeypatch):
     found = check_node(ag.zeros(30, requires_grad=True).relu())
     (one,) = found.inputs
     assert (one.compared, one.kinks) == (0, 1)
+
+
+class Counted(ag.autograd.Function):
+    """2 x, which writes down in what it is given that it ran."""
+
+    @staticmethod
+    def forward(ctx, x, runs, *settings):
+        if isinstance(runs, list):
+            runs.append(1)
+        else:
+            runs.count += 1
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2, *[None] * (len(ctx.needs_input_grad) - 1)
+
+
+class Runs:
+    count = 0
+
+
+def test_an_object_of_the_program_is_not_run_on_again():
+    runs = Runs()
+    found = check_node(Counted.apply(ag.ones(3, requires_grad=True), runs))
+    assert runs.count == 1
+    assert found.verdict == "unknown"
+    assert "argument 'runs' of Counted is an object of your program (Runs)" in found.why_not
+    mixed = check_node(Counted.apply(ag.ones(3, requires_grad=True), [runs]))
+    assert "argument 'runs' of Counted is an object of your program (list)" in mixed.why_not
+
+
+def test_plain_arguments_are_handed_on_as_copies():
+    runs = [1]
+    settings = ag.float32, ag.device("cpu"), ag.strided, ..., np.int64(3), slice(1, 2)
+    found = check_node(Counted.apply(ag.ones(3, requires_grad=True), runs, *settings))
+    assert found.ok, str(found)
+    assert runs == [1, 1]
