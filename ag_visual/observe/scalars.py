@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -221,6 +222,13 @@ def arrive(numbers: Numbers, grads: Sequence[Any]) -> None:
             one["gives"] = listed(whole @ table)
 
 
+def arrived_at(numbers: Numbers, grads: Sequence[Any]) -> Numbers:
+    """A copy of a record with these gradients filled in (see `arrive`)."""
+    filled = numbers | {key: [dict(one) for one in numbers[key]] for key in ("outputs", "inputs")}
+    arrive(filled, grads)
+    return filled
+
+
 def fill(found: dict[int, Numbers], root: Node) -> None:
     """Let a gradient of 1 run from a root with a single number through all that was found."""
     if found.get(root.seq) is None or count([shape for shape, _ in outputs_of(root)]) != 1:
@@ -276,7 +284,10 @@ def of_living(nodes: Sequence[Node], scopes: Iterable[Scope] = ()) -> dict[str, 
 
 
 class Log:
-    """The numbers of small graphs, taken down as their backward ran."""
+    """The numbers of small graphs, taken down as their backward ran.
+
+    Any thread may read `found`: a record in it is never written to, another takes its place.
+    """
 
     def __init__(self) -> None:
         self.wanted = 0  # blocks that want it
@@ -284,6 +295,7 @@ class Log:
         self.found: dict[int, Numbers] = {}
         self._spent = 0.0
         self._tasks: set[int] = set()
+        self._lock = threading.Lock()
 
     @property
     def on(self) -> bool:
@@ -306,20 +318,22 @@ class Log:
             return False
         start = time.monotonic()
         found = numbers_of(nodes, scopes)
-        for seq in found.keys() & self.found.keys():
-            del self.found[seq]  # what is newest stands last
-        self.found.update(found)
-        while len(self.found) > MOST_KEPT:
-            del self.found[next(iter(self.found))]
+        with self._lock:
+            for seq in found.keys() & self.found.keys():
+                del self.found[seq]  # what is newest stands last
+            self.found.update(found)
+            while len(self.found) > MOST_KEPT:
+                del self.found[next(iter(self.found))]
         self._tasks.add(task.id)
         self._spent += time.monotonic() - start
         return True
 
     def arrived(self, node: Node, grads: Sequence[Any]) -> None:
         """The gradients with which a node is about to run."""
-        numbers = self.found.get(node.seq)
-        if numbers is not None:
-            arrive(numbers, grads)
+        with self._lock:
+            numbers = self.found.get(node.seq)
+            if numbers is not None:
+                self.found[node.seq] = arrived_at(numbers, grads)
 
     def ended(self, task: Any) -> bool:
         """A backward ended; whether it was the last one that was followed."""
@@ -330,13 +344,15 @@ class Log:
 
     def clear(self) -> None:
         """Forget all numbers."""
-        self.found = {}
+        with self._lock:
+            self.found = {}
 
     def graph(
         self, seqs: Sequence[int], recorder: Recorder, scopes: Iterable[Scope]
     ) -> dict[str, Any]:
         """A `Scalars` record of these nodes: what was taken down, and what still lives."""
-        known = {seq: self.found[seq] for seq in seqs if seq in self.found}
+        with self._lock:
+            known = {seq: self.found[seq] for seq in seqs if seq in self.found}
         if known and len(known) == len(seqs):
             return {"nodes": list(known.values()), "seq": None, "why": ""}
         living = [node for seq in seqs if (node := recorder.node(seq)) is not None]
@@ -354,8 +370,10 @@ class Log:
 
     def record(self, recorder: Recorder, scopes: Iterable[Scope]) -> dict[str, Any]:
         """A `Scalars` record for a file: what was taken down, else the graph that still lives."""
-        if self.found:
-            return {"nodes": list(self.found.values()), "seq": None, "why": ""}
+        with self._lock:
+            nodes = list(self.found.values())
+        if nodes:
+            return {"nodes": nodes, "seq": None, "why": ""}
         return self.graph([int(seq) for seq in recorder.alive()], recorder, scopes)
 
 

@@ -25,7 +25,7 @@ from ag_visual.observe.details import (
     recorded_card,
     recorded_details,
 )
-from ag_visual.observe.scalars import arrive, beyond
+from ag_visual.observe.scalars import arrived_at, beyond
 from ag_visual.observe.summaries import DEFAULT_LIMIT, summarize
 from ag_visual.observe.texts import fit, fit_all
 from ag_visual.session.node_check import ELEMENTS, check_node, in_own_thread
@@ -299,7 +299,7 @@ def _local(session: Session, args: dict[str, Any], busy: bool) -> Any:
     here = paused if paused is not None and paused.seq == seq else None
     if known is not None and not known["why"]:
         if here is not None:  # perhaps the reader changed it meanwhile
-            arrive(known, here.grads)
+            return arrived_at(known, here.grads)
         return known
     if busy:
         raise RuntimeError(BUSY)
@@ -318,10 +318,12 @@ def _scalars(session: Session, args: dict[str, Any], busy: bool) -> Any:
         [int(seq) for seq in args["seqs"]], session.recorder, session.scopes()
     )
     paused = session.gate.paused
-    for one in found["nodes"]:
-        if paused is not None and one["seq"] == paused.seq:
-            arrive(one, paused.grads)
-    return found
+    if paused is None:
+        return found
+    nodes = [
+        arrived_at(one, paused.grads) if one["seq"] == paused.seq else one for one in found["nodes"]
+    ]
+    return found | {"nodes": nodes}
 
 
 def _edit(session: Session, args: dict[str, Any], busy: bool) -> Any:
