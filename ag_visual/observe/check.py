@@ -63,12 +63,13 @@ def _union(tokens: list[str]) -> Checker:
         return options[0]
 
     def any_of(value: Any, where: str) -> None:
-        for option in options:
+        # An error in a variable would hold its own frame, and with it the graph of a caller.
+        for option in options[:-1]:
             try:
                 return option(value, where)
-            except FormatError as error:
-                last = error
-        raise last
+            except FormatError:
+                pass
+        return options[-1](value, where)
 
     return any_of
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import random
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -211,3 +213,16 @@ def test_a_comparison_is_given_away_without_source_on_both_sides(tmp_path):
     assert "weights" not in text
     assert "test_comparison.py" in text
     assert ag.load_recording(path).record["beside"]["recording"]["values"] == {}
+
+
+def test_a_comparison_that_is_gone_leaves_no_graph_behind():
+    w = ag.ones(2, 2, requires_grad=True)
+    one, other = (w * w).sum(), (w + w).sum()
+    node = weakref.ref(one.grad_fn)
+    gc.disable()  # reference counting alone
+    try:
+        ag.compare(one, other)
+        del one
+        assert node() is None
+    finally:
+        gc.enable()
