@@ -7,7 +7,7 @@ make a cycle. `s_x` may also hold a number, None, a tuple of tensors, or a `Pack
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, NamedTuple
@@ -300,6 +300,24 @@ def report_node(node: Any, log: seam.Log | None = None) -> None:
     stream = log.nodes[size]
     log.keep(ref(node))
     stream.put(seam.packer(size)(stream.learn(tuple(key), code), *numbers))
+
+
+def report_cuts(node: Any, inputs: Iterable[tuple[str, Any]]) -> None:
+    """Send to the seam which (name, input) of a node left another graph before they came here."""
+    log = seam.sink
+    if log is None:
+        return
+    for name, value in inputs:
+        for part in value if isinstance(value, (list, tuple)) else (value,):
+            origin = getattr(part, "_origin", None)
+            if origin is None or not isinstance(part, _tensor_type) or part._rg:
+                continue
+            kind, place, *rest = origin
+            graph = rest[0] if rest else None
+            maker = None if graph is None else graph()
+            from_leaf = bool(rest) and graph is None
+            facts = (name, kind, *(place or (None, 0)), -1 if maker is None else maker.seq)
+            log.tell((seam.CUT, perf_counter_ns(), get_ident(), node.seq, *facts, from_leaf))
 
 
 def _describe_saved(kept: list[tuple[Any, ...]], name: str, value: Any, owner: Any) -> None:

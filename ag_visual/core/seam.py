@@ -16,7 +16,7 @@ from types import CodeType
 from typing import Any, Final
 from weakref import ref
 
-BEGIN, END, HOOK, CALL = range(4)
+BEGIN, END, HOOK, CALL, CUT = range(5)
 
 Event = tuple[Any, ...]
 # What is rare, as a tuple. The kind first; t in perf_counter_ns.
@@ -24,6 +24,8 @@ Event = tuple[Any, ...]
 #   END   t, thread, task, name of the error or ''
 #   HOOK  t, thread, seq, task, kind, hook's name, output, handle's id (-1: none), code and lasti of
 #         where it was added, effect, factor, error; before and after: |g|^2, min, max, NaNs, infs
+#   CUT   t, thread, seq, input's name, how it left the graph, code and lasti of where, seq of the
+#         node that made what it was taken from (-1: unknown), that was a leaf
 #   CALL  t, thread, call, call around it (0: none, -1: this call ends), name in it, class: a module
 
 RUN: Final = 7

@@ -202,7 +202,7 @@ class _Steps:
 
 def by_kind(events: Iterable[seam.Event]) -> Kinds:
     """Events sorted by their kind."""
-    kinds: Kinds = [[] for _ in range(4)]
+    kinds: Kinds = [[] for _ in range(5)]
     for event in events:
         kinds[event[0]].append(event)
     return kinds
@@ -265,6 +265,8 @@ class Encoder:
             tables["writes"] = self._writes(writes)
         if kinds[seam.HOOK]:
             tables["hooks"] = self._hooks(kinds[seam.HOOK])
+        if kinds[seam.CUT]:
+            tables["cuts"] = self._cuts(kinds[seam.CUT])
         if labels:
             seqs, texts = zip(*labels, strict=True)
             tables["labels"] = {"seq": seqs, "label": self._ids(texts)}
@@ -425,6 +427,18 @@ class Encoder:
                 found.append(call[call > 0])
         if seqs and sum(map(len, seqs)):
             tables["scopes"] = {"seq": np.concatenate(seqs), "call": np.concatenate(found)}
+
+    def _cuts(self, events: Sequence[seam.Event]) -> dict[str, Any]:
+        _, times, _, seqs, names, kinds, codes, offsets, makers, leaves = zip(*events, strict=True)
+        return {
+            "seq": seqs,
+            "name": self._ids(names),
+            "kind": self._ids(kinds),
+            "site": self.sites.ids(codes, offsets),
+            "maker": makers,
+            "flags": leaves,
+            "t": self._times(times),
+        }
 
     def _hooks(self, events: Sequence[seam.Event]) -> dict[str, Any]:
         columns = tuple(zip(*events, strict=True))

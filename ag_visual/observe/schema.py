@@ -159,6 +159,15 @@ TABLES: Final[dict[str, dict[str, Column]]] = {
         "after_inf": Column("f64"),
         "t": _TIME,
     },
+    "cuts": {
+        "seq": Column("u32", says="a node one of whose inputs had left a graph before"),
+        "name": Column("u32", "string", "the input"),
+        "kind": Column("u32", "string", "detach, detach_, data, no_grad, inference, dtype"),
+        "site": Column("u32", "site", "where it left the graph"),
+        "maker": Column("u32", says="the node that made what it was taken from, NONE: unknown"),
+        "flags": Column("u8", says="1: it was taken from a leaf"),
+        "t": _TIME,
+    },
     "calls": {
         "call": Column("u32", says="a call of a module, numbered as they began"),
         "parent": Column("u32", says="the call around it, NONE where there is none"),

@@ -35,7 +35,7 @@ def thin(chunk: Chunk, alive: Array) -> tuple[Chunk, Dropped]:
     for table, column in (("nodes", "seq"), ("leaves", "seq"), ("edges", "src"), ("saved", "node")):
         if table in tables:
             masks[table] = _among(tables[table][column], alive)
-    for table in ("runs", "hooks", "labels", "scopes"):
+    for table in ("runs", "hooks", "cuts", "labels", "scopes"):
         if table in tables:
             masks[table] = _among(tables[table]["seq"], alive)
     if "runs" in tables:

@@ -61,6 +61,7 @@ _SHARED: dict[str, Any] = {
     "FRESH": FRESH,
     "modes": modes,
     "seam": seam,
+    "report_cuts": saved.report_cuts,
     "sequence": sequence,
     "next": next,
     "getframe": sys._getframe,
@@ -599,6 +600,12 @@ def _report_part(op: Op, scope: dict[str, Any], add: Callable[[int, str], None])
     add(4, "if number is None: number = stream.learn(key, code)")
     add(4, "sink.keep(ref(node))")
     add(4, f"stream.put(pack(number, clock(), thread(), node.seq, {seqs}{''.join(numbers)}))")
+    first = next(name for name in op.inputs if name not in op.aside)
+    for name in op.differentiated:
+        maybe = name in op.optional or (op.policy != KEEP and name != first)
+        tensor = f"k_{name} and " if maybe else ""
+        cut = f"{tensor}not g_{name} and hasattr({name}, '_origin')"
+        add(4, f"if {cut}: report_cuts(node, (('{name}', {name}),))")
 
 
 def inplace(op: Op, twin: str, reference: Callable[..., Any]) -> Callable[..., Any]:

@@ -585,6 +585,7 @@ def _make_node(
         setattr(node, f"h_{name}", _fact(values[owner], what))
     if seam.sink is not None and not inplace:
         saved.report_node(node)
+        saved.report_cuts(node, ((name, values[name]) for name in op.differentiated))
     return node
 
 
@@ -767,6 +768,7 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
             saved.guard(node, name)
         if seam.sink is not None:
             saved.report_node(node)
+            saved.report_cuts(node, ((name, values[name]) for name in op.differentiated))
         rebase(target, node)
     return target
 

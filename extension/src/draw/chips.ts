@@ -1,12 +1,13 @@
 // The small notes beside a node: overwritten saved tensors, breakpoints, hooks, NaN. Texts only, no
 // drawing.
 
+import { placeText } from '../model/format';
 import type { View } from '../model/view';
 import type { States } from '../model/states';
 import { Flag, State, writtenSince } from '../model/states';
 import type { Store } from '../model/store';
 
-export type ChipKind = 'bad' | 'save' | 'break' | 'hook';
+export type ChipKind = 'bad' | 'save' | 'break' | 'hook' | 'cut';
 
 export interface Chip {
   kind: ChipKind;
@@ -44,6 +45,12 @@ export function chipsOf(store: Store, graph: View, states: States, index: number
         chips.push({ kind: 'save', text: `${name} v${then}` });
       }
     }
+  }
+  const { cuts } = store;
+  for (const row of store.cutsOf.rows(seq).filter(row => cuts.at.t[row] <= states.t)) {
+    const site = store.site(cuts.at.site[row]);
+    const kind = store.string(cuts.at.kind[row]);
+    chips.push({ kind: 'cut', text: `${kind}${site ? `, ${placeText(site)}` : ''}` });
   }
   if (flags & Flag.breakpoint) {
     chips.push({ kind: 'break', text: 'breakpoint' });

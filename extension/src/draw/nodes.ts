@@ -325,6 +325,28 @@ export function drawStub(
 }
 
 const CHIP_HEIGHT = 17;
+/** Length of the edge before what was cut off. */
+const CUT_EDGE = 26;
+
+/** An edge that was cut: dashes, two strokes across a gap, dashes. */
+function drawCutEdge({ ctx, palette }: Brush, x: number, y: number, bottom: number): void {
+  ctx.strokeStyle = palette.ink3;
+  ctx.lineWidth = 1.4;
+  const line = (fromX: number, fromY: number, toX: number, toY: number): void => {
+    ctx.beginPath();
+    ctx.moveTo(fromX, fromY);
+    ctx.lineTo(toX, toY);
+    ctx.stroke();
+  };
+  ctx.setLineDash([3, 2]);
+  // Below the node's stubs it leaves the node at its lower border.
+  if (bottom < y) line(x - 18, bottom, x - 18, y);
+  line(x - (bottom < y ? 18 : 7), y, x + 6, y);
+  line(x + 18, y, x + CUT_EDGE, y);
+  ctx.setLineDash([]);
+  line(x + 7.5, y + 5, x + 11.5, y - 5);
+  line(x + 12.5, y + 5, x + 16.5, y - 5);
+}
 
 /**
  * Notes at a node's right: two above each other where no stub stands there, otherwise side by side
@@ -342,20 +364,28 @@ export function drawChips(brush: Brush, scene: Scene, index: number, chips: read
     const text = labels.fit(chip.text, font, 170);
     const width = labels.width(text, font) + 16;
     const bad = chip.kind === 'bad';
-    ctx.fillStyle = palette[bad ? 'badBg' : chip.kind === 'hook' ? 'bg' : 'saveBg'];
-    ctx.strokeStyle = palette[bad ? 'bad' : chip.kind === 'hook' ? 'ink3' : 'save'];
+    const cut = chip.kind === 'cut';
+    const plain = chip.kind === 'hook' || cut;
+    if (cut) {
+      // In the place of an edge: a dashed one that stops at a gap.
+      drawCutEdge(brush, x, y + CHIP_HEIGHT / 2, i === 0 ? ys[index] + NODE_HEIGHT : Infinity);
+      x += CUT_EDGE;
+    }
+    ctx.fillStyle = palette[bad ? 'badBg' : plain ? 'bg' : 'saveBg'];
+    ctx.strokeStyle = palette[bad ? 'bad' : plain ? 'ink3' : 'save'];
     ctx.lineWidth = bad ? 1.5 : chip.kind === 'break' ? 1.2 : 0.8;
-    if (bad) ctx.setLineDash([3, 2]);
+    if (bad || cut) ctx.setLineDash([3, 2]);
     pill(ctx, x, y, width, CHIP_HEIGHT, CHIP_HEIGHT / 2);
     ctx.fill();
     ctx.stroke();
-    if (bad) ctx.setLineDash([]);
-    ctx.fillStyle = palette[bad ? 'bad' : chip.kind === 'hook' ? 'ink2' : 'save'];
+    if (bad || cut) ctx.setLineDash([]);
+    ctx.fillStyle = palette[bad ? 'bad' : plain ? 'ink2' : 'save'];
     ctx.font = font;
     ctx.fillText(text, x + 8, y + 12);
-    widest = Math.max(widest, width);
+    if (cut) x -= CUT_EDGE;
+    widest = Math.max(widest, width + (cut ? CUT_EDGE : 0));
     if (stubs > 0 || i % 2 === 1) {
-      x += stubs > 0 ? width + 4 : widest + 4;
+      x += stubs > 0 ? width + 4 + (cut ? CUT_EDGE : 0) : widest + 4;
       if (stubs === 0) {
         y -= CHIP_HEIGHT + 2;
         widest = 0;

@@ -125,7 +125,8 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
     for (const index of nodes) drawNode(brush, scene, states, index, detail);
     for (const stub of stubs) drawStub(brush, scene, states, stub, detail);
     if (detail === 'full') {
-      const noted = Flag.stale | Flag.breakpoint | Flag.hook | Flag.nonfinite | Flag.ownOutput;
+      const noted =
+        Flag.stale | Flag.breakpoint | Flag.hook | Flag.nonfinite | Flag.ownOutput | Flag.cut;
       for (const index of nodes) {
         if (marks) {
           drawChips(brush, scene, index, markChips(marks, index));

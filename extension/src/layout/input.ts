@@ -12,6 +12,8 @@ const WIDEST = 248;
 const HEADER_WIDEST = 420;
 /** Room for chips beside a node that saved its own output. */
 const CHIP_ROOM = 122;
+/** Room for a cut edge and what is told of it. */
+const CUT_ROOM = 158;
 /**
  * A frame is at least so much wider than a node: frames line up, and chips of any node find room.
  */
@@ -76,7 +78,11 @@ export function layoutInput(store: Store, graph: View, before: Float64Array | nu
     ) {
       own = own || (store.saved.at.flags[row] & 1) !== 0;
     }
-    sideWidth[i] = stubs > 0 ? SIDE_GAP + widest : own ? CHIP_ROOM : 0;
+    const cut = store.cutsOf.newest(graph.seqs[i]) !== -1 && !graph.folds[i];
+    sideWidth[i] = Math.max(
+      stubs > 0 ? SIDE_GAP + widest : own ? CHIP_ROOM : 0,
+      cut ? CUT_ROOM : 0
+    );
     sideHeight[i] = stubs > 0 ? (NODE_HEIGHT + STUB_HEIGHT) / 2 + (stubs - 1) * STUB_PITCH : 0;
   }
 

@@ -1,21 +1,27 @@
 // What is worth a look though nothing failed: where the first NaN came from, where the gradient
 // became zero. Pure; linear in the runs and edges of the graph.
 
-import { plural } from './format';
+import type { Site } from '../protocol/schema';
+import { cutsOfGraph } from './cuts';
+import { placeText, plural } from './format';
 import type { InspectorModel } from './inspector';
 
 export interface Hint {
-  kind: 'nonfinite' | 'zero';
+  kind: 'nonfinite' | 'zero' | 'cut';
   title: string;
   detail: string;
   /** node or leaf to look at */
   seq: number;
+  /** where in the code, if not where the node was made */
+  site?: Site | null;
   /** position on the axis just after it happened */
   moment: number;
 }
 
 /** Places named where the gradient became zero. */
 const MOST_ZEROS = 5;
+/** Lines named where something left the graph. */
+const MOST_CUTS = 8;
 
 /** Numbers of the nodes from which each node or leaf gets its gradient. */
 function givers({ store, graph }: InspectorModel): Map<number, number[]> {
@@ -114,12 +120,31 @@ function zeros(model: InspectorModel, above: Map<number, number[]>): Hint[] {
   return shown;
 }
 
+/** Whose gradient stays away because something was taken out of the graph: once for each line. */
+function cut(model: InspectorModel): Hint[] {
+  const found = new Map<string, Hint>();
+  for (const { seq, input, words, site, without } of cutsOfGraph(model)) {
+    const [name] = without;
+    const more = without.length > 1 ? ` (and ${plural(without.length - 1, 'other')})` : '';
+    const title = name
+      ? `\`${name}.grad\` stays None${more}: ${words}`
+      : `No gradient goes on to \`${input}\` of \`${model.titleOf(seq)}\`: ${words}`;
+    const key = `${title} ${site ? placeText(site) : ''}`;
+    if (!found.has(key) && found.size < MOST_CUTS)
+      found.set(key, { kind: 'cut', title, detail: '', seq, site, moment: model.length });
+  }
+  // Where a variable gets nothing at all, a person asks; the others may be meant so.
+  return [...found.values()].sort(
+    (a, b) => Number(b.title.includes('stays None')) - Number(a.title.includes('stays None'))
+  );
+}
+
 /** What the backward pass on screen is remarkable for, the gravest first. */
 export function hintsOf(model: InspectorModel): Hint[] {
   if (model.axis.runs.length === 0) {
-    return [];
+    return cut(model);
   }
   const above = givers(model);
   const nan = firstNan(model, above);
-  return [...(nan ? [nan] : []), ...zeros(model, above)];
+  return [...(nan ? [nan] : []), ...cut(model), ...zeros(model, above)];
 }

@@ -59,6 +59,8 @@ export class Store {
   readonly writes = new Columns('writes');
   readonly hooks = new Columns('hooks');
   readonly freed = new Columns('freed');
+  /** inputs that had left a graph before they came to a node */
+  readonly cuts = new Columns('cuts');
   /** calls of modules, and which of them made a node */
   readonly calls = new Columns('calls');
   readonly scopes = new Columns('scopes');
@@ -75,6 +77,7 @@ export class Store {
   readonly savedOf = new Chain();
   readonly runsOf = new Chain();
   readonly hooksOf = new Chain();
+  readonly cutsOf = new Chain();
   /** rows by backward pass, by storage */
   readonly runsIn = new Chain();
   readonly writesTo = new Chain();
@@ -181,7 +184,7 @@ export class Store {
     }
     this.problems.splice(0, this.problems.length - this.limits.problems);
     const { nodes, writes } = this.limits;
-    const others = [this.leaves, this.runs, this.hooks, this.freed, this.calls];
+    const others = [this.leaves, this.runs, this.hooks, this.cuts, this.freed, this.calls];
     if (
       this.nodes.rows > nodes ||
       this.writes.rows > 2 * writes ||
@@ -220,8 +223,8 @@ export class Store {
   }
 
   private all(): { readonly bytes: number; clear(): void }[] {
-    const { nodes, leaves, edges, saved, runs, writes, hooks, freed, calls, scopes } = this;
-    return [nodes, leaves, edges, saved, runs, writes, hooks, freed, calls, scopes];
+    const { nodes, leaves, edges, saved, runs, writes, hooks, cuts, freed, calls, scopes } = this;
+    return [nodes, leaves, edges, saved, runs, writes, hooks, cuts, freed, calls, scopes];
   }
 
   private takeTables(tables: Batch['tables']): void {
@@ -233,6 +236,7 @@ export class Store {
       runs: this.runs.rows,
       writes: this.writes.rows,
       hooks: this.hooks.rows,
+      cuts: this.cuts.rows,
       freed: this.freed.rows,
       calls: this.calls.rows,
       scopes: this.scopes.rows
@@ -244,6 +248,7 @@ export class Store {
     if (tables.runs) this.runs.append(tables.runs);
     if (tables.writes) this.writes.append(tables.writes);
     if (tables.hooks) this.hooks.append(tables.hooks);
+    if (tables.cuts) this.cuts.append(tables.cuts);
     if (tables.freed) this.freed.append(tables.freed);
     if (tables.calls) this.calls.append(tables.calls);
     if (tables.scopes) this.scopes.append(tables.scopes);
@@ -286,7 +291,7 @@ export class Store {
   }
 
   private index(from: { [name: string]: number }): void {
-    const { nodes, leaves, edges, saved, runs, writes, hooks, freed, calls, scopes } = this;
+    const { nodes, leaves, edges, saved, runs, writes, hooks, cuts, freed, calls, scopes } = this;
     for (let row = from.nodes; row < nodes.rows; row++) this.nodeRow.set(nodes.at.seq[row], row);
     for (let row = from.leaves; row < leaves.rows; row++) {
       this.leafRow.set(leaves.at.seq[row], row);
@@ -301,6 +306,7 @@ export class Store {
     for (let row = from.writes; row < writes.rows; row++)
       this.writesTo.add(writes.at.storage[row], row);
     for (let row = from.hooks; row < hooks.rows; row++) this.hooksOf.add(hooks.at.seq[row], row);
+    for (let row = from.cuts; row < cuts.rows; row++) this.cutsOf.add(cuts.at.seq[row], row);
     for (let row = from.freed; row < freed.rows; row++) this.freedRow.set(freed.at.seq[row], row);
     for (let row = from.calls; row < calls.rows; row++) this.callRow.set(calls.at.call[row], row);
     for (let row = from.scopes; row < scopes.rows; row++)
@@ -309,8 +315,8 @@ export class Store {
 
   private indexes(): { readonly bytes: number; clear(): void }[] {
     const { nodeRow, leafRow, freedRow, callOf, callRow } = this;
-    const { edgesOf, savedOf, runsOf, hooksOf, runsIn, writesTo, leavesOn } = this;
-    const chains = [edgesOf, savedOf, runsOf, hooksOf, runsIn, writesTo, leavesOn];
+    const { edgesOf, savedOf, runsOf, hooksOf, cutsOf, runsIn, writesTo, leavesOn } = this;
+    const chains = [edgesOf, savedOf, runsOf, hooksOf, cutsOf, runsIn, writesTo, leavesOn];
     return [nodeRow, leafRow, freedRow, callOf, callRow, ...chains];
   }
 
@@ -326,6 +332,7 @@ export class Store {
       runs: 0,
       writes: 0,
       hooks: 0,
+      cuts: 0,
       freed: 0,
       calls: 0,
       scopes: 0
@@ -338,7 +345,7 @@ export class Store {
    * whole.
    */
   private forget(): void {
-    const { nodes, leaves, edges, saved, runs, writes, hooks, freed, calls, scopes } = this;
+    const { nodes, leaves, edges, saved, runs, writes, hooks, cuts, freed, calls, scopes } = this;
     const target = Math.floor(this.limits.nodes * 0.75);
     const sizes = new Map<number, number>();
     for (let row = 0; row < nodes.rows; row++) {
@@ -375,6 +382,7 @@ export class Store {
     const firstHook = hooks.rows - 2 * this.limits.nodes;
     runs.filter(row => row >= firstRun && present(runs.at.seq[row]));
     hooks.filter(row => row >= firstHook && present(hooks.at.seq[row]));
+    cuts.filter(row => this.nodeRow.has(cuts.at.seq[row]));
     freed.filter(row => present(freed.at.seq[row]));
     scopes.filter(row => this.nodeRow.has(scopes.at.seq[row]));
     const used = new Set(scopes.at.call.subarray(0, scopes.rows));

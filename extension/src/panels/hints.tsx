@@ -2,16 +2,23 @@
 
 import type { ReactElement } from 'react';
 import { useMemo } from 'react';
-import { KIND_SIGNS } from '../model/gradient_kind';
+import { KIND_SIGNS as GRADIENT_SIGNS } from '../model/gradient_kind';
 import { hintsOf } from '../model/hints';
 import { useInspector } from './presenter';
 import { SourceLink, Words } from './source_link';
+
+const KIND_SIGNS = { ...GRADIENT_SIGNS, cut: '⁄⁄' };
+const SHOW = {
+  nonfinite: 'Jump to the first NaN',
+  zero: 'Show this moment',
+  cut: 'Show the node'
+};
 
 export function Hints(): ReactElement | null {
   const presenter = useInspector();
   const { model } = presenter;
   const { axis, graph, store } = model;
-  const hints = useMemo(() => hintsOf(model), [model, axis, graph, store.hooks.rows]);
+  const hints = useMemo(() => hintsOf(model), [model, axis, graph, store.hooks.rows, store.cuts.rows]);
   if (hints.length === 0) {
     return null;
   }
@@ -19,10 +26,10 @@ export function Hints(): ReactElement | null {
     <>
       <div className="agv-sec">Worth a look</div>
       <ul className="agv-hints">
-        {hints.map(({ kind, title, detail, seq, moment }) => {
-          const site = model.siteOf(seq);
+        {hints.map(({ kind, title, detail, seq, moment, site: own }) => {
+          const site = own ?? model.siteOf(seq);
           return (
-            <li key={`${kind} ${seq}`}>
+            <li key={`${kind} ${seq} ${title}`}>
               <span className="agv-hint-sign" data-kind={kind} aria-hidden="true">
                 {KIND_SIGNS[kind]}
               </span>
@@ -42,13 +49,14 @@ export function Hints(): ReactElement | null {
                   onClick={event => {
                     // The button goes with its tab; keys go on through time from here.
                     const root = event.currentTarget.closest('.agv-root');
-                    model.scrub(moment >= model.length && presenter.live ? null : moment);
+                    if (kind !== 'cut')
+                      model.scrub(moment >= model.length && presenter.live ? null : moment);
                     presenter.tab = 'node';
                     presenter.goTo(seq);
                     root?.querySelector<HTMLElement>('.agv-graph')?.focus({ preventScroll: true });
                   }}
                 >
-                  {kind === 'nonfinite' ? 'Jump to the first NaN' : 'Show this moment'}
+                  {SHOW[kind]}
                 </button>
               </div>
             </li>

@@ -181,6 +181,22 @@ export const TABLES = {
     /** milliseconds since the session began */
     t: 'f64',
   },
+  cuts: {
+    /** a node one of whose inputs had left a graph before */
+    seq: 'u32',
+    /** the input */
+    name: 'u32',
+    /** detach, detach_, data, no_grad, inference, dtype */
+    kind: 'u32',
+    /** where it left the graph */
+    site: 'u32',
+    /** the node that made what it was taken from, NONE: unknown */
+    maker: 'u32',
+    /** 1: it was taken from a leaf */
+    flags: 'u8',
+    /** milliseconds since the session began */
+    t: 'f64',
+  },
   calls: {
     /** a call of a module, numbered as they began */
     call: 'u32',
@@ -245,6 +261,11 @@ export const MEANINGS = {
     site: 'site',
     effect: 'string',
     error: 'string',
+  },
+  cuts: {
+    name: 'string',
+    kind: 'string',
+    site: 'site',
   },
   calls: {
     name: 'string',

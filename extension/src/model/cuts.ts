@@ -1,0 +1,79 @@
+// Inputs of nodes that had left a graph (detach, no_grad, ...): where, and whose gradient stays
+// away because of it. Pure.
+
+import type { Site } from '../protocol/schema';
+import { NONE } from '../protocol/schema';
+import type { InspectorModel } from './inspector';
+import type { Store } from './store';
+
+export interface Cut {
+  /** the node that takes the input */
+  seq: number;
+  input: string;
+  kind: string;
+  /** 'detached' */
+  words: string;
+  site: Site | null;
+  /** variables that get no gradient in this graph at all */
+  without: string[];
+}
+
+const WORDS: Record<string, string> = {
+  detach: 'detached',
+  detach_: 'taken out of the graph by detach_()',
+  data: 'taken from .data',
+  no_grad: 'made under no_grad',
+  inference: 'made in inference mode',
+  dtype: 'made by an operation without a derivative'
+};
+
+/** Nodes that are looked through for the leaves behind a cut. */
+const MOST = 2000;
+/** What stands before the cut where it was taken from a leaf: `w.detach()`. */
+const CUT_LEAF = /^([A-Za-z_][\w.]*)\.(?:detach\(\)|data)$/;
+
+/** Names of the leaves that a node's gradient would reach. */
+function leavesBelow(store: Store, maker: number): Set<string> {
+  const names = new Set<string>();
+  const seen = new Set([maker]);
+  for (const seq of seen) {
+    if (store.leafRow.has(seq) && store.label(seq)) names.add(store.label(seq));
+    for (const row of store.edgesOf.rows(seq)) {
+      const next = store.edges.at.dst[row];
+      if (next !== NONE && seen.size < MOST) seen.add(next);
+    }
+  }
+  return names;
+}
+
+/** The cut inputs of one node, by the moment shown. */
+export function cutsOf(model: InspectorModel, seq: number): Cut[] {
+  const { store, graph, states } = model;
+  const { at } = store.cuts;
+  const rows = store.cutsOf.rows(seq).filter(row => at.t[row] <= states.t);
+  if (rows.length === 0) {
+    return [];
+  }
+  const reached = new Set(Array.from(graph.leaves, leaf => store.label(leaf)));
+  return rows.map(row => {
+    const kind = store.string(at.kind[row]);
+    const site = store.site(at.site[row]);
+    const maker = at.maker[row];
+    const leaf = at.flags[row] & 1 ? CUT_LEAF.exec(site?.text ?? '') : null;
+    const behind = leaf ? [leaf[1]] : maker === NONE ? [] : leavesBelow(store, maker);
+    return {
+      seq,
+      input: store.string(at.name[row]),
+      kind,
+      words: WORDS[kind] ?? kind,
+      site,
+      without: [...behind].filter(name => !reached.has(name))
+    };
+  });
+}
+
+/** All cut inputs of the graph on screen, the newest node first. */
+export function cutsOfGraph(model: InspectorModel): Cut[] {
+  const { store, graph } = model;
+  return store.cuts.rows === 0 ? [] : Array.from(graph.seqs).flatMap(seq => cutsOf(model, seq));
+}

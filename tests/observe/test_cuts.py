@@ -1,0 +1,84 @@
+"""Inputs that had left another graph: told with their node and the line, and only those."""
+
+from __future__ import annotations
+
+import pytest
+
+import ag_visual as ag
+from ag_visual.core import seam
+from ag_visual.observe.recorder import Recorder
+
+from .reading import rows
+
+
+@pytest.fixture
+def recorder():
+    recorder = Recorder()
+    recorder.start()
+    yield recorder
+    recorder.stop()
+
+
+def cuts(recorder: Recorder) -> list[tuple[int, str, str]]:
+    return [(row["seq"], row["name"], row["kind"]) for row in rows(recorder).get("cuts", ())]
+
+
+@pytest.mark.parametrize(
+    ("cut", "kind"),
+    [
+        (lambda w: w.detach(), "detach"),
+        (lambda w: w.data, "data"),
+        (lambda w: ag.no_grad()(lambda: w * 1)(), "no_grad"),
+        (lambda w: (w * 1).detach_(), "detach_"),
+    ],
+)
+def test_each_way_out_of_the_graph(recorder, cut, kind):
+    x = ag.ones(3, requires_grad=True)
+    w = ag.ones(3, requires_grad=True)
+    gone = cut(w)
+    product = x * gone
+    other = gone + x  # an op that saves nothing
+    assert cuts(recorder) == [
+        (product.grad_fn.seq, "other", kind),
+        (other.grad_fn.seq, "self", kind),
+    ]
+    row = rows(recorder)["cuts"][0]
+    place = recorder.encoder.sites.found[row["site"]]
+    assert place.file == __file__
+    assert row["flags"] == (kind in ("detach", "data"))
+
+
+def test_the_node_that_made_it_is_known(recorder):
+    x = ag.ones(3, requires_grad=True)
+    made = x.exp()
+    loss = (x * made.detach()).sum()
+    (row,) = rows(recorder)["cuts"]
+    assert (row["maker"], row["flags"]) == (made.grad_fn.seq, 0)
+    assert loss.requires_grad
+
+
+def test_lists_and_the_slow_path_tell_theirs(recorder):
+    x = ag.ones(3, requires_grad=True)
+    gone = x.detach()
+    joined = ag.cat([x, gone])
+    written = x * 1
+    written.mul_(gone)
+    assert cuts(recorder) == [
+        (joined.grad_fn.seq, "tensors", "detach"),
+        (written.grad_fn.seq, "other", "detach"),
+    ]
+
+
+def test_constants_are_no_cuts(recorder):
+    x = ag.ones(3, requires_grad=True)
+    constant = ag.ones(3)
+    (x * constant + 2 - constant.detach()).sum().backward()
+    assert cuts(recorder) == []
+
+
+def test_nothing_is_told_while_nobody_records():
+    x = ag.ones(3, requires_grad=True)
+    log = seam.Log()
+    assert seam.sink is None
+    (x * x.detach()).sum()
+    assert not log.events

@@ -1,0 +1,58 @@
+"""What was taken out of the graph: a cut edge at the op, the line, whose gradient stays None."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from .lab import Lab
+
+START = """\
+import ag_visual as torch
+x = torch.ones(3)
+w, b, c = (torch.ones(3, requires_grad=True) for _ in range(3))"""
+TRAIN = """\
+with torch.record():
+    h = (x * w).exp()
+    target = h.detach()
+    fixed = c.data
+    with torch.no_grad():
+        scale = b * 2
+    loss = (b * target).sum() + (b + fixed).sum() + (b * scale).sum()
+    loss.backward()
+w.grad, c.grad, b.grad"""
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_a_cut_names_its_line_and_whose_gradient_is_missing(lab: Lab, theme: str) -> None:
+    name = theme.split()[-1].lower()
+    lab.open(f"cuts/{name}.ipynb", [START, TRAIN], theme=theme)
+    panel = lab.inspector()
+    lab.run(0)
+    assert lab.run(1).startswith("(None, None, tensor(")
+    lab.until(lambda: "SumBackward0" in lab.nodes(), 10, "the graph's nodes")
+    panel.get_by_role("tab", name="Problems").click()
+    hints = panel.locator(".agv-hints li")
+    detached = hints.filter(has_text="w.grad stays None: detached")
+    expect(detached).to_contain_text("In[2] line 3")
+    expect(hints.filter(has_text="c.grad stays None: taken from .data")).to_contain_text(
+        "In[2] line 4"
+    )
+    # b has a gradient on other ways: only this one is cut.
+    expect(hints.filter(has_text="made under no_grad")).to_contain_text("In[2] line 6")
+    expect(hints.filter(has_text="b.grad")).to_have_count(0)
+    expect(hints).to_have_count(3)
+    lab.screenshot(f"cuts_hints_{name}")
+    detached.get_by_role("button", name="In[2] line 3").click()
+    assert lab.page.evaluate("() => document.activeElement.closest('.jp-Cell') !== null")
+    detached.get_by_role("button", name="Show the node").click()
+    details = panel.locator(".agv-det")
+    expect(details.locator("h3")).to_have_text("MulBackward0")
+    expect(details).to_contain_text("Cut off")
+    expect(details).to_contain_text("other was detached at In[2] line 3")
+    cut = "model.drawn.flags[model.view.indexOf.get(model.selected)] & 64"
+    assert lab.model(cut) == 64
+    lab.page.keyboard.press("+")
+    lab.page.keyboard.press("f")
+    lab.until(lambda: lab.model("inspector.placeOf(model.selected)"), 10, "the node in view")
+    lab.screenshot(f"cuts_{name}")
