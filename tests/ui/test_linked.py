@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Locator, expect
 
 from .lab import NOTEBOOK, Lab
 from .test_accessibility import faults
+from .test_views import PIN, panel_of
 
 START = """\
 import ag_visual as torch
@@ -134,3 +137,34 @@ def test_marks_go_with_edits_moves_reruns_and_deletions(lab: Lab) -> None:
     lab.command("notebook:delete-cell")
     expect(lab.page.locator(".ag-line-mark")).to_have_count(0)
     assert lab.nodes()
+
+
+def test_marks_serve_the_panels_that_are_open(lab: Lab) -> None:
+    panel = recorded(lab, "reopened")
+    dots(lab, 0).click()
+    assert selected(lab) == "TanhBackward0"
+    lab.close_inspector()
+    expect(panel).to_have_count(0)
+    expect(lab.page.locator(".ag-line-mark")).to_have_count(0)
+    # The next panel's marks lead to its nodes.
+    lab.inspector()
+    expect(dots(lab, 0)).to_have_count(1)
+    dots(lab, 0).click()
+    lab.until(lambda: selected(lab) == "TanhBackward0", 10, "the new panel to select")
+    # Two panels share them; a click tells both, and one that closes leaves the other's.
+    lab.command(PIN)
+    pinned = panel_of(lab, "reopened.ipynb")
+    expect(pinned.locator(".agv-pill")).to_be_visible()
+    expect(dots(lab, 0)).to_have_count(1)
+    heading = pinned.locator(".agv-det h3")
+    for name in ("MmBackward0", "TanhBackward0"):
+        dots(lab, 0).click()
+        lab.until(lambda name=name: selected(lab) == name, 10, f"{name} to be selected")
+    expect(heading).to_have_text(re.compile("TanhBackward0|MmBackward0"))
+    expect(place(lab)).to_have_count(1)
+    lab.close_inspector()
+    expect(panel).to_have_count(0)
+    expect(dots(lab, 0)).to_have_count(1)
+    before = heading.inner_text()
+    dots(lab, 0).click()
+    expect(heading).not_to_have_text(before)

@@ -74,10 +74,14 @@ def test_a_file_of_the_own_disk_is_picked_or_dropped(lab: Lab) -> None:
             const bytes = Uint8Array.from(atob(data), letter => letter.charCodeAt(0));
             const transfer = new DataTransfer();
             transfer.items.add(new File([bytes], 'dropped.agv'));
+            transfer.items.add(new File([bytes], 'another.agv'));
             return transfer;
         }""",
         data,
     )
     panel = lab.page.locator("#ag-visual-inspector")
     panel.dispatch_event("drop", {"dataTransfer": dropped})
-    expect(lab.page.locator(".lm-TabBar-tab", has_text="dropped.agv")).to_be_visible()
+    for name in ("dropped.agv", "another.agv"):
+        expect(lab.page.locator(".lm-TabBar-tab", has_text=name)).to_be_visible()
+    ids = lab.page.evaluate("() => [...window.jupyterapp.shell.widgets('main')].map(one => one.id)")
+    assert len(set(ids)) == len(ids)

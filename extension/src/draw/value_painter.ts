@@ -21,7 +21,7 @@ export function prepare(
 
 const LARGEST_CELL = 24;
 
-/** Size of a heat map where there is so much room: cells near square, neither huge nor invisible. */
+/** Size of a heat map where there is so much room: cells near square, neither huge nor unseen. */
 export function heatSize(picture: Picture, room: number): { width: number; height: number } {
   const [rows, cols] = [Math.max(1, picture.rows), Math.max(1, picture.cols)];
   const width = Math.min(room, cols * LARGEST_CELL);

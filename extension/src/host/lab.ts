@@ -1,5 +1,5 @@
-// The plugin of JupyterLab and Notebook 7: commands, keys, launcher, and where the panel docks. Wires, decides
-// nothing about graphs.
+// The plugin of JupyterLab and Notebook 7: commands, keys, launcher, and where the panel docks.
+// Wires, decides nothing about graphs.
 
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ILayoutRestorer } from '@jupyterlab/application';
@@ -175,7 +175,7 @@ function activate(
   commands.addCommand(CommandIDs.compare, {
     label: 'Compare with the Backward Pass Before',
     isEnabled: () => controller() !== null,
-    execute: () => panel?.inspector?.compare()
+    execute: () => meant()?.inspector?.compare()
   });
   commands.addCommand(CommandIDs.line, {
     label: 'Select the Nodes of This Line',

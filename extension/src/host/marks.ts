@@ -104,23 +104,60 @@ const places = StateField.define<DecorationSet>({
   provide: field => EditorView.decorations.from(field)
 });
 
-function extension(chosen: (line: number) => void): Extension {
-  return [
-    lines,
-    places,
-    gutter({
-      class: 'ag-line-gutter',
-      markers: view => view.state.field(lines),
-      domEventHandlers: {
-        mousedown: (view, block) => {
-          const mark = markAt(view, block.from);
-          if (mark) chosen(mark.line);
-          return mark !== null;
-        }
-      }
-    })
-  ];
+/** What one Inspector marks in an editor, and who hears of a click. */
+interface Marked {
+  lines: readonly LineMark[];
+  places: readonly PlaceMark[];
+  chosen: (line: number) => void;
 }
+
+/**
+ * An editor keeps what is injected into it, while Inspectors come and go and two may show one
+ * notebook: so the editor gets one gutter, which shows and tells all that are there now.
+ */
+const markers = new WeakMap<EditorView, Map<NotebookMarks, Marked>>();
+
+/** All of them, each once. */
+function distinct<T>(all: readonly T[], key: (one: T) => unknown): T[] {
+  return [...new Map(all.map(one => [key(one), one] as const)).values()];
+}
+
+function mark(editor: CodeMirrorEditor, owner: NotebookMarks, own: Marked): void {
+  const view = editor.editor;
+  const all = markers.get(view) ?? new Map<NotebookMarks, Marked>();
+  markers.set(view, all);
+  if (own.lines.length + own.places.length > 0) all.set(owner, own);
+  else all.delete(owner);
+  if (view.state.field(lines, false) === undefined) editor.injectExtension(EXTENSION);
+  const shown = [...all.values()];
+  view.dispatch({
+    effects: [
+      setLines.of(distinct(shown.flatMap(one => one.lines), ({ line }) => line)),
+      setPlaces.of(distinct(shown.flatMap(one => one.places), place => JSON.stringify(place)))
+    ]
+  });
+}
+
+function click(view: EditorView, position: number): boolean {
+  const at = markAt(view, position);
+  if (!at) {
+    return false;
+  }
+  for (const own of markers.get(view)?.values() ?? []) {
+    if (own.lines.some(({ line }) => line === at.line)) own.chosen(at.line);
+  }
+  return true;
+}
+
+const EXTENSION: Extension = [
+  lines,
+  places,
+  gutter({
+    class: 'ag-line-gutter',
+    markers: view => view.state.field(lines),
+    domEventHandlers: { mousedown: (view, block) => click(view, block.from) }
+  })
+];
 
 function markAt(view: EditorView, position: number): LineMark | null {
   let found: LineMark | null = null;
@@ -223,10 +260,8 @@ export class NotebookMarks implements Disposable {
       return;
     }
     this.told.set(editor, now);
-    if (editor.editor.state.field(lines, false) === undefined) {
-      editor.injectExtension(extension(line => this.chosen(cell.model.id, line)));
-    }
-    editor.editor.dispatch({ effects: [setLines.of(own), setPlaces.of(spoken)] });
+    const chosen = (line: number): void => this.chosen(id, line);
+    mark(editor, this, { lines: own, places: spoken, chosen });
   }
 
   /** Scrolls a line into view, unless the user is at work in the notebook. */

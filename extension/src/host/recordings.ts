@@ -2,6 +2,7 @@
 // for files of the reader's own disk, and files that are dropped onto the panel.
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
+import { DOMUtils } from '@jupyterlab/apputils';
 import type { DocumentRegistry, IDocumentWidget } from '@jupyterlab/docregistry';
 import { ABCWidgetFactory, DocumentWidget } from '@jupyterlab/docregistry';
 import type { Message } from '@lumino/messaging';
@@ -79,7 +80,7 @@ class RecordingFactory extends ABCWidgetFactory<IDocumentWidget<RecordingView>> 
 /** Opens a file of the reader's own disk in a tab. */
 export function openFile(app: JupyterFrontEnd, file: File): void {
   const view = new RecordingView(file.arrayBuffer().then(data => new Uint8Array(data)));
-  view.id = `ag-visual-recording-${Date.now()}`;
+  view.id = DOMUtils.createDomID();
   view.title.label = oneLine(file.name, 60);
   view.title.icon = inspectorIcon;
   view.title.closable = true;

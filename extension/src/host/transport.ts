@@ -20,12 +20,16 @@ export interface Link {
 }
 
 /**
- * Milliseconds a request may take; writing a file and summing up a large tensor take longer than a
- * step.
+ * Milliseconds a request may take; writing a file, summing up a large tensor and running a backward
+ * again take longer than a step.
  */
 const LIMITS: Partial<Record<CommandName, number>> = {
   export: 60_000,
+  check: 30_000,
   values: 20_000,
+  numbers: 20_000,
+  scalars: 20_000,
+  card: 20_000,
   resync: 20_000
 };
 const LIMIT = 8_000;

@@ -121,7 +121,12 @@ const LABEL_HEIGHT = 14;
 const WHERE = [0.3, 0.42, 0.54, 0.66, 0.2, 0.78, 0.36, 0.48, 0.6, 0.72];
 
 /** A point of a link's curve, 0 at the number that it leaves. */
-export function pointOf(places: NumberPlaces, from: number, to: number, t: number): [number, number] {
+export function pointOf(
+  places: NumberPlaces,
+  from: number,
+  to: number,
+  t: number
+): [number, number] {
   const [x0, y0] = [places.x[from] + BOX.width, places.y[from] + BOX.height / 2];
   const [x3, y3] = [places.x[to], places.y[to] + BOX.height / 2];
   const bend = (x3 - x0) / 2;
@@ -131,7 +136,7 @@ export function pointOf(places: NumberPlaces, from: number, to: number, t: numbe
   return [at(x0, x0 + bend, x3 - bend, x3), at(y0, y0, y3, y3)];
 }
 
-/** Where the texts of links stand: on their line, where no other stands if there is such a place. */
+/** Where the texts of links stand: on their line, where no other stands if there is room. */
 export function placeLabels(
   { links }: NumberGraph,
   places: NumberPlaces,
@@ -140,7 +145,9 @@ export function placeLabels(
   const found: Label[] = [];
   const overlap = (a: Label): number =>
     found.reduce((sum, b) => {
-      const w = Math.min(a.x + a.width / 2, b.x + b.width / 2) - Math.max(a.x - a.width / 2, b.x - b.width / 2);
+      const w =
+        Math.min(a.x + a.width / 2, b.x + b.width / 2) -
+        Math.max(a.x - a.width / 2, b.x - b.width / 2);
       const h = LABEL_HEIGHT - Math.abs(a.y - b.y);
       return w > 0 && h > 0 ? sum + w * h : sum;
     }, 0);

@@ -26,7 +26,8 @@ export type Worked = { kind: 'number'; value: number } | { kind: 'wrong'; why: s
 
 class Trouble extends Error {}
 
-const TOKEN = /\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|(\*\*|[-+*/^()])|([a-zπ]+))/y;
+const TOKEN =
+  /\s*(?:(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)|(\*\*|[-+*/^()])|([a-zπ]+))/y;
 
 interface Token {
   kind: 'number' | 'sign' | 'word';

@@ -1,6 +1,6 @@
 // Bookmarks of a view: which node it is anchored to, where the reader looked, what was open,
-// selected and when. They are told by what code says, not by node numbers, so that they hold after a new
-// layout, another run of the cell and a reload. Pure; what is read back is checked.
+// selected and when. They are told by what code says, not by node numbers, so that they hold
+// after a new layout, another run of the cell and a reload. Pure; what is read back is checked.
 
 import { containerAt } from './containers';
 import type { Container } from './containers';

@@ -1,5 +1,5 @@
-// Lines of notebook cells that made nodes of the graph on screen, and back from a line to its nodes.
-// Pure, linear in nodes.
+// Lines of notebook cells that made nodes of the graph on screen, and back from a line to its
+// nodes. Pure, linear in nodes.
 
 import type { Graph } from './graph';
 import type { Store } from './store';

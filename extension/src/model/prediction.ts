@@ -56,7 +56,9 @@ export function shapesToChoose(right: number[], output: number[]): number[][] {
   for (const shape of wrong) {
     if (found.length < 4 && !found.some(known => same(known, shape))) found.push(shape);
   }
-  return found.sort((a, b) => numel(a) - numel(b) || a.length - b.length || (a[0] ?? 0) - (b[0] ?? 0));
+  return found.sort(
+    (a, b) => numel(a) - numel(b) || a.length - b.length || (a[0] ?? 0) - (b[0] ?? 0)
+  );
 }
 
 /** The element whose gradient says most: the largest among those that are known. */
@@ -116,7 +118,8 @@ function aboutValue(guess: number, right: number): Mark {
 
 /** Whether a guess says anything. */
 export function isGuess(question: Question, guess: Guess): boolean {
-  return guess.value !== null || (question.shapes.length > 0 && (guess.shape !== null || guess.sign !== ''));
+  const asked = question.shapes.length > 0;
+  return guess.value !== null || (asked && (guess.shape !== null || guess.sign !== ''));
 }
 
 /** The mark of a guess: all that was answered must be right. */

@@ -35,7 +35,8 @@ export function followAddress(presenter: Presenter): Disposable {
       // Pages inside of other pages may have no address to write: nothing is lost but the comfort.
     }
   };
-  presenter.lessonLink = () => `${location.href.replace(/#.*$/, '')}${writeFragment(teaching.here())}`;
+  presenter.lessonLink = () =>
+    `${location.href.replace(/#.*$/, '')}${writeFragment(teaching.here())}`;
   take();
   addEventListener('hashchange', take);
   const stop = presenter.subscribe(() => {

@@ -80,7 +80,9 @@ export class Answers implements Disposable {
     const { paused } = store.state;
     const count = graph.seqs.length + graph.leaves.length;
     if (count > MOST_DRAWN) {
-      const why = `This graph has ${count} nodes; numbers are drawn one by one up to ${MOST_DRAWN}.`;
+      const why =
+        `This graph has ${count} nodes; ` +
+        `numbers are drawn one by one up to ${MOST_DRAWN}.`;
       return { kind: 'answer', value: { nodes: [], seq: null, why } };
     }
     const stop = paused ? `${paused.task}.${paused.order}.${this.edits}` : '';

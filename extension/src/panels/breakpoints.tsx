@@ -133,7 +133,9 @@ export function Breakpoints(): ReactElement {
                 type="button"
                 disabled={!commandable}
                 aria-label={`Remove the breakpoint: ${breakpointWords(point)}`}
-                onClick={() => void presenter.command('breakpoint', { on: false, number: point.id })}
+                onClick={() =>
+                  void presenter.command('breakpoint', { on: false, number: point.id })
+                }
               >
                 Remove
               </button>

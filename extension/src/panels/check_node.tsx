@@ -56,7 +56,7 @@ export function CheckNode({
         <button
           type="button"
           className="agv-btn"
-          disabled={gone || result.kind === 'busy' || !presenter.commandable}
+          disabled={gone || result.kind === 'busy' || !presenter.reachable}
           onClick={check}
         >
           Check by finite differences

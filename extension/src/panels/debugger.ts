@@ -14,16 +14,18 @@ export class Debugger {
     this.model = presenter.model;
   }
 
-  /** Runs one box: a node, or all of a closed group. In a recording, moves the moment shown. */
-  step(): void {
+  /**
+   * Runs one box: a node, or all of a closed group. In a recording, moves the moment shown. False
+   * where the kernel did not do it.
+   */
+  step(): Promise<boolean> {
     const paused = this.stopped();
     if (!paused) {
       this.scrubBy(1);
-      return;
+      return Promise.resolve(true);
     }
     const fold = this.model.foldOf(paused.seq);
-    if (fold) this.stepPast(fold);
-    else void this.presenter.command('step', {});
+    return fold ? this.stepPast(fold) : this.presenter.command('step', {});
   }
 
   /** Runs one node, also where it is hidden in a closed group. */
@@ -43,7 +45,7 @@ export class Debugger {
     if (index >= 0) {
       const around = containerAt(model.root, index);
       if (around.kind === 'root') void this.presenter.command('continue', {});
-      else this.stepPast(model.foldOf(model.graph.seqs[index]) ?? around);
+      else void this.stepPast(model.foldOf(model.graph.seqs[index]) ?? around);
     }
   }
 
@@ -57,10 +59,10 @@ export class Debugger {
     if (paused) this.presenter.goTo(paused.seq);
   }
 
-  private stepPast({ first, last }: Container): void {
+  private stepPast({ first, last }: Container): Promise<boolean> {
     // Newest first: the last index has the lowest number.
     const { seqs } = this.model.graph;
-    void this.presenter.command('step_past', { first: seqs[last - 1], last: seqs[first] });
+    return this.presenter.command('step_past', { first: seqs[last - 1], last: seqs[first] });
   }
 
   /** Where the backward waits, if it can be told to go on; then the newest moment is shown. */

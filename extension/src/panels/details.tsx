@@ -293,8 +293,8 @@ function DeadUnits({ values }: { values: Values }): ReactElement | null {
     <p className="agv-line agv-dead">
       <b aria-hidden="true">○ </b>
       {dead === units ? `All ${units}` : `${dead} of ${units}`}{' '}
-      {units === 1 ? 'unit' : 'units'} of this relu are dead on this batch: no row passes them, so no
-      gradient does.
+      {units === 1 ? 'unit' : 'units'} of this relu are dead on this batch: no row passes them, so
+      no gradient does.
     </p>
   );
 }

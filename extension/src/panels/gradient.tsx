@@ -23,11 +23,15 @@ export function Gradient({ seq, isLeaf }: { seq: number; isLeaf: boolean }): Rea
   const answer: Answer<Values> = wanted ? presenter.values(seq, 'grad') : { kind: 'none', why: '' };
   const values = answer.kind === 'answer' ? answer.value : null;
   if (presenter.teaching.predictor.hides(seq)) {
-    return isLeaf ? <p className="agv-line agv-quiet">Its gradient is hidden: it did not arrive yet.</p> : null;
+    return isLeaf ? (
+      <p className="agv-line agv-quiet">Its gradient is hidden: it did not arrive yet.</p>
+    ) : null;
   }
   if (!values && !arrived) {
     return null;
   }
+  const waits = state === State.next && presenter.live && presenter.paused;
+  const editable = waits && !presenter.hides('editing');
   return (
     <>
       <div className="agv-sec">
@@ -61,9 +65,7 @@ export function Gradient({ seq, isLeaf }: { seq: number; isLeaf: boolean }): Rea
           )}
         </tbody>
       </table>
-      {state === State.next && presenter.live && presenter.paused && !presenter.hides('editing') && (
-        <GradientEditor values={values} />
-      )}
+      {editable && <GradientEditor values={values} />}
       {values && (
         <HistogramView
           histogram={values.histogram}

@@ -98,8 +98,8 @@ export function HookList(): ReactElement {
         {presenter.live
           ? 'No hooks on this graph. Those that you register are listed here in the order in ' +
             'which they run, with what each changed.'
-          : 'No hook ran in this backward pass. A recording knows those that ran; hooks that wait ' +
-            'are known to a live kernel.'}
+          : 'No hook ran in this backward pass. A recording knows those that ran; hooks that ' +
+            'wait are known to a live kernel.'}
       </p>
     );
   }

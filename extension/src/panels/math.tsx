@@ -69,7 +69,13 @@ export function MathLine({
   small?: boolean;
 }): ReactElement {
   return (
-    <div className="agv-math" data-small={small ? 'yes' : 'no'} tabIndex={0} role="group" aria-label={label}>
+    <div
+      className="agv-math"
+      data-small={small ? 'yes' : 'no'}
+      tabIndex={0}
+      role="group"
+      aria-label={label}
+    >
       {createElement('math', { displaystyle: 'true' }, drawn(math, 0, 0))}
     </div>
   );

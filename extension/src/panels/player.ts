@@ -5,7 +5,10 @@ import { nearestSpeed, pauseFor, SPEEDS } from '../protocol/lesson';
 import type { Presenter } from './presenter';
 
 /** Requests that only look: they do not stop the playing. */
-const QUESTIONS = new Set(['hello', 'ack', 'resync', 'node', 'values', 'numbers', 'card', 'check', 'bundle', 'hooks', 'local', 'scalars']);
+const QUESTIONS = new Set([
+  ...['hello', 'ack', 'resync', 'node', 'values', 'numbers', 'card', 'check', 'bundle', 'hooks'],
+  ...['local', 'scalars']
+]);
 
 type Playing =
   | { kind: 'no' }
@@ -14,6 +17,8 @@ type Playing =
   | { kind: 'replay'; at: number | null };
 
 const NOT: Playing = { kind: 'no' };
+
+const NO_COMMANDS = 'Playing stopped: the kernel takes no commands now.';
 
 export class Player {
   speed = 1;
@@ -73,7 +78,8 @@ export class Player {
     if (!this.possible) {
       return;
     }
-    const stopped = paused && commandable && model.cursor === null ? model.store.state.paused : null;
+    const live = paused && commandable && model.cursor === null;
+    const stopped = live ? model.store.state.paused : null;
     if (stopped) {
       this.state = { kind: 'live', task: stopped.task, from: '' };
       this.tick();
@@ -113,6 +119,7 @@ export class Player {
     }
     const { ended } = model.store.tasks.get(state.task) ?? { ended: 'no' };
     if (model.status.kind !== 'connected') this.stop('Playing stopped: the kernel is gone.');
+    else if (!this.presenter.commandable) this.stop(NO_COMMANDS);
     else if (!paused && ended !== 'no') this.stop();
     else if (model.cursor !== null) this.stop();
     else if (paused && state.from !== '' && `${paused.task} ${paused.order}` !== state.from) {
@@ -145,8 +152,18 @@ export class Player {
       if (!paused) {
         return;
       }
-      this.state = { ...state, from: `${paused.task} ${paused.order}` };
-      this.act(() => presenter.debugger.step());
+      // Without commands a step would move the moment shown, away from the pause.
+      if (!presenter.commandable) {
+        this.stop(NO_COMMANDS);
+        return;
+      }
+      const left: Playing = { ...state, from: `${paused.task} ${paused.order}` };
+      this.state = left;
+      this.act(() => {
+        void presenter.debugger.step().then(done => {
+          if (!done && this.state === left) this.stop();
+        });
+      });
     } else if (state.kind === 'replay') {
       const { model } = presenter;
       const to = (model.cursor ?? model.length) + (this.direction === 'on' ? 1 : -1);

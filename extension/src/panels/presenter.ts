@@ -208,7 +208,10 @@ export class Presenter implements Disposable {
     if (await tryOut.call(this.controller, repair.edit)) {
       this.tell('info', 'The changed cell stands below the one that failed. Run it to try it.');
     } else {
-      this.tell('error', `${site.where} was changed since it ran, or is not a cell: copy the line.`);
+      this.tell(
+        'error',
+        `${site.where} was changed since it ran, or is not a cell: copy the line.`
+      );
     }
   }
 

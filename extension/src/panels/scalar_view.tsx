@@ -239,13 +239,21 @@ function Drawing({ graph }: { graph: NumberGraph }): ReactElement {
                 data-chosen={num === at ? 'yes' : undefined}
                 aria-pressed={num === at}
                 aria-label={
-                  `${nameOf(graph, num)}: value ${value === null ? 'not kept' : numberText(value)}, ` +
+                  `${nameOf(graph, num)}: ` +
+                  `value ${value === null ? 'not kept' : numberText(value)}, ` +
                   `gradient ${words}`
                 }
                 onClick={() => choose(num)}
                 onKeyDown={event => key(event, num)}
               >
-                <rect className="agv-num" x={x} y={y} width={BOX.width} height={BOX.height} rx={8} />
+                <rect
+                  className="agv-num"
+                  x={x}
+                  y={y}
+                  width={BOX.width}
+                  height={BOX.height}
+                  rx={8}
+                />
                 <text className="agv-caption-more" x={x + 7} y={y + 16}>
                   {place}
                 </text>

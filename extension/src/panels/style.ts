@@ -49,14 +49,16 @@ const CSS = `
 .agv-root *, .agv-root *::before, .agv-root *::after { box-sizing: border-box; }
 .agv-root:focus, .agv-root :focus { outline: none; }
 .agv-root :focus-visible { outline: 2px solid var(--agv-accent); outline-offset: 1px; }
-.agv-root code, .agv-root .agv-mono { font-family: var(--agv-mono); font-size: 12px; background: none;
+.agv-root code, .agv-root .agv-mono { font-family: var(--agv-mono); font-size: 12px;
+  background: none;
   padding: 0; color: inherit; }
 :where(.agv-root) button { font: inherit; color: inherit; margin: 0; cursor: pointer; }
 :where(.agv-root) button:disabled { cursor: default; }
 .agv-root .agv-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); white-space: nowrap; }
 
-.agv-root .agv-bar { grid-area: bar; display: flex; flex-wrap: wrap; align-items: center; gap: 6px 8px;
+.agv-root .agv-bar { grid-area: bar; display: flex; flex-wrap: wrap; align-items: center;
+  gap: 6px 8px;
   min-height: 44px; padding: 6px 14px;
   border-bottom: 1px solid var(--agv-line); }
 .agv-root .agv-bar > * { flex: none; white-space: nowrap; }
@@ -70,14 +72,19 @@ const CSS = `
 .agv-root .agv-pill[data-kind="paused"] { background: var(--agv-run-bg); color: var(--agv-run); }
 .agv-root .agv-pill[data-kind="paused"]::before { background: var(--agv-run); border-radius: 2px; }
 .agv-root .agv-pill[data-kind="running"] { background: var(--agv-done-bg); color: var(--agv-done); }
-.agv-root .agv-pill[data-kind="running"]::before, .agv-root .agv-pill[data-kind="recording"]::before {
+.agv-root .agv-pill[data-kind="running"]::before,
+  .agv-root .agv-pill[data-kind="recording"]::before {
   background: var(--agv-done); }
 .agv-root .agv-pill[data-kind="past"] { background: var(--agv-save-bg); color: var(--agv-save); }
-.agv-root .agv-pill[data-kind="past"]::before { background: none; border: 2px solid var(--agv-save); }
+.agv-root .agv-pill[data-kind="past"]::before { background: none;
+  border: 2px solid var(--agv-save); }
 .agv-root .agv-pill[data-kind="gone"] { background: var(--agv-bad-bg); color: var(--agv-bad); }
-.agv-root .agv-pill[data-kind="gone"]::before { background: none; border: 2px solid var(--agv-bad); }
-.agv-root .agv-pill[data-kind="off"]::before { background: none; border: 2px solid var(--agv-ink3); }
-.agv-root .agv-btn { display: inline-flex; flex: none; white-space: nowrap; align-items: center; gap: 6px;
+.agv-root .agv-pill[data-kind="gone"]::before { background: none; border: 2px solid var(--agv-bad);
+  }
+.agv-root .agv-pill[data-kind="off"]::before { background: none; border: 2px solid var(--agv-ink3);
+  }
+.agv-root .agv-btn { display: inline-flex; flex: none; white-space: nowrap; align-items: center;
+  gap: 6px;
   border: 1px solid var(--agv-line2); background: var(--agv-bg);
   border-radius: 6px; padding: 2px 10px; font-size: 12px; line-height: 18px; }
 .agv-root .agv-btn:hover:not(:disabled) { background: var(--agv-group); }
@@ -100,15 +107,18 @@ const CSS = `
   background: var(--agv-bg); color: var(--agv-ink);
   padding: 2px 10px; font: inherit; font-size: 12px; line-height: 18px; height: 24px; }
 .agv-root .agv-search input::placeholder { color: var(--agv-ink3); opacity: 1; }
-.agv-root .agv-found { position: absolute; right: 8px; top: 3px; font-size: 11px; color: var(--agv-ink3);
+.agv-root .agv-found { position: absolute; right: 8px; top: 3px; font-size: 11px;
+  color: var(--agv-ink3);
   background: var(--agv-bg); padding-left: 4px; }
 .agv-root .agv-menu { position: relative; }
-.agv-root .agv-sheet { position: absolute; z-index: 5; top: calc(100% + 6px); right: 0; min-width: 230px;
+.agv-root .agv-sheet { position: absolute; z-index: 5; top: calc(100% + 6px); right: 0;
+  min-width: 230px;
   max-width: min(360px, 90vw); max-height: 60vh;
   overflow: auto; background: var(--agv-bg); border: 1px solid var(--agv-line2);
   border-radius: 8px; box-shadow: var(--agv-shadow); padding: 6px; }
 .agv-root .agv-sheet[data-side="left"] { left: 0; right: auto; }
-.agv-root .agv-sheet > button { display: block; width: 100%; text-align: left; border: 0; background: none;
+.agv-root .agv-sheet > button { display: block; width: 100%; text-align: left; border: 0;
+  background: none;
   border-radius: 5px; padding: 5px 8px;
   white-space: normal; }
 .agv-root .agv-sheet > button:hover:not(:disabled) { background: var(--agv-group); }
@@ -116,12 +126,15 @@ const CSS = `
 .agv-root .agv-sheet hr { border: 0; border-top: 1px solid var(--agv-line); margin: 5px 0; }
 .agv-root .agv-sheet small { display: block; color: var(--agv-ink3); font-size: 11px; }
 .agv-root .agv-sheet p { margin: 4px 8px; color: var(--agv-ink2); white-space: normal; }
-.agv-root .agv-sheet-row { display: flex; align-items: center; justify-content: space-between; gap: 10px;
+.agv-root .agv-sheet-row { display: flex; align-items: center; justify-content: space-between;
+  gap: 10px;
   padding: 3px 4px 3px 8px; }
-.agv-root .agv-sheet-row > button { border: 0; background: none; color: var(--agv-ink3); border-radius: 5px;
+.agv-root .agv-sheet-row > button { border: 0; background: none; color: var(--agv-ink3);
+  border-radius: 5px;
   padding: 1px 7px; }
 .agv-root .agv-sheet-row > button:hover { background: var(--agv-group); color: var(--agv-ink); }
-.agv-root .agv-elide { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; min-width: 0; }
+.agv-root .agv-elide { overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
+  min-width: 0; }
 
 .agv-root .agv-notice { grid-area: notice; display: flex; gap: 12px; align-items: flex-start;
   justify-content: space-between; padding: 6px 14px;
@@ -130,9 +143,12 @@ const CSS = `
 .agv-root .agv-notice[data-kind="info"] { background: var(--agv-done-bg); color: var(--agv-done); }
 .agv-root .agv-notice button { border: 0; background: none; padding: 0 4px; }
 
-.agv-root .agv-failed { display: flex; flex-wrap: wrap; align-items: flex-start; align-content: flex-start;
-  gap: 8px 12px; padding: 12px 16px; color: var(--agv-ink); overflow: auto; overflow-wrap: anywhere; }
-.agv-root .agv-failed p { margin: 0; flex: 0 1 auto; border-left: 3px solid var(--agv-bad); padding-left: 9px;
+.agv-root .agv-failed { display: flex; flex-wrap: wrap; align-items: flex-start;
+  align-content: flex-start;
+  gap: 8px 12px; padding: 12px 16px; color: var(--agv-ink); overflow: auto;
+  overflow-wrap: anywhere; }
+.agv-root .agv-failed p { margin: 0; flex: 0 1 auto; border-left: 3px solid var(--agv-bad);
+  padding-left: 9px;
   white-space: normal; }
 
 .agv-root .agv-mid { grid-area: mid; display: grid; grid-template-columns: minmax(0, 1fr) 376px;
@@ -141,7 +157,8 @@ const CSS = `
   overflow: hidden; background: var(--agv-pane); }
 .agv-root .agv-graph:focus-visible { outline-offset: -2px; }
 .agv-root .agv-graph > canvas { position: absolute; inset: 0; display: block; touch-action: none; }
-.agv-root .agv-legend { position: absolute; left: 14px; bottom: 11px; display: flex; flex-wrap: wrap;
+.agv-root .agv-legend { position: absolute; left: 14px; bottom: 11px; display: flex;
+  flex-wrap: wrap;
   gap: 2px 14px; color: var(--agv-ink2);
   font-size: 11.5px; pointer-events: none; max-width: calc(100% - 160px); padding: 1px 6px;
   margin: -1px -6px; border-radius: 6px;
@@ -152,8 +169,10 @@ const CSS = `
   border: 1px solid var(--agv-line2);
   border-radius: 8px; background: var(--agv-bg); box-shadow: var(--agv-shadow); overflow: hidden; }
 .agv-root .agv-mini[data-needed="no"] { visibility: hidden; }
-.agv-root .agv-mini canvas { display: block; width: 100%; height: 100%; cursor: pointer; touch-action: none; }
-.agv-root .agv-zoom { position: absolute; right: 14px; top: 12px; display: flex; flex-direction: column;
+.agv-root .agv-mini canvas { display: block; width: 100%; height: 100%; cursor: pointer;
+  touch-action: none; }
+.agv-root .agv-zoom { position: absolute; right: 14px; top: 12px; display: flex;
+  flex-direction: column;
   border: 1px solid var(--agv-line2);
   border-radius: 7px; background: var(--agv-bg); overflow: hidden; opacity: 0;
   transition: opacity .12s; }
@@ -176,13 +195,15 @@ const CSS = `
   background: var(--agv-bg); border: 1px solid var(--agv-line2);
   border-radius: 14px; padding: 2px 12px; box-shadow: var(--agv-shadow); color: var(--agv-ink2); }
 
-.agv-root .agv-side { display: grid; grid-template: auto minmax(0, 1fr) / minmax(0, 1fr); min-width: 0; min-height: 0;
+.agv-root .agv-side { display: grid; grid-template: auto minmax(0, 1fr) / minmax(0, 1fr);
+  min-width: 0; min-height: 0;
   border-left: 1px solid var(--agv-line);
   background: var(--agv-bg); }
 .agv-root .agv-tabs { display: flex; align-items: stretch; gap: 2px; padding: 0 8px;
   border-bottom: 1px solid var(--agv-line); min-height: 34px; }
 .agv-root .agv-tabs [role="tablist"] { display: flex; flex-wrap: wrap; }
-.agv-root .agv-tabs button { border: 0; background: none; padding: 0 6px; min-height: 32px; color: var(--agv-ink2);
+.agv-root .agv-tabs button { border: 0; background: none; padding: 0 6px; min-height: 32px;
+  color: var(--agv-ink2);
   border-bottom: 2px solid transparent;
   border-top: 2px solid transparent; font-size: 12px; }
 .agv-root .agv-tabs button[aria-selected="true"] { color: var(--agv-ink); font-weight: 600;
@@ -196,11 +217,14 @@ const CSS = `
 
 .agv-root .agv-det h3 { margin: 0; font-size: 16px; line-height: 1.3; font-weight: 650;
   overflow-wrap: anywhere; }
-.agv-root .agv-head { display: flex; gap: 10px; align-items: baseline; justify-content: space-between; }
-.agv-root .agv-tag { flex: none; font-size: 11px; line-height: 18px; border-radius: 9px; padding: 0 8px;
+.agv-root .agv-head { display: flex; gap: 10px; align-items: baseline;
+  justify-content: space-between; }
+.agv-root .agv-tag { flex: none; font-size: 11px; line-height: 18px; border-radius: 9px;
+  padding: 0 8px;
   background: var(--agv-group); color: var(--agv-ink2); }
 .agv-root .agv-tag[data-state="done"] { background: var(--agv-done-bg); color: var(--agv-done); }
-.agv-root .agv-tag[data-state="next"], .agv-root .agv-tag[data-state="running"] { background: var(--agv-run-bg);
+.agv-root .agv-tag[data-state="next"], .agv-root .agv-tag[data-state="running"] {
+  background: var(--agv-run-bg);
   color: var(--agv-run); }
 .agv-root .agv-tag[data-state="problem"] { background: var(--agv-bad-bg); color: var(--agv-bad); }
 .agv-root .agv-sub { color: var(--agv-ink2); margin: 3px 0 0; overflow-wrap: anywhere; }
@@ -209,7 +233,8 @@ const CSS = `
   text-decoration-color: color-mix(in srgb, var(--agv-accent) 35%, transparent);
   text-underline-offset: 2px; overflow-wrap: anywhere; }
 .agv-root .agv-link:hover { text-decoration-color: currentColor; }
-.agv-root .agv-src { margin: 8px 0 0; background: var(--agv-group); border-radius: 8px; padding: 7px 10px;
+.agv-root .agv-src { margin: 8px 0 0; background: var(--agv-group); border-radius: 8px;
+  padding: 7px 10px;
   font: 12px/1.5 var(--agv-mono);
   white-space: pre-wrap; overflow-wrap: anywhere; max-height: 92px; overflow: auto; }
 .agv-root .agv-src mark { background: var(--agv-save-bg); color: inherit;
@@ -225,12 +250,14 @@ const CSS = `
 .agv-root th { color: var(--agv-ink3); font-size: 11px; }
 .agv-root .agv-facts td:nth-child(odd) { color: var(--agv-ink2); width: 56px; }
 .agv-root .agv-saved tr[aria-selected="true"] td { background: var(--agv-group); }
-.agv-root .agv-saved td button { border: 0; background: none; padding: 0; font-family: var(--agv-mono);
+.agv-root .agv-saved td button { border: 0; background: none; padding: 0;
+  font-family: var(--agv-mono);
   font-size: 12px; text-decoration: underline;
   text-decoration-color: var(--agv-line2); text-underline-offset: 2px; }
 .agv-root .agv-stale { color: var(--agv-bad) !important; font-weight: 600 !important; }
 .agv-root .agv-quiet { color: var(--agv-ink3); }
-.agv-root .agv-line { color: var(--agv-ink2); margin: 5px 0 0; font-size: 12px; overflow-wrap: anywhere; }
+.agv-root .agv-line { color: var(--agv-ink2); margin: 5px 0 0; font-size: 12px;
+  overflow-wrap: anywhere; }
 .agv-root .agv-picture { display: block; max-width: 100%; border-radius: 6px; }
 .agv-root .agv-scale { display: flex; justify-content: space-between; font-size: 10px;
   color: var(--agv-ink3); line-height: 14px; }
@@ -255,7 +282,8 @@ const CSS = `
 .agv-root .agv-tensors td { padding-right: 9px; vertical-align: top; }
 .agv-root .agv-tensors tbody tr { cursor: pointer; }
 .agv-root .agv-tensors tr[aria-selected="true"] td { background: var(--agv-group); }
-.agv-root .agv-tensors tr[data-of-node="yes"] td:first-child { box-shadow: inset 3px 0 var(--agv-accent);
+.agv-root .agv-tensors tr[data-of-node="yes"] td:first-child {
+  box-shadow: inset 3px 0 var(--agv-accent);
   padding-left: 7px; }
 .agv-numbers div { max-width: 300px; }
 .agv-number { text-align: right; white-space: nowrap; }
@@ -268,7 +296,8 @@ const CSS = `
   line-height: 1.7;
 }
 .agv-tree li:hover { background: var(--agv-pane); }
-.agv-tree li[aria-selected='true'] { box-shadow: inset 2px 0 0 var(--agv-accent); background: var(--agv-pane); }
+.agv-tree li[aria-selected='true'] { box-shadow: inset 2px 0 0 var(--agv-accent);
+  background: var(--agv-pane); }
 .agv-tree li > .agv-elide { flex: 1; min-width: 0; }
 .agv-fold { color: var(--agv-ink2); flex: none; text-align: center; width: 14px; }
 .agv-root .agv-hooks { list-style: none; margin: 4px 0 0; padding: 0; }
@@ -289,7 +318,8 @@ const CSS = `
   display: flex; gap: 8px; align-items: baseline; }
 .agv-root .agv-list li > :last-child { margin-left: auto; }
 .agv-root .agv-row { display: flex; flex-wrap: wrap; gap: 8px; margin-top: 16px; }
-.agv-root .agv-warn { display: block; width: 100%; margin: 10px 0 0; border: 1px solid var(--agv-bad);
+.agv-root .agv-warn { display: block; width: 100%; margin: 10px 0 0;
+  border: 1px solid var(--agv-bad);
   border-left-width: 4px; border-radius: 8px;
   padding: 7px 10px; background: var(--agv-bad-bg); color: var(--agv-ink) !important;
   text-align: left; }
@@ -313,7 +343,8 @@ const CSS = `
   margin-top: 8px; padding: 7px 10px; }
 .agv-outcome p { margin: 0; }
 .agv-outcome[data-verdict='agrees'] { border-color: var(--agv-done); }
-.agv-outcome[data-verdict='differs'] { background: var(--agv-bad-bg); border-color: var(--agv-bad); }
+.agv-outcome[data-verdict='differs'] { background: var(--agv-bad-bg); border-color: var(--agv-bad);
+  }
 .agv-root .agv-outcome .agv-facts td:nth-child(odd) { width: 76px; }
 .agv-root .agv-outcome td { border: 0; padding: 1px 6px 1px 0; }
 .agv-root .agv-card { border: 1px solid var(--agv-line2); border-left: 4px solid var(--agv-bad);
@@ -323,7 +354,8 @@ const CSS = `
 .agv-root .agv-card h4 { font-size: 13.5px; margin: 0 0 3px; font-weight: 650; line-height: 1.35; }
 .agv-root .agv-card p { margin: 0; color: var(--agv-ink2); }
 .agv-hints { list-style: none; margin: 0; padding: 0; }
-.agv-root .agv-hints li { color: var(--agv-ink2); display: grid; gap: 0 8px; overflow-wrap: anywhere;
+.agv-root .agv-hints li { color: var(--agv-ink2); display: grid; gap: 0 8px;
+  overflow-wrap: anywhere;
   grid-template-columns: 16px minmax(0, 1fr); padding: 4px 0; }
 .agv-hint-sign { color: var(--agv-ink3); font-weight: 650; text-align: center; }
 .agv-hint-sign[data-kind="nonfinite"] { color: var(--agv-bad); }
@@ -331,7 +363,8 @@ const CSS = `
 .agv-root .agv-strip { list-style: none; margin: 11px 0 0; padding: 0; }
 .agv-root .agv-strip li { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0 9px;
   padding: 0 0 10px; position: relative; font-size: 12px; }
-.agv-root .agv-strip li:not(:last-child)::before { content: ""; position: absolute; left: 17px; top: 24px;
+.agv-root .agv-strip li:not(:last-child)::before { content: ""; position: absolute; left: 17px;
+  top: 24px;
   bottom: -1px; width: 1.5px; background: var(--agv-line2); }
 .agv-root .agv-strip code { display: block; grid-column: 2; color: var(--agv-ink2); }
 .agv-root .agv-v { min-width: 36px; text-align: center; border: 1.5px solid var(--agv-line2);
@@ -358,7 +391,8 @@ const CSS = `
   font: 11.5px/1.5 var(--agv-mono); margin: 6px 0 0; }
 .agv-root .agv-card summary { cursor: pointer; }
 
-.agv-root .agv-time { grid-area: time; border-top: 1px solid var(--agv-line); background: var(--agv-bg);
+.agv-root .agv-time { grid-area: time; border-top: 1px solid var(--agv-line);
+  background: var(--agv-bg);
   padding: 5px 0 6px; position: relative; }
 .agv-root .agv-time-head { display: flex; align-items: center; gap: 8px; padding: 0 14px 4px;
   color: var(--agv-ink2); font-size: 12px; min-height: 24px; }
@@ -367,7 +401,8 @@ const CSS = `
 .agv-root .agv-time-head > :last-child { margin-left: auto; }
 .agv-root[data-agv-size="narrow"] .agv-time-head { flex-wrap: wrap; row-gap: 3px; }
 .agv-root[data-agv-size="narrow"] .agv-time-head > * { max-width: 100%; }
-.agv-root .agv-step { border: 1px solid var(--agv-line2); background: var(--agv-bg); border-radius: 5px;
+.agv-root .agv-step { border: 1px solid var(--agv-line2); background: var(--agv-bg);
+  border-radius: 5px;
   width: 22px; height: 20px; padding: 0; line-height: 1; }
 .agv-root .agv-step:disabled { color: var(--agv-line2); }
 .agv-root .agv-step:hover:not(:disabled) { background: var(--agv-group); }
@@ -383,7 +418,8 @@ const CSS = `
   border-radius: 10px; box-shadow: var(--agv-shadow);
   padding: 16px 20px; max-width: 460px; max-height: 100%; overflow: auto; }
 .agv-root .agv-help h2 { margin: 0 0 8px; font-size: 15px; }
-.agv-root .agv-help td:first-child { width: 130px; color: var(--agv-ink2); font-family: var(--agv-mono); }
+.agv-root .agv-help td:first-child { width: 130px; color: var(--agv-ink2);
+  font-family: var(--agv-mono); }
 .agv-root .agv-help td { white-space: normal; max-width: none; }
 
 .agv-root[data-agv-size="narrow"] .agv-mid { grid-template: minmax(0, 1fr) minmax(120px,
@@ -394,7 +430,8 @@ const CSS = `
 .agv-root[data-agv-size="narrow"] .agv-title, .agv-root[data-agv-size="narrow"] .agv-btn kbd {
   display: none; }
 .agv-root[data-agv-size="narrow"] .agv-scroll { padding: 10px 14px 14px; }
-.agv-root[data-agv-size="middle"] .agv-title, .agv-root[data-agv-size="middle"] .agv-bar .agv-btn kbd { display: none; }
+.agv-root[data-agv-size="middle"] .agv-title,
+  .agv-root[data-agv-size="middle"] .agv-bar .agv-btn kbd { display: none; }
 .agv-root[data-agv-size="middle"] .agv-mid { grid-template-columns: minmax(0, 1fr) 312px; }
 .agv-root[data-agv-size="narrow"][data-agv-graph="no"] .agv-mid {
   grid-template: minmax(150px, 34%) minmax(0, 1fr) / minmax(0, 1fr); }
@@ -406,7 +443,8 @@ const CSS = `
 .agv-root[data-agv-side="closed"] .agv-side { border-left: 0;
   border-top: 1px solid var(--agv-line); grid-template-rows: auto; }
 .agv-root[data-agv-side="closed"] .agv-scroll { display: none; }
-@container (max-height: 340px) { .agv-root .agv-legend { display: none; } .agv-root .agv-mini { width: 84px;
+@container (max-height: 340px) { .agv-root .agv-legend { display: none; } .agv-root .agv-mini {
+  width: 84px;
   height: 58px; } }
 @container (max-width: 420px) { .agv-root .agv-legend { display: none; } }
 @media (prefers-reduced-motion: reduce) { .agv-root * { transition: none !important;

@@ -75,7 +75,8 @@ export class Teaching {
 
   /** Something is set that a plain page does not have. */
   get isSet(): boolean {
-    return this.predictor.on || this.scalars || this.player.speed !== 1 || this.lesson !== NO_LESSON;
+    const { predictor, scalars, player, lesson } = this;
+    return predictor.on || scalars || player.speed !== 1 || lesson !== NO_LESSON;
   }
 
   /** The lesson that would show what is on screen now. */

@@ -18,7 +18,8 @@ export const TEACHING_CSS = `
 .agv-root .agv-ask input, .agv-root .agv-ask select { background: var(--agv-bg);
   border: 1px solid var(--agv-line2); border-radius: 5px; color: var(--agv-ink); font: inherit;
   font-size: 12px; padding: 3px 6px; max-width: 100%; }
-.agv-root .agv-ask input[aria-invalid="true"] { border-color: var(--agv-bad); border-style: dashed; }
+.agv-root .agv-ask input[aria-invalid="true"] { border-color: var(--agv-bad); border-style: dashed;
+  }
 .agv-root .agv-mark { margin: 0; }
 .agv-root .agv-mark[data-right="yes"] b { color: var(--agv-done); }
 .agv-root .agv-mark[data-right="no"] b { color: var(--agv-bad); }

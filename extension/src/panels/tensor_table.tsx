@@ -20,7 +20,11 @@ const COLUMNS: { key: SortKey; label: string; says: string }[] = [
   { key: 'dtype', label: 'dtype', says: '' },
   { key: 'bytes', label: 'bytes', says: 'the largest first' },
   { key: 'version', label: 'version', says: 'when it was saved, and now; overwritten ones first' },
-  { key: 'shared', label: 'shares with', says: 'what else lies on its memory; those with most company first' },
+  {
+    key: 'shared',
+    label: 'shares with',
+    says: 'what else lies on its memory; those with most company first'
+  },
   { key: 'kept', label: 'kept by', says: 'what still holds the memory; most holders first' },
   { key: 'freed', label: 'freed', says: 'when its node gave it back; held ones first' }
 ];
@@ -113,7 +117,8 @@ export function TensorTable(): ReactElement {
     <div data-version={version}>
       <p className="agv-line" style={{ marginTop: 0 }}>
         <b>{bytesText(totals.heldBytes)}</b> held now by{' '}
-        {plural(totals.heldTensors, 'saved tensor')} on {plural(totals.heldStorages, 'storage')}; {bytesText(totals.bytes)} saved in all, on{' '}
+        {plural(totals.heldTensors, 'saved tensor')} on{' '}
+        {plural(totals.heldStorages, 'storage')}; {bytesText(totals.bytes)} saved in all, on{' '}
         {plural(totals.storages, 'storage')}.
       </p>
       <label className="agv-check">

@@ -2,13 +2,11 @@
 // there the one before stays.
 
 import { useEffect, useState } from 'react';
-
-export type Reply<T> =
-  { kind: 'waiting' } | { kind: 'answer'; value: T } | { kind: 'none'; why: string };
+import type { Answer } from './answers';
 
 /** `key` empty: nothing is asked. */
-export function useRequest<T>(key: string, request: () => Promise<T>): Reply<T> {
-  const [reply, setReply] = useState<Reply<T>>({ kind: 'waiting' });
+export function useRequest<T>(key: string, request: () => Promise<T>): Answer<T> {
+  const [reply, setReply] = useState<Answer<T>>({ kind: 'waiting' });
   useEffect(() => {
     if (key === '') {
       return undefined;

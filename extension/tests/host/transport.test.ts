@@ -241,6 +241,17 @@ describe('requests', () => {
     await step;
   });
 
+  it('leave the kernel time to run a backward again', async () => {
+    const { kernel, transport } = await connected();
+    kernel.mute = true;
+    const check = expect(transport.request('check', { seq: 4 })).rejects.toThrow('within 30 s');
+    const scalars = expect(transport.request('scalars', { seqs: [4] })).rejects.toThrow(
+      'within 20 s'
+    );
+    await vi.advanceTimersByTimeAsync(30_000);
+    await Promise.all([check, scalars]);
+  });
+
   it('reject at once where there is no kernel or no control channel', async () => {
     const kernel = new FakeKernel();
     kernel.hasControl = false;

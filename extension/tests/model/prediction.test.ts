@@ -71,7 +71,8 @@ describe('marks', () => {
 
   it('a tensor: shape, element or sign', () => {
     expect(mark(tensor, { shape: at, value: -5, sign: '' }).right).toBe(true);
-    expect(mark(tensor, { shape: at, value: null, sign: '-' }).words).toBe('shape right, sign right');
+    const { words } = mark(tensor, { shape: at, value: null, sign: '-' });
+    expect(words).toBe('shape right, sign right');
     expect(mark(tensor, { shape: at, value: null, sign: '+' }).right).toBe(false);
     const wrong = mark(tensor, { shape: at === 0 ? 1 : 0, value: -5, sign: '' });
     expect(wrong.right).toBe(false);

@@ -5,7 +5,7 @@ import { act } from 'react';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { OfflineController } from '../../src/model/offline';
 import { InspectorModel } from '../../src/model/inspector';
-import type { CommandName, Commands, Lesson, Numbers } from '../../src/protocol/schema';
+import type { CommandName, Commands, Lesson, Numbers, OpCard } from '../../src/protocol/schema';
 import { NO_LESSON, readFragment } from '../../src/protocol/lesson';
 import { FakeKernel } from '../synthetic/fake_kernel';
 import { residual } from '../synthetic/recordings';
@@ -70,7 +70,8 @@ async function type(input: Element | null, text: string): Promise<void> {
   const proto = Object.getPrototypeOf(field) as object;
   await act(async () => {
     Object.getOwnPropertyDescriptor(proto, 'value')?.set?.call(field, text);
-    field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input', { bubbles: true }));
+    const kind = field.tagName === 'SELECT' ? 'change' : 'input';
+    field.dispatchEvent(new Event(kind, { bubbles: true }));
   });
 }
 
@@ -119,6 +120,31 @@ describe('playing', () => {
     await page.press('k');
     await page.press('ArrowLeft', page.element.querySelector('.agv-axis') as Element);
     expect(page.button('Play').getAttribute('aria-pressed')).toBe('false');
+  });
+
+  it('stops where the kernel takes no commands any more, and stays at the pause', async () => {
+    const kernel = new Teller();
+    const page = await paused(kernel);
+    await page.press('k');
+    expect(page.button('Playing')).toBeTruthy();
+    const steps = kernel.asked.filter(({ command }) => command === 'step').length;
+    await act(async () => {
+      kernel.capabilities = { live: true, control: false, requests: true };
+    });
+    await until(page, () => page.text('.agv-notice').includes('takes no commands'));
+    expect(page.text('.agv-bar')).not.toContain('Playing');
+    expect(page.handle.model.cursor).toBeNull();
+    expect(kernel.asked.filter(({ command }) => command === 'step').length).toBe(steps);
+  });
+
+  it('stops when a step is refused', async () => {
+    const kernel = new Teller();
+    const page = await paused(kernel);
+    kernel.refuse.step = 'The kernel is elsewhere.';
+    await page.press('k');
+    await until(page, () => page.text('.agv-notice').includes('The kernel is elsewhere.'));
+    expect(page.text('.agv-bar')).not.toContain('Playing');
+    expect(page.handle.model.cursor).toBeNull();
   });
 
   it('goes through a recording, on and back', async () => {
@@ -289,5 +315,45 @@ describe('lessons', () => {
     await page.settle();
     expect(page.element.querySelector('.agv-lesson')).toBeNull();
     expect(page.button('Record').hidden).toBe(false);
+  });
+});
+
+/** Answers requests between cells, and no command: its card offers a check. */
+class Between extends FakeKernel {
+  override capabilities = { live: true, control: false, requests: true };
+
+  override request<C extends CommandName>(
+    command: C,
+    args: Commands[C]['args']
+  ): Promise<Commands[C]['result']> {
+    if (command === 'card') {
+      const math = { op: 'row', of: [] } as unknown as OpCard['forward'];
+      const card: OpCard = {
+        op: 'tanh',
+        says: '',
+        forward: math,
+        text: '',
+        derivatives: [],
+        given: [],
+        note: ''
+      };
+      return Promise.resolve(card as Commands[C]['result']);
+    }
+    return super.request(command, args);
+  }
+}
+
+describe('a check by finite differences', () => {
+  it('is offered by a kernel that answers between cells only', async () => {
+    const kernel = new Between();
+    const page = await open(kernel);
+    await act(async () => kernel.train());
+    await page.settle();
+    const { model } = page.handle;
+    await act(async () => model.select(model.graph.seqs[1]));
+    await page.settle();
+    expect(page.button('Check by finite differences').disabled).toBe(false);
+    await page.click('Check by finite differences');
+    expect(kernel.asked.map(({ command }) => command)).toContain('check');
   });
 });

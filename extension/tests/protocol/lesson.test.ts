@@ -24,7 +24,8 @@ const FULL: Lesson = {
 };
 
 describe('addresses', () => {
-  it.each([NO_LESSON, FULL, { ...NO_LESSON, text: 'one\ntwo' }])('come back as they went', lesson => {
+  const lessons = [NO_LESSON, FULL, { ...NO_LESSON, text: 'one\ntwo' }];
+  it.each(lessons)('come back as they went', lesson => {
     const { lesson: read, ignored } = readFragment(writeFragment(lesson));
     expect(read).toEqual(lesson);
     expect(ignored).toEqual([]);

@@ -34,7 +34,7 @@ export interface Facts {
   saved: string[];
   /** 2-norm of the incoming gradient; -1: none came */
   norm: Float64Array;
-  /** inputs of node i: inputStart[i] .. inputStart[i + 1]; a node's index, NO_INPUT, or leafInput */
+  /** inputs of node i: inputStart[i] .. inputStart[i + 1]; its index, NO_INPUT, or leafInput */
   inputStart: Uint32Array;
   inputs: Int32Array;
   leaves: LeafFacts[];

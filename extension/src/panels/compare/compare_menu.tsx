@@ -122,7 +122,9 @@ export function CompareMenu(): ReactElement | null {
           <>
             {offered.map(source => item(source, close))}
             {others.length > offered.length && (
-              <p>{`${plural(others.length - offered.length, 'older one')}: go there with ‹ first`}</p>
+              <p>
+                {`${plural(others.length - offered.length, 'older one')}: go there with ‹ first`}
+              </p>
             )}
             {others.length === 0 && <p>No other backward pass is recorded here.</p>}
             {opened.length > 0 && <hr />}
