@@ -292,6 +292,7 @@ class Log:
     def __init__(self) -> None:
         self.wanted = 0  # blocks that want it
         self.always = 0  # those of them that want it however long it takes
+        self.asked = False  # somebody wants numbers of graphs that stand, too
         self.found: dict[int, Numbers] = {}
         self._spent = 0.0
         self._tasks: set[int] = set()
@@ -306,6 +307,7 @@ class Log:
         self._spent = 0.0
         self.wanted += 1
         self.always += always
+        self.asked |= always
 
     def let(self, *, always: bool = False) -> None:
         self.wanted -= 1
@@ -346,6 +348,7 @@ class Log:
         """Forget all numbers."""
         with self._lock:
             self.found = {}
+        self.asked = self.always > 0
 
     def graph(
         self, seqs: Sequence[int], recorder: Recorder, scopes: Iterable[Scope]
@@ -369,11 +372,17 @@ class Log:
         return {"nodes": nodes, "seq": None, "why": ""} if _told(nodes) else dict(NOT_KEPT)
 
     def record(self, recorder: Recorder, scopes: Iterable[Scope]) -> dict[str, Any]:
-        """A `Scalars` record for a file: what was taken down, else the graph that still lives."""
+        """A `Scalars` record for a file: what was taken down, else the graph that still lives.
+
+        The latter only where numbers were asked for: it runs each rule once for every element.
+        """
         with self._lock:
             nodes = list(self.found.values())
         if nodes:
             return {"nodes": nodes, "seq": None, "why": ""}
+        if not self.asked:
+            return dict(NOT_KEPT)
+        recorder.drain()  # the newest nodes are told as alive only then
         return self.graph([int(seq) for seq in recorder.alive()], recorder, scopes)
 
 

@@ -314,6 +314,7 @@ def _scalars(session: Session, args: dict[str, Any], busy: bool) -> Any:
     if busy:
         raise RuntimeError(BUSY)
     session.recorder.drain()
+    session.numbers.asked = True
     found = session.numbers.graph(
         [int(seq) for seq in args["seqs"]], session.recorder, session.scopes()
     )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import ag_visual as torch
-from ag_visual.observe import schema
+from ag_visual.observe import scalars, schema
 from ag_visual.observe.check import check_fields
 from ag_visual.observe.lesson import made
 from ag_visual.session.session import current
@@ -82,6 +82,34 @@ def test_a_recording_keeps_what_really_arrived(factor: float) -> None:
     assert plain.recording.record["scalars"]["nodes"] == []
 
 
+def test_the_numbers_of_a_graph_that_stands_are_found_only_where_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked = []
+    slopes = scalars.slopes
+    monkeypatch.setattr(scalars, "slopes", lambda node: looked.append(node) or slopes(node))
+    x = leaf(3.0, 4.0)
+    with torch.record() as plain:
+        loss = (x * x).sum()
+    assert plain.recording.record["scalars"]["nodes"] == []
+    assert "scalars=True" in plain.recording.record["scalars"]["why"]
+    assert looked == []
+    with torch.record(scalars=True) as asked:
+        current().clear()  # as the panel's button does in the midst of it
+        loss = (x * x).sum()
+    assert [n["name"] for n in asked.recording.record["scalars"]["nodes"]] == [
+        "torch::autograd::AccumulateGrad",
+        "MulBackward0",
+        "SumBackward0",
+    ]
+    assert looked
+    looked.clear()
+    with torch.record():
+        loss = (x * x).sum()
+    assert looked == []
+    del loss
+
+
 @pytest.mark.filterwarnings("error")
 def test_complex_gradients_that_arrive_are_not_drawn() -> None:
     z = torch.tensor([-3 + 4j, 8 - 6j], requires_grad=True)
@@ -142,6 +170,21 @@ def test_a_large_node_tells_what_it_will_hand_on(kernel: Any) -> None:
     assert "MulBackward0" in refused["why"]
     kernel.result("continue")
     kernel.finish(running)
+
+
+def test_a_page_that_looked_at_numbers_has_them_in_its_file(kernel: Any, tmp_path: Path) -> None:
+    def saved() -> Any:
+        kernel.run("torch.save_recording('kept.agv')")
+        return torch.load_recording(tmp_path / "kept.agv").record
+
+    kernel.run(NET + "with torch.record():\n    loss = x.tanh().sum()")
+    kernel.open_page()
+    record = saved()
+    assert record["scalars"]["nodes"] == []
+    seqs = [int(seq) for seq in record["details"]]
+    names = {one["name"] for one in kernel.result("scalars", seqs=seqs)["nodes"]}
+    assert {"TanhBackward0", "SumBackward0"} <= names
+    assert {one["name"] for one in saved()["scalars"]["nodes"]} == names
 
 
 def test_a_cell_tells_the_page_of_its_lesson(kernel: Any) -> None:
