@@ -11,7 +11,7 @@ import ag_visual as ag
 from ag_visual.core import seam
 from ag_visual.core.node import AccumulateGrad
 from ag_visual.observe.check import check
-from ag_visual.observe.columns import Encoder
+from ag_visual.observe.columns import Encoder, by_kind
 from ag_visual.observe.details import array_of, node_details, recorded_details
 from ag_visual.observe.dot import dot_text
 from ag_visual.observe.graph import tell, walk
@@ -49,7 +49,7 @@ def told_by(log: seam.Log, nodes: list[Any]) -> dict[str, dict[str, list[Any]]]:
     encoder = Encoder(0)
     read = encoder.nodes([(stream, stream.records) for stream in log.nodes.values()])
     assert read is not None
-    tables = encoder.encode([[] for _ in range(4)], nodes=read).tables
+    tables = encoder.encode(by_kind(()), nodes=read).tables
     texts = {"name": encoder.strings.texts, "shape": encoder.strings.texts}
     texts["dtype"] = encoder.strings.texts
     found: dict[str, dict[str, list[Any]]] = {}
