@@ -98,8 +98,7 @@ def _seed(output: Any, grad: Any, index: int) -> Tensor:
         if isinstance(output, Tensor):
             return from_array(backend_of(output._array).xp.ones_like(output._array))  # type: ignore[no-any-return]
         return from_array(backend_for(device).xp.ones(shape, dtype=dtype.np))  # type: ignore[no-any-return]
-    if not isinstance(grad, Tensor):
-        raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+    _check_kind(grad)
     if grad._array.shape != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{index}] has a shape of {Size(grad.shape)} and "
@@ -119,8 +118,15 @@ def _seed(output: Any, grad: Any, index: int) -> Tensor:
     return grad
 
 
+def _check_kind(grad: Any) -> None:
+    if grad is not None and not isinstance(grad, Tensor):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+
+
 def _seeds(outputs: list[Any], grads: Any) -> list[Tensor]:
     given = [None] * len(outputs) if grads is None else _listed(grads)
+    for grad in given:
+        _check_kind(grad)
     if len(given) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
     return [_seed(o, g, i) for i, (o, g) in enumerate(zip(outputs, given, strict=True))]

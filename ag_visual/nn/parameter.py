@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core.tensor import Tensor, from_array
 from ..ops.build import fast_types
+from ..ops.creation import NEEDS_FLOAT
 
 
 class Parameter(Tensor):
@@ -18,6 +19,10 @@ class Parameter(Tensor):
             from ..ops.table import functions
 
             data = functions["empty"](0)
+        if requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
+            raise RuntimeError(
+                f"{NEEDS_FLOAT}, but these are {data.dtype}: pass requires_grad=False"
+            )
         return from_array(data.detach()._array, requires_grad, cls)
 
     def __repr__(self) -> str:

@@ -301,8 +301,8 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
                 tensors.append(item)
             elif item is not None:
                 raise TypeError(
-                    f"{op.called}(): expected Tensor as element {i} of argument '{name}', but got "
-                    f"{type(item).__name__}"
+                    f"{op.called}(): expected Tensor as element {i} in argument "
+                    f"{op.params.index(name)} ('{name}'), but got {type(item).__name__}"
                 )
     if not tensors and op.inputs:
         name = next(n for n in op.inputs if n not in op.aside)

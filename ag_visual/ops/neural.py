@@ -424,7 +424,10 @@ def _one_hot(F: Any, tensor: Any, num_classes: int = -1) -> Any:
     """int64 rows that are 1 at the given class and 0 elsewhere."""
     array = tensor._array
     if array.dtype.kind not in "iu":
-        raise RuntimeError("one_hot is only applicable to index tensor.")
+        raise RuntimeError(
+            "one_hot is only applicable to index tensor of type LongTensor, but got "
+            f"{tensor.dtype}: convert class indices with .long()"
+        )
     if array.size and int(array.min()) < 0:
         raise RuntimeError("Class values must be non-negative.")
     if num_classes == -1:

@@ -202,6 +202,26 @@ MISTAKES: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
         RuntimeError,
         "Subtraction, the `-` operator, with two bool tensors is not supported",
     ),
+    (
+        lambda t: t.stack([1, 2]),
+        TypeError,
+        "expected Tensor as element 0 in argument 0",
+    ),
+    (
+        lambda t: t.nn.Parameter(t.ones(2, dtype=t.int64)),
+        RuntimeError,
+        "Only Tensors of floating point and complex dtype can require gradients",
+    ),
+    (
+        lambda t: t.ones(2, requires_grad=True).exp().backward([1, 1]),
+        TypeError,
+        "gradients can be either Tensors or None, but got int",
+    ),
+    (
+        lambda t: t.nn.functional.one_hot(ones(t, 2)),
+        RuntimeError,
+        "one_hot is only applicable to index tensor of type LongTensor",
+    ),
 ]
 
 
