@@ -18,7 +18,8 @@ export function Hints(): ReactElement | null {
   const presenter = useInspector();
   const { model } = presenter;
   const { axis, graph, store } = model;
-  const hints = useMemo(() => hintsOf(model), [model, axis, graph, store.hooks.rows, store.cuts.rows]);
+  const { cuts, hooks } = store;
+  const hints = useMemo(() => hintsOf(model), [model, axis, graph, hooks.rows, cuts.rows]);
   if (hints.length === 0) {
     return null;
   }
