@@ -1,6 +1,7 @@
 // Properties of the layout: nothing overlaps, edges lead downward, time grows linearly, what stood
 // stays.
 
+import { workOf } from '../synthetic/work';
 import { describe, expect, it, vi } from 'vitest';
 import { layoutInput } from '../../src/layout/input';
 import { layOut } from '../../src/layout/layout';
@@ -152,32 +153,26 @@ describe('layout', () => {
     for (let i = 0; i < 20_000; i++) h = program.op('MulBackward0', 2, [h, shared], [4]);
     program.backward(h, 2);
     const model = modelOf(recordingOf([program.writer.flush()]));
-    const start = performance.now();
-    layOut(layoutInput(model.store, model.view, null));
-    expect(performance.now() - start).toBeLessThan(3000);
+    const input = layoutInput(model.store, model.view, null);
+    const work = workOf(() => layOut(input));
+    // About 1000 blocks a use.
+    expect(work).toBeGreaterThan(20_000);
+    expect(work).toBeLessThan(2000 * 20_000);
   });
 
-  it('takes time in proportion to the graph', () => {
-    const time = (recording: Recording): number => {
+  it('takes work in proportion to the graph', () => {
+    const work = (recording: Recording): number => {
       const model = modelOf(recording);
       const input = layoutInput(model.store, model.view, null);
-      // The fastest of several: other work on the machine only ever adds.
-      return Math.min(
-        ...[1, 2, 3, 4].map(() => {
-          const start = performance.now();
-          layOut(input);
-          return performance.now() - start;
-        })
-      );
+      return workOf(() => layOut(input));
     };
-    const ten = time(dag(10_000));
-    const thirty = time(dag(30_000));
-    console.log(
-      `layout: 10k nodes ${ten.toFixed(0)} ms, 30k ${thirty.toFixed(0)} ms, ` +
-        `chain of 100k ${time(chain(100_000)).toFixed(0)} ms`
-    );
-    expect(thirty).toBeLessThan(8 * ten + 300);
-    expect(ten).toBeLessThan(1500);
+    const ten = work(dag(10_000));
+    const thirty = work(dag(30_000));
+    expect(thirty).toBeLessThan(5 * ten);
+    expect(ten).toBeGreaterThan(10_000);
+    // 130 to 400 blocks a node.
+    expect(ten).toBeLessThan(1200 * 10_000);
+    expect(work(chain(100_000))).toBeLessThan(1200 * 100_000);
   });
 
   it('opens cycles, which only a damaged recording can hold', () => {
