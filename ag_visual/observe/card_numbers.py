@@ -15,8 +15,9 @@ import numpy as np
 
 from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.observe import cards, notation
-from ag_visual.observe.cards import Derivation, partial_of
+from ag_visual.observe import cards, derivation, notation
+from ag_visual.observe.cards import partial_of
+from ag_visual.observe.derivation import Derivation
 from ag_visual.observe.notation import Math, Typesetter, linear, operator, row
 from ag_visual.observe.terms import OPERATORS, Term, canonical, plain
 from ag_visual.ops import batching
@@ -61,15 +62,15 @@ def numbers(
     """
     if not isinstance(node, OpNode):
         raise NoNumbersError(f"{node.name()} has no formula to put numbers into")
-    if cards.elements_of(node) > cards.MOST_ELEMENTS:
+    if derivation.elements_of(node) > derivation.MOST_ELEMENTS:
         raise NoNumbersError(
-            f"{node.name()} works on more than {cards.MOST_ELEMENTS:,} elements: too many here"
+            f"{node.name()} works on more than {derivation.MOST_ELEMENTS:,} elements: too many here"
         )
     previous = modes.set_grad(False)
     try:
         try:
-            found = cards.derive(node, None if grads is None else list(map(_tensor, grads)))
-        except (cards.NotThereError, RuntimeError) as error:
+            found = derivation.derive(node, None if grads is None else list(map(_tensor, grads)))
+        except (derivation.NotThereError, RuntimeError) as error:
             raise NoNumbersError(str(error)) from None
         return _told(found, input, at, "ones" if grads is None else source)
     finally:

@@ -1,335 +1,38 @@
 """A card for a node: what its op computes, and the derivative that its backward computes.
 
-The derivative is read off the op's rule as it runs on what this node saved (see terms); where that
-was freed, on a sample of the op. Nothing here is recorded: it runs without grad mode.
+The derivative is read off the op's rule as it runs on what this node saved (see derivation); where
+that was freed, on a sample of the op.
 """
 
 from __future__ import annotations
 
 import functools
-import math
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
-
-import numpy as np
 
 from ag_visual.autograd.function_node import BackwardCFunction
 from ag_visual.autograd.given import argument_name
-from ag_visual.core import modes, saved
 from ag_visual.core.node import AccumulateGrad, Node
-from ag_visual.core.packed import Packed
-from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.core.tensor import Tensor
 from ag_visual.observe import notation
-from ag_visual.observe.notation import Math, Typesetter, linear, operator, row, spoken
-from ag_visual.observe.terms import (
-    Term,
-    canonical,
-    face,
-    formula_of,
-    input_term,
-    labelled,
-    plain,
-    symbol,
-    trace,
+from ag_visual.observe.derivation import (
+    MOST_ELEMENTS,
+    Derivation,
+    NotThereError,
+    derive,
+    elements_of,
 )
-from ag_visual.ops import generic
+from ag_visual.observe.notation import Math, Typesetter, linear, operator, row, spoken
+from ag_visual.observe.op_samples import sample_derivation
+from ag_visual.observe.terms import Term, canonical, formula_of, plain, symbol
 from ag_visual.ops.generic import OpNode
-from ag_visual.ops.record import Op, Sample
+from ag_visual.ops.record import Op
 from ag_visual.ops.table import functions, ops
-
-MOST_ELEMENTS: Final = 2_000_000
-"""A node with more elements than this is explained on a sample, not with its own numbers."""
 
 LONG: Final = 26
 """Steps in one line of a formula; more are named and told below it."""
 
 MOST_LINES: Final = 10
-
-
-class NotThereError(LookupError):
-    """What a rule would ask for is not there, or not as it was saved; the text says why."""
-
-
-def saved_value(node: Node, name: str) -> Any:
-    """A saved field as it is: None where nothing was saved. Raises NotThereError.
-
-    Unlike the backward it tells nobody what it finds, and calls no hook.
-    """
-    value = getattr(node, f"s_{name}")
-    then = getattr(node, f"t_{name}")
-    if value is None and node.freed is not None and then is not saved.NOTHING:
-        raise NotThereError(
-            f"Saved values were freed by this backward: {name} is gone. Pause before the node, "
-            "or call backward(retain_graph=True)."
-        )
-    if isinstance(value, tuple):
-        stamps = then or (None,) * len(value)
-        return tuple(_still(name, v, t) for v, t in zip(value, stamps, strict=True))
-    owner = getattr(node, f"o_{name}", None)
-    if owner is not None and value is not None and not isinstance(value, Packed):
-        _refuse_written(name, owner[0], then)
-    return _still(name, value, then)
-
-
-def _still(name: str, value: Any, then: Any) -> Any:
-    if isinstance(value, Packed):
-        raise NotThereError(
-            f"A saved-tensor hook packed {name}: only the backward itself unpacks it."
-        )
-    storage = getattr(value, "_storage", None)
-    if storage is not None and then:
-        _refuse_written(name, storage, then)
-    return value
-
-
-def _refuse_written(name: str, storage: Any, then: Any) -> None:
-    if storage.stamp != then:
-        raise NotThereError(
-            f"{name} was overwritten since it was saved (version {then[0]} then, "
-            f"{storage.stamp[0]} now): its numbers are not those of the forward."
-        )
-
-
-@dataclass(slots=True)
-class Derivation:
-    """The gradients of an op's inputs as terms, by input; a text where there is none."""
-
-    op: Op
-    gradients: dict[str, Term | str] = field(default_factory=dict)
-    arguments: dict[str, Any] = field(default_factory=dict)
-    inputs: dict[str, tuple[tuple[int, ...], Any]] = field(default_factory=dict)
-    sampled: bool = False
-
-
-# What a rule is given -----------------------------------------------------------------------------
-
-
-def known_of_node(node: OpNode, grads: Sequence[Any]) -> dict[str, Any]:
-    """Values by request: terms for saved tensors and incoming gradients. Raises NotThereError."""
-    op = node.op
-    known: dict[str, Any] = {}
-    for name in op.saves:
-        known[name] = input_term(name, _tensor_of(saved_value(node, name)))
-    for name in op.values:
-        known[name] = input_term(name, getattr(node, f"a_{name}"))
-    for name in op.shapes:
-        known[name] = labelled(name.replace("_", " "), getattr(node, f"h_{name}"))
-    return known | gradients_as_terms(node, grads)
-
-
-def _tensor_of(value: Any) -> Any:
-    """A saved field as a rule sees it: arrays and own outputs are tensors."""
-    if isinstance(value, tuple):
-        return tuple(map(_tensor_of, value))
-    if isinstance(value, Tensor) or value is None or isinstance(value, generic.NUMBERS):
-        return value
-    array = getattr(value, "_array", value)
-    return from_array(array) if hasattr(array, "dtype") else value
-
-
-def gradients_as_terms(node: OpNode, grads: Sequence[Any]) -> dict[str, Any]:
-    """`g` and `gs` of a rule: the incoming gradients by name, None where none came."""
-    several = node.outs is not None
-    found = [
-        None if g is None else Term("name", g, name=f"grad[{i}]" if several else "grad")
-        for i, g in enumerate(grads)
-    ]
-    if node.op.holomorphic and node.dtype.kind == "c":
-        found = [None if g is None else face.conj(g) for g in found]
-    return {"g": found if several else found[0], "gs": found}
-
-
-def ones_like(node: Node) -> list[Any]:
-    """A gradient of ones for each output."""
-    return [from_array(np.ones(shape, dtype=dtype)) for shape, dtype in _outs(node)]
-
-
-def _outs(node: Node) -> Sequence[Any]:
-    return node.outs or ((node.shape, node.dtype),)
-
-
-def derive(node: OpNode, grads: Sequence[Any] | None = None) -> Derivation:
-    """The gradients of a node's inputs from those that arrive (ones, without any)."""
-    previous = modes.set_grad(False)
-    try:
-        known = known_of_node(node, ones_like(node) if grads is None else grads)
-        return _derived(node, known)
-    finally:
-        modes.set_grad(previous)
-
-
-def _derived(node: OpNode, known: dict[str, Any]) -> Derivation:
-    op = node.op
-    found = Derivation(op, arguments={n: known[n] for n in op.values})
-    places = list(_places(op, node.next))
-    wanted = {name for name, edge in places if edge is not None}
-    for rule in op.rules:
-        known["needs"] = tuple(any(n.partition("[")[0] == i for n in wanted) for i in rule.inputs)
-        if not any(known["needs"]):
-            continue
-        try:
-            result = trace(rule.function, known)
-        except NotImplementedError as error:
-            found.gradients.update(dict.fromkeys(rule.inputs, str(error)))
-            continue
-        results = result if rule.joint else (result,)
-        for name, value in zip(rule.inputs, results, strict=True):
-            _put(found, name, value, wanted)
-    for name, edge in places:
-        if edge is not None:
-            below, number, shape, dtype = edge
-            found.inputs[name] = (shape, dtype) if shape is not None else below.outs[number]
-    if op.holomorphic and node.dtype.kind == "c":
-        for name, term in found.gradients.items():
-            if isinstance(term, Term):
-                found.gradients[name] = face.conj(term)
-    return found
-
-
-def _put(found: Derivation, name: str, value: Any, wanted: set[str]) -> None:
-    if name in found.op.lists:
-        for i, part in enumerate(value):
-            if part is not None and f"{name}[{i}]" in wanted:
-                found.gradients[f"{name}[{i}]"] = _as_term(part)
-    elif value is not None and name in wanted:
-        found.gradients[name] = _as_term(value)
-
-
-def _as_term(value: Any) -> Term:
-    return value if isinstance(value, Term) else Term("value", value)
-
-
-def _places(op: Op, edges: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """The node's edges with the names of the inputs they belong to."""
-    lists = [name for name in op.lists if name in op.differentiated]
-    if not lists:
-        return zip(op.differentiated, edges, strict=False)
-    before = op.differentiated.index(lists[0])
-    more = len(edges) - len(op.differentiated) + 1
-    names: list[str] = []
-    for name in op.differentiated:
-        names += [f"{name}[{i}]" for i in range(more)] if name == lists[0] else [name]
-    assert before >= 0
-    return zip(names, edges, strict=False)
-
-
-# Where a node cannot say it, its op's own sample does --------------------------------------------
-
-
-class _Maker:
-    """`make(shape, low=, high=)` for samples: the same numbers each time."""
-
-    def __init__(self, name: str) -> None:
-        self.random = np.random.default_rng(zlib.crc32(name.encode()))
-
-    def __call__(self, shape: tuple[int, ...], low: float = -2.0, high: float = 2.0) -> Any:
-        return np.asarray(self.random.uniform(low, high, shape))
-
-
-class _Call(OpNode):
-    """Stands in for a node of a sample call; it has no number and is in no graph."""
-
-    __slots__ = ("op",)
-
-
-def sample_derivation(op: Op) -> Derivation | None:
-    """The same from the op's first sample that has elements, or None where it has none."""
-    previous = modes.set_grad(False)
-    try:
-        for sample in op.samples(_Maker(op.name)) if op.samples else ():
-            found = _of_sample(op, sample)
-            if found is not None:
-                return found
-    finally:
-        modes.set_grad(previous)
-    return None
-
-
-def _of_sample(op: Op, sample: Sample) -> Derivation | None:
-    bound = op.signature.bind(*sample.args, **sample.kwargs)
-    bound.apply_defaults()
-    values = {name: _tensors(value) for name, value in bound.arguments.items()}
-    inputs = [v for n in (*op.inputs, *op.lists) for v in _several(values[n])]
-    arrays = [v for v in inputs if isinstance(v, Tensor)]
-    if not arrays or any(v._array.size < 2 and v._array.ndim for v in arrays):
-        return None
-    call = record_call(op, values)
-    node = call.node
-    known = call.known | gradients_as_terms(node, ones_like(node))
-    found = _derived(node, known)
-    found.sampled = True
-    for rule in op.rules:
-        if found.gradients.keys().isdisjoint(rule.inputs):
-            try:  # inputs that no sample differentiates: their rule refuses
-                trace(rule.function, known | {"needs": (True,) * len(rule.inputs)})
-            except NotImplementedError as error:
-                found.gradients.update(dict.fromkeys(rule.inputs, str(error)))
-    return found
-
-
-@dataclass(slots=True)
-class CallRecord:
-    """A call of an op that made no node: what its rules may ask for, by name, and its results."""
-
-    node: Any
-    known: dict[str, Any]
-    outputs: list[Any]
-
-
-def record_call(op: Op, values: dict[str, Any]) -> CallRecord:
-    """Run an op's kernel, and gather what its rules ask for as terms."""
-    backend, arrays = generic.arrays_of(op, values)
-    arguments = generic._arguments(op, values, arrays)
-    results = generic._compute(op, backend, arrays, arguments)
-    several = op.multi or len(op.outputs) > 1
-    outputs = [from_array(np.asarray(r)) for r in (results if several else [results])]
-    known: dict[str, Any] = {}
-    for name in op.saves:
-        if name in op.outputs:
-            known[name] = input_term(name, outputs[op.outputs.index(name)])
-        else:
-            known[name] = input_term(name, _whole(values[name]))
-    for name in op.values:
-        known[name] = input_term(name, arguments[name])
-    for name in op.shapes:
-        owner, _, what = name.rpartition("_")
-        known[name] = labelled(name.replace("_", " "), generic._fact(values[owner], what))
-    node = _Call()
-    node.op = op
-    differentiable = range(len(outputs)) if op.multi else op.differentiable
-    metas = [(outputs[i]._array.shape, outputs[i]._array.dtype) for i in differentiable]
-    node.shape, node.dtype = metas[0]
-    node.outs = tuple(metas) if op.multi or len(metas) > 1 else None
-    given = [v for n in op.differentiated for v in _several(values[n])]
-    edges: Any = tuple(
-        (None, 0, v._array.shape, v._array.dtype)
-        if isinstance(v, Tensor) and v._array.dtype.kind in "fc"
-        else None
-        for v in given
-    )
-    node.next = edges
-    return CallRecord(node, known, outputs)
-
-
-def _tensors(value: Any) -> Any:
-    if isinstance(value, (np.ndarray, np.generic)):
-        return from_array(np.asarray(value))
-    if isinstance(value, (tuple, list)) and any(isinstance(v, np.ndarray) for v in value):
-        return tuple(_tensors(v) for v in value)
-    return value
-
-
-def _several(value: Any) -> Iterable[Any]:
-    return value if isinstance(value, (tuple, list)) else (value,)
-
-
-def _whole(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-# The card -----------------------------------------------------------------------------------------
 
 
 def card(node: Node) -> dict[str, Any]:
@@ -345,13 +48,6 @@ def card(node: Node) -> dict[str, Any]:
             note = str(error).partition("\n")[0]
         return sample_card(node.op) | {"note": note}
     return _other_card(node)
-
-
-def elements_of(node: Node) -> int:
-    """Elements of the largest tensor that a node's backward works on."""
-    counts = [math.prod(shape) for shape, _ in _outs(node)]
-    counts += [math.prod(edge[2]) for edge in node.next if edge is not None and edge[2]]
-    return max(counts, default=0)
 
 
 @functools.cache
@@ -665,8 +361,3 @@ def without_own_text(card: dict[str, Any]) -> dict[str, Any]:
         return card
     # Which of its arguments there were is told by their names alone: no derivative is left.
     return _card(card["op"], FUNCTION_SAYS, _forward_of(card["op"], [operator("…")]), [])
-
-
-def as_terms(values: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of a call as terms, by name."""
-    return {name: input_term(name, value) for name, value in values.items()}

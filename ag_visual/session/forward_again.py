@@ -21,7 +21,7 @@ from ag_visual.autograd.function_node import BackwardCFunction, FunctionCtx
 from ag_visual.autograd.given import argument_name
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.tensor import from_array
-from ag_visual.observe import cards
+from ag_visual.observe import derivation
 from ag_visual.ops import batching, edges
 from ag_visual.ops.generic import OpNode
 from ag_visual.ops.record import LINEAR, Op
@@ -39,10 +39,10 @@ class CannotCheckError(LookupError):
 
 
 def saved_value(node: Node, name: str) -> Any:
-    """A saved field (see observe.cards). Raises CannotCheckError where it is not there."""
+    """A saved field (see observe.derivation). Raises CannotCheckError where it is not there."""
     try:
-        return cards.saved_value(node, name)
-    except cards.NotThereError as error:
+        return derivation.saved_value(node, name)
+    except derivation.NotThereError as error:
         raise CannotCheckError(str(error)) from None
 
 

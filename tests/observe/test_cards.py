@@ -9,10 +9,10 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.observe import card_numbers, cards
+from ag_visual.observe import card_numbers, cards, derivation
 from ag_visual.observe.card_numbers import NoNumbersError, kept_gradients, numbers
 from ag_visual.observe.notation import linear, parse
-from ag_visual.observe.terms import OPERATORS, Term, computed, formula_of
+from ag_visual.observe.terms import OPERATORS, Term, computed, formula_of, input_term, trace
 from ag_visual.ops import batching
 from ag_visual.ops.generic import OpNode
 from ag_visual.ops.table import ops, traced
@@ -87,10 +87,10 @@ def test_what_the_card_derives_is_what_the_backward_computes(op):
         real = backward_of(node, grads)
         if real is None:
             with pytest.raises(RuntimeError, match="ill-defined"):
-                cards.derive(node, grads)
+                derivation.derive(node, grads)
             continue
-        found = cards.derive(node, grads)
-        for (name, edge), g in zip(cards._places(op, node.next), real, strict=True):
+        found = derivation.derive(node, grads)
+        for (name, edge), g in zip(derivation.places_of(op, node.next), real, strict=True):
             term = found.gradients.get(name)
             if edge is None or not isinstance(term, Term):
                 continue
@@ -108,11 +108,8 @@ def test_formulas_that_can_be_computed_give_what_the_op_gives(op):
         values, _ = call.tensors(grad=False)
         with ag.no_grad():
             given = callable(op.formula)
-            found = (
-                cards.trace(op.formula, cards.as_terms(values))
-                if given
-                else computed(formula, cards.as_terms(values))
-            )
+            known = {name: input_term(name, value) for name, value in values.items()}
+            found = trace(op.formula, known) if given else computed(formula, known)
             positional, named = cases.arguments(op, values)
             expected = op.call(*positional, **named)
         np.testing.assert_allclose(
@@ -159,11 +156,11 @@ def test_the_numbers_of_a_card_give_the_gradient(op, monkeypatch):
             with pytest.raises(NoNumbersError, match="ill-defined"):
                 numbers(node, grads)
             continue
-        by_name = dict(zip([n for n, _ in cards._places(op, node.next)], real, strict=True))
+        by_name = dict(zip([n for n, _ in derivation.places_of(op, node.next)], real, strict=True))
         for name, g in by_name.items():
             if g is None or not g.numel() or g._array.dtype.kind != "f":
                 continue
-            if name not in cards.derive(node, grads).gradients:
+            if name not in derivation.derive(node, grads).gradients:
                 with pytest.raises(NoNumbersError, match=r"no gradient here|no input"):
                     numbers(node, grads, input=name)
                 continue

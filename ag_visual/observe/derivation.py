@@ -1,0 +1,197 @@
+"""What a node's rules are given, and the gradients of its inputs that they make of it, as terms.
+
+The rules run on what this node saved (see terms). Nothing here is recorded: it runs without grad
+mode, tells nobody what it finds, and calls no hook.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from ag_visual.core import modes, saved
+from ag_visual.core.node import Node
+from ag_visual.core.packed import Packed
+from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.observe.terms import Term, face, input_term, labelled, trace
+from ag_visual.ops import generic
+from ag_visual.ops.generic import OpNode
+from ag_visual.ops.record import Op
+
+MOST_ELEMENTS: Final = 2_000_000
+"""A node with more elements than this is explained on a sample, not with its own numbers."""
+
+
+class NotThereError(LookupError):
+    """What a rule would ask for is not there, or not as it was saved; the text says why."""
+
+
+def saved_value(node: Node, name: str) -> Any:
+    """A saved field as it is: None where nothing was saved. Raises NotThereError.
+
+    Unlike the backward it tells nobody what it finds, and calls no hook.
+    """
+    value = getattr(node, f"s_{name}")
+    then = getattr(node, f"t_{name}")
+    if value is None and node.freed is not None and then is not saved.NOTHING:
+        raise NotThereError(
+            f"Saved values were freed by this backward: {name} is gone. Pause before the node, "
+            "or call backward(retain_graph=True)."
+        )
+    if isinstance(value, tuple):
+        stamps = then or (None,) * len(value)
+        return tuple(_still(name, v, t) for v, t in zip(value, stamps, strict=True))
+    owner = getattr(node, f"o_{name}", None)
+    if owner is not None and value is not None and not isinstance(value, Packed):
+        _refuse_written(name, owner[0], then)
+    return _still(name, value, then)
+
+
+def _still(name: str, value: Any, then: Any) -> Any:
+    if isinstance(value, Packed):
+        raise NotThereError(
+            f"A saved-tensor hook packed {name}: only the backward itself unpacks it."
+        )
+    storage = getattr(value, "_storage", None)
+    if storage is not None and then:
+        _refuse_written(name, storage, then)
+    return value
+
+
+def _refuse_written(name: str, storage: Any, then: Any) -> None:
+    if storage.stamp != then:
+        raise NotThereError(
+            f"{name} was overwritten since it was saved (version {then[0]} then, "
+            f"{storage.stamp[0]} now): its numbers are not those of the forward."
+        )
+
+
+@dataclass(slots=True)
+class Derivation:
+    """The gradients of an op's inputs as terms, by input; a text where there is none."""
+
+    op: Op
+    gradients: dict[str, Term | str] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
+    inputs: dict[str, tuple[tuple[int, ...], Any]] = field(default_factory=dict)
+    sampled: bool = False
+
+
+def elements_of(node: Node) -> int:
+    """Elements of the largest tensor that a node's backward works on."""
+    counts = [math.prod(shape) for shape, _ in outputs_of(node)]
+    counts += [math.prod(edge[2]) for edge in node.next if edge is not None and edge[2]]
+    return max(counts, default=0)
+
+
+def known_of_node(node: OpNode, grads: Sequence[Any]) -> dict[str, Any]:
+    """Values by request: terms for saved tensors and incoming gradients. Raises NotThereError."""
+    op = node.op
+    known: dict[str, Any] = {}
+    for name in op.saves:
+        known[name] = input_term(name, _tensor_of(saved_value(node, name)))
+    for name in op.values:
+        known[name] = input_term(name, getattr(node, f"a_{name}"))
+    for name in op.shapes:
+        known[name] = labelled(name.replace("_", " "), getattr(node, f"h_{name}"))
+    return known | gradients_as_terms(node, grads)
+
+
+def _tensor_of(value: Any) -> Any:
+    """A saved field as a rule sees it: arrays and own outputs are tensors."""
+    if isinstance(value, tuple):
+        return tuple(map(_tensor_of, value))
+    if isinstance(value, Tensor) or value is None or isinstance(value, generic.NUMBERS):
+        return value
+    array = getattr(value, "_array", value)
+    return from_array(array) if hasattr(array, "dtype") else value
+
+
+def gradients_as_terms(node: OpNode, grads: Sequence[Any]) -> dict[str, Any]:
+    """`g` and `gs` of a rule: the incoming gradients by name, None where none came."""
+    several = node.outs is not None
+    found = [
+        None if g is None else Term("name", g, name=f"grad[{i}]" if several else "grad")
+        for i, g in enumerate(grads)
+    ]
+    if node.op.holomorphic and node.dtype.kind == "c":
+        found = [None if g is None else face.conj(g) for g in found]
+    return {"g": found if several else found[0], "gs": found}
+
+
+def ones_like(node: Node) -> list[Any]:
+    """A gradient of ones for each output."""
+    return [from_array(np.ones(shape, dtype=dtype)) for shape, dtype in outputs_of(node)]
+
+
+def outputs_of(node: Node) -> Sequence[Any]:
+    """Shape and array dtype of each output."""
+    return node.outs or ((node.shape, node.dtype),)
+
+
+def derive(node: OpNode, grads: Sequence[Any] | None = None) -> Derivation:
+    """The gradients of a node's inputs from those that arrive (ones, without any)."""
+    previous = modes.set_grad(False)
+    try:
+        known = known_of_node(node, ones_like(node) if grads is None else grads)
+        return derived(node, known)
+    finally:
+        modes.set_grad(previous)
+
+
+def derived(node: OpNode, known: dict[str, Any]) -> Derivation:
+    """The same from what its rules may ask for, by name."""
+    op = node.op
+    found = Derivation(op, arguments={n: known[n] for n in op.values})
+    places = list(places_of(op, node.next))
+    wanted = {name for name, edge in places if edge is not None}
+    for rule in op.rules:
+        known["needs"] = tuple(any(n.partition("[")[0] == i for n in wanted) for i in rule.inputs)
+        if not any(known["needs"]):
+            continue
+        try:
+            result = trace(rule.function, known)
+        except NotImplementedError as error:
+            found.gradients.update(dict.fromkeys(rule.inputs, str(error)))
+            continue
+        results = result if rule.joint else (result,)
+        for name, value in zip(rule.inputs, results, strict=True):
+            _put(found, name, value, wanted)
+    for name, edge in places:
+        if edge is not None:
+            below, number, shape, dtype = edge
+            found.inputs[name] = (shape, dtype) if shape is not None else below.outs[number]
+    if op.holomorphic and node.dtype.kind == "c":
+        for name, term in found.gradients.items():
+            if isinstance(term, Term):
+                found.gradients[name] = face.conj(term)
+    return found
+
+
+def _put(found: Derivation, name: str, value: Any, wanted: set[str]) -> None:
+    if name in found.op.lists:
+        for i, part in enumerate(value):
+            if part is not None and f"{name}[{i}]" in wanted:
+                found.gradients[f"{name}[{i}]"] = _as_term(part)
+    elif value is not None and name in wanted:
+        found.gradients[name] = _as_term(value)
+
+
+def _as_term(value: Any) -> Term:
+    return value if isinstance(value, Term) else Term("value", value)
+
+
+def places_of(op: Op, edges: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """The node's edges with the names of the inputs they belong to."""
+    lists = [name for name in op.lists if name in op.differentiated]
+    if not lists:
+        return zip(op.differentiated, edges, strict=False)
+    more = len(edges) - len(op.differentiated) + 1
+    names: list[str] = []
+    for name in op.differentiated:
+        names += [f"{name}[{i}]" for i in range(more)] if name == lists[0] else [name]
+    return zip(names, edges, strict=False)
