@@ -262,11 +262,11 @@ def describe(node: Any) -> list[Any]:
 # What an observer hears -------------------------------------------------------------------------
 
 
-class _Slots(dict[tuple[str, ...], tuple[tuple[str, str, str], ...]]):
-    """saved_names -> (name, slot of the value, slot of its owner) of each."""
+class _Slots(dict[tuple[str, ...], tuple[tuple[str, str, str, str], ...]]):
+    """saved_names -> (name, slots of the value, of its owner, of its stamp) of each."""
 
-    def __missing__(self, names: tuple[str, ...]) -> tuple[tuple[str, str, str], ...]:
-        self[names] = found = tuple((name, f"s_{name}", f"o_{name}") for name in names)
+    def __missing__(self, names: tuple[str, ...]) -> tuple[tuple[str, str, str, str], ...]:
+        self[names] = found = tuple((name, f"s_{name}", f"o_{name}", f"t_{name}") for name in names)
         return found
 
 
@@ -283,10 +283,11 @@ def report_node(node: Any, log: seam.Log | None = None) -> None:
     if log is None:
         return
     kept: list[tuple[Any, ...]] = []
-    for name, slot, owner_slot in _slots[node.saved_names]:
+    for name, slot, owner_slot, stamp_slot in _slots[node.saved_names]:
         value = getattr(node, slot)
         if value is not None:
-            _describe_saved(kept, name, value, getattr(node, owner_slot, None))
+            then = getattr(node, stamp_slot, None)
+            _describe_saved(kept, name, value, getattr(node, owner_slot, None), then)
     edges = [(-1, 0) if edge is None else (edge[0].seq, edge[1]) for edge in node.next]
     outputs = 1 if node.outs is None else len(node.outs)
     form = log.form(type(node), outputs, tuple((name, own) for name, own, *_ in kept))
@@ -320,11 +321,16 @@ def report_cuts(node: Any, inputs: Iterable[tuple[str, Any]]) -> None:
             log.tell((seam.CUT, perf_counter_ns(), get_ident(), node.seq, *facts, from_leaf))
 
 
-def _describe_saved(kept: list[tuple[Any, ...]], name: str, value: Any, owner: Any) -> None:
-    """Add (name, is own output, array, storage, version) of each tensor of one saved field."""
+def _describe_saved(
+    kept: list[tuple[Any, ...]], name: str, value: Any, owner: Any, then: Any
+) -> None:
+    """Add (name, is own output, array, storage, version) of each tensor of one saved field.
+
+    then: the stamp, or stamps, that it was saved with. A graph may be told long after that.
+    """
     if isinstance(value, tuple):
         for i, part in enumerate(value):
-            _describe_saved(kept, f"{name}[{i}]", part, None)
+            _describe_saved(kept, f"{name}[{i}]", part, None, then[i] if then else None)
         return
     if isinstance(value, Packed):  # what a pack hook made of it: no tensor of ours
         return
@@ -335,7 +341,8 @@ def _describe_saved(kept: list[tuple[Any, ...]], name: str, value: Any, owner: A
         storage, array = value._storage, value._array
     else:
         return
-    kept.append((name, own, array, storage.uid, storage.stamp[0]))
+    version = (then or storage.stamp)[0]
+    kept.append((name, own, array, storage.uid, version))
 
 
 def report_leaf(node: Any, log: seam.Log | None = None) -> None:

@@ -96,6 +96,16 @@ def test_graph_that_grew_before_is_told_when_a_backward_begins(recorder):
     assert len(found["runs"]["seq"]) == 4
 
 
+def test_versions_of_a_graph_that_is_told_late_are_those_of_then(recorder):
+    x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    h = x * w
+    y = (h * h).sum() + ag.stack([h, h]).prod()
+    with ag.no_grad():
+        h.add_(1)
+    recorder.add_graph([y.grad_fn])
+    assert set(tables(recorder)["saved"]["version"].tolist()) == {0}
+
+
 def test_old_part_below_a_new_node_is_told(recorder):
     x = leaf(1.0, 2.0)
     y = x * x
