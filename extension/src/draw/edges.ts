@@ -110,8 +110,8 @@ export function drawEdges(
   scene.edges.within(view, e => {
     if (shortest > 0) {
       const [first, last] = [pathStart[e], pathStart[e + 1] - 1];
-      if (pathY[last] - pathY[first] < shortest && Math.abs(pathX[last] - pathX[first]) < shortest)
-        return;
+      const wide = Math.abs(pathX[last] - pathX[first]);
+      if (Math.abs(pathY[last] - pathY[first]) < shortest && wide < shortest) return;
     }
     const style = styleOf(states, edgeFrom[e], edgeTo[e]);
     if (style <= FUTURE && (edgeFrom[e] === selected || edgeTo[e] === selected)) near.push(e);

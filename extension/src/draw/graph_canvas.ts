@@ -28,7 +28,7 @@ import { Viewpoint } from './viewpoint';
 export type Drawable = Pick<
   InspectorModel,
   'store' | 'graph' | 'view' | 'drawn' | 'selected' | 'hits' | 'selectedBox'
-> & { readonly cursor?: number | null };
+> & { readonly cursor?: number | null; readonly upward?: boolean };
 
 export interface GraphEvents {
   select(seq: number | null): void;
@@ -115,7 +115,8 @@ export class GraphCanvas {
     this.hits = new Set(model.hits);
     const { view: graph, drawn: states } = model;
     this.hitBoxes = new Set(model.hits.map(seq => graph.indexOf.get(seq)));
-    if (this.scene && graph.signature === this.scene.graph.signature) {
+    const same = this.scene?.layout.upward === (model.upward ?? false);
+    if (this.scene && same && graph.signature === this.scene.graph.signature) {
       if (graph !== this.scene.graph) this.scene.adopt(graph);
       this.wanted = null;
       this.states = states;
@@ -211,7 +212,12 @@ export class GraphCanvas {
     }
     const job = this.wanted;
     const start = performance.now();
-    const input = layoutInput(this.model.store, job.graph, this.placesBefore(job.graph));
+    const input = layoutInput(
+      this.model.store,
+      job.graph,
+      this.placesBefore(job.graph),
+      this.model.upward
+    );
     const layout = this.runner.atOnce(input);
     if (layout) {
       this.adopt(job, layout, start);
@@ -237,7 +243,8 @@ export class GraphCanvas {
     this.scene = scene;
     this.states = this.wanted?.graph === graph ? this.wanted.states : states;
     if (this.wanted?.graph === graph) this.wanted = null;
-    this.viewpoint.adopt(old, scene, this.selected);
+    const turned = old !== null && old.layout.upward !== layout.upward;
+    this.viewpoint.adopt(turned ? null : old, scene, this.selected);
     this.follow();
   }
 

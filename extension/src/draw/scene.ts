@@ -130,13 +130,13 @@ export class Scene {
       const arrives = last >= first && this.opensLeft(b, layout.routeX[last]);
       this.sideways[e] = (leaves ? LEAVES : 0) | (arrives ? ARRIVES : 0);
       this.pathX[at] = leaves ? x[a] : x[a] + nodeWidth / 2;
-      this.pathY[at++] = leaves ? y[a] + NODE_HEIGHT / 2 : y[a] + NODE_HEIGHT;
+      this.pathY[at++] = y[a] + (leaves ? NODE_HEIGHT / 2 : layout.upward ? 0 : NODE_HEIGHT);
       for (let p = layout.routeStart[e]; p < layout.routeStart[e + 1]; p++) {
         this.pathX[at] = layout.routeX[p];
         this.pathY[at++] = layout.routeY[p];
       }
       this.pathX[at] = arrives ? x[b] : x[b] + nodeWidth / 2;
-      this.pathY[at++] = arrives ? y[b] + NODE_HEIGHT / 2 : y[b];
+      this.pathY[at++] = y[b] + (arrives ? NODE_HEIGHT / 2 : layout.upward ? NODE_HEIGHT : 0);
       left[e] = top[e] = Infinity;
       right[e] = bottom[e] = -Infinity;
       for (let p = this.pathStart[e]; p < at; p++) {
@@ -215,22 +215,30 @@ export class Scene {
 
   /** Where edges cross each group's header: one place, NaN for several, Infinity for none. */
   private entries(): Float64Array {
-    const { graph, layout } = this;
+    const { graph, layout, pathX, pathY, pathStart } = this;
+    const { upward } = layout;
+    // Headers stand at the top of frames: what crosses them comes from above, or leads there.
+    const [inside, outside] = upward
+      ? [graph.edgeFrom, graph.edgeTo]
+      : [graph.edgeTo, graph.edgeFrom];
     const entryX = new Float64Array(graph.frames.length).fill(Infinity);
     for (let e = 0; e < graph.edgeFrom.length; e++) {
-      const group = graph.groupOf[graph.edgeTo[e]];
-      if (group === graph.groupOf[graph.edgeFrom[e]]) {
+      const group = graph.groupOf[inside[e]];
+      if (group === graph.groupOf[outside[e]]) {
         continue;
       }
       const line = layout.groupY[group] + HEADER_LINE;
-      let p = this.pathStart[e];
-      while (p < this.pathStart[e + 1] - 1 && this.pathY[p] < line) p++;
-      const at = this.pathX[p];
-      if (this.sideways[e] & ARRIVES && p === this.pathStart[e + 1] - 1) {
+      // From the top of the path down.
+      const [first, last] = [pathStart[e], pathStart[e + 1] - 1];
+      const [begin, end, step] = upward ? [last, first, -1] : [first, last, 1];
+      let p = begin;
+      while (p !== end && pathY[p] < line) p += step;
+      const at = pathX[p];
+      if (this.sideways[e] & (upward ? LEAVES : ARRIVES) && p === end) {
         continue;
       }
-      const slant =
-        p > this.pathStart[e] && Math.abs(this.pathX[p - 1] - at) > 12 && this.pathY[p - 1] < line;
+      const before = p - step;
+      const slant = p !== begin && Math.abs(pathX[before] - at) > 12 && pathY[before] < line;
       if (slant) entryX[group] = NaN;
       else if (entryX[group] === Infinity) entryX[group] = at;
       else if (Math.abs(entryX[group] - at) > 1) entryX[group] = NaN;

@@ -27,7 +27,7 @@ export function verticalCurve(
     ctx.lineTo(x1, y1);
     return;
   }
-  const bend = Math.min(Math.max((y1 - y0) / 2, 10), 90);
+  const bend = Math.min(Math.max(Math.abs(y1 - y0) / 2, 10), 90) * (y1 < y0 ? -1 : 1);
   ctx.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
 }
 

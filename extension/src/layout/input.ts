@@ -39,7 +39,12 @@ export function stubTexts(
   return { label: store.label(seq) || 'leaf', shape };
 }
 
-export function layoutInput(store: Store, graph: View, before: Float64Array | null): LayoutInput {
+export function layoutInput(
+  store: Store,
+  graph: View,
+  before: Float64Array | null,
+  upward = false
+): LayoutInput {
   const count = graph.seqs.length;
   const nameWidth = new Map<number, number>();
   let longest = 0;
@@ -107,6 +112,7 @@ export function layoutInput(store: Store, graph: View, before: Float64Array | nu
     headerWidth,
     sideWidth,
     sideHeight,
-    before
+    before,
+    upward
   };
 }

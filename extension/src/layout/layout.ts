@@ -132,6 +132,10 @@ function* layInside(input: LayoutInput): Generator<void, Inside> {
     for (let i = start[base[g]]; i < start[base[g + 1]]; i++) x[items[i]] -= left;
     boxWidth[g] = right - left;
     boxHeight[g] = y - ROW_GAP;
+    if (input.upward) {
+      for (let r = base[g]; r < base[g + 1]; r++)
+        rowTop[r] = boxHeight[g] - rowTop[r] - rowHeight[r];
+    }
   }
   const y = new Float64Array(count);
   for (let v = 0; v < count; v++) y[v] = rowTop[rowOf[v]];
@@ -244,6 +248,10 @@ function* layOutside(input: LayoutInput, inside: Inside): Generator<void, Outsid
   const rowHeight = new Float64Array(rowCount);
   for (let g = 0; g < groups; g++) rowHeight[rank[g]] = Math.max(rowHeight[rank[g]], height[g]);
   for (let r = 1; r < rowCount; r++) top[r] = top[r - 1] + rowHeight[r - 1] + GROUP_GAP;
+  if (input.upward && rowCount > 0) {
+    const whole = top[rowCount - 1] + rowHeight[rowCount - 1];
+    for (let r = 0; r < rowCount; r++) top[r] = whole - top[r] - rowHeight[r];
+  }
   let left = Infinity;
   for (let item = 0; item < builder.items; item++) left = Math.min(left, x[item]);
   for (let item = 0; item < builder.items; item++) x[item] -= left;
@@ -269,7 +277,10 @@ class Routes {
   private readonly y: number[] = [];
   readonly start: Uint32Array;
 
-  constructor(edges: number) {
+  constructor(
+    edges: number,
+    private readonly upward: boolean
+  ) {
     this.start = new Uint32Array(edges + 1);
   }
 
@@ -277,15 +288,16 @@ class Routes {
     this.start[edge] = this.x.length;
   }
 
-  /** A vertical piece; pieces in line with each other become one. */
-  down(edge: number, x: number, top: number, bottom: number): void {
+  /** A vertical piece, as it is passed; pieces in line with each other become one. */
+  along(edge: number, x: number, top: number, bottom: number): void {
+    const [begin, end] = this.upward ? [bottom, top] : [top, bottom];
     const last = this.x.length - 1;
     if (last > this.start[edge] && Math.abs(this.x[last] - x) < 0.75) {
-      this.y[last] = bottom;
+      this.y[last] = end;
       return;
     }
     this.x.push(x, x);
-    this.y.push(top, bottom);
+    this.y.push(begin, end);
   }
 
   end(edges: number): { routeX: Float64Array; routeY: Float64Array } {
@@ -307,12 +319,13 @@ export function* layoutSteps(input: LayoutInput): Generator<void, Layout> {
   }
   yield;
 
-  const routes = new Routes(edgeFrom.length);
+  const upward = input.upward ?? false;
+  const routes = new Routes(edgeFrom.length, upward);
   const insideLanes = (e: number, g: number, { first, length }: Passing): void => {
     for (let item = first[e]; first[e] >= 0 && item < first[e] + length[e]; item++) {
       const at = outside.contentX(g) + inside.laneX(item);
       const above = outside.contentY(g);
-      routes.down(e, at, above + inside.laneTop(item), above + inside.laneBottom(item));
+      routes.along(e, at, above + inside.laneTop(item), above + inside.laneBottom(item));
     }
   };
   const { first, length } = outside.passing;
@@ -325,7 +338,7 @@ export function* layoutSteps(input: LayoutInput): Generator<void, Layout> {
     }
     insideLanes(e, above, inside.leaving);
     for (let item = first[e]; first[e] >= 0 && item < first[e] + length[e]; item++) {
-      routes.down(e, outside.laneX(item), outside.laneTop(item), outside.laneBottom(item));
+      routes.along(e, outside.laneX(item), outside.laneTop(item), outside.laneBottom(item));
     }
     insideLanes(e, below, inside.entering);
   }
@@ -339,6 +352,7 @@ export function* layoutSteps(input: LayoutInput): Generator<void, Layout> {
   }
   return {
     nodeWidth,
+    upward,
     x,
     y,
     groupX: outside.x.slice(0, groups),

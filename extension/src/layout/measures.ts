@@ -38,10 +38,13 @@ export interface LayoutInput {
   sideHeight: Float32Array;
   /** by node: where it stood before, NaN where it is new; null when nothing stood before */
   before: Float64Array | null;
+  /** edges lead upward: the loss stands below what it was made of, as the program ran */
+  upward?: boolean;
 }
 
 export interface Layout {
   nodeWidth: number;
+  upward: boolean;
   /** top left corner by node */
   x: Float64Array;
   y: Float64Array;

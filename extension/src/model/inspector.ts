@@ -61,6 +61,9 @@ export class InspectorModel {
   version = 0;
 
   private linesKnown: { graph: Graph; lines: Lines } | null = null;
+  /** drawn as the program ran, the loss at the bottom; else as gradients flow, the loss on top */
+  upward = false;
+
   private readonly signal = new Signal<void>();
   private stale = true;
   private built = NOT_BUILT;
@@ -197,6 +200,12 @@ export class InspectorModel {
     if (!open && hidden) this.selectGroup(container);
     else if (open && this.group === container) this.select(this.graph.seqs[container.first]);
     this.touch();
+  }
+
+  /** Turns the drawing round: the forward direction, or the backward one. */
+  turn(upward: boolean): void {
+    this.upward = upward;
+    this.touch(false);
   }
 
   foldAll(open: boolean): void {
@@ -356,9 +365,10 @@ export class InspectorModel {
       return;
     }
     const { above, below } = neighbours(view, box);
-    if (direction === 'down' && below.length > 0) {
+    const [toLoss, away] = this.upward ? ['down', 'up'] : ['up', 'down'];
+    if (direction === away && below.length > 0) {
       this.selectBox(below[0]);
-    } else if (direction === 'up' && above.length > 0) {
+    } else if (direction === toLoss && above.length > 0) {
       this.selectBox(above[0]);
     } else if (direction === 'right' && view.stubStart[box + 1] > view.stubStart[box]) {
       this.select(view.stubSeq[view.stubStart[box]]);

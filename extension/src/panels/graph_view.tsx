@@ -211,6 +211,22 @@ export function GraphView({
           </button>
           <button
             type="button"
+            aria-label="Draw the forward direction, the loss at the bottom"
+            aria-pressed={model.upward}
+            title={`Turn the graph: now ${model.upward ? 'forward' : 'backward'} (T)`}
+            onClick={() => model.turn(!model.upward)}
+          >
+            <svg width="12" height="12" aria-hidden="true">
+              <path
+                d="M3.5 1V11M1 8.5L3.5 11L6 8.5M8.5 11V1M6 3.5L8.5 1L11 3.5"
+                fill="none"
+                stroke="currentColor"
+                strokeWidth="1.3"
+              />
+            </svg>
+          </button>
+          <button
+            type="button"
             aria-label="Close all groups"
             title="Close all groups (Shift C)"
             onClick={() => presenter.foldAll(false)}

@@ -120,6 +120,12 @@ const KEYS: Key[] = [
   },
   { shown: 'N, Shift N', does: 'Next or previous find', keys: ['n'], run: p => hit(p, 1) },
   { shown: '', does: '', keys: ['N'], run: p => hit(p, -1) },
+  {
+    shown: 'T',
+    does: 'Turn the graph: forward or backward direction',
+    keys: ['t'],
+    run: p => p.model.turn(!p.model.upward)
+  },
   { shown: 'space', does: 'Show the whole graph', keys: [' '], run: p => p.canvas?.fit() },
   {
     shown: 'F',
@@ -184,7 +190,7 @@ const BELONGS: Partial<Record<Control, string[]>> = {
   timeline: [',', '.'],
   groups: ['c', 'o', 'C', 'O'],
   search: ['/', 'n', 'N'],
-  zoom: [' ', 'f', '+', '=', '-'],
+  zoom: [' ', 'f', '+', '=', '-', 't'],
   keys: ['?']
 };
 

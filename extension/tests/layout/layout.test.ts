@@ -27,13 +27,16 @@ function modelOf(recording: Recording): InspectorModel {
   return model;
 }
 
-function laidOut(recording: Recording): {
+function laidOut(
+  recording: Recording,
+  upward = false
+): {
   model: InspectorModel;
   input: LayoutInput;
   layout: Layout;
 } {
   const model = modelOf(recording);
-  const input = layoutInput(model.store, model.view, null);
+  const input = layoutInput(model.store, model.view, null, upward);
   return { model, input, layout: layOut(input) };
 }
 
@@ -79,15 +82,18 @@ function check({ input, layout }: { input: LayoutInput; layout: Layout }): void 
       layout.groupY[g] + layout.groupHeight[g] + 0.01
     );
   }
+  // Edges leave a node on the side that they lead to, and go on in that direction.
+  const [sign, leaves, arrives] = layout.upward ? [-1, 0, NODE_HEIGHT] : [1, NODE_HEIGHT, 0];
   for (let e = 0; e < input.edgeFrom.length; e++) {
     const [a, b] = [input.edgeFrom[e], input.edgeTo[e]];
-    expect(layout.y[a] + NODE_HEIGHT).toBeLessThan(layout.y[b]);
-    let y = layout.y[a] + NODE_HEIGHT;
+    const end = layout.y[b] + arrives;
+    let y = layout.y[a] + leaves;
+    expect(sign * (end - y)).toBeGreaterThan(0);
     for (let p = layout.routeStart[e]; p < layout.routeStart[e + 1]; p++) {
-      expect(layout.routeY[p]).toBeGreaterThanOrEqual(y - 0.01);
+      expect(sign * (layout.routeY[p] - y)).toBeGreaterThanOrEqual(-0.01);
       y = layout.routeY[p];
     }
-    expect(layout.y[b]).toBeGreaterThanOrEqual(y - 0.01);
+    expect(sign * (end - y)).toBeGreaterThanOrEqual(-0.01);
   }
 }
 
@@ -97,6 +103,16 @@ describe('layout', () => {
     check(laidOut(rnn(60)));
     check(laidOut(chain(300)));
     for (let seed = 1; seed <= 5; seed++) check(laidOut(dag(400, seed)));
+  });
+
+  it('turns round: what ran first stands on top, and every edge leads upward', () => {
+    for (const recording of [residual(), rnn(60), dag(400, 3)]) {
+      const turned = laidOut(recording, true);
+      check(turned);
+      const { layout } = laidOut(recording);
+      expect([turned.layout.width, turned.layout.height]).toEqual([layout.width, layout.height]);
+      expect(turned.layout.x).toEqual(layout.x);
+    }
   });
 
   it('lets passing edges keep clear of the nodes that they pass', () => {

@@ -1,0 +1,63 @@
+"""The graph drawn as gradients flow, and turned round as the program ran."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from .lab import Lab
+
+RUN = """\
+import ag_visual as torch
+x = torch.randn(8, 4)
+W = [torch.randn(4, 4, requires_grad=True) for _ in range(2)]
+b = torch.zeros(4, requires_grad=True)
+def train():
+    h = torch.tanh(x @ W[0] + b)
+    h = h + torch.relu(h @ W[1])
+    h.pow(2).mean().backward()"""
+
+# Top edges of the boxes on the page by node, null while nothing stands still.
+TOPS = "Array.from(model.graph.seqs, seq => inspector.placeOf(seq)?.y ?? null)"
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_the_graph_is_turned_round_and_back(lab: Lab, theme: str, screenshots: Path) -> None:
+    name = theme.split()[-1].lower()
+    lab.open(f"direction/{name}.ipynb", [RUN, "train()"], theme=theme)
+    panel = lab.inspector()
+    lab.run(0)
+    panel.get_by_role("button", name="Record").first.click()
+    expect(panel.locator(".agv-pill")).to_have_text("Recording")
+    lab.run(1)
+    lab.until(lambda: len(lab.nodes()) == 8, 10, "the graph")
+
+    def order(turned: bool) -> bool:
+        """Whether every node stands on the right side of the one that was made before it."""
+        tops = lab.model(TOPS)
+        return None not in tops and all((a < b) != turned for a, b in pairwise(tops))
+
+    lab.until(lambda: order(False), 10, "the loss on top")
+    turn = panel.get_by_role("button", name="Draw the forward direction")
+    expect(turn).to_have_attribute("aria-pressed", "false")
+    turn.click()
+    lab.until(lambda: order(True), 10, "the loss at the bottom")
+    expect(turn).to_have_attribute("aria-pressed", "true")
+    panel.screenshot(path=screenshots / f"direction_{name}.png")
+
+    # What is below on the page is what came later in the program.
+    graph = panel.locator(".agv-graph")
+    graph.focus()
+    lab.page.keyboard.press("ArrowDown")
+    first = lab.model("model.selected")
+    lab.page.keyboard.press("ArrowUp")
+    assert lab.model("model.selected") < first
+    lab.page.keyboard.press("ArrowDown")
+    assert lab.model("model.selected") == first
+
+    lab.page.keyboard.press("t")
+    lab.until(lambda: order(False), 10, "the loss on top again")
+    expect(turn).to_have_attribute("aria-pressed", "false")
