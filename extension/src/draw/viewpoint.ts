@@ -9,6 +9,8 @@ const GLIDE_MS = 180;
 const MARGIN = 24;
 /** Room for the legend when all is shown. */
 const FOOTER = 22;
+/** Room for the switch between nodes and numbers above a first view. */
+const HEADER = 46;
 /** After the reader moved the view it does not follow the next node for a while. */
 const HANDS_OFF_MS = 4000;
 /** So long after a first view, what else appears with the graph may still change it. */
@@ -23,6 +25,12 @@ const READING = 0.85;
 const MINIMAP = 60;
 /** So many nodes in view are tried for one that stays where it is. */
 const TRIED = 400;
+
+/** All of a box on screen, between the switch above and the legend below. */
+function fitBelow(camera: Camera, bounds: Box): void {
+  camera.fit(bounds, MARGIN, FOOTER + HEADER - MARGIN);
+  camera.y += HEADER - MARGIN;
+}
 
 export class Viewpoint {
   readonly camera = new Camera();
@@ -50,7 +58,7 @@ export class Viewpoint {
 
   /** All of the graph on screen. */
   fit(scene: Scene): void {
-    this.moveTo(camera => camera.fit(scene.bounds, MARGIN, FOOTER));
+    this.moveTo(camera => fitBelow(camera, scene.bounds));
   }
 
   zoomBy(factor: number): void {
@@ -172,7 +180,7 @@ export class Viewpoint {
     this.glide = null;
     this.pristine = true;
     this.homed = performance.now();
-    camera.fit(scene.bounds, MARGIN, FOOTER);
+    fitBelow(camera, scene.bounds);
     if (camera.k < LEGIBLE) {
       const { width } = scene.layout;
       camera.k = Math.min(1, Math.max(READING, (camera.width - 48) / Math.max(1, width)));
@@ -181,10 +189,10 @@ export class Viewpoint {
       camera.x = fits
         ? (camera.width - width * camera.k) / 2
         : camera.width / 2 - (root.x + root.width / 2) * camera.k;
-      camera.y = 20 - (fits ? 0 : Math.max(0, root.y - 60) * camera.k);
+      camera.y = HEADER - (fits ? 0 : Math.max(0, root.y - 60) * camera.k);
     } else {
       // Short graphs hang from the top, where reading begins.
-      camera.y = Math.min(camera.y, MARGIN + 12);
+      camera.y = Math.min(camera.y, HEADER);
     }
     this.shownNext = null;
   }
