@@ -432,6 +432,7 @@ const CSS = `
 .agv-root[data-agv-size="narrow"] .agv-scroll { padding: 10px 14px 14px; }
 .agv-root[data-agv-size="middle"] .agv-title,
   .agv-root[data-agv-size="middle"] .agv-bar .agv-btn kbd { display: none; }
+.agv-root[data-agv-size="middle"] .agv-tabs button { padding: 0 4px; }
 .agv-root[data-agv-size="middle"] .agv-mid { grid-template-columns: minmax(0, 1fr) 312px; }
 .agv-root[data-agv-size="narrow"][data-agv-graph="no"] .agv-mid {
   grid-template: minmax(150px, 34%) minmax(0, 1fr) / minmax(0, 1fr); }
