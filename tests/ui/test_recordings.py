@@ -61,6 +61,8 @@ def test_a_bad_file_says_why_and_leaves_the_page_alive(lab: Lab, name: str) -> N
 
 def test_a_file_of_the_own_disk_is_picked_or_dropped(lab: Lab) -> None:
     lab.load()
+    # A browser shows this dialog only to somebody who has just done something on the page.
+    lab.page.locator("#jp-MainLogo").click()
     with lab.page.expect_file_chooser() as chooser:
         lab.command("ag-visual:open-recording")
     chooser.value.set_files(GOLDEN / "v1_after.agv")

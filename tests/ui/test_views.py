@@ -167,7 +167,7 @@ def test_a_kernel_that_is_shut_down_is_said_and_a_new_one_followed(lab: Lab) -> 
     expect(pill).to_have_text("Paused before step 1 of 5")
     lab.shut_down_kernel()
     expect(pill).to_have_text("No kernel")
-    expect(panel.get_by_text("This notebook has no kernel")).to_be_visible()
+    expect(panel.get_by_text("This notebook has no kernel").first).to_be_visible()
     expect(lab.page.locator(".ag-paused-overlay")).to_have_count(0)
     lab.start_kernel()
     expect(pill).to_have_text("Connecting")
