@@ -57,6 +57,8 @@ def _attach_kernel(shell: Any, kernel: Any) -> None:
     session.announce = _printed
     session.control = _take_control(session, kernel)
     _give_way(session, shell, kernel)
+    if session.when_idle is not None:
+        _know_cells(session, shell)
     manager = getattr(kernel, "comm_manager", None)
     if manager is not None:
         manager.register_target(schema.COMM_TARGET, _open)
@@ -103,6 +105,19 @@ def _take_control(session: Any, kernel: Any) -> bool:
 
     handlers[schema.REQUEST_TYPE] = on_request
     return True
+
+
+def _know_cells(session: Any, shell: Any) -> None:
+    """Whether a cell runs: requests are served in a moment where none does."""
+
+    def before(info: Any) -> None:
+        session.at_rest = False
+
+    def after(result: Any) -> None:
+        session.at_rest = True
+
+    shell.events.register("pre_run_cell", before)
+    shell.events.register("post_run_cell", after)
 
 
 def _give_way(session: Any, shell: Any, kernel: Any) -> None:

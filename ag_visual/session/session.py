@@ -46,7 +46,8 @@ STALE_SECONDS: Final = 0.25
 """How long a request waits for the thread that owns the graph before it is answered without it."""
 
 PATIENT_SECONDS: Final = 2.0
-"""The same while a backward runs, which serves requests before its next node."""
+"""The same while a backward runs, which serves requests before its next node, and between cells,
+when the kernel's loop comes to them: on a machine that is busy with something else, later."""
 
 
 @dataclass(slots=True)
@@ -89,6 +90,7 @@ class Session:
         self.lesson: Lesson | None = None
         self.namespace: Callable[[], Mapping[str, Any]] = dict  # variables of a notebook
         self.when_idle: Callable[[Callable[[], None]], None] | None = None
+        self.at_rest = False  # no cell runs: what `when_idle` was given is called in a moment
         self.announce: Callable[[str], None] = lambda text: None
         self.followers: weakref.WeakSet[Follower] = weakref.WeakSet()
         self._requests: deque[Request] = deque()
@@ -391,7 +393,8 @@ class Session:
             if self._closed:
                 return
             self.flush()
-            self._answer_older_than(PATIENT_SECONDS if self._running else STALE_SECONDS, busy=True)
+            served = self._running or self.at_rest
+            self._answer_older_than(PATIENT_SECONDS if served else STALE_SECONDS, busy=True)
             self._hurry.wait(FLUSH_SECONDS / 2)
             self._hurry.clear()
 

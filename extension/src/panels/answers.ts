@@ -25,6 +25,8 @@ const REMEMBERED = 400;
 const RENEW_MS = 2000;
 /** A question that was not answered is asked again after this time. */
 const ASK_AGAIN_MS = 3000;
+/** How the kernel refuses what it may answer a moment later. */
+const BUSY = /^busy\b/;
 const VALUE_BYTES = 200_000;
 /** Nodes that are drawn number by number; the kernel's own limit is the same. */
 const MOST_DRAWN = 120;
@@ -33,6 +35,7 @@ export class Answers implements Disposable {
   private readonly asked = new Map<string, Asked>();
   /** how often a gradient was changed by hand: what was known of it is asked for again */
   private edits = 0;
+  private again: ReturnType<typeof setTimeout> | undefined;
   private disposed = false;
 
   constructor(
@@ -43,6 +46,7 @@ export class Answers implements Disposable {
 
   dispose(): void {
     this.disposed = true;
+    clearTimeout(this.again);
     this.asked.clear();
   }
 
@@ -110,7 +114,15 @@ export class Answers implements Disposable {
     const settle = (answer: Answer<unknown>): void => {
       entry.answer = answer;
       entry.at = performance.now();
-      if (!this.disposed) this.changed();
+      if (this.disposed) {
+        return;
+      }
+      this.changed();
+      if (answer.kind === 'none' && BUSY.test(answer.why)) {
+        // Nothing else may happen that draws what is still being looked at: it asks again then.
+        clearTimeout(this.again);
+        this.again = setTimeout(this.changed, ASK_AGAIN_MS + 1);
+      }
     };
     request().then(
       value => settle({ kind: 'answer', value }),
