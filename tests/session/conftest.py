@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import ipykernel
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 from ag_visual.observe import schema
+
+from .waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,7 +36,7 @@ class Kernel:
         self.manager.start_kernel(env=environment, cwd=str(folder))
         self.client: BlockingKernelClient = self.manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=60)
+        self.client.wait_for_ready(timeout=PATIENCE)
         self.batches: list[tuple[dict[str, Any], list[bytes]]] = []
         self.output: list[str] = []
         self.errors: list[str] = []
@@ -50,23 +53,23 @@ class Kernel:
         """Begin to run a cell; its message id."""
         return self.client.execute(code)
 
-    def run(self, code: str, timeout: float = 30) -> None:
+    def run(self, code: str) -> None:
         """Run a cell to its end."""
-        self.finish(self.start(code), timeout)
+        self.finish(self.start(code))
 
-    def finish(self, message_id: str, timeout: float = 30) -> None:
-        self.until(lambda: message_id in self.ended, timeout)
+    def finish(self, message_id: str) -> None:
+        self.until(lambda: message_id in self.ended)
 
     def subshell(self) -> str | None:
         """A new subshell's id; None where the kernel has none."""
+        if ipykernel.version_info < (7,):
+            return None
         message = self.client.session.msg("create_subshell_request", {})
         self.client.control_channel.send(message)
-        with contextlib.suppress(queue.Empty):
-            while True:
-                reply = self.client.get_control_msg(timeout=3)
-                if reply["header"]["msg_type"] == "create_subshell_reply":
-                    return str(reply["content"]["subshell_id"])
-        return None
+        while True:
+            reply = self.client.get_control_msg(timeout=PATIENCE)
+            if reply["header"]["msg_type"] == "create_subshell_reply":
+                return str(reply["content"]["subshell_id"])
 
     def open_page(self, page: str = "page", subshell: str | None = None) -> None:
         self._comm = f"comm-{page}"
@@ -106,29 +109,24 @@ class Kernel:
         self.client.control_channel.send(message)
         return str(message["header"]["msg_id"])
 
-    def ask(self, command: str, timeout: float = 10, **args: Any) -> dict[str, Any]:
+    def ask(self, command: str, **args: Any) -> dict[str, Any]:
         """The reply to a request."""
         sent = self.send(command, **args)
-        self.until(lambda: sent in self._replies, timeout)
+        self.until(lambda: sent in self._replies)
         return self._replies[sent]
 
-    def result(self, command: str, timeout: float = 10, **args: Any) -> Any:
-        reply = self.ask(command, timeout, **args)
+    def result(self, command: str, **args: Any) -> Any:
+        reply = self.ask(command, **args)
         assert reply["ok"], reply
         return reply["result"]
 
     # Listening ----------------------------------------------------------------------------------
 
-    def until(self, true: Callable[[], Any], timeout: float = 10) -> None:
+    def until(self, true: Callable[[], Any]) -> None:
         """Listen until something is true."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + PATIENCE
         while not true():
-            assert time.monotonic() < end, f"not within {timeout} s; {self.errors} {self.output}"
-            self._listen()
-
-    def listen_for(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+            assert time.monotonic() < end, f"not within {PATIENCE} s; {self.errors} {self.output}"
             self._listen()
 
     def _listen(self) -> None:

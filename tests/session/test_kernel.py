@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
 from ag_visual.observe import schema
 from ag_visual.session import control
 from ag_visual.session.session import current
+
+from .waiting import PATIENCE, until
 
 GRAPH = """\
 x = ag.tensor([1.0, 2.0], requires_grad=True)
@@ -40,9 +41,8 @@ def test_import_announces_and_says_hello(kernel):
 def test_requests_are_answered_while_a_cell_is_paused(kernel):
     cell = stopped(kernel)
     seq = kernel.paused["seq"]
-    began = time.monotonic()
     node = kernel.result("node", seq=seq)
-    assert time.monotonic() - began < 1
+    assert cell not in kernel.ended
     assert node["name"] == "MulBackward0"
     assert node["site"]["where"] == "cell In[2], line 4"
     assert node["site"]["text"] == "y * y"
@@ -91,10 +91,8 @@ def test_run_to_and_breakpoint_by_name(kernel):
 
 def test_interrupt_ends_the_pause_and_the_state_is_restored(kernel):
     cell = stopped(kernel)
-    began = time.monotonic()
     kernel.manager.interrupt_kernel()
     kernel.finish(cell)
-    assert time.monotonic() - began < 3
     assert any("KeyboardInterrupt" in error for error in kernel.errors)
     kernel.until(lambda: kernel.paused is None)
     kernel.run("from ag_visual.core import seam\nprint(seam.gate, seam.sink)")
@@ -114,7 +112,7 @@ def test_interrupt_releases_a_pause_in_another_thread(kernel):
     kernel.until(lambda: kernel.paused)
     kernel.manager.interrupt_kernel()
     kernel.finish(cell)
-    kernel.run("t.join(5); print(t.is_alive(), ended)")
+    kernel.run("t.join(60); print(t.is_alive(), ended)")
     assert "".join(kernel.output).endswith("False interrupted\n")
 
 
@@ -144,10 +142,9 @@ def test_a_page_that_comes_while_paused_sees_it(kernel):
     subshell = kernel.subshell()
     if subshell is None:
         pytest.skip("this ipykernel has no subshells: the page's comm opens when the cell ends")
-    began = time.monotonic()
     kernel.open_page("reloaded", subshell)
     kernel.until(lambda: kernel.paused)
-    assert time.monotonic() - began < 1
+    assert cell not in kernel.ended
     names = {name for header, _ in kernel.batches for name in header["strings"]}
     assert {"MulBackward0", "x", "w"} <= names
     kernel.result("resync", page="reloaded")
@@ -157,21 +154,26 @@ def test_a_page_that_comes_while_paused_sees_it(kernel):
     assert not kernel.errors
 
 
-def test_requests_in_a_busy_cell_without_a_backward(kernel):
+def test_requests_in_a_busy_cell_without_a_backward(kernel, tmp_path):
+    go = tmp_path / "go"
     kernel.open_page()
     kernel.run("ag.record().__enter__()\n" + GRAPH + "print(z.grad_fn.seq)")
     seq = int("".join(kernel.output).split()[-1])
-    cell = kernel.start("import time; print('asleep', flush=True); time.sleep(3)")
+    cell = kernel.start(
+        f"import os, time; print('asleep', flush=True)\n"
+        f"while not os.path.exists({str(go)!r}): time.sleep(0.05)"
+    )
     kernel.until(lambda: "asleep" in kernel.output[-1])
-    began = time.monotonic()
     node = kernel.result("node", seq=seq)
     assert node["alive"] is False
     assert node["saved"][0]["shape"] == [2]
     reply = kernel.ask("values", seq=seq, which="saved:self")
     assert reply["ok"] is False
     assert reply["error"].startswith("busy")
-    assert time.monotonic() - began < 2.5
+    go.touch()
     kernel.finish(cell)
+    # However late the idle kernel comes to it.
+    kernel.run("from ag_visual.session import session as found; found.STALE_SECONDS = 0.0")
     assert kernel.result("node", seq=seq)["alive"] is True
 
 
@@ -179,9 +181,16 @@ def test_requests_are_served_between_the_nodes_of_a_running_backward(kernel):
     kernel.open_page()
     kernel.run("ag.record().__enter__()\n" + GRAPH + "print(y.grad_fn.seq)")
     seq = int("".join(kernel.output).split()[-1])
-    slow = "import time\ndef slow(g): time.sleep(0.4)\n"
-    hooks = "z.register_hook(slow); y.register_hook(slow); x.register_hook(slow)\n"
-    cell = kernel.start(f"{slow}{hooks}{BACKWARD}\ntime.sleep(2)")
+    # Each hook holds its node until a request waits for the next one, which serves it.
+    slow = (
+        "import time\nfrom ag_visual.session import session as found\n"
+        f"found.PATIENT_SECONDS = {PATIENCE}\n"
+        "def slow(g):\n    while not found.current()._requests: time.sleep(0.01)\n"
+    )
+    hooks = "z.register_hook(slow); y.register_hook(slow)\n"
+    # Sent before the cell runs, a request would be served before it.
+    cell = kernel.start(f"print('begun', flush=True)\n{slow}{hooks}{BACKWARD}")
+    kernel.until(lambda: "begun" in "".join(kernel.output))
     node = kernel.result("node", seq=seq)
     assert node["alive"] is True
     assert kernel.result("values", seq=seq, which="saved:self")["max"] == 2.0
@@ -236,11 +245,8 @@ def test_a_page_of_another_format_is_told_why(kernel):
 
 def test_shutdown_while_paused_ends_the_process(kernel):
     stopped(kernel)
-    began = time.monotonic()
     kernel.manager.request_shutdown()
-    kernel.manager.finish_shutdown(waittime=10)
-    assert time.monotonic() - began < 8
-    assert not kernel.manager.is_alive()
+    until(lambda: not kernel.manager.is_alive())  # by itself: nobody kills it
 
 
 def test_two_runs_of_one_text_are_two_cells(kernel):
@@ -268,7 +274,7 @@ def test_interrupt_releases_a_thread_that_its_cell_left_paused(kernel):
     kernel.until(lambda: kernel.paused)
     kernel.manager.interrupt_kernel()
     kernel.until(lambda: kernel.paused is None)
-    kernel.run("t.join(5); print(t.is_alive(), ended)")
+    kernel.run("t.join(60); print(t.is_alive(), ended)")
     assert "".join(kernel.output).endswith("False interrupted\n")
     assert not kernel.errors
 
@@ -313,7 +319,7 @@ class SlowComm:
     comm_id = "slow"
 
     def __init__(self):
-        self.both = threading.Barrier(2, timeout=5)
+        self.both = threading.Barrier(2, timeout=PATIENCE)
         self.sent = []
 
     def on_close(self, callback):
@@ -333,6 +339,6 @@ def test_answers_and_batches_may_leave_at_once():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(5)
+        thread.join(PATIENCE)
     current().close_page(page)
     assert sorted(reply["id"] for reply in comm.sent) == ["a", "b"]

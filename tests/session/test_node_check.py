@@ -17,6 +17,7 @@ from ag_visual.session.node_check import check_node
 from ag_visual.session.session import current
 
 from ..properties import cases
+from .waiting import PATIENCE, until
 
 
 def made(op, call):
@@ -325,11 +326,11 @@ def test_a_check_at_a_pause_runs_through_breakpoints_and_ends_no_recording():
     backward = threading.Thread(target=lambda: y.sum().backward(), daemon=True)
     backward.start()
     try:
-        _until(lambda: gate.paused is not None and gate.paused.seq == node.seq)
+        until(lambda: gate.paused is not None and gate.paused.seq == node.seq)
         inner = gate.add(name="ExpBackward0")
         check = threading.Thread(target=lambda: found.append(check_node(node)), daemon=True)
         check.start()
-        check.join(10)
+        check.join(PATIENCE)
         assert found, "the check waits for the pause, and the pause for the check"
         assert found[0].ok, str(found[0])
         assert gate.paused.seq == node.seq
@@ -339,17 +340,10 @@ def test_a_check_at_a_pause_runs_through_breakpoints_and_ends_no_recording():
     finally:
         gate.breakpoints_off()
         gate.go_on()
-        backward.join(10)
+        backward.join(PATIENCE)
         session.clear()
         session.stop()
     assert x.grad.tolist() == pytest.approx([6.0, 12.0])
-
-
-def _until(true, seconds=10.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 class Slow(ag.autograd.Function):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,12 +12,7 @@ import ag_visual as ag
 from ag_visual.session.commands import handle
 from ag_visual.session.session import current
 
-
-def until(true: Callable[[], Any]) -> None:
-    end = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.005)
+from .waiting import PATIENCE, until
 
 
 def test_a_record_that_somebody_holds_is_not_written_to_when_gradients_arrive() -> None:
@@ -79,7 +72,7 @@ def test_an_answer_at_a_pause_leaves_the_backwards_own_record(command: str) -> N
     finally:
         gate.breakpoints_off()
         gate.go_on()
-        backward.join(10)
+        backward.join(PATIENCE)
         found = log.found.get(seq)
         session.clear()
     assert found["outputs"][0]["gradient"] == [10.0], "what it went on with"

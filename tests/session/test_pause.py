@@ -9,7 +9,10 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core import seam
+from ag_visual.session import pause
 from ag_visual.session.pause import Gate
+
+from .waiting import PATIENCE, until
 
 
 class Watched:
@@ -32,6 +35,8 @@ def watched(monkeypatch):
     found = Watched()
     monkeypatch.setattr(seam, "gate", None)
     monkeypatch.setattr(seam, "end", found.gate.ended)
+    # However slow the machine: the thread that was stepped has its turn.
+    monkeypatch.setattr(pause, "_STEP_TURN", PATIENCE)
     yield found
     found.gate.shutdown()
 
@@ -58,13 +63,6 @@ class Work(threading.Thread):
         return self.y.grad_fn.seq
 
 
-def until(true, seconds=5.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
 def test_nothing_armed_costs_nothing(watched):
     assert seam.gate is None
     watched.gate.add(name="ExpBackward0")
@@ -82,7 +80,7 @@ def test_a_breakpoint_stops_before_its_node(watched):
     assert gate.paused.grads[0].tolist() == [6.0, 16.0]
     assert work.x.grad is None
     gate.go_on()
-    work.join(5)
+    work.join(PATIENCE)
     assert not work.is_alive()
     assert work.x.grad.tolist() == [18.0, 64.0]
     assert gate.paused is None
@@ -97,7 +95,7 @@ def test_a_step_beyond_the_last_node_stops_no_later_backward(watched):
         before = gate.paused
         gate.step()
         until(lambda before=before: gate.paused is not before)
-    work.join(5)
+    work.join(PATIENCE)
     assert not work.is_alive()
     assert seam.gate is None
     Work().run()
@@ -111,7 +109,7 @@ def test_a_run_to_outlives_the_backwards_of_other_threads(watched):
     # The other one ends between the command and the first one's next node.
     held = threading.Event()
     node = first.z.grad_fn
-    node.register_hook(lambda inputs, grads: held.wait(5) and None)
+    node.register_hook(lambda inputs, grads: held.wait(PATIENCE) and None)
     gate.run_to(first.seq)
     until(lambda: gate.paused is None)
     second.run()
@@ -120,7 +118,7 @@ def test_a_run_to_outlives_the_backwards_of_other_threads(watched):
     assert gate.paused.seq == first.seq
     gate.remove(seq=first.z.grad_fn.seq)
     gate.go_on()
-    first.join(5)
+    first.join(PATIENCE)
     assert seam.gate is None
 
 
@@ -130,18 +128,18 @@ def test_a_run_to_that_nothing_paused_asked_for_waits_for_what_is_under_way(watc
 
     def wait(grads):
         entered.set()
-        held.wait(5)
+        held.wait(PATIENCE)
 
     first.z.grad_fn.register_hook(lambda inputs, grads: wait(grads))
     gate.run_to(first.seq)
     first.start()
-    assert entered.wait(5)
+    assert entered.wait(PATIENCE)
     second.run()  # without the node: another one that may have it is under way
     held.set()
     until(lambda: gate.paused)
     assert gate.paused.seq == first.seq
     gate.go_on()
-    first.join(5)
+    first.join(PATIENCE)
     gate.run_to(10**9)
     second.run()  # nothing else is: the command ends here
     assert seam.gate is None
@@ -167,9 +165,9 @@ def test_a_second_thread_waits_for_its_turn_to_stop(watched):
     gate.go_on()
     until(lambda: gate.paused and gate.paused.seq == second.seq)
     assert gate.waiting == 0
-    first.join(5)
+    first.join(PATIENCE)
     gate.go_on()
-    second.join(5)
+    second.join(PATIENCE)
     assert [first.is_alive(), second.is_alive()] == [False, False]
     assert first.x.grad.tolist() == second.x.grad.tolist() == [18.0, 64.0]
     gate.breakpoints_off()
@@ -187,7 +185,7 @@ def test_an_interrupt_releases_also_who_waits_to_stop(watched):
     gate.breakpoints_off()
     gate.interrupt()
     for work in (first, second):
-        work.join(5)
+        work.join(PATIENCE)
         assert isinstance(work.error, KeyboardInterrupt)
     assert (gate.paused, gate.waiting, seam.gate) == (None, 0, None)
 
@@ -200,24 +198,25 @@ def test_who_waits_to_stop_goes_on_when_the_breakpoints_are_gone(watched):
     first.start()
     second.start()
     for work in (first, second):
-        work.join(5)
+        work.join(PATIENCE)
         assert not work.is_alive()
         assert work.x.grad.tolist() == [18.0, 64.0]
     assert gate.waiting == 0
 
 
-def test_a_step_that_waits_for_another_threads_stop_gives_way(watched):
+def test_a_step_that_waits_for_another_threads_stop_gives_way(watched, monkeypatch):
+    monkeypatch.setattr(pause, "_STEP_TURN", 0.2)
     gate, first, second = watched.gate, Work(), Work()
     gate.add(seq=first.z.grad_fn.seq)
     gate.add(seq=second.seq)
     second.daemon = True
-    first.z.grad_fn.register_hook(lambda inputs, grads: second.start() or second.join(5))
+    first.z.grad_fn.register_hook(lambda inputs, grads: second.start() or second.join(PATIENCE))
     first.start()
     until(lambda: gate.paused)
     gate.step()
     until(lambda: gate.paused and gate.paused.seq == second.seq)
     gate.go_on()
-    first.join(5)
+    first.join(PATIENCE)
     assert [first.is_alive(), second.is_alive()] == [False, False]
 
 
@@ -227,7 +226,7 @@ def test_interrupt_from_another_thread_raises_in_the_paused_one(watched):
     work.start()
     until(lambda: gate.paused)
     gate.interrupt()
-    work.join(5)
+    work.join(PATIENCE)
     assert isinstance(work.error, KeyboardInterrupt)
     assert gate.paused is None
     assert seam.gate is None
@@ -239,7 +238,7 @@ def test_silence_ends_a_pause_and_its_breakpoints(watched):
     gate.add(name="MulBackward0")
     watched.silence = float("inf")
     work.start()
-    work.join(5)
+    work.join(PATIENCE)
     assert not work.is_alive()
     assert "went on by itself" in watched.said[-1]
     assert gate.breakpoints == []
@@ -254,7 +253,7 @@ def test_a_page_that_answers_keeps_the_pause(watched):
     time.sleep(0.6)
     assert gate.paused is not None
     gate.go_on()
-    work.join(5)
+    work.join(PATIENCE)
 
 
 def test_the_paused_thread_serves(watched):
@@ -266,7 +265,7 @@ def test_the_paused_thread_serves(watched):
     until(lambda: watched.served)
     assert watched.served == [work.ident]
     gate.go_on()
-    work.join(5)
+    work.join(PATIENCE)
 
 
 def test_a_running_backward_serves_at_its_nodes(watched):
@@ -284,7 +283,7 @@ def test_run_to_needs_no_pause_before(watched):
     until(lambda: gate.paused)
     assert gate.paused.seq == work.seq
     gate.go_on()
-    work.join(5)
+    work.join(PATIENCE)
     assert seam.gate is None
 
 
@@ -310,4 +309,4 @@ def test_accumulate_grad_goes_by_its_short_name_too(watched):
     assert gate.paused.node.name() == "torch::autograd::AccumulateGrad"
     gate.breakpoints_off()
     gate.go_on()
-    work.join(5)
+    work.join(PATIENCE)

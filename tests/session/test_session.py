@@ -20,6 +20,8 @@ from ag_visual.session import api
 from ag_visual.session.commands import handle
 from ag_visual.session.session import MOST_PAGES, Session, current
 
+from .waiting import PATIENCE, until
+
 
 @pytest.fixture
 def session():
@@ -40,17 +42,8 @@ def leaf(*values):
 def ask(session, command, **args):
     replies = []
     handle(session, {"id": "1", "command": command, **args}, replies.append)
-    end = time.monotonic() + 5
-    while not replies and time.monotonic() < end:
-        time.sleep(0.01)
+    until(lambda: replies)
     return replies[0]
-
-
-def until(true, seconds=5.0):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_record_block_in_a_script():
@@ -168,7 +161,7 @@ def test_a_plain_script(tmp_path):
         env=dict(os.environ, PYTHONPATH=root),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -236,11 +229,34 @@ def test_a_request_that_nobody_serves_is_answered_late_from_the_recording(sessio
     x = leaf()
     y = x * x
     seq = y.grad_fn.seq
-    began = time.monotonic()
-    reply = ask(session, "node", seq=seq)
-    assert time.monotonic() - began < 3
-    assert reply["result"]["alive"] is False
+    assert ask(session, "node", seq=seq)["result"]["alive"] is False
     assert ask(session, "values", seq=seq, which="saved:self")["error"].startswith("busy")
+
+
+def test_between_cells_a_request_waits_for_the_kernels_loop(session, monkeypatch):
+    monkeypatch.setattr("ag_visual.session.session.STALE_SECONDS", 0.0)
+    monkeypatch.setattr("ag_visual.session.session.PATIENT_SECONDS", PATIENCE)
+    loop, replies, looks = [], [], []
+    answer_older = session._answer_older_than
+
+    def look(seconds, *, busy):
+        looks.append(seconds)
+        answer_older(seconds, busy=busy)
+
+    monkeypatch.setattr(session, "_answer_older_than", look)
+    session.when_idle = loop.append
+    session.at_rest = True
+    session.start()
+    x = leaf()
+    y = x * x
+    content = {"id": "1", "command": "node", "seq": y.grad_fn.seq}
+    handle(session, content, replies.append)
+    looks.clear()
+    until(lambda: len(looks) > 2)
+    assert (replies, set(looks)) == ([], {PATIENCE})
+    for call in loop:
+        call()
+    assert replies[0]["result"]["alive"] is True
 
 
 def test_a_garbled_request_is_refused(session):
@@ -258,14 +274,20 @@ def test_a_garbled_request_is_refused(session):
 
 
 def test_the_flushing_thread_sleeps_when_there_is_nothing_to_do(session):
+    limits = []
+
+    class Wake(threading.Event):
+        def wait(self, timeout=None):
+            limits.append(timeout)
+            return super().wait(timeout)
+
+    session._wake = Wake()
     session.start()
+    until(lambda: limits and limits[-1] is not None)
     session.stop()
-    until(lambda: session._thread is not None)
-    time.sleep(0.2)
-    calls = []
-    session.flush = lambda: calls.append(1)
-    time.sleep(0.3)
-    assert calls == []
+    session.changed()
+    until(lambda: limits[-1] is None)
+    assert not session._wake.is_set()  # and nobody will wake it
 
 
 def looked_at(session):
@@ -310,7 +332,7 @@ def test_nobody_is_told_of_an_end_that_nobody_looks_at(session, monkeypatch):
 def test_long_recordings_are_drained_while_they_run(session):
     session.start()
     x = leaf()
-    end = time.monotonic() + 5
+    end = time.monotonic() + PATIENCE
     while session.recorder.store.nbytes == 0 and time.monotonic() < end:
         (x * x).backward()
     assert session.recorder.store.nbytes > 0
@@ -332,7 +354,7 @@ def test_a_forked_child_begins_without_the_parents_session():
     with ag.record():
         child = context.Process(target=in_child, args=(answers,))
         child.start()
-        child.join(30)
+        child.join(PATIENCE)
     assert child.exitcode == 0
     assert answers.get() == (4.0, 2)
 

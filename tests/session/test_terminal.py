@@ -10,6 +10,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from .waiting import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 START = [*("-m", "IPython", "--simple-prompt", "--no-banner", "--no-confirm-exit"), "--quick"]
 MODEL = """\
@@ -25,7 +27,12 @@ class Terminal:
     def __init__(self, folder: Path) -> None:
         environment = dict(os.environ, PYTHONPATH=str(ROOT), IPYTHONDIR=str(folder), TERM="dumb")
         self.child = pexpect.spawn(
-            sys.executable, START, env=environment, cwd=str(folder), encoding="utf-8", timeout=20
+            sys.executable,
+            START,
+            env=environment,
+            cwd=str(folder),
+            encoding="utf-8",
+            timeout=PATIENCE,
         )
         self.ready()
 
