@@ -308,7 +308,7 @@ def _loop(
     buffers: dict[Any, Any] = {}
     # The nodes whose buffer holds a sum that was made here, to which one may add in place.
     owned: set[Any] = set()
-    ready: list[tuple[int, Any]] = []
+    ready: list[tuple[int, Any, Any]] = []  # with what arrived; sequence numbers are unique
     leaves: list[Any] = []
     # The ready node that comes before all in the heap, and its gradient: a chain needs no heap.
     only: Any = None
@@ -323,14 +323,15 @@ def _loop(
                     # As in torch, where only a lone root that leads nowhere runs its hooks.
                     continue
             _add(buffers, edge[0], edge[1], _bare(grad, recording))
+        single = len(buffers) == 1
         for node in list(buffers):
             if counts[node] == 0:
                 if node.leaf:
                     leaves.append(node)
-                elif len(buffers) == 1:
+                elif single:
                     only, arrived = node, buffers.pop(node)
                 else:
-                    heappush(ready, (-node.seq, node))
+                    heappush(ready, (-node.seq, node, buffers.pop(node)))
     while True:
         if leaves:
             for node in leaves:
@@ -343,8 +344,7 @@ def _loop(
             node, g = only, arrived
             only = arrived = None
         elif ready:
-            node = heappop(ready)[1]
-            g = buffers.pop(node, None)
+            _, node, g = heappop(ready)
         else:
             return
         # Each attribute of a node costs 20 ns here, where nodes of many classes come by.
@@ -425,7 +425,8 @@ def _loop(
                         result = _array(result, g)
                     if shape is not None:
                         if result.shape != shape or result.dtype is not dtype:
-                            result = edges.fit(_xp(result), result, shape, dtype)
+                            xp = numpy if type(result) is ndarray else _xp(result)
+                            result = edges.fit(xp, result, shape, dtype)
                         if following in buffers:
                             if following in owned:
                                 total = buffers[following]
@@ -452,15 +453,14 @@ def _loop(
                     continue
                 seq = following.seq
                 if only is not None and seq > only.seq:
-                    heappush(ready, (-only.seq, only))
-                    if arrived is not None:
-                        buffers[only] = arrived
+                    heappush(ready, (-only.seq, only, arrived))
                     only, arrived = following, result
                     continue
                 if only is None and seq > -ready[0][0]:
                     only, arrived = following, result
                     continue
-                heappush(ready, (-seq, following))
+                heappush(ready, (-seq, following, result))
+                continue
             if result is not None:
                 buffers[following] = result
         # No name may keep a gradient alive that a leaf could adopt.

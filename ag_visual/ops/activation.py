@@ -10,11 +10,13 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy
+
 from ..arrays.kernels import activation as kernels
 from . import agreement, batching
 from .dims import wrap
 from .families import elementwise, unary, unary_samples, zeros
-from .record import EACH, FLOAT, KEEP, LINEAR, ErrorSample, Sample
+from .record import EACH, FLOAT, KEEP, LINEAR, ErrorSample, Sample, on_arrays
 from .table import alias, composite, op
 
 
@@ -70,7 +72,11 @@ def _sigmoid_backward(xp: Any, grad_output: Any, output: Any) -> Any:
 
 def _tanh_backward(xp: Any, grad_output: Any, output: Any) -> Any:
     # Without a number of Python's in it: each costs NumPy 0.2 us.
-    return grad_output - grad_output * output * output
+    lost = grad_output * output
+    if type(lost) is numpy.ndarray:
+        numpy.multiply(lost, output, lost)
+        return numpy.subtract(grad_output, lost, lost)
+    return grad_output - lost * output
 
 
 _backward(
@@ -105,7 +111,7 @@ unary(
 )
 unary(
     "tanh",
-    lambda F, g, result: F.tanh_backward(g, result),
+    on_arrays("_tanh_backward(F.xp, g, result)")(lambda F, g, result: F.tanh_backward(g, result)),
     reference=lambda np, x: (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x)),
     doc="The hyperbolic tangent, (exp(x) - exp(-x)) / (exp(x) + exp(-x)), elementwise.",
 )

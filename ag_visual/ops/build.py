@@ -11,6 +11,7 @@ import functools
 import inspect
 import linecache
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
 from threading import get_ident
@@ -259,7 +260,7 @@ def specialize(op: Op) -> None:
         op.call = forward(op)
     if op.rules and not op.lists:
         op.node_class.raw = _raw(op)
-        op.node_class.take = _raw(op, take=True) if op.saves else _alias(op.node_class.raw)
+        op.node_class.take = _raw(op, take=True)
         op.node_class.traced = _traced(op)
 
 
@@ -405,6 +406,9 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         scope["value"] = value
         # True and 1.0 are not 1: the kernel refuses what torch refuses.
         run = f"usual({arrays}) if {argument} is value else {run}"
+    if hasattr(op.kernel, "on_arrays"):
+        named = {p: f"a_{p}" if p in op.inputs else p for p in op.params}
+        run = _written_out(op.kernel, "_kernel", {"xp": "np", **named}, scope)
     extra = range(1, len(op.outputs))
     answer = f"package(out, {', '.join(f'out{i}' for i in extra)})" if extra else "out"
     # Bad shapes and floating-point warnings raised as errors: the reference path knows better.
@@ -680,15 +684,6 @@ def operator(op: Op) -> Callable[..., Any]:
     return forward(op, reference=generic.operator(op))
 
 
-def _alias(raw: Callable[..., Any]) -> Callable[..., Any]:
-    """`take` of a node that saves nothing."""
-
-    def take(self: Any, F: Any, g: Any, place: Any) -> Any:
-        return raw(self, F, g)
-
-    return take
-
-
 def _raw(op: Op, take: bool = False) -> Callable[..., Any]:
     scope = dict(_SHARED)
     name = "take" if take else "raw"
@@ -726,8 +721,13 @@ def _traced_source(op: Op, scope: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _answer(op: Op, scope: dict[str, Any], add: Callable[[int, str], None]) -> str:
-    """The gradients of the inputs, each by its rule where it is wanted; rules of several first."""
+def _answer(
+    op: Op, scope: dict[str, Any], add: Callable[[int, str], None], arrays: bool = False
+) -> str:
+    """The gradients of the inputs, each by its rule where it is wanted; rules of several first.
+
+    arrays: whether they are arrays, for which some rules are written out.
+    """
     edges = op.differentiated
     results: dict[str, str] = {}
     for i, rule in enumerate(op.rules):
@@ -751,12 +751,36 @@ def _answer(op: Op, scope: dict[str, Any], add: Callable[[int, str], None]) -> s
             for n in rule.inputs:
                 results[n] = f"j_{n} if e_{n} is not None else None"
             continue
-        results[name] = f"rule{i}({', '.join(passed)}) if e_{name} is not None else None"
+        found = f"rule{i}({', '.join(passed)})"
+        if arrays and rule.on_arrays:
+            known = dict(zip(rule.requests, passed, strict=True))
+            found = _written_out(rule.function, f"{i}", known, scope)
+        results[name] = f"{found} if e_{name} is not None else None"
     if len(edges) == 1 and not any(r in op.saves for rule in op.rules for r in rule.requests):
         # The engine drops a gradient that goes nowhere. (With saved values the rule must not be
         # called then: of a view without history nothing was read.)
         return f"({results[edges[0]].partition(' if e_')[0]},)"
     return f"({', '.join(results[n] for n in edges)},)"
+
+
+_NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
+"""A name in an expression, but no attribute, which follows a dot."""
+
+
+def _written_out(function: Any, number: str, passed: dict[str, str], scope: dict[str, Any]) -> str:
+    """The expression of a rule or kernel, with what is passed in the place of its parameters."""
+
+    def known_here(found: re.Match[str]) -> str:
+        name = found[0]
+        if name in passed:
+            return passed[name]
+        known = {**function.__globals__, "call": function}
+        if name not in known:
+            return name
+        scope[name + number] = known[name]
+        return name + number
+
+    return f"({_NAME.sub(known_here, function.on_arrays)})"
 
 
 def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
@@ -766,7 +790,7 @@ def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
     def add(depth: int, text: str) -> None:
         lines.append("    " * depth + text)
 
-    if take:
+    if take and op.saves:
         # See saved.claim: nothing between the test and the store lets another thread in.
         add(1, "if self.freed is None: self.freed = place")
         add(1, "else: claim(self, place)")
@@ -789,8 +813,8 @@ def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
         add(3, f"x_{name} = x_{name}._array")
         add(2, f"elif type(x_{name}) is not float and type(x_{name}) is not int:")
         add(3, f"x_{name} = unpack(self, {name!r})")
-    answer = _answer(op, scope, add)
-    if take:
+    answer = _answer(op, scope, add, arrays=True)
+    if take and op.saves:
         add(1, f"answer = {answer}")
         add(1, " = ".join(f"self.s_{n}" for n in op.saves) + " = None")
         answer = "answer"

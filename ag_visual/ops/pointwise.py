@@ -31,7 +31,7 @@ from .families import (
     zeros,
 )
 from .generic import NUMBERS
-from .record import FLOAT, KEEP, LINEAR, PROMOTE, Sample
+from .record import FLOAT, KEEP, LINEAR, PROMOTE, Sample, on_arrays, unchanged, written
 from .table import alias, composite, functions, op, ops
 
 # Arithmetic ---------------------------------------------------------------------------------------
@@ -94,6 +94,7 @@ def _rsub(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
     return _sub(xp, other, self, alpha=alpha)
 
 
+@on_arrays("g if alpha == 1 else call(g, alpha)")
 def _scaled(g: Any, alpha: Any) -> Any:
     return g if alpha == 1 else g * (alpha.item() if isinstance(alpha, Tensor) else alpha)
 
@@ -106,7 +107,7 @@ def _sum_samples(make: Any) -> Iterator[Sample]:
 add = op(
     "add",
     _add,
-    vjp={"self": lambda g: g, "other": lambda g, alpha: _scaled(g, alpha)},
+    vjp={"self": unchanged, "other": _scaled},
     jvp=LINEAR,
     inputs=("self", "other"),
     policy=PROMOTE,
@@ -120,7 +121,7 @@ add = op(
 sub = op(
     "sub",
     _sub,
-    vjp={"self": lambda g: g, "other": lambda g, alpha: -_scaled(g, alpha)},
+    vjp={"self": unchanged, "other": lambda g, alpha: -_scaled(g, alpha)},
     jvp=LINEAR,
     inputs=("self", "other"),
     policy=PROMOTE,
@@ -175,8 +176,8 @@ def rsub(F: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 mul = binary(
     "mul",
-    lambda g, other: g * other,
-    lambda g, self: g * self,
+    written("g * other"),
+    written("g * self"),
     "multiply",
     doc="self * other, elementwise.",
     formula=lambda self, other: self * other,

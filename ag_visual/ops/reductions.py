@@ -28,7 +28,7 @@ from .along import (
 )
 from .batching import constant, flattened, over_all
 from .families import is_complex, zeros
-from .record import EACH, LINEAR, ErrorSample, Sample
+from .record import EACH, LINEAR, ErrorSample, Sample, unchanged
 from .table import composite, op
 
 # Sums and means -----------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def _sum_dims(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
 op(
     "sum_all",
     _sum_all,
-    vjp={"self": lambda g: g},
+    vjp={"self": unchanged},
     jvp=LINEAR,
     public=False,
     node="SumBackward0",
