@@ -56,6 +56,7 @@ def _attach_kernel(shell: Any, kernel: Any) -> None:
         session.when_idle = loop.add_callback
     session.announce = _printed
     session.control = _take_control(session, kernel)
+    _send_replies_through_stream(kernel)
     _give_way(session, shell, kernel)
     if session.when_idle is not None:
         _know_cells(session, shell)
@@ -118,6 +119,19 @@ def _know_cells(session: Any, shell: Any) -> None:
 
     shell.events.register("pre_run_cell", before)
     shell.events.register("post_run_cell", after)
+
+
+def _send_replies_through_stream(kernel: Any) -> None:
+    """Keep ipykernel 7.0 to 7.3 from overlooking a request: a cell would stay at [*].
+
+    They receive requests with a stream but send replies on the socket below it, which can swallow
+    the sign that a request came meanwhile (mended in 7.4). What the Inspector asks of an idle
+    kernel makes such a moment likelier, so replies take the stream here, too.
+    """
+    manager = getattr(getattr(kernel, "shell_channel_thread", None), "manager", None)
+    stream = getattr(kernel, "shell_stream", None)
+    if stream is not None and hasattr(manager, "_shell_socket"):
+        manager._shell_socket = stream
 
 
 def _give_way(session: Any, shell: Any, kernel: Any) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import KernelManager
 from playwright.sync_api import expect
 
 from .kernels import PLAIN, RELEASES, make_plain, make_releases, spec_name
@@ -60,6 +63,9 @@ def whole_story(lab: Lab, go: Path) -> None:
     """All that needs a way to a kernel that is running a cell, in one notebook."""
     panel = lab.inspector()
     pill = panel.locator(".agv-pill")
+    # Until ag_visual is imported, ipykernel 7.0 to 7.3 can overlook a cell that is sent in the very
+    # moment in which they answer something else, as here what a panel asks when it opens.
+    expect(panel).to_contain_text("Waiting for this notebook to import ag_visual")
     lab.run(0)
     expect(pill).to_have_text("Not recording")
     for cell in (1, 2):
@@ -86,7 +92,10 @@ def whole_story(lab: Lab, go: Path) -> None:
     expect(pill).to_have_text("Paused before step 3 of 5")
     panel.get_by_role("button", name="Breakpoints").click()
     panel.get_by_role("button", name=re.compile("Remove the breakpoint")).click()
+    # The button that had the focus is gone; Escape closes the sheet all the same.
+    expect(panel.get_by_role("button", name="Breakpoints", exact=True)).to_be_visible()
     lab.page.keyboard.press("Escape")
+    expect(panel.locator(".agv-sheet")).to_have_count(0)
     panel.get_by_role("button", name="Continue").click()
     lab.until(lambda: "gradient" in lab.output(3), 10, "the cell to end")
     assert float(lab.output(3).split()[-1]) > 100, "the edited gradient went on"
@@ -119,6 +128,29 @@ def whole_story(lab: Lab, go: Path) -> None:
     assert values["shape"] == [3, 2]
     go.touch()
     lab.until(lambda: lab.page.evaluate("window.ended"), 10, "the backward to end")
+
+
+@pytest.mark.usefixtures("releases")
+@pytest.mark.parametrize("release", RELEASES)
+def test_no_request_is_overlooked_while_another_is_answered(server: Server, release: str) -> None:
+    specs = KernelSpecManager(kernel_dirs=[str(server.home / "data" / "kernels")])
+    manager = KernelManager(kernel_name=spec_name(release), kernel_spec_manager=specs)
+    manager.start_kernel()
+    try:
+        client = manager.client()
+        client.start_channels()
+        client.wait_for_ready(timeout=60)
+        client.execute_interactive("import ag_visual", timeout=60)
+        for moment in range(100):  # without our help two of five are overlooked by 7.0 to 7.3
+            asked = set()
+            for ask in (client.kernel_info, lambda: client.is_complete("1"), client.kernel_info):
+                asked.add(ask())
+                time.sleep(moment % 20 * 1e-4)
+            while asked:
+                asked.discard(client.get_shell_msg(timeout=30)["parent_header"]["msg_id"])
+        client.stop_channels()
+    finally:
+        manager.shutdown_kernel(now=True)
 
 
 @pytest.mark.usefixtures("plain")

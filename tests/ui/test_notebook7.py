@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from .lab import Lab, Server
+from .lab import NOTEBOOK, Lab, Server
 from .test_kernels import story, whole_story
 from .test_live import DEBUG, IMPORT, MODEL, NAMES, RECORD
 
@@ -44,9 +44,7 @@ def open_in(notebook: Lab, name: str, theme: str, cells: list[str]) -> None:
     notebook.page.goto(f"{notebook.server.url}/notebooks/{name}?token={notebook.server.token}")
     notebook.started()
     notebook.command("apputils:change-theme", theme=theme)
-    notebook.page.wait_for_function(
-        "() => [...window.jupyterapp.shell.widgets('main')].some(w => w.content?.widgets)"
-    )
+    notebook.page.wait_for_function(f"() => {NOTEBOOK} !== undefined")
     notebook.kernel_ready()
 
 
@@ -73,6 +71,16 @@ def test_records_pauses_and_steps_beside_the_notebook(notebook: Lab, theme: str)
     notebook.page.keyboard.press("F10")
     expect(pill).to_have_text("Paused before step 2 of 5")
     notebook.screenshot(f"notebook7_{theme.split()[-1].lower()}")
+    for name in ("Run on", "Breakpoints", "Export"):
+        panel.get_by_role("button", name=name).click()
+        sheet = panel.locator(".agv-sheet").bounding_box()
+        whole = panel.bounding_box()
+        assert sheet is not None
+        assert whole is not None
+        assert sheet["x"] >= whole["x"], f"{name} begins left of the panel"
+        assert sheet["x"] + sheet["width"] <= whole["x"] + whole["width"], f"{name} sticks out"
+        notebook.page.keyboard.press("Escape")
+        expect(panel.locator(".agv-sheet")).to_have_count(0)
     panel.get_by_role("button", name="Continue").click()
     notebook.until(lambda: "went on" in notebook.output(3), 5, "the cell to go on")
 

@@ -50,6 +50,11 @@ export class LabKernel implements KernelPort {
   readonly onChange = new Signal<void>();
   readonly onOccasion = new Signal<void>();
   private own = new Set<string>();
+  /**
+   * The last probe found no ag_visual. Its import will be announced: until then nothing is asked,
+   * so that a kernel without it gets no more than one request of ours.
+   */
+  private absent = false;
   /** the kernel told about itself when it was last asked */
   private informed = false;
   private last: { standing: KernelStanding; busy: boolean };
@@ -102,12 +107,11 @@ export class LabKernel implements KernelPort {
     const id = future.msg.header.msg_id;
     this.own.add(id);
     const { content } = await future.done;
-    if (content.status !== 'ok') {
-      return false;
-    }
-    const answer = content.user_expressions.loaded as
+    const answer = (content.status === 'ok' ? content.user_expressions.loaded : undefined) as
       { data?: { 'text/plain'?: string } } | undefined;
-    return answer?.data?.['text/plain'] === 'True';
+    const loaded = answer?.data?.['text/plain'] === 'True';
+    this.absent = !loaded;
+    return loaded;
   }
 
   async control(content: object): Promise<unknown> {
@@ -245,6 +249,7 @@ export class LabKernel implements KernelPort {
   private published(_: unknown, message: KernelMessage.IIOPubMessage): void {
     const type = message.header.msg_type as string;
     if (type === ANNOUNCE_TYPE) {
+      this.absent = false;
       this.onOccasion.emit();
       return;
     }
@@ -260,7 +265,7 @@ export class LabKernel implements KernelPort {
     ) {
       return;
     }
-    if (!this.own.delete(parent.msg_id)) {
+    if (!this.own.delete(parent.msg_id) && !this.absent) {
       this.onOccasion.emit();
     }
   }

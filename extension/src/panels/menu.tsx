@@ -1,7 +1,29 @@
 // A button with a sheet of choices below it.
 
 import type { ReactElement } from 'react';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useLayoutEffect, useRef, useState } from 'react';
+
+/** Pixels between a sheet and the edge of the panel. */
+const EDGE = 6;
+/** Pixels of the widest sheet. */
+const WIDEST = 360;
+
+/**
+ * Keeps a sheet within its panel. A part that stuck out would be scrolled to when it gets the
+ * focus, and all buttons of the panel would move under the pointer.
+ */
+function keepInside(sheet: HTMLElement): void {
+  const panel = sheet.closest('.agv-root')?.getBoundingClientRect();
+  if (!panel) {
+    return;
+  }
+  sheet.style.translate = '';
+  sheet.style.maxWidth = `${Math.min(WIDEST, panel.width - 2 * EDGE)}px`;
+  const { left, right, top } = sheet.getBoundingClientRect();
+  sheet.style.maxHeight = `${panel.bottom - EDGE - top}px`;
+  const shift = Math.max(Math.min(0, panel.right - EDGE - right), panel.left + EDGE - left);
+  sheet.style.translate = `${shift}px`;
+}
 
 /**
  * A button with a sheet below it that closes by Escape, by a click elsewhere, or when the focus
@@ -20,6 +42,20 @@ export function Menu({
 }): ReactElement {
   const [open, setOpen] = useState(false);
   const ref = useRef<HTMLDivElement>(null);
+  const sheet = useRef<HTMLDivElement>(null);
+  const focused = useRef(false);
+  useLayoutEffect(() => {
+    // After each render: what the sheet shows may have changed while it is open.
+    if (!sheet.current) {
+      return;
+    }
+    keepInside(sheet.current);
+    // The button that had the focus is gone, as that of a removed breakpoint: Escape and Tab are
+    // to go on from here.
+    if (focused.current && document.activeElement === document.body) {
+      sheet.current.focus();
+    }
+  });
   useEffect(() => {
     if (!open) {
       return undefined;
@@ -34,9 +70,14 @@ export function Menu({
     <div
       className="agv-menu"
       ref={ref}
+      onFocus={() => {
+        focused.current = true;
+      }}
       onBlur={event => {
-        if (event.relatedTarget && !event.currentTarget.contains(event.relatedTarget))
+        if (event.relatedTarget && !event.currentTarget.contains(event.relatedTarget)) {
+          focused.current = false;
           setOpen(false);
+        }
       }}
       onKeyDown={event => {
         if (event.key === 'Escape' && open) {
@@ -57,7 +98,7 @@ export function Menu({
         {label}
       </button>
       {open && (
-        <div className="agv-sheet" data-side={side}>
+        <div className="agv-sheet" data-side={side} ref={sheet} tabIndex={-1}>
           {children(() => setOpen(false))}
         </div>
       )}

@@ -24,7 +24,7 @@ const CSS = `
   --agv-shadow: 0 1px 2px rgba(20, 30, 40, .06), 0 4px 14px rgba(20, 30, 40, .08);
   --agv-mono: var(--jp-code-font-family, ui-monospace, "SF Mono", "DejaVu Sans Mono", monospace);
   box-sizing: border-box; position: relative; width: 100%; height: 100%; min-height: 0;
-  overflow: hidden;
+  overflow: clip;
   display: grid; grid-template-columns: minmax(0, 1fr);
   grid-template-areas: "bar" "lesson" "notice" "mid" "time";
   grid-template-rows: auto auto auto minmax(0, 1fr) auto;
@@ -113,8 +113,7 @@ const CSS = `
 .agv-root .agv-menu { position: relative; }
 .agv-root .agv-sheet { position: absolute; z-index: 5; top: calc(100% + 6px); right: 0;
   min-width: 230px;
-  max-width: min(360px, 90vw); max-height: 60vh;
-  overflow: auto; background: var(--agv-bg); border: 1px solid var(--agv-line2);
+  width: max-content; overflow: auto; background: var(--agv-bg); border: 1px solid var(--agv-line2);
   border-radius: 8px; box-shadow: var(--agv-shadow); padding: 6px; }
 .agv-root .agv-sheet[data-side="left"] { left: 0; right: auto; }
 .agv-root .agv-sheet > button { display: block; width: 100%; text-align: left; border: 0;

@@ -95,7 +95,7 @@ describe('finding ag_visual', () => {
     expect(kernel.opened.map(channel => channel.page)).toEqual(['page-1']);
   });
 
-  it('waits for the import and looks again when a cell has ended', async () => {
+  it('waits for the import and looks again on an occasion', async () => {
     const kernel = new FakeKernel();
     kernel.imported = false;
     const transport = new Transport(kernel, 'page-1');

@@ -1,0 +1,77 @@
+import type { Kernel } from '@jupyterlab/services';
+import { describe, expect, it } from 'vitest';
+import { LabKernel } from '../../src/host/kernel';
+import { ANNOUNCE_TYPE } from '../../src/protocol/schema';
+import { Signal } from '../../src/protocol/signal';
+
+/** JupyterLab's connection, as far as finding ag_visual needs it. */
+class FakeConnection {
+  status = 'idle';
+  connectionStatus = 'connected';
+  isDisposed = false;
+  loaded = 'False';
+  asked = 0;
+  readonly statusChanged = lumino<void>();
+  readonly connectionStatusChanged = lumino<void>();
+  readonly iopubMessage = lumino<unknown>();
+
+  requestExecute() {
+    const msg_id = `probe-${++this.asked}`;
+    const loaded = { data: { 'text/plain': this.loaded } };
+    const reply = { content: { status: 'ok', user_expressions: { loaded } } };
+    const done = Promise.resolve().then(() => {
+      this.ends(msg_id);
+      return reply;
+    });
+    return { msg: { header: { msg_id } }, done };
+  }
+
+  /** An execution is over. */
+  ends(msg_id: string): void {
+    this.iopubMessage.emit({
+      header: { msg_type: 'status' },
+      parent_header: { msg_type: 'execute_request', msg_id },
+      content: { execution_state: 'idle' }
+    });
+  }
+}
+
+/** A signal that, like JupyterLab's, calls its slots with a sender and with `this`. */
+function lumino<T>() {
+  const signal = new Signal<T>();
+  return {
+    emit: (value: T) => signal.emit(value),
+    connect: (slot: (sender: unknown, value: T) => void, self: unknown) =>
+      signal.connect(value => slot.call(self, null, value)),
+    disconnect: () => undefined
+  };
+}
+
+async function found(loaded: boolean) {
+  const connection = new FakeConnection();
+  connection.loaded = loaded ? 'True' : 'False';
+  const kernel = new LabKernel(connection as unknown as Kernel.IKernelConnection);
+  let occasions = 0;
+  kernel.onOccasion.connect(() => void (occasions += 1));
+  expect(await kernel.probe()).toBe(loaded);
+  return { connection, occasions: () => occasions };
+}
+
+describe('occasions to look for ag_visual', () => {
+  it('are none where it is absent, until the kernel announces it', async () => {
+    const { connection, occasions } = await found(false);
+    connection.ends('cell-1');
+    connection.ends('cell-2');
+    expect(occasions()).toBe(0);
+    connection.iopubMessage.emit({ header: { msg_type: ANNOUNCE_TYPE } });
+    expect(occasions()).toBe(1);
+    connection.ends('cell-3');
+    expect(occasions()).toBe(2);
+  });
+
+  it('are the ends of cells where it is present, so that a failed attempt is made again', async () => {
+    const { connection, occasions } = await found(true);
+    connection.ends('cell-1');
+    expect(occasions()).toBe(1);
+  });
+});
