@@ -5,6 +5,9 @@ export default defineConfig({
   test: {
     environment: 'node',
     include: ['tests/**/*.test.{ts,tsx}', 'src/**/*.test.{ts,tsx}'],
-    passWithNoTests: false
+    passWithNoTests: false,
+    // Nothing is measured here: what never ends shall end, on the slowest machine.
+    testTimeout: 300_000,
+    hookTimeout: 300_000
   }
 });

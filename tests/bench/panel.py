@@ -151,16 +151,16 @@ class Bench:
         lab.open(f"bench_{self.made}.ipynb", [SETUP, *cells])
         lab.run(0)
         lab.inspector()
-        lab.until(lambda: lab.model("inspector !== null"), 20, "the Inspector")
+        lab.wait_until(lambda: lab.model("inspector !== null"), "the Inspector")
         lab.page.evaluate(PAGE)
         if record:
             lab.page.get_by_role("button", name="Record").first.click()
-            lab.until(lambda: lab.model("model.store.state.recording"), 20, "the recording")
+            lab.wait_until(lambda: lab.model("model.store.state.recording"), "the recording")
         lab.page.wait_for_timeout(1000)
 
     def ended(self, cell: int) -> float:
         """Run a cell; when its backward ended, by its own last word."""
-        return float(self.lab.run(cell, timeout=120).strip().splitlines()[-1])
+        return float(self.lab.run(cell).strip().splitlines()[-1])
 
     def first_paint(self, source: str, nodes: int, turns: int) -> tuple[list[float], float]:
         """Milliseconds from the end of the backward to a frame with its whole graph."""
@@ -189,25 +189,27 @@ class Bench:
         lab = self.lab
         self.open(RNN.format(nodes=1000))
         lab.page.get_by_role("button", name="Pause").first.click()
-        lab.until(lambda: lab.model("model.store.state.pause_next"), 20, "the request to pause")
+        lab.wait_until(lambda: lab.model("model.store.state.pause_next"), "the request to pause")
         lab.start(1)
-        lab.until(lambda: lab.model("model.store.state.paused !== null"), 30, "the pause")
+        lab.wait_until(lambda: lab.model("model.store.state.paused !== null"), "the pause")
         lab.page.locator(".agv-graph").press("Shift+O")
         lab.page.wait_for_timeout(1000)
         found = [lab.page.evaluate(STEP) for _ in range(turns)]
         lab.model("inspector.run('continue')")
-        lab.until(lambda: lab.page.evaluate("window.ended"), 60, "the backward to end")
+        lab.wait_until(lambda: lab.page.evaluate("window.ended"), "the backward to end")
         return found
 
     def motion(self, nodes: int) -> dict[str, tuple[float, float, int]]:
         """For moving and zooming: p95 between frames, p95 of painting, nodes drawn at the end."""
         lab = self.lab
         self.open(RNN.format(nodes=nodes))
-        lab.run(1, timeout=60)
-        lab.until(lambda: lab.model(f"(inspector.stats()?.nodes ?? 0) >= {nodes}"), 30, "the graph")
+        lab.run(1)
+        lab.wait_until(
+            lambda: lab.model(f"(inspector.stats()?.nodes ?? 0) >= {nodes}"), "the graph"
+        )
         lab.page.locator(".agv-graph").press("Shift+O")
         opened = f"model.view.seqs.length >= {nodes} && !document.querySelector('.agv-laying')"
-        lab.until(lambda: lab.model(opened), 30, "all groups to open")
+        lab.wait_until(lambda: lab.model(opened), "all groups to open")
         lab.page.wait_for_timeout(2000)
         frames = 160
         near = lab.page.evaluate(MOVE, ["pan", frames])
@@ -225,7 +227,7 @@ class Bench:
         session = lab.page.context.new_cdp_session(lab.page)
         found = []
         for cell in (1, 2, 3):
-            per_step = float(lab.run(cell, timeout=300).strip())
+            per_step = float(lab.run(cell).strip())
             lab.page.wait_for_timeout(1500)
             session.send("HeapProfiler.collectGarbage")
             found.append(

@@ -20,7 +20,7 @@ def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str
         [sys.executable, *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
         cwd=cwd,
         env=dict(os.environ, PYTHONPATH=PATH),

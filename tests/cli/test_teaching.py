@@ -25,7 +25,7 @@ def test_the_teaching_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     notebook = nbformat.read(CHECKOUT / "notebooks" / "01_teaching.ipynb", as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells)
     nbclient.NotebookClient(
-        notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}
+        notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}
     ).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     said = "".join(output.get("text", "") for output in outputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 
 from .run import EXAMPLES, run
 
@@ -10,7 +11,11 @@ parser = argparse.ArgumentParser(prog="python -m tests.machines", description=__
 parser.add_argument("--minutes", type=float, default=1.0)
 parser.add_argument("--seed", type=int, default=0)
 options = parser.parse_args()
-rounds = run(options.minutes * 60, options.seed)
+end = time.monotonic() + options.minutes * 60
+rounds = 0
+while time.monotonic() < end:
+    run(1, options.seed + rounds)
+    rounds += 1
 print(
     f"nothing found: {rounds * EXAMPLES} programs, seeds {options.seed} to {options.seed + rounds}"
 )

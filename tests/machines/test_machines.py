@@ -1,4 +1,4 @@
-"""Twenty seconds of random programs with a fixed seed; and planted errors are found."""
+"""Random programs with fixed seeds, as many on every machine; and planted errors are found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .run import run
 
 
 def test_random_programs_agree_with_the_reference() -> None:
-    assert run(20, seed=1) > 0
+    run(20, seed=1)
 
 
 def _forget_the_slice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,4 +90,4 @@ PLANTS = [
 def test_planted_errors_are_found(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     with pytest.raises((AssertionError, ExceptionGroup)):
-        run(60, seed=1, shrink=False)  # ends when something is found
+        run(20, seed=1, shrink=False)  # ends when something is found

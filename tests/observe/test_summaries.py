@@ -8,7 +8,7 @@ import tracemalloc
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -81,7 +81,6 @@ def test_largest_floats_do_not_overflow():
     ),
     st.integers(SMALLEST_LIMIT, 20_000),
 )
-@settings(deadline=None)
 def test_any_array_within_any_limit(array, limit):
     found = summarize(array, limit)
     assert len(json.dumps(found, allow_nan=False)) <= limit

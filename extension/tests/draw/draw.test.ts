@@ -1,7 +1,7 @@
 // What is drawn: only what is in view, at the detail of the zoom, states by sign as well as colour,
 // texts as texts.
 
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Camera } from '../../src/draw/camera';
 import { chipsOf } from '../../src/draw/chips';
 import { Grid } from '../../src/draw/grid';
@@ -24,9 +24,6 @@ import type { Recording } from '../../src/protocol/schema';
 import { openRecording } from '../../src/protocol/recording';
 import { chain, dag, hostile, random, residual, rnn } from '../synthetic/recordings';
 import { fakeContext } from './context';
-
-// A machine that is busy with other things is no failure.
-vi.setConfig({ testTimeout: 60_000 });
 
 const palette = new Proxy({}, { get: (_, name) => String(name) }) as unknown as Palette;
 

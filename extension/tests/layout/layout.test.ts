@@ -2,7 +2,7 @@
 // stays.
 
 import { workOf } from '../synthetic/work';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { layoutInput } from '../../src/layout/input';
 import { layOut } from '../../src/layout/layout';
 import type { Layout, LayoutInput } from '../../src/layout/measures';
@@ -14,9 +14,6 @@ import { InspectorModel } from '../../src/model/inspector';
 import { Program } from '../synthetic/program';
 import { chain, dag, random, residual, rnn } from '../synthetic/recordings';
 import { recordingOf } from '../synthetic/writer';
-
-// A machine that is busy with other things is no failure.
-vi.setConfig({ testTimeout: 60_000 });
 
 function modelOf(recording: Recording): InspectorModel {
   const model = new InspectorModel();

@@ -9,8 +9,6 @@ import { InspectorModel } from '../../src/model/inspector';
 import { openRecording } from '../../src/protocol/recording';
 import { dag } from '../synthetic/recordings';
 
-vi.setConfig({ testTimeout: 60_000 });
-
 function inputOf(count: number): LayoutInput {
   const model = new InspectorModel();
   for (const batch of openRecording(dag(count)).batches) model.take(batch);

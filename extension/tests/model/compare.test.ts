@@ -3,7 +3,7 @@
 import { workOf } from '../synthetic/work';
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { align, rising } from '../../src/model/compare/align';
 import type { Comparison } from '../../src/model/compare/differences';
 import { KIND_NAMES, Kind, compare, gradientText } from '../../src/model/compare/differences';
@@ -18,8 +18,6 @@ import { openRecording } from '../../src/protocol/recording';
 import type { Recording } from '../../src/protocol/schema';
 import { Program } from '../synthetic/program';
 import { chain, dag, hostile, rnn } from '../synthetic/recordings';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 function storeOf(recording: Recording): Store {
   const store = new Store();

@@ -1,6 +1,6 @@
 // Groups: where they come from, what is open at first, and what stays right when they close.
 
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Container } from '../../src/model/containers';
 import { containerAt } from '../../src/model/containers';
 import { FIRST_VIEW } from '../../src/model/folding';
@@ -15,8 +15,6 @@ import { Program } from '../synthetic/program';
 import { chain, dag, residual, rnn, training } from '../synthetic/recordings';
 import { decodeBatch } from '../../src/protocol/decode';
 import { recordingOf } from '../synthetic/writer';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 function modelOf(recording: Recording): InspectorModel {
   const model = new InspectorModel();

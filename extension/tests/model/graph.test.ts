@@ -1,6 +1,6 @@
 // Which nodes are on screen, and when two graphs are the same to the eye.
 
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { graphOfNewest, graphOfTask, neighbours } from '../../src/model/graph';
 import { Store } from '../../src/model/store';
 import { decodeBatch } from '../../src/protocol/decode';
@@ -8,9 +8,6 @@ import { openRecording } from '../../src/protocol/recording';
 import type { Recording } from '../../src/protocol/schema';
 import { Program } from '../synthetic/program';
 import { chain, residual, training } from '../synthetic/recordings';
-
-// A machine that is busy with other things is no failure.
-vi.setConfig({ testTimeout: 60_000 });
 
 function storeOf(recording: Recording): Store {
   const store = new Store();

@@ -1,15 +1,12 @@
 // What the reader does: follow, choose, scrub, walk with the keys, search; and what goes wrong.
 
 import { workOf } from '../synthetic/work';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { InspectorModel } from '../../src/model/inspector';
 import { search } from '../../src/model/search';
 import { openRecording } from '../../src/protocol/recording';
 import type { Recording } from '../../src/protocol/schema';
 import { chain, residual, rnn, training } from '../synthetic/recordings';
-
-// A machine that is busy with other things is no failure.
-vi.setConfig({ testTimeout: 60_000 });
 
 function modelOf(recording: Recording): InspectorModel {
   const model = new InspectorModel();

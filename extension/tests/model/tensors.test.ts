@@ -1,14 +1,12 @@
 // The table of saved tensors: memory counted once, who keeps it, and the versions of the moment.
 
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { InspectorModel } from '../../src/model/inspector';
 import { sorted, tensorRows } from '../../src/model/tensors';
 import { decodeBatch } from '../../src/protocol/decode';
 import { openRecording } from '../../src/protocol/recording';
 import { Program } from '../synthetic/program';
 import { residual, training } from '../synthetic/recordings';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 function paused(): InspectorModel {
   const model = new InspectorModel();

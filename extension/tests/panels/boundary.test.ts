@@ -6,9 +6,6 @@ import { afterEach, beforeAll, expect, it, vi } from 'vitest';
 import { FakeKernel } from '../synthetic/fake_kernel';
 import { close, furnish, open } from './page';
 
-// A machine that is busy with other things is no failure.
-vi.setConfig({ testTimeout: 60_000 });
-
 beforeAll(furnish);
 afterEach(async () => {
   await close();

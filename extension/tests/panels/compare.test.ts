@@ -3,7 +3,7 @@
 
 import { act } from 'react';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deltaText } from '../../src/panels/compare/differences';
 import { follow } from '../../src/draw/linked';
 import { InspectorModel } from '../../src/model/inspector';
@@ -14,8 +14,6 @@ import { FakeKernel } from '../synthetic/fake_kernel';
 import { hostile, residual, rnn } from '../synthetic/recordings';
 import type { Page } from './page';
 import { close, furnish, open } from './page';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 beforeAll(furnish);
 afterEach(close);

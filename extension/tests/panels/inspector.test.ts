@@ -3,7 +3,7 @@
 // becomes markup.
 
 import { act } from 'react';
-import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { OfflineController } from '../../src/model/offline';
 import { mount } from '../../src/entries/inspector';
 import { InspectorModel } from '../../src/model/inspector';
@@ -13,9 +13,6 @@ import { FakeKernel } from '../synthetic/fake_kernel';
 import { hostile, residual, rnn } from '../synthetic/recordings';
 import type { Page } from './page';
 import { close, furnish, open, settle } from './page';
-
-// A machine that is busy with other things is no failure.
-vi.setConfig({ testTimeout: 60_000 });
 
 beforeAll(furnish);
 afterEach(close);

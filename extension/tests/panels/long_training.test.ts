@@ -3,13 +3,11 @@
 // has forgotten.
 
 import { act } from 'react';
-import { afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, expect, it } from 'vitest';
 import { InspectorModel } from '../../src/model/inspector';
 import { LIMITS } from '../../src/model/store';
 import { FakeKernel } from '../synthetic/fake_kernel';
 import { close, furnish, open } from './page';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const STEPS = 10_000;
 const KEPT_NODES = 12_000;

@@ -12,8 +12,6 @@ import { residual } from '../synthetic/recordings';
 import type { Page } from './page';
 import { close, furnish, open } from './page';
 
-vi.setConfig({ testTimeout: 60_000 });
-
 beforeAll(furnish);
 afterEach(async () => {
   await close();
