@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,17 @@ def pytest_terminal_summary(
     line = config.stash.get(NOT_RUN, None)
     if line:
         terminalreporter.write_line(line, yellow=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Jupyter and IPython read and write nothing of the person's own, whose home may be shut."""
+    folder = tmp_path_factory.mktemp("own")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
+            (folder / name).mkdir()
+            patch.setenv(name, str(folder / name))
+        yield
 
 
 @pytest.fixture(scope="session")

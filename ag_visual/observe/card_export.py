@@ -21,7 +21,7 @@ MOST_CARDS: Final = 2000
 """Nodes of which a file keeps a card."""
 
 SECONDS: Final = 0.5
-"""Cards are looked for in this time; nodes without one have that of their op."""
+"""Cards are looked for in this time of the processor; nodes without one have that of their op."""
 
 SMALL: Final = 200_000
 """Elements of a node whose numbers go into a file."""
@@ -35,7 +35,7 @@ def cards_of_living(
     places: dict[str, int] = {}
     card_of: dict[str, int] = {}
     found: dict[str, Any] = {}
-    end = time.monotonic() + SECONDS
+    end = time.thread_time() + SECONDS
 
     def put(key: str, one: dict[str, Any]) -> None:
         text = json.dumps(one)
@@ -49,7 +49,7 @@ def cards_of_living(
         node = recorder.node(seq)
         if node is None or elements_of(node) > SMALL:
             continue
-        late = time.monotonic() > end
+        late = time.thread_time() > end
         kind = _kind(node)
         if kind is not None and kind in alike:
             card_of[str(seq)] = card_of[alike[kind]]

@@ -46,7 +46,8 @@ MOST_DETAILS: Final = 2000
 VALUE_LIMIT: Final = 8192
 VALUE_ELEMENTS: Final = 200_000
 VALUE_SECONDS: Final = 1.0
-"""A file keeps at most this many bytes per tensor, of this many elements, found in this time."""
+"""A file keeps at most this many bytes per tensor, of this many elements, found in this time of the
+processor: what else the machine does leaves nothing out."""
 
 
 class Recording:
@@ -192,13 +193,13 @@ def _about_living(
             one["values"] = []
         return details, {}
     summaries: dict[str, Any] = {}
-    end = time.monotonic() + VALUE_SECONDS
+    end = time.thread_time() + VALUE_SECONDS
     for seq, one in details.items():
         wanted = [f"saved:{saved['name']}" for saved in one["saved"] if not saved["freed"]]
         if one["variable"] is not None or not one["next"]:
             wanted += ["variable", "grad"]
         for which in wanted:
-            if time.monotonic() > end:
+            if time.thread_time() > end:
                 return details, summaries
             with contextlib.suppress(NotKeptError):
                 array = array_of(recorder, int(seq), which)

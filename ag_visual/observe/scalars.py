@@ -41,7 +41,8 @@ MOST_KEPT: Final = 1200
 """Nodes of which a log keeps the numbers; the oldest go first."""
 
 PATIENCE: Final = 1.0
-"""Seconds that a debugger's block spends on looking; after that, only where a backward stops."""
+"""Seconds of the processor that a debugger's block spends on looking; after that, only where a
+backward stops."""
 
 NOT_KEPT: Final[dict[str, Any]] = {
     "nodes": [],
@@ -318,7 +319,7 @@ class Log:
         nodes = list(task.counts)
         if too_large(nodes)[1]:
             return False
-        start = time.monotonic()
+        start = time.thread_time()
         found = numbers_of(nodes, scopes)
         with self._lock:
             for seq in found.keys() & self.found.keys():
@@ -327,7 +328,7 @@ class Log:
             while len(self.found) > MOST_KEPT:
                 del self.found[next(iter(self.found))]
         self._tasks.add(task.id)
-        self._spent += time.monotonic() - start
+        self._spent += time.thread_time() - start
         return True
 
     def arrived(self, node: Node, grads: Sequence[Any]) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 import ag_visual as ag
+from ag_visual.observe import card_export
 
 
 def recorded():
@@ -26,6 +29,19 @@ def test_equal_nodes_share_a_card_and_have_numbers_of_their_own(tmp_path):
         "(∂L) / (∂self)[0] = 1 · cos(0.5) = 0.8776",
         "(∂L) / (∂self)[0] = 1 · cos(0.4794) = 0.8873",
     }
+    del y
+
+
+def test_what_else_the_machine_does_leaves_no_numbers_out(monkeypatch):
+    plain = card_export.card
+
+    def held_up(node):
+        time.sleep(card_export.SECONDS)
+        return plain(node)
+
+    monkeypatch.setattr(card_export, "card", held_up)
+    y, recording = recorded()
+    assert len(recording.record["numbers"]) == 3
     del y
 
 
