@@ -7,9 +7,9 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 
-from .lab import CHECKOUT, EXTENSION, Lab, Server
+from .lab import CHECKOUT, EXTENSION, PATIENCE, Lab, Server
 
 HERE = Path(__file__).parent
 # the pictures that the documentation shows; docs/images/README.md says what was checked in each
@@ -30,6 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def browser(chromium_path: str) -> Iterator[Browser]:
+    expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium_path, args=["--no-sandbox", "--disable-dev-shm-usage"]
@@ -41,7 +42,7 @@ def browser(chromium_path: str) -> Iterator[Browser]:
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     context = browser.new_context(viewport={"width": 1560, "height": 900})
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(1000 * PATIENCE)
     yield context
     context.close()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from .lab import Server
+from .lab import CELL_SECONDS, Server
 
 RELEASES = ("6.31", "7.0", "7.3", "7.4")
 """Those that treat messages to a busy kernel differently, first and last of each kind."""
@@ -59,7 +59,7 @@ def make_releases(server: Server, folder: Path) -> None:
         for release in RELEASES
     }
     for release, process in installing.items():
-        said, _ = process.communicate(timeout=120)
+        said, _ = process.communicate(timeout=CELL_SECONDS)
         if process.returncode:
             told = f"ipykernel {release} could not be installed beside the others:\n{said}"
             if os.environ.get("CI", "").lower() in ("1", "true"):

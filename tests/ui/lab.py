@@ -7,13 +7,16 @@ installed one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import secrets
 import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -27,13 +30,24 @@ import ag_visual
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EXTENSION = "ag-visual-inspector"
-START_SECONDS = 60
+PATIENCE = 90.0
+"""Seconds after which something counts as never happening: several times what the slowest takes."""
+CELL_SECONDS = 600.0
+"""The same for a cell that computes, and for a server that starts."""
+MOMENTS = 20
+"""Pictures that are taken of a page until two of them agree."""
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port below those that the system gives away by itself: it is still free a moment later."""
+    while True:
+        port = 20_000 + secrets.randbelow(10_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return port
 
 
 Command = Callable[["Server"], list[str]]
@@ -107,39 +121,47 @@ class Server:
         return environment
 
     def wait_until_up(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + CELL_SECONDS
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise RuntimeError(f"JupyterLab ended at once:\n{self.tail()}")
             try:
-                with urllib.request.urlopen(f"{self.url}/api?token={self.token}", timeout=2):
+                with urllib.request.urlopen(f"{self.url}/api?token={self.token}", timeout=20):
                     return
             except OSError:
                 time.sleep(0.1)
-        raise RuntimeError(f"JupyterLab did not start within {START_SECONDS} s:\n{self.tail()}")
+        raise RuntimeError(f"JupyterLab did not start within {CELL_SECONDS} s:\n{self.tail()}")
 
     def tail(self, lines: int = 30) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
-    def api(self, method: str, path: str) -> Any:
+    def api(self, method: str, path: str, root: str = "api") -> Any:
         request = urllib.request.Request(
-            f"{self.url}/api/{path}",
+            f"{self.url}/{root}/{path}",
             method=method,
             headers={"Authorization": f"token {self.token}"},
         )
-        with urllib.request.urlopen(request, timeout=20) as reply:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
             body = reply.read()
         return json.loads(body) if body else None
 
     def end_sessions(self) -> None:
         """Shut all kernels down, so that the next test begins with an idle machine."""
-        for session in self.api("GET", "sessions"):
-            self.api("DELETE", f"sessions/{session['id']}")
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            # A page that has just been left may have begun a session that is listed later.
+            for kind in ("sessions", "kernels"):
+                for one in self.api("GET", kind):
+                    with contextlib.suppress(urllib.error.HTTPError):  # it ended by itself
+                        self.api("DELETE", f"{kind}/{one['id']}")
+            if not self.api("GET", "kernels"):
+                return
+            assert time.monotonic() < deadline, f"kernels do not end:\n{self.tail()}"
 
     def stop(self) -> None:
         self.process.terminate()
         try:
-            self.process.wait(15)
+            self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -194,13 +216,26 @@ class Lab:
 
     def reload(self) -> None:
         """Reload the page, as a person does; the layout and the kernels are found again."""
-        # The layout is written a moment after it changed.
-        self.page.wait_for_timeout(1500)
+        self.wait_until(self.layout_saved, "the layout to be written")
         self.page.goto(self.workspace)
         self.started()
 
+    def layout_saved(self) -> bool:
+        """Whether the server knows of all notebooks and Inspectors that stand in the page."""
+        shown: int = self.page.evaluate(
+            f"""() => ['main', 'right']
+                .flatMap(area => [...window.jupyterapp.shell.widgets(area)])
+                .filter(w => w.content?.widgets || w.id.startsWith('{EXTENSION}')).length"""
+        )
+        try:
+            kept = self.server.api("GET", self.workspace.rpartition("/")[2], "lab/api/workspaces")
+        except urllib.error.HTTPError:  # nothing was written yet
+            return False
+        layout = json.dumps(kept["data"].get("layout-restorer:data", {}))
+        return len(re.findall(rf'"(?:notebook|{EXTENSION}[a-z-]*):', layout)) == shown
+
     def started(self) -> None:
-        self.page.wait_for_function("() => window.jupyterapp !== undefined", timeout=30_000)
+        self.page.wait_for_function("() => window.jupyterapp !== undefined")
         self.page.evaluate("async () => { await window.jupyterapp.restored }")
 
     def command(self, name: str, /, **arguments: Any) -> None:
@@ -263,20 +298,26 @@ class Lab:
                 notebook.content.mode = 'command';
                 app.shell.activateById(notebook.id);
                 window.ended = false;
-                const ended = () => {{ window.ended = true; }};
+                const own = window.started = {{}};
+                const ended = () => {{ window.ended ||= window.started === own; }};
                 app.commands.execute('notebook:run-cell').then(ended, ended);
             }}""",
             cell,
         )
 
-    def run(self, cell: int, *, timeout: float = 30) -> str:
+    def run(self, cell: int) -> str:
         """Run a cell to its end; its outputs as one text."""
         self.start(cell)
-        self.until(lambda: self.page.evaluate("window.ended"), timeout, f"cell {cell} to end")
+        self.ended(cell)
         return self.output(cell)
 
-    def run_all(self, *, timeout: float = 60) -> list[str]:
-        return [self.run(index, timeout=timeout) for index in self.code_cells()]
+    def ended(self, cell: int) -> None:
+        """Wait for the end of a cell that was started."""
+        ended = lambda: self.page.evaluate("window.ended")  # noqa: E731
+        self.wait_until(ended, f"cell {cell} to end", patience=CELL_SECONDS)
+
+    def run_all(self) -> list[str]:
+        return [self.run(index) for index in self.code_cells()]
 
     def output(self, cell: int) -> str:
         outputs: list[dict[str, Any]] = self.page.evaluate(
@@ -284,12 +325,15 @@ class Lab:
         )
         return "".join(text_of(output) for output in outputs)
 
+    def wait_until(
+        self, condition: Callable[[], object], what: str, *, patience: float = PATIENCE
+    ) -> None:
+        """Wait for something that is not in the page's DOM."""
+        wait_until(self.page, condition, what, patience=patience)
+
     def until(self, condition: Callable[[], object], timeout: float, what: str) -> None:
         """Wait for something that is not in the page's DOM."""
-        deadline = time.monotonic() + timeout
-        while not condition():
-            assert time.monotonic() < deadline, f"waited {timeout} s for {what}"
-            self.page.wait_for_timeout(50)
+        self.wait_until(condition, what, patience=max(timeout, PATIENCE))
 
     def inspector(self) -> Locator:
         """The Inspector's panel, opened beside the notebook if it is not there yet."""
@@ -327,6 +371,21 @@ class Lab:
     def reply(self) -> Any:
         """What the kernel answered, or the sentence that it refused with."""
         return self.page.evaluate("() => window.reply")
+
+    def frames(self) -> None:
+        """Wait until the page has drawn twice: what was begun before is on screen."""
+        self.page.evaluate(
+            """() => new Promise(done => {
+                requestAnimationFrame(() => requestAnimationFrame(() => done()));
+            })"""
+        )
+
+    def focused(self, ancestor: str) -> bool:
+        """Whether what has the focus stands inside of such an element."""
+        inside: bool = self.page.evaluate(
+            "selector => document.activeElement.closest(selector) !== null", ancestor
+        )
+        return inside
 
     def nodes(self) -> list[str]:
         """Names of the nodes that the Inspector shows, the root first."""
@@ -379,23 +438,54 @@ class Lab:
 
     def kill_kernel(self) -> None:
         """End the kernel's process as the system does when memory runs out."""
+        [session] = self.server.api("GET", "sessions")
         [kernel] = [
             process
             for process in psutil.Process(self.server.process.pid).children(recursive=True)
-            if any("ipykernel" in word for word in process.cmdline())
+            if any(session["kernel"]["id"] in word for word in words_of(process))
         ]
         kernel.kill()
 
     def screenshot(self, name: str) -> Path:
-        """Take a picture of the page as it is now."""
-        path = self.screenshots / f"{name}.png"
-        self.page.screenshot(path=path)
-        return path
+        """Take a picture of the page once nothing moves in it."""
+        return picture(self.page, self.screenshots / f"{name}.png")
 
 
 NOTEBOOK = (
     "[...window.jupyterapp.shell.widgets('main')].find(w => w.isVisible && w.content?.widgets)"
 )
+
+
+def wait_until(
+    page: Page, condition: Callable[[], object], what: str, *, patience: float = PATIENCE
+) -> None:
+    """Wait for something that is not in the page's DOM."""
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {patience:g} s for {what}"
+        page.wait_for_timeout(50)
+
+
+def picture(page: Page, path: Path) -> Path:
+    """Take a picture of a page once it stands still: glides and fades have ended, all is laid out.
+
+    Where something always moves, one of the moments is taken.
+    """
+    seen = page.screenshot(animations="disabled")
+    for _ in range(MOMENTS):
+        before, seen = seen, page.screenshot(animations="disabled")
+        if seen == before:
+            break
+    path.write_bytes(seen)
+    return path
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """The command line of a process; none where it has just ended."""
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
 
 
 def text_of(output: dict[str, Any]) -> str:

@@ -42,7 +42,7 @@ def test_both_lines_are_marked_and_the_repair_is_tried_out(lab: Lab, theme: str)
     assert not faults(lab.page, ".ag-inspector-panel")
 
     card.get_by_role("button", name="Try it").click()
-    lab.until(lambda: lab.cells() == 4, 5, "the changed cell")
+    lab.wait_until(lambda: lab.cells() == 4, "the changed cell")
     assert lab.source(1) == WRITE
     assert lab.source(2) == WRITE.replace("y += 1", "y = y + 1")
     expect(panel.locator(".agv-notice")).to_contain_text("Run it to try it")

@@ -39,12 +39,12 @@ def test_a_digit_goes_back_to_the_view(lab: Lab, theme: str) -> None:
     lab.open(f"bookmarks/{name}.ipynb", [CHAIN, RECORD], theme=theme)
     panel = lab.inspector()
     lab.run_all()
-    lab.until(lambda: len(lab.nodes()) > 20, 10, "the graph")
+    lab.wait_until(lambda: len(lab.nodes()) > 20, "the graph")
     panel.get_by_role("button", name="Open all groups").click()
     lab.select("sin")
     graph = panel.locator(".agv-graph")
     graph.focus()
-    lab.until(lambda: place(lab) is not None, 10, "a view that stands still")
+    lab.wait_until(lambda: place(lab) is not None, "a view that stands still")
     before = place(lab)
     lab.page.keyboard.press("Shift+Digit3")
     expect(panel.get_by_role("alert")).to_contain_text("Bookmark 3 set")
@@ -59,7 +59,7 @@ def test_a_digit_goes_back_to_the_view(lab: Lab, theme: str) -> None:
     lab.page.keyboard.press("Escape")
     graph.focus()
     lab.page.keyboard.press("3")
-    lab.until(lambda: place(lab) is not None, 10, "the view of before")
+    lab.wait_until(lambda: place(lab) is not None, "the view of before")
     found = place(lab)
     assert found is not None
     assert before is not None
@@ -69,10 +69,10 @@ def test_a_digit_goes_back_to_the_view(lab: Lab, theme: str) -> None:
     expect(panel.get_by_role("alert")).to_contain_text("No bookmark 7 yet")
     lab.reload()
     panel = lab.inspector()
-    lab.until(lambda: len(lab.nodes()) > 20, 20, "the graph after the reload")
+    lab.wait_until(lambda: len(lab.nodes()) > 20, "the graph after the reload")
     panel.locator(".agv-graph").focus()
     lab.page.keyboard.press("3")
-    lab.until(lambda: place(lab) is not None, 10, "the bookmark after the reload")
+    lab.wait_until(lambda: place(lab) is not None, "the bookmark after the reload")
 
 
 def test_a_page_keeps_bookmarks_over_a_reload(page: Page, tmp_path: Path) -> None:

@@ -47,4 +47,4 @@ def test_a_part_that_fails_is_said_and_tried_again(lab: Lab, theme: str) -> None
     lab.page.evaluate("() => window.giveCanvasBack()")
     failed.get_by_role("button", name="Try again").click()
     expect(failed).to_have_count(0)
-    lab.until(lambda: lab.model("inspector.placeOf(model.graph.seqs[0])"), 10, "the graph")
+    lab.wait_until(lambda: lab.model("inspector.placeOf(model.graph.seqs[0])"), "the graph")

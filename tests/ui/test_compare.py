@@ -11,7 +11,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 import ag_visual as torch
 
-from .lab import Lab
+from .lab import Lab, picture, wait_until
 from .test_accessibility import faults
 
 NET = """\
@@ -41,7 +41,7 @@ def test_two_passes_of_a_notebook_are_compared(lab: Lab, theme: str) -> None:
     lab.open(f"compare/{name}.ipynb", cells, theme=theme)
     panel = lab.inspector()
     lab.run_all()
-    lab.until(lambda: lab.model("model.tasks.length") == 2, 10, "two passes")
+    lab.wait_until(lambda: lab.model("model.tasks.length") == 2, "two passes")
     panel.get_by_role("button", name="Compare with…").click()
     panel.get_by_role("button", name="backward 1 of 2").click()
     summary = panel.locator(".agv-compare-head p")
@@ -54,7 +54,6 @@ def test_two_passes_of_a_notebook_are_compared(lab: Lab, theme: str) -> None:
     panel.locator(".agv-compared .agv-graph").nth(1).focus()
     lab.page.keyboard.press("n")
     expect(panel.locator(".agv-difference").nth(1)).to_have_attribute("aria-current", "true")
-    lab.page.wait_for_timeout(400)
     lab.screenshot(f"compare_{name}")
     assert not faults(lab.page, ".ag-inspector-panel")
     lab.page.keyboard.press("Escape")
@@ -98,16 +97,14 @@ def test_a_page_compares_with_a_file_without_a_kernel(
     page.locator(".agv-difference").first.click()
     expect(page.locator(".agv-compare-pair tr[data-differs='yes']").first).to_contain_text("op")
     left, right = page.locator(".agv-compared .agv-graph > canvas").all()
-    page.wait_for_timeout(400)
+    picture(page, screenshots / f"compare_page_{scheme}.png")
     pictures = left.screenshot(), right.screenshot()
     right.hover()
     page.mouse.wheel(0, 300)
-    page.wait_for_timeout(400)
-    assert left.screenshot() != pictures[0]
-    assert right.screenshot() != pictures[1]
+    wait_until(page, lambda: left.screenshot() != pictures[0], "the left graph to move along")
+    wait_until(page, lambda: right.screenshot() != pictures[1], "the right graph to move")
     page.get_by_role("button", name="Show all").click()
-    page.wait_for_timeout(400)
-    page.screenshot(path=screenshots / f"compare_page_{scheme}.png")
+    picture(page, screenshots / f"compare_page_{scheme}.png")
     assert not faults(page, ".agv-root")
     page.get_by_role("button", name="Close", exact=True).click()
     page.get_by_role("button", name="Compare with…").click()
@@ -142,5 +139,4 @@ def test_compare_shows_both_graphs_in_a_cells_output(lab: Lab) -> None:
     output.locator(".agv-difference").first.click()
     expect(output.locator(".agv-compare-pair")).to_contain_text("TanhBackward0")
     expect(output.locator(".agv-deltas").first).to_contain_text("norm")
-    lab.page.wait_for_timeout(400)
     lab.screenshot("compare_output")

@@ -59,7 +59,7 @@ def test_a_gradient_is_changed_while_it_waits(lab: Lab, theme: str) -> None:
     panel.get_by_role("button", name="Change gradient").scroll_into_view_if_needed()
     lab.screenshot(f"debugger_edit_{name}")
     panel.get_by_role("button", name="Continue").click()
-    lab.until(lambda: "gradient" in lab.output(1), 5, "the cell to go on")
+    lab.wait_until(lambda: "gradient" in lab.output(1), "the cell to go on")
     # d/dx sum((2x)^2) = 8x; ten times that, and nothing where the gradient was put to zero.
     numbers = [float(text) for text in re.findall(r"[\d.]+", lab.output(1))]
     assert numbers == pytest.approx([0.0, 160.0, 240.0, 320.0], rel=1e-4)
@@ -87,7 +87,7 @@ def test_conditions_are_breakpoints(lab: Lab) -> None:
     panel.get_by_role("button", name=re.compile("Remove the breakpoint")).click()
     lab.page.keyboard.press("Escape")
     panel.get_by_role("button", name="Continue").click()
-    lab.until(lambda: "gradient" in lab.output(1), 5, "the cell to end")
+    lab.wait_until(lambda: "gradient" in lab.output(1), "the cell to end")
 
 
 def test_runs_on_to_the_first_nan(lab: Lab) -> None:
@@ -107,15 +107,15 @@ def test_steps_over_a_closed_group_and_out_of_an_open_one(lab: Lab) -> None:
     seq = "model.store.state.paused && model.store.state.paused.seq"
     title = f"model.store.nameOf({seq})"
     lab.page.keyboard.press("F11")
-    lab.until(lambda: lab.model(title) == "AddmmBackward0", 5, "the head's node")
+    lab.wait_until(lambda: lab.model(title) == "AddmmBackward0", "the head's node")
     # Out of the head, to the last block; with all groups closed a block is one step.
     lab.page.keyboard.press("Shift+F11")
-    lab.until(lambda: lab.model(title) == "AddBackward0", 5, "the last block")
+    lab.wait_until(lambda: lab.model(title) == "AddBackward0", "the last block")
     panel.get_by_role("button", name="Close all groups").click()
     net = lab.model("model.folding.isOpen(model.root.children.find(c => c.title === 'Net'))")
     assert not net
     lab.screenshot("debugger_over_group")
     lab.page.keyboard.press("F10")
-    lab.until(
-        lambda: "end" in lab.output(1), 5, "the cell to end: nothing is left after the network"
+    lab.wait_until(
+        lambda: "end" in lab.output(1), "the cell to end: nothing is left after the network"
     )

@@ -33,18 +33,18 @@ def test_the_graph_is_turned_round_and_back(lab: Lab, theme: str, screenshots: P
     panel.get_by_role("button", name="Record").first.click()
     expect(panel.locator(".agv-pill")).to_have_text("Recording")
     lab.run(1)
-    lab.until(lambda: len(lab.nodes()) == 8, 10, "the graph")
+    lab.wait_until(lambda: len(lab.nodes()) == 8, "the graph")
 
     def order(turned: bool) -> bool:
         """Whether every node stands on the right side of the one that was made before it."""
         tops = lab.model(TOPS)
         return None not in tops and all((a < b) != turned for a, b in pairwise(tops))
 
-    lab.until(lambda: order(False), 10, "the loss on top")
+    lab.wait_until(lambda: order(False), "the loss on top")
     turn = panel.get_by_role("button", name="Draw the forward direction")
     expect(turn).to_have_attribute("aria-pressed", "false")
     turn.click()
-    lab.until(lambda: order(True), 10, "the loss at the bottom")
+    lab.wait_until(lambda: order(True), "the loss at the bottom")
     expect(turn).to_have_attribute("aria-pressed", "true")
     panel.screenshot(path=screenshots / f"direction_{name}.png")
 
@@ -59,5 +59,5 @@ def test_the_graph_is_turned_round_and_back(lab: Lab, theme: str, screenshots: P
     assert lab.model("model.selected") == first
 
     lab.page.keyboard.press("t")
-    lab.until(lambda: order(False), 10, "the loss on top again")
+    lab.wait_until(lambda: order(False), "the loss on top again")
     expect(turn).to_have_attribute("aria-pressed", "false")

@@ -29,7 +29,7 @@ def test_the_graph_is_saved_as_svg_dot_and_json(lab: Lab, page: Page, tmp_path: 
     lab.open("exports/all.ipynb", [IMPORT, MODEL, RECORD])
     lab.inspector()
     lab.run_all()
-    lab.until(lambda: lab.nodes() == NAMES, 5, "the graph's nodes")
+    lab.wait_until(lambda: lab.nodes() == NAMES, "the graph's nodes")
     drawing = saved(lab, "Drawing (SVG)", tmp_path)
     texts = [text.text for text in ElementTree.parse(drawing).iter(f"{SVG}text")]
     assert [text for text in texts if text in NAMES] == NAMES

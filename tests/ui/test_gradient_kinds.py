@@ -31,7 +31,7 @@ def test_remarkable_gradients_are_told_apart(lab: Lab, theme: str) -> None:
     lab.open(f"kinds/{name}.ipynb", [START, MANY], theme=theme)
     panel = lab.inspector()
     lab.run_all()
-    lab.until(lambda: "SqrtBackward0" in lab.nodes(), 5, "the graph's nodes")
+    lab.wait_until(lambda: "SqrtBackward0" in lab.nodes(), "the graph's nodes")
     legend = panel.locator(".agv-legend")
     for words, sign in KINDS.items():
         expect(legend.get_by_text(f"{sign} {words}")).to_be_visible()
@@ -42,5 +42,4 @@ def test_remarkable_gradients_are_told_apart(lab: Lab, theme: str) -> None:
     panel.get_by_role("button", name="Hide").click()
     panel.locator(".agv-graph").focus()
     lab.page.keyboard.press(" ")
-    lab.page.wait_for_timeout(400)
     lab.screenshot(f"gradient_kinds_{name}")

@@ -61,11 +61,12 @@ def place_of(lab: Lab, title: str) -> tuple[float, float]:
     seen: list[Any] = [None]
 
     def still() -> bool:
+        lab.frames()
         seen.append(lab.model(place))
         return seen[-1] is not None and seen[-1] == seen[-2]
 
     # Where the toolbar takes a line more, the graph moves without a glide: looked at twice.
-    lab.until(still, 5, f"{title} to stand still")
+    lab.wait_until(still, f"{title} to stand still")
     x, y = seen[-1]
     return x, y
 
@@ -76,7 +77,7 @@ def test_modules_are_groups_that_open_and_close(lab: Lab, theme: str) -> None:
     lab.open(f"groups/net_{name}.ipynb", [NET, TRAIN.format(depth=30)], theme=theme)
     panel = lab.inspector()
     lab.run_all()
-    lab.until(lambda: lab.model(BOXES)[:2] == ["MeanBackward0", "PowBackward0"], 5, "the boxes")
+    lab.wait_until(lambda: lab.model(BOXES)[:2] == ["MeanBackward0", "PowBackward0"], "the boxes")
     boxes = lab.model(BOXES)
     assert boxes.count("30 × Block") == 1
     assert len(boxes) < 10
@@ -86,21 +87,21 @@ def test_modules_are_groups_that_open_and_close(lab: Lab, theme: str) -> None:
     expect(panel.get_by_role("heading", name="30 × Block")).to_be_visible()
     lab.screenshot(f"groups_folded_{name}")
     lab.page.keyboard.press("Enter")
-    lab.until(lambda: "layers.29" in lab.model(BOXES), 5, "the blocks")
+    lab.wait_until(lambda: "layers.29" in lab.model(BOXES), "the blocks")
 
     at = place_of(lab, "layers.28")
     lab.page.mouse.dblclick(*at)
-    lab.until(lambda: "ReluBackward0" in lab.model(BOXES), 5, "the block's nodes")
+    lab.wait_until(lambda: "ReluBackward0" in lab.model(BOXES), "the block's nodes")
     place_of(lab, "ReluBackward0")
     lab.screenshot(f"groups_open_{name}")
 
     # The line around the node closes, then the block: it stands where it stood.
     lab.page.keyboard.press("c")
     lab.page.keyboard.press("c")
-    lab.until(lambda: "ReluBackward0" not in lab.model(BOXES), 5, "the block to close")
+    lab.wait_until(lambda: "ReluBackward0" not in lab.model(BOXES), "the block to close")
     # Between the click and the answer of the layout's worker nothing moves, either.
-    lab.until(
-        lambda: place_of(lab, "layers.28") == pytest.approx(at, abs=4), 5, "it to stand there again"
+    lab.wait_until(
+        lambda: place_of(lab, "layers.28") == pytest.approx(at, abs=4), "it to stand there again"
     )
 
     panel.get_by_role("tab", name="Outline").click()
@@ -115,9 +116,9 @@ def test_modules_are_groups_that_open_and_close(lab: Lab, theme: str) -> None:
     expect(tree.get_by_role("treeitem", name=re.compile("^shrink"))).to_have_count(1)
     lab.screenshot(f"groups_outline_{name}")
     panel.get_by_role("button", name="Close all groups").click()
-    lab.until(lambda: lab.model(BOXES)[-1] == "Net", 5, "one box for the network")
+    lab.wait_until(lambda: lab.model(BOXES)[-1] == "Net", "one box for the network")
     panel.get_by_role("button", name="Open all groups").click()
-    lab.until(lambda: lab.model(BOXES).count("ReluBackward0") == 30, 5, "all nodes")
+    lab.wait_until(lambda: lab.model(BOXES).count("ReluBackward0") == 30, "all nodes")
 
 
 def test_a_loop_is_folded_with_its_count_and_search_opens_it(lab: Lab) -> None:
@@ -125,10 +126,10 @@ def test_a_loop_is_folded_with_its_count_and_search_opens_it(lab: Lab) -> None:
     lab.inspector()
     lab.run_all()
     folded = ["SumBackward0", "500 × In[2] lines 5 to 6"]
-    lab.until(lambda: lab.model(BOXES)[:2] == folded, 5, "the folded loop")
+    lab.wait_until(lambda: lab.model(BOXES)[:2] == folded, "the folded loop")
     assert len(lab.model(BOXES)) < 8
     lab.screenshot("groups_loop")
     lab.select("tanh")
     hidden = "model.foldOf(model.selected) === null && model.selected !== null"
-    lab.until(lambda: lab.model(hidden), 5, "the node that was found to be drawn")
+    lab.wait_until(lambda: lab.model(hidden), "the node that was found to be drawn")
     lab.screenshot("groups_loop_found")

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import FloatRect, Locator, expect
 
 from .lab import Lab
 
@@ -50,16 +51,29 @@ def beside(lab: Lab, notebook: int) -> Locator:
     lab.page.set_viewport_size({"width": 1680, "height": 960})
     panel = lab.inspector()
     lab.command("application:toggle-left-area")
-    lab.page.wait_for_timeout(300)
-    left = lab.page.locator(".jp-NotebookPanel").bounding_box()
-    right = panel.bounding_box()
-    assert left is not None
-    assert right is not None
+    sheet = lab.page.locator(".jp-NotebookPanel")
+
+    def boxes() -> tuple[FloatRect, FloatRect]:
+        left, right = sheet.bounding_box(), panel.bounding_box()
+        assert left is not None
+        assert right is not None
+        return left, right
+
+    seen: list[Any] = [None]
+
+    def still() -> bool:
+        seen.append(boxes())
+        return bool(seen[-1] == seen[-2])
+
+    lab.wait_until(still, "the notebook and the panel to take their places")
+    left, right = seen[-1]
     mouse = lab.page.mouse
     mouse.move((left["x"] + left["width"] + right["x"]) / 2, 500)
     mouse.down()
     mouse.move(left["x"] + notebook, 500, steps=8)
     mouse.up()
+    near = lambda: abs(boxes()[0]["width"] - notebook) < 20  # noqa: E731
+    lab.wait_until(near, f"a notebook of {notebook} pixels")
     return panel
 
 
@@ -80,7 +94,6 @@ def test_a_residual_block_is_paused_in_the_middle(lab: Lab, theme: str) -> None:
     # The values that were saved and the gradient that waits come from the paused kernel.
     expect(panel.get_by_role("img", name="Values of shape 64 × 128")).to_be_visible()
     expect(panel.get_by_role("img", name="Histogram of the gradient")).to_be_visible()
-    lab.page.wait_for_timeout(400)
     lab.screenshot(f"inspector_{theme.lower()}")
     for stop in ("Paused before step 9 of 13", "Not recording"):
         panel.get_by_role("button", name="Continue").click()
@@ -97,5 +110,4 @@ def test_the_mistake_is_a_card_and_a_node_of_the_graph(lab: Lab) -> None:
     expect(card.locator(".agv-strip li")).to_have_count(2)
     expect(card.locator(".agv-strip li").last).to_contain_text("In[2] line 4")
     expect(card.locator(".agv-fix")).to_contain_text("out = out + h")
-    lab.page.wait_for_timeout(400)
     lab.screenshot("problem_light")

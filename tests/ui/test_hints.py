@@ -34,7 +34,7 @@ def test_hints_lead_to_their_moment(lab: Lab, theme: str) -> None:
     panel = lab.inspector()
     lab.run(0)
     lab.run(1)
-    lab.until(lambda: "SqrtBackward0" in lab.nodes(), 10, "the graph's nodes")
+    lab.wait_until(lambda: "SqrtBackward0" in lab.nodes(), "the graph's nodes")
     panel.get_by_role("tab", name="Problems").click()
     hints = panel.locator(".agv-hints li")
     # 0 times infinity: the gradient of the square root at 0 is NaN.
@@ -51,10 +51,10 @@ def test_hints_lead_to_their_moment(lab: Lab, theme: str) -> None:
     expect(panel.locator(".agv-det h3")).to_have_text("MulBackward0")
     at = lab.model("model.graph.indexOf.get(model.selected)")
     assert lab.model("model.cursor") < lab.model("model.length")
-    assert lab.model(f"model.states.flags[{at}] & 8") == 8
+    lab.wait_until(lambda: lab.model(f"model.states.flags[{at}] & 8") == 8, "its NaN")
     # One event earlier no gradient has a NaN.
     lab.page.keyboard.press(",")
-    lab.until(lambda: lab.model("model.states.flags.every(flag => !(flag & 8))"), 5, "before it")
+    lab.wait_until(lambda: lab.model("model.states.flags.every(flag => !(flag & 8))"), "before it")
     panel.get_by_role("button", name="Back to now").click()
 
     lab.select("Relu")
@@ -65,7 +65,7 @@ def test_hints_lead_to_their_moment(lab: Lab, theme: str) -> None:
     lab.screenshot(f"dead_units_{name}")
 
     lab.run(2)
-    lab.until(lambda: "ExpBackward0" in lab.nodes(), 10, "the next graph's nodes")
+    lab.wait_until(lambda: "ExpBackward0" in lab.nodes(), "the next graph's nodes")
     panel.get_by_role("tab", name="Problems").click()
     expect(hints.first).to_contain_text("The first NaN was made by the hook spoil")
     expect(hints.first).to_contain_text("on MulBackward0: its gradient had none before")

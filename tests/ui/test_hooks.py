@@ -61,7 +61,8 @@ def test_hooks_in_order_with_what_each_changed(lab: Lab, theme: str) -> None:
     expect(mark).to_have_text("y.register_hook(poison)")
     # A node's heading selects it; its own hooks stand in the node's view.
     panel.locator(".agv-hook-node").get_by_role("button", name="MmBackward0").click()
-    assert lab.model("model.store.nameOf(model.selected)") == "MmBackward0"
+    selected = "model.store.nameOf(model.selected)"
+    lab.wait_until(lambda: lab.model(selected) == "MmBackward0", "the node to be selected")
     panel.get_by_role("tab", name="Node").click()
     expect(panel.locator(".agv-hook")).to_contain_text(["halve", "retain_grad", "clip"])
     lab.screenshot(f"hooks_node_{name}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -95,14 +94,14 @@ def test_hostile_texts_and_odd_tensors_are_harmless(lab: Lab, theme: str, page: 
     harmless(page)
 
     assert "Error" not in lab.run(2)
-    began = time.monotonic()
     panel.get_by_role("tab", name="Tensors").click()
     for seq in lab.model("Array.from(model.graph.seqs).slice(0, 40)"):
         lab.model(f"model.select({seq})")
     panel.get_by_role("tab", name="Node").click()
-    lab.until(lambda: lab.model("model.graph.seqs.length") > 30, 10, "the graph of odd tensors")
-    assert time.monotonic() - began < 20
+    lab.wait_until(lambda: lab.model("model.graph.seqs.length") > 30, "the graph of odd tensors")
     harmless(page)
+    # Names of ten million letters reach the page as a line of each.
+    assert page.evaluate("() => document.querySelector('.agv-root').outerHTML.length") < 1_000_000
     lab.screenshot(f"hostile_zoo_{name}")
 
     # The page that needs no kernel says the same and stays well-formed.

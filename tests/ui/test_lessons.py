@@ -113,18 +113,21 @@ def test_every_number_of_a_small_network(
 
 def test_a_recording_plays(page: Page, handout: str, screenshots: Path) -> None:
     page.emulate_media(reduced_motion="reduce")
-    page.goto(handout + "#lesson=&speed=4")
+    # Slowly, so that nobody misses what is looked at in between: a step takes two seconds.
+    page.goto(handout + "#lesson=&speed=0.25")
     play = page.get_by_role("button", name="Play", exact=True)
     play.click()
     playing = page.get_by_role("button", name="Playing")
     expect(playing).to_have_attribute("aria-pressed", "true")
     page.screenshot(path=screenshots / "teaching_playing.png")
     expect(page.locator(".agv-pill")).to_have_text(re.compile(r"^Before step ([4-9]|1\d) "))
-    expect(play).to_be_visible()  # at the end it stops by itself
-    play.click()
-    expect(playing).to_be_visible()
     page.get_by_role("button", name="Back", exact=True).click()
     expect(play).to_be_visible()
+    page.get_by_role("button", name="¼×").click()
+    page.get_by_role("button", name="8×").click()
+    play.click()
+    expect(page.locator(".agv-pill")).to_contain_text("Recording")
+    expect(play).to_be_visible()  # at the end it stops by itself
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -160,7 +163,7 @@ def test_a_cell_sets_up_the_panel_and_the_backward_is_guessed(lab: Lab, theme: s
     panel.get_by_role("button", name="8×").click()
     panel.get_by_role("button", name=re.compile("Predict each gradient")).click()
     panel.get_by_role("button", name="Play", exact=True).click()
-    lab.until(lambda: "gradient" in lab.output(2), 20, "the backward to be played to its end")
+    lab.wait_until(lambda: "gradient" in lab.output(2), "the backward to be played to its end")
     lab.run(3)
     expect(panel.get_by_role("note", name="Lesson")).to_have_count(0)
     expect(panel.get_by_role("button", name="Export")).to_be_visible()
@@ -188,7 +191,7 @@ def test_playing_stops_at_a_breakpoint_and_interrupt_ends_it(lab: Lab) -> None:
     panel.get_by_role("button", name="Play", exact=True).click()
     expect(panel.get_by_role("button", name="Playing")).to_be_visible()
     lab.command("notebook:interrupt-kernel")
-    lab.until(lambda: "KeyboardInterrupt" in lab.output(1), 20, "the interrupt")
+    lab.wait_until(lambda: "KeyboardInterrupt" in lab.output(1), "the interrupt")
     expect(panel.get_by_role("button", name="Playing")).to_have_count(0)
 
 

@@ -33,9 +33,10 @@ def place(lab: Lab) -> Locator:
     return lab.page.locator(".jp-Notebook .ag-place")
 
 
-def selected(lab: Lab) -> str:
-    name: str = lab.model("model.store.nameOf(model.selected)")
-    return name
+def selects(lab: Lab, name: str) -> None:
+    """Wait until a node of that name is selected."""
+    selected = lambda: lab.model("model.store.nameOf(model.selected)")  # noqa: E731
+    lab.wait_until(lambda: selected() == name, f"{name} to be selected")
 
 
 def recorded(lab: Lab, name: str, theme: str = "JupyterLab Light") -> Locator:
@@ -57,11 +58,11 @@ def test_lines_and_nodes_lead_to_each_other(lab: Lab, theme: str) -> None:
     expect(dots(lab, 1)).to_have_attribute("title", "3 nodes of the graph: click to select")
     # From the line to its nodes, one after the other.
     mark.click()
-    assert selected(lab) == "TanhBackward0"
+    selects(lab, "TanhBackward0")
     expect(panel.get_by_text("node 1 of 2 that this line made")).to_be_visible()
     expect(place(lab)).to_have_text("torch.tanh(x @ W)")
     mark.click()
-    assert selected(lab) == "MmBackward0"
+    selects(lab, "MmBackward0")
     # From the node to exactly its columns, wherever it is selected.
     expect(place(lab)).to_have_text("x @ W")
     assert len(lab.model("model.hits")) == 2
@@ -84,7 +85,7 @@ def test_lines_and_nodes_lead_to_each_other(lab: Lab, theme: str) -> None:
     lab.page.keyboard.press("Home")
     lab.page.keyboard.press("ArrowRight")
     lab.page.keyboard.press("Enter")
-    assert selected(lab) == "MmBackward0"
+    selects(lab, "MmBackward0")
     expect(place(lab)).to_have_text("x @ W")
 
 
@@ -93,13 +94,14 @@ def test_the_cursor_leads_to_nodes_by_a_command_and_typing_is_left_alone(lab: La
     editor = lab.page.locator(".jp-Notebook .jp-Cell").nth(0).locator(".cm-content")
     editor.locator(".cm-line").nth(4).click()
     lab.command("ag-visual:select-line")
-    assert selected(lab) == "TanhBackward0"
+    selects(lab, "TanhBackward0")
     expect(place(lab)).to_have_text("torch.tanh(x @ W)")
     # The editor kept its focus and its cursor.
-    assert lab.page.evaluate("document.activeElement.closest('.jp-Cell') !== null")
+    assert lab.focused(".jp-Cell")
     lab.page.keyboard.press("End")
     lab.page.keyboard.type("  # mine")
-    assert lab.source(0).endswith("torch.tanh(x @ W)  # mine")
+    typed = lambda: lab.source(0).endswith("torch.tanh(x @ W)  # mine")  # noqa: E731
+    lab.wait_until(typed, "the words in the cell")
     expect(panel.locator(".agv-det h3")).to_have_text("TanhBackward0")
 
 
@@ -112,7 +114,7 @@ def test_marks_go_with_edits_moves_reruns_and_deletions(lab: Lab) -> None:
     lab.page.keyboard.press("Enter")
     expect(dots(lab, 0)).to_have_count(1)
     dots(lab, 0).click()
-    assert selected(lab) == "TanhBackward0"
+    selects(lab, "TanhBackward0")
     # The line itself: its mark goes.
     first.locator(".cm-line").nth(5).click()
     lab.page.keyboard.press("End")
@@ -123,7 +125,7 @@ def test_marks_go_with_edits_moves_reruns_and_deletions(lab: Lab) -> None:
     lab.command("notebook:move-cell-down")
     expect(dots(lab, 2)).to_have_count(1)
     dots(lab, 2).click()
-    assert selected(lab) == "SumBackward0"
+    selects(lab, "SumBackward0")
     # Run again, with a new graph: one mark, of the new run.
     lab.run(2)
     expect(dots(lab, 2)).to_have_count(1)
@@ -142,7 +144,7 @@ def test_marks_go_with_edits_moves_reruns_and_deletions(lab: Lab) -> None:
 def test_marks_serve_the_panels_that_are_open(lab: Lab) -> None:
     panel = recorded(lab, "reopened")
     dots(lab, 0).click()
-    assert selected(lab) == "TanhBackward0"
+    selects(lab, "TanhBackward0")
     lab.close_inspector()
     expect(panel).to_have_count(0)
     expect(lab.page.locator(".ag-line-mark")).to_have_count(0)
@@ -150,7 +152,7 @@ def test_marks_serve_the_panels_that_are_open(lab: Lab) -> None:
     lab.inspector()
     expect(dots(lab, 0)).to_have_count(1)
     dots(lab, 0).click()
-    lab.until(lambda: selected(lab) == "TanhBackward0", 10, "the new panel to select")
+    selects(lab, "TanhBackward0")
     # Two panels share them; a click tells both, and one that closes leaves the other's.
     lab.command(PIN)
     pinned = panel_of(lab, "reopened.ipynb")
@@ -159,7 +161,7 @@ def test_marks_serve_the_panels_that_are_open(lab: Lab) -> None:
     heading = pinned.locator(".agv-det h3")
     for name in ("MmBackward0", "TanhBackward0"):
         dots(lab, 0).click()
-        lab.until(lambda name=name: selected(lab) == name, 10, f"{name} to be selected")
+        selects(lab, name)
     expect(heading).to_have_text(re.compile("TanhBackward0|MmBackward0"))
     # Each marks what it has selected: one call, or a part of it.
     expect(place(lab)).not_to_have_count(0)

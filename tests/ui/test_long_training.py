@@ -26,20 +26,19 @@ def test_memory_is_bounded_and_what_was_forgotten_is_said(lab, theme):
     lab.run(0)
     panel = lab.inspector()
     panel.get_by_role("button", name="Record").first.click()
-    lab.until(lambda: lab.model("model.store.state.recording"), 30, "the recording")
+    lab.wait_until(lambda: lab.model("model.store.state.recording"), "the recording")
     sizes, forgotten = [], []
     for cell in range(1, 1 + len(PARTS)):
         newest = lab.model("Math.max(0, ...model.tasks.map(({task}) => task))")
-        lab.run(cell, timeout=240)
-        lab.until(
+        lab.run(cell)
+        lab.wait_until(
             lambda before=newest: lab.model(
                 f"Math.max(0, ...model.tasks.map(({{task}}) => task)) > {before}"
                 " && model.shownTask()?.ended === 'well'"
             ),
-            60,
             "the last step of this part",
         )
-        lab.until(lambda: lab.model(f"{SAID}.includes('forgotten')"), 60, "the words")
+        lab.wait_until(lambda: lab.model(f"{SAID}.includes('forgotten')"), "the words")
         assert lab.model("model.store.nodes.rows") <= 250_000
         sizes.append(lab.model("model.store.bytes"))
         forgotten.append(lab.model("model.store.forgotten.steps + model.store.droppedSteps"))
@@ -52,7 +51,7 @@ def test_memory_is_bounded_and_what_was_forgotten_is_said(lab, theme):
 
     before = lab.model("model.graph.task")
     panel.get_by_role("button", name="Backward pass before this one").click()
-    lab.until(lambda: lab.model(f"model.graph.task < {before}"), 30, "the step before")
-    lab.until(lambda: len(lab.nodes()) == 141, 30, "its whole graph")
+    lab.wait_until(lambda: lab.model(f"model.graph.task < {before}"), "the step before")
+    lab.wait_until(lambda: len(lab.nodes()) == 141, "its whole graph")
     shade = theme.rsplit(maxsplit=1)[-1].lower()
     lab.screenshot(f"long_training_{shade}")

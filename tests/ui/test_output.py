@@ -73,7 +73,7 @@ def test_the_picture_of_a_graph_turns_live_when_its_backward_stops(lab: Lab, the
     assert not found, "\n".join(found)
     lab.screenshot(f"output_live_{name}")
     shown.get_by_role("button", name="Continue").click()
-    lab.until(lambda: "went on" in lab.output(3), 10, "the cell to go on")
+    lab.wait_until(lambda: "went on" in lab.output(3), "the cell to go on")
     bar.get_by_role("button", name="Picture").click()
     expect(bar.get_by_role("status")).to_contain_text("as it was when its cell ran")
 
@@ -108,9 +108,9 @@ def test_outputs_and_panel_keep_in_step_and_load_one_script(lab: Lab) -> None:
     output(lab, 2).get_by_role("button", name="Step").click()
     all_say("Paused before step 4 of 5")
     output(lab, 4).get_by_role("button", name="Continue").click()
-    lab.until(lambda: "went on" in lab.output(5), 10, "the cell to go on")
+    lab.wait_until(lambda: "went on" in lab.output(5), "the cell to go on")
     lab.edit(6, "from ag_visual.session.api import session\nlen(session().pages)")
-    lab.until(lambda: int(lab.run(6)) == 3, 10, "the page of the closed output to be forgotten")
+    lab.wait_until(lambda: int(lab.run(6)) == 3, "the page of the closed output to be forgotten")
 
 
 def test_a_live_output_in_the_cell_that_is_paused(lab: Lab) -> None:
@@ -123,7 +123,7 @@ def test_a_live_output_in_the_cell_that_is_paused(lab: Lab) -> None:
     pill = output(lab, 2).locator(".agv-pill")
     expect(pill).to_have_text("Paused before step 1 of 5")
     output(lab, 2).get_by_role("button", name="Continue").click()
-    lab.until(lambda: "went on" in lab.output(2), 10, "the cell to go on")
+    lab.wait_until(lambda: "went on" in lab.output(2), "the cell to go on")
 
 
 def test_an_output_of_a_kernel_that_was_restarted_says_so(lab: Lab) -> None:

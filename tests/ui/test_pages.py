@@ -11,7 +11,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 import ag_visual as torch
 
-from .lab import Lab
+from .lab import Lab, picture
 from .test_live import IMPORT, MODEL
 
 
@@ -61,8 +61,7 @@ def test_a_saved_page_needs_neither_kernel_nor_network(
     expect(page.locator(".agv-saved tbody tr").filter(has_text="result")).to_have_count(1)
     page.get_by_role("button", name="Back", exact=True).click()
     expect(page.get_by_role("status").first).to_contain_text("Before step")
-    page.wait_for_timeout(300)
-    page.screenshot(path=screenshots / f"standalone_{scheme}.png")
+    picture(page, screenshots / f"standalone_{scheme}.png")
     ink = page.evaluate("() => getComputedStyle(document.querySelector('.agv-root')).color")
     assert (sum(map(int, re.findall(r"\d+", ink)[:3])) < 384) == (scheme == "light")
     assert failures == []
@@ -101,5 +100,4 @@ def test_show_puts_the_graph_into_the_cells_output(lab: Lab) -> None:
     search.fill("sigmoid")
     search.press("Enter")
     expect(pictures.first.get_by_role("heading", name="SigmoidBackward0")).to_be_visible()
-    lab.page.wait_for_timeout(300)
     lab.screenshot("show_inline")

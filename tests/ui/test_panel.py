@@ -19,20 +19,19 @@ def test_docks_to_the_right_and_is_still_there_after_a_reload(lab: Lab, theme: s
     expect(panel).to_contain_text("import ag_visual")
     assert lab.run(0).strip() == "2"
 
-    def beside() -> None:
+    def beside() -> bool:
         notebook = lab.page.locator(".jp-NotebookPanel").bounding_box()
         box = panel.bounding_box()
         assert notebook is not None
         assert box is not None
-        assert box["x"] >= notebook["x"] + notebook["width"]
-        assert box["width"] > 300
+        return box["x"] >= notebook["x"] + notebook["width"] and box["width"] > 300
 
-    beside()
+    lab.wait_until(beside, "the panel to stand beside the notebook")
     lab.screenshot(f"panel_{theme.split()[-1].lower()}")
     lab.reload()
     panel.wait_for(state="visible")
     expect(panel).to_have_count(1)
-    beside()
+    lab.wait_until(beside, "the panel to stand beside the notebook again")
 
 
 def test_a_notebook_that_asks_opens_it_once(lab: Lab) -> None:

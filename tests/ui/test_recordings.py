@@ -46,7 +46,6 @@ def test_a_recording_of_version_1_opens_from_the_file_browser(lab: Lab, theme: s
     shown.get_by_role("button", name="Compare with…").click()
     shown.get_by_role("button", name="backward 1 of 2").click()
     expect(shown.locator(".agv-compare-head p")).to_contain_text("No difference in 17 nodes")
-    lab.page.wait_for_timeout(400)
     lab.screenshot(f"recording_{theme.split()[-1].lower()}")
 
 

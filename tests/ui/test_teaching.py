@@ -85,7 +85,7 @@ def test_a_card_shows_formula_derivative_and_numbers(lab: Lab, theme: str) -> No
     card.get_by_text("Numbers of this node").scroll_into_view_if_needed()
     lab.screenshot(f"teaching_matmul_{name}")
     panel.get_by_role("button", name="Continue").click()
-    lab.until(lambda: "end" in lab.output(1), 10, "the cell to end")
+    lab.wait_until(lambda: "end" in lab.output(1), "the cell to end")
     # The backward freed what the node had saved: the card says so, and nothing can be checked.
     expect(card.get_by_text("Saved values were freed by this backward")).to_be_visible()
     expect(card.get_by_role("button", name="Check by finite differences")).to_be_disabled()
@@ -110,7 +110,7 @@ def test_a_wrong_backward_of_a_custom_function_is_found(lab: Lab, theme: str) ->
     wrong.scroll_into_view_if_needed()
     lab.screenshot(f"teaching_wrong_{name}")
     panel.get_by_role("button", name="Continue").click()
-    lab.until(lambda: "end" in lab.output(1), 10, "the cell to end")
+    lab.wait_until(lambda: "end" in lab.output(1), "the cell to end")
     paused(lab, 2)
     expect(panel.get_by_role("heading", name="CubeBackward")).to_be_visible()
     check.click()
@@ -118,7 +118,7 @@ def test_a_wrong_backward_of_a_custom_function_is_found(lab: Lab, theme: str) ->
         "✓ CubeBackward agrees with finite differences"
     )
     panel.get_by_role("button", name="Continue").click()
-    lab.until(lambda: "end" in lab.output(2), 10, "the cell to end")
+    lab.wait_until(lambda: "end" in lab.output(2), "the cell to end")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

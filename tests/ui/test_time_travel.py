@@ -44,24 +44,26 @@ def test_every_moment_forward_and_back(lab: Lab, theme: str) -> None:
     panel.get_by_role("button", name="Record").first.click()
     expect(panel.locator(".agv-pill")).to_have_text("Recording")
     told = ast.literal_eval(lab.run(1))
-    lab.until(lambda: len(lab.nodes()) == 3, 10, "the graph")
-    lab.until(lambda: None not in lab.model(PLACES), 10, "the layout to stand still")
+    lab.wait_until(lambda: len(lab.nodes()) == 3, "the graph")
+    # What the function let go as it ended is told last: nothing more comes after the end.
+    panel.get_by_role("button", name="Record").first.click()
+    expect(panel.locator(".agv-pill")).to_have_text("Not recording")
+    lab.wait_until(lambda: None not in lab.model(PLACES), "the layout to stand still")
     panel.get_by_role("tab", name="Tensors").click()
     before = lab.model(PLACES)
     length: int = lab.model("model.length")
     axis = panel.locator(".agv-axis")
     axis.focus()
     lab.page.keyboard.press("Home")
-    lab.until(lambda: lab.model("model.cursor") == 0, 5, "the first moment")
+    lab.wait_until(lambda: lab.model("model.cursor") == 0, "the first moment")
 
     # In the past the toolbar has more to say, which may take a line from the graph: no box moves.
     expect(panel.locator(".agv-pill[data-kind=past]")).to_be_visible()
 
     def moment(at: int) -> dict[str, Any]:
-        lab.until(lambda: lab.model(MOMENT)["cursor"] == at, 5, f"moment {at}")
-        lab.page.evaluate("() => new Promise(done => requestAnimationFrame(() => done()))")
-        lab.page.evaluate("() => new Promise(done => requestAnimationFrame(() => done()))")
-        lab.until(lambda: lab.model(PLACES) == before, 5, "every box to stand where it stood")
+        lab.wait_until(lambda: lab.model(MOMENT)["cursor"] == at, f"moment {at}")
+        lab.frames()
+        lab.wait_until(lambda: lab.model(PLACES) == before, "every box to stand where it stood")
         return {
             **lab.model(MOMENT),
             "rows": panel.locator(".agv-tensors tbody tr").all_inner_texts(),
@@ -89,5 +91,5 @@ def test_every_moment_forward_and_back(lab: Lab, theme: str) -> None:
         if at == 2:
             lab.screenshot(f"time_travel_{name}")
     lab.page.keyboard.press("Escape")
-    lab.until(lambda: lab.model("model.cursor") is None, 5, "now")
-    lab.until(lambda: lab.model(PLACES) == before, 5, "every box to stand where it stood")
+    lab.wait_until(lambda: lab.model("model.cursor") is None, "now")
+    lab.wait_until(lambda: lab.model(PLACES) == before, "every box to stand where it stood")

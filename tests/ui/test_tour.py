@@ -46,22 +46,20 @@ def test_the_tour_opens_with_the_inspector_and_runs(tour: Lab) -> None:
     last = tour.cells() - 1
     for cell in tour.code_cells():
         if "torch.debugger" not in tour.source(cell):
-            said = tour.run(cell, timeout=90)
+            said = tour.run(cell)
             assert "Traceback" not in said
         else:
             tour.start(cell)
             expect(pill).to_have_text("Paused before step 6 of 13")
-            tour.page.wait_for_timeout(300)
             tour.screenshot("tour_paused")
             panel.get_by_role("button", name="Step").click()
             expect(pill).to_have_text("Paused before step 7 of 13")
             panel.get_by_role("button", name="Continue").click()
             expect(pill).to_have_text("Paused before step 9 of 13")
             panel.get_by_role("button", name="Continue").click()
-            tour.until(lambda: tour.page.evaluate("window.ended"), 20, "the backward to go on")
+            tour.ended(cell)
         if "torch.record" in tour.source(cell):
-            tour.until(lambda: len(tour.model(graph)) > 5, 10, "the graph of a training step")
-            tour.page.wait_for_timeout(300)
+            tour.wait_until(lambda: len(tour.model(graph)) > 5, "the graph of a training step")
             tour.screenshot("tour_trained")
     [accuracy] = re.findall(r"'accuracy': ([\d.]+)", tour.output(last))
     assert float(accuracy) >= 0.95

@@ -14,6 +14,8 @@ from .test_live import DEBUG, IMPORT, MODEL, NAMES, RECORD
 
 PIN = "ag-visual:open-pinned-inspector"
 PINNED = ".ag-mod-pinned[aria-label$='{}']"
+WAITS = 12
+"""Seconds that a pause waits for a page to be heard, which is asked for it four times as often."""
 OTHER = "with torch.debugger():\n    (W * 2).sum().backward()\nprint('other went on')"
 
 
@@ -89,11 +91,11 @@ def test_a_pinned_panel_and_the_following_one_show_one_kernel(lab: Lab) -> None:
     lab.command("ag-visual:step")
     expect(pinned.locator(".agv-pill")).to_have_text("Paused before step 3 of 5")
     pinned.get_by_role("button", name="Continue").click()
-    lab.until(lambda: "went on" in lab.output(2), 10, "the cell to go on")
+    lab.wait_until(lambda: "went on" in lab.output(2), "the cell to go on")
 
 
 def test_two_pages_follow_one_kernel_and_share_breakpoints(lab: Lab, second: Lab) -> None:
-    patient = DEBUG.replace("debugger()", "debugger(patience=3)")
+    patient = DEBUG.replace("debugger()", f"debugger(patience={WAITS})")
     lab.open("views/shared.ipynb", [IMPORT, MODEL, patient])
     first = lab.inspector()
     for cell in range(2):
@@ -115,7 +117,7 @@ def test_two_pages_follow_one_kernel_and_share_breakpoints(lab: Lab, second: Lab
 
     # The first page is closed: longer than anybody is waited for, but the second one watches.
     lab.page.close()
-    second.page.wait_for_timeout(6000)
+    second.page.wait_for_timeout(1500 * WAITS)
     expect(other.locator(".agv-pill")).to_have_text("Paused before step 3 of 5")
     other.get_by_role("button", name="Step").click()
     expect(other.locator(".agv-pill")).to_have_text("Paused before step 4 of 5")
@@ -128,15 +130,15 @@ def test_a_reload_between_cells_brings_everything_back(lab: Lab) -> None:
     lab.inspector()
     for cell in range(3):
         lab.run(cell)
-    lab.until(lambda: lab.nodes() == NAMES, 10, "the graph's nodes")
+    lab.wait_until(lambda: lab.nodes() == NAMES, "the graph's nodes")
     lab.command(PIN)
     lab.reload()
-    lab.until(lambda: lab.nodes() == NAMES, 15, "the graph's nodes after the reload")
+    lab.wait_until(lambda: lab.nodes() == NAMES, "the graph's nodes after the reload")
     panel_of(lab, "reload.ipynb")
     lab.start(3)
     expect(panel_of(lab, "reload.ipynb").locator(".agv-pill")).to_contain_text("Paused before")
     panel_of(lab, "reload.ipynb").get_by_role("button", name="Continue").click()
-    lab.until(lambda: "went on" in lab.output(3), 10, "the cell to go on")
+    lab.wait_until(lambda: "went on" in lab.output(3), "the cell to go on")
 
 
 def test_a_panel_that_is_closed_and_opened_again_finds_the_pause(lab: Lab) -> None:
@@ -152,9 +154,9 @@ def test_a_panel_that_is_closed_and_opened_again_finds_the_pause(lab: Lab) -> No
     expect(lab.page.locator(".ag-paused-overlay")).to_have_count(0)
     panel = lab.inspector()
     expect(pill).to_have_text("Paused before step 1 of 5")
-    lab.until(lambda: lab.nodes() == NAMES, 10, "the graph's nodes")
+    lab.wait_until(lambda: lab.nodes() == NAMES, "the graph's nodes")
     panel.get_by_role("button", name="Continue").click()
-    lab.until(lambda: "went on" in lab.output(2), 10, "the cell to go on")
+    lab.wait_until(lambda: "went on" in lab.output(2), "the cell to go on")
 
 
 def test_a_kernel_that_is_shut_down_is_said_and_a_new_one_followed(lab: Lab) -> None:
@@ -173,7 +175,7 @@ def test_a_kernel_that_is_shut_down_is_said_and_a_new_one_followed(lab: Lab) -> 
     expect(pill).to_have_text("Connecting")
     for cell in (0, 1, 3):
         lab.run(cell)
-    lab.until(lambda: lab.nodes() == NAMES, 10, "the graph of the new kernel")
+    lab.wait_until(lambda: lab.nodes() == NAMES, "the graph of the new kernel")
 
 
 def test_a_renamed_notebook_keeps_its_inspector(lab: Lab) -> None:
@@ -195,4 +197,4 @@ def test_a_renamed_notebook_keeps_its_inspector(lab: Lab) -> None:
     expect(again.locator(".agv-pill")).to_have_text("Paused before step 2 of 5")
     lab.select("sigmoid")
     panel_of(lab, "after.ipynb").get_by_role("button", name="Continue").click()
-    lab.until(lambda: "went on" in lab.output(2), 10, "the cell to go on")
+    lab.wait_until(lambda: "went on" in lab.output(2), "the cell to go on")
