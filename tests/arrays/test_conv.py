@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 import pytest
 
-from ag_visual.arrays.kernels import conv
+from ag_visual.arrays.kernels import conv, shifted
 
 from ..oracle import torch
 from .compare import agree, random_array, theirs
@@ -25,6 +25,13 @@ CASES: list[tuple[Any, ...]] = [
     ((0, 3, 5, 5), (2, 3, 3, 3), (1, 1), (1, 1), (1, 1), 1),
     ((2, 3, 9), (4, 3, 3), (2,), (1,), (2,), 1),
     ((1, 2, 4, 5, 4), (2, 2, 2, 3, 2), (1, 2, 1), (1, 1, 0), (1, 1, 2), 1),
+    ((2, 3, 5, 5), (9, 3, 2, 2), (1, 1), (2, 1), (1, 1), 1),
+    # Few channels in each group and many places: shifted rows.
+    ((3, 4, 26, 28), (4, 1, 3, 3), (1, 1), (1, 1), (1, 1), 4),
+    ((3, 4, 26, 28), (8, 1, 3, 2), (1, 1), (1, 0), (1, 2), 4),
+    ((2, 4, 33, 32), (2, 2, 2, 5), (1, 1), (0, 4), (2, 1), 2),
+    ((2, 3, 1100), (3, 1, 4), (1,), (3,), (1,), 3),
+    ((2, 2, 9, 12, 11), (2, 1, 3, 2, 2), (1, 1, 1), (0, 1, 1), (1, 2, 1), 2),
 ]
 
 
@@ -51,6 +58,15 @@ def test_convolution_is_torchs(run: Callable[..., Any], case: tuple[Any, ...], d
     agree(run(conv.conv2d, x, w, bias, *limits), out)
     agree(run(conv.conv2d_input, g, w, x.shape, *limits), gx)
     agree(run(conv.conv2d_weight, g, x, w.shape, *limits), gw)
+
+
+def test_shifted_rows_may_go_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = ((3, 4, 26, 28), (8, 1, 3, 2), (1, 1), (1, 0), (1, 2), 4)
+    assert shifted.serves(numpy, case[0], case[2], case[5])
+    x, w, out, g, _, gw = reference(case, "float64", None)
+    monkeypatch.setattr(shifted, "_PART_BYTES", 1)
+    agree(conv.conv2d(numpy, x, w, None, *case[2:]), out)
+    agree(conv.conv2d_weight(numpy, g, x, w.shape, *case[2:]), gw)
 
 
 def test_complex_convolution_is_torchs(run: Callable[..., Any]) -> None:

@@ -13,6 +13,7 @@ from math import prod
 from typing import Any, Final
 
 from ag_visual.arrays.backend import Array, of_namespace
+from ag_visual.arrays.kernels import shifted
 
 Ints = tuple[int, ...]
 
@@ -20,6 +21,8 @@ Ints = tuple[int, ...]
 _PART_BYTES: Final = 64 * 1024 * 1024
 # Row mode needs this many rows per matrix product to be worth the additions.
 _ROW_DEPTH: Final = 8
+# So many outputs for each input of a group are still turned (see `_turns`).
+_TURNED_OUT: Final = 4
 
 
 def output_size(size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
@@ -148,6 +151,9 @@ def conv2d(
     result = xp.empty((rows, groups, out_channels // groups, prod(size)), compute)
     if result.size and weight.size == 0:
         result[...] = 0
+    elif result.size and shifted.serves(xp, input.shape, stride, groups):
+        wide, matrix = (x.astype(compute, copy=False) for x in (input, weight))
+        result = shifted.forward(wide, matrix, size, padding, dilation, groups)
     elif result.size:
         padded = _padded(xp, input.astype(compute, copy=False), padding)
         plan = _plan(inner, padded.shape[2:], kernel, size, stride, dilation)
@@ -193,6 +199,10 @@ def conv2d_input(
     """The gradient of `input`: every weight times g, added back where its window lay."""
     kernel = weight.shape[2:]
     size = g.shape[2:]
+    reach = tuple(d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True))
+    if _turns(weight.shape, stride, reach, groups) and g.size and prod(input_shape):
+        turned = _turned(xp, weight, groups)
+        return conv2d(xp, g, turned, None, stride, reach, dilation, groups)
     rows, channels = input_shape[:2]
     spatial = tuple(input_shape[2:])
     compute = _compute_type(xp, g)
@@ -223,6 +233,25 @@ def conv2d_input(
     return xp.ascontiguousarray(inner).astype(g.dtype, copy=False)
 
 
+def _turns(weight_shape: Ints, stride: Ints, reach: Ints, groups: int) -> bool:
+    """Whether the gradient of the input is best had as a convolution of g with turned kernels.
+
+    reach: the padding it has. (One place per kernel is a product already; and many channels in the
+    place of few are more to lay out than to add back.)
+    """
+    out, inner = weight_shape[0] // groups, weight_shape[1]
+    alike = prod(weight_shape[2:]) > 1 and out <= _TURNED_OUT * inner
+    return alike and min(reach) >= 0 and max(stride) == 1
+
+
+def _turned(xp: Any, weight: Array, groups: int) -> Array:
+    """The kernels back to front, inputs and outputs of each group exchanged."""
+    out, inner = weight.shape[0] // groups, weight.shape[1]
+    back = (..., *(slice(None, None, -1) for _ in weight.shape[2:]))
+    apart = weight[back].reshape(groups, out, inner, *weight.shape[2:]).swapaxes(1, 2)
+    return xp.ascontiguousarray(apart).reshape(groups * inner, out, *weight.shape[2:])
+
+
 def _offsets(kernel: Ints) -> list[Ints]:
     offsets: list[Ints] = [()]
     for k in kernel:
@@ -247,6 +276,10 @@ def conv2d_weight(
     compute = _compute_type(xp, g)
     if not (g.size and input.size and prod(weight_shape)):
         return xp.zeros(weight_shape, g.dtype)
+    if shifted.serves(xp, input.shape, stride, groups):
+        upper, wide = (x.astype(compute, copy=False) for x in (g, input))
+        found = shifted.for_weight(upper, wide, weight_shape, padding, dilation, groups)
+        return found.astype(g.dtype, copy=False)
     padded = _padded(xp, input.astype(compute, copy=False), padding)
     plan = _plan(weight_shape[1], padded.shape[2:], kernel, size, stride, dilation)
     windows = _windows(xp, padded, plan)
