@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,7 +65,10 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
         found.type(line)
         found.ready()
     yield found
-    found.child.close(force=True)
+    # pexpect's own way gives a child a tenth of a second to be gone.
+    found.child.kill(signal.SIGKILL)
+    found.child.wait()
+    found.child.close()
 
 
 def test_a_block_is_stepped_through_at_a_terminal(terminal: Terminal) -> None:

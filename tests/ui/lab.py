@@ -331,10 +331,6 @@ class Lab:
         """Wait for something that is not in the page's DOM."""
         wait_until(self.page, condition, what, patience=patience)
 
-    def until(self, condition: Callable[[], object], timeout: float, what: str) -> None:
-        """Wait for something that is not in the page's DOM."""
-        self.wait_until(condition, what, patience=max(timeout, PATIENCE))
-
     def inspector(self) -> Locator:
         """The Inspector's panel, opened beside the notebook if it is not there yet."""
         panel = self.page.locator(".ag-inspector-panel:not(.ag-mod-pinned)")

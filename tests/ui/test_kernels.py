@@ -25,7 +25,7 @@ COMPUTES = "loss = forward()\nprint('computing', flush=True)\nwhile True: pass"
 SLOW = """\
 import os, time
 def hold(g):
-    if not os.path.exists(GO): time.sleep(0.1)
+    if not os.path.exists(GO): time.sleep(0.5)
 h = W
 for _ in range(100):
     h = h.sin()
@@ -97,7 +97,7 @@ def whole_story(lab: Lab, go: Path) -> None:
     lab.page.keyboard.press("Escape")
     expect(panel.locator(".agv-sheet")).to_have_count(0)
     panel.get_by_role("button", name="Continue").click()
-    lab.until(lambda: "gradient" in lab.output(3), 10, "the cell to end")
+    lab.wait_until(lambda: "gradient" in lab.output(3), "the cell to end")
     assert float(lab.output(3).split()[-1]) > 100, "the edited gradient went on"
 
     # On to a problem, and out by Interrupt.
@@ -107,27 +107,27 @@ def whole_story(lab: Lab, go: Path) -> None:
     panel.get_by_role("button", name="To the next problem").click()
     expect(panel.locator(".agv-warn").first).to_contain_text("NaN or an infinity")
     lab.command("notebook:interrupt-kernel")
-    lab.until(lambda: "KeyboardInterrupt" in lab.output(4), 10, "the interrupt")
-    lab.until(lambda: lab.page.evaluate("window.ended"), 10, "the cell to end")
+    lab.wait_until(lambda: "KeyboardInterrupt" in lab.output(4), "the interrupt")
+    lab.ended(4)
     expect(pill).not_to_contain_text("Paused")
 
     # A cell that computes, and a backward that runs: asked for numbers meanwhile.
     seq = lab.model("model.graph.seqs[0]")
     lab.start(5)
-    lab.until(lambda: "computing" in lab.output(5), 10, "the computing cell")
+    lab.wait_until(lambda: "computing" in lab.output(5), "the computing cell")
     lab.send("values", seq=seq, which="grad", limit=4096)
     assert lab.reply().startswith("busy")
     lab.command("notebook:interrupt-kernel")
-    lab.until(lambda: "KeyboardInterrupt" in lab.output(5), 10, "the second interrupt")
-    lab.until(lambda: lab.page.evaluate("window.ended"), 10, "that cell to end")
+    lab.wait_until(lambda: "KeyboardInterrupt" in lab.output(5), "the second interrupt")
+    lab.ended(5)
     lab.start(6)
-    lab.until(lambda: len(lab.nodes()) == 101, 10, "the graph of the backward that runs")
+    lab.wait_until(lambda: len(lab.nodes()) == 101, "the graph of the backward that runs")
     lab.send("values", seq=lab.model("model.graph.seqs[100]"), which="saved:self", limit=4096)
     values = lab.reply()
     assert isinstance(values, dict), f"numbers of a node that was still to run, not: {values}"
     assert values["shape"] == [3, 2]
     go.touch()
-    lab.until(lambda: lab.page.evaluate("window.ended"), 10, "the backward to end")
+    lab.ended(6)
 
 
 @pytest.mark.usefixtures("releases")
@@ -173,8 +173,8 @@ def test_a_kernel_that_takes_no_commands_is_recorded_and_looked_through(lab: Lab
     for _ in range(12):  # more batches than the kernel sends without an answer
         lab.run(2)
     newest = int(lab.run(4))
-    lab.until(lambda: lab.model("model.graph.seqs[0]") == newest, 10, "the newest graph")
-    lab.until(lambda: lab.nodes() == NAMES, 10, "the graph's nodes")
+    lab.wait_until(lambda: lab.model("model.graph.seqs[0]") == newest, "the newest graph")
+    lab.wait_until(lambda: lab.nodes() == NAMES, "the graph's nodes")
     lab.select("sigmoid")
     expect(panel.get_by_role("heading", name="SigmoidBackward0")).to_be_visible()
     expect(panel.locator(".agv-saved tbody tr").filter(has_text="result")).to_have_count(1)
@@ -184,5 +184,4 @@ def test_a_kernel_that_takes_no_commands_is_recorded_and_looked_through(lab: Lab
     lab.screenshot("kernels_plain_light")
     lab.command("apputils:change-theme", theme="JupyterLab Dark")
     expect(panel.locator(".agv-root")).to_have_attribute("data-agv-theme", "dark")
-    lab.page.wait_for_timeout(500)
     lab.screenshot("kernels_plain_dark")

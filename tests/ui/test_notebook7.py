@@ -57,13 +57,16 @@ def test_records_pauses_and_steps_beside_the_notebook(notebook: Lab, theme: str)
     panel.wait_for(state="visible")
     for cell in range(3):
         notebook.run(cell)
-    notebook.until(lambda: notebook.nodes() == NAMES, 5, "the graph's nodes")
-    sheet = notebook.page.locator(".jp-Notebook").bounding_box()
-    box = panel.bounding_box()
-    assert sheet is not None
-    assert box is not None
-    assert box["x"] >= sheet["x"] + sheet["width"] - 1
-    assert box["width"] > 600
+    notebook.wait_until(lambda: notebook.nodes() == NAMES, "the graph's nodes")
+
+    def beside() -> bool:
+        sheet = notebook.page.locator(".jp-Notebook").bounding_box()
+        box = panel.bounding_box()
+        assert sheet is not None
+        assert box is not None
+        return box["x"] >= sheet["x"] + sheet["width"] - 1 and box["width"] > 600
+
+    notebook.wait_until(beside, "the panel to stand beside the notebook")
 
     notebook.start(3)
     pill = panel.locator(".agv-pill")
@@ -82,7 +85,7 @@ def test_records_pauses_and_steps_beside_the_notebook(notebook: Lab, theme: str)
         notebook.page.keyboard.press("Escape")
         expect(panel.locator(".agv-sheet")).to_have_count(0)
     panel.get_by_role("button", name="Continue").click()
-    notebook.until(lambda: "went on" in notebook.output(3), 5, "the cell to go on")
+    notebook.wait_until(lambda: "went on" in notebook.output(3), "the cell to go on")
 
 
 def test_the_whole_story_in_notebook_7(notebook: Lab, tmp_path: Path) -> None:
@@ -104,4 +107,4 @@ def test_an_output_is_live_in_notebook_7(notebook: Lab) -> None:
     expect(shown.locator(".agv-pill")).to_have_text("Paused before step 2 of 5")
     notebook.screenshot("notebook7_output_dark")
     shown.get_by_role("button", name="Continue").click()
-    notebook.until(lambda: "went on" in notebook.output(3), 10, "the cell to go on")
+    notebook.wait_until(lambda: "went on" in notebook.output(3), "the cell to go on")
