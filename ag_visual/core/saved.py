@@ -291,16 +291,16 @@ def report_node(node: Any, log: seam.Log | None = None) -> None:
     edges = [(-1, 0) if edge is None else (edge[0].seq, edge[1]) for edge in node.next]
     outputs = 1 if node.outs is None else len(node.outs)
     form = log.form(type(node), outputs, tuple((name, own) for name, own, *_ in kept))
-    code = node.code
-    key = [form, id(code), node.lasti, node.shape, node.dtype, *(number for _, number in edges)]
+    facts = [node.shape, node.dtype, *(number for _, number in edges)]
     numbers = [perf_counter_ns(), get_ident(), node.seq, *(seq for seq, _ in edges)]
     for _, _, array, storage, version in kept:
-        key += (array.shape, array.dtype)
+        facts += (array.shape, array.dtype)
         numbers += (storage, version)
     size = seam.size(len(edges), len(kept))
     stream = log.nodes[size]
     log.keep(ref(node))
-    stream.put(seam.packer(size)(stream.learn(tuple(key), code), *numbers))
+    number = stream.number(form, node.code, node.lasti, tuple(facts))
+    stream.put(seam.packer(size)(number, *numbers))
 
 
 def report_cuts(node: Any, inputs: Iterable[tuple[str, Any]]) -> None:
@@ -352,6 +352,6 @@ def report_leaf(node: Any, log: seam.Log | None = None) -> None:
         variable = node.variable
         storage = variable._storage
         uid = storage.number or storage.uid
+        now, thread = perf_counter_ns(), get_ident()
         log.keep(ref(node))
-        facts = (node.seq, node.shape, node.dtype, uid, ref(variable))
-        log.leaf((perf_counter_ns(), get_ident(), *facts))
+        log.leaf((now, thread, node.seq, node.shape, node.dtype, uid, ref(variable)))

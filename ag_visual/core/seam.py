@@ -8,6 +8,7 @@ tuples: docs/notes/events.
 from __future__ import annotations
 
 import functools
+import itertools
 import struct
 import threading
 from collections import deque
@@ -44,9 +45,13 @@ as |g|^2."""
 
 
 class Form:
-    """What records of nodes have in common: class, outputs, (name, is own) of what may be saved."""
+    """What records of nodes have in common: class, outputs, (name, is own) of what may be saved.
 
-    __slots__ = ("node_class", "outputs", "saved")
+    spread: a number that keeps places of different forms apart in `Stream.last`.
+    """
+
+    __slots__ = ("node_class", "outputs", "saved", "spread")
+    _made = itertools.count(1)
 
     def __init__(
         self, node_class: type, outputs: int, saved: tuple[tuple[str, bool], ...] = ()
@@ -54,6 +59,7 @@ class Form:
         self.node_class = node_class
         self.outputs = outputs
         self.saved = saved
+        self.spread = next(Form._made) << 32
 
 
 def size(edges: int, saved: int) -> int:
@@ -68,34 +74,45 @@ def packer(size: int) -> Callable[..., bytes]:
     return struct.Struct(f"<{4 + edges + 2 * saved}q").pack
 
 
+Facts = tuple[Any, ...]
+Key = tuple[Form, CodeType | None, int, Facts]
+
+
 class Stream:
     """Nodes of one size. What many have in common is a key that is kept once, and its number.
 
-    A key is (form, id of the code, lasti, shape, dtype, output number of each edge, then shape and
-    dtype of each saved tensor, None where it was not saved); a record `pack`s the number of a key,
-    t, thread, seq, seq of each edge (-1: none), storage and version of each saved tensor.
+    A key is (form, code, lasti, facts), facts are (shape, dtype, output number of each edge, then
+    shape and dtype of each saved tensor, None where it was not saved). A record `pack`s the number
+    of a key, t, thread, seq, seq of each edge (-1: none), storage and version of each saved tensor.
     """
 
-    __slots__ = ("_lock", "keys", "known", "put", "records", "size")
+    __slots__ = ("_known", "_lock", "keys", "last", "put", "records", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.records: list[bytes] = []
         self.put = self.records.append
-        self.known: dict[tuple[Any, ...], int] = {}
-        # With the code object, whose id must not be used again while a key has it.
-        self.keys: list[tuple[tuple[Any, ...], CodeType | None]] = []
+        # Their code objects live as long as they: the id of one must not be used again.
+        self.keys: list[Key] = []
+        self._known: dict[tuple[Any, ...], int] = {}
+        # lasti + spread of the form -> facts and code that were last met there, number of that key.
+        self.last: dict[int, tuple[Facts, CodeType | None, int]] = {}
         self._lock = threading.Lock()
 
-    def learn(self, key: tuple[Any, ...], code: CodeType | None) -> int:
-        """The number of a key that was not known."""
-        with self._lock:
-            found = self.known.get(key)
-            if found is None:
-                found = len(self.keys)
-                self.keys.append((key, code))
-                self.known[key] = found
-            return found
+    def number(self, form: Form, code: CodeType | None, lasti: int, facts: Facts) -> int:
+        """The number of a key, which is the last at its place from now on."""
+        # Code objects that are alike are equal; those of two cells are two places all the same.
+        known = form, id(code), lasti, facts
+        found = self._known.get(known)
+        if found is None:
+            with self._lock:
+                found = self._known.get(known)
+                if found is None:
+                    found = len(self.keys)
+                    self.keys.append((form, code, lasti, facts))
+                    self._known[known] = found
+        self.last[lasti + form.spread] = facts, code, found
+        return found
 
 
 class _Streams(dict[int, Stream]):

@@ -56,7 +56,7 @@ class Tensor:
     _leaf: LeafState | None
     # How and where a tensor came to require no grad, ("detach", place, ...): set only where one
     # that does was given, and read by `explain` alone. Usually the slot is empty.
-    _origin: tuple[Any, ...]
+    _origin: tuple[Any, ...] | None
     # The dtype, where the array is NumPy's own in float32 or float64, else None: the one question
     # of a fast wrapper that decides whether it may run. Goes with every assignment to `_array`.
     _plain: Any
@@ -439,8 +439,8 @@ class Tensor:
         if self._rg:
             edge = self._edge
             result._origin = (kind, source.here(), None if edge is None else weakref.ref(edge[0]))
-        elif hasattr(self, "_origin"):
-            result._origin = self._origin
+        elif (origin := getattr(self, "_origin", None)) is not None:
+            result._origin = origin
 
     def detach_(self) -> Tensor:
         """Take this tensor out of the graph; it becomes a leaf that requires no grad."""

@@ -265,7 +265,7 @@ def run_backward(
             task.total = len(needed) + sum(1 for n in captured if n.leaf and into_leaves)
         if sink is not None:
             code, lasti = place or (None, 0)
-            starts = tuple(n.seq for n in task.roots)
+            starts = tuple([edge[0].seq for edge in roots])
             now = perf_counter_ns()
             told = (thread, task.id, code, lasti, starts, task.total, retain)
             sink.tell((seam.BEGIN, now, *told))
@@ -303,7 +303,7 @@ def _loop(
     captured: set[Any] | None,
     into_leaves: bool,
 ) -> None:
-    recording = task.create_graph
+    recording, id_ = task.create_graph, task.id
     retain, place = task.retain, task.place or (None, 0)
     buffers: dict[Any, Any] = {}
     # The nodes whose buffer holds a sum that was made here, to which one may add in place.
@@ -392,9 +392,8 @@ def _loop(
                 results = node.raw(F, g) if retain else node.take(F, g, place)
         if sink is not None:
             if type(g) is ndarray and 0 < g.nbytes <= SMALL:  # `_record`, written out
-                ended = perf_counter_ns()
-                parts = (node.seq, task.id, task.order, started, ended, g.tobytes(), g.dtype)
-                sink.run(parts)
+                now = perf_counter_ns()
+                sink.run((node.seq, id_, task.order, started, now, g.tobytes(), g.dtype))
             else:
                 _record(sink, task, node, g, started)
         task.order += 1

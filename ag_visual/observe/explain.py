@@ -178,7 +178,8 @@ def _suspects(frame: Any, but: Tensor, node: Node | None = None) -> list[Reason]
             origin = _origin(value)
             if origin is None or value.requires_grad:
                 continue
-            graph = value._origin[2]() if len(value._origin) > 2 and value._origin[2] else None
+            facts = value._origin or ()
+            graph = facts[2]() if len(facts) > 2 and facts[2] else None
             if node is not None and graph is not None and node not in _reachable(graph):
                 continue
             found.append(replace(_cut(f"`{name}`", *origin), kind="cut"))

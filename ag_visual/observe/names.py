@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import FrameType
 from typing import Any, Final
 
@@ -22,6 +22,8 @@ class Labels:
     def __init__(self) -> None:
         self._names: dict[int, tuple[weakref.ref[Tensor], str]] = {}
         self._sought: dict[int, tuple[weakref.ref[Tensor], int]] = {}
+        # Leaves that `know` last said yes to: ids of their references, which are held with them.
+        self._known: tuple[list[int], list[weakref.ref[Tensor]]] = ([], [])
 
     def __call__(self, ref: weakref.ref[Any]) -> str:
         found = self._names.get(id(ref))
@@ -34,16 +36,20 @@ class Labels:
         found = [(names.get(id(ref), none), ref) for ref in refs]
         return [name if known is ref else "" for (known, name), ref in found]
 
-    def know(self, tensors: Iterable[Tensor]) -> bool:
+    def know(self, tensors: Sequence[Tensor]) -> bool:
         """Whether each of these leaves has a name, or was sought often enough."""
-        names, ref = self._names, weakref.ref
-        for tensor in tensors:
-            known = ref(tensor)
-            found = names.get(id(known))
-            if found is None or found[0] is not known:
-                sought = self._sought.get(id(known))
-                if sought is None or sought[0] is not known or sought[1] < _TRIES:
+        refs = list(map(weakref.ref, tensors))
+        keys = list(map(id, refs))
+        if keys == self._known[0]:  # once known, a leaf stays so
+            return True
+        names = self._names
+        for key, ref in zip(keys, refs, strict=True):
+            found = names.get(key)
+            if found is None or found[0] is not ref:
+                sought = self._sought.get(key)
+                if sought is None or sought[0] is not ref or sought[1] < _TRIES:
                     return False
+        self._known = keys, refs
         return True
 
     def of(self, tensor: Tensor) -> str:

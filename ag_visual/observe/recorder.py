@@ -133,14 +133,14 @@ class Recorder:
             return
         if len(log.refs) > TOO_LONG:
             self.drain()
-        # Looking through the variables of all frames is what a small backward would feel most.
+        # What a small backward would feel most: looking through the variables of all frames.
         sinks = [node for node in task.counts if type(node) is AccumulateGrad]
         leaves = [node.variable for node in sinks]
         if not self.labels.know(leaves):
             self.labels.learn(frame, leaves)
         # Of a leaf, an older graph may hold the node that this one ends in.
         since, live = self._since, self._live
-        older = [node for node in task.roots if node.seq < since]
+        older = [edge[0] for edge in task.starts if edge[0].seq < since]
         older += [node for node in sinks if node.seq < since and node.seq not in live]
         if older:
             self.add_graph(older)

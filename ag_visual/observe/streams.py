@@ -93,13 +93,13 @@ class NodeReader:
         keys = stream.keys[0 if known is None else known.shape[1] :]
         if keys or known is None:
             edges = stream.size >> 16
-            fresh = np.array([self._learn(key, code, edges) for key, code in keys], np.int64).T
+            fresh = np.array([self._learn(key, edges) for key in keys], np.int64).T
             known = fresh if known is None else np.concatenate([known, fresh], axis=1)
             self._facts[stream.size] = known
         return known
 
-    def _learn(self, key: tuple[Any, ...], code: CodeType | None, edges: int) -> list[int]:
-        form, _, lasti, shape, dtype, *rest = key
+    def _learn(self, key: seam.Key, edges: int) -> list[int]:
+        form, code, lasti, (shape, dtype, *rest) = key
         facts = self._describe(form, code, lasti, shape, dtype) + rest[:edges]
         kept = rest[edges:]
         for (name, own), at, kind in zip(form.saved, kept[::2], kept[1::2], strict=True):
