@@ -297,10 +297,9 @@ def report_node(node: Any, log: seam.Log | None = None) -> None:
         facts += (array.shape, array.dtype)
         numbers += (storage, version)
     size = seam.size(len(edges), len(kept))
-    stream = log.nodes[size]
+    _, _, number, put = log.nodes[size].key(form, node.code, node.lasti, tuple(facts))
     log.keep(ref(node))
-    number = stream.number(form, node.code, node.lasti, tuple(facts))
-    stream.put(seam.packer(size)(number, *numbers))
+    put(seam.packer(size)(number, *numbers))
 
 
 def report_cuts(node: Any, inputs: Iterable[tuple[str, Any]]) -> None:
@@ -350,8 +349,8 @@ def report_leaf(node: Any, log: seam.Log | None = None) -> None:
     log = log or seam.sink
     if log is not None:
         variable = node.variable
-        storage = variable._storage
-        uid = storage.number or storage.uid
+        storage = variable._store
+        uid = storage.number or variable._storage.uid
         now, thread = perf_counter_ns(), get_ident()
         log.keep(ref(node))
         log.leaf((now, thread, node.seq, node.shape, node.dtype, uid, ref(variable)))

@@ -47,7 +47,7 @@ as |g|^2."""
 class Form:
     """What records of nodes have in common: class, outputs, (name, is own) of what may be saved.
 
-    spread: a number that keeps places of different forms apart in `Stream.last`.
+    spread: a number that keeps places of different forms apart in `Log.last`.
     """
 
     __slots__ = ("node_class", "outputs", "saved", "spread")
@@ -76,6 +76,8 @@ def packer(size: int) -> Callable[..., bytes]:
 
 Facts = tuple[Any, ...]
 Key = tuple[Form, CodeType | None, int, Facts]
+Last = tuple[Facts, CodeType | None, int, Callable[[bytes], None]]
+"""Facts and code that were met, the number of that key, and where records with it go."""
 
 
 class Stream:
@@ -86,21 +88,20 @@ class Stream:
     of a key, t, thread, seq, seq of each edge (-1: none), storage and version of each saved tensor.
     """
 
-    __slots__ = ("_known", "_lock", "keys", "last", "put", "records", "size")
+    __slots__ = ("_known", "_last", "_lock", "keys", "put", "records", "size")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, last: dict[int, Last]) -> None:
         self.size = size
         self.records: list[bytes] = []
         self.put = self.records.append
         # Their code objects live as long as they: the id of one must not be used again.
         self.keys: list[Key] = []
         self._known: dict[tuple[Any, ...], int] = {}
-        # lasti + spread of the form -> facts and code that were last met there, number of that key.
-        self.last: dict[int, tuple[Facts, CodeType | None, int]] = {}
+        self._last = last
         self._lock = threading.Lock()
 
-    def number(self, form: Form, code: CodeType | None, lasti: int, facts: Facts) -> int:
-        """The number of a key, which is the last at its place from now on."""
+    def key(self, form: Form, code: CodeType | None, lasti: int, facts: Facts) -> Last:
+        """The key of a node, which is the last at its place from now on."""
         # Code objects that are alike are equal; those of two cells are two places all the same.
         known = form, id(code), lasti, facts
         found = self._known.get(known)
@@ -111,15 +112,19 @@ class Stream:
                     found = len(self.keys)
                     self.keys.append((form, code, lasti, facts))
                     self._known[known] = found
-        self.last[lasti + form.spread] = facts, code, found
-        return found
+        last = self._last[lasti + form.spread] = facts, code, found, self.put
+        return last
 
 
 class _Streams(dict[int, Stream]):
     """Size -> its stream. Two threads that ask first for one get the same."""
 
+    def __init__(self, last: dict[int, Last]) -> None:
+        super().__init__()
+        self._last = last
+
     def __missing__(self, size: int) -> Stream:
-        return self.setdefault(size, Stream(size))
+        return self.setdefault(size, Stream(size, self._last))
 
 
 class Log:
@@ -134,6 +139,7 @@ class Log:
         "_forms",
         "events",
         "keep",
+        "last",
         "leaf",
         "leaves",
         "nodes",
@@ -148,7 +154,9 @@ class Log:
     def __init__(self) -> None:
         self.events: deque[Event] = deque()
         self.tell = self.events.append
-        self.nodes = _Streams()
+        # lasti + spread of the form -> what a place met last.
+        self.last: dict[int, Last] = {}
+        self.nodes = _Streams(self.last)
         self.refs: list[ref[Any]] = []
         self.keep = self.refs.append
         self.runs: list[Any] = []

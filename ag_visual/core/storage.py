@@ -17,7 +17,7 @@ Place = tuple[CodeType, int] | None
 ZERO = (0, 0)
 FIRST_WRITES = 8
 LAST_WRITES = 8
-_uids = itertools.count(1)
+uids = itertools.count(1)
 
 
 class Write:
@@ -80,7 +80,7 @@ class Storage:
     def uid(self) -> int:
         """The number of this memory: the same for all storages on it."""
         if not self.number:
-            self.number = next(_uids)
+            self.number = next(uids)
         return self.number
 
     def alias(self) -> Storage:

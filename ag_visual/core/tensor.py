@@ -10,10 +10,11 @@ from __future__ import annotations
 import copy
 import operator
 import threading
-import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from threading import get_ident
+from time import perf_counter_ns
 from typing import Any, ClassVar
 
 import numpy
@@ -776,8 +777,7 @@ def wrote(tensor: Tensor, op: str) -> None:
         code, lasti = place or (None, 0)
         version, writes = storage.stamp
         uid = storage.number or storage.uid
-        now, thread = time.perf_counter_ns(), threading.get_ident()
-        sink.write((now, thread, uid, version, writes, op, code, lasti))
+        sink.write((perf_counter_ns(), get_ident(), uid, version, writes, op, code, lasti))
 
 
 def rebase(tensor: Tensor, node: Node) -> None:

@@ -23,8 +23,6 @@ COMPARED: Final = 2**20
 
 MESSAGE: Final = 300
 
-_F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
-
 
 def norm2(value: Any) -> float:
     """Sum of squares of a gradient, -1.0 where there is none."""
@@ -38,11 +36,8 @@ def norm2(value: Any) -> float:
 
 def squares(g: Any) -> float:
     """Sum of squares of a NumPy gradient; infinite or NaN only if an element is."""
-    dtype = g.dtype
-    if dtype is _F32 or dtype is _F64:
-        flat = g.ravel()
-        total = float(flat.dot(flat))
-    elif dtype.kind == "c":
+    kind = g.dtype.kind
+    if kind == "c":
         total = float(vdot(g, g).real)
     else:
         if g.itemsize == 2:  # bfloat16, which NumPy's dot does not know, and float16
@@ -54,7 +49,7 @@ def squares(g: Any) -> float:
     # Squares leave the range of a dtype long before its numbers do.
     if not numpy.isfinite(g).all():
         return total
-    wide = g.astype(numpy.complex128 if dtype.kind == "c" else numpy.float64)
+    wide = g.astype(numpy.complex128 if kind == "c" else numpy.float64)
     return min(float(vdot(wide, wide).real), sys.float_info.max)
 
 

@@ -11,6 +11,7 @@ import operator
 import threading
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
+from math import inf as INFINITY
 from sys import getrefcount
 from threading import get_ident
 from time import perf_counter_ns
@@ -36,6 +37,7 @@ _LATER: dict[str, Callable[[], Any]] = {
     "captured": set,
     "into_leaves": lambda: True,
 }
+_F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 _C64, _C128 = numpy.dtype(numpy.complex64), numpy.dtype(numpy.complex128)
 
 
@@ -613,10 +615,16 @@ def _record(sink: Any, task: GraphTask, node: Any, g: Any, started: int) -> None
     now = perf_counter_ns()
     # The norm is all that live recording computes of values; of small gradients, who reads it.
     if type(g) is ndarray:
+        dtype = g.dtype
         if 0 < g.nbytes <= SMALL:
-            sink.run((node.seq, task.id, task.order, started, now, g.tobytes(), g.dtype))
+            sink.run((node.seq, task.id, task.order, started, now, g.tobytes(), dtype))
             return
-        total = squares(g)
+        total = INFINITY
+        if dtype is _F32 or dtype is _F64:  # `squares`, where it is as simple as this
+            flat = g.ravel()
+            total = float(flat.dot(flat))
+        if not total < INFINITY:
+            total = squares(g)
     elif g is None:
         total = -1.0
     else:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ag_visual.core import seam, source
 from ag_visual.observe import schema
-from ag_visual.observe.streams import Fields, NodeReader, Nodes, Told, read_runs
+from ag_visual.observe.streams import Fields, NodeReader, Nodes, Told, integers, read_runs
 from ag_visual.observe.texts import fit
 
 Array = NDArray[Any]
@@ -104,9 +104,8 @@ class Sites(dict[tuple[int, int], int]):
 
     def ids(self, codes: Sequence[CodeType | None], offsets: Sequence[int]) -> list[int]:
         keys = list(map(id, codes))
-        self.codes.update(
-            (key, code) for key, code in zip(keys, codes, strict=True) if code is not None
-        )
+        known = dict(zip(keys, codes, strict=True))
+        self.codes.update({key: code for key, code in known.items() if code is not None})
         return list(map(self.__getitem__, zip(keys, offsets, strict=True)))
 
 
@@ -185,9 +184,15 @@ class _Steps:
 
     def numbers(self, kinds: Kinds) -> tuple[list[int], list[int]]:
         """(times at which steps end, their numbers), then the number of the step that goes on."""
-        marks = [(e[1], 1, e[2]) for e in kinds[seam.BEGIN]]
-        marks += [(e[1], -1, e[2]) for e in kinds[seam.END]]
-        ends: list[int] = []
+        begins, ended = kinds[seam.BEGIN], kinds[seam.END]
+        ends: list[int] = [e[1] for e in ended]
+        if not self._depth and self._in_turns(begins, ended):
+            first = self.now
+            self.now += len(ends)
+            return ends, list(range(first, self.now + 1))
+        marks = [(e[1], 1, e[2]) for e in begins]
+        marks += [(e[1], -1, e[2]) for e in ended]
+        ends = []
         numbers: list[int] = []
         for t, change, thread in sorted(marks):
             depth = self._depth.pop(thread, 0 if change > 0 else 1) + change
@@ -198,6 +203,15 @@ class _Steps:
                 numbers.append(self.now)
                 self.now += 1
         return ends, [*numbers, self.now]
+
+    @staticmethod
+    def _in_turns(begins: Sequence[seam.Event], ends: Sequence[seam.Event]) -> bool:
+        """Whether each backward ended before the next began, as in most programs."""
+        if [e[3] for e in begins] != [e[3] for e in ends]:
+            return False
+        times = [0] * (2 * len(ends))
+        times[::2], times[1::2] = [e[1] for e in begins], [e[1] for e in ends]
+        return times == sorted(times)
 
 
 def by_kind(events: Iterable[seam.Event]) -> Kinds:
@@ -288,13 +302,7 @@ class Encoder:
         return list(map(self.strings.__getitem__, texts))
 
     def _times(self, times: Sequence[int]) -> Array:
-        return (np.array(times, np.int64) - self.zero) / 1e6
-
-    def _shape_ids(
-        self, shapes: Iterable[tuple[int, ...]]
-    ) -> tuple[Sequence[int], Sequence[float]]:
-        ids, sizes = zip(*map(self._shapes.__getitem__, shapes), strict=True)
-        return ids, sizes
+        return (integers(times) - self.zero) / 1e6
 
     def _threads(self, idents: Sequence[int]) -> list[int]:
         for ident in set(idents):
@@ -341,7 +349,7 @@ class Encoder:
         return {
             "seq": seqs,
             "label": self._ids(names),
-            "shape": self._shape_ids(shapes)[0],
+            "shape": [text for text, _ in map(self._shapes.__getitem__, shapes)],
             "dtype": self._names.ids(dtypes),
             "storage": storages,
             "t": self._times(times),
@@ -357,24 +365,22 @@ class Encoder:
         return {**found, "norm": _norms(squares), "flags": ~finite}
 
     def _tasks(self, begins: Sequence[seam.Event], ends: Sequence[seam.Event]) -> dict[str, Any]:
+        # Without a tuple for each row: so many at once call for the garbage collector.
+        none, count = schema.NONE, len(ends)
         sites = self.sites.ids([e[4] for e in begins], [e[5] for e in begins])
-        rows = [
-            (t, task, site, total, retain, 0, thread, roots[0] if roots else schema.NONE)
-            for (_, t, thread, task, _, _, roots, total, retain), site in zip(
-                begins, sites, strict=True
-            )
-        ]
-        none = schema.NONE
-        rows += [
-            (t, task, none, 0, False, 2 if error else 1, thread, none)
-            for _, t, thread, task, error in ends
-        ]
-        rows.sort()
-        names = ("t", "task", "site", "total", "retain", "ended", "thread", "root")
-        found: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
-        found["t"] = self._times(found["t"])
-        found["thread"] = self._threads(found["thread"])
-        return found
+        roots = [e[6][0] if e[6] else none for e in begins]
+        found: dict[str, Any] = {
+            "t": self._times([e[1] for e in begins] + [e[1] for e in ends]),
+            "task": [e[3] for e in begins] + [e[3] for e in ends],
+            "site": sites + [none] * count,
+            "total": [e[7] for e in begins] + [0] * count,
+            "retain": [e[8] for e in begins] + [False] * count,
+            "ended": [0] * len(begins) + [2 if e[4] else 1 for e in ends],
+            "thread": self._threads([e[2] for e in begins] + [e[2] for e in ends]),
+            "root": roots + [none] * count,
+        }
+        order = np.argsort(found["t"], kind="stable")
+        return {name: np.array(values)[order] for name, values in found.items()}
 
     def _writes(self, writes: Fields) -> dict[str, Any]:
         times, _, storages, versions, counts, ops, codes, offsets = writes

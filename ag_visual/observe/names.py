@@ -22,34 +22,33 @@ class Labels:
     def __init__(self) -> None:
         self._names: dict[int, tuple[weakref.ref[Tensor], str]] = {}
         self._sought: dict[int, tuple[weakref.ref[Tensor], int]] = {}
-        # Leaves that `know` last said yes to: ids of their references, which are held with them.
-        self._known: tuple[list[int], list[weakref.ref[Tensor]]] = ([], [])
+        # References to the leaves that `know` last said yes to: their ids, and they themselves,
+        # held so that no other gets these ids.
+        self.known: tuple[list[int], list[weakref.ref[Tensor]]] = ([], [])
 
     def __call__(self, ref: weakref.ref[Any]) -> str:
         found = self._names.get(id(ref))
         return found[1] if found and found[0] is ref else ""
 
-    def texts(self, refs: Iterable[weakref.ref[Any]]) -> list[str]:
+    def texts(self, refs: Sequence[weakref.ref[Any]]) -> list[str]:
         """The name last seen for each leaf, empty where there is none."""
-        names = self._names
-        none = (None, "")
-        found = [(names.get(id(ref), none), ref) for ref in refs]
-        return [name if known is ref else "" for (known, name), ref in found]
+        keys = list(map(id, refs))
+        known = {}
+        for key, ref in dict(zip(keys, refs, strict=True)).items():
+            found = self._names.get(key)
+            known[key] = found[1] if found and found[0] is ref else ""
+        return list(map(known.__getitem__, keys))
 
     def know(self, tensors: Sequence[Tensor]) -> bool:
         """Whether each of these leaves has a name, or was sought often enough."""
-        refs = list(map(weakref.ref, tensors))
-        keys = list(map(id, refs))
-        if keys == self._known[0]:  # once known, a leaf stays so
-            return True
-        names = self._names
-        for key, ref in zip(keys, refs, strict=True):
-            found = names.get(key)
+        names, refs = self._names, list(map(weakref.ref, tensors))
+        for ref in refs:
+            found = names.get(id(ref))
             if found is None or found[0] is not ref:
-                sought = self._sought.get(key)
+                sought = self._sought.get(id(ref))
                 if sought is None or sought[0] is not ref or sought[1] < _TRIES:
                     return False
-        self._known = keys, refs
+        self.known = list(map(id, refs)), refs
         return True
 
     def of(self, tensor: Tensor) -> str:

@@ -6,6 +6,7 @@ happens when somebody drains: every 40 ms while a page looks, else when somebody
 
 from __future__ import annotations
 
+import operator
 import struct
 import threading
 import time
@@ -27,7 +28,7 @@ from ag_visual.observe.columns import Array, Chunk, Encoder
 from ag_visual.observe.graph import tell, walk
 from ag_visual.observe.names import Labels
 from ag_visual.observe.store import Store
-from ag_visual.observe.streams import Fields, Nodes, Told
+from ag_visual.observe.streams import Fields, Nodes, Told, integers
 
 Scope = Literal["off", "block", "once", "every"]
 
@@ -133,15 +134,21 @@ class Recorder:
             return
         if len(log.refs) > TOO_LONG:
             self.drain()
-        # What a small backward would feel most: looking through the variables of all frames.
-        sinks = [node for node in task.counts if type(node) is AccumulateGrad]
-        leaves = [node.variable for node in sinks]
-        if not self.labels.know(leaves):
-            self.labels.learn(frame, leaves)
-        # Of a leaf, an older graph may hold the node that this one ends in.
-        since, live = self._since, self._live
+        since, live, ref = self._since, self._live, weakref.ref
         older = [edge[0] for edge in task.starts if edge[0].seq < since]
-        older += [node for node in sinks if node.seq < since and node.seq not in live]
+        sinks, keys = [], []
+        for node in task.counts:
+            if type(node) is AccumulateGrad:
+                sinks.append(node)
+                keys.append(id(ref(node.variable)))
+                # Of a leaf, an older graph may hold the node that this one ends in.
+                if node.seq < since and node.seq not in live:
+                    older.append(node)
+        # What a small backward would feel most: looking through the variables of all frames.
+        if keys != self.labels.known[0]:
+            leaves = [node.variable for node in sinks]
+            if not self.labels.know(leaves):
+                self.labels.learn(frame, leaves)
         if older:
             self.add_graph(older)
 
@@ -265,13 +272,14 @@ class Recorder:
 
         Returns the nodes below them that came to life while nobody listened.
         """
-        nodes = [node for ref in taken.refs if (node := ref()) is not None]
+        nodes = list(filter(None, map(operator.call, taken.refs)))
         self._hold(nodes)
-        live = np.fromiter(self._live, np.int64, len(self._live))
-        leaves = np.array(taken.leaves[2], np.int64)
+        live = integers(list(self._live))
+        leaves = integers(taken.leaves[2])
         born = leaves if told is None else np.concatenate([told.seq, leaves])
+        dead = born[~np.isin(born, live)].tolist()
         before = set(freed)
-        freed += [seq for seq in born[~np.isin(born, live)].tolist() if seq not in before]
+        freed += [seq for seq in dead if seq not in before] if before else dead
         if told is None:
             return []
         wanted = told.edges["dst"]

@@ -296,7 +296,7 @@ class Log:
         self.asked = False  # somebody wants numbers of graphs that stand, too
         self.found: dict[int, Numbers] = {}
         self._spent = 0.0
-        self._tasks: set[int] = set()
+        self.tasks: set[int] = set()  # backwards that are followed
         self._lock = threading.Lock()
 
     @property
@@ -327,7 +327,7 @@ class Log:
             self.found.update(found)
             while len(self.found) > MOST_KEPT:
                 del self.found[next(iter(self.found))]
-        self._tasks.add(task.id)
+        self.tasks.add(task.id)
         self._spent += time.thread_time() - start
         return True
 
@@ -340,10 +340,10 @@ class Log:
 
     def ended(self, task: Any) -> bool:
         """A backward ended; whether it was the last one that was followed."""
-        if task.id not in self._tasks:
+        if task.id not in self.tasks:
             return False
-        self._tasks.discard(task.id)
-        return not self._tasks
+        self.tasks.discard(task.id)
+        return not self.tasks
 
     def clear(self) -> None:
         """Forget all numbers."""

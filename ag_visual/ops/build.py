@@ -24,7 +24,7 @@ import numpy
 
 from ..core import modes, saved, seam, source, view
 from ..core.node import sequence
-from ..core.storage import FRESH, ZERO, Storage
+from ..core.storage import FRESH, ZERO, Storage, uids
 from ..core.tensor import Tensor, accumulator, from_array, wrote
 from . import generic
 from .into import into
@@ -64,6 +64,7 @@ _SHARED: dict[str, Any] = {
     "seam": seam,
     "report_cuts": saved.report_cuts,
     "sequence": sequence,
+    "uids": uids,
     "next": next,
     "getframe": sys._getframe,
     "inside": source.inside,
@@ -586,7 +587,8 @@ def _report_part(op: Op, scope: dict[str, Any], add: Callable[[int, str], None])
         known = array == "r"
         add(5, f"{shape} = " + ("shape" if known else f"{array}.shape"))
         add(5, f"{dtype} = " + ("dtype" if known else f"{array}.dtype"))
-        add(5, f"u_{name} = store.number or store.uid")
+        add(5, f"u_{name} = store.number")
+        add(5, f"if not u_{name}: u_{name} = store.number = next(uids)")
         add(5, f"v_{name} = store.stamp[0]")
         add(4, "else:")
         add(5, f"{shape} = {dtype} = None")
@@ -602,13 +604,12 @@ def _report_part(op: Op, scope: dict[str, Any], add: Callable[[int, str], None])
     add(4, "code = node.code")
     add(4, "lasti = node.lasti")
     add(4, f"facts = (shape, dtype, {outputs}{''.join(kinds)})")
-    add(4, f"stream = sink.nodes[{size}]")
     # To compare with the last facts of the place takes half as long as to look all of them up.
-    add(4, f"last = stream.last.get(lasti + {form.spread})")
-    add(4, "if last is not None and last[1] is code and last[0] == facts: number = last[2]")
-    add(4, "else: number = stream.number(form, code, lasti, facts)")
+    add(4, f"last = sink.last.get(lasti + {form.spread})")
+    add(4, "if last is None or last[1] is not code or last[0] != facts:")
+    add(5, f"last = sink.nodes[{size}].key(form, code, lasti, facts)")
     add(4, "sink.keep(ref(node))")
-    add(4, f"stream.put(pack(number, clock(), thread(), node.seq, {seqs}{''.join(numbers)}))")
+    add(4, f"last[3](pack(last[2], clock(), thread(), node.seq, {seqs}{''.join(numbers)}))")
     first = next(name for name in op.inputs if name not in op.aside)
     for name in op.differentiated:
         maybe = name in op.optional or (op.policy != KEEP and name != first)

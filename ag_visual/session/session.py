@@ -64,6 +64,12 @@ class Follower(Protocol):
     def began(self, task: Any) -> None: ...
 
 
+class Followers(weakref.WeakSet[Follower]):
+    """Followers, weakly. Whether `data` is empty can be asked without a call."""
+
+    data: set[Any]
+
+
 def package_version() -> str:
     """The version of the package's top, which stands above this layer."""
     return str(getattr(sys.modules[__name__.partition(".")[0]], "__version__", ""))
@@ -92,7 +98,7 @@ class Session:
         self.when_idle: Callable[[Callable[[], None]], None] | None = None
         self.at_rest = False  # no cell runs: what `when_idle` was given is called in a moment
         self.announce: Callable[[str], None] = lambda text: None
-        self.followers: weakref.WeakSet[Follower] = weakref.WeakSet()
+        self.followers = Followers()
         self._requests: deque[Request] = deque()
         self._problem_keys: set[Any] = set()
         self._lock = threading.RLock()
@@ -134,15 +140,16 @@ class Session:
         seam.begin, seam.end = self._begin, self._end
 
     def _begin(self, task: Any) -> None:
-        if threading.get_ident() in self.recorder.ignored:
+        ignored = self.recorder.ignored
+        if ignored and threading.get_ident() in ignored:
             return
         if task.parent is None:
             self._running += 1
         try:
             self.recorder.began(task, sys._getframe(1))
-            if self.followers and (self.recorder.on or self.gate.armed):
+            if self.followers.data and (self.recorder.on or self.gate.armed):
                 self._tell_followers(task)
-            if self.numbers.on or self.gate.pause_next:
+            if (self.numbers.wanted and self.numbers.on) or self.gate.pause_next:
                 found = [*scopes_of(sys._getframe(1)), self.namespace()]
                 if self.numbers.began(task, found):
                     self.gate.watch = self._arrived
@@ -165,15 +172,17 @@ class Session:
             self._failed(error)
 
     def _end(self, task: Any) -> None:
-        if threading.get_ident() in self.recorder.ignored:
+        ignored = self.recorder.ignored
+        if ignored and threading.get_ident() in ignored:
             return
         if task.parent is None:
             self._running = max(self._running - 1, 0)
         try:
             self.recorder.ended(task)
-            if self.numbers.ended(task):
+            if self.numbers.tasks and self.numbers.ended(task):
                 self.gate.watch = None
-            self.gate.ended(task)
+            if seam.gate is not None:
+                self.gate.ended(task)
             if task.parent is None and self.pages and self.recorder.waiting:
                 self._ended_now()
         except Exception as error:

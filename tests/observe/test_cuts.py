@@ -76,6 +76,15 @@ def test_constants_are_no_cuts(recorder):
     assert cuts(recorder) == []
 
 
+def test_a_constant_may_become_a_cut_later(recorder):
+    x, w = ag.ones(3, requires_grad=True), ag.ones(3)
+    (x * w).sum().backward()
+    w.requires_grad_()
+    w.detach_()
+    again = x * w
+    assert cuts(recorder) == [(again.grad_fn.seq, "other", "detach_")]
+
+
 def test_nothing_is_told_while_nobody_records():
     x = ag.ones(3, requires_grad=True)
     log = seam.Log()

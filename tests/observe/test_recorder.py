@@ -12,6 +12,7 @@ import pytest
 import ag_visual as ag
 from ag_visual.core import seam
 from ag_visual.observe import schema
+from ag_visual.observe.columns import _Steps, by_kind
 from ag_visual.observe.recorder import CHUNK_ROWS, Recorder
 from tests.observe.reading import tables, texts
 from tests.work import counted
@@ -57,6 +58,64 @@ def test_a_backward_comes_back_as_tables(recorder):
     assert found["tasks"]["total"][0] == 4
     sites = [site.text for site in recorder.encoder.sites.found]
     assert sites == ["x * w", "y * y", "z.backward(ones(z))"]
+
+
+def test_cells_with_the_same_text_are_two_places(recorder):
+    x = leaf(1.0, 2.0)
+    recorder.start()
+    cells = [compile("y = x * x", "<cell>", "exec") for _ in range(2)]
+    assert cells[0] == cells[1]
+    kept = []
+    for cell in (*cells, *cells):
+        exec(cell, scope := {"x": x})
+        kept.append(scope["y"])
+    first, second, *again = tables(recorder)["nodes"]["site"].tolist()
+    assert first != second
+    assert again == [first, second]
+
+
+def test_what_changes_at_a_line_is_told(recorder):
+    recorder.start()
+    kept = []
+    for x, w in (
+        (leaf(1.0), leaf(2.0)),
+        (leaf(1.0, 2.0), leaf(3.0)),
+        (leaf(1.0, 2.0), 3.0),
+        (leaf(1.0, 2.0).double(), leaf(3.0).double()),
+        (leaf(1.0), leaf(2.0)),
+    ):
+        kept.append(x * w)
+    found = tables(recorder)
+    seqs = [y.grad_fn.seq for y in kept]
+    rows = [found["nodes"]["seq"].tolist().index(seq) for seq in seqs]
+    shapes, dtypes = texts(recorder, "nodes", "shape"), texts(recorder, "nodes", "dtype")
+    assert [shapes[i] for i in rows] == ["1", "2", "2", "2", "1"]
+    assert [dtypes[i] for i in rows] == ["float32"] * 3 + ["float64", "float32"]
+    saved = [found["saved"]["bytes"][found["saved"]["node"] == seq].tolist() for seq in seqs]
+    assert saved == [[4, 4], [4, 8], [], [8, 16], [4, 4]]
+
+
+def test_steps_of_threads_whose_backwards_overlap():
+    """A step ends with the outermost backward of its thread, in whatever order they come."""
+    begins, ends = [(10, 1, 7), (20, 2, 8)], [(30, 1, 7), (40, 2, 8)]
+    turns = [(10, 1, 7), (20, 2, 8)], [(15, 1, 7), (40, 2, 8)]
+    nested = [(10, 1, 7), (20, 1, 8)], [(30, 1, 8), (40, 1, 7)]
+
+    def numbers(begins, ends):
+        kinds = by_kind(
+            [(seam.BEGIN, *event) for event in begins] + [(seam.END, *event) for event in ends]
+        )
+        return _Steps().numbers(kinds)
+
+    assert numbers(begins, ends) == ([30, 40], [1, 2, 3])
+    assert numbers(*turns) == ([15, 40], [1, 2, 3])
+    assert numbers(*nested) == ([40], [1, 2])
+    steps = _Steps()
+    # One that began before the recording ends while another goes on.
+    kinds = by_kind([(seam.BEGIN, 10, 1, 7), (seam.END, 20, 2, 6)])
+    assert steps.numbers(kinds) == ([20], [1, 2])
+    kinds = by_kind([(seam.BEGIN, 30, 1, 8), (seam.END, 40, 1, 8), (seam.END, 50, 1, 7)])
+    assert steps.numbers(kinds) == ([50], [2, 3])
 
 
 def test_nothing_is_kept_alive_and_freed_is_told(recorder):
