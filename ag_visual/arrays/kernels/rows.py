@@ -50,6 +50,8 @@ def column_sums(xp: Any, matrix: Array) -> Array:
     """The sum of the rows of (rows, width)."""
     if not is_matrix(matrix) or matrix.dtype.itemsize == 2:
         return matrix.sum(axis=0)
+    if xp is numpy:
+        return _ones(matrix.shape[0], matrix.dtype).reshape(-1).dot(matrix)
     return xp.matmul(xp.ones((matrix.shape[0],), matrix.dtype), matrix)
 
 
@@ -100,6 +102,10 @@ def outer(xp: Any, column: Array, row: Array, out: Array | None = None) -> Array
     result = xp.empty(shape, column.dtype) if out is None else out
     gemm = _gemm(xp, result)
     if gemm is None:
+        # On few rows, too, BLAS takes less time than broadcasting.
+        alike = column.dtype == row.dtype == result.dtype and result.flags.c_contiguous
+        if xp is numpy and alike and result.dtype.char in "fd":
+            return column.dot(row, result)
         return xp.multiply(column, row, out=result)
     gemm(1.0, row.T, column.T, beta=0.0, c=result.T, overwrite_c=1)
     return result
