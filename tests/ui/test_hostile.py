@@ -86,7 +86,7 @@ def test_hostile_texts_and_odd_tensors_are_harmless(lab: Lab, theme: str, page: 
             lab.screenshot(f"hostile_{tab.lower()}_{name}")
     panel.locator(".agv-graph").hover()
     lab.select("<img src=x")
-    assert lab.model("model.hits.length") > 0
+    lab.wait_until(lambda: lab.model("model.hits.length") > 0, "the node to be found")
     panel.get_by_role("tab", name="Hooks").click()
     long = panel.locator(".agv-hook").first
     expect(long).to_contain_text("<img src=x")
