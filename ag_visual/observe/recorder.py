@@ -182,9 +182,13 @@ class Recorder:
         return self._log.waiting + len(self._dead)
 
     def drain(self) -> None:
-        """Encode all events that came so far into the store."""
+        """Encode all events that came so far into the store.
+
+        What comes meanwhile waits for the next call: a program that runs on would never let this
+        one end, and pages would see nothing before it did.
+        """
         with self._lock:
-            while self.waiting:
+            if self.waiting:
                 self._drain_some()
             self.labels.forget_dead()
 
@@ -274,17 +278,15 @@ class Recorder:
         """
         nodes = list(filter(None, map(operator.call, taken.refs)))
         self._hold(nodes)
-        live = integers(list(self._live))
         leaves = integers(taken.leaves[2])
         born = leaves if told is None else np.concatenate([told.seq, leaves])
-        dead = born[~np.isin(born, live)].tolist()
-        before = set(freed)
-        freed += [seq for seq in dead if seq not in before] if before else dead
+        live, before = self._live, set(freed)
+        freed += [seq for seq in born.tolist() if seq not in live and seq not in before]
         if told is None:
             return []
         wanted = told.edges["dst"]
         wanted = wanted[~np.isin(wanted, born)]
-        missing = set(wanted.tolist()) - self._live.keys() - {-1}
+        missing = {seq for seq in wanted.tolist() if seq not in live} - {-1}
         roots = [
             below
             for node in (nodes if missing else ())

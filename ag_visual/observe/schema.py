@@ -18,6 +18,9 @@ REQUESTS_TARGET: Final = "ag_visual.requests"
 
 REQUEST_TYPE: Final = "ag_visual_request"
 REPLY_TYPE: Final = "ag_visual_reply"
+REPLY_ONLY: Final = "reply_only"
+"""In a request's metadata: the page waits for the reply, and for no status of the kernel."""
+
 ANNOUNCE_TYPE: Final = "ag_visual_announce"
 """What the kernel publishes when it begins to listen: pages that wait may say hello."""
 

@@ -103,6 +103,8 @@ def render() -> str:
         f"export const REQUESTS_TARGET = '{schema.REQUESTS_TARGET}';",
         f"export const REQUEST_TYPE = '{schema.REQUEST_TYPE}';",
         f"export const REPLY_TYPE = '{schema.REPLY_TYPE}';",
+        "/** In a request's metadata: the page waits for no status of the kernel. */",
+        f"export const REPLY_ONLY = '{schema.REPLY_ONLY}';",
         "/** What the kernel publishes when it begins to listen. */",
         f"export const ANNOUNCE_TYPE = '{schema.ANNOUNCE_TYPE}';",
         f"export const RECORDING_FORMAT = '{schema.RECORDING_FORMAT}';",

@@ -105,6 +105,7 @@ def _take_control(session: Any, kernel: Any) -> bool:
         handle(session, parent.get("content"), reply)
 
     handlers[schema.REQUEST_TYPE] = on_request
+    _leave_status_out(kernel)
     return True
 
 
@@ -132,6 +133,27 @@ def _send_replies_through_stream(kernel: Any) -> None:
     stream = getattr(kernel, "shell_stream", None)
     if stream is not None and hasattr(manager, "_shell_socket"):
         manager._shell_socket = stream
+
+
+def _leave_status_out(kernel: Any) -> None:
+    """No busy and idle around a request whose page waits for its reply alone.
+
+    A cell that is paused would seem idle after each of them, and every one would have the page draw
+    the signs of the kernel's status twice. An ipykernel without this method tells them, as ever.
+    """
+    publish = getattr(kernel, "_publish_status", None)
+    if publish is None:
+        return
+
+    def publish_status(status: str, channel: str, *more: Any, **named: Any) -> None:
+        if channel == "control":
+            parent = kernel.get_parent("control")
+            ours = parent.get("header", {}).get("msg_type") == schema.REQUEST_TYPE
+            if ours and parent.get("metadata", {}).get(schema.REPLY_ONLY):
+                return
+        publish(status, channel, *more, **named)
+
+    kernel._publish_status = publish_status
 
 
 def _give_way(session: Any, shell: Any, kernel: Any) -> None:

@@ -390,6 +390,24 @@ def test_encoding_calls_no_function_for_each_event():
     assert calls < events
 
 
+def test_a_drain_ends_though_the_program_runs_on(recorder, monkeypatch):
+    x = leaf(1.0)
+    recorder.start()
+    made = [x * x]
+    encode = recorder.encoder.encode
+
+    def meanwhile(*arguments, **named):
+        assert len(made) < 50
+        made.append(made[-1] * x)
+        return encode(*arguments, **named)
+
+    monkeypatch.setattr(recorder.encoder, "encode", meanwhile)
+    recorder.drain()
+    assert len(made) == 2
+    monkeypatch.undo()
+    assert tables(recorder)["nodes"]["seq"].tolist() == [y.grad_fn.seq for y in made]
+
+
 def test_a_long_drain_becomes_chunks_in_order(recorder):
     x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
     recorder.start()

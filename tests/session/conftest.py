@@ -102,10 +102,10 @@ class Kernel:
         content = {"comm_id": self._comm, "data": {}}
         self.client.shell_channel.send(self.client.session.msg("comm_close", content))
 
-    def send(self, command: str, **args: Any) -> str:
+    def send(self, command: str, *, metadata: dict[str, Any] | None = None, **args: Any) -> str:
         """Send a request without waiting; its message id."""
         content = {"id": command, "command": command, **args}
-        message = self.client.session.msg(schema.REQUEST_TYPE, content)
+        message = self.client.session.msg(schema.REQUEST_TYPE, content, metadata=metadata)
         self.client.control_channel.send(message)
         return str(message["header"]["msg_id"])
 

@@ -56,6 +56,21 @@ def test_requests_are_answered_while_a_cell_is_paused(kernel):
     kernel.until(lambda: kernel.paused is None)
 
 
+def test_a_page_that_waits_for_replies_alone_leaves_the_kernel_busy(kernel):
+    cell = stopped(kernel)
+    quiet = [
+        kernel.send("node", metadata={schema.REPLY_ONLY: True}, seq=kernel.paused["seq"])
+        for _ in range(3)
+    ]
+    plain = kernel.send("hello")
+    # Requests are taken in turn: the status of the last one comes after those of the others.
+    kernel.until(lambda: plain in kernel.ended and kernel._replies.keys() >= {plain, *quiet})
+    assert all(kernel._replies[number]["ok"] for number in quiet)
+    assert not kernel.ended & {cell, *quiet}
+    kernel.result("continue")
+    kernel.finish(cell)
+
+
 def test_step_by_step_to_the_end(kernel):
     cell = stopped(kernel)
     seen = []

@@ -49,17 +49,21 @@ const VARIABLES: Record<Exclude<keyof Palette, 'font' | 'mono'>, string> = {
 /** The palette that holds inside this element. */
 export function readPalette(element: HTMLElement): Palette {
   // A canvas cannot resolve var() or mixed colours: a probe's computed colour can always be drawn.
-  const probe = element.ownerDocument.createElement('span');
-  probe.style.display = 'none';
-  element.appendChild(probe);
-  const palette: Record<string, string> = {};
-  for (const [name, variable] of Object.entries(VARIABLES)) {
+  // All probes come before the first is read, so that styles are resolved once and not for each.
+  const { ownerDocument } = element;
+  const probes = ownerDocument.createElement('span');
+  probes.style.display = 'none';
+  const colours = Object.entries(VARIABLES).map(([name, variable]) => {
+    const probe = probes.appendChild(ownerDocument.createElement('span'));
     probe.style.color = `var(${variable})`;
-    palette[name] = getComputedStyle(probe).color;
-  }
-  probe.style.fontFamily = 'var(--agv-mono)';
-  const mono = getComputedStyle(probe).fontFamily || 'monospace';
-  probe.remove();
+    return [name, probe] as const;
+  });
+  probes.style.fontFamily = 'var(--agv-mono)';
+  element.appendChild(probes);
+  const palette: Record<string, string> = {};
+  for (const [name, probe] of colours) palette[name] = getComputedStyle(probe).color;
+  const mono = getComputedStyle(probes).fontFamily || 'monospace';
+  probes.remove();
   return {
     ...palette,
     font: getComputedStyle(element).fontFamily || 'sans-serif',

@@ -7,7 +7,7 @@
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
 import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
-import { ANNOUNCE_TYPE, REPLY_TYPE, REQUEST_TYPE } from '../protocol/schema';
+import { ANNOUNCE_TYPE, REPLY_ONLY, REPLY_TYPE, REQUEST_TYPE } from '../protocol/schema';
 import type { EventListener, KernelPort, KernelStanding, Writer } from './port';
 
 const LOADED = "'ag_visual' in __import__('sys').modules";
@@ -115,13 +115,19 @@ export class LabKernel implements KernelPort {
   }
 
   async control(content: object): Promise<unknown> {
-    const message = this.message(REQUEST_TYPE, 'control', content);
+    const message = this.message(REQUEST_TYPE, 'control', content, { [REPLY_ONLY]: true });
     // Jupyter's types list its own messages only; the wire takes any.
-    const reply = await this.kernel.sendControlMessage(
+    const future = this.kernel.sendControlMessage(
       message as KernelMessage.IDebugRequestMsg,
       true,
       true
-    ).done;
+    );
+    const reply = await new Promise<KernelMessage.IMessage>((resolve, reject) => {
+      future.onReply = resolve;
+      // A kernel that dies or restarts ends it without a reply.
+      future.done.then(resolve, reject);
+    });
+    future.dispose();
     if ((reply.header.msg_type as string) !== REPLY_TYPE) {
       throw new Error(`The kernel answered with ${reply.header.msg_type}.`);
     }
@@ -189,6 +195,7 @@ export class LabKernel implements KernelPort {
     msg_type: string,
     channel: 'control' | 'shell',
     content: object,
+    metadata: object = {},
     subshell_id?: string
   ): object {
     const { clientId: session, username } = this.kernel;
@@ -198,7 +205,7 @@ export class LabKernel implements KernelPort {
       channel,
       header: { msg_id: uniqueName(), msg_type, session, username, date, version: '5.4', ...named },
       parent_header: {},
-      metadata: {},
+      metadata,
       content,
       buffers: []
     };
@@ -226,7 +233,7 @@ export class LabKernel implements KernelPort {
     subshellId: string | null
   ): void {
     const content = { comm_id: comm.commId, target_name: comm.targetName, data };
-    const message = this.message('comm_open', 'shell', content, subshellId ?? undefined);
+    const message = this.message('comm_open', 'shell', content, {}, subshellId ?? undefined);
     this.kernel.sendShellMessage(message as KernelMessage.ICommOpenMsg<'shell'>, false, true);
   }
 

@@ -80,7 +80,9 @@ export class Presenter implements Disposable {
         this.receiving = true;
         const handled = this.model.receive(batch);
         this.receiving = false;
-        this.refresher.ask(this.model.store.underWay ? 'growing' : 'whole');
+        // Who stopped a backward, or steps through it, waits for what comes.
+        const occasion = this.model.store.underWay ? 'growing' : 'whole';
+        this.refresher.ask(this.paused ? 'reader' : occasion);
         if (handled === 'gap') void this.resync();
         else if (handled === 'ok') this.resyncing = false;
       }),

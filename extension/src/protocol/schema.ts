@@ -8,6 +8,8 @@ export const COMM_TARGET = 'ag_visual.events';
 export const REQUESTS_TARGET = 'ag_visual.requests';
 export const REQUEST_TYPE = 'ag_visual_request';
 export const REPLY_TYPE = 'ag_visual_reply';
+/** In a request's metadata: the page waits for no status of the kernel. */
+export const REPLY_ONLY = 'reply_only';
 /** What the kernel publishes when it begins to listen. */
 export const ANNOUNCE_TYPE = 'ag_visual_announce';
 export const RECORDING_FORMAT = 'ag_visual-recording';
