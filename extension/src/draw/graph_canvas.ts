@@ -15,7 +15,7 @@ import type { PaintStats } from './frame_times';
 import { FrameTimes } from './frame_times';
 import { listen } from './gestures';
 import { Labels } from './labels';
-import { minimapScale, paintMinimap } from './minimap';
+import { drawMinimap, minimapScale } from './minimap';
 import type { Palette } from './palette';
 import { readPalette } from './palette';
 import type { Frame } from './painter';
@@ -312,7 +312,7 @@ export class GraphCanvas {
     if (this.viewpoint.takeMove()) this.events.moved?.();
     const frame = this.shown;
     const drawn = paint(this.ctx, frame);
-    this.drawMinimap();
+    drawMinimap(this.minimap, frame);
     this.drawn = performance.now();
     this.times.painted(start, frame, drawn);
   }
@@ -345,30 +345,6 @@ export class GraphCanvas {
   /** Shows the same place as another canvas: this point of the graph in the middle, this zoom. */
   goAlong(x: number, y: number, k: number): void {
     this.viewpoint.goAlong(x, y, k);
-  }
-
-  private drawMinimap(): void {
-    const { minimap, scene, camera } = this;
-    const ctx = minimap.getContext('2d');
-    const view = camera.view;
-    const whole =
-      !scene ||
-      (view.x <= 0 &&
-        view.y <= 0 &&
-        view.x + view.width >= scene.layout.width &&
-        view.y + view.height >= scene.layout.height);
-    const parent = minimap.parentElement;
-    if (parent) parent.dataset.needed = whole ? 'no' : 'yes';
-    if (!ctx || !scene || whole || minimap.clientWidth === 0) {
-      return;
-    }
-    const [width, height] = [minimap.clientWidth, minimap.clientHeight];
-    if (minimap.width !== Math.round(width * this.ratio)) {
-      minimap.width = Math.round(width * this.ratio);
-      minimap.height = Math.round(height * this.ratio);
-    }
-    const { states, palette, ratio, marks } = this;
-    paintMinimap(ctx, scene, states, camera, palette, width, height, ratio, marks);
   }
 
   private resize(): void {

@@ -7,6 +7,7 @@ import type { States } from '../model/states';
 import { State } from '../model/states';
 import type { Camera } from './camera';
 import { markColour } from './marks';
+import type { Frame } from './painter';
 import type { Palette } from './palette';
 import type { Scene } from './scene';
 
@@ -36,7 +37,31 @@ const COLOURS: Partial<Record<number, keyof Palette>> = {
   [State.problem]: 'bad'
 };
 
-export function paintMinimap(
+/** Draws it into its box, which is hidden while all of the graph is on screen. */
+export function drawMinimap(minimap: HTMLCanvasElement, frame: Frame): void {
+  const { scene, states, camera, palette, ratio, marks } = frame;
+  const view = camera.view;
+  const whole =
+    !scene ||
+    (view.x <= 0 &&
+      view.y <= 0 &&
+      view.x + view.width >= scene.layout.width &&
+      view.y + view.height >= scene.layout.height);
+  const parent = minimap.parentElement;
+  if (parent) parent.dataset.needed = whole ? 'no' : 'yes';
+  const ctx = minimap.getContext('2d');
+  if (!ctx || !scene || whole || minimap.clientWidth === 0) {
+    return;
+  }
+  const { clientWidth: width, clientHeight: height } = minimap;
+  if (minimap.width !== Math.round(width * ratio)) {
+    minimap.width = Math.round(width * ratio);
+    minimap.height = Math.round(height * ratio);
+  }
+  paintMinimap(ctx, scene, states, camera, palette, width, height, ratio, marks);
+}
+
+function paintMinimap(
   ctx: CanvasRenderingContext2D,
   scene: Scene,
   states: States,
@@ -45,7 +70,7 @@ export function paintMinimap(
   width: number,
   height: number,
   ratio: number,
-  marks: Marks | null = null
+  marks: Marks | null | undefined
 ): void {
   const { sx, sy, x, y } = minimapScale(scene, width, height);
   const { layout, graph } = scene;
