@@ -861,39 +861,48 @@ def _diagonals(F: Any, x: Any, labels: list[str]) -> tuple[Any, list[str]]:
         while labels.count(label) > 1:
             i = labels.index(label)
             j = labels.index(label, i + 1)
-            x = F.diagonal(x, 0, i, j)
-            labels = [x_ for at, x_ in enumerate(labels) if at not in (i, j)] + [label]
+            x = F.movedim(F.diagonal(x, 0, i, j), -1, i)
+            labels = labels[:j] + labels[j + 1 :]
     return x, labels
 
 
-def _contract(
-    F: Any, a: Any, la: list[str], b: Any, lb: list[str], keep: set[str]
-) -> tuple[Any, list[str]]:
-    """Multiply two operands and sum over labels that nobody needs any more: one bmm."""
-    sizes = {**dict(zip(la, a.shape, strict=True))}
-    for label, n in zip(lb, b.shape, strict=True):
-        if sizes.get(label, 1) == 1:
-            sizes[label] = n
-    both = [x for x in la if x in lb and x in keep]
-    summed = [x for x in la if x in lb and x not in keep]
-    only_a = [x for x in la if x not in lb]
-    only_b = [x for x in lb if x not in la]
+def _aligned(F: Any, x: Any, labels: list[str], order: list[str]) -> Any:
+    """An operand with one dimension for each label of `order`, of size 1 where it has none."""
+    missing = [label for label in order if label not in labels]
+    for _ in missing:
+        x = F.unsqueeze(x, x.ndim)
+    labels = labels + missing
+    return F.permute(x, tuple(labels.index(label) for label in order))
 
-    def arranged(x: Any, labels: list[str], order: list[str], shape: tuple[int, ...]) -> Any:
-        x = F.permute(x, tuple(labels.index(label) for label in order))
-        x = F.expand(x, tuple(sizes[label] for label in order))
-        return F.reshape(x, shape)
 
-    count = {
-        name: math.prod(sizes[x] for x in group)
-        for name, group in (("b", both), ("s", summed), ("m", only_a), ("n", only_b))
-    }
-    left = arranged(a, la, both + only_a + summed, (count["b"], count["m"], count["s"]))
-    right = arranged(b, lb, both + summed + only_b, (count["b"], count["s"], count["n"]))
-    order = both + only_a + only_b
+def _sum_of_products(F: Any, left: Any, right: Any, summed: list[int]) -> Any:
+    """Two aligned operands multiplied and summed over dimensions that both have: one bmm."""
     # Where nothing is summed torch multiplies, which promotes; a batched product does not.
-    product = F.bmm(left, right) if summed else F.mul(left, right)
-    return F.reshape(product, tuple(sizes[x] for x in order)), order
+    if not summed:
+        return F.mul(left, right)
+    both: list[int] = []
+    ours: list[int] = []
+    theirs: list[int] = []
+    for i, (m, n) in enumerate(zip(left.shape, right.shape, strict=True)):
+        if i not in summed:
+            (both if m != 1 != n else ours if m != 1 else theirs).append(i)
+    if ours and theirs and theirs[-1] < ours[0]:
+        # The result is wanted the other way round: no need to transpose it.
+        left, right, ours, theirs = right, left, theirs, ours
+
+    def arranged(x: Any, *groups: list[int]) -> Any:
+        rest = theirs if groups[1] is ours else ours
+        x = F.permute(x, tuple(i for group in (*groups, rest) for i in group))
+        count = len(x.shape) - len(rest)
+        sizes = iter(tuple(x.shape)[:count])
+        return F.reshape(x, tuple(math.prod(next(sizes) for _ in group) for group in groups))
+
+    product = F.bmm(arranged(left, both, ours, summed), arranged(right, both, summed, theirs))
+    order = both + ours + summed + theirs
+    shape = [left.shape[i] for i in both + ours] + [1] * len(summed)
+    shape += [right.shape[i] for i in theirs]
+    places = tuple(order.index(i) for i in range(len(order)))
+    return F.permute(F.view_size(product, tuple(shape)), places)
 
 
 @composite("einsum", method=False)
@@ -928,15 +937,29 @@ def _einsum(F: Any, equation: str, *operands: Any) -> Any:
                 f"input operand: {equation}"
             )
     _check_sizes(terms, operands)
-    pairs = [_diagonals(F, x, labels) for x, labels in zip(operands, terms, strict=True)]
-    for i, (x, labels) in enumerate(pairs):
-        others = {label for j, (_, t) in enumerate(pairs) if j != i for label in t}
-        alone = [at for at, label in enumerate(labels) if label not in others | set(output)]
-        if alone:
-            kept = [label for at, label in enumerate(labels) if at not in alone]
-            pairs[i] = (F.sum(x, tuple(alone)), kept)
-    x, labels = pairs[0]
-    for i, (y, their) in enumerate(pairs[1:], 1):
-        later = {label for _, t in pairs[i + 1 :] for label in t}
-        x, labels = _contract(F, x, labels, y, their, later | set(output))
-    return F.permute(x, tuple(labels.index(label) for label in output))
+    names = {label for term in terms for label in term}
+    order = [*output, *sorted(names - set(output))]
+    pairs = (_diagonals(F, x, labels) for x, labels in zip(operands, terms, strict=True))
+    aligned = [_aligned(F, x, labels, order) for x, labels in pairs]
+    inner = range(len(output), len(order))
+    if len(aligned) == 1:
+        return F.sum(aligned[0], tuple(inner)) if inner else aligned[0]
+    # How many operands still have a dimension that is to be summed.
+    left = [sum(x.shape[i] != 1 for x in aligned) for i in range(len(order))]
+    result = aligned[0]
+    for x in aligned[1:]:
+        summed: list[int] = []
+        alone: tuple[list[int], list[int]] = ([], [])
+        for i in inner:
+            if result.shape[i] != 1 != x.shape[i]:
+                left[i] -= 1
+                if left[i] == 1:
+                    summed.append(i)
+                    left[i] = 0
+            elif left[i] == 1 and (result.shape[i] != 1 or x.shape[i] != 1):
+                alone[result.shape[i] == 1].append(i)
+                left[i] = 0
+        result = F.sum(result, tuple(alone[0]), True) if alone[0] else result
+        x = F.sum(x, tuple(alone[1]), True) if alone[1] else x
+        result = _sum_of_products(F, result, x, summed)
+    return F.view_size(result, tuple(result.shape)[: len(output)]) if inner else result
