@@ -6,6 +6,7 @@ numbers put back afterwards, and nothing of it is recorded. What can be run agai
 
 from __future__ import annotations
 
+import ctypes
 import random
 import threading
 import time
@@ -206,9 +207,10 @@ def in_own_thread(work: Callable[[threading.Event], T]) -> T:
     """Run in a fresh thread, whose modes are the usual ones, and wait for it.
 
     The wait is one of short waits, so that an interrupt gets through: it sets the event that `work`
-    was given, and is raised when the thread has ended. A second one does not wait for that.
+    was given, and is raised when the thread has ended. A second one ends the thread where it is in
+    Python; a third does not wait until it is.
     """
-    stopped = threading.Event()
+    stopped, done = threading.Event(), threading.Event()
     results: list[T] = []
     errors: list[BaseException] = []
 
@@ -217,23 +219,59 @@ def in_own_thread(work: Callable[[threading.Event], T]) -> T:
             results.append(work(stopped))
         except BaseException as error:
             errors.append(error)
+        finally:
+            done.set()
 
     thread = threading.Thread(target=run, name="ag_visual check", daemon=True)
-    thread.start()
+    interrupts: list[KeyboardInterrupt] = []
     try:
-        _join(thread)
-    except KeyboardInterrupt:
-        stopped.set()
-        _join(thread)  # what it put aside it puts back before the program goes on
-        raise
+        thread.start()
+        _wait(thread, done, stopped, interrupts)
+    except KeyboardInterrupt as error:
+        interrupts.append(error)
+    finally:
+        stopped.set()  # whatever an interrupt came between
+    if interrupts:
+        _wait(thread, done, stopped, interrupts)  # it puts back what it put aside
+        raise interrupts[0]
     if errors:
         raise errors[0]
     return results[0]
 
 
-def _join(thread: threading.Thread) -> None:
-    while thread.is_alive():
-        thread.join(0.05)
+class _Ended(BaseException):
+    """Raised in the thread of a check that was interrupted twice."""
+
+
+def _wait(
+    thread: threading.Thread,
+    done: threading.Event,
+    stopped: threading.Event,
+    interrupts: list[KeyboardInterrupt],
+) -> None:
+    """Wait for a thread, and end it by the number of interrupts that have come.
+
+    Not by `join`: an interrupt in it makes Python before 3.13 take the thread for ended.
+    """
+    while thread.ident is not None and not done.is_set():
+        try:
+            _some_time(done)
+        except KeyboardInterrupt as error:
+            interrupts.append(error)
+        if interrupts:
+            stopped.set()
+        if len(interrupts) == 2 and thread.ident is not None:
+            ident, ended = ctypes.c_ulong(thread.ident), ctypes.py_object(_Ended)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ended)
+            interrupts.append(interrupts[0])
+        if len(interrupts) > 3:
+            return
+    if thread.ident is not None:
+        thread.join()
+
+
+def _some_time(done: threading.Event) -> None:
+    done.wait(0.05)
 
 
 @contextmanager

@@ -357,3 +357,38 @@ def test_answers_and_batches_may_leave_at_once():
         thread.join(PATIENCE)
     current().close_page(page)
     assert sorted(reply["id"] for reply in comm.sent) == ["a", "b"]
+
+
+ENDLESS = """
+import threading
+class Endless(ag.autograd.Function):
+    runs = 0
+    @staticmethod
+    def forward(ctx, x):
+        Endless.runs += 1
+        if Endless.runs > 1:
+            print('inside', flush=True)
+            while True:
+                pass
+        return x * 1
+    @staticmethod
+    def backward(ctx, g):
+        return g
+node = Endless.apply(ag.ones(3, requires_grad=True)).grad_fn
+try:
+    ag.check_node(node)
+except KeyboardInterrupt:
+    left = [t.name for t in threading.enumerate() if t.name == 'ag_visual check']
+    print('ended', left)
+"""
+
+
+def test_two_interrupts_end_a_check_whose_forward_does_not(kernel):
+    kernel.run("import ag_visual as ag")
+    cell = kernel.start(ENDLESS)
+    kernel.until(lambda: "inside" in "".join(kernel.output))
+    kernel.manager.interrupt_kernel()
+    time.sleep(0.2)  # the two must not be one signal
+    kernel.manager.interrupt_kernel()
+    kernel.finish(cell)
+    assert "".join(kernel.output).endswith("ended []\n")

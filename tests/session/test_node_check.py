@@ -369,15 +369,15 @@ def test_an_interrupted_check_has_ended_when_the_interrupt_is_raised(monkeypatch
     Slow.runs = 0
     Slow.entered.clear()
     node = Slow.apply(ag.ones(30, requires_grad=True)).grad_fn
-    join, waits = threading.Thread.join, []
+    waits = []
 
-    def interrupted(thread, timeout=None):
-        join(thread, timeout)
-        if thread.name == "ag_visual check" and Slow.entered.is_set() and not waits:
-            waits.append(timeout)
+    def interrupted(done):
+        done.wait(0.05)
+        if Slow.entered.is_set() and not waits:
+            waits.append(done)
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    monkeypatch.setattr(node_check, "_some_time", interrupted)
     with pytest.raises(KeyboardInterrupt):
         check_node(node)
     assert waits
@@ -387,6 +387,53 @@ def test_an_interrupted_check_has_ended_when_the_interrupt_is_raised(monkeypatch
     state = np.random.get_state()[1].tolist()
     time.sleep(0.05)
     assert (Slow.runs, np.random.get_state()[1].tolist()) == (runs, state)
+
+
+class Endless(ag.autograd.Function):
+    """Its forward does not end once it is run again."""
+
+    runs = 0
+    entered = threading.Event()
+
+    @staticmethod
+    def forward(ctx, x):
+        Endless.runs += 1
+        if Endless.runs > 1:
+            Endless.entered.set()
+            while True:
+                time.sleep(0.001)
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_second_interrupt_ends_a_forward_that_does_not_end(monkeypatch, begins):
+    Endless.runs = 0
+    Endless.entered.clear()
+    node = Endless.apply(ag.ones(3, requires_grad=True)).grad_fn
+    start, raised = threading.Thread.start, []
+
+    def interrupted_start(thread):
+        start(thread)
+        if begins and thread.name == "ag_visual check":
+            raised.append("start")
+            raise KeyboardInterrupt
+
+    def interrupted(done):
+        done.wait(0.05)
+        if Endless.entered.is_set() and len(raised) < 2:
+            raised.append("wait")
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted_start)
+    monkeypatch.setattr(node_check, "_some_time", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        check_node(node)
+    assert len(raised) == 2
+    assert not [t for t in threading.enumerate() if t.name == "ag_visual check"]
 
 
 def test_the_time_limit_holds_where_every_element_is_a_kink(monkeypatch):
