@@ -8,13 +8,14 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy
 
 from ..arrays import backend as backends
-from ..core import blame, modes, saved, seam, view
+from ..core import blame, modes, saved, seam, source, view
 from ..core.node import ending
 from ..core.tensor import InferenceTensor, Tensor, cannot_be_saved, rebase
 from ..core.tensor import wrote as count_write
@@ -142,6 +143,14 @@ class Function(_SingleLevelFunction):
         return _wrapped(cls, ctx, tensors, output, records)
 
     @classmethod
+    def _input_name(cls, at: int) -> str:
+        """What forward calls the argument at a position."""
+        names = list(inspect.signature(cls.forward).parameters.values())
+        names = names if cls._separate() else names[1:]
+        starred = next((i for i, p in enumerate(names) if p.kind is p.VAR_POSITIONAL), len(names))
+        return names[at].name if at < starred else f"{names[starred].name}[{at - starred}]"
+
+    @classmethod
     def _separate(cls) -> bool:
         """Is forward free of ctx, which `setup_context` prepares?"""
         return cls.setup_context is not Function.setup_context
@@ -207,12 +216,25 @@ def _wrapped(
             results.append(_dirty(cls, ctx, o, number, grows, len(returned)))
         elif not grows:
             results.append(_outside(o, id(o) in inputs))
+            _tell_why(results[-1], ctx, records, fixed=id(o) in fixed)
         else:
             results.append(_grown(ctx, _as_view(o) if id(o) in inputs else o, number, meta))
     _save(ctx, outputs, results, records)
     if records and seam.sink is not None:
         saved.report_node(ctx)
+        names = map(cls._input_name, ctx._positions)
+        saved.report_cuts(ctx, zip(names, tensors, strict=True))
     return results[0] if single else tuple(results)
+
+
+def _tell_why(o: Tensor, ctx: BackwardCFunction, records: bool, fixed: bool) -> None:
+    """Remember at an output why it has no history, where an input required grad."""
+    if not any(ctx.needs_input_grad):
+        return
+    kind = "inference" if modes.state.inference else "no_grad"
+    if records:
+        kind = "non_differentiable" if fixed else "dtype"
+    o._origin = (kind, source.here(), weakref.ref(ctx) if records else None)
 
 
 def _check_dirty(dirty: set[int], inputs: set[int], outputs: list[Any]) -> None:

@@ -97,6 +97,8 @@ class BackwardCFunction(Node, FunctionCtx):
         self._backend: Any = None
         self._metas: tuple[Any, ...] = ()
         self._fixed: tuple[bool, ...] = ()  # which outputs carry no gradient
+        # Positions of the inputs that backward gave None, though they wanted a gradient.
+        self._missed: frozenset[int] = frozenset()
         if modes.anomaly is not None:
             self.keep_stack()
 
@@ -147,8 +149,20 @@ class BackwardCFunction(Node, FunctionCtx):
                 else g
                 for g, meta, fixed in zip(grads, self._metas, self._fixed, strict=True)
             ]
-        found = self.apply(*grads)
-        return self._checked(found)
+        arrived = any(g is not None for g in grads)
+        results = self._checked(self.apply(*grads))
+        if arrived and None in results:
+            self._tell_missed(results)
+        return results
+
+    def _tell_missed(self, results: list[Any]) -> None:
+        edges = zip(self._positions, self.next, results, strict=True)
+        missed = {at: edge for at, edge, g in edges if edge is not None and g is None}
+        for at in sorted(missed.keys() - self._missed):
+            name = self._forward_cls._input_name(at)
+            backward = self._forward_cls._user_backward()
+            saved.report_none(self, name, backward, missed[at])
+        self._missed |= missed.keys()
 
     def apply(self, *grads: Any) -> Any:
         """Call the user's backward (or vjp)."""

@@ -15,6 +15,7 @@ from weakref import ref
 
 from . import blame, fingerprint, modes, names, packed, seam
 from .packed import Packed
+from .source import last_return
 
 NOTHING = False
 """The stamp of a field that holds nothing (an input left out): there is nothing to free."""
@@ -302,6 +303,15 @@ def report_node(node: Any, log: seam.Log | None = None) -> None:
     put(seam.packer(size)(number, *numbers))
 
 
+def origin_of(tensor: Any) -> tuple[Any, ...] | None:
+    """How and where a tensor, or what it is a view of, left the graph; None where nobody knows."""
+    seen = tensor._view
+    origin = getattr(tensor, "_origin", None)
+    if origin is None and seen is not None:
+        origin = getattr(seen.base, "_origin", None)
+    return origin
+
+
 def report_cuts(node: Any, inputs: Iterable[tuple[str, Any]]) -> None:
     """Send to the seam which (name, input) of a node left another graph before they came here."""
     log = seam.sink
@@ -309,8 +319,10 @@ def report_cuts(node: Any, inputs: Iterable[tuple[str, Any]]) -> None:
         return
     for name, value in inputs:
         for part in value if isinstance(value, (list, tuple)) else (value,):
-            origin = getattr(part, "_origin", None)
-            if origin is None or not isinstance(part, _tensor_type) or part._rg:
+            if not isinstance(part, _tensor_type) or part._rg:
+                continue
+            origin = origin_of(part)
+            if origin is None:
                 continue
             kind, place, *rest = origin
             graph = rest[0] if rest else None
@@ -318,6 +330,13 @@ def report_cuts(node: Any, inputs: Iterable[tuple[str, Any]]) -> None:
             from_leaf = bool(rest) and graph is None
             facts = (name, kind, *(place or (None, 0)), -1 if maker is None else maker.seq)
             log.tell((seam.CUT, perf_counter_ns(), get_ident(), node.seq, *facts, from_leaf))
+
+
+def report_none(node: Any, name: str, backward: Any, edge: Any) -> None:
+    """Send to the seam that a backward returned no gradient for an input that wanted one."""
+    if seam.sink is not None:
+        facts = (name, "none", *(last_return(backward) or (None, 0)), edge[0].seq, False)
+        seam.sink.tell((seam.CUT, perf_counter_ns(), get_ident(), node.seq, *facts))
 
 
 def _describe_saved(

@@ -215,5 +215,14 @@ def resolve(code: CodeType | None, lasti: int) -> Site:
     )
 
 
+def last_return(function: Any) -> tuple[CodeType, int] | None:
+    """The place of the last `return` of a Python function."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    ends = [each.offset for each in dis.get_instructions(code) if each.opname[:6] == "RETURN"]
+    return code, ends[-1] if ends else 0
+
+
 def resolve_place(place: tuple[CodeType, int] | None) -> Site:
     return UNKNOWN if place is None else resolve(*place)

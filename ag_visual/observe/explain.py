@@ -7,12 +7,14 @@ path was cut.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core import source
 from ..core.node import Node
 from ..core.rewrite import without_attribute
+from ..core.saved import origin_of
 from ..core.tensor import Tensor
 from .names import scopes_of
 from .source_cuts import source_cuts
@@ -25,9 +27,9 @@ MANY = 3
 class Reason:
     """One reason: words, and where there is one the line.
 
-    kind: 'has-grad', 'integer-dtype', 'inference', 'detached', 'no-grad', 'not-asked', 'not-leaf',
-    'not-connected', 'cut', 'no-backward', 'undefined' or 'requires-grad'. repair: what to do about
-    it, where something can be done.
+    kind: 'has-grad', 'integer-dtype', 'inference', 'detached', 'no-grad', 'non-differentiable',
+    'not-asked', 'not-leaf', 'not-connected', 'cut', 'no-backward', 'undefined' or 'requires-grad'.
+    repair: what to do about it, where something can be done.
     """
 
     kind: str
@@ -59,6 +61,7 @@ _CUT = {
     "data": "taken from .data",
     "no_grad": "made under no_grad",
     "inference": "made in inference mode",
+    "non_differentiable": "marked with ctx.mark_non_differentiable in the forward of its Function",
     "dtype": "made by an operation whose result is not differentiable (an integer or bool dtype)",
 }
 
@@ -99,14 +102,19 @@ def _at(site: source.Site | None) -> str:
 
 def _origin(x: Tensor) -> tuple[str, source.Site] | None:
     """How and where a tensor left the graph."""
-    origin = getattr(x, "_origin", None)
+    origin = origin_of(x)
     if origin is None:
         return None
     return origin[0], source.resolve_place(origin[1])
 
 
 def _cut(what: str, kind: str, site: source.Site) -> Reason:
-    named = {"dtype": "integer-dtype", "no_grad": "no-grad", "inference": "inference"}
+    named = {
+        "dtype": "integer-dtype",
+        "no_grad": "no-grad",
+        "inference": "inference",
+        "non_differentiable": "non-differentiable",
+    }
     text = f"{what} was {_CUT[kind]}{_at(site)}"
     return Reason(named.get(kind, "detached"), text, site, _repair(kind, site))
 
@@ -116,6 +124,8 @@ def _repair(kind: str, site: source.Site) -> str:
     place = f" at {site.where}" if site.line else ""
     if kind == "detach_":
         return f"remove the detach_(){place}"
+    if kind == "non_differentiable":
+        return "leave it out of ctx.mark_non_differentiable, and return its gradient in backward"
     if kind in ("detach", "data"):
         remove = f"remove the {'detach()' if kind == 'detach' else '.data'}{place}"
         line = without_attribute(site.source_line.strip(), site.text)
@@ -178,8 +188,8 @@ def _suspects(frame: Any, but: Tensor, node: Node | None = None) -> list[Reason]
             origin = _origin(value)
             if origin is None or value.requires_grad:
                 continue
-            facts = value._origin or ()
-            graph = facts[2]() if len(facts) > 2 and facts[2] else None
+            known = origin_of(value) or ()
+            graph = known[2]() if len(known) > 2 and known[2] else None
             if node is not None and graph is not None and node not in _reachable(graph):
                 continue
             found.append(replace(_cut(f"`{name}`", *origin), kind="cut"))
@@ -211,14 +221,16 @@ def _saved_cuts(nodes: Any) -> list[Reason]:
     """Saved tensors of a graph that had left another one."""
     found: dict[str, Reason] = {}
     for node in nodes:
-        for name in node.saved_names:
-            value = getattr(node, f"s_{name}", None)
-            for part in value if isinstance(value, tuple) else (value,):
-                origin = _origin(part) if isinstance(part, Tensor) else None
-                if origin is None or part.requires_grad:
-                    continue
-                cut = _cut(f"an input of {node.name()}", *origin)
-                found.setdefault(cut.text, replace(cut, kind="cut"))
+        kept = [getattr(node, f"s_{name}", None) for name in node.saved_names]
+        parts = [part for value in kept for part in (value if type(value) is tuple else (value,))]
+        # A custom Function remembers what it was given, saved or not.
+        parts += [given.value for given in getattr(node, "_given", ())]
+        for part in parts:
+            origin = _origin(part) if isinstance(part, Tensor) else None
+            if origin is None or part.requires_grad:
+                continue
+            cut = _cut(f"an input of {node.name()}", *origin)
+            found.setdefault(cut.text, replace(cut, kind="cut"))
     return list(found.values())[:MANY]
 
 
@@ -308,19 +320,24 @@ def _explain_path(
             question, (*reasons, Reason("no-backward", text)), f"call {name.strip('`')}.backward()"
         )
     site = source.resolve_place(freed.freed)
-    custom = [n for n in reached if hasattr(n, "_forward_cls")]
     text = f"a backward ran{_at(site)}, but left no gradient here"
     found = [Reason("undefined", text, site)]
-    found += [
-        Reason(
-            "undefined",
-            f"{n.name()} may have returned None for it{_at(source.resolve_place(n.place))}",
-            source.resolve_place(n.place),
-        )
-        for n in custom[:MANY]
-    ]
-    return Explanation(
-        question,
-        (*reasons, *found),
-        "was it reset (zero_grad), was inputs= given, or did a custom backward return None?",
-    )
+    missed = list(_missed(node, reached))[:MANY]
+    advice = "was it reset (zero_grad), or was inputs= given?"
+    return Explanation(question, (*reasons, *found, *missed), _advice(missed, advice))
+
+
+def _missed(node: Node, reached: Any) -> Iterator[Reason]:
+    """The custom Functions on the way to a node whose backward returned None there."""
+    for n in reached:
+        for at in getattr(n, "_missed", ()):
+            edge = n.next[n._positions.index(at)]
+            if edge is None or node not in _reachable(edge[0]):
+                continue
+            function = n._forward_cls
+            backward = source.resolve_place(source.last_return(function._user_backward()))
+            name = function._input_name(at)
+            text = f"the backward of {function.__name__} returned None for `{name}`{_at(backward)}"
+            where = f" at {backward.where}" if backward.line else ""
+            repair = f"return the gradient of `{name}` in {function.__name__}.backward{where}"
+            yield Reason("undefined", text, backward, repair)

@@ -91,3 +91,56 @@ def test_nothing_is_told_while_nobody_records():
     assert seam.sink is None
     (x * x.detach()).sum()
     assert not log.events
+
+
+class Product(ag.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b, *more):
+        return a * b
+
+    @staticmethod
+    def backward(ctx, g):
+        return (g, *[None] * (len(ctx.needs_input_grad) - 1))
+
+
+def test_a_view_of_what_was_detached(recorder):
+    x = ag.ones(3, requires_grad=True)
+    product = x * x.detach()[1:2]
+    assert cuts(recorder) == [(product.grad_fn.seq, "other", "detach")]
+
+
+def test_inputs_of_a_custom_function(recorder):
+    x = ag.ones(3, requires_grad=True)
+    out = Product.apply(x, x.detach(), 3, x.data[:1])
+    seq = out.grad_fn.seq
+    assert cuts(recorder) == [(seq, "b", "detach"), (seq, "more[1]", "data")]
+
+
+def test_a_backward_that_returns_none(recorder):
+    x, w = (ag.ones(3, requires_grad=True) for _ in range(2))
+    out = Product.apply(x, w)
+    for _ in range(2):
+        out.sum().backward(retain_graph=True)
+    assert cuts(recorder) == [(out.grad_fn.seq, "b", "none")]
+    (row,) = rows(recorder)["cuts"]
+    assert row["maker"] == w.gradient_edge()[0].seq
+    assert recorder.encoder.sites.found[row["site"]].function == "Product.backward"
+
+
+def test_an_output_that_was_marked(recorder):
+    class Marked(ag.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            copy = x * 1
+            ctx.mark_non_differentiable(copy)
+            return x * 2, copy
+
+        @staticmethod
+        def backward(ctx, g, other):
+            return g * 2
+
+    x = ag.ones(3, requires_grad=True)
+    double, copy = Marked.apply(x)
+    product = double * copy
+    assert cuts(recorder) == [(product.grad_fn.seq, "other", "non_differentiable")]
+    assert rows(recorder)["cuts"][0]["maker"] == double.grad_fn.seq

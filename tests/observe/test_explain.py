@@ -212,9 +212,81 @@ def test_a_custom_function_that_returned_none() -> None:
     loss.backward()
     found = ag.explain(x, loss)
     assert kinds(found) == ["undefined", "undefined"]
-    assert "NothingBackward may have returned None" in str(found)
+    assert "the backward of Nothing" in str(found)
 
 
 def test_only_tensors() -> None:
     with pytest.raises(TypeError, match="x must be a Tensor, not int"):
         ag.explain(3)  # type: ignore[arg-type]
+
+
+class Product(ag.autograd.Function):
+    """A product that forgets the gradient of its second factor."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Any, b: Any, *more: Any) -> Any:
+        ctx.save_for_backward(a)
+        return a * b
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return (g, *[None] * (len(ctx.needs_input_grad) - 1))
+
+
+class Marked(ag.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        copy = x * 1
+        ctx.mark_non_differentiable(copy)
+        return x * 2, copy, x > 0
+
+    @staticmethod
+    def backward(ctx: Any, g: Any, *others: Any) -> Any:
+        return g * 2
+
+
+def test_a_view_of_a_detached_tensor_tells_of_the_detach() -> None:
+    x = ag.ones(3, requires_grad=True)
+    first = x.detach()[0]
+    found = ag.explain(first)
+    assert kinds(found) == ["detached"]
+    assert found.reasons[0].site.text == "x.detach()"
+    assert kinds(ag.explain(first.detach().view(1))) == ["detached"]
+    w = ag.ones(3, requires_grad=True)
+    found = ag.explain(x, (w * x.detach()[1:2]).sum())
+    assert kinds(found) == ["not-connected", "cut"]
+
+
+def test_a_custom_function_that_returned_none_is_named() -> None:
+    a, b = (ag.ones(3, requires_grad=True) for _ in range(2))
+    loss = Product.apply(a, b * 2).sum()
+    loss.backward()
+    found = ag.explain(b, loss)
+    assert kinds(found) == ["undefined", "undefined"]
+    told = found.reasons[1]
+    assert told.text.startswith("the backward of Product returned None for `b` at test_explain.py")
+    assert told.site.text.startswith("return (g, *[None]")
+    assert found.advice.startswith("return the gradient of `b` in Product.backward")
+    assert kinds(ag.explain(a, loss)) == ["has-grad"]
+
+
+def test_outputs_of_a_custom_function_tell_why_they_have_no_history() -> None:
+    x = ag.ones(3, requires_grad=True)
+    _, copy, mask = Marked.apply(x)
+    assert kinds(ag.explain(copy)) == ["non-differentiable"]
+    assert "mark_non_differentiable" in ag.explain(copy).advice
+    assert kinds(ag.explain(mask)) == ["integer-dtype", "integer-dtype"]
+    with ag.no_grad():
+        double, *_ = Marked.apply(x)
+    assert kinds(ag.explain(double)) == ["no-grad"]
+
+
+def test_a_detached_input_of_a_custom_function_is_a_cut() -> None:
+    x, w = (ag.ones(3, requires_grad=True) for _ in range(2))
+    loss = Product.apply(w, x.detach()).sum()
+    found = ag.explain(x, loss)
+    assert kinds(found) == ["not-connected", "cut"]
+    # The input is gone, unless somebody keeps it: what is left are the user's variables.
+    kept = x.detach()
+    found = ag.explain(x, Product.apply(w, kept).sum())
+    assert "ProductBackward was detached" in found.reasons[1].text

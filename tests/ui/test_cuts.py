@@ -56,3 +56,39 @@ def test_a_cut_names_its_line_and_whose_gradient_is_missing(lab: Lab, theme: str
     lab.page.keyboard.press("f")
     lab.wait_until(lambda: lab.model("inspector.placeOf(model.selected)"), "the node in view")
     lab.screenshot(f"cuts_{name}")
+
+
+FUNCTION = """\
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        return a * b
+    @staticmethod
+    def backward(ctx, g):
+        return g, None
+with torch.record():
+    first = w.detach()[0]
+    loss = Product.apply(b, c).sum() + (b * first).sum()
+    loss.backward()
+w.grad, c.grad, b.grad"""
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_a_function_that_returns_none_and_a_view_are_cuts(lab: Lab, theme: str) -> None:
+    name = theme.split()[-1].lower()
+    lab.open(f"cuts/function_{name}.ipynb", [START, FUNCTION], theme=theme)
+    panel = lab.inspector()
+    lab.run(0)
+    assert lab.run(1).startswith("(None, None, tensor(")
+    lab.until(lambda: "ProductBackward" in lab.nodes(), 10, "the graph's nodes")
+    panel.get_by_role("tab", name="Problems").click()
+    hints = panel.locator(".agv-hints li")
+    given = hints.filter(has_text="c.grad stays None: given None by this backward")
+    expect(given).to_contain_text("In[2] line 7")
+    expect(hints.filter(has_text="w.grad stays None: detached")).to_contain_text("In[2] line 9")
+    expect(hints).to_have_count(2)
+    given.get_by_role("button", name="Show the node").click()
+    details = panel.locator(".agv-det")
+    expect(details.locator("h3")).to_have_text("ProductBackward")
+    expect(details).to_contain_text("b was given None by this backward at In[2] line 7")
+    lab.screenshot(f"cuts_function_{name}")

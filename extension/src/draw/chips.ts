@@ -7,6 +7,12 @@ import type { States } from '../model/states';
 import { Flag, State, writtenSince } from '../model/states';
 import type { Store } from '../model/store';
 
+/** Kinds of cuts that are not called by their own name. */
+const SAID: Record<string, string> = {
+  none: 'returned None',
+  non_differentiable: 'non-differentiable'
+};
+
 export type ChipKind = 'bad' | 'save' | 'break' | 'hook' | 'cut';
 
 export interface Chip {
@@ -50,7 +56,7 @@ export function chipsOf(store: Store, graph: View, states: States, index: number
   for (const row of store.cutsOf.rows(seq).filter(row => cuts.at.t[row] <= states.t)) {
     const site = store.site(cuts.at.site[row]);
     const kind = store.string(cuts.at.kind[row]);
-    chips.push({ kind: 'cut', text: `${kind}${site ? `, ${placeText(site)}` : ''}` });
+    chips.push({ kind: 'cut', text: `${SAID[kind] ?? kind}${site ? `, ${placeText(site)}` : ''}` });
   }
   if (flags & Flag.breakpoint) {
     chips.push({ kind: 'break', text: 'breakpoint' });

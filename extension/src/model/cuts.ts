@@ -24,7 +24,9 @@ const WORDS: Record<string, string> = {
   data: 'taken from .data',
   no_grad: 'made under no_grad',
   inference: 'made in inference mode',
-  dtype: 'made by an operation without a derivative'
+  dtype: 'made by an operation without a derivative',
+  non_differentiable: 'marked as non-differentiable by its Function',
+  none: 'given None by this backward'
 };
 
 /** Nodes that are looked through for the leaves behind a cut. */
@@ -32,12 +34,13 @@ const MOST = 2000;
 /** What stands before the cut where it was taken from a leaf: `w.detach()`. */
 const CUT_LEAF = /^([A-Za-z_][\w.]*)\.(?:detach\(\)|data)$/;
 
-/** Names of the leaves that a node's gradient would reach. */
-function leavesBelow(store: Store, maker: number): Set<string> {
+/** Names of the leaves that a node's gradient would reach; idle: only those nothing else reached. */
+function leavesBelow(store: Store, maker: number, idle: boolean): Set<string> {
   const names = new Set<string>();
   const seen = new Set([maker]);
   for (const seq of seen) {
-    if (store.leafRow.has(seq) && store.label(seq)) names.add(store.label(seq));
+    if (store.leafRow.has(seq) && store.label(seq) && !(idle && store.runsOf.newest(seq) !== -1))
+      names.add(store.label(seq));
     for (const row of store.edgesOf.rows(seq)) {
       const next = store.edges.at.dst[row];
       if (next !== NONE && seen.size < MOST) seen.add(next);
@@ -60,14 +63,14 @@ export function cutsOf(model: InspectorModel, seq: number): Cut[] {
     const site = store.site(at.site[row]);
     const maker = at.maker[row];
     const leaf = at.flags[row] & 1 ? CUT_LEAF.exec(site?.text ?? '') : null;
-    const behind = leaf ? [leaf[1]] : maker === NONE ? [] : leavesBelow(store, maker);
+    const behind = leaf ? [leaf[1]] : maker === NONE ? [] : leavesBelow(store, maker, kind === 'none');
     return {
       seq,
       input: store.string(at.name[row]),
       kind,
       words: WORDS[kind] ?? kind,
       site,
-      without: [...behind].filter(name => !reached.has(name))
+      without: [...behind].filter(name => kind === 'none' || !reached.has(name))
     };
   });
 }
