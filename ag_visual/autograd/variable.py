@@ -5,6 +5,7 @@ Source: https://pytorch.org/docs/2.8/autograd.html#variable-deprecated
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -18,9 +19,10 @@ class _VariableMeta(type):
 
     def __call__(cls, data: Any = None, requires_grad: bool = False, **options: Any) -> Any:
         if options.pop("volatile", False):
-            raise RuntimeError(
-                "volatile was removed (Variable.volatile is always False): use "
-                "`with torch.no_grad():` instead"
+            warnings.warn(
+                "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
+                UserWarning,
+                stacklevel=2,
             )
         if options:
             raise TypeError(f"Variable() got unexpected arguments: {', '.join(options)}")

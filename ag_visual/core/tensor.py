@@ -84,7 +84,11 @@ class Tensor:
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension."""
-        return Size(self._array.shape) if dim is None else self._array.shape[dim]
+        if dim is None:
+            return Size(self._array.shape)
+        if (type(dim) is not int and not hasattr(dim, "__index__")) or isinstance(dim, bool):
+            raise TypeError(f"size(): argument 'dim' must be int, not {type(dim).__name__}")
+        return self._array.shape[dim]
 
     @property
     def dtype(self) -> dtypes.dtype:
@@ -200,29 +204,42 @@ class Tensor:
         """The values as nested lists of Python numbers, or one number without dimensions."""
         return backends.backend_of(self._array).to_numpy(self._array).tolist()
 
-    def _scalar(self, kind: Callable[[Any], Any]) -> Any:
-        if self.requires_grad:
+    def _scalar(self, kind: str, tells: bool = True) -> Any:
+        if self._array.size != 1:
+            raise ValueError(
+                "only one element tensors can be converted to Python scalars, but this one has "
+                f"{self._array.size}: take .tolist(), or reduce it first"
+            )
+        if tells and self.requires_grad:
             warnings.warn(
                 "Converting a tensor with requires_grad=True to a scalar may lead to unexpected "
                 "behavior.\nConsider using tensor.detach() first.",
                 UserWarning,
                 stacklevel=3,
             )
-        return kind(self.item())
+        value = self._array.item()
+        if isinstance(value, complex) and kind != "complex":
+            if value.imag:
+                raise RuntimeError(
+                    f"value cannot be converted to type {kind} without overflow: {value} has an "
+                    "imaginary part, take .real"
+                )
+            return value.real
+        return value
 
     def __float__(self) -> float:
-        return float(self._scalar(float))
+        return float(self._scalar("double"))
 
     def __int__(self) -> int:
-        return int(self._scalar(int))
+        return int(self._scalar("int64_t", tells=False))
 
     def __complex__(self) -> complex:
-        return complex(self._scalar(complex))
+        return complex(self._scalar("complex"))
 
     def __index__(self) -> int:
-        if self.dtype.category > 1:
+        if self.dtype.category > 1 or self._array.size != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
-        return operator.index(self.item())
+        return operator.index(self._array.item())
 
     def __bool__(self) -> bool:
         if self._array.size != 1:
@@ -440,7 +457,7 @@ class Tensor:
         if self._rg:
             edge = self._edge
             result._origin = (kind, source.here(), None if edge is None else weakref.ref(edge[0]))
-        elif (origin := getattr(self, "_origin", None)) is not None:
+        elif (origin := saved.origin_of(self)) is not None:
             result._origin = origin
 
     def detach_(self) -> Tensor:

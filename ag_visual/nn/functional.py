@@ -33,17 +33,18 @@ _SAME = (
     "dropout3d embedding embedding_bag feature_alpha_dropout fold fractional_max_pool2d "
     "fractional_max_pool3d gaussian_nll_loss gelu glu grid_sample group_norm hardshrink "
     "hinge_embedding_loss huber_loss instance_norm interpolate kl_div l1_loss layer_norm linear "
-    "linear_cross_entropy local_response_norm log_softmax logsigmoid lp_pool1d lp_pool2d "
+    "linear_cross_entropy local_response_norm logsigmoid lp_pool1d lp_pool2d "
     "lp_pool3d margin_ranking_loss max_pool1d max_pool2d max_pool3d max_unpool1d max_unpool2d "
     "max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss "
     "native_channel_shuffle nll_loss normalize one_hot pad pairwise_distance pdist pixel_shuffle "
     "pixel_unshuffle poisson_nll_loss prelu rms_norm rrelu scaled_dot_product_attention sigmoid "
-    "smooth_l1_loss soft_margin_loss softmax softmin softplus softshrink softsign tanh tanhshrink "
+    "smooth_l1_loss soft_margin_loss softmin softplus softshrink softsign tanh tanhshrink "
     "triplet_margin_loss triplet_margin_with_distance_loss upsample upsample_bilinear "
     "upsample_nearest"
 )
 for _name in _SAME.split():
     globals()[_name] = _functions[_name]
+softmax, log_softmax = neural.softmax_layer, neural.log_softmax_layer
 
 
 def _with_indices(name: str) -> Callable[..., Any]:
@@ -125,7 +126,7 @@ def gumbel_softmax(
     xp = backend.xp
     tiny = xp.finfo(drawn.dtype).tiny
     noise = from_array(-xp.log(-xp.log(drawn + tiny) + tiny))
-    soft = softmax((logits + noise) / tau, dim)  # type: ignore[name-defined]  # noqa: F821
+    soft = softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
     index = _functions["argmax"](soft, dim, True)

@@ -625,7 +625,7 @@ def _halves(F: Any, x: Any, dim: int) -> tuple[Any, Any]:
     return F.narrow(x, dim, 0, size), F.narrow(x, dim, size, size)
 
 
-def _glu(xp: Any, self: Any, dim: Any = -1) -> Any:
+def _glu(xp: Any, self: Any, dim: int = -1) -> Any:
     size = self.shape[dim] // 2
     before = (slice(None),) * dim
     return self[(*before, slice(0, size))] * kernels.sigmoid(xp, self[(*before, slice(size, None))])

@@ -26,7 +26,7 @@ from ..core import modes, saved, seam, source, view
 from ..core.node import sequence
 from ..core.storage import FRESH, ZERO, Storage, uids
 from ..core.tensor import Tensor, accumulator, from_array, wrote
-from . import generic
+from . import arguments, generic
 from .into import into
 from .record import KEEP, Op
 
@@ -81,7 +81,8 @@ _SHARED: dict[str, Any] = {
     "claim": saved.claim,
     "leaf": from_array,
     "wrote": wrote,
-    "flat": generic.flat,
+    "loose": arguments.loose,
+    "DType": arguments.DType,
 }
 
 
@@ -116,15 +117,16 @@ def lazily(
 
 
 def bind_face(
-    body: Callable[..., Any], face: Any, name: str, out: bool = False
+    body: Callable[..., Any], face: Any, name: str, out: bool = False, varargs: str | None = None
 ) -> Callable[..., Any]:
     """`body` with its first parameter fixed, as a function that can also be a method.
 
-    out: whether it takes `out=`, too.
+    out: whether it takes `out=`, too. varargs: its parameter that is given one by one.
     """
     scope = {"body": body, "face": face, "__name__": body.__module__, "into": into, "told": _told}
-    scope.update(renamed=_renamed, absent=_ABSENT, fast=fast_types, number=generic.plain_number)
-    function = lazily(name, scope, lambda scope: _bound_source(body, name, scope, out))
+    scope.update(renamed=_renamed, absent=_ABSENT, fast=fast_types, number=arguments.plain_number)
+    scope.update(checked=arguments.checked, one_by_one=arguments.one_by_one, DType=arguments.DType)
+    function = lazily(name, scope, lambda scope: _bound_source(body, name, scope, out, varargs))
     scope["again"] = function
     function.__doc__ = body.__doc__
     function.__wrapped__ = bound = functools.partial(body, face)  # type: ignore[attr-defined]
@@ -155,7 +157,7 @@ _ABSENT = object()
 def _renamed(again: Callable[..., Any], named: dict[str, Any], **given: Any) -> Any:
     """The call with NumPy's names for `dim` and `keepdim`, or what is wrong with its names."""
     name = again.__name__
-    for theirs, ours in generic.NUMPY_NAMES.items():
+    for theirs, ours in arguments.NUMPY_NAMES.items():
         if theirs in named and ours in given:
             usual = inspect.signature(again).parameters[ours].default
             if given[ours] is not _ABSENT and given[ours] is not usual:
@@ -163,8 +165,9 @@ def _renamed(again: Callable[..., Any], named: dict[str, Any], **given: Any) -> 
             given[ours] = named.pop(theirs)
     if named:
         raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(named))}'")
+    known = inspect.signature(again).parameters
     for each, value in given.items():
-        if value is _ABSENT:
+        if value is _ABSENT and known[each].default is inspect.Parameter.empty:
             raise TypeError(f"{name}() missing 1 required positional argument: '{each}'")
     return again(**given)
 
@@ -179,18 +182,43 @@ def _takes_numpy_names(parameters: Iterable[inspect.Parameter]) -> bool:
     return all(p.default is not p.empty or p.kind is p.KEYWORD_ONLY for p in later)
 
 
-def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any], out: bool) -> str:
+def as_function(
+    call: Callable[..., Any], name: str, parameter: inspect.Parameter
+) -> Callable[..., Any]:
+    """The function to a method that takes sizes one by one: it wants them as one tuple."""
+    kind = arguments.kind_of(parameter)
+    absent = parameter.default is not parameter.empty
+    source = (
+        f"def {name}(input, {parameter.name}{'=absent' * absent}, **named):\n"
+        + "    if named or dim is absent: return call(input, **named)\n" * absent
+        + f"    given = checked({name!r}, {parameter.name!r}, kind, {parameter.name})\n"
+        "    return call(input, given, **named)\n"
+    )
+    scope = {"call": call, "checked": arguments.checked, "kind": kind, "absent": _ABSENT}
+    scope["__name__"] = __name__
+    function = lazily(name, scope, lambda scope: source, f"{name} function")
+    function.__doc__ = call.__doc__
+    return function
+
+
+def _bound_source(
+    body: Callable[..., Any], name: str, scope: dict[str, Any], out: bool, varargs: str | None
+) -> str:
     parameters = list(inspect.signature(body).parameters.values())[1:]
     head, passed = [], []
     names = [p.name for p in parameters]
     starred = caught = False
     renamed = _first_name(tuple(p.name for p in parameters))
-    numpy_names = _takes_numpy_names(parameters)
+    numpy_names = not varargs and _takes_numpy_names(parameters)
     for i, p in enumerate(parameters):
         if renamed and i == 0:
             head.append(renamed)
             passed.append(renamed)
             names[0] = renamed
+            continue
+        if p.name == varargs:
+            head += [f"*{varargs}", "**named"]
+            passed.append(varargs)
             continue
         if p.kind is p.VAR_POSITIONAL:
             head.append(f"*{p.name}")
@@ -209,16 +237,30 @@ def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any], ou
         default = ""
         if p.default is not p.empty:
             scope[f"d{i}"] = p.default
-            default = f"=d{i}"
+            default = "=absent" if arguments.may_be_left_out(p) else f"=d{i}"
         elif numpy_names and p.name == "dim":
             default = "=absent"
         head.append(p.name + default)
         passed.append(f"{p.name}={p.name}" if p.kind is p.KEYWORD_ONLY else p.name)
     lines = []
     for i, p in enumerate(parameters):
-        if _takes_number(p):
+        given = "" if p.default is p.empty else f"{p.name} is not d{i} and "
+        kind = arguments.kind_of(p)
+        if p.name == varargs:
+            scope["parameter"] = p
+            fit = f"one_by_one({name!r}, parameter, {varargs}, named)"
+            lines.append(f"    {varargs} = {fit}")
+        elif kind is not None:
+            scope[f"kind{i}"] = kind
+            fit = f"checked({name!r}, {p.name!r}, kind{i}, {p.name})"
+            odd = kind.odd.format(p=p.name)
+            when = f"if {given}{odd}"
+            if arguments.may_be_left_out(p):
+                lines.append(f"    if {p.name} is absent: {p.name} = None")
+                when = f"elif {odd}"
+            lines.append(f"    {when}: {p.name} = {fit}")
+        elif p.annotation in (p.empty, "Any") and isinstance(p.default, (int, float)):
             # A tensor here would become part of the graph, where torch takes the number in it.
-            given = "" if p.default is p.empty else f"{p.name} is not d{i} and "
             number = f"number({name!r}, {p.name!r}, {p.name})"
             lines.append(f"    if {given}type({p.name}) in fast: {p.name} = {number}")
     # What is no tensor shows when the body asks it for something that tensors have.
@@ -232,19 +274,12 @@ def _bound_source(body: Callable[..., Any], name: str, scope: dict[str, Any], ou
         named = ", ".join(p for p in passed if "=" in p or p[:2] == "**")
         plain = "".join(f"{p}, " for p in passed if "=" not in p and p[:2] != "**")
         call = f"into({name!r}, out, body, (face, {plain}), dict({named}))"
-        lines.insert(0, f"    if out is not None: return {call}")
+        lines.insert(-2, f"    if out is not None: return {call}")
     if numpy_names:
         given = [*names, *["out"] * out]
         head.append("**named")
         lines.insert(0, _other_names(given, parameters))
     return "\n".join([f"def {name}({', '.join(head)}):", *lines]) + "\n"
-
-
-def _takes_number(p: inspect.Parameter) -> bool:
-    """Whether a parameter is declared as a number: by its annotation, else by its default."""
-    if p.annotation in (p.empty, "Any"):
-        return isinstance(p.default, (int, float))
-    return p.annotation in ("bool", "float", "int", "float | None", "int | None")
 
 
 def _other_names(given: Iterable[str], parameters: Iterable[inspect.Parameter]) -> str:
@@ -277,7 +312,8 @@ def _head(
     called: bool = True,
     numpy_names: bool = True,
 ) -> str:
-    parts = []
+    parts: list[str] = []
+    starred = False
     renamed = called and _first_name(op.params)
     numpy_names = numpy_names and called and _takes_numpy_names(op.signature.parameters.values())
     for name, p in op.signature.parameters.items():
@@ -287,8 +323,9 @@ def _head(
         if name == op.varargs:
             parts.append(f"*{name}")
             continue
-        if p.kind is p.KEYWORD_ONLY and "*" not in parts and not op.varargs:
-            parts.append("*")
+        if p.kind is p.KEYWORD_ONLY and not starred and not op.varargs:
+            parts.append("*old" if op.older and called else "*")
+            starred = True
         default = ""
         if p.default is not p.empty:
             scope[f"default_{name}"] = p.default
@@ -299,7 +336,7 @@ def _head(
     if op.varargs:
         parts.append("**named")
     elif out:
-        parts += ["out=None"] if "*" in parts else ["*", "out=None"]
+        parts += ["out=None"] if starred else ["*", "out=None"]
     if numpy_names:
         parts.append("**named")
     return ", ".join(parts)
@@ -347,6 +384,8 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     def add(depth: int, text: str) -> None:
         lines.append("    " * depth + text)
 
+    if op.older and called:
+        add(1, f"if old: {_slow_old(op, out)}")
     if out and not op.varargs:
         add(1, f"if out is not None: {slow[:-1]}, out=out)")
     add(1, "grad = True if not modes.special else modes.now.fast")
@@ -388,10 +427,9 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     for name in op.compared if op.policy == KEEP else ():
         if name != first:
             add(1, f"if k_{name} and a_{name}.dtype is not a_{first}.dtype: {slow}")
-    if not op.view:
-        _numbers_part(op, add, slow)
+    _arguments_part(op, add, slow)
     if op.varargs:
-        add(1, f"{op.varargs} = flat({op.varargs})")
+        add(1, f"{op.varargs} = loose({op.called!r}, {op.varargs!r}, {op.varargs})")
     if op.normalize is not None:
         given = ", ".join(f"a_{p}" if p in op.inputs else p for p in op.params)
         left = f"{', '.join(op.arguments)}, = " if op.arguments else ""
@@ -456,13 +494,23 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _numbers_part(op: Op, add: Callable[[int, str], None], slow: str) -> None:
-    """A tensor in the place of a number: the reference path takes the number out of it."""
+def _slow_old(op: Op, out: bool) -> str:
+    """The line for a call with more by position than there are tensors: see `arguments.older`."""
+    tensors = ", ".join(p for p in op.params if p not in op.keyword)
+    named = "".join(f", {p}={p}" for p in (*op.older, *["out"] * out))
+    return f"return slow({tensors}, *old{named})"
+
+
+def _arguments_part(op: Op, add: Callable[[int, str], None], slow: str) -> None:
+    """Odd values of arguments: the reference path fits or refuses them."""
     for name in op.arguments:
         if name != op.varargs:
             usual = op.signature.parameters[name].default is not inspect.Parameter.empty
             given = f"{name} is not default_{name} and " if usual else ""
-            add(1, f"if {given}type({name}) in fast: {slow}")
+            kind = op.kinds.get(name)
+            odd = f"type({name}) in fast" if kind is None else kind.odd.format(p=name)
+            if kind is not None or not op.view:
+                add(1, f"if {given}{odd}: {slow}")
 
 
 _HERE = "locate(getframe(1))"
@@ -617,7 +665,8 @@ def _report_part(op: Op, scope: dict[str, Any], add: Callable[[int, str], None])
         # To find a slot empty takes 0.25 us: once is enough.
         add(5, f"try: cut = {name}._origin")
         add(5, f"except AttributeError: cut = {name}._origin = None")
-        add(5, f"if cut is not None: report_cuts(node, (('{name}', {name}),))")
+        told = f"report_cuts(node, (('{name}', {name}),))"
+        add(5, f"if cut is not None or {name}._view is not None: {told}")
 
 
 def inplace(op: Op, twin: str, reference: Callable[..., Any]) -> Callable[..., Any]:
@@ -642,6 +691,8 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
         lines.append("    " * depth + text)
 
     target = op.params[0]
+    if op.older:
+        add(1, f"if old: {_slow_old(op, False)}")
     add(1, "grad = True if not modes.special else modes.now.fast")
     add(
         1, f"if grad is None or type({target}) is not Tensor and type({target}) not in fast: {slow}"
@@ -668,7 +719,7 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
             add(1, f"elif {name} is None: a_{name} = None")
         add(1, f"else: {slow}")
     arrays = ", ".join(f"a_{p}" if p in op.inputs else p for p in op.params)
-    _numbers_part(op, add, slow)
+    _arguments_part(op, add, slow)
     if op.normalize is not None:
         left = f"{', '.join(op.arguments)}, = " if op.arguments else ""
         add(1, f"{left}normalize({arrays})")

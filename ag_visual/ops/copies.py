@@ -15,6 +15,7 @@ from .. import dtypes
 
 # These declare the views.
 from . import casting, dimensions, shapes  # noqa: F401
+from .arguments import DType, checked, kind_named
 from .parts import chunk_size
 from .record import LINEAR, ErrorSample, Op, Sample
 from .slices import geometry, limits
@@ -107,12 +108,12 @@ def _as_strided_copy(
 
 
 @composite("view_copy", method=False, out=True)
-def _view_copy(F: Any, self: Any, size: Any = None, *, dtype: Any = None) -> Any:
+def _view_copy(F: Any, self: Any, size: Any = None, *, dtype: DType | None = None) -> Any:
     """The same elements in another shape, or their bytes as another dtype, as a copy."""
     kind = size if isinstance(size, dtypes.dtype) else dtype
     if kind is not None:
         return F.view_dtype_copy(self, kind.np)
-    return F.view_size_copy(self, size)
+    return F.view_size_copy(self, checked("view_copy", "size", kind_named("Sizes"), size))
 
 
 def _normal_narrow(self: Any, dim: Any, start: Any, length: Any) -> tuple[int, ...]:

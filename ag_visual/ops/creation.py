@@ -19,8 +19,8 @@ from .. import devices, dtypes, promotion
 from ..arrays import backend as backends
 from ..core.tensor import Tensor, from_array
 from ..devices import device as Device
+from .arguments import plain_number, refused
 from .casting import cast_array, dtype_of
-from .generic import plain_number
 from .into import made_into
 from .table import function
 
@@ -38,6 +38,8 @@ def shape_of(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
     shape = []
     for at, n in enumerate(given):
         try:
+            if (not at and isinstance(n, (bool, numpy.bool_))) or getattr(n, "ndim", 0):
+                raise TypeError  # True is 1 in later places only
             shape.append(operator.index(n))
         except TypeError:
             kind = type(n).__name__
@@ -135,6 +137,12 @@ def _first_shape(data: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
+def _first_leaf(data: Any) -> Any:
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return data
+
+
 def _sequence_array(data: Any) -> tuple[Any, dtypes.dtype]:
     """A NumPy array of nested sequences of numbers, and the dtype torch infers for it."""
     kinds: set[type] = set()
@@ -148,9 +156,11 @@ def _sequence_array(data: Any) -> tuple[Any, dtypes.dtype]:
         _leaf_types(data, kinds)
     for kind in kinds:
         if issubclass(kind, (str, bytes)):
-            what = "new(): invalid data type" if kind is type(data) else "too many dimensions"
-            error = TypeError if kind is type(data) else ValueError
-            raise error(f"{what} '{kind.__name__}'")
+            # torch looks at the first element for the number of dimensions.
+            deep = _first_leaf(data) if kind is not type(data) else None
+            if isinstance(deep, kind):
+                raise ValueError(f"too many dimensions '{kind.__name__}'")
+            raise TypeError(f"new(): invalid data type '{kind.__name__}'")
     try:
         array = numpy.array(data)
     except ValueError:
@@ -410,6 +420,8 @@ def full(
         return made_into("full", out, dtype, device, partial(full, size, fill_value))
     value = _number("full", "fill_value", fill_value)
     kind = dtype_of("full", dtype, _number_dtype(value)).np
+    if not isinstance(size, (tuple, list)):
+        raise refused("full", "size", "tuple of ints", size)
     shape = shape_of("full", (size,))
     return make(lambda b: _full_array(b, shape, value, kind), device, requires_grad)
 

@@ -6,6 +6,7 @@ See ops/shapes.py for what rules of views may ask for.
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,8 +15,10 @@ from ..arrays.backend import backend_of
 from ..core import modes, seam, source, view
 from ..core import saved as saved_fields
 from ..core.tensor import Tensor, check_inplace, wrote
+from .arguments import LEFT_OUT, Sizes, SomeDims, fitted, one_by_one
 from .batching import Batch, along
 from .dims import sizes_of, wrap, wrap_all
+from .generic import binder
 from .record import LINEAR, ErrorSample, Sample
 from .shapes import back_to_shape
 from .slices import geometry
@@ -70,7 +73,7 @@ def _swapaxes(F: Any, self: Any, axis0: int, axis1: int) -> Any:
     return F.transpose(self, axis0, axis1)
 
 
-def _permute(xp: Any, self: Any, dims: Any) -> Any:
+def _permute(xp: Any, self: Any, dims: Sizes) -> Any:
     return self.transpose(dims)
 
 
@@ -155,8 +158,13 @@ t = _view(
 
 
 @composite("movedim", aliases=("moveaxis",))
-def _movedim(F: Any, self: Any, source: Any, destination: Any) -> Any:
+def _movedim(F: Any, self: Any, source: SomeDims, destination: SomeDims) -> Any:
     """Dimensions moved to other places, the others in their order."""
+    if isinstance(source, int) is not isinstance(destination, int):
+        raise TypeError(
+            f"movedim(): source and destination must both be int or both be tuple of ints, got "
+            f"{source} and {destination}"
+        )
     sources = (source,) if isinstance(source, int) else tuple(source)
     targets = (destination,) if isinstance(destination, int) else tuple(destination)
     if len(sources) != len(targets):
@@ -292,13 +300,13 @@ for _name, _kernel, _normal, _node, _samples in _SQUEEZES:
     )
 
 
-@composite("squeeze")
-def _squeeze(F: Any, self: Any, dim: Any = None) -> Any:
+@composite("squeeze", varargs="dim")
+def _squeeze(F: Any, self: Any, dim: SomeDims = LEFT_OUT) -> Any:
     """Without the dimensions of size one (all, or those named)."""
     if dim is None:
         return F.squeeze_all(self)
-    if isinstance(dim, (tuple, list)):
-        return F.squeeze_dims(self, tuple(dim))
+    if isinstance(dim, tuple):
+        return F.squeeze_dims(self, dim)
     return F.squeeze_dim(self, dim)
 
 
@@ -337,17 +345,17 @@ unsqueeze = _view(
 # In place: the tensor itself gets another geometry ----------------------------------------------
 
 
-def _in_place(twin: str, name: str, node_name: str, arguments: Any) -> None:
+def _in_place(twin: str, name: str, node_name: str) -> None:
     """`twin`: rebind a tensor's geometry by the view op `name`; memory is not written."""
     record = ops[name]
+    bind = binder(record, twin)
     node_class = type(node_name, (record.node_class,), {"__slots__": ()})
 
     def call(self: Tensor, *args: Any, **named: Any) -> Tensor:
-        args = (*args, *(named[n] for n in record.arguments[len(args) :] if n in named))
+        args = fitted(twin, record, tuple(bind((self, *args), named)[1:]))
         tracked = modes.grad_enabled() and self.requires_grad
         if tracked:
             check_inplace(self, twin)
-        args = arguments(*args)
         if record.normalize is not None:
             args = tuple(record.normalize(self._array, *args))
         array = record.view_array(backend_of(self._array).xp, self._array, args)
@@ -380,21 +388,17 @@ def _in_place(twin: str, name: str, node_name: str, arguments: Any) -> None:
     setattr(Tensor, twin, call)
 
 
-def _as_given(*args: Any) -> Any:
-    return args
+_in_place("t_", "t", "TBackward1")
+_in_place("transpose_", "transpose", "TransposeBackward1")
+_in_place("swapaxes_", "transpose", "TransposeBackward1")
+_in_place("swapdims_", "transpose", "TransposeBackward1")
+_in_place("unsqueeze_", "unsqueeze", "UnsqueezeBackward1")
+_in_place("_squeeze_all_", "squeeze_all", "SqueezeBackward3")
+_in_place("_squeeze_dim_", "squeeze_dim", "SqueezeBackward4")
+_in_place("_squeeze_dims_", "squeeze_dims", "SqueezeBackward5")
 
 
-_in_place("t_", "t", "TBackward1", _as_given)
-_in_place("transpose_", "transpose", "TransposeBackward1", _as_given)
-_in_place("swapaxes_", "transpose", "TransposeBackward1", _as_given)
-_in_place("swapdims_", "transpose", "TransposeBackward1", _as_given)
-_in_place("unsqueeze_", "unsqueeze", "UnsqueezeBackward1", _as_given)
-_in_place("_squeeze_all_", "squeeze_all", "SqueezeBackward3", _as_given)
-_in_place("_squeeze_dim_", "squeeze_dim", "SqueezeBackward4", _as_given)
-_in_place("_squeeze_dims_", "squeeze_dims", "SqueezeBackward5", _as_given)
-
-
-_in_place("_as_strided_from_", "as_strided_from", "AsStridedBackward1", _as_given)
+_in_place("_as_strided_from_", "as_strided_from", "AsStridedBackward1")
 
 
 def _as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
@@ -414,13 +418,15 @@ def _as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | Non
 Tensor.as_strided_ = _as_strided_  # type: ignore[attr-defined]
 
 
-def _squeeze_(self: Tensor, dim: Any = None) -> Tensor:
+_SQUEEZED = inspect.signature(_squeeze.__wrapped__).parameters["dim"]
+
+
+def _squeeze_(self: Tensor, *dim: Any, **named: Any) -> Tensor:
     """`squeeze` of this very tensor: its geometry changes, its memory does not."""
-    if dim is None:
+    dims = one_by_one("squeeze_", _SQUEEZED, dim, named)
+    if dims is None:
         return self._squeeze_all_()
-    if isinstance(dim, (tuple, list)):
-        return self._squeeze_dims_(tuple(dim))
-    return self._squeeze_dim_(dim)
+    return self._squeeze_dims_(dims) if isinstance(dims, tuple) else self._squeeze_dim_(dims)
 
 
 Tensor.squeeze_ = _squeeze_  # type: ignore[attr-defined]

@@ -15,16 +15,17 @@ from .generic import flat
 def wrap(dim: Any, ndim: int) -> int:
     """The dimension counted from the front; a 0-d tensor takes 0 and -1."""
     span = ndim or 1
-    try:
-        inside = -span <= dim < span
-    except TypeError:
-        raise TypeError(f"a dimension must be int, not {type(dim).__name__}") from None
-    if not inside:
+    if type(dim) is not int:
+        try:
+            dim = as_index(dim)
+        except TypeError:
+            raise TypeError(f"a dimension must be int, not {type(dim).__name__}") from None
+    if not -span <= dim < span:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-span}, {span - 1}], but got "
             f"{dim})"
         )
-    return int(dim) + span if dim < 0 else int(dim)
+    return dim + span if dim < 0 else dim  # type: ignore[no-any-return]
 
 
 def wrap_all(dims: Iterable[Any], ndim: int) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ from ..core.tensor import (
     rebase,
     wrote,
 )
+from .arguments import NUMPY_NAMES, checked, loose, older, plain_number
 from .edges import fit_traced
 from .into import accepting_out
 from .overlap import refuse_internal, refuse_shared
@@ -162,10 +163,6 @@ def operator(op: Op) -> Callable[..., Any]:
     return call
 
 
-NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
-"""What NumPy calls them; torch's functions take either."""
-
-
 def binder(op: Op, called: str) -> Callable[[tuple[Any, ...], dict[str, Any]], list[Any]]:
     """A function from what a call was given to the value of each parameter."""
     signature, names, varargs = op.signature, op.params, op.varargs
@@ -178,8 +175,11 @@ def binder(op: Op, called: str) -> Callable[[tuple[Any, ...], dict[str, Any]], l
 
     def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         if varargs and varargs not in kwargs:
-            args, kwargs[varargs] = args[:count], flat(args[count:])
+            args, kwargs[varargs] = args[:count], loose(called, varargs, args[count:])
         given = len(args)
+        if given > positional and op.older:
+            args, kwargs = older(called, op, args, kwargs)
+            given = len(args)
         if not kwargs and needed <= given <= positional:
             # What signature.bind would say, without its 3 us.
             return [*args, *defaults[given:]] if given < total else [*args]
@@ -218,25 +218,15 @@ def bad_argument(called: str, names: Sequence[str], name: str, value: Any) -> Ty
     )
 
 
-def plain_number(called: str, name: str, value: Any) -> Any:
-    """The number in a 0-d tensor that was given for an argument that takes no gradient."""
-    if value._array.ndim == 0 and not value.requires_grad:
-        return value.item()
-    why = (
-        "no gradient flows to it: pass its .item() or .detach()"
-        if value._array.ndim == 0
-        else f"it has the shape {list(value.shape)}"
-    )
-    raise TypeError(
-        f"{called}(): argument '{name}' must be Number, not {type(value).__name__} ({why})"
-    )
-
-
-def _with_plain_numbers(op: Op, called: str, args: list[Any]) -> list[Any]:
-    """What was given, with numbers where tensors stand for arguments."""
+def _fitted(op: Op, called: str, args: list[Any]) -> list[Any]:
+    """What was given, each argument of its kind, with numbers where tensors stand for them."""
     for at, name in enumerate(op.params):
-        if name in op.arguments and isinstance(args[at], Tensor):
-            args[at] = plain_number(called, name, args[at])
+        if name in op.arguments:
+            kind = op.kinds.get(name)
+            if kind is not None:
+                args[at] = checked(called, name, kind, args[at])
+            elif isinstance(args[at], Tensor):
+                args[at] = plain_number(called, name, args[at])
     return args
 
 
@@ -365,7 +355,7 @@ def _arguments(op: Op, values: dict[str, Any], arrays: dict[str, Any]) -> dict[s
 
 def run(op: Op, args: list[Any]) -> Any:
     """One call of an op: kernel, outputs, node."""
-    args = _with_plain_numbers(op, op.called, args)
+    args = _fitted(op, op.called, args)
     values = dict(zip(op.params, args, strict=True))
     if op.check is not None:
         op.check(*args)
@@ -716,7 +706,7 @@ def inplace_twin(op: Op) -> Callable[..., Any]:
 
 
 def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
-    args = _with_plain_numbers(op, twin, args)
+    args = _fitted(op, twin, args)
     values = dict(zip(op.params, args, strict=True))
     if op.check is not None:
         op.check(*args)

@@ -8,15 +8,15 @@ argument (where torch refuses that, `overlap.refuse_shared` says so).
 from __future__ import annotations
 
 import functools
-import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes, promotion
 from ..arrays import backend as backends
-from ..core import modes, source
+from ..core import modes
 from ..core.tensor import Tensor, before_write, wrote
+from .arguments import outside
 from .overlap import refuse_internal, refuse_shared
 
 
@@ -138,18 +138,10 @@ def _resize(target: Tensor, array: Any) -> None:
             "have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, "
             "to zero elements with t.resize_(0).",
             UserWarning,
-            stacklevel=_levels(),
+            stacklevel=outside(),
         )
     xp = backends.backend_of(target._array).xp
     target._exchange(xp.empty(array.shape, target._array.dtype))
-
-
-def _levels() -> int:
-    """How many frames the user's code is above `_resize`, as warnings count them."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and source.inside[frame.f_code.co_filename]:
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 __all__ = ["accepting_out", "into", "made_into", "store"]

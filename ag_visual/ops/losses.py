@@ -14,6 +14,7 @@ from typing import Any
 from ..arrays.kernels import activation
 from ..core.source import evaluated
 from . import agreement, batching
+from .arguments import outside
 from .record import EACH, LINEAR, PROMOTE, ErrorSample, Sample
 from .table import composite, op
 
@@ -31,7 +32,7 @@ def reduction_of(reduction: Any, size_average: Any = None, reduce: Any = None) -
             "size_average and reduce args will be deprecated, please use "
             f"reduction='{reduction}' instead.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=outside(),
         )
     if reduction not in _REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from typing import Any
 
 from ..core.tensor import Tensor
 from ..promotion import promote_types
 from . import agreement
+from .arguments import outside
 from .losses import reduced, reduction_of, weighted
 from .table import composite
 
@@ -28,6 +30,15 @@ def _kl_div(
         loss = F.exp(target) * (target - input)
     else:
         loss = F.xlogy(target, target) - target * input
+    if reduction == "mean" and size_average is None and reduce is None:
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math "
+            "definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
+            "release.",
+            UserWarning,
+            stacklevel=outside(),
+        )
     if reduction == "batchmean":
         return F.sum(loss) / input.shape[0]
     return reduced(F, loss, reduction_of(reduction, size_average, reduce))

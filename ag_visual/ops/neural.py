@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from .. import dtypes
 from ..arrays import backend as backends
 from ..arrays.kernels import scatter
 from ..arrays.kernels import softmax as kernels
@@ -22,6 +23,7 @@ from . import (  # noqa: F401  (importing them declares their ops)
     pooling,
 )
 from .along import dim_errors, dim_samples
+from .arguments import DType
 from .bags import embedding_renorm_
 from .batched_layers import looked_up, looked_up_back
 from .batching import leading, random
@@ -168,10 +170,10 @@ def _floating(F: Any, name: str, input: Any, dtype: Any) -> Any:
     if dtype is not None:
         return input.to(dtype)
     if not (input.is_floating_point() or input.is_complex()):
-        kind = type(input).__name__
-        raise RuntimeError(
-            f'"{name}_lastdim_kernel_impl" not implemented for {input.dtype} ({kind}); convert it '
-            "with .float(), or pass dtype="
+        kind = dtypes.legacy_name(input.dtype).removesuffix("Tensor")
+        raise NotImplementedError(
+            f"\"{name}_lastdim_kernel_impl\" not implemented for '{kind}'; convert it with "
+            ".float(), or pass dtype="
         )
     return input
 
@@ -181,25 +183,36 @@ def log_probabilities(F: Any, input: Any, dim: int) -> Any:
     return F.log_softmax_dim(_floating(F, "log_softmax", input, None), dim)
 
 
-def _declare(name: str, what: str) -> None:
-    def body(F: Any, input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+def _declare(name: str, what: str) -> Callable[..., Any]:
+    """torch's function and method, which want a dim, and its layer function, which warns."""
+
+    def body(F: Any, input: Any, dim: int, dtype: DType | None = None) -> Any:
         if F.xp is not None:
             return getattr(F, f"{name}_dim")(input, dim)
-        dim = _chosen(name, input, dim, _stacklevel)
         return getattr(F, f"{name}_dim")(_floating(F, name, input, dtype), dim)
 
-    body.__doc__ = f"{what} along `dim`; computed in `dtype` if given."
-    composite(name, out=True)(body)
+    def layer(
+        F: Any, input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
+    ) -> Any:
+        return body(F, input, _chosen(name, input, dim, _stacklevel), dtype)
+
+    doc = f"{what} along `dim`; computed in `dtype` if given."
+    composite(name, out=True, doc=doc)(body)
+    function = composite(f"{name}_layer", public=False, doc=doc)(layer)
+    function.__name__ = function.__qualname__ = name
+    return function
 
 
-_declare("softmax", "exp(x) / sum(exp(x))")
-_declare("log_softmax", "log(softmax(x))")
+softmax_layer = _declare("softmax", "exp(x) / sum(exp(x))")
+log_softmax_layer = _declare("log_softmax", "log(softmax(x))")
 
 
 @composite("softmin", method=False)
-def _softmin(F: Any, input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+def _softmin(
+    F: Any, input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
+) -> Any:
     """softmax of -x."""
-    return F.softmax(-input, dim, _stacklevel, dtype)
+    return F.softmax(-input, _chosen("softmin", input, dim, _stacklevel), dtype)
 
 
 # Dropout ------------------------------------------------------------------------------------------

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..core.tensor import Tensor
+from .arguments import SomeDims, checked, kind_named
 from .batching import leading
 from .dims import sizes_of, wrap
 from .record import LINEAR, ErrorSample, Sample
-from .table import composite, function, op, traced
+from .table import composite, function, op
 
 _view = functools.partial(op, jvp=LINEAR, holomorphic=False, view=True)
 Samples = Iterator[Sample]
@@ -151,17 +152,17 @@ _view(
 
 
 @composite("split")
-def _split(F: Any, self: Any, split_size: Any, dim: int = 0) -> Any:
+def _split(F: Any, self: Any, split_size: SomeDims, dim: int = 0) -> Any:
     """Parts of a dimension, as views: of one size (the last may be smaller) or of given sizes."""
-    if isinstance(split_size, (tuple, list)):
-        return F.split_with_sizes(self, tuple(split_size), dim)
+    if isinstance(split_size, tuple):
+        return F.split_with_sizes(self, split_size, dim)
     return F.split_even(self, split_size, dim)
 
 
 @function()
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of a dimension, as views: of one size (the last may be smaller) or of given sizes."""
-    return traced.split(tensor, split_size_or_sections, dim)  # type: ignore[no-any-return]
+    return _split(tensor, split_size_or_sections, dim)  # type: ignore[no-any-return]
 
 
 def chunk_size(name: str, self: Any, chunks: int, dim: int) -> int:
@@ -211,6 +212,7 @@ def _tensor_split(
     size = self.shape[dim]
     if isinstance(cuts, Tensor):
         cuts = cuts.tolist()
+    cuts = checked("tensor_split", "indices_or_sections", kind_named("SomeDims"), cuts)
     if isinstance(cuts, int):
         if cuts <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {cuts}")

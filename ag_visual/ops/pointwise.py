@@ -561,6 +561,15 @@ def _as_tensor_of(other: Any, like: Tensor) -> Tensor:
 _number_minus = build.operator(ops["rsub_number"])
 
 
+def _invert(self: Tensor) -> Any:
+    if self.dtype.category > 1:
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors, not on "
+            f"{self.dtype}"
+        )
+    return functions["bitwise_not"](self)
+
+
 def _rsub_operator(self: Any, other: Any) -> Any:
     # Python itself comes here with numbers alone.
     return (
@@ -610,7 +619,7 @@ for _dunder_name, _function in {
     "neg": functions["neg"],
     "pos": functions["positive"],
     "abs": functions["abs"],
-    "invert": functions["bitwise_not"],
+    "invert": _invert,
     "iadd": functions["add_"],
     "isub": functions["sub_"],
     "imul": functions["mul_"],

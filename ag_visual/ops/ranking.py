@@ -13,7 +13,9 @@ from typing import Any
 import numpy
 
 from ..arrays.kernels.runs import mode as mode_kernel
+from ..core.tensor import Tensor
 from .along import Dims, axes, dims_errors, dims_samples, one_dim, several_dims, spread
+from .arguments import LEFT_OUT, SomeDims, checked, kind_named
 from .batching import flattened, over_all
 from .dims import wrap
 from .record import EACH, ErrorSample, Sample
@@ -102,7 +104,7 @@ def _extremum(name: str, arg: str) -> None:
         check(self)
         return getattr(self, name)()
 
-    def over(xp: Any, self: Any, dim: Any = (), keepdim: Any = False) -> Any:
+    def over(xp: Any, self: Any, dim: SomeDims | None = (), keepdim: bool = False) -> Any:
         check_a(self, dim)
         return getattr(self, name)(axis=axes(dim), keepdims=keepdim)
 
@@ -116,7 +118,7 @@ def _extremum(name: str, arg: str) -> None:
             return values, indices
         return values.squeeze(dim), indices.squeeze(dim)
 
-    def where(xp: Any, self: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    def where(xp: Any, self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         check_arg(self, None if dim is None else (dim,) if self.ndim else ())
         if dim is None or self.ndim == 0:
             found = xp.asarray(getattr(self.reshape(-1), arg)()).astype(xp.int64)
@@ -181,14 +183,14 @@ def _extremum(name: str, arg: str) -> None:
         doc=f"The place of the {most} element: of all in row-major order, or along `dim`.",
     )
 
-    def body(
-        F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
-    ) -> Any:
-        other = dim if hasattr(dim, "shape") else other
+    # Not None: torch refuses that as a dim.
+    def body(F: Any, self: Any, dim: Any = ..., keepdim: bool = False, *, other: Any = None) -> Any:
+        other = dim if isinstance(dim, Tensor) else other
         if other is not None:
             return getattr(F, f"{name}imum")(self, other)
-        if dim is None:
+        if dim is ...:
             return getattr(F, f"{name}_all")(self)
+        dim = checked(name, "dim", kind_named("int"), dim)
         return getattr(F, f"{name}_dim")(self, dim, keepdim)
 
     body.__doc__ = (
@@ -214,7 +216,7 @@ def _aminmax(F: Any, self: Any, *, dim: int | None = None, keepdim: bool = False
 
 
 def _logical(name: str, doc: str) -> None:
-    def kernel(xp: Any, self: Any, dim: Any = None, keepdim: Any = False) -> Any:
+    def kernel(xp: Any, self: Any, dim: SomeDims | None = None, keepdim: bool = False) -> Any:
         return getattr(self, name)(axis=axes(dim), keepdims=keepdim)
 
     op(name, kernel, normalize=several_dims, samples=dims_samples(), doc=doc)
@@ -249,7 +251,7 @@ def _sort(xp: Any, self: Any, dim: Any = -1, descending: Any = False) -> Any:
 
 
 def _topk(
-    xp: Any, self: Any, k: Any, dim: Any = -1, largest: Any = True, sorted: Any = True
+    xp: Any, self: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> Any:
     if not 0 <= k <= (self.shape[dim] if self.ndim else 1):
         raise RuntimeError(
@@ -267,10 +269,10 @@ def _normal_topk(self: Any, k: int, dim: Any, largest: Any, sorted: Any) -> tupl
     return k, wrap(dim, self.ndim), bool(largest), bool(sorted)
 
 
-def _kthvalue(xp: Any, self: Any, k: Any, dim: Any = -1, keepdim: Any = False) -> Any:
+def _kthvalue(xp: Any, self: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     size = self.shape[dim] if self.ndim else 1
     if not 1 <= k <= size:
-        raise IndexError(f"kthvalue(): selected number k out of range for dimension {dim}")
+        raise RuntimeError(f"selected number k out of range for dimension {dim}")
     return _ranked(xp, self, k - 1, dim, keepdim)
 
 
@@ -317,7 +319,7 @@ def _nanmedian_all(xp: Any, self: Any) -> Any:
     return _nanmedian(xp, self.reshape(-1), 0)[0]
 
 
-def _mode(xp: Any, self: Any, dim: Any = -1, keepdim: Any = False) -> Any:
+def _mode(xp: Any, self: Any, dim: int = -1, keepdim: bool = False) -> Any:
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
     if self.shape[dim] == 0:
@@ -463,13 +465,13 @@ _along(
 
 
 @composite("median", out=True)
-def _median_of(F: Any, self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def _median_of(F: Any, self: Any, dim: int = LEFT_OUT, keepdim: bool = False) -> Any:
     """The lower median of all elements, or along `dim` with its indices."""
     return F.median_all(self) if dim is None else F.median_dim(self, dim, keepdim)
 
 
 @composite("nanmedian")
-def _nanmedian_of(F: Any, self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def _nanmedian_of(F: Any, self: Any, dim: int = LEFT_OUT, keepdim: bool = False) -> Any:
     """The lower median of all elements that are no NaN, or along `dim` with its indices."""
     return F.nanmedian_all(self) if dim is None else F.nanmedian_dim(self, dim, keepdim)
 

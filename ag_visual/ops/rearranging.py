@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arrays.backend import backend_of
 from ..core.tensor import Tensor, from_array
+from .arguments import Sizes, SomeDims
 from .batching import Batch, along, leading
 from .dims import sizes_of, wrap, wrap_all
 from .record import LINEAR, ErrorSample, Op, Sample
@@ -50,7 +51,7 @@ def _contiguous(F: Any, self: Any, memory_format: Any = None) -> Any:
     return self if array.flags.c_contiguous else F.clone_in(self, "C")
 
 
-def _flip(xp: Any, self: Any, dims: Any) -> Any:
+def _flip(xp: Any, self: Any, dims: Sizes) -> Any:
     # A copy: negative strides are no geometry of a tensor.
     at: list[Any] = [slice(None)] * self.ndim
     for d in dims:
@@ -88,10 +89,10 @@ _flip_side("fliplr", "columns", 1, 2)
 _flip_side("flipud", "rows", 0, 1)
 
 
-def _roll(xp: Any, self: Any, shifts: Any, dims: Any) -> Any:
+def _roll(xp: Any, self: Any, shifts: SomeDims, dims: SomeDims = ()) -> Any:
     if dims:
         return xp.roll(self, shifts, axis=dims)
-    return xp.roll(self, shifts[0])
+    return xp.roll(self, shifts[0])  # type: ignore[index]
 
 
 def _normal_roll(self: Any, shifts: Any, dims: Any = ()) -> tuple[Any, Any]:
@@ -120,7 +121,7 @@ def _roll_errors(make: Any) -> Errors:
 
 _structural(
     "roll",
-    lambda xp, self, shifts, dims=(): _roll(xp, self, shifts, dims),
+    _roll,
     vjp={"self": lambda F, g, shifts, dims: F.roll(g, tuple(-s for s in shifts), dims)},
     batch=_roll_slices,
     normalize=_normal_roll,
@@ -245,11 +246,10 @@ _structural(
 )
 
 
-@composite("tile")
-def _tile(F: Any, self: Any, *counted: Any, dims: Any = None) -> Any:
+@composite("tile", varargs="dims")
+def _tile(F: Any, self: Any, dims: Sizes) -> Any:
     """Repeated along dimensions; missing counts are 1."""
-    counts = sizes_of("tile", counted if dims is None else (dims,))
-    return F.repeat(self, (1,) * (self.ndim - len(counts)) + counts)
+    return F.repeat(self, (1,) * (self.ndim - len(dims)) + dims)
 
 
 @composite("repeat_interleave")

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.source import evaluated
+from .arguments import kind_of
 
 LINEAR = "linear"
 """jvp: the op is linear in all its differentiable inputs together."""
@@ -128,10 +129,12 @@ class Op:
         "keeps",
         "kernel",
         "keyword",
+        "kinds",
         "lists",
         "method",
         "multi",
         "narrows",
+        "older",
         "name",
         "node_class",
         "node_name",
@@ -245,6 +248,13 @@ class Op:
         self.differentiable = (
             tuple(range(len(self.outputs))) if differentiable is None else tuple(differentiable)
         )
+        # The factors that torch also takes, with a warning, by position before the tensors.
+        factors = {"alpha", "beta", "value"}
+        old = public and set(self.arguments) == self.keyword and self.keyword <= factors
+        self.older = tuple(p for p in self.params if old and p in self.keyword)
+        # What arguments take: told in the words of the public function, so by no other op.
+        kinds = {p: kind_of(self.signature.parameters[p]) for p in self.arguments if public}
+        self.kinds = {name: kind for name, kind in kinds.items() if kind is not None}
         self.policy = policy
         self.aside = frozenset(aside)
         space, _, rest = name.partition("_")

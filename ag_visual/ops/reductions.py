@@ -6,10 +6,14 @@ Rules return the reduced gradient with its dimensions restored; the edge expands
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
+
 from ..arrays.kernels import softmax as kernels
+from ..core.tensor import Tensor
 from . import ranking, scans  # noqa: F401  (importing them declares their ops)
 from .along import (
     Dims,
@@ -26,6 +30,7 @@ from .along import (
     whole_samples,
     wide,
 )
+from .arguments import LEFT_OUT, DType, SomeDims, checked, kind_named, outside, refused
 from .batching import constant, flattened, over_all
 from .families import is_complex, zeros
 from .record import EACH, LINEAR, ErrorSample, Sample, unchanged
@@ -77,7 +82,14 @@ op(
 
 
 @composite("sum", out=True)
-def _sum(F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def _sum(
+    F: Any,
+    self: Any,
+    dim: SomeDims | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+) -> Any:
     """The sum of all elements, or over `dim` (an int or several); integers add up in int64."""
     self = cast(F, self, dtype)
     return F.sum_all(self) if dim is None and not keepdim else F.sum_dims(self, dim, keepdim)
@@ -132,7 +144,14 @@ op(
 
 
 @composite("mean", out=True)
-def _mean(F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def _mean(
+    F: Any,
+    self: Any,
+    dim: SomeDims | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+) -> Any:
     """The mean of all elements, or over `dim` (an int or several)."""
     self = cast(F, self, dtype)
     return F.mean_all(self) if dim is None and not keepdim else F.mean_dims(self, dim, keepdim)
@@ -163,7 +182,12 @@ op(
 
 @composite("nansum", out=True)
 def _nansum_of(
-    F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    F: Any,
+    self: Any,
+    dim: SomeDims | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
 ) -> Any:
     """`sum` with NaN as zero."""
     return F.nansum_dims(cast(F, self, dtype), dim, keepdim)
@@ -171,15 +195,20 @@ def _nansum_of(
 
 @composite("nanmean", out=True)
 def _nanmean(
-    F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    F: Any,
+    self: Any,
+    dim: SomeDims | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
 ) -> Any:
     """`mean` of the elements that are not NaN."""
     known = F.sum(F.logical_not(F.isnan(self)), dim, keepdim)
     return F.nansum(self, dim, keepdim, dtype=dtype) / known
 
 
-@composite("count_nonzero")
-def _count_nonzero(F: Any, self: Any, dim: Any = None) -> Any:
+@composite("count_nonzero", varargs="dim")
+def _count_nonzero(F: Any, self: Any, dim: SomeDims | None = None) -> Any:
     """How many elements are not zero."""
     return F.sum(self != 0, dim)
 
@@ -282,7 +311,9 @@ op(
 
 
 @composite("prod", out=True)
-def _prod(F: Any, self: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def _prod(
+    F: Any, self: Any, dim: int = LEFT_OUT, keepdim: bool = False, *, dtype: DType | None = None
+) -> Any:
     """The product of all elements, or along one dimension."""
     self = cast(F, self, dtype)
     return F.prod_all(self) if dim is None else F.prod_dim(self, dim, keepdim)
@@ -442,15 +473,24 @@ def _moment(name: str, kernel: Any, rule: Any, **options: Any) -> None:
         F: Any,
         self: Any,
         dim: Any = None,
-        unbiased: Any = None,
+        unbiased: bool | None = None,
         keepdim: bool = False,
         *,
         correction: Any = None,
     ) -> Any:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
+        elif dim is not None:
+            dim = checked(name, "dim", kind_named("SomeDims"), dim)
         if correction is None:
             correction = 1 if unbiased is None or unbiased else 0
+        if count(tuple(self.shape), all_dims(self, dim)) <= correction:
+            warnings.warn(
+                f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than "
+                "the reduction factor (input numel divided by output numel).",
+                UserWarning,
+                stacklevel=outside(),
+            )
         return getattr(F, f"{name}_dims")(self, dim, correction, keepdim)
 
     body.__doc__ = (
@@ -483,7 +523,7 @@ _moment(
 # Exponential sums and norms -----------------------------------------------------------------------
 
 
-def _logsumexp(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+def _logsumexp(xp: Any, self: Any, dim: SomeDims, keepdim: bool = False) -> Any:
     return kernels.logsumexp(xp, self, dim, keepdim)
 
 
@@ -572,7 +612,12 @@ op(
 
 @composite("norm", out=True)
 def _norm(
-    F: Any, self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
+    F: Any,
+    self: Any,
+    p: Any = "fro",
+    dim: SomeDims | None = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
 ) -> Any:
     """(sum |x|^p)^(1/p) over `dim` (all elements by default).
 
@@ -582,6 +627,8 @@ def _norm(
         p = 2
     if p == "nuc":
         return F.linalg_matrix_norm(cast(F, self, dtype), "nuc", dim or (0, 1), keepdim)
+    if not isinstance(p, (str, int, float, complex, numpy.number, Tensor)):
+        raise refused("norm", "p", "Number", p)
     if isinstance(p, str):
         raise RuntimeError(f"norm(): p must be a number, 'fro' or 'nuc', not {p!r}")
     return F.vector_norm(cast(F, self, dtype), p, dim, keepdim)

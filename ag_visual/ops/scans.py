@@ -8,6 +8,7 @@ from typing import Any
 
 from ..arrays.kernels.runs import running_extreme
 from .along import cast, dim_errors, dim_samples, narrow, wide
+from .arguments import DType
 from .dims import wrap
 from .elementary import logaddexp
 from .families import is_complex
@@ -96,7 +97,7 @@ op(
 
 
 def _scanned(name: str, what: str) -> None:
-    def body(F: Any, self: Any, dim: int, *, dtype: Any = None) -> Any:
+    def body(F: Any, self: Any, dim: int, *, dtype: DType | None = None) -> Any:
         return getattr(F, f"{name}_dim")(cast(F, self, dtype), dim)
 
     def twin(F: Any, self: Any, dim: int) -> Any:
@@ -112,7 +113,7 @@ _scanned("cumsum", "sum")
 _scanned("cumprod", "product")
 
 
-def _logcumsumexp(xp: Any, self: Any, dim: Any) -> Any:
+def _logcumsumexp(xp: Any, self: Any, dim: int) -> Any:
     if self.ndim == 0 or self.size == 0:
         return self.copy()
     result = xp.moveaxis(self, dim, 0).copy()
@@ -158,7 +159,7 @@ op(
 
 
 def _running(name: str, largest: bool) -> None:
-    def kernel(xp: Any, self: Any, dim: Any) -> Any:
+    def kernel(xp: Any, self: Any, dim: int) -> Any:
         if self.ndim == 0:
             return self.copy(), xp.zeros((), xp.int64)
         return running_extreme(xp, self, dim, largest)

@@ -16,6 +16,7 @@ from .. import dtypes
 from ..arrays.backend import backend_of, of_namespace
 from ..core.tensor import Tensor, from_array
 from . import edges
+from .arguments import Sizes, loose, refused
 from .batching import Batch, in_rows
 from .dims import broadcast, sizes_of, wrap
 from .generic import flat
@@ -208,32 +209,26 @@ def _view_any(F: Any, self: Any, *shape: Any, dtype: Any = None, size: Any = Non
     if size is not None:
         shape = (size,)
     elif dtype is not None:
+        if shape or not isinstance(dtype, dtypes.dtype):
+            raise refused("view", "dtype", "torch.dtype alone", (*shape, dtype))
         shape = (dtype,)
-    elif not shape:
-        raise TypeError("view() needs a shape or a dtype")
-    first = shape[0]
+    first = shape[0] if shape else None
     if isinstance(first, dtypes.dtype):
         result = F.view_dtype(self, first.np)
         if isinstance(result, Tensor):
             # Bytes have no derivative: the same memory and version, but nobody's view.
             result._view, result._rg = None, False
         return result
-    return F.view_size(self, first if len(shape) == 1 else shape)
+    return F.view_size(self, loose("view", "size", shape))
 
 
-# The public `view` takes one argument or several; the op wants one.
-def _size_of(size: Any) -> Any:
-    return size if isinstance(size, (tuple, list)) else (size,)
-
-
-@composite("reshape")
-def _reshape(F: Any, self: Any, *sizes: Any, shape: Any = None) -> Any:
+@composite("reshape", varargs="shape")
+def _reshape(F: Any, self: Any, shape: Sizes) -> Any:
     """The same elements in another shape: a view where the layout allows it, else a copy."""
     if F.xp is not None:
-        return self.reshape(*sizes)
-    given = sizes if shape is None else (shape,)
+        return self.reshape(shape)
     array = self._array
-    size = resolve_shape(array.size, sizes_of("reshape", given))
+    size = resolve_shape(array.size, shape)
     if array.flags.c_contiguous:
         return F.view_size(self, size)
     if _viewed(backend_of(array).xp, array, size) is not None:
@@ -268,11 +263,10 @@ def _flatten(F: Any, self: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 
 @composite("unflatten")
-def _unflatten(F: Any, self: Any, dim: int, sizes: Any) -> Any:
+def _unflatten(F: Any, self: Any, dim: int, sizes: Sizes) -> Any:
     """One dimension as several, whose sizes multiply to its size (one may be -1)."""
     shape = tuple(self.shape)
     dim = wrap(dim, len(shape))
-    sizes = sizes_of("unflatten", (sizes,))
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
     try:
@@ -294,7 +288,7 @@ def _ravel(F: Any, self: Any) -> Any:
 # Broadcasting -----------------------------------------------------------------------------------
 
 
-def _expand(xp: Any, self: Any, size: Any) -> Any:
+def _expand(xp: Any, self: Any, size: Sizes) -> Any:
     # Not broadcast_to: that is read-only, and an expansion that repeats nothing may be written.
     extra = len(size) - self.ndim
     strides = (0,) * extra + tuple(
@@ -372,10 +366,10 @@ def _expand_as(F: Any, self: Any, other: Any) -> Any:
     return F.expand(self, tuple(other.shape))
 
 
-@composite("broadcast_to")
-def _broadcast_to(F: Any, self: Any, *sizes: Any, size: Any = None) -> Any:
+@composite("broadcast_to", varargs="size")
+def _broadcast_to(F: Any, self: Any, size: Sizes) -> Any:
     """Another name of `expand`."""
-    return F.expand(self, flat(sizes if size is None else (size,)))
+    return F.expand(self, size)
 
 
 @composite("broadcast_tensors", method=False)
@@ -394,14 +388,12 @@ def broadcast_shapes(*shapes: Any) -> Any:
     return Size(broadcast(*((s,) if isinstance(s, int) else tuple(s) for s in shapes)))
 
 
-@composite("sum_to_size")
-def _sum_to_size(F: Any, self: Any, *size: Any) -> Any:
+@composite("sum_to_size", varargs="size")
+def _sum_to_size(F: Any, self: Any, size: Sizes) -> Any:
     """Summed over the dimensions that expanding a tensor of this size would add or stretch."""
-    wanted = flat(size)
     if F.xp is not None:
-        return edges.sum_to(F.xp, self, wanted)
-    shape = self._array.shape
-    wanted = sizes_of("sum_to_size", (wanted,))
+        return edges.sum_to(F.xp, self, size)
+    shape, wanted = self._array.shape, size
     extra = len(shape) - len(wanted)
     if extra < 0 or any(w not in (1, n) for w, n in zip(wanted, shape[extra:], strict=True)):
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -275,10 +276,7 @@ def op(
     generic.equip(record)
     build.specialize(record)
     if public:
-        functions[name] = record.call
-        record.call.__module__ = _PACKAGE
-        if method:
-            setattr(Tensor, name, record.call)
+        _publish(name, record.call, method, record.signature.parameters.get(varargs or ""))
     if inplace:
         twin = generic.inplace_twin(record)
         twin = record.write = build.inplace(record, f"{record.called}_", twin)
@@ -287,6 +285,16 @@ def op(
             setattr(Tensor, f"{name}_", twin)
             functions[f"{name}_"] = twin
     return record
+
+
+def _publish(
+    name: str, call: Callable[..., Any], method: bool, several: inspect.Parameter | None
+) -> None:
+    """Make a call the function and the method of a name; only methods take sizes one by one."""
+    functions[name] = call if several is None else build.as_function(call, name, several)
+    functions[name].__module__ = _PACKAGE
+    if method:
+        setattr(Tensor, name, call)
 
 
 def alias(name: str, *others: str) -> None:
@@ -307,10 +315,12 @@ def composite(
     aliases: Sequence[str] = (),
     out: bool = False,
     doc: str | None = None,
+    varargs: str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a function of other ops: `def name(F, self, ...)`, usable on both faces.
 
     out: whether the public function takes `out=`. doc: its docstring, where the body has none.
+    varargs: the last parameter, a tuple of ints, which the method takes one by one, too.
     """
 
     def declare(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -319,13 +329,10 @@ def composite(
         if key in composites or key in ops:
             raise TypeError(f"op {key!r} is declared twice")
         composites[key] = body
-        call = build.bind_face(body, traced, key, out)
+        call = build.bind_face(body, traced, key, out, varargs)
         if public:
-            call.__module__ = _PACKAGE
             for each in (key, *aliases):
-                functions[each] = call
-                if method:
-                    setattr(Tensor, each, call)
+                _publish(each, call, method, inspect.signature(body).parameters.get(varargs or ""))
         return call
 
     return declare

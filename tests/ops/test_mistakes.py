@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import operator
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -222,7 +225,102 @@ MISTAKES: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
         RuntimeError,
         "one_hot is only applicable to index tensor of type LongTensor",
     ),
+    (lambda t: float(ones(t, 2)), ValueError, "only one element tensors can be converted to Py"),
+    (lambda t: int(ones(t, 0)), ValueError, "only one element tensors can be converted to Python"),
+    (lambda t: complex(ones(t, 2)), ValueError, "only one element tensors can be converted to"),
+    (lambda t: math.floor(ones(t, 2)), ValueError, "only one element tensors can be converted"),
+    (lambda t: ones(t, 2).item(), RuntimeError, "a Tensor with 2 elements cannot be converted to"),
+    (lambda t: bool(ones(t, 2)), RuntimeError, "Boolean value of Tensor with more than one value"),
+    (lambda t: bool(ones(t, 0)), RuntimeError, "Boolean value of Tensor with no values is ambig"),
+    (
+        lambda t: operator.index(t.ones(2, dtype=t.int64)),
+        TypeError,
+        "only integer tensors of a single element can be converted to an index",
+    ),
+    (
+        lambda t: [1, 2][ones(t)],
+        TypeError,
+        "only integer tensors of a single element can be converted to an index",
+    ),
+    (
+        lambda t: float(t.tensor(1j)),
+        RuntimeError,
+        "value cannot be converted to type double without overflow",
+    ),
+    (
+        lambda t: int(t.tensor(1j)),
+        RuntimeError,
+        "value cannot be converted to type int64_t without overflow",
+    ),
+    (lambda t: ~ones(t, 2), TypeError, "~ (operator.invert) is only implemented on integer and"),
+    (lambda t: t.tensor([1, "a"]), TypeError, "new(): invalid data type 'str'"),
+    (lambda t: t.tensor(["a", 1]), ValueError, "too many dimensions 'str'"),
+    (
+        lambda t: t.ones(2, dtype=t.int64).softmax(0),
+        NotImplementedError,
+        "not implemented for 'Long'",
+    ),
+    (lambda t: ones(t, 2).size("a"), TypeError, "must be int, not str"),
+    (lambda t: ones(t, 2).new(2.0), TypeError, "new(): data must be a sequence (got float)"),
+    (
+        lambda t: t.ones(2, requires_grad=True).apply_(lambda v: v),
+        RuntimeError,
+        "Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead",
+    ),
+    (lambda t: ones(t, 2).map_(3, max), TypeError, "must be Tensor, not int"),
 ]
+
+# The call, and the words of its warning ("" for none).
+WARNED: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda t: float(t.ones(1, requires_grad=True)), "Converting a tensor with requires_grad=True"),
+    (lambda t: complex(t.ones(1, requires_grad=True)), "Converting a tensor with requires_grad="),
+    (lambda t: int(t.ones(1, requires_grad=True)), ""),
+    (lambda t: bool(t.ones(1, requires_grad=True)), ""),
+    (lambda t: t.ones(1, requires_grad=True).item(), ""),
+    (lambda t: float(t.tensor(1 + 0j)), ""),
+    (
+        lambda t: t.nn.functional.kl_div(ones(t, 2), ones(t, 2), reduction="mean"),
+        "reduction: 'mean' divides the total loss by both the batch size and the support size",
+    ),
+    (lambda t: t.nn.KLDivLoss()(ones(t, 2), ones(t, 2)), "reduction: 'mean' divides the total"),
+    (lambda t: t.nn.functional.kl_div(ones(t, 2), ones(t, 2), reduction="sum"), ""),
+    (lambda t: t.nn.functional.softmax(ones(t, 2)), "Implicit dimension choice for softmax has"),
+    (lambda t: t.nn.functional.log_softmax(ones(t, 2)), "Implicit dimension choice for log_soft"),
+    (lambda t: t.nn.functional.softmin(ones(t, 2)), "Implicit dimension choice for softmin has"),
+    (lambda t: t.nn.Softmax()(ones(t, 2)), "Implicit dimension choice for softmax has been depr"),
+    (lambda t: t.softmax(ones(t, 2), 0, t.float64), ""),
+    (lambda t: ones(t, 1).var(), "var(): degrees of freedom is <= 0. Correction should be strict"),
+    (lambda t: ones(t, 2, 1).std(1), "std(): degrees of freedom is <= 0. Correction should be s"),
+    (lambda t: ones(t, 3).var(correction=0), ""),
+    (
+        lambda t: t.autograd.Variable(ones(t, 2), volatile=True),
+        "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
+    ),
+    (lambda t: ones(t, 2).volatile, "volatile was removed (Variable.volatile is always False)"),
+    (
+        lambda t: t.nn.functional.mse_loss(ones(t, 2), ones(t, 2), size_average=True),
+        "size_average and reduce args will be deprecated, please use reduction='mean' instead.",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", range(len(WARNED)))
+def test_what_is_doubtful_warns_in_torch_words(case: int) -> None:
+    call, words = WARNED[case]
+    for t in (ag_visual, torch):
+        if not t.__version__:
+            continue
+        if t is torch:  # which tells of some things once in a process
+            torch._C._set_warnAlways(True)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            call(t)
+        told = [str(each.message) for each in seen if each.category is UserWarning]
+        assert len(told) == bool(words)
+        assert all(words in each for each in told)
+        if t is ag_visual:
+            places = {each.filename for each in seen if each.category is UserWarning}
+            assert places <= {__file__}
 
 
 @pytest.mark.parametrize("case", range(len(MISTAKES)))
