@@ -7,6 +7,7 @@ tuples, arrays or tensors.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -68,6 +69,45 @@ def raised(call: Callable[[], Any]) -> tuple[str, str]:
     except Exception as error:
         return _builtin(error), str(error)
     return "", ""
+
+
+def told(call: Callable[[], Any]) -> dict[str, str]:
+    """What a call raises, as an idiom tells it: `agree_in_words` compares the sense of the text."""
+    kind, text = raised(call)
+    return {"error": kind, "text": text}
+
+
+def idiom(program: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Mark a program that people write, for `idioms_of`."""
+    program.is_idiom = True  # type: ignore[attr-defined]
+    return program
+
+
+def idioms_of(scope: dict[str, Any]) -> list[Callable[[Any], Any]]:
+    """The marked programs of a module."""
+    return [each for each in scope.values() if getattr(each, "is_idiom", False)]
+
+
+def agree_in_words(program: Callable[[Any], Any]) -> None:
+    """`agree`, with warnings left alone and errors compared by type and torch's first clause."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seen = plain(program(ag_visual))
+        if torch.__version__:
+            expected = plain(program(torch))
+            close(_met(seen, expected), expected)
+
+
+def _met(seen: Any, expected: Any) -> Any:
+    """What was seen, with torch's words in place of errors that say the same."""
+    if isinstance(seen, list) and isinstance(expected, list):
+        pairs = zip(seen, expected, strict=False)
+        return [_met(a, b) for a, b in pairs] + seen[len(expected) :]
+    if isinstance(seen, dict) and isinstance(expected, dict) and "error" in expected:
+        clause = re.split(r"[.:(\[,]", old_names(expected["text"]))[0].strip().lower()
+        same = seen["error"] == expected["error"] and clause in old_names(seen["text"]).lower()
+        return expected if same else seen
+    return seen
 
 
 def old_names(text: str) -> str:

@@ -264,10 +264,11 @@ def grad(
             from_array(backend_of(t._array).xp.zeros_like(t._array), True) if g is None else g
             for t, g in zip(wanted, found, strict=True)
         )
-    if not allow_unused and any(g is None for g in found):
+    unused = [i for i, g in enumerate(found) if g is None]
+    if not allow_unused and unused:
         raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set "
-            "allow_unused=True if this is the desired behavior."
+            f"The differentiated Tensor at index {unused[0]} appears to not have been used in the "
+            "graph. Set allow_unused=True if this is the desired behavior."
         )
     return tuple(found)
 

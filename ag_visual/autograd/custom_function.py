@@ -28,7 +28,9 @@ class FunctionMeta(type):
 
     def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> None:
         super().__init__(name, bases, body)
-        cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), {"_forward_cls": cls})
+        # Its node says where it is from, as torch's does: no op of the package made it.
+        own = {"_forward_cls": cls, "__module__": "torch.autograd.function"}
+        cls._backward_cls = type(f"{name}Backward", (BackwardCFunction,), own)
 
 
 class _SingleLevelFunction(FunctionCtx, metaclass=FunctionMeta):
@@ -238,7 +240,7 @@ def _tell_why(o: Tensor, ctx: BackwardCFunction, records: bool, fixed: bool) -> 
 
 
 def _check_dirty(dirty: set[int], inputs: set[int], outputs: list[Any]) -> None:
-    if dirty - inputs:
+    if (dirty & {id(o) for o in outputs}) - inputs:
         raise RuntimeError(
             "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that "
             "have been mutated should be passed to ctx.mark_dirty()."

@@ -102,6 +102,9 @@ class BackwardCFunction(Node, FunctionCtx):
         if modes.anomaly is not None:
             self.keep_stack()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{type(self).__name__} object at {id(self):#x}>"
+
     @property
     def saved_names(self) -> tuple[str, ...]:  # type: ignore[override]
         return ("saved_tensors",) if self._saves else ()

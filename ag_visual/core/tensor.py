@@ -324,8 +324,8 @@ class Tensor:
             )
         if requires_grad and self.dtype.category < 2:
             raise RuntimeError(
-                "only Tensors of floating point and complex dtype can require gradients, but this "
-                f"tensor is {self.dtype}"
+                "only Tensors of floating point dtype can require gradients (and complex ones), "
+                f"but this tensor is {self.dtype}"
             )
         view_ = self._view
         if view_ is not None:
@@ -583,13 +583,15 @@ class Tensor:
         return result  # type: ignore[no-any-return]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "Only leaf tensors can be pickled: a pickle cannot hold the graph of a computed "
-                "tensor. Pickle tensor.detach() instead."
-            )
+        """The values, without the graph: what comes back is a leaf, as in torch."""
         array = backends.backend_of(self._array).to_numpy(self._array)
-        return _unpickle, (array, str(self.device), self._rg, type(self), dict(self.__dict__))
+        return _unpickle, (
+            array,
+            str(self.device),
+            self.requires_grad,
+            type(self),
+            dict(self.__dict__),
+        )
 
     def __repr__(self) -> str:
         from .printing import tensor_repr
@@ -646,6 +648,7 @@ class InferenceTensor(Tensor):
         return result
 
     def __reduce_ex__(self, protocol: Any) -> Any:
+        """The values, without the graph: what comes back is a leaf, as in torch."""
         rebuild, (array, device, requires_grad, _, extra) = super().__reduce_ex__(protocol)
         return rebuild, (array, device, requires_grad, Tensor, extra)
 

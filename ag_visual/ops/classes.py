@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .. import dtypes
 from ..arrays.kernels import loss as kernels
 from . import agreement
 from .batched_layers import picked_classes, picked_classes_back
@@ -16,10 +17,14 @@ from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op
 
 
+def _told(x: Any) -> str:
+    return dtypes.legacy_name(dtypes.of_array(x)).removesuffix("Tensor")
+
+
 def _check_classes(self: Any, target: Any, weight: Any) -> None:
     if target.dtype.kind not in "iu" or target.dtype.itemsize not in (1, 8):
         raise RuntimeError(
-            f"expected target dtype to be Long or Byte, but got {target.dtype.name}. Convert class "
+            f"expected target dtype to be Long or Byte, but got {_told(target)}. Convert class "
             "indices with .long()"
         )
     if weight is not None and weight.shape != (self.shape[1 if self.ndim > 1 else 0],):

@@ -62,7 +62,7 @@ def test_errors_of_arguments() -> None:
         "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a "
         "shape of torch.Size([2]).",
         "`inputs` argument to `backward()` cannot be empty.",
-        "One of the differentiated Tensors appears to not have been used in the graph. Set "
+        "The differentiated Tensor at index 0 appears to not have been used in the graph. Set "
         "allow_unused=True if this is the desired behavior.",
         "One of the differentiated Tensors does not require grad",
         "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "

@@ -34,7 +34,7 @@ const MOST = 2000;
 /** What stands before the cut where it was taken from a leaf: `w.detach()`. */
 const CUT_LEAF = /^([A-Za-z_][\w.]*)\.(?:detach\(\)|data)$/;
 
-/** Names of the leaves that a node's gradient would reach; idle: only those nothing else reached. */
+/** Names of the leaves that a node's gradient would reach; idle: only those that got none. */
 function leavesBelow(store: Store, maker: number, idle: boolean): Set<string> {
   const names = new Set<string>();
   const seen = new Set([maker]);
@@ -63,14 +63,15 @@ export function cutsOf(model: InspectorModel, seq: number): Cut[] {
     const site = store.site(at.site[row]);
     const maker = at.maker[row];
     const leaf = at.flags[row] & 1 ? CUT_LEAF.exec(site?.text ?? '') : null;
-    const behind = leaf ? [leaf[1]] : maker === NONE ? [] : leavesBelow(store, maker, kind === 'none');
+    const idle = kind === 'none';
+    const behind = leaf ? [leaf[1]] : maker === NONE ? [] : leavesBelow(store, maker, idle);
     return {
       seq,
       input: store.string(at.name[row]),
       kind,
       words: WORDS[kind] ?? kind,
       site,
-      without: [...behind].filter(name => kind === 'none' || !reached.has(name))
+      without: [...behind].filter(name => idle || !reached.has(name))
     };
   });
 }
