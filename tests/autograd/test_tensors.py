@@ -144,9 +144,8 @@ def test_shallow_copy_and_pickle() -> None:
     agree(program)
     x = ag_visual.ones(2, requires_grad=True)
     assert pickle.loads(pickle.dumps(x)).tolist() == [1.0, 1.0]
-    kind, text = raised(lambda: pickle.dumps(x * 2))
-    assert kind == "RuntimeError"
-    assert "leaf" in text
+    computed = pickle.loads(pickle.dumps(x * 2))
+    assert (computed.is_leaf, computed.requires_grad) == (True, True)
 
 
 def test_numpy_of_tensors_in_the_graph() -> None:
