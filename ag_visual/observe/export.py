@@ -16,7 +16,7 @@ import os
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -51,27 +51,42 @@ processor: what else the machine does leaves nothing out."""
 
 
 class Recording:
-    """What was recorded, apart from the program: `record` is the JSON that files hold."""
+    """What was recorded, apart from the program: `record` is the JSON that files hold.
+
+    buffers: those of the batches, where they are not in it yet. Most recordings are never written,
+    and as text their columns would cost a fifth of what recording them did.
+    """
 
     renderer: ClassVar[Callable[[Recording], Any] | None] = None
     """Makes a mime bundle for notebooks; set by the display layer."""
 
-    def __init__(self, record: dict[str, Any]) -> None:
-        self.record = record
+    def __init__(self, record: dict[str, Any], buffers: Sequence[bytes] = ()) -> None:
+        self._record = record
+        self._buffers = buffers
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The JSON that files hold (schema `Recording`)."""
+        for batch, buffer in zip(self._record["batches"], self._buffers, strict=False):
+            batch["buffer"] = base64.b64encode(buffer).decode()
+        self._buffers = ()
+        return self._record
 
     @property
     def tables(self) -> Tables:
         """All batches' tables joined, as arrays by table and column."""
+        batches = self._record["batches"]
+        buffers = self._buffers or [base64.b64decode(batch["buffer"]) for batch in batches]
         chunks = [
-            Chunk(decode_tables(batch["header"], base64.b64decode(batch["buffer"])))
-            for batch in self.record["batches"]
+            Chunk(decode_tables(batch["header"], buffer))
+            for batch, buffer in zip(batches, buffers, strict=True)
         ]
         return Chunk.joined(chunks).tables if chunks else {}
 
     @property
     def strings(self) -> list[str]:
         """What ids of strings mean."""
-        return [s for batch in self.record["batches"] for s in batch["header"]["strings"]]
+        return [s for batch in self._record["batches"] for s in batch["header"]["strings"]]
 
     def rows(self, table: str) -> int:
         """How many entries a table has; of "tasks", how many backward passes (each has two rows:
@@ -86,7 +101,7 @@ class Recording:
 
     def __repr__(self) -> str:
         nodes, runs = self.rows("nodes"), self.rows("runs")
-        return f"<ag_visual recording of {nodes} nodes, {runs} runs, {self.record['created']}>"
+        return f"<ag_visual recording of {nodes} nodes, {runs} runs, {self._record['created']}>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         renderer = type(self).renderer
@@ -96,6 +111,8 @@ class Recording:
         """The recording to give away: values=True leaves out all numbers of tensors but norms of
         gradients, source=True the text and names of your code.
         """
+        if not (values or source):
+            return self
         record = without_numbers(self.record) if values else self.record
         record = without_names(record) if source else record
         other = (record.get("beside") or {}).get("recording")
@@ -141,10 +158,12 @@ def take(
         "control": False,
         "message": "",
     }
-    batches = []
+    batches: list[dict[str, Any]] = []
+    buffers = []
     for i, piece in enumerate(pieces):
         header, buffer = stream.next(piece, state, (problems or []) if i == 0 else ())
-        batches.append({"header": header, "buffer": base64.b64encode(buffer).decode()})
+        batches.append({"header": header})
+        buffers.append(buffer)
     details, summaries = _about_living(recorder, values, scopes)
     cards, card_of, numbered = cards_of_living(recorder, values)
     record = {
@@ -161,7 +180,7 @@ def take(
     }
     if scalars is not None:
         record["scalars"] = scalars
-    return Recording(record).without(values=not values, source=not source)
+    return Recording(record, buffers).without(values=not values, source=not source)
 
 
 def pieces_of(chunks: list[Chunk], size: int) -> list[Chunk]:

@@ -37,6 +37,21 @@ def test_round_trip(recording, tmp_path):
     assert any(key.endswith("saved:self") for key in found.record["values"])
 
 
+def test_tables_are_there_before_and_after_the_text(recording):
+    def read():
+        return {
+            table: {name: values.tolist() for name, values in columns.items()}
+            for table, columns in recording.tables.items()
+        }
+
+    assert recording.rows("runs") == 3
+    before = read()
+    batches = recording.without(values=False, source=False).record["batches"]
+    assert [set(batch) for batch in batches] == [{"header", "buffer"}] * len(batches)
+    assert read() == before
+    assert recording.record["batches"] == batches
+
+
 def test_rows_of_tasks_are_backward_passes(recorder):
     x = ag.tensor([1.0, 2.0], requires_grad=True)
     recorder.start()
