@@ -20,7 +20,7 @@ from ..core.node import ending
 from ..core.tensor import InferenceTensor, Tensor, cannot_be_saved, rebase
 from ..core.tensor import wrote as count_write
 from .function_node import BackwardCFunction, FunctionCtx
-from .given import Given
+from .given import Given, argument_name
 
 
 class FunctionMeta(type):
@@ -145,14 +145,6 @@ class Function(_SingleLevelFunction):
         return _wrapped(cls, ctx, tensors, output, records)
 
     @classmethod
-    def _input_name(cls, at: int) -> str:
-        """What forward calls the argument at a position."""
-        names = list(inspect.signature(cls.forward).parameters.values())
-        names = names if cls._separate() else names[1:]
-        starred = next((i for i, p in enumerate(names) if p.kind is p.VAR_POSITIONAL), len(names))
-        return names[at].name if at < starred else f"{names[starred].name}[{at - starred}]"
-
-    @classmethod
     def _separate(cls) -> bool:
         """Is forward free of ctx, which `setup_context` prepares?"""
         return cls.setup_context is not Function.setup_context
@@ -224,7 +216,7 @@ def _wrapped(
     _save(ctx, outputs, results, records)
     if records and seam.sink is not None:
         saved.report_node(ctx)
-        names = map(cls._input_name, ctx._positions)
+        names = (argument_name(cls, at) for at in ctx._positions)
         saved.report_cuts(ctx, zip(names, tensors, strict=True))
     return results[0] if single else tuple(results)
 

@@ -15,7 +15,7 @@ from ..core.node import Node, sequence
 from ..core.saved_tensor import raw_saved
 from ..core.source import here
 from ..core.tensor import Tensor, from_array
-from .given import Given
+from .given import Given, argument_name
 
 if TYPE_CHECKING:
     from .custom_function import Function
@@ -162,7 +162,7 @@ class BackwardCFunction(Node, FunctionCtx):
         edges = zip(self._positions, self.next, results, strict=True)
         missed = {at: edge for at, edge, g in edges if edge is not None and g is None}
         for at in sorted(missed.keys() - self._missed):
-            name = self._forward_cls._input_name(at)
+            name = argument_name(self._forward_cls, at)
             backward = self._forward_cls._user_backward()
             saved.report_none(self, name, backward, missed[at])
         self._missed |= missed.keys()

@@ -13,20 +13,25 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
+from ag_visual.core import source
 from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
 from ag_visual.observe.bundle import BundleMissingError, bundle_text
 from ag_visual.observe.dot import roots_of
 from ag_visual.observe.export import Recording, take, to_html
-from ag_visual.observe.graph import walk
 from ag_visual.observe.lesson import Lesson
 from ag_visual.observe.names import scopes_of
 from ag_visual.observe.recorder import Recorder
-from ag_visual.observe.scalars import of_living
+from ag_visual.observe.scalars import NOT_KEPT
 from ag_visual.session.api import record
 from ag_visual.session.session import current, package_version
 
 HEIGHT: Final = 520
+
+GONE: Final = (
+    "The graph of this picture is gone, or backward ran through it. Show it with "
+    "show(loss, scalars=True): its numbers are kept then."
+)
 
 
 def show(
@@ -41,10 +46,12 @@ def show(
 
     The graph is drawn as it stands when `show` is called, with what its nodes have saved;
     values=False leaves all numbers out. scalars=True draws every number of a tiny network, with
-    the local derivatives between them. lesson: how the Inspector is set up (see `lesson`). Once a
-    recorded or paused backward runs through the graph, the output follows it live and steps on from
-    a pause, where the front end can reach a kernel that runs a cell; elsewhere it stays a picture
-    and says why. Without an argument: a live Inspector of all that this kernel does from now on.
+    the local derivatives between them; without it they are computed when a reader asks for them or
+    the picture is saved, as long as the graph is there. lesson: how the Inspector is set up (see
+    `lesson`). Once a recorded or paused backward runs through the graph, the output follows it live
+    and steps on from a pause, where the front end can reach a kernel that runs a cell; elsewhere it
+    stays a picture and says why. Without an argument: a live Inspector of all that this kernel does
+    from now on.
     height in pixels. Raises RuntimeError for a tensor without a graph, ValueError for scalars=True
     without values.
 
@@ -62,7 +69,11 @@ def show(
     elif isinstance(what, Recording):
         found, live = what, False
     else:
-        picture = Picture(_set_up(graph_recording(what, values=values), scalars, lesson), height)
+        recorder, taken = _taken(what, values)
+        picture = Picture(_set_up(taken, scalars, lesson), height)
+        picture.graph = recorder if values else None
+        if scalars:
+            picture.numbers()
         picture.follow()
         return picture
     return Picture(_set_up(found, scalars, lesson), height, live=live)
@@ -81,19 +92,20 @@ def graph_recording(
     outputs: Tensor | Node | Iterable[Tensor | Node], *, values: bool = True
 ) -> Recording:
     """The graph below the outputs as a recording of its own, apart from the session's."""
+    return _taken(outputs, values)[1]
+
+
+def _taken(
+    outputs: Tensor | Node | Iterable[Tensor | Node], values: bool
+) -> tuple[Recorder, Recording]:
     recorder = Recorder()
-    scopes = list(scopes_of(sys._getframe(1)))
+    scopes = list(scopes_of(source.outside(sys._getframe(1))))
     for scope in scopes:
         recorder.labels.learn_scope(scope)
     roots = list(roots_of(outputs))
     recorder.add_graph(roots)
-    return take(
-        recorder,
-        session="show",
-        values=values,
-        version=package_version(),
-        scopes=scopes,
-        scalars=of_living(walk(roots), scopes) if values else None,
+    return recorder, take(
+        recorder, session="show", values=values, version=package_version(), scopes=scopes
     )
 
 
@@ -104,8 +116,27 @@ class Picture:
         self.recording = recording
         self.height = height
         self.live = live
+        self.graph: Recorder | None = None
+        """Where the nodes of a graph are found that is shown as it stands, if they still live."""
         self._widget: Any = None
         self._seqs: frozenset[int] = frozenset()
+
+    def numbers(self) -> dict[str, Any] | None:
+        """A `Scalars` record of what is shown: as recorded, else computed now; None without values.
+
+        Once it is there, the recording holds it.
+        """
+        known: dict[str, Any] | None = self.recording.record.get("scalars")
+        if known is not None or self.graph is None:
+            return known
+        session = current()
+        seqs = [int(seq) for seq in self.graph.alive()]
+        scopes = [*scopes_of(source.outside(sys._getframe(1))), *session.scopes()]
+        found = session.numbers.graph(seqs, self.graph, scopes)
+        if found["why"] == NOT_KEPT["why"]:
+            return {**found, "why": GONE}
+        self.recording = Recording(self.recording.record | {"scalars": found})
+        return found
 
     def follow(self) -> None:
         """Go live in the page when a backward that is watched runs through this graph."""
@@ -137,6 +168,7 @@ class Picture:
         """Write the picture: a standalone page for a name in .html, else a recording file."""
         from ag_visual.session.api import save_recording
 
+        self.numbers()
         return save_recording(path, self.recording)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
@@ -157,6 +189,7 @@ class Picture:
         return {**data, **text}, metadata
 
     def _frame(self) -> str:
+        self.numbers()
         page = to_html(self.recording, bundle_text(), "ag_visual")
         return (
             f'<iframe sandbox="allow-scripts" style="width: 100%; height: {self.height}px; '

@@ -69,6 +69,20 @@ function kernelOf(model) {
   return kernel?.sendControlMessage ? kernel : null;
 }
 
+function numbers(model) {
+  return new Promise(resolve => {
+    const late = setTimeout(() => finish({}), 20000);
+    const listen = message => message?.numbers && finish(message.numbers);
+    const finish = found => {
+      clearTimeout(late);
+      model.off('msg:custom', listen);
+      resolve(found);
+    };
+    model.on('msg:custom', listen);
+    model.send({ numbers: true });
+  });
+}
+
 function theme() {
   const { dataset, classList } = document.body;
   const dark = dataset.jpThemeLight === 'false' || classList.contains('vscode-dark');
@@ -87,7 +101,7 @@ async function render({ model, el }) {
       if (gone) return;
       view = mountOutput(box, {
         recording: model.get('recording'), theme: theme(), live: model.get('live'),
-        session: model.get('session'), kernel: kernelOf(model)
+        session: model.get('session'), kernel: kernelOf(model), numbers: () => numbers(model)
       });
       model.on('change:live', follow);
     },
@@ -122,12 +136,19 @@ class InspectorWidget(anywidget.AnyWidget):
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)
         self.on_msg(_send_bundle)
+        self.on_msg(_send_numbers)
 
 
 def _send_bundle(widget: Any, content: Any, buffers: Any) -> None:
     """A page has no renderer of this build yet: the first widget on it asks."""
     if isinstance(content, dict) and content.get("bundle") == widget.bundle:
         widget.send({"bundle": widget.bundle}, [bundle_text().encode()])
+
+
+def _send_numbers(widget: Any, content: Any, buffers: Any) -> None:
+    """A reader wants the numbers of a graph that was drawn without them."""
+    if isinstance(content, dict) and content.get("numbers") and widget.picture is not None:
+        widget.send({"numbers": widget.picture.numbers() or {}})
 
 
 def inspector_widget(recording: Recording, height: int, *, live: bool = False) -> InspectorWidget:

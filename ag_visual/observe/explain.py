@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..autograd.given import argument_name
 from ..core import source
 from ..core.node import Node
 from ..core.rewrite import without_attribute
@@ -336,7 +337,7 @@ def _missed(node: Node, reached: Any) -> Iterator[Reason]:
                 continue
             function = n._forward_cls
             backward = source.resolve_place(source.last_return(function._user_backward()))
-            name = function._input_name(at)
+            name = argument_name(function, at)
             text = f"the backward of {function.__name__} returned None for `{name}`{_at(backward)}"
             where = f" at {backward.where}" if backward.line else ""
             repair = f"return the gradient of `{name}` in {function.__name__}.backward{where}"

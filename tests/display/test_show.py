@@ -188,3 +188,35 @@ def test_the_renderer_comes_over_the_control_channel_too(built):
     answers = []
     handle(current(), {"id": "1", "command": "bundle"}, answers.append)
     assert answers == [{"id": "1", "ok": True, "result": RENDERER}]
+
+
+def test_numbers_are_computed_when_they_are_asked_for():
+    z = graph().sum()
+    picture = ag.show(z)
+    assert "scalars" not in picture.recording.record
+    numbers = picture.numbers()
+    assert [len(numbers["nodes"]), numbers["why"]] == [4, ""]
+    assert picture.recording.record["scalars"] == numbers
+    check("Recording", picture.recording.record, "recording")
+    assert ag.show(z, scalars=True).recording.record["scalars"]["nodes"] == numbers["nodes"]
+    assert ag.show(z, values=False).numbers() is None
+
+
+def test_numbers_of_a_graph_that_is_gone_are_not_made_up():
+    z = graph()
+    picture, other = ag.show(z), ag.show(z)
+    z.backward(ag.ones(2))
+    told = picture.numbers()
+    assert told["nodes"] == []
+    assert "show(loss, scalars=True)" in told["why"]
+    del z
+    gc.collect()
+    assert other.numbers() == told
+    assert "scalars" not in other.recording.record
+
+
+def test_a_saved_picture_has_the_numbers(tmp_path, built):
+    z = graph().sum()
+    ag.show(z).save(tmp_path / "graph.agv")
+    saved = ag.load_recording(tmp_path / "graph.agv").record["scalars"]
+    assert len(saved["nodes"]) == 4

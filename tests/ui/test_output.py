@@ -170,3 +170,23 @@ def test_a_front_end_that_gives_no_way_to_the_kernel_shows_a_picture(
     page.screenshot(path=screenshots / f"output_elsewhere_{theme}.png")
     found = faults(page, ".agv-output")
     assert not found, "\n".join(found)
+
+
+TINY = """\
+a, b = (torch.tensor(v, requires_grad=True) for v in ([1.0, 2.0], [3.0, 4.0]))
+loss = (a * b).sum()
+torch.show(loss)"""
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_numbers_of_a_picture_come_when_a_reader_wants_them(lab: Lab, theme: str) -> None:
+    name = theme.split()[-1].lower()
+    lab.open(f"output/numbers_{name}.ipynb", [IMPORT, TINY, "loss = a = b = None"], theme=theme)
+    for cell in range(2):
+        lab.run(cell)
+    shown = output(lab, 1)
+    shown.get_by_role("button", name="Numbers").click()
+    boxes = shown.locator(".agv-scalars .agv-num")
+    expect(boxes).to_have_count(7)  # a, b, their product and the sum
+    shown.scroll_into_view_if_needed()
+    lab.screenshot(f"output_numbers_{name}")

@@ -22,6 +22,8 @@ export interface MountOptions {
    * Inspector.
    */
   host?: 'inline' | 'standalone' | 'lab';
+  /** Asks for the numbers of a graph that was recorded without them. */
+  numbers?: () => Promise<unknown>;
 }
 
 const INLINE_HEIGHT = 520;
@@ -45,7 +47,7 @@ export function mount(element: HTMLElement, options: MountOptions = {}): Inspect
     return mountInspector(element, transport, { theme, wheel, focus });
   }
   const carried = element.ownerDocument.getElementById(RECORDING_ELEMENT)?.textContent ?? '';
-  const controller = new OfflineController(options.recording ?? carried);
+  const controller = new OfflineController(options.recording ?? carried, options.numbers);
   const model = new InspectorModel({ nodes: Infinity, writes: Infinity, problems: 1000 });
   controller.fill(model);
   const { lesson } = controller;

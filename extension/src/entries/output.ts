@@ -17,6 +17,8 @@ export interface OutputOptions {
   live: boolean;
   /** The front end's connection to the kernel, where it gives one to outputs. */
   kernel: unknown;
+  /** Asks for the numbers of the graph, where the recording has none. */
+  numbers?: () => Promise<unknown>;
 }
 
 export interface OutputHandle extends Disposable {
@@ -132,7 +134,8 @@ class Output implements OutputHandle {
     }
     this.tell();
     const transport = this.controller ?? undefined;
-    return this.mount(box, { recording, transport, theme, host: 'inline' });
+    const { numbers } = this.options;
+    return this.mount(box, { recording, transport, theme, host: 'inline', numbers });
   }
 
   /** A page that was loaded again may meet another session: its numbers mean other nodes. */

@@ -8,7 +8,7 @@ import type {
   RawBatch
 } from '../protocol/controller';
 import type { OpenRecording } from '../protocol/recording';
-import { openRecording } from '../protocol/recording';
+import { openRecording, scalarsOf } from '../protocol/recording';
 import type { CommandName, Commands, Lesson, Scalars } from '../protocol/schema';
 import { Signal } from '../protocol/signal';
 import type { InspectorModel } from './inspector';
@@ -54,8 +54,15 @@ export class OfflineController implements Controller {
   readonly kept: Kept;
   private readonly recording: OpenRecording | null;
   private readonly failure: string;
+  private asked: Promise<Scalars | null> | null = null;
+  private fetched: Scalars | null = null;
+  private why = '';
 
-  constructor(source: unknown) {
+  /** numbers: asks the kernel for those of the graph, where the recording has none. */
+  constructor(
+    source: unknown,
+    private readonly numbers?: () => Promise<unknown>
+  ) {
     let recording: OpenRecording | null = null;
     let failure = '';
     try {
@@ -101,13 +108,41 @@ export class OfflineController implements Controller {
 
   /** Every number of these nodes, as far as they were kept. */
   private scalars(seqs: readonly number[]): Scalars {
-    const kept = this.recording?.scalars ?? null;
+    const kept = this.recording?.scalars ?? this.fetched;
     const wanted = new Set(seqs);
     const nodes = kept?.nodes.filter(({ seq }) => wanted.has(seq)) ?? [];
-    return { nodes, seq: kept?.seq ?? null, why: nodes.length > 0 ? '' : kept?.why || NO_NUMBERS };
+    const why = nodes.length > 0 ? '' : kept?.why || this.why || NO_NUMBERS;
+    return { nodes, seq: kept?.seq ?? null, why };
   }
 
   request<C extends CommandName>(
+    command: C,
+    args: Commands[C]['args']
+  ): Promise<Commands[C]['result']> {
+    if (command === 'scalars' || command === 'local') {
+      const fetched = this.fetch();
+      if (fetched) return fetched.then(() => this.found(command, args));
+    }
+    return this.found(command, args);
+  }
+
+  /** The numbers that are still to come; null where there is nothing to wait for. */
+  private fetch(): Promise<Scalars | null> | null {
+    if (!this.numbers || !this.recording || this.recording.scalars || this.fetched) {
+      return null;
+    }
+    this.asked ??= this.numbers().then(value => {
+      const scalars = scalarsOf(value);
+      // What the kernel cannot tell now it may tell later: another graph took its place.
+      if (scalars && scalars.nodes.length > 0) this.fetched = scalars;
+      else this.why = scalars?.why ?? '';
+      this.asked = null;
+      return scalars;
+    });
+    return this.asked;
+  }
+
+  private found<C extends CommandName>(
     command: C,
     args: Commands[C]['args']
   ): Promise<Commands[C]['result']> {
@@ -136,7 +171,7 @@ export class OfflineController implements Controller {
           ? recording?.numbers.get(String(seq))
           : undefined;
       case 'local':
-        return recording?.scalars?.nodes.find(numbers => numbers.seq === seq);
+        return (recording?.scalars ?? this.fetched)?.nodes.find(numbers => numbers.seq === seq);
       case 'scalars':
         return this.scalars(seqs);
       default:

@@ -150,7 +150,7 @@ function isLocal(value: unknown): value is Numbers {
   );
 }
 
-function scalarsOf(value: unknown): Scalars | null {
+export function scalarsOf(value: unknown): Scalars | null {
   return isObject(value) && Array.isArray(value.nodes)
     ? {
         nodes: value.nodes.filter(isLocal),
