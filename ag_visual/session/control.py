@@ -129,7 +129,7 @@ def _send_replies_through_stream(kernel: Any) -> None:
     the sign that a request came meanwhile (mended in 7.4). What the Inspector asks of an idle
     kernel makes such a moment likelier, so replies take the stream here, too.
     """
-    manager = getattr(getattr(kernel, "shell_channel_thread", None), "manager", None)
+    manager: Any = getattr(getattr(kernel, "shell_channel_thread", None), "manager", None)
     stream = getattr(kernel, "shell_stream", None)
     if stream is not None and hasattr(manager, "_shell_socket"):
         manager._shell_socket = stream
