@@ -16,6 +16,7 @@ import numpy as np
 from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.observe import cards, derivation, notation
+from ag_visual.observe.at_node import NotThereError
 from ag_visual.observe.cards import partial_of
 from ag_visual.observe.derivation import Derivation
 from ag_visual.observe.notation import Math, Typesetter, linear, operator, row
@@ -70,7 +71,7 @@ def numbers(
     try:
         try:
             found = derivation.derive(node, None if grads is None else list(map(_tensor, grads)))
-        except (derivation.NotThereError, RuntimeError) as error:
+        except (NotThereError, RuntimeError) as error:
             raise NoNumbersError(str(error)) from None
         return _told(found, input, at, "ones" if grads is None else source)
     finally:

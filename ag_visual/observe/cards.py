@@ -15,10 +15,10 @@ from ag_visual.autograd.given import argument_name
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.tensor import Tensor
 from ag_visual.observe import notation
+from ag_visual.observe.at_node import NotThereError
 from ag_visual.observe.derivation import (
     MOST_ELEMENTS,
     Derivation,
-    NotThereError,
     derive,
     elements_of,
 )

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ag_visual.core import modes, saved
+from ag_visual.core import modes
 from ag_visual.core.node import Node
-from ag_visual.core.packed import Packed
 from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.observe.at_node import outputs_of, saved_value
 from ag_visual.observe.terms import Term, face, input_term, labelled, trace
 from ag_visual.ops import generic
 from ag_visual.ops.generic import OpNode
@@ -24,50 +24,6 @@ from ag_visual.ops.record import Op
 
 MOST_ELEMENTS: Final = 2_000_000
 """A node with more elements than this is explained on a sample, not with its own numbers."""
-
-
-class NotThereError(LookupError):
-    """What a rule would ask for is not there, or not as it was saved; the text says why."""
-
-
-def saved_value(node: Node, name: str) -> Any:
-    """A saved field as it is: None where nothing was saved. Raises NotThereError.
-
-    Unlike the backward it tells nobody what it finds, and calls no hook.
-    """
-    value = getattr(node, f"s_{name}")
-    then = getattr(node, f"t_{name}")
-    if value is None and node.freed is not None and then is not saved.NOTHING:
-        raise NotThereError(
-            f"Saved values were freed by this backward: {name} is gone. Pause before the node, "
-            "or call backward(retain_graph=True)."
-        )
-    if isinstance(value, tuple):
-        stamps = then or (None,) * len(value)
-        return tuple(_still(name, v, t) for v, t in zip(value, stamps, strict=True))
-    owner = getattr(node, f"o_{name}", None)
-    if owner is not None and value is not None and not isinstance(value, Packed):
-        _refuse_written(name, owner[0], then)
-    return _still(name, value, then)
-
-
-def _still(name: str, value: Any, then: Any) -> Any:
-    if isinstance(value, Packed):
-        raise NotThereError(
-            f"A saved-tensor hook packed {name}: only the backward itself unpacks it."
-        )
-    storage = getattr(value, "_storage", None)
-    if storage is not None and then:
-        _refuse_written(name, storage, then)
-    return value
-
-
-def _refuse_written(name: str, storage: Any, then: Any) -> None:
-    if storage.stamp != then:
-        raise NotThereError(
-            f"{name} was overwritten since it was saved (version {then[0]} then, "
-            f"{storage.stamp[0]} now): its numbers are not those of the forward."
-        )
 
 
 @dataclass(slots=True)
@@ -126,11 +82,6 @@ def gradients_as_terms(node: OpNode, grads: Sequence[Any]) -> dict[str, Any]:
 def ones_like(node: Node) -> list[Any]:
     """A gradient of ones for each output."""
     return [from_array(np.ones(shape, dtype=dtype)) for shape, dtype in outputs_of(node)]
-
-
-def outputs_of(node: Node) -> Sequence[Any]:
-    """Shape and array dtype of each output."""
-    return node.outs or ((node.shape, node.dtype),)
 
 
 def derive(node: OpNode, grads: Sequence[Any] | None = None) -> Derivation:

@@ -6,7 +6,7 @@ is called and nothing is recorded. `scalars` puts the nodes of a graph together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from ag_visual.arrays.backend import backend_for, backend_of, is_array
 from ag_visual.core import saved
-from ag_visual.core.node import AccumulateGrad, Meta, Node
+from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.packed import Packed
 from ag_visual.engine.run import conjugated
+from ag_visual.observe.at_node import below, kept, meta_of, outputs_of
 from ag_visual.ops import edges
 from ag_visual.ops.record import LINEAR, Op
 from ag_visual.ops.table import raw
@@ -29,11 +30,6 @@ NUMBERS: Final = 64
 """Elements of a node's outputs and inputs together whose local derivatives are told."""
 
 
-def outputs_of(node: Node) -> tuple[Meta, ...]:
-    """Shape and array dtype of each output."""
-    return node.outs or ((node.shape, node.dtype),)
-
-
 def count(shapes: Sequence[tuple[int, ...]]) -> int:
     """Elements of tensors with these shapes together."""
     return sum(int(np.prod(shape)) for shape in shapes)
@@ -41,14 +37,12 @@ def count(shapes: Sequence[tuple[int, ...]]) -> int:
 
 def size_of(node: Node) -> int:
     """Elements of a node's outputs, and of its inputs through which gradient flows."""
-    below = [outputs_of(edge[0])[edge[1]][0] for edge in node.next if edge is not None]
-    return count([shape for shape, _ in outputs_of(node)] + below)
+    return count([shape for shape, _ in (*outputs_of(node), *below(node))])
 
 
 def works_on_complex(node: Node) -> bool:
     """Whether an output of a node is complex, or an input through which gradient flows."""
-    below = [outputs_of(edge[0])[edge[1]] for edge in node.next if edge is not None]
-    return any(dtype.kind == "c" for _, dtype in (*outputs_of(node), *below))
+    return any(dtype.kind == "c" for _, dtype in (*outputs_of(node), *below(node)))
 
 
 def reason_against(node: Node) -> str:
@@ -62,30 +56,17 @@ def reason_against(node: Node) -> str:
     if node.freed is not None:
         return f"{node.name()} gave its saved tensors back: it has run already."
     for name in node.saved_names:
-        for value, then, owner in _kept(node, name):
+        for value, then, storage in kept(node, name):
             if isinstance(value, Packed):
                 return f"{node.name()} saved {name} through hooks of yours, which are not run."
-            storage = getattr(value, "_storage", owner)
             if storage is not None and storage.stamp != then:
                 return f"{name}, saved by {node.name()}, was overwritten since."
     return ""
 
 
-def _kept(node: Node, name: str) -> Iterator[tuple[Any, Any, Any]]:
-    """(value, stamp, storage of an own output) of each tensor that one saved field holds."""
-    value, then = getattr(node, f"s_{name}"), getattr(node, f"t_{name}")
-    if isinstance(value, tuple):
-        for item, stamp in zip(value, then or (None,) * len(value), strict=True):
-            yield item, stamp, None
-        return
-    owner = getattr(node, f"o_{name}", None)
-    yield value, then, None if owner is None or value is None else owner[0]
-
-
 def saved_value(node: Node, name: str) -> Any:
     """The saved array (or number), or None where there is none or it was overwritten since."""
-    for value, then, owner in _kept(node, name):
-        storage = getattr(value, "_storage", owner)
+    for _, then, storage in kept(node, name):
         if storage is not None and storage.stamp != then:
             return None
     return saved.peek(node, name)
@@ -128,7 +109,7 @@ def handed(node: Node, grads: Sequence[Any]) -> list[Any]:
         if edge is None or result is None:
             found.append(None)
         else:
-            found.append(edges.fit(xp, result, *outputs_of(edge[0])[edge[1]]))
+            found.append(edges.fit(xp, result, *meta_of(edge)))
     return found
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from ag_visual.core.names import tensors_in
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.source import resolve
+from ag_visual.observe.at_node import meta_of, outputs_of
 from ag_visual.observe.local import (
     NUMBERS,
     Floats,
@@ -24,7 +25,6 @@ from ag_visual.observe.local import (
     drawn,
     handed,
     host,
-    outputs_of,
     reason_against,
     saved_value,
     size_of,
@@ -160,7 +160,7 @@ def _saved_inputs(nodes: Sequence[Node], known: dict[Place, Floats]) -> None:
             elif name in op.differentiated and not op.lists:
                 edge = node.next[op.differentiated.index(name)]
                 if edge is not None:
-                    place, shape = (edge[0].seq, edge[1]), outputs_of(edge[0])[edge[1]][0]
+                    place, shape = (edge[0].seq, edge[1]), meta_of(edge)[0]
             if place is None or place in known:
                 continue
             value = saved_value(node, name)
@@ -191,7 +191,7 @@ def _record(
             {
                 "seq": None if edge is None else edge[0].seq,
                 "index": 0 if edge is None else int(edge[1]),
-                "shape": [] if edge is None else [int(n) for n in outputs_of(edge[0])[edge[1]][0]],
+                "shape": [] if edge is None else [int(n) for n in meta_of(edge)[0]],
                 "slopes": listed(tables[i]) if tables is not None else None,
                 "gives": None,
             }

@@ -21,7 +21,8 @@ from ag_visual.autograd.function_node import BackwardCFunction, FunctionCtx
 from ag_visual.autograd.given import argument_name
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.tensor import from_array
-from ag_visual.observe import derivation
+from ag_visual.observe import at_node
+from ag_visual.observe.at_node import edges_by_name, meta_of
 from ag_visual.ops import batching, edges
 from ag_visual.ops.generic import OpNode
 from ag_visual.ops.record import LINEAR, Op
@@ -39,10 +40,10 @@ class CannotCheckError(LookupError):
 
 
 def saved_value(node: Node, name: str) -> Any:
-    """A saved field (see observe.derivation). Raises CannotCheckError where it is not there."""
+    """A saved field (see observe.at_node). Raises CannotCheckError where it is not there."""
     try:
-        return derivation.saved_value(node, name)
-    except derivation.NotThereError as error:
+        return at_node.saved_value(node, name)
+    except at_node.NotThereError as error:
         raise CannotCheckError(str(error)) from None
 
 
@@ -135,37 +136,22 @@ def _of_op(node: OpNode) -> Again:
         given = [xp.conj(g) for g in gs] if turned else list(gs)
         with np.errstate(all="ignore"):
             found = node._run(raw(xp), given if node.outs else given[0], lambda _, n: widened[n])
-        names = [name for name, _ in _edges_by_name(node)]
+        names = [name for name, _ in edges_by_name(node)]
         result: dict[str, Any] = {}
         for name, edge, g in zip(names, node.next, found, strict=False):
             if edge is not None and g is not None:
-                shape, dtype = _meta(edge)
+                shape, dtype = meta_of(edge)
                 g = xp.conj(g) if turned else g
                 result[name] = edges.fit(xp, xp.asarray(g), shape, _double(dtype))
         return result
 
     _refuse_other_results(node, op, xp, inputs, values, arguments, kept)
-    wanted = tuple(name for name, edge in _edges_by_name(node) if edge is not None)
+    wanted = tuple(name for name, edge in edges_by_name(node) if edge is not None)
     return Again(node, inputs, wanted, run, back, linear=op.jvp == LINEAR, made_up=made_up)
 
 
 def _double(dtype: Any) -> Any:
     return np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
-
-
-def _meta(edge: Any) -> tuple[tuple[int, ...], Any]:
-    below, number, shape, dtype = edge
-    return (shape, dtype) if shape is not None else below.outs[number]
-
-
-def _edges_by_name(node: OpNode) -> Iterable[tuple[str, Any]]:
-    op = node.op
-    names: list[str] = []
-    lists = [name for name in op.lists if name in op.differentiated]
-    more = len(node.next) - len(op.differentiated) + 1
-    for name in op.differentiated:
-        names += [f"{name}[{i}]" for i in range(more)] if name in lists else [name]
-    return zip(names, node.next, strict=False)
 
 
 def _arrays(values: Iterable[Any]) -> Iterable[Any]:
@@ -203,7 +189,7 @@ def _arguments_of(node: OpNode) -> dict[str, Any]:
 def _inputs_of(node: OpNode, kept: dict[str, Any], made_up: list[str]) -> dict[str, Any]:
     """Values of all tensor inputs by name, as they are known."""
     op = node.op
-    below = dict(_edges_by_name(node))
+    below = dict(edges_by_name(node))
     wanted = {label.partition("[")[0] for label, edge in below.items() if edge is not None}
     running = [rule for rule in op.rules if wanted.intersection(rule.inputs)]
     asked = {request for rule in running for request in rule.requests}
@@ -249,7 +235,7 @@ def _input(
         found = _told_below(edge, DEEPEST)
         if found is not None:
             return found
-        shape = _meta(edge)[0]
+        shape = meta_of(edge)[0]
     elif name in op.optional:
         return None
     elif shape is None:
@@ -284,7 +270,7 @@ def _told_below(edge: Any, depth: int) -> Any:
         made_up: list[str] = []
         kept = {name: saved_value(below, name) for name in op.saves}
         values: dict[str, Any] = {}
-        for name, lower in dict(_edges_by_name(below)).items():
+        for name, lower in dict(edges_by_name(below)).items():
             if kept.get(name) is None and lower is not None:
                 values[name] = _told_below(lower, depth - 1)
                 if values[name] is None:
@@ -396,7 +382,7 @@ def _of_function(node: BackwardCFunction) -> Again:
         result: dict[str, Any] = {}
         for position, edge, g in zip(node._positions, node.next, found, strict=True):
             if edge is not None:
-                shape, dtype = _meta(edge)
+                shape, dtype = meta_of(edge)
                 xp = backend_of(inputs[names[position]]).xp
                 value = xp.zeros(shape) if g is None else g._array
                 result[names[position]] = edges.fit(xp, value, shape, _double(dtype))
