@@ -249,7 +249,12 @@ def _bound_source(
         if p.name == varargs:
             scope["parameter"] = p
             fit = f"one_by_one({name!r}, parameter, {varargs}, named)"
-            lines.append(f"    {varargs} = {fit}")
+            one = f"len({varargs}) == 1 and type({varargs}[0]) is int and not named"
+            if p.annotation.startswith("SomeDims"):
+                lines.append(f"    if {one}: {varargs} = {varargs}[0]")
+                lines.append(f"    else: {varargs} = {fit}")
+            else:
+                lines.append(f"    {varargs} = {fit}")
         elif kind is not None:
             scope[f"kind{i}"] = kind
             fit = f"checked({name!r}, {p.name!r}, kind{i}, {p.name})"

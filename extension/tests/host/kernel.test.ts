@@ -69,7 +69,7 @@ describe('occasions to look for ag_visual', () => {
     expect(occasions()).toBe(2);
   });
 
-  it('are the ends of cells where it is present, so that a failed attempt is made again', async () => {
+  it('are the ends of cells where it is present: a failed attempt is made again', async () => {
     const { connection, occasions } = await found(true);
     connection.ends('cell-1');
     expect(occasions()).toBe(1);
