@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import warnings
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy
 
-from ..core import blame, modes, saved
+from ..core import blame, modes, saved, seam
 from ..core.node import Node, sequence
 from ..core.saved_tensor import raw_saved
 from ..core.source import here
@@ -99,6 +100,7 @@ class BackwardCFunction(Node, FunctionCtx):
         self._fixed: tuple[bool, ...] = ()  # which outputs carry no gradient
         # Positions of the inputs that backward gave None, though they wanted a gradient.
         self._missed: frozenset[int] = frozenset()
+        self._told: tuple[Any, frozenset[int]] = (None, frozenset())  # which of them, and to whom
         if modes.anomaly is not None:
             self.keep_stack()
 
@@ -161,11 +163,18 @@ class BackwardCFunction(Node, FunctionCtx):
     def _tell_missed(self, results: list[Any]) -> None:
         edges = zip(self._positions, self.next, results, strict=True)
         missed = {at: edge for at, edge, g in edges if edge is not None and g is None}
-        for at in sorted(missed.keys() - self._missed):
+        self._missed |= missed.keys()
+        # Once to each that records, however often a retained graph runs.
+        listener, told = self._told
+        if seam.sink is None:
+            return
+        if listener is None or listener() is not seam.sink:
+            listener, told = ref(seam.sink), frozenset()
+        for at in sorted(missed.keys() - told):
             name = argument_name(self._forward_cls, at)
             backward = self._forward_cls._user_backward()
             saved.report_none(self, name, backward, missed[at])
-        self._missed |= missed.keys()
+        self._told = listener, told | missed.keys()
 
     def apply(self, *grads: Any) -> Any:
         """Call the user's backward (or vjp)."""

@@ -136,6 +136,7 @@ class Log:
     """
 
     __slots__ = (
+        "__weakref__",
         "_forms",
         "events",
         "keep",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -251,9 +252,10 @@ def _wait(
 ) -> None:
     """Wait for a thread, and end it by the number of interrupts that have come.
 
-    Not by `join`: an interrupt in it makes Python before 3.13 take the thread for ended.
+    Not by `join`: an interrupt in it makes Python before 3.13 take the thread for ended. It may end
+    without saying so: where the second interrupt met it while it did.
     """
-    while thread.ident is not None and not done.is_set():
+    while thread.ident in sys._current_frames() and not done.is_set():
         try:
             _some_time(done)
         except KeyboardInterrupt as error:

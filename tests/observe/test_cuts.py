@@ -127,6 +127,18 @@ def test_a_backward_that_returns_none(recorder):
     assert recorder.encoder.sites.found[row["site"]].function == "Product.backward"
 
 
+def test_each_recording_is_told_of_a_backward_that_returned_none():
+    x, w = (ag.ones(3, requires_grad=True) for _ in range(2))
+    out = Product.apply(x, w)
+    out.sum().backward(retain_graph=True)  # nobody hears this one
+    for _ in range(2):
+        recorder = Recorder()
+        recorder.start()
+        out.sum().backward(retain_graph=True)
+        recorder.stop()
+        assert cuts(recorder) == [(out.grad_fn.seq, "b", "none")]
+
+
 def test_an_output_that_was_marked(recorder):
     class Marked(ag.autograd.Function):
         @staticmethod

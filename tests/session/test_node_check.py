@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -434,6 +435,19 @@ def test_a_second_interrupt_ends_a_forward_that_does_not_end(monkeypatch, begins
         check_node(node)
     assert len(raised) == 2
     assert not [t for t in threading.enumerate() if t.name == "ag_visual check"]
+
+
+def test_a_check_that_the_second_interrupt_met_at_its_end_is_over(monkeypatch):
+    class Unsaid(threading.Event):
+        def set(self):
+            if threading.current_thread().name == "ag_visual check":
+                raise node_check._Ended
+            super().set()
+
+    shown = {name: getattr(threading, name) for name in dir(threading)}
+    monkeypatch.setattr(node_check, "threading", SimpleNamespace(**shown | {"Event": Unsaid}))
+    monkeypatch.setattr(threading, "excepthook", lambda args: None)
+    assert node_check.in_own_thread(lambda stopped: 7) == 7
 
 
 def test_the_time_limit_holds_where_every_element_is_a_kink(monkeypatch):

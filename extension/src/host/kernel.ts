@@ -110,7 +110,8 @@ export class LabKernel implements KernelPort {
     const answer = (content.status === 'ok' ? content.user_expressions.loaded : undefined) as
       { data?: { 'text/plain'?: string } } | undefined;
     const loaded = answer?.data?.['text/plain'] === 'True';
-    this.absent = !loaded;
+    // An aborted probe, behind a cell that raised, tells nothing.
+    this.absent = content.status === 'ok' && !loaded;
     return loaded;
   }
 

@@ -131,14 +131,17 @@ export class OfflineController implements Controller {
     if (!this.numbers || !this.recording || this.recording.scalars || this.fetched) {
       return null;
     }
-    this.asked ??= this.numbers().then(value => {
-      const scalars = scalarsOf(value);
-      // What the kernel cannot tell now it may tell later: another graph took its place.
-      if (scalars && scalars.nodes.length > 0) this.fetched = scalars;
-      else this.why = scalars?.why ?? '';
-      this.asked = null;
-      return scalars;
-    });
+    this.asked ??= this.numbers()
+      .then(value => {
+        const scalars = scalarsOf(value);
+        // What the kernel cannot tell now it may tell later: another graph took its place.
+        if (scalars && scalars.nodes.length > 0) this.fetched = scalars;
+        else this.why = scalars?.why ?? '';
+        return scalars;
+      })
+      .finally(() => {
+        this.asked = null;
+      });
     return this.asked;
   }
 

@@ -10,6 +10,7 @@ class FakeConnection {
   connectionStatus = 'connected';
   isDisposed = false;
   loaded = 'False';
+  probed = 'ok';
   asked = 0;
   readonly statusChanged = lumino<void>();
   readonly connectionStatusChanged = lumino<void>();
@@ -18,7 +19,7 @@ class FakeConnection {
   requestExecute() {
     const msg_id = `probe-${++this.asked}`;
     const loaded = { data: { 'text/plain': this.loaded } };
-    const reply = { content: { status: 'ok', user_expressions: { loaded } } };
+    const reply = { content: { status: this.probed, user_expressions: { loaded } } };
     const done = Promise.resolve().then(() => {
       this.ends(msg_id);
       return reply;
@@ -47,9 +48,10 @@ function lumino<T>() {
   };
 }
 
-async function found(loaded: boolean) {
+async function found(loaded: boolean, probed = 'ok') {
   const connection = new FakeConnection();
   connection.loaded = loaded ? 'True' : 'False';
+  connection.probed = probed;
   const kernel = new LabKernel(connection as unknown as Kernel.IKernelConnection);
   let occasions = 0;
   kernel.onOccasion.connect(() => void (occasions += 1));
@@ -71,6 +73,12 @@ describe('occasions to look for ag_visual', () => {
 
   it('are the ends of cells where it is present: a failed attempt is made again', async () => {
     const { connection, occasions } = await found(true);
+    connection.ends('cell-1');
+    expect(occasions()).toBe(1);
+  });
+
+  it('are the ends of cells where nothing is known, as after a probe behind an error', async () => {
+    const { connection, occasions } = await found(false, 'aborted');
     connection.ends('cell-1');
     expect(occasions()).toBe(1);
   });
