@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor, from_array
-from ..ops.build import fast_types
+from ..ops.build import take_fast
 from ..ops.creation import NEEDS_FLOAT
 
 
@@ -52,4 +52,4 @@ class Buffer(Tensor, metaclass=_MarkedAsBuffer):
         return result
 
 
-fast_types.add(Parameter)
+take_fast(Parameter)

@@ -18,7 +18,7 @@ from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.observe.at_node import outputs_of, saved_value
 from ag_visual.observe.terms import Term, face, input_term, labelled, trace
-from ag_visual.ops import generic
+from ag_visual.ops import arguments
 from ag_visual.ops.generic import OpNode
 from ag_visual.ops.record import Op
 
@@ -61,7 +61,7 @@ def _tensor_of(value: Any) -> Any:
     """A saved field as a rule sees it: arrays and own outputs are tensors."""
     if isinstance(value, tuple):
         return tuple(map(_tensor_of, value))
-    if isinstance(value, Tensor) or value is None or isinstance(value, generic.NUMBERS):
+    if isinstance(value, Tensor) or value is None or isinstance(value, arguments.NUMBERS):
         return value
     array = getattr(value, "_array", value)
     return from_array(array) if hasattr(array, "dtype") else value

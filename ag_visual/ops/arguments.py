@@ -24,6 +24,12 @@ Sizes = tuple[int, ...]
 DType = dtypes.dtype
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 """What NumPy calls them; torch's functions take either."""
+NUMBERS = (bool, int, float, complex, numpy.number, numpy.bool_)
+_PYTHON = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+NUMPY_NUMBERS = frozenset(
+    kind for kind in numpy.sctypeDict.values() if numpy.dtype(kind).kind in _PYTHON
+)
+"""NumPy's numbers, which no op sees: beside an array they count with the dtype that they have."""
 LEFT_OUT: Any = None
 """The default of an argument that may be left out, but not be None."""
 
@@ -52,9 +58,15 @@ def _whole(value: Any) -> int | None:
     return None
 
 
+def pythons(value: Any) -> Any:
+    """One of NumPy's numbers as Python's, which is as torch counts it: by its category alone."""
+    return _PYTHON[value.dtype.kind](value)
+
+
 def _number(value: Any) -> Any:
-    fits = isinstance(value, (bool, int, float, numpy.number)) and not isinstance(value, complex)
-    return value if fits and getattr(value, "dtype", numpy.dtype(float)).kind != "c" else None
+    if type(value) in NUMPY_NUMBERS and type(value) is not numpy.bool_:
+        value = pythons(value)
+    return value if isinstance(value, (bool, int, float)) else None
 
 
 def _sizes(value: Any) -> tuple[int, ...] | None:
@@ -128,7 +140,9 @@ def refused(called: str, name: str, told: str, value: Any) -> TypeError:
 
 
 def plain_number(called: str, name: str, value: Any) -> Any:
-    """The number in a 0-d tensor that was given for an argument that takes no gradient."""
+    """The number in a 0-d tensor, or in NumPy's, for an argument that takes no gradient."""
+    if type(value) in NUMPY_NUMBERS:
+        return pythons(value)
     if value._array.ndim == 0 and not value.requires_grad:
         return value.item()
     why = (

@@ -34,6 +34,14 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 fast_types: set[type] = {Tensor}
 """Exact types that may take the fast path."""
+odd_types: set[type] = {Tensor, *arguments.NUMPY_NUMBERS}
+"""Exact types that stand for a number in an argument and are none: see `plain_number`."""
+
+
+def take_fast(kind: type) -> None:
+    """Let a subclass of Tensor that changes nothing take the fast path."""
+    fast_types.add(kind)
+    odd_types.add(kind)
 
 
 def _locate(frame: Any) -> tuple[Any, int]:
@@ -51,6 +59,7 @@ _SHARED: dict[str, Any] = {
     "__name__": "ag_visual.ops.built",  # the warnings filter of the package goes by this name
     "Tensor": Tensor,
     "fast": fast_types,
+    "odd": odd_types,
     "blank_tensor": functools.partial(object.__new__, Tensor),
     "ndarray": numpy.ndarray,
     "asarray": numpy.asarray,
@@ -124,7 +133,7 @@ def bind_face(
     out: whether it takes `out=`, too. varargs: its parameter that is given one by one.
     """
     scope = {"body": body, "face": face, "__name__": body.__module__, "into": into, "told": _told}
-    scope.update(renamed=_renamed, absent=_ABSENT, fast=fast_types, number=arguments.plain_number)
+    scope.update(renamed=_renamed, absent=_ABSENT, odd=odd_types, number=arguments.plain_number)
     scope.update(checked=arguments.checked, one_by_one=arguments.one_by_one, DType=arguments.DType)
     function = lazily(name, scope, lambda scope: _bound_source(body, name, scope, out, varargs))
     scope["again"] = function
@@ -267,7 +276,7 @@ def _bound_source(
         elif p.annotation in (p.empty, "Any") and isinstance(p.default, (int, float)):
             # A tensor here would become part of the graph, where torch takes the number in it.
             number = f"number({name!r}, {p.name!r}, {p.name})"
-            lines.append(f"    if {given}type({p.name}) in fast: {p.name} = {number}")
+            lines.append(f"    if {given}type({p.name}) in odd: {p.name} = {number}")
     # What is no tensor shows when the body asks it for something that tensors have.
     known = ", ".join(f"{p.name!r}: {h}" for p, h in zip(parameters, names, strict=True))
     lines += [
@@ -513,7 +522,7 @@ def _arguments_part(op: Op, add: Callable[[int, str], None], slow: str) -> None:
             usual = op.signature.parameters[name].default is not inspect.Parameter.empty
             given = f"{name} is not default_{name} and " if usual else ""
             kind = op.kinds.get(name)
-            odd = f"type({name}) in fast" if kind is None else kind.odd.format(p=name)
+            odd = f"type({name}) in odd" if kind is None else kind.odd.format(p=name)
             if kind is not None or not op.view:
                 add(1, f"if {given}{odd}: {slow}")
 
@@ -886,4 +895,4 @@ def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-__all__ = ["bind_face", "fast_types", "forward", "inplace", "operator", "specialize"]
+__all__ = ["bind_face", "forward", "inplace", "operator", "specialize", "take_fast"]

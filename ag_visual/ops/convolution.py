@@ -9,6 +9,7 @@ from .. import dtypes
 from ..arrays.kernels import conv as kernels
 from ..core.source import evaluated
 from .agreement import in_macros
+from .arguments import checked, kind_named
 from .batched_layers import convolved, convolved_for_input, convolved_for_weight
 from .record import ErrorSample, Sample
 from .table import composite, op
@@ -18,7 +19,9 @@ Ints = tuple[int, ...]
 
 def ints(name: str, value: Any, count: int, what: str) -> Ints:
     """One number for each spatial dimension, from one for all or from a sequence."""
-    found = (value,) * count if isinstance(value, int) else tuple(value)
+    if type(value) is not int:
+        value = checked(name, what, kind_named("SomeDims"), value)
+    found = (value,) * count if isinstance(value, int) else value
     if len(found) == 1 and count > 1:
         found = found * count
     if len(found) != count:

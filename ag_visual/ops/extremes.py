@@ -261,7 +261,10 @@ def _declare(rank: int) -> None:
                 f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument "
                 "#1 'self' (while checking arguments for adaptive_max_pool1d)"
             )
-        wanted = (output_size,) * rank if isinstance(output_size, int) else tuple(output_size)
+        several = isinstance(output_size, (tuple, list))  # in which None keeps a size
+        wanted = (
+            tuple(output_size) if several else ints(adaptive_name, output_size, rank, "output_size")
+        )
         if rank > 1 and input.ndim <= len(wanted):
             if len(wanted) > rank:
                 raise ValueError(f"Input dimension should be at least {len(wanted) + 1}")

@@ -28,13 +28,21 @@ from ..core.tensor import (
     rebase,
     wrote,
 )
-from .arguments import NUMPY_NAMES, checked, loose, older, plain_number
+from .arguments import (
+    NUMBERS,
+    NUMPY_NAMES,
+    NUMPY_NUMBERS,
+    checked,
+    kind_named,
+    loose,
+    older,
+    plain_number,
+    pythons,
+)
 from .edges import fit_traced
 from .into import accepting_out
 from .overlap import refuse_internal, refuse_shared
 from .record import FLOAT, KEEP, PROMOTE, Op
-
-NUMBERS = (bool, int, float, complex)
 
 
 class OpNode(Node):
@@ -151,7 +159,7 @@ def equip(op: Op) -> None:
 
 def operator(op: Op) -> Callable[..., Any]:
     """The reference call as Python's operators want it: NotImplemented for foreign operands."""
-    known = (Tensor, *NUMBERS, numpy.number, numpy.bool_)
+    known = (Tensor, *NUMBERS)
 
     def call(self: Any, other: Any, **kwargs: Any) -> Any:
         if isinstance(other, numpy.ndarray):
@@ -171,9 +179,13 @@ def binder(op: Op, called: str) -> Callable[[tuple[Any, ...], dict[str, Any]], l
     defaults = [p.default for p in parameters]
     positional = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
     needed = sum(p.default is p.empty for p in parameters)
+    flag = kind_named("bool")
     total = len(names)
 
     def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        for name in op.idle:
+            if name in kwargs:
+                checked(called, name, flag, kwargs.pop(name))
         if varargs and varargs not in kwargs:
             args, kwargs[varargs] = args[:count], loose(called, varargs, args[count:])
         given = len(args)
@@ -225,8 +237,10 @@ def _fitted(op: Op, called: str, args: list[Any]) -> list[Any]:
             kind = op.kinds.get(name)
             if kind is not None:
                 args[at] = checked(called, name, kind, args[at])
-            elif isinstance(args[at], Tensor):
+            elif isinstance(args[at], Tensor) or type(args[at]) in NUMPY_NUMBERS:
                 args[at] = plain_number(called, name, args[at])
+        elif type(args[at]) in NUMPY_NUMBERS and op.policy != KEEP and name not in op.aside:
+            args[at] = pythons(args[at])
     return args
 
 
@@ -273,11 +287,7 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             tensors.append(value)
         elif value is None and name in op.optional:
             continue
-        elif (
-            op.policy == KEEP
-            or name in op.aside
-            or not isinstance(value, (*NUMBERS, numpy.number, numpy.bool_))
-        ):
+        elif op.policy == KEEP or name in op.aside or not isinstance(value, NUMBERS):
             raise bad_argument(op.called, op.params, name, value)
     for name in op.lists:
         items = values[name]
@@ -427,7 +437,7 @@ def _refuse_odd_numbers(op: Op, arguments: dict[str, Any]) -> None:
     """Say which argument is no number though its default is one."""
     for name, value in arguments.items():
         usual = op.signature.parameters[name].default
-        if isinstance(usual, NUMBERS) and not isinstance(value, (*NUMBERS, numpy.number)):
+        if isinstance(usual, NUMBERS) and not isinstance(value, NUMBERS):
             place = "" if name in op.keyword else f" (position {op.params.index(name) + 1})"
             raise TypeError(
                 f"{op.called}(): argument '{name}'{place} must be Number, not "

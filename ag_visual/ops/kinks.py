@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.tensor import Tensor, method
 from . import agreement
-from .arguments import plain_number
+from .arguments import NUMBERS, plain_number
 from .families import (
     binary,
     binary_errors,
@@ -26,7 +26,6 @@ from .families import (
     unary,
     zeros,
 )
-from .generic import NUMBERS
 from .record import EACH, FLOAT, KEEP, Sample
 from .table import composite, ops
 

@@ -14,6 +14,7 @@ from .. import dtypes
 from ..arrays.kernels import norm as kernels
 from ..core.tensor import Tensor
 from . import agreement
+from .arguments import Sizes, checked, kind_named
 from .batched_layers import normed_by_channel, normed_by_layer
 from .batching import Batch
 from .record import ErrorSample, Sample
@@ -52,7 +53,9 @@ def _layer_norm(
 def _normal_layer(
     input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float
 ) -> tuple[Any, float]:
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    shape = normalized_shape
+    if type(shape) is not tuple:
+        shape = checked("layer_norm", "normalized_shape", kind_named("Sizes"), shape)
     if not shape or tuple(input.shape[-len(shape) :]) != shape:
         stars = ", ".join(["*", *map(str, shape)])
         raise RuntimeError(
@@ -181,7 +184,7 @@ op(
 def _layer_norm_of(
     F: Any,
     input: Any,
-    normalized_shape: Any,
+    normalized_shape: Sizes,
     weight: Any = None,
     bias: Any = None,
     eps: float = 1e-5,
@@ -653,13 +656,13 @@ def _instance_norm(
 
 @composite("rms_norm", method=False)
 def _rms_norm(
-    F: Any, input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
+    F: Any, input: Any, normalized_shape: Sizes, weight: Any = None, eps: float | None = None
 ) -> Any:
     """x / sqrt(mean(x^2) + eps) over the last dimensions, times weight; eps: that of the dtype.
 
     Source: Zhang and Sennrich, Root mean square layer normalization (arXiv:1910.07467).
     """
-    shape = tuple(normalized_shape)
+    shape = normalized_shape
     rank = len(shape)
     if not rank or tuple(input.shape)[input.ndim - rank :] != shape:
         raise RuntimeError(

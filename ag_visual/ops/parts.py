@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..core.tensor import Tensor
-from .arguments import SomeDims, checked, kind_named
+from .arguments import checked, kind_named
 from .batching import leading
 from .dims import sizes_of, wrap
 from .record import LINEAR, ErrorSample, Sample
@@ -117,6 +117,7 @@ _view(
 
 
 def _normal_sizes(self: Any, split_sizes: Any, dim: Any = 0) -> tuple[Any, int]:
+    split_sizes = checked("split_with_sizes", "split_sizes", kind_named("Sizes"), split_sizes)
     if self.ndim == 0:
         raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
     dim = wrap(dim, self.ndim)
@@ -152,10 +153,13 @@ _view(
 
 
 @composite("split")
-def _split(F: Any, self: Any, split_size: SomeDims, dim: int = 0) -> Any:
+def _split(F: Any, self: Any, split_size: Any, dim: int = 0) -> Any:
     """Parts of a dimension, as views: of one size (the last may be smaller) or of given sizes."""
-    if isinstance(split_size, tuple):
-        return F.split_with_sizes(self, split_size, dim)
+    if not isinstance(split_size, (int, Tensor)):  # one of NumPy's ints is refused, as in torch
+        sizes = checked("split_with_sizes", "split_sizes", kind_named("Sizes"), split_size)
+        return F.split_with_sizes(self, sizes, dim)
+    if type(split_size) is not int:
+        split_size = checked("split", "split_size", kind_named("int"), split_size)
     return F.split_even(self, split_size, dim)
 
 

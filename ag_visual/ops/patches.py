@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..arrays.backend import of_namespace
+from .arguments import checked, kind_named
 from .batching import folded, leading
 from .convolution import Ints
 from .record import LINEAR, ErrorSample, Sample
@@ -212,8 +213,9 @@ _structural(
 )
 
 
-def _two(value: Any) -> Ints:
-    return (value, value) if isinstance(value, int) else tuple(value)
+def _two(name: str, what: str, value: Any) -> Ints:
+    value = checked(name, what, kind_named("SomeDims"), value)
+    return (value, value) if isinstance(value, int) else value
 
 
 @composite("im2col_unfold", public=False)
@@ -221,7 +223,13 @@ def unfold(
     F: Any, input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Any:
     """The sliding blocks of (N, C, H, W) as the columns of (N, C * kh * kw, blocks)."""
-    return F.im2col(input, _two(kernel_size), _two(dilation), _two(padding), _two(stride))
+    return F.im2col(
+        input,
+        _two("unfold", "kernel_size", kernel_size),
+        _two("unfold", "dilation", dilation),
+        _two("unfold", "padding", padding),
+        _two("unfold", "stride", stride),
+    )
 
 
 @composite("fold", method=False)
@@ -235,8 +243,13 @@ def _fold(
     stride: Any = 1,
 ) -> Any:
     """Columns (N, C * kh * kw, blocks) added into images (N, C, *output_size)."""
-    options = (_two(kernel_size), _two(dilation), _two(padding), _two(stride))
-    return F.col2im(input, _two(output_size), *options)
+    options = (
+        _two("fold", "kernel_size", kernel_size),
+        _two("fold", "dilation", dilation),
+        _two("fold", "padding", padding),
+        _two("fold", "stride", stride),
+    )
+    return F.col2im(input, _two("fold", "output_size", output_size), *options)
 
 
 # Shuffles -----------------------------------------------------------------------------------------

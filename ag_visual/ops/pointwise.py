@@ -17,6 +17,7 @@ from .. import dtypes, promotion
 from ..arrays.backend import backend_of
 from ..core.tensor import Tensor, from_array
 from . import build, comparison, elementary, kinks  # noqa: F401  (importing them declares their ops)
+from .arguments import NUMBERS
 from .families import (
     binary,
     binary_errors,
@@ -30,7 +31,6 @@ from .families import (
     unary,
     zeros,
 )
-from .generic import NUMBERS
 from .record import FLOAT, KEEP, LINEAR, PROMOTE, Sample, on_arrays, unchanged, written
 from .table import alias, composite, functions, op, ops
 
@@ -59,7 +59,7 @@ def _sub(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
 def _number(name: str, alpha: Any) -> Any:
     if isinstance(alpha, Tensor) and alpha._array.ndim == 0 and not alpha.requires_grad:
         return alpha.item()
-    if not isinstance(alpha, (*NUMBERS, numpy.number, numpy.bool_)):
+    if not isinstance(alpha, NUMBERS):
         raise TypeError(f"{name}(): argument 'alpha' must be Number, not {type(alpha).__name__}")
     return alpha
 
@@ -79,7 +79,11 @@ def _times_alpha(xp: Any, name: str, self: Any, other: Any, alpha: Any) -> Any:
         raise RuntimeError(
             "For non-complex input tensors, argument alpha must not be a complex number."
         )
-    return other if alpha == 1 else xp.multiply(other, bool(alpha) if kind == "b" else alpha)
+    if alpha == 1:
+        return other
+    if type(other) is float or type(other) is int:
+        return other * alpha  # Python's product: NumPy's would have a dtype of its own
+    return xp.multiply(other, bool(alpha) if kind == "b" else alpha)
 
 
 def _no_bools(self: Any, other: Any, alpha: Any) -> None:
@@ -531,7 +535,7 @@ for _name, *_others in (
 ):
     alias(_name, *_others)
 
-_KNOWN = (Tensor, *NUMBERS, numpy.number, numpy.bool_)
+_KNOWN = (Tensor, *NUMBERS)
 
 
 def _foreign(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -394,7 +394,8 @@ def _declare(rank: int) -> None:
 
     def adaptive(F: Any, input: Any, output_size: Any) -> Any:
         _check_rank(name, input, rank)
-        wanted = (output_size,) * rank if isinstance(output_size, int) else tuple(output_size)
+        several = isinstance(output_size, (tuple, list))  # in which None keeps a size
+        wanted = tuple(output_size) if several else ints(name, output_size, rank, "output_size")
         spatial = tuple(input.shape)[-rank:]
         size = tuple(n if o is None else o for o, n in zip(wanted, spatial, strict=True))
         if rank == 1:

@@ -123,6 +123,7 @@ class Op:
         "free",
         "hidden",
         "holomorphic",
+        "idle",
         "inplace",
         "inputs",
         "jvp",
@@ -207,6 +208,7 @@ class Op:
         apart: bool = False,
         alike: Callable[..., str | None] | None = None,
         usual: tuple[str, str, Any] | None = None,
+        idle: Sequence[str] = (),
         oracle: Any = None,
         reference: Any = None,
         formula: str | Callable[..., Any] | None = None,
@@ -291,6 +293,7 @@ class Op:
         self.public = public
         self.method = method
         self.varargs = varargs
+        self.idle = tuple(idle)
         self.returns = returns
         self.samples = samples
         self.errors = errors

@@ -354,6 +354,7 @@ expand = _view(
     batch=_expand_slices,
     normalize=_normal_expand,
     varargs="size",
+    idle=("implicit",),
     samples=_expand_samples,
     errors=_expand_errors,
     doc="Dimensions of size 1 repeated to a size, as a view; -1 keeps one, new ones come first.",

@@ -185,6 +185,7 @@ def op(
     apart: bool = False,
     alike: Callable[..., str | None] | None = None,
     usual: tuple[str, str, Any] | None = None,
+    idle: Sequence[str] = (),
     oracle: Any = None,
     reference: Any = None,
     formula: str | Callable[..., Any] | None = None,
@@ -214,6 +215,7 @@ def op(
     alike: what is wrong with the dtypes of the inputs that its parameters name (None for those that
     are no tensors), or None; asked before promotion, where they differ.
     usual: (function, argument, value): with that argument the kernel is that namespace function.
+    idle: flags that torch takes by name and that change nothing; only with varargs.
     out: whether it takes `out=` (default: an op that is no view does).
     batch: how it runs on stacked inputs: a family of ops/batching, or a rule of its own; what
     follows from the parameters (dimensions shift, promoting ops are elementwise) need not be said.
@@ -267,6 +269,7 @@ def op(
         apart=apart,
         alike=alike,
         usual=usual,
+        idle=idle,
         oracle=oracle,
         reference=reference,
         formula=formula,

@@ -11,12 +11,11 @@ import numpy
 from .. import dtypes
 from ..arrays.backend import is_array
 from ..core.tensor import Tensor, from_array
+from .arguments import NUMBERS
 from .batching import Batch
 from .casting import cast_array
 from .record import EACH, Op, Sample
 from .table import composite, function, op
-
-NUMBERS = (bool, int, float, complex, numpy.number, numpy.bool_)
 
 
 def _nothing(F: Any, g: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy
@@ -53,5 +54,22 @@ def test_alpha_may_be_a_tensor_without_dimensions(value: Any) -> None:
         if isinstance(value, float):
             seen.append(raised(lambda: run(t.tensor(value, requires_grad=True))))
         return [[(kind, text[:50]) for kind, text in seen], x.grad]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("alpha", [2, 1.5, numpy.float64(2), numpy.int64(2)])
+@pytest.mark.parametrize("other", [1, 2.5, numpy.float64(1)])
+@pytest.mark.parametrize("name", ["add", "sub", "rsub", "add_", "sub_"])
+def test_alpha_times_a_number_keeps_the_dtype(
+    name: str, other: Any, alpha: Any, dtype: str
+) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1, 0]).to(getattr(t, dtype))
+        called = [getattr(x, name)] if name[-1] == "_" else [getattr(t, name), x]
+        call = functools.partial(*called, other, alpha=alpha)
+        kind, _ = raised(call)
+        return kind or [str((found := call()).dtype)[-9:], found]
 
     agree(program)
