@@ -19,6 +19,9 @@ from .families import elementwise, unary, unary_samples, zeros
 from .record import EACH, FLOAT, KEEP, LINEAR, ErrorSample, Sample, on_arrays
 from .table import alias, composite, op
 
+# Looking a name up in the module takes longer than to compare a type.
+_ndarray, _multiply, _subtract = numpy.ndarray, numpy.multiply, numpy.subtract
+
 
 def _sampled(*args: Any, low: float = -3.0, high: float = 3.0) -> Callable[[Any], Iterator[Sample]]:
     """Samples of an elementwise op with these further arguments."""
@@ -63,19 +66,32 @@ def _backward(
     )
 
 
+def _in_float32(kernel: Callable[..., Any], xp: Any, *args: Any) -> Any:
+    """The kernel of 16-bit floats (and numbers), computed in float32 and rounded once.
+
+    In the narrow type 1 - tanh(x)^2 and its like lose all digits where the function saturates.
+    """
+    wide = (x.astype(xp.float32) if hasattr(x, "itemsize") else x for x in args)
+    return xp.asarray(kernel(xp, *wide)).astype(args[0].dtype)
+
+
 # Saturating functions -----------------------------------------------------------------------------
 
 
 def _sigmoid_backward(xp: Any, grad_output: Any, output: Any) -> Any:
+    if output.itemsize == 2:
+        return _in_float32(_sigmoid_backward, xp, grad_output, output)
     return grad_output * ((1 - output) * output)
 
 
 def _tanh_backward(xp: Any, grad_output: Any, output: Any) -> Any:
+    if output.itemsize == 2:
+        return _in_float32(_tanh_backward, xp, grad_output, output)
     # Without a number of Python's in it: each costs NumPy 0.2 us.
     lost = grad_output * output
-    if type(lost) is numpy.ndarray:
-        numpy.multiply(lost, output, lost)
-        return numpy.subtract(grad_output, lost, lost)
+    if type(lost) is _ndarray:
+        _multiply(lost, output, lost)
+        return _subtract(grad_output, lost, lost)
     return grad_output - lost * output
 
 
@@ -126,6 +142,8 @@ def _log_sigmoid(xp: Any, self: Any) -> tuple[Any, Any]:
 
 def _log_sigmoid_backward(xp: Any, grad_output: Any, self: Any, buffer: Any) -> Any:
     # The buffer, exp(-|x|), is torch's field; here it is not needed.
+    if self.itemsize == 2:
+        return _in_float32(_log_sigmoid_backward, xp, grad_output, self, buffer)
     return grad_output * kernels.sigmoid(xp, -self)
 
 
@@ -378,6 +396,8 @@ def _prelu_of(F: Any, input: Any, weight: Any) -> Any:
 
 
 def _elu(xp: Any, self: Any, alpha: Any = 1.0, scale: Any = 1.0, input_scale: Any = 1.0) -> Any:
+    if self.itemsize == 2:
+        return _in_float32(_elu, xp, self, alpha, scale, input_scale)
     below = xp.expm1(xp.minimum(self, 0) * input_scale) * (alpha * scale)
     return xp.where(self > 0, self * scale, below)
 
@@ -391,6 +411,9 @@ def _elu_backward(
     is_result: bool,
     self_or_result: Any,
 ) -> Any:
+    if self_or_result.itemsize == 2:
+        rest = (alpha, scale, input_scale, is_result, self_or_result)
+        return _in_float32(_elu_backward, xp, grad_output, *rest)
     below = xp.exp(xp.minimum(self_or_result, 0) * input_scale) * (input_scale * alpha * scale)
     return grad_output * xp.where(self_or_result > 0, scale, below)
 
@@ -460,6 +483,8 @@ def _softplus(xp: Any, self: Any, beta: Any = 1.0, threshold: Any = 20.0) -> Any
 
 
 def _softplus_backward(xp: Any, grad_output: Any, self: Any, beta: Any, threshold: Any) -> Any:
+    if self.itemsize == 2:
+        return _in_float32(_softplus_backward, xp, grad_output, self, beta, threshold)
     x = self * beta
     return grad_output * xp.where(x > threshold, 1, kernels.sigmoid(xp, x))
 
@@ -504,19 +529,41 @@ unary(
 
 
 def _silu(xp: Any, self: Any) -> Any:
+    if self.itemsize == 2:
+        return _in_float32(_silu, xp, self)
     return self * kernels.sigmoid(xp, self)
 
 
+def _silu_backward(xp: Any, g: Any, self: Any) -> Any:
+    if self.itemsize == 2:
+        return _in_float32(_silu_backward, xp, g, self)
+    z = kernels.sigmoid(xp, self)
+    return g * (z * (1 + self * (1 - z)))
+
+
 def _silu_rule(F: Any, g: Any, self: Any) -> Any:
+    if F.xp is not None:
+        return _silu_backward(F.xp, g, self)
     z = F.sigmoid(self)
     return g * (z * (1 + self * (1 - z)))
 
 
 def _mish(xp: Any, self: Any) -> Any:
+    if self.itemsize == 2:
+        return _in_float32(_mish, xp, self)
     return self * xp.tanh(kernels.softplus(xp, self))
 
 
+def _mish_backward(xp: Any, g: Any, self: Any) -> Any:
+    if self.itemsize == 2:
+        return _in_float32(_mish_backward, xp, g, self)
+    t = xp.tanh(kernels.softplus(xp, self))
+    return g * (t + self * kernels.sigmoid(xp, self) * (1 - t * t))
+
+
 def _mish_rule(F: Any, g: Any, self: Any) -> Any:
+    if F.xp is not None:
+        return _mish_backward(F.xp, g, self)
     t = F.tanh(F.softplus(self))
     return g * (t + self * F.sigmoid(self) * (1 - t * t))
 
@@ -626,6 +673,8 @@ def _halves(F: Any, x: Any, dim: int) -> tuple[Any, Any]:
 
 
 def _glu(xp: Any, self: Any, dim: int = -1) -> Any:
+    if self.itemsize == 2:
+        return _in_float32(_glu, xp, self, dim)
     size = self.shape[dim] // 2
     before = (slice(None),) * dim
     return self[(*before, slice(0, size))] * kernels.sigmoid(xp, self[(*before, slice(size, None))])
@@ -672,17 +721,22 @@ op(
 
 
 def _hardsigmoid(xp: Any, self: Any) -> Any:
+    if self.itemsize == 2:
+        return _in_float32(_hardsigmoid, xp, self)
     return xp.clip(self + 3, 0, 6) / 6
 
 
 def _hardswish(xp: Any, self: Any) -> Any:
+    if self.itemsize == 2:
+        return _in_float32(_hardswish, xp, self)
     return self * (xp.clip(self + 3, 0, 6) / 6)
 
 
 def _hardswish_backward(xp: Any, grad_output: Any, self: Any) -> Any:
     # At -3 and 3 the slopes are those of outside: 0 and 1.
-    # bfloat16 beside a number is float32 to NumPy.
-    inner = (grad_output * (self / 3 + 0.5)).astype(grad_output.dtype, copy=False)
+    if self.itemsize == 2:
+        return _in_float32(_hardswish_backward, xp, grad_output, self)
+    inner = grad_output * (self / 3 + 0.5)
     return xp.where(self <= -3, 0, xp.where(self >= 3, grad_output, inner))
 
 

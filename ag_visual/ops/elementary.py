@@ -7,7 +7,7 @@ from typing import Any
 
 from .families import binary, is_complex, pair_samples, unary
 from .record import FLOAT
-from .special import scipys
+from .special import in_float32, scipys
 
 # Exponentials and logarithms ----------------------------------------------------------------------
 
@@ -292,6 +292,7 @@ def _sinc_slope(F: Any, g: Any, self: Any) -> Any:
 unary(
     "sinc",
     _sinc_slope,
+    in_float32(lambda xp, self: xp.sinc(self)),
     low=0.2,
     high=2.0,
     reference=lambda np, x: np.sin(np.pi * x) / (np.pi * x),

@@ -35,6 +35,12 @@ def _moments(xp: Any, x: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, A
     return mean, 1 / xp.sqrt((off * off).sum(axis=axes, keepdims=True) / count + eps)
 
 
+def _of_nothing(xp: Any, input: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
+    """Rows without elements normalised: torch's means are 0, the inverse deviations NaN."""
+    kind = xp.float32 if input.dtype.itemsize == 2 else input.dtype
+    return xp.empty_like(input), xp.zeros(shape, kind), xp.full(shape, math.nan, kind)
+
+
 def _layer_norm(
     xp: Any,
     input: Any,
@@ -44,9 +50,11 @@ def _layer_norm(
     eps: float = 1e-5,
 ) -> tuple[Any, Any, Any]:
     width = math.prod(normalized_shape)
-    result, mean, rstd = kernels.layer_norm(xp, input, width, weight, bias, eps)
     rank = len(normalized_shape)
     shape = input.shape[: input.ndim - rank] + (1,) * rank
+    if not width:
+        return _of_nothing(xp, input, shape)
+    result, mean, rstd = kernels.layer_norm(xp, input, width, weight, bias, eps)
     return result, mean.reshape(shape), rstd.reshape(shape)
 
 
@@ -110,7 +118,7 @@ def _layer_rule(
     rank = len(normalized_shape)
     dims = tuple(range(input.ndim - rank, input.ndim))
     lead = tuple(range(input.ndim - rank))
-    if F.xp is not None and result1.size:
+    if F.xp is not None and input.size:
         found = kernels.layer_norm_backward(F.xp, g, input, result1, result2, weight, needs)
         if rank == 1:
             return found
@@ -457,7 +465,9 @@ def _groups(
     eps: float = 1e-5,
 ) -> tuple[Any, Any, Any]:
     _check_groups(input, group, {"weight": weight, "bias": bias})
-    width = max(C // group * HxW, 1)
+    width = C // group * HxW
+    if not width:
+        return _of_nothing(xp, input, (N, group))
     normal, mean, rstd = kernels.layer_norm(xp, _wide(xp, input), width, None, None, eps)
     result = _affine(normal, weight, bias).astype(input.dtype, copy=False)
     return result, mean.reshape(N, group), rstd.reshape(N, group)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 import pytest
 
-from ag_visual.arrays.kernels import conv, shifted
+from ag_visual.arrays.kernels import conv, shifted, taps
 
 from ..oracle import torch
 from .compare import agree, random_array, theirs
@@ -104,3 +104,45 @@ def test_a_batch_in_parts_gives_the_same(
     agree(run(conv.conv2d, x, w, None, *case[2:]), out)
     agree(run(conv.conv2d_input, g, w, x.shape, *case[2:]), gx)
     agree(run(conv.conv2d_weight, g, x, w.shape, *case[2:]), gw)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_tap_by_tap_gives_the_same(run: Callable[..., Any], case: tuple[Any, ...]) -> None:
+    x, w, out, g, _, gw = reference(case, "float64", None)
+    forward = run(taps.forward, x, w, out.shape[2:], *case[2:])
+    agree(forward.reshape(out.shape), out)
+    agree(run(taps.for_weight, g, x, w.shape, *case[2:]), gw)
+
+
+# Where a number that is not finite is, in each array: image, channel, line, place.
+AT = {"corner": (0, 0, 0, 0), "end of a line": (1, 0, 5, -1)}
+
+
+@pytest.mark.parametrize("number", [numpy.inf, numpy.nan], ids=str)
+@pytest.mark.parametrize("at", AT)
+@pytest.mark.parametrize("among", ["x", "w", "g"])
+@pytest.mark.parametrize("limits", [(1, 0, 1), (1, 1, 1), (1, 0, 4), (1, 1, 4), (2, 1, 1)], ids=str)
+def test_what_is_not_finite_stays_where_it_belongs(
+    run: Callable[..., Any], limits: tuple[int, ...], among: str, at: str, number: float
+) -> None:
+    """Neither the padding nor what lies between lines is multiplied by it, as in torch."""
+    stride, padding = ((n, n) for n in limits[:2])
+    dilation, groups = (1, 1), limits[2]
+    settings = (stride, padding, dilation, groups)
+    x = random_array((2, 4, 36, 34), "float32")
+    w = random_array((4, 4 // groups, 3, 3), "float32", seed=1)
+    around = conv.output_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    g = random_array((2, 4, *around), "float32", seed=2)
+    array = {"x": x, "w": w, "g": g}[among]
+    array[tuple(min(i, n - 1) for i, n in zip(AT[at], array.shape, strict=True))] = number
+    tx, tw = theirs(x).requires_grad_(), theirs(w).requires_grad_()
+    out = torch.nn.functional.conv2d(tx, tw, None, *settings)
+    gx, gw = torch.autograd.grad(out, [tx, tw], theirs(g))
+    found = (
+        run(conv.conv2d, x, w, None, *settings),
+        run(conv.conv2d_input, g, w, x.shape, *settings),
+        run(conv.conv2d_weight, g, x, w.shape, *settings),
+    )
+    for mine, other in zip(found, (out.detach(), gx, gw), strict=True):
+        numpy.testing.assert_array_equal(numpy.isfinite(mine), numpy.isfinite(other.numpy()))
+        numpy.testing.assert_allclose(mine, other.numpy(), rtol=1e-4, atol=1e-3)

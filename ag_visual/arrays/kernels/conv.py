@@ -3,7 +3,7 @@
 Layer 1. `input` is (N, C, d1, ...), `weight` (O, C / groups, k1, ...); stride, padding and dilation
 are tuples with one entry per spatial dimension. All three functions are linear in each array,
 without conjugation. Shapes are checked by the op; results are fresh arrays.
-16-bit floats compute in float32.
+16-bit floats compute in float32. Padding is no factor: an infinite number is not multiplied by it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from math import prod
 from typing import Any, Final
 
 from ag_visual.arrays.backend import Array, of_namespace
-from ag_visual.arrays.kernels import shifted
+from ag_visual.arrays.kernels import shifted, taps
 
 Ints = tuple[int, ...]
 
@@ -125,6 +125,10 @@ def _parts(rows: int, row_bytes: int) -> list[slice]:
     return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
+def _finite(xp: Any, array: Array) -> bool:
+    return bool(xp.isfinite(array).all())
+
+
 def _compute_type(xp: Any, array: Array) -> Any:
     return xp.float32 if array.dtype.itemsize == 2 and array.dtype.kind != "i" else array.dtype
 
@@ -172,6 +176,10 @@ def conv2d(
                     some = columns[..., start : start + plan.length]
                     _product(xp, matrices[row], some, addend)
                     there += addend
+    # The zeros of the padding times what is not finite are NaN, of which the result tells as well.
+    if any(padding) and not _finite(xp, min(weight, result, key=lambda x: x.size)):
+        wide, matrix = (x.astype(compute, copy=False) for x in (input, weight))
+        result = taps.forward(xp, wide, matrix, size, stride, padding, dilation, groups)
     result = result.reshape(rows, out_channels, *size)
     if bias is not None:
         result += bias.reshape(-1, *(1 for _ in size))
@@ -270,23 +278,41 @@ def conv2d_weight(
     groups: int = 1,
 ) -> Array:
     """The gradient of `weight`: g times the windows of `input`, summed over batch and places."""
-    kernel = tuple(weight_shape[2:])
-    size = g.shape[2:]
-    rows, channels = input.shape[:2]
     compute = _compute_type(xp, g)
     if not (g.size and input.size and prod(weight_shape)):
         return xp.zeros(weight_shape, g.dtype)
-    if shifted.serves(xp, input.shape, stride, groups):
-        upper, wide = (x.astype(compute, copy=False) for x in (g, input))
+    upper, wide = (x.astype(compute, copy=False) for x in (g, input))
+    between = shifted.serves(xp, input.shape, stride, groups)
+    if between:
         found = shifted.for_weight(upper, wide, weight_shape, padding, dilation, groups)
-        return found.astype(g.dtype, copy=False)
-    padded = _padded(xp, input.astype(compute, copy=False), padding)
-    plan = _plan(weight_shape[1], padded.shape[2:], kernel, size, stride, dilation)
+    else:
+        found = _for_weight(xp, upper, wide, weight_shape, stride, padding, dilation, groups)
+    # Zeros, of the padding and between lines, times what is not finite are NaN.
+    if (between or any(padding)) and not _finite(xp, found):
+        found = taps.for_weight(xp, upper, wide, weight_shape, stride, padding, dilation, groups)
+    return found.astype(g.dtype, copy=False)
+
+
+def _for_weight(
+    xp: Any,
+    g: Array,
+    input: Array,
+    weight_shape: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+) -> Array:
+    """`conv2d_weight` of arrays in the type to compute in, as windows."""
+    kernel = tuple(weight_shape[2:])
+    rows, channels = input.shape[:2]
+    compute = g.dtype
+    padded = _padded(xp, input, padding)
+    plan = _plan(weight_shape[1], padded.shape[2:], kernel, g.shape[2:], stride, dilation)
     windows = _windows(xp, padded, plan)
     out_channels, depth = weight_shape[0] // groups, weight_shape[1] * prod(plan.kernel)
     total = xp.zeros((plan.rows, groups, out_channels, depth), compute)
-    flat = xp.ascontiguousarray(g.astype(compute, copy=False))
-    flat = flat.reshape(rows, groups, out_channels, plan.length)
+    flat = xp.ascontiguousarray(g).reshape(rows, groups, out_channels, plan.length)
     width = prod(plan.size)
     row_bytes = channels * prod(plan.kernel) * width * padded.dtype.itemsize
     for part in _parts(rows, row_bytes):
@@ -301,4 +327,4 @@ def conv2d_weight(
                 left = some.transpose(1, 2, 0, 3).reshape(groups, out_channels, -1)
                 right = there.transpose(1, 0, 3, 2).reshape(groups, -1, depth)
                 total[row] += xp.matmul(left, right)
-    return plan.weight(total, weight_shape).astype(g.dtype, copy=False)
+    return plan.weight(total, weight_shape)

@@ -93,7 +93,7 @@ def forward(
 def for_weight(
     g: Array, input: Array, weight_shape: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Array:
-    """The gradient of `weight`."""
+    """The gradient of `weight`, where that is finite: between lines, zeros meet numbers."""
     size = g.shape[2:]
     row = _Row(input.shape[2:], weight_shape[2:], size, padding, dilation)
     out = weight_shape[0] // groups
