@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from . import functional, init
@@ -14,7 +15,7 @@ PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 def each(value: Any, count: int) -> tuple[int, ...]:
     """One number for every spatial dimension, or the numbers that were given."""
-    return (value,) * count if isinstance(value, int) else tuple(value)
+    return tuple(value) if isinstance(value, Iterable) else (value,) * count
 
 
 class _Convolution(Module):

@@ -142,3 +142,13 @@ def test_every_module_is_tried() -> None:
     theirs = {n for n in dir(torch.nn) if inspect.isclass(getattr(torch.nn, n))}
     theirs = {n for n in theirs if issubclass(getattr(torch.nn, n), torch.nn.Module)}
     assert {n for n in theirs - modules if not n.startswith("Lazy")} <= ELSEWHERE
+
+
+@pytest.mark.parametrize("name", ["Conv1d", "Conv2d", "ConvTranspose2d"])
+def test_a_number_of_numpys_counts_for_every_dimension(name: str) -> None:
+    two = numpy.int64(2)
+    module = getattr(ag.nn, name)(2, 3, two, stride=two)
+    plain = getattr(ag.nn, name)(2, 3, 2, stride=2)
+    plain.load_state_dict(module.state_dict())
+    x = ag.ones(1, 2, *[6] * (module.weight.ndim - 2))
+    assert module(x).tolist() == plain(x).tolist()
