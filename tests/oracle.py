@@ -8,6 +8,8 @@ Don't use it while a module is imported (not in parametrize).
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import pytest
@@ -34,3 +36,14 @@ except ImportError:
     if os.environ.get("CI", "").lower() in ("1", "true"):
         raise RuntimeError(f"CI=true and {REASON}") from None
     torch = _Absent()
+
+
+@contextmanager
+def every_warning() -> Iterator[None]:
+    """Each warning each time, of those, too, that torch gives once in a process."""
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        yield
+    finally:
+        torch.set_warn_always(before)

@@ -23,7 +23,7 @@ from . import (  # noqa: F401  (importing them declares their ops)
     pooling,
 )
 from .along import dim_errors, dim_samples
-from .arguments import DType
+from .arguments import DType, outside
 from .bags import embedding_renorm_
 from .batched_layers import looked_up, looked_up_back
 from .batching import leading, random
@@ -154,14 +154,14 @@ op(
 )
 
 
-def _chosen(name: str, input: Any, dim: Any, stacklevel: int) -> int:
+def _chosen(name: str, input: Any, dim: Any) -> int:
     if dim is not None:
         return dim  # type: ignore[no-any-return]
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
         "dim=X as an argument.",
         UserWarning,
-        stacklevel=stacklevel + 3,
+        stacklevel=outside(),
     )
     return 0 if input.ndim in (0, 1, 3) else 1
 
@@ -194,7 +194,7 @@ def _declare(name: str, what: str) -> Callable[..., Any]:
     def layer(
         F: Any, input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
     ) -> Any:
-        return body(F, input, _chosen(name, input, dim, _stacklevel), dtype)
+        return body(F, input, _chosen(name, input, dim), dtype)
 
     doc = f"{what} along `dim`; computed in `dtype` if given."
     composite(name, out=True, doc=doc)(body)
@@ -212,7 +212,7 @@ def _softmin(
     F: Any, input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Any:
     """softmax of -x."""
-    return F.softmax(-input, _chosen("softmin", input, dim, _stacklevel), dtype)
+    return F.softmax(-input, _chosen("softmin", input, dim), dtype)
 
 
 # Dropout ------------------------------------------------------------------------------------------

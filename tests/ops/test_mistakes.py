@@ -6,12 +6,13 @@ import math
 import operator
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 import ag_visual
-from tests.oracle import torch
+from tests.oracle import every_warning, torch
 
 
 def ones(t: Any, *shape: int) -> Any:
@@ -310,9 +311,8 @@ def test_what_is_doubtful_warns_in_torch_words(case: int) -> None:
     for t in (ag_visual, torch):
         if not t.__version__:
             continue
-        if t is torch:  # which tells of some things once in a process
-            torch._C._set_warnAlways(True)
-        with warnings.catch_warnings(record=True) as seen:
+        once = every_warning() if t is torch else nullcontext()
+        with once, warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             call(t)
         told = [str(each.message) for each in seen if each.category is UserWarning]
