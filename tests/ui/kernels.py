@@ -10,9 +10,13 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from jupyter_client import BlockingKernelClient
 
 from .lab import CELL_SECONDS, Server
 
@@ -88,3 +92,40 @@ def write_spec(server: Server, name: str, launch: list[str], overlay: Path | Non
     kernel = server.home / "data" / "kernels" / name
     kernel.mkdir(parents=True)
     (kernel / "kernel.json").write_text(json.dumps(spec))
+
+
+@contextmanager
+def kept_awake(server: Server) -> Iterator[None]:
+    """Ask every kernel of a server something again and again, in a thread.
+
+    Until `import ag_visual` helps them, ipykernel 7.0 to 7.3 can overlook a request that comes
+    while they answer another, those of JupyterLab's start included; the next one wakes them.
+    """
+    stop = threading.Event()
+
+    def ask() -> None:
+        clients: dict[Path, BlockingKernelClient] = {}
+        while not stop.wait(2):
+            files = set((server.home / "runtime").glob("kernel-*.json"))
+            for gone in clients.keys() - files:
+                clients.pop(gone).stop_channels()
+            for file in files - clients.keys():
+                client = BlockingKernelClient()
+                try:
+                    client.load_connection_file(str(file))
+                except (OSError, ValueError):  # it is just being written, or gone
+                    continue
+                client.start_channels(iopub=False, stdin=False, hb=False, control=False)
+                clients[file] = client
+            for client in clients.values():
+                client.kernel_info()
+        for client in clients.values():
+            client.stop_channels()
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
