@@ -63,6 +63,10 @@ def label_of(value: Any) -> str:
     return value.label if isinstance(value, (Named, NamedTuple)) else ""
 
 
+_WIDE: Final = 8
+"""Bytes of an element that a symbol stands for."""
+
+
 class Term:
     """An input (`head` is "name"), a number ("number"), or an operation on `args`."""
 
@@ -121,6 +125,8 @@ class Term:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name == "itemsize" and self.value is None:
+            return _WIDE  # kernels take another way for 16-bit floats, which is no other formula
         found = getattr(self.value, name)
         if not callable(found) or isinstance(found, type):
             return found
