@@ -7,6 +7,7 @@ file or cell, line and columns with `co_positions`, the exact text included.
 from __future__ import annotations
 
 import dis
+import functools
 import inspect
 import itertools
 import linecache
@@ -218,10 +219,13 @@ def resolve(code: CodeType | None, lasti: int) -> Site:
 def last_return(function: Any) -> tuple[CodeType, int] | None:
     """The place of the last `return` of a Python function."""
     code = getattr(function, "__code__", None)
-    if code is None:
-        return None
+    return None if code is None else (code, _last_return_of(code))
+
+
+@functools.lru_cache(maxsize=256)
+def _last_return_of(code: CodeType) -> int:
     ends = [each.offset for each in dis.get_instructions(code) if each.opname[:6] == "RETURN"]
-    return code, ends[-1] if ends else 0
+    return ends[-1] if ends else 0
 
 
 def resolve_place(place: tuple[CodeType, int] | None) -> Site:

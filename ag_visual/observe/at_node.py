@@ -25,7 +25,8 @@ def outputs_of(node: Node) -> tuple[Meta, ...]:
 
 def meta_of(edge: Any) -> Meta:
     """Shape and array dtype of what an edge leads to."""
-    return outputs_of(edge[0])[edge[1]]
+    below, number, shape, dtype = edge
+    return (shape, dtype) if shape is not None else outputs_of(below)[number]
 
 
 def below(node: Node) -> list[Meta]:

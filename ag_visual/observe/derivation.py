@@ -7,7 +7,7 @@ mode, tells nobody what it finds, and calls no hook.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ import numpy as np
 from ag_visual.core import modes
 from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.observe.at_node import outputs_of, saved_value
+from ag_visual.observe.at_node import edges_by_name, meta_of, outputs_of, saved_value
 from ag_visual.observe.terms import Term, face, input_term, labelled, trace
 from ag_visual.ops import arguments
 from ag_visual.ops.generic import OpNode
@@ -98,7 +98,7 @@ def derived(node: OpNode, known: dict[str, Any]) -> Derivation:
     """The same from what its rules may ask for, by name."""
     op = node.op
     found = Derivation(op, arguments={n: known[n] for n in op.values})
-    places = list(places_of(op, node.next))
+    places = edges_by_name(node)
     wanted = {name for name, edge in places if edge is not None}
     for rule in op.rules:
         known["needs"] = tuple(any(n.partition("[")[0] == i for n in wanted) for i in rule.inputs)
@@ -114,8 +114,7 @@ def derived(node: OpNode, known: dict[str, Any]) -> Derivation:
             _put(found, name, value, wanted)
     for name, edge in places:
         if edge is not None:
-            below, number, shape, dtype = edge
-            found.inputs[name] = (shape, dtype) if shape is not None else below.outs[number]
+            found.inputs[name] = meta_of(edge)
     if op.holomorphic and node.dtype.kind == "c":
         for name, term in found.gradients.items():
             if isinstance(term, Term):
@@ -134,15 +133,3 @@ def _put(found: Derivation, name: str, value: Any, wanted: set[str]) -> None:
 
 def _as_term(value: Any) -> Term:
     return value if isinstance(value, Term) else Term("value", value)
-
-
-def places_of(op: Op, edges: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """The node's edges with the names of the inputs they belong to."""
-    lists = [name for name in op.lists if name in op.differentiated]
-    if not lists:
-        return zip(op.differentiated, edges, strict=False)
-    more = len(edges) - len(op.differentiated) + 1
-    names: list[str] = []
-    for name in op.differentiated:
-        names += [f"{name}[{i}]" for i in range(more)] if name == lists[0] else [name]
-    return zip(names, edges, strict=False)

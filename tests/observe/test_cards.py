@@ -10,6 +10,7 @@ import pytest
 import ag_visual as ag
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.observe import card_numbers, cards, derivation
+from ag_visual.observe.at_node import edges_by_name
 from ag_visual.observe.card_numbers import NoNumbersError, kept_gradients, numbers
 from ag_visual.observe.notation import linear, parse
 from ag_visual.observe.terms import OPERATORS, Term, computed, formula_of, input_term, trace
@@ -90,7 +91,7 @@ def test_what_the_card_derives_is_what_the_backward_computes(op):
                 derivation.derive(node, grads)
             continue
         found = derivation.derive(node, grads)
-        for (name, edge), g in zip(derivation.places_of(op, node.next), real, strict=True):
+        for (name, edge), g in zip(edges_by_name(node), real, strict=True):
             term = found.gradients.get(name)
             if edge is None or not isinstance(term, Term):
                 continue
@@ -156,7 +157,7 @@ def test_the_numbers_of_a_card_give_the_gradient(op, monkeypatch):
             with pytest.raises(NoNumbersError, match="ill-defined"):
                 numbers(node, grads)
             continue
-        by_name = dict(zip([n for n, _ in derivation.places_of(op, node.next)], real, strict=True))
+        by_name = dict(zip([n for n, _ in edges_by_name(node)], real, strict=True))
         for name, g in by_name.items():
             if g is None or not g.numel() or g._array.dtype.kind != "f":
                 continue
