@@ -18,6 +18,7 @@ from .grad_mode import (  # noqa: F401 - torch.autograd has the private ones, to
     is_grad_enabled,
     is_inference_mode_enabled,
     is_multithreading_enabled,
+    is_view_replay_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,

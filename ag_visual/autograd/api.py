@@ -239,10 +239,6 @@ def grad(
     wanted = _listed(inputs)
     if not wanted:
         raise ValueError("grad requires non-empty inputs.")
-    if materialize_grads and any(isinstance(t, GradientEdge) for t in wanted):
-        raise RuntimeError(
-            "materialize_grads cannot be used when the given input is a GradientEdge"
-        )
     results = _listed(outputs)
     edges = [_input(t) for t in wanted]
     roots = [_root(t, i) for i, t in enumerate(results)]
@@ -260,10 +256,7 @@ def grad(
         into_leaves=False,
     )
     if materialize_grads:
-        return tuple(
-            from_array(backend_of(t._array).xp.zeros_like(t._array), True) if g is None else g
-            for t, g in zip(wanted, found, strict=True)
-        )
+        return tuple(_zeros_of(t) if g is None else g for t, g in zip(wanted, found, strict=True))
     unused = [i for i, g in enumerate(found) if g is None]
     if not allow_unused and unused:
         raise RuntimeError(
@@ -271,6 +264,17 @@ def grad(
             "graph. Set allow_unused=True if this is the desired behavior."
         )
     return tuple(found)
+
+
+def _zeros_of(wanted: Tensor | GradientEdge) -> Tensor:
+    """The gradient of an input that nothing depends on, where zeros were asked for."""
+    if isinstance(wanted, GradientEdge):
+        raise RuntimeError(
+            "materialize_grads cannot be used when the given input is a GradientEdge: no gradient "
+            f"arrived at output {wanted.output_nr} of {wanted.node.name()}"
+        )
+    zeros = backend_of(wanted._array).xp.zeros_like(wanted._array)
+    return from_array(zeros, requires_grad=True)  # type: ignore[no-any-return]
 
 
 def _batched(

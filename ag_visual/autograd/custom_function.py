@@ -17,7 +17,7 @@ import numpy
 from ..arrays import backend as backends
 from ..core import blame, modes, saved, seam, source, view
 from ..core.node import ending
-from ..core.tensor import InferenceTensor, Tensor, cannot_be_saved, rebase
+from ..core.tensor import InferenceTensor, Tensor, cannot_be_saved, check_inplace, rebase
 from ..core.tensor import wrote as count_write
 from .function_node import BackwardCFunction, FunctionCtx
 from .given import Given, argument_name
@@ -233,9 +233,11 @@ def _tell_why(o: Tensor, ctx: BackwardCFunction, records: bool, fixed: bool) -> 
 
 def _check_dirty(dirty: set[int], inputs: set[int], outputs: list[Any]) -> None:
     if (dirty & {id(o) for o in outputs}) - inputs:
-        raise RuntimeError(
+        warnings.warn(
             "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that "
-            "have been mutated should be passed to ctx.mark_dirty()."
+            "have been mutated should be passed to ctx.mark_dirty().",
+            UserWarning,
+            stacklevel=4,
         )
     if dirty - {id(o) for o in outputs}:
         raise RuntimeError(
@@ -251,7 +253,7 @@ def _outside(o: Tensor, is_input: bool) -> Tensor:
             return o.detach()
         o = _as_view(o)
     if o._view is not None:
-        o._view.meta = view.NO_GRAD
+        o._view.meta = view.IN_FUNCTION
         return o
     return o.detach_() if o.requires_grad else o
 
@@ -283,8 +285,7 @@ def _dirty(
                 "view (using .clone() for example) or make your Function only return one "
                 f"Tensor (potentially splitting it into two Functions): {name}"
             )
-        if o._view.base._rg and o._view.base._edge is None:
-            raise blame.leaf_inplace(o, name, view=True)
+        check_inplace(o, name)
     elif o._rg and o._edge is None:
         raise blame.leaf_inplace(o, name, view=False, used=True)
     count_write(o, name)
@@ -301,6 +302,8 @@ def _as_view(o: Tensor) -> Tensor:
     previous = modes.set_grad(False)
     try:
         result: Tensor = traced.view_as(o, o)
+        if type(o) is not Tensor and type(result) is Tensor:
+            result.__class__ = type(o)
     finally:
         modes.set_grad(previous)
     return result

@@ -157,6 +157,11 @@ class set_grad_enabled(_GradMode):
         modes.set_grad(self._before)
 
 
+def is_view_replay_enabled() -> bool:
+    """Whether views of written memory regenerate their history op by op in this thread."""
+    return modes.state.view_replay
+
+
 class _force_original_view_tracking(_DecoratorContextManager):
     """Views follow writes to their base by replaying their own ops; works like set_grad_enabled."""
 

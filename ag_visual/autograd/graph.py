@@ -15,7 +15,7 @@ from ..core import modes
 from ..core.hooks import RemovableHandle
 from ..core.node import AccumulateGrad, Node
 from ..core.storage import unwritten
-from ..core.tensor import Tensor, from_array
+from ..core.tensor import Tensor, data_pointer, from_array
 
 __all__ = [
     "AccumulateGrad",
@@ -266,6 +266,16 @@ class _Kept:
         self.array = tensor._array
         self.storage = tensor._storage
 
+    def shows(self, array: Any) -> bool:
+        """Whether this array looks at the same elements of the same memory."""
+        mine = self.array
+        return bool(
+            array.dtype == mine.dtype
+            and array.shape == mine.shape
+            and array.strides == mine.strides
+            and data_pointer(array) == data_pointer(mine)
+        )
+
     def keep(self) -> None:
         """Copy the values: somebody is about to write them."""
         self.array = self.array.copy()
@@ -287,10 +297,14 @@ class _Mutation:
         self.active = True
 
     def pack(self, tensor: Tensor) -> _Kept:
+        known = self.saved.get(tensor._storage, ())
+        alive = [kept for ref in known if (kept := ref()) is not None]
+        # All of them are of this version: a write takes those of the version before it away.
+        for kept in alive:
+            if kept.shows(tensor._array):
+                return kept
         kept = _Kept(tensor)
-        known = self.saved.get(tensor._storage, [])
-        alive = [ref for ref in known if ref() is not None]
-        self.saved[tensor._storage] = [*alive, weakref.ref(kept)]
+        self.saved[tensor._storage] = [weakref.ref(each) for each in (*alive, kept)]
         return kept
 
     def unpack(self, kept: _Kept) -> Tensor:

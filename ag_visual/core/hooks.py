@@ -5,21 +5,22 @@ from __future__ import annotations
 import functools
 import itertools
 import weakref
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from . import source
 
 _ids = itertools.count()
-Hooks = dict[int, Callable[..., Any]]
+Hooks = Mapping[int, Callable[..., Any]]
 Place = tuple[CodeType, int] | None
 
 
-class HookTable(Hooks):
-    """Hooks by handle id, in registration order. (A dict subclass, for weak references.)"""
+class HookTable(OrderedDict[int, Callable[..., Any]]):
+    """Hooks by handle id, in registration order; of torch's type, and weakly referable."""
 
-    __slots__ = ("__weakref__", "places")
+    __slots__ = ("places",)
 
     def __init__(self, hooks: Hooks | None = None) -> None:
         super().__init__(hooks or {})
@@ -57,12 +58,10 @@ def register(table: HookTable, hook: Callable[..., Any], prepend: bool = False) 
     if not callable(hook):
         raise TypeError(f"a hook must be callable, but got {type(hook).__name__}")
     handle = RemovableHandle(table)
-    later = dict(table) if prepend else {}
-    if later:
-        table.clear()
     table[handle.id] = hook
     table.places[handle.id] = source.here()
-    table.update(later)
+    if prepend:
+        table.move_to_end(handle.id, last=False)
     return handle
 
 

@@ -88,4 +88,6 @@ class Packed:
                 f"type {type(value).__name__}"
             )
         edge = self.edge if self.number is None else node.edge(self.number)
+        if edge is None and not value.requires_grad:
+            return value  # the very object: there is no history that it must not have
         return _rebuild(value._array, value._storage, edge)

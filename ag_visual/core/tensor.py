@@ -12,7 +12,7 @@ import operator
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from threading import get_ident
 from time import perf_counter_ns
 from typing import Any, ClassVar
@@ -366,7 +366,19 @@ class Tensor:
         node = self.grad_fn
         if node is None:
             return (self._leaf and self._leaf.hooks) or None
-        return None if node.hooks is None else node.hooks.tensor.get(self.output_nr)
+        return (node.hooks and node.hooks.tensor.get(self.output_nr)) or None
+
+    @_backward_hooks.setter
+    def _backward_hooks(self, value: Any) -> None:
+        if value is not None and not isinstance(value, Mapping):
+            raise TypeError(
+                f"_backward_hooks must be a dict of hooks or None, but got {type(value).__name__}"
+            )
+        node = self.grad_fn
+        if node is not None:
+            node._hooks().tensor[self.output_nr] = hooks.HookTable(value)
+        elif value or self._leaf is not None:
+            _leaf_state(self).hooks = hooks.HookTable(value)
 
     @_backward_hooks.deleter
     def _backward_hooks(self) -> None:
@@ -597,6 +609,12 @@ class Tensor:
         from .printing import tensor_repr
 
         return tensor_repr(self)
+
+    def __dir__(self) -> list[str]:
+        """What this tensor has: nothing deprecated, no empty slot, no other device's interface."""
+        names = set(object.__dir__(self)) - {"volatile"}
+        names -= {n for n in ("_origin", "__cuda_array_interface__") if not hasattr(self, n)}
+        return sorted(names)
 
     def __format__(self, spec: str) -> str:
         if self._array.ndim == 0 and spec:

@@ -14,7 +14,7 @@ import numpy
 
 from .. import dtypes
 from ..arrays import backend as backends
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, method
 from ..devices import device as Device
 from ..layouts import strided
 from .batching import elementwise, in_rows, leading
@@ -107,6 +107,24 @@ def _moved(F: Any, self: Any, device: Any) -> Any:
     if F.xp is not None:
         return _to_device(self, device)
     return F.to_copy(self, self._array.dtype, device)
+
+
+@method("as_subclass")
+def _as_subclass(self: Tensor, cls: type) -> Any:
+    """The same memory and history as an instance of a subclass of Tensor (no copy).
+
+    What other operations return is a plain Tensor. Raises TypeError for any other class.
+    """
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not issubclass(cls, Tensor):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
+            f"possible. Make sure your class inherits from Tensor ({cls.__name__} does not)."
+        )
+    result = traced.alias(self)
+    result.__class__ = cls
+    return result
 
 
 def _wanted(self: Tensor, args: tuple[Any, ...], dtype: Any, device: Any) -> tuple[Any, ...]:

@@ -253,7 +253,8 @@ class _Frame:
 
         def pack(tensor: Tensor) -> Tensor:
             nonlocal mismatch_is_fine
-            tensor = tensor.detach()
+            if tensor.requires_grad:
+                tensor = tensor.detach()  # a tensor without history is saved as the object it is
             index = len(seen)
             seen.append(_facts(tensor))
             sites.append(source.here())
@@ -309,7 +310,11 @@ class _Frame:
         first = [source.resolve_place(place) for place in self.sites]
         again = [source.resolve_place(place) for place in sites]
         if self.debug:
-            return "".join(
+            why = (
+                "\n You are seeing this error because you passed `debug=True` to checkpoint and "
+                "what the original forward saved differs from what its recomputation saved."
+            )
+            return why + "".join(
                 f"\n {title}:\n" + "\n".join(f"  {site.where}: {site.text}" for site in found)
                 for title, found in (
                     ("Saved during the original forward", first),

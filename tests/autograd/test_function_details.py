@@ -585,3 +585,60 @@ def test_raw_saved_tensors_of_a_custom_function() -> None:
         return [seen, x.grad, said(lambda: y.grad_fn._raw_saved_tensors)]
 
     agree(program)
+
+
+def test_marking_what_is_no_input_as_dirty_warns_and_goes_on() -> None:
+    def program(t: Any) -> Any:
+        def forward(ctx: Any, x: Any) -> Any:
+            y = x.clone()
+            ctx.mark_dirty(y)
+            return y
+
+        x = leaf(t)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            y = made(t, forward, lambda ctx, g: g * 3).apply(x)
+        y.sum().backward()
+        said = [str(w.message)[:62] for w in told if w.category is UserWarning]
+        return [said, y._version, x.grad]
+
+    agree(program)
+
+
+def test_dirty_views_are_refused_for_how_they_were_made_before_their_leaf() -> None:
+    def program(t: Any) -> Any:
+        x = leaf(t)
+        parts = [x.split(1)[0], x.view(2)]
+        texts = [raised(lambda part=part: marked(t).apply(part))[1] for part in parts]
+        return [text[text.index(" is ") :].splitlines()[0] for text in texts]
+
+    agree(program)
+
+
+def test_a_view_from_a_function_that_recorded_nothing_is_still_from_a_function() -> None:
+    def program(t: Any) -> Any:
+        results = []
+        for forward in (lambda ctx, x: x.view_as(x), lambda ctx, x: x):
+            view = made(t, forward).apply(t.ones(2))
+            results.append(raised(lambda view=view: view.add_(leaf(t)))[1][:175])
+        return results
+
+    agree(program)
+
+
+def test_an_input_returned_as_it_is_keeps_its_subclass() -> None:
+    def program(t: Any) -> Any:
+        class Named(t.Tensor):
+            pass
+
+        x = leaf(t).as_subclass(Named)
+        y = made(t, lambda ctx, x: x).apply(x)
+        y.sum().backward(inputs=[x])
+        kinds = [raised(lambda cls=cls: x.as_subclass(cls)) for cls in (int, 3)]
+        return [
+            [type(x).__name__, x.requires_grad, type(x.grad_fn).__name__],
+            [type(y).__name__, x.grad],
+            [[kind, text[:78]] for kind, text in kinds],
+        ]
+
+    agree(program)

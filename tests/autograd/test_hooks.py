@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import gc
 import threading
@@ -439,3 +440,37 @@ def test_a_hook_cannot_write_an_expanded_gradient() -> None:
         return x.grad is None
 
     agree(program, True)
+
+
+def test_the_hooks_of_a_leaf_may_be_assigned_as_a_dict_or_none() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, requires_grad=True)
+        shown = [x._backward_hooks]
+        x._backward_hooks = collections.OrderedDict({7: lambda g: g * 3})
+        handle = x.register_hook(lambda g: g + 1)
+        (x * 2).sum().backward()
+        shown += [x.grad, isinstance(x._backward_hooks, collections.OrderedDict)]
+        handle.remove()
+        x._backward_hooks = None
+        (x * 2).sum().backward()
+        return [*shown, x.grad, x._backward_hooks]
+
+    agree(program)
+
+
+def test_hooks_assigned_to_a_tensor_without_grad_are_not_called() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2)
+        x._backward_hooks = {0: lambda g: 1 / 0}
+        w = t.ones(2, requires_grad=True)
+        (x * w).sum().backward()
+        return [w.grad, sorted(x._backward_hooks)]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("bad", [3, "hooks", [print]])
+def test_what_is_no_dict_of_hooks_is_refused(bad: Any) -> None:
+    x = ag_visual.ones(2, requires_grad=True)
+    with pytest.raises(TypeError, match=f"dict of hooks or None, but got {type(bad).__name__}"):
+        x._backward_hooks = bad

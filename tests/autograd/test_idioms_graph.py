@@ -179,6 +179,21 @@ def allow_mutation(t: Any) -> Any:
 
 
 @idiom
+def allowed_mutation_copies_once(t: Any) -> Any:
+    x = t.ones(3, requires_grad=True)
+    with t.autograd.graph.allow_mutation_on_saved_tensors():
+        y = x.clone()
+        z, w, half = y * y, y * y, y[:2] * y[:2]
+        y.zero_()
+        saved = [n.grad_fn._saved_self.data_ptr() for n in (z, w)]
+        saved += [n.grad_fn._saved_other.data_ptr() for n in (z, w)]
+        later = y * y
+        (z + w + later).sum().backward(retain_graph=True)
+        half.sum().backward()
+        return [len(set(saved)), y.data_ptr() in saved, x.grad]
+
+
+@idiom
 def inference(t: Any) -> Any:
     x = t.ones(2, requires_grad=True)
     with t.inference_mode():

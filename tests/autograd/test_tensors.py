@@ -328,3 +328,13 @@ def test_in_asks_whether_any_element_is_equal() -> None:
         lambda t: [2.0 in t.eye(2), 1 in t.eye(2), t.ones(2) in t.eye(2), True in t.zeros(2, 0)],
         [False, True, True, False],
     )
+
+
+def test_dir_names_only_what_a_tensor_has() -> None:
+    x = ag_visual.ones(2, 2)
+    # Complex numbers and matrices alone have them, as in torch: RuntimeError for others.
+    special = {"imag", "H", "mH", "mT"}
+    assert [name for name in dir(x) if name not in special and not hasattr(x, name)] == []
+    assert "__cuda_array_interface__" not in dir(x)
+    y = ag_visual.ones(2, requires_grad=True).detach()
+    assert "_origin" in dir(y), "it says where the tensor was detached"

@@ -299,3 +299,40 @@ def test_nothing_but_the_inputs_is_kept_alive() -> None:
 
 def test_is_checkpoint_valid_is_public_in_autograd() -> None:
     assert ag_visual.autograd._is_checkpoint_valid()
+
+
+def test_a_tensor_without_history_is_unpacked_as_the_object_it_is() -> None:
+    def program(t: Any) -> Any:
+        same: list[bool] = []
+        y = t.tensor([3.0, 4.0])
+
+        class Scaled(t.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any, y: Any) -> Any:
+                ctx.save_for_backward(y)
+                return x * y
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                (saved,) = ctx.saved_tensors
+                same.append(saved is y)
+                return g * saved, None
+
+        x = t.ones(2, requires_grad=True)
+        _of(t).checkpoint(lambda v: Scaled.apply(v, y), x, use_reentrant=False).sum().backward()
+        return [same, x.grad]
+
+    agree(program)
+
+
+def test_debug_says_why_the_lists_are_there() -> None:
+    calls: list[int] = []
+
+    def other_each_time(v: Any) -> Any:
+        calls.append(1)
+        return v.exp() if len(calls) == 1 else (v * v).sin()
+
+    x = ag_visual.ones(2, requires_grad=True)
+    y = checkpoint(other_each_time, x, use_reentrant=False, debug=True, early_stop=False)
+    with pytest.raises(CheckpointError, match="because you passed `debug=True` to checkpoint"):
+        y.sum().backward()
