@@ -10,6 +10,27 @@ import re
 from typing import Any, Final
 
 _types: list[str] = ["cpu", "cuda"]
+_NAMES: Final = [
+    "ipu",
+    "xpu",
+    "mkldnn",
+    "opengl",
+    "opencl",
+    "ideep",
+    "hip",
+    "ve",
+    "fpga",
+    "maia",
+    "xla",
+    "lazy",
+    "vulkan",
+    "mps",
+    "meta",
+    "hpu",
+    "mtia",
+    "privateuseone",
+]
+"""Types that are only names here: a device of them can be named and compared, not used."""
 _PATTERN: Final = re.compile(r"([a-z_]+)(?::(0|[1-9][0-9]*))?")
 _known: dict[tuple[str, int | None], device] = {}
 
@@ -126,10 +147,9 @@ def _parse(text: str) -> tuple[str, int | None]:
             "optionally with an index such as 'cuda:0'"
         )
     kind, index = matched.groups()
-    if kind not in _types:
-        raise RuntimeError(
-            f"Expected one of {', '.join(_types)} device type at start of device string: {text}"
-        )
+    if kind not in _types and kind not in _NAMES:
+        names = ", ".join(dict.fromkeys((*_types, *_NAMES)))
+        raise RuntimeError(f"Expected one of {names} device type at start of device string: {text}")
     return kind, None if index is None else int(index)
 
 

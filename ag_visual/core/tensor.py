@@ -22,6 +22,8 @@ import numpy
 from .. import dtypes
 from ..arrays import backend as backends
 from ..devices import device as Device
+from ..layouts import contiguous_format
+from ..layouts import memory_format as MemoryFormat
 from ..sizes import Size, size_of
 from . import blame, hooks, modes, saved, seam, source, view
 from .node import AccumulateGrad, Edge, LeafState, Node
@@ -155,9 +157,29 @@ class Tensor:
         """Address of the first element."""
         return data_pointer(self._array)
 
-    def is_contiguous(self) -> bool:
-        """Whether the elements lie in row-major order without gaps."""
+    def is_contiguous(self, *, memory_format: Any = contiguous_format) -> bool:
+        """Whether the elements lie in row-major order without gaps.
+
+        memory_format: `torch.contiguous_format`, the only one that tensors have here.
+        """
+        if memory_format is not contiguous_format:
+            if isinstance(memory_format, MemoryFormat):
+                raise RuntimeError(f"unsupported memory format option {memory_format}")
+            raise TypeError(
+                "is_contiguous(): argument 'memory_format' must be torch.memory_format, not "
+                f"{type(memory_format).__name__}"
+            )
         return bool(self._array.flags.c_contiguous)
+
+    def is_set_to(self, tensor: Tensor) -> bool:
+        """Whether both show the same elements of the same memory, with the same shape."""
+        mine, other = self._array, tensor._array
+        return bool(
+            mine.dtype == other.dtype
+            and mine.shape == other.shape
+            and mine.strides == other.strides
+            and data_pointer(mine) == data_pointer(other)
+        )
 
     def is_floating_point(self) -> bool:
         """Whether the elements are real floating-point numbers."""
@@ -259,6 +281,10 @@ class Tensor:
         if self._array.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))  # type: ignore[attr-defined]
+
+    def __reversed__(self) -> Tensor:
+        """The rows in reverse order, as `flip(0)` gives them."""
+        return self if self._array.ndim == 0 else self.flip(0)  # type: ignore[attr-defined,no-any-return]
 
     def __contains__(self, element: Any) -> bool:
         """Whether any element equals this number, or any of this tensor broadcast over it."""

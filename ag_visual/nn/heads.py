@@ -90,7 +90,8 @@ def multi_head_attention_forward(
         out = seen @ v
         seen = seen.mean(1) if average_attn_weights else seen
     joined = out.permute(2, 0, 1, 3).reshape(length * count, size)
-    result = F["linear"](joined, out_proj_weight, out_proj_bias).view(length, count, -1)
+    result = F["linear"](joined, out_proj_weight, out_proj_bias)
+    result = result.view(length, count, out_proj_weight.shape[0])
     if not batched:
         return result.squeeze(1), None if seen is None else seen.squeeze(0)
     return result, seen
@@ -117,7 +118,7 @@ def _static(given: Any, q: Any, count: int, name: str) -> Any:
             f"expecting static_{name} of shape ({count * heads}, S, {head}), but got "
             f"{tuple(given.shape)}"
         )
-    return given.reshape(count, heads, -1, head)
+    return given.reshape(count, heads, given.shape[1], head)
 
 
 def _projected(

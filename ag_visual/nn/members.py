@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
@@ -51,8 +52,10 @@ class Members:
                 )
             own["_modules"][name] = None
         elif isinstance(value, Buffer):
-            self._take_over(name, "_buffers")
-            self.register_buffer(name, value, value.persistent)
+            # As in torch, a plain attribute of the name is in its way; other members are not.
+            if name not in own:
+                self._take_over(name, "_buffers")
+            self._register_assigned(name, value)
         elif name in own["_buffers"]:
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
@@ -62,6 +65,21 @@ class Members:
             own["_buffers"][name] = value
         else:
             object.__setattr__(self, name, value)
+
+    def _register_assigned(self, name: str, buffer: Buffer) -> None:
+        """`register_buffer`, also where a subclass has one from before `persistent`."""
+        if (
+            type(self).register_buffer is Members.register_buffer
+            or "persistent" in inspect.signature(self.register_buffer).parameters
+        ):
+            self.register_buffer(name, buffer, buffer.persistent)
+            return
+        if not buffer.persistent:
+            raise RuntimeError(
+                "Registering a non-persistent buffer on a Module subclass that implements "
+                "register_buffer() without the persistent argument is not allowed."
+            )
+        self.register_buffer(name, buffer)
 
     def _take_over(self, name: str, kind: str) -> None:
         """Forget what else goes by this name; where it has it already, it keeps its place."""

@@ -35,9 +35,11 @@ class Module(Saving):
     """
 
     _hooked = False  # whether a call has more to do than forward
+    call_super_init = False
+    """Whether `__init__` passes its arguments on, to a class that follows in the bases."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if args or kwargs:
+        if (args or kwargs) and not self.call_super_init:
             given = "positional argument" if args else f"keyword argument '{next(iter(kwargs))}'"
             raise TypeError(f"{type(self).__name__}.__init__() got an unexpected {given}")
         self.__dict__.update(
@@ -49,6 +51,8 @@ class Module(Saving):
         )
         for name in _hook_tables:
             self.__dict__[name] = HookTable()
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

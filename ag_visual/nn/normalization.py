@@ -103,7 +103,8 @@ class _BatchNorm(_Norm):
     def forward(self, input: Any) -> Any:
         self._check(input)
         factor = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.num_batches_tracked is not None:
+        tracks = self.training and self.track_running_stats
+        if tracks and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:
                 factor = 1.0 / self.num_batches_tracked.item()

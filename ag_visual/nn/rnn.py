@@ -72,6 +72,11 @@ class RNNBase(Module):
         """The parameters of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._names]
 
+    @property
+    def _flat_weights(self) -> list[Any]:
+        """All parameters of `all_weights` in one list."""
+        return [weight for weights in self.all_weights for weight in weights]
+
     def flatten_parameters(self) -> None:
         """torch lays its weights out for cuDNN here; there is nothing to do."""
 
@@ -149,7 +154,7 @@ class RNNBase(Module):
                 input = input.transpose(0, 1)
             steps, batch = input.shape[:2]
             sizes = [batch] * steps
-            data = input.reshape(steps * batch, -1) if steps * batch else input.flatten(0, 1)
+            data = input.flatten(0, 1)
         weight = self.all_weights[0][0]
         if data.dtype is not weight.dtype:
             raise ValueError(

@@ -247,6 +247,8 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         isinstance(dtype, dtypes.dtype) or dtype in PYTHON_TYPES
     ):
         return to(self, dtype)
+    if dtype is Tensor:  # torch.Tensor stands for the default type, as in torch
+        return to(self, dtypes.get_default_dtype(), device="cpu")
     name = dtype if isinstance(dtype, str) else f"torch.{getattr(dtype, '__name__', dtype)}"
     parts = name.split(".")
     kind = _BY_LEGACY.get(parts[-1])

@@ -149,7 +149,7 @@ def _margin_slices(batch: Batch) -> Any:
     x, target = batch.full("self"), F.reshape(batch.full("target"), (size, -1))
     rows = F.reshape(x, (-1, x.shape[-1]))
     losses = batch.run(self=rows, target=F.reshape(target, (-1,)), weight=None, reduction=NONE)
-    losses = F.reshape(losses, (size, *batch.shape("self")[:-1]))
+    losses = F.reshape(losses, (size, *batch.shape("target")))
     if batch["weight"] is not None:
         used = F.gather(batch.full("weight"), 1, target)
         losses = losses * F.reshape(used, tuple(losses.shape))
@@ -172,6 +172,8 @@ def _multi_margin(
     total = (z * z if p == 2 else z).sum(axis=1) / x.shape[1]
     if weight is not None:
         total = total * weight[target.reshape(-1)]
+    if reduction == NONE:
+        return total.reshape(target.shape)  # a row alone has the dimensions of its target
     return _collected(total, self.shape, reduction)
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .. import dtypes
+from .arguments import outside
 from .batching import folded
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op, raw
@@ -326,6 +328,19 @@ def _grid_sampler(
     return sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
+def _aligned(align_corners: bool | None) -> bool:
+    """The choice, or today's default: a program of before torch 1.3 meant the other one."""
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since "
+            "1.3.0. Please specify align_corners=True if the old behavior is desired. See the "
+            "documentation of grid_sample for details.",
+            UserWarning,
+            stacklevel=outside(),
+        )
+    return bool(align_corners)
+
+
 @composite("grid_sample", method=False)
 def _grid_sample(
     F: Any,
@@ -351,7 +366,7 @@ def _grid_sample(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
             f"'reflection', but got: '{padding_mode}'"
         )
-    numbers = (_MODES[mode], _PADDINGS[padding_mode], bool(align_corners))
+    numbers = (_MODES[mode], _PADDINGS[padding_mode], _aligned(align_corners))
     return F.grid_sampler(input, grid, *numbers)
 
 
@@ -438,4 +453,4 @@ def _affine_grid(F: Any, theta: Any, size: Any, align_corners: bool | None = Non
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
-    return F.affine_grid_generator(theta, size, bool(align_corners))
+    return F.affine_grid_generator(theta, size, _aligned(align_corners))

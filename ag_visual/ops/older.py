@@ -79,6 +79,18 @@ def _map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> 
     return _called(self, "map_", callable, expand.call(tensor.detach(), tuple(self.shape)))
 
 
+def _map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """Each element replaced by a Python function of it and of its partners in `x` and `y`."""
+    others = []
+    for name, other in (("x", x), ("y", y)):
+        if not isinstance(other, Tensor):
+            raise refused("map2_", name, "Tensor", other)
+        if other.dtype is not self.dtype:
+            raise TypeError(f"map2_: expected {self.type()} for '{name}' (got {other.type()})")
+        others.append(expand.call(other.detach(), tuple(self.shape)))
+    return _called(self, "map2_", callable, *others)
+
+
 def _is_shared(self: Tensor) -> bool:
     """Whether other processes share the memory: those of CUDA are, as in torch, always."""
     return backend_of(self._array).device_type != "cpu"
@@ -89,7 +101,7 @@ def _share_memory_(self: Tensor) -> Tensor:
     return self
 
 
-for _method in (_new, _apply_, _map_, _is_shared, _share_memory_):
+for _method in (_new, _apply_, _map_, _map2_, _is_shared, _share_memory_):
     _method.__name__ = _method.__qualname__ = _method.__name__[1:]
     setattr(Tensor, _method.__name__, _method)
 Tensor.volatile = property(_volatile)  # type: ignore[attr-defined]

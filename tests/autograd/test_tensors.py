@@ -338,3 +338,66 @@ def test_dir_names_only_what_a_tensor_has() -> None:
     assert "__cuda_array_interface__" not in dir(x)
     y = ag_visual.ones(2, requires_grad=True).detach()
     assert "_origin" in dir(y), "it says where the tensor was detached"
+def test_memory_formats_and_same_memory() -> None:
+    def program(t: Any) -> Any:
+        x = t.zeros(2, 3)
+        contiguous = t.contiguous_format
+        return [
+            x.is_contiguous(memory_format=contiguous),
+            x.t().is_contiguous(memory_format=contiguous),
+            raised(lambda: x.is_contiguous(memory_format=3)),
+            [x.is_set_to(y) for y in (x, x.view(2, 3), x.clone(), x[0], x.t())],
+        ]
+
+    agree(program)
+
+
+def test_reversed_flips_the_rows() -> None:
+    def program(t: Any) -> Any:
+        x = t.arange(4.0, requires_grad=True)
+        y = reversed(x.view(2, 2))
+        (y * t.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().backward()
+        return [y.detach(), x.grad, reversed(t.tensor(4))]
+
+    agree(program)
+
+
+def test_a_function_of_three_and_the_default_type() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, 2)
+        x.map2_(t.ones(2) * 2, t.ones(1, 2) * 3, lambda a, b, c: a + b * c)
+        refused = raised(lambda: x.map2_(x, t.ones(2, dtype=t.int64), lambda a, b, c: a))[0]
+        typed = t.ones(2, dtype=t.int64).type(t.Tensor)
+        return [x, refused, str(typed.dtype)]
+
+    agree(program)
+
+
+def test_checks_that_raise() -> None:
+    def program(t: Any) -> Any:
+        kinds = [
+            raised(lambda name=name: getattr(t, name)(False, lambda: "why"))
+            for name in ("_check", "_check_index", "_check_value", "_check_type")
+        ]
+        return [
+            t._check(True),
+            kinds,
+            raised(lambda: t._check(3))[0],
+            t._assert_async(t.tensor(1)),
+            raised(lambda: t._assert_async(t.tensor(0))),
+            raised(lambda: t._assert_async(t.tensor(0), "said")),
+            raised(lambda: t._assert(t.tensor(False), "said")),
+        ]
+
+    agree(program)
+
+
+def test_devices_that_are_names_only() -> None:
+    def program(t: Any) -> Any:
+        named = [t.device(n) for n in ("xpu", "mps", "meta", "xla:0")] + [t.device("hpu", 1)]
+        unknown = raised(lambda: t.device("foo"))[0]
+        return [[(repr(d), d == t.device(str(d))) for d in named], unknown]
+
+    agree(program)
+    with pytest.raises(RuntimeError, match="no array library serves device type 'xpu'"):
+        ag_visual.ones(2, device="xpu")

@@ -15,6 +15,7 @@ import ag_visual as ag
 
 from ..ops.side_by_side import graph, listed, numbers, tensors, total
 from ..oracle import torch
+from ..programs import agree
 from ..properties.checks import close
 
 SAME = """
@@ -326,3 +327,40 @@ def test_instance_norm_moves_running_statistics_as_torch() -> None:
         found.append((mean.numpy(), var.numpy()))
     close(found[0][0], found[1][0], "mean", 1e-5)
     close(found[0][1], found[1][1], "variance", 1e-5)
+
+
+@pytest.mark.parametrize("target", ["t.tensor([3])", "t.tensor(3)"])
+def test_the_margin_loss_of_a_row_has_the_dimensions_of_its_target(target: str) -> None:
+    def program(t: Any) -> Any:
+        x = t.arange(5.0, requires_grad=True)
+        loss = t.nn.functional.multi_margin_loss(x, eval(target, {"t": t}), reduction="none")
+        loss.sum().backward()
+        return [loss.detach(), tuple(loss.shape), x.grad]
+
+    agree(program)
+
+
+def test_the_old_meaning_of_grids_is_warned_of() -> None:
+    def program(t: Any) -> Any:
+        f = t.nn.functional
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            grid = f.affine_grid(t.eye(2, 3).unsqueeze(0), [1, 1, 2, 2])
+            f.grid_sample(t.ones(1, 1, 2, 2), grid)
+            f.grid_sample(t.ones(1, 1, 2, 2), grid, align_corners=False)
+        return [(str(w.message)[:90], w.category.__name__) for w in told]
+
+    agree(program)
+
+
+def test_clipping_an_exhausted_generator_warns() -> None:
+    def program(t: Any) -> Any:
+        generator = (p for p in [t.nn.Parameter(t.ones(1))])
+        list(generator)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            total = t.nn.utils.clip_grad_norm_(generator, 1.0)
+            t.nn.utils.clip_grad_norm_([], 1.0)
+        return [total, [str(w.message) for w in told]]
+
+    agree(program)

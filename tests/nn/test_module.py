@@ -433,3 +433,92 @@ def test_a_module_goes_with_its_last_name() -> None:
         assert [ref() for ref in left] == [None] * 4
     finally:
         gc.enable()
+
+
+def test_batches_are_not_counted_while_statistics_are_not_tracked() -> None:
+    def program(t: Any) -> Any:
+        norm = t.nn.BatchNorm2d(3)
+        norm.track_running_stats = False
+        norm(t.ones(4, 3, 2, 2))
+        return [norm.num_batches_tracked, norm.running_mean]
+
+    agree(program)
+
+
+def test_a_buffer_takes_no_plain_attributes_place() -> None:
+    def program(t: Any) -> Any:
+        module = t.nn.Module()
+        module.a, module.b, module.c = 1, t.nn.Parameter(t.ones(2)), t.nn.Linear(1, 1)
+        said = [
+            raised(lambda name=name: setattr(module, name, t.nn.Buffer(t.ones(2))))[0]
+            for name in "abcd"
+        ]
+        members = [dict(module.named_parameters()), dict(module.named_buffers())]
+        return [said, module.a, [sorted(each) for each in members]]
+
+    agree(program)
+
+
+def test_a_register_buffer_from_before_persistent_is_called_as_it_was() -> None:
+    def program(t: Any) -> Any:
+        class Old(t.nn.Module):
+            def register_buffer(self, name: str, tensor: Any) -> None:
+                super().register_buffer(name, tensor)
+
+        old = Old()
+        old.kept = t.nn.Buffer(t.ones(2))
+        said = raised(lambda: setattr(old, "lost", t.nn.Buffer(t.ones(2), persistent=False)))
+        return [sorted(old.state_dict()), said]
+
+    agree(program)
+
+
+def test_call_super_init_passes_arguments_on() -> None:
+    def program(t: Any) -> Any:
+        class Mixin:
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                self.given = [list(args), kwargs]
+
+        class Passing(t.nn.Module, Mixin):
+            call_super_init = True
+
+            def __init__(self) -> None:
+                super().__init__(5, b=4)
+
+        class Plain(t.nn.Module, Mixin):
+            pass
+
+        return [Passing().given, hasattr(Plain(), "given"), raised(lambda: Plain(5))[0]]
+
+    agree(program)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda nn, x: nn.MultiheadAttention(8, 2)(x(3, 0, 8), x(3, 0, 8), x(3, 0, 8)),
+        lambda nn, x: nn.TransformerEncoderLayer(8, 2, 16)(x(0, 3, 8)),
+        lambda nn, x: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()(x(0, 3, 8)),
+        lambda nn, x: nn.TransformerDecoderLayer(8, 2, 16)(x(3, 0, 8), x(4, 0, 8)),
+        lambda nn, x: nn.LSTM(8, 2)(x(3, 0, 8)),
+        lambda nn, x: nn.GRU(8, 2, batch_first=True)(x(0, 3, 8)),
+    ],
+)
+def test_layers_of_sequences_take_empty_batches(call: Any) -> None:
+    def program(t: Any) -> Any:
+        x = t.zeros(1, requires_grad=True)
+        found = call(t.nn, lambda *shape: x.expand(1, 1, 1).expand(*shape))
+        outputs = found if isinstance(found, tuple) else (found,)
+        outputs[0].sum().backward()
+        return [tuple(out.shape) for out in outputs if not isinstance(out, tuple)]
+
+    agree(program)
+
+
+def test_weights_of_recurrent_layers_in_one_list() -> None:
+    def program(t: Any) -> Any:
+        layer = t.nn.LSTM(2, 3, proj_size=1, bidirectional=True)
+        layer.weight_ih_l0 = t.nn.Parameter(t.ones(12, 2))
+        return [[tuple(w.shape) for w in layer._flat_weights], layer._flat_weights[0][0]]
+
+    agree(program)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -71,7 +73,16 @@ def clip_grad_norm_(
 
     Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent neural networks" (2013).
     """
-    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    if isinstance(parameters, Tensor):
+        parameters = [parameters]
+    lazy = inspect.isgenerator(parameters)
+    parameters = list(parameters)
+    if lazy and not parameters:
+        warnings.warn(
+            "`parameters` is an empty generator, no gradient clipping will occur.",
+            UserWarning,
+            stacklevel=2,
+        )
     total = get_total_norm(_gradients(parameters), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(parameters, max_norm, total, foreach)
     return total
