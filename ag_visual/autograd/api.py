@@ -15,7 +15,7 @@ from .. import dtypes
 from ..arrays.backend import backend_for, backend_of
 from ..core import source
 from ..core.tensor import Tensor, from_array, method
-from ..engine.run import run_backward
+from ..engine.run import run_backward, running
 from ..sizes import Size
 from .graph import GradientEdge
 
@@ -42,6 +42,7 @@ def _root(tensor: Any, index: int) -> Any:
         )
     edge = tensor.gradient_edge()
     if edge is None:
+        running()  # recording may be off for a backward that has died
         raise RuntimeError(
             f"element {index} of tensors does not require grad and does not have a grad_fn: no "
             "operation on a tensor that requires grad led to it (or it was detached, or made "

@@ -133,15 +133,11 @@ class Function(_SingleLevelFunction):
         if records:
             ctx._given = tuple(map(Given, args))
         tensors = [args[i] for i in positions]
-        previous = modes.set_grad(False)
-        try:
-            if separate:
-                output = cls.forward(*args)
-                cls.setup_context(ctx, args, output)
-            else:
-                output = cls.forward(ctx, *args)
-        finally:
-            modes.set_grad(previous)
+        if separate:
+            output = modes.in_grad_mode(False, cls.forward, *args)
+            modes.in_grad_mode(False, cls.setup_context, ctx, args, output)
+        else:
+            output = modes.in_grad_mode(False, cls.forward, ctx, *args)
         return _wrapped(cls, ctx, tensors, output, records)
 
     @classmethod
@@ -299,13 +295,9 @@ def _as_view(o: Tensor) -> Tensor:
     """An input that forward returned as it is: a view of it."""
     from ..ops.table import traced
 
-    previous = modes.set_grad(False)
-    try:
-        result: Tensor = traced.view_as(o, o)
-        if type(o) is not Tensor and type(result) is Tensor:
-            result.__class__ = type(o)
-    finally:
-        modes.set_grad(previous)
+    result: Tensor = modes.in_grad_mode(False, traced.view_as, o, o)
+    if type(o) is not Tensor and type(result) is Tensor:
+        result.__class__ = type(o)
     return result
 
 
@@ -354,11 +346,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(ctx: Any, *args: Any) -> Any:
         with_graph = modes.grad_enabled()
-        previous = modes.set_grad(False)
-        try:
-            found = function(ctx, *args)
-        finally:
-            modes.set_grad(previous)
+        found = modes.in_grad_mode(False, function, ctx, *args)
         tracked = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
         if not with_graph or not tracked:
             return found

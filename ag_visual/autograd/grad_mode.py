@@ -83,18 +83,35 @@ class _DecoratorContextManager:
 
 
 class _GradMode(_DecoratorContextManager):
-    """Base of the three: sets `mode` on entry and restores what was there."""
+    """Base of the three: sets `mode` on entry and restores what was there.
+
+    A signal finds both done or not begun, but for one that comes where Python begins `__exit__`: it
+    leaves the mode on, as in torch.
+    """
 
     mode: bool
+    pops = True
 
     def __init__(self) -> None:
         self._previous: list[bool] = []
 
     def __enter__(self) -> None:
-        self._previous.append(modes.set_grad(self.mode))
+        state = modes.state
+        if state.task is not None:
+            modes.changing()
+        self._previous.append(state.grad)
+        modes.set_grad(self.mode)
 
     def __exit__(self, *_: object) -> None:
-        modes.set_grad(self._previous.pop())
+        state, stack = modes.state, self._previous
+        previous = stack[-1]
+        if state.grad is not previous:  # `modes.set_grad(previous)`, written out: see there
+            state.grad = previous
+            if not state.slow:
+                state.fast = previous
+            modes.special += -1 if previous else 1
+        if self.pops:
+            del stack[-1]
 
 
 class no_grad(_GradMode):
@@ -134,11 +151,17 @@ class enable_grad(_GradMode):
 class set_grad_enabled(_GradMode):
     """Set grad mode at once; as a context manager, restore it on leaving; also a decorator."""
 
+    pops = False
+
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
             raise TypeError(f"set_grad_enabled(mode): mode must be a bool, not {mode!r}")
         self.mode = mode
-        self._before = modes.set_grad(mode)
+        state = modes.state
+        if state.task is not None:
+            modes.changing()
+        self._previous = [state.grad]
+        modes.set_grad(mode)
 
     def clone(self) -> set_grad_enabled:
         return type(self)(self.mode)
@@ -147,14 +170,13 @@ class set_grad_enabled(_GradMode):
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
     def __call__(self, function: Any) -> Any:
-        modes.set_grad(self._before)  # a decorator changes nothing where it is applied
+        modes.set_grad(self._previous[0])  # a decorator changes nothing where it is applied
         return super().__call__(function)
 
     def __enter__(self) -> None:
+        if modes.state.task is not None:
+            modes.changing()
         modes.set_grad(self.mode)
-
-    def __exit__(self, *_: object) -> None:
-        modes.set_grad(self._before)
 
 
 def is_view_replay_enabled() -> bool:
@@ -167,6 +189,7 @@ class _force_original_view_tracking(_DecoratorContextManager):
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
+        modes.changing()
         self._before = modes.state.view_replay
         modes.state.view_replay = mode
 
@@ -178,6 +201,7 @@ class _force_original_view_tracking(_DecoratorContextManager):
         return super().__call__(function)
 
     def __enter__(self) -> None:
+        modes.changing()
         modes.state.view_replay = self.mode
 
     def __exit__(self, *_: object) -> None:
@@ -206,16 +230,24 @@ class inference_mode(_GradMode):
     def __init__(self, mode: bool = True) -> None:
         super().__init__()
         self.mode = mode
-        self._states: list[tuple[bool, bool]] = []
+        self._states: list[Any] = []
 
     def clone(self) -> inference_mode:
         return type(self)(self.mode)
 
     def __enter__(self) -> None:
+        modes.changing()
         self._states.append(modes.set_inference(self.mode))
 
     def __exit__(self, *_: object) -> None:
-        modes.restore(*self._states.pop())
+        modes.leave_inference(self._states[-1])
+        del self._states[-1]
+
+    def __del__(self) -> None:
+        # As in torch, where the mode lasts as long as an object that an interrupt drops, too.
+        for previous in reversed(self._states):
+            if modes.state.before_inference is previous:
+                modes.leave_inference(previous)
 
 
 def is_inference_mode_enabled() -> bool:
@@ -233,6 +265,7 @@ class set_multithreading_enabled(_DecoratorContextManager):
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
+        modes.changing()
         self._before = modes.state.multithreading
         modes.state.multithreading = mode
 
@@ -244,6 +277,7 @@ class set_multithreading_enabled(_DecoratorContextManager):
         return super().__call__(function)
 
     def __enter__(self) -> None:
+        modes.changing()
         modes.state.multithreading = self.mode
 
     def __exit__(self, *_: object) -> None:

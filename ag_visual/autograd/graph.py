@@ -16,6 +16,7 @@ from ..core.hooks import RemovableHandle
 from ..core.node import AccumulateGrad, Node
 from ..core.storage import unwritten
 from ..core.tensor import Tensor, data_pointer, from_array
+from ..engine.run import running
 
 __all__ = [
     "AccumulateGrad",
@@ -87,12 +88,12 @@ class saved_tensors_hooks:
         state = modes.state
         if state.saved_hooks_disabled is not None:
             raise RuntimeError(state.saved_hooks_disabled)
-        state.saved_hooks = (*state.saved_hooks, (self.pack_hook, self.unpack_hook))
-        modes.enter_slow()
+        modes.changing()
+        pair = self.pack_hook, self.unpack_hook
+        modes.set_slow("saved_hooks", (*state.saved_hooks, pair), 1)
 
     def __exit__(self, *_: object) -> None:
-        modes.state.saved_hooks = modes.state.saved_hooks[:-1]
-        modes.leave_slow()
+        modes.set_slow("saved_hooks", modes.state.saved_hooks[:-1], -1)
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -121,6 +122,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Generator[None, None, Non
     state = modes.state
     if state.saved_hooks:
         raise RuntimeError(error_message)
+    modes.changing()
     previous = state.saved_hooks_disabled
     state.saved_hooks_disabled = error_message
     try:
@@ -209,7 +211,7 @@ def _node_of(owner: weakref.ref[Any]) -> Node | None:
 
 
 def _task() -> Any:
-    task = modes.state.task
+    task = running()
     if task is None:
         raise RuntimeError("multi-grad hooks run only during a backward pass")
     return task
@@ -217,7 +219,7 @@ def _task() -> Any:
 
 def _current_graph_task_id() -> int:
     """The number of the backward that runs in this thread, -1 outside of one."""
-    task = modes.state.task
+    task = running()
     return -1 if task is None else int(task.id)
 
 
@@ -232,7 +234,7 @@ def _will_engine_execute_node(node: Any) -> bool:
 
 def _get_should_execute_nodes(nodes: Iterable[Node]) -> list[bool]:
     """`_will_engine_execute_node` of several nodes."""
-    task = modes.state.task
+    task = running()
     if task is None:
         raise RuntimeError(
             "_get_should_execute_nodes should only be called during the backward pass"
@@ -242,7 +244,7 @@ def _get_should_execute_nodes(nodes: Iterable[Node]) -> list[bool]:
 
 def _current_graph_task_execution_order() -> list[Node]:
     """All nodes of the running backward in the order in which they run."""
-    task = modes.state.task
+    task = running()
     if task is None:
         raise RuntimeError(
             "_current_graph_task_execution_order should only be called during the backward pass"
@@ -342,8 +344,8 @@ def allow_mutation_on_saved_tensors() -> Generator[_Mutation, None, None]:
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     context = _Mutation()
     with saved_tensors_hooks(context.pack, context.unpack):
-        modes.state.mutation = context
         try:
+            modes.state.mutation = context
             yield context
         finally:
             modes.state.mutation = None

@@ -30,11 +30,11 @@ class guard:
         self._previous: list[bool | None] = []
 
     def __enter__(self) -> guard:
+        modes.changing()
         self._previous.append(modes.state.guard)
-        modes.state.guard = self.whole
-        modes.enter_slow()
+        modes.set_slow("guard", self.whole, 1)
         return self
 
     def __exit__(self, *_: object) -> None:
-        modes.state.guard = self._previous.pop()
-        modes.leave_slow()
+        modes.set_slow("guard", self._previous[-1], -1)
+        del self._previous[-1]

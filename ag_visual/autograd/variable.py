@@ -9,8 +9,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..core import modes
 from ..core.tensor import Tensor
+from ..engine.run import running
 
 
 class _VariableMeta(type):
@@ -41,7 +41,7 @@ class ImperativeEngine:
 
     def queue_callback(self, callback: Callable[[], None]) -> None:
         """Call `callback` when the backward that runs in this thread is done."""
-        task = modes.state.task
+        task = running()
         if task is None:
             raise RuntimeError("Final callbacks can only be installed during backward pass.")
         if task.callbacks is None:
@@ -50,7 +50,7 @@ class ImperativeEngine:
 
     def is_checkpoint_valid(self) -> bool:
         """False inside of a backward that runs only a part of its graph (grad, inputs=)."""
-        task = modes.state.task
+        task = running()
         return task is None or bool(task.whole())
 
 

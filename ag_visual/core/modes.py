@@ -2,18 +2,26 @@
 
 `special` counts everything unusual that is active in any thread. Zero means that every op may take
 the fast path without looking at thread-local state (a `threading.local` read costs 70 ns).
+
+A signal may end the program between any two calls: Python looks for one where a function begins,
+after a call of C and at jumps backwards. What belongs together is stored without any of them in
+between, so that an interrupt finds a mode set with all that goes with it, or not at all. The same
+keeps other threads out.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 special = 0
 # Anomaly mode of the process: None off, else whether gradients are checked for NaN.
 anomaly: bool | None = None
-_lock = threading.Lock()
 
 
 class _State(threading.local):
@@ -34,6 +42,8 @@ class _State(threading.local):
     multithreading: bool = True
     # Inference mode: nothing is recorded, and what is made can never be.
     inference: bool = False
+    # What the innermost inference mode restores: who finds another one here is not the innermost.
+    before_inference: Any = None
     # Whether views follow a write to their base by replaying their ops (else by AsStrided).
     view_replay: bool = False
     # The node that runs in this thread, while anomaly mode is on.
@@ -79,24 +89,30 @@ class _Never:
 state = _State()
 now: _State | _Never = state
 """Where fast wrappers read `fast`: this thread's state, or what sends all threads elsewhere."""
+_never = _Never()
+
+_OF_A_BACKWARD: tuple[str, ...] = (
+    "grad",
+    "slow",
+    "inference",
+    "before_inference",
+    "view_replay",
+    "saved_hooks",
+    "saved_hooks_disabled",
+    "mutation",
+    "guard",
+    "multithreading",
+)
+"""What a backward finds at its beginning, each of its nodes again, and who called it afterwards."""
+
+
+def _all() -> dict[str, Any]:
+    return {name: getattr(state, name) for name in _OF_A_BACKWARD}
 
 
 def snapshot() -> dict[str, Any]:
     """The modes of this thread, for a thread that goes on in its place."""
-    names = (
-        "grad",
-        "slow",
-        "inference",
-        "view_replay",
-        "saved_hooks",
-        "saved_hooks_disabled",
-        "mutation",
-        "guard",
-        "multithreading",
-        "node",
-        "task",
-    )
-    return {name: getattr(state, name) for name in names}
+    return {**_all(), "node": state.node, "task": state.task}
 
 
 def take_over(modes: dict[str, Any]) -> None:
@@ -105,6 +121,26 @@ def take_over(modes: dict[str, Any]) -> None:
         setattr(state, name, value)
     state.fast = None if state.slow else state.grad
     _ends.ending.borrowed = _ends.ending.added()
+
+
+def changing() -> None:
+    """A user's code is about to change a mode: a backward that runs keeps what was there.
+
+    Who changes modes for itself alone, and back (`in_grad_mode`), need not say so.
+    """
+    task = state.task
+    if task is not None and task.modes is None:
+        task.modes = _all()
+
+
+def put_back(kept: dict[str, Any]) -> None:
+    """Restore the modes of this thread."""
+    global special
+    mine = state.__dict__
+    grad, slow = kept["grad"], kept["slow"]
+    special += kept["slow"] - state.slow + (state.grad - grad)
+    state.fast = None if slow else grad
+    mine.update(kept)
 
 
 def grad_enabled() -> bool:
@@ -119,51 +155,84 @@ def set_grad(mode: bool) -> bool:
         state.grad = mode
         if not state.slow:
             state.fast = mode
-        # No call and no jump backwards in between: no other thread can come between.
         special += -1 if mode else 1
     return previous
 
 
-def set_inference(mode: bool) -> tuple[bool, bool]:
-    """Switch inference mode, and grad mode with it; returns what both were, for `restore`."""
-    previous = (state.inference, state.grad)
-    restore(mode, not mode)
+def in_grad_mode(mode: bool, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`function(*args, **kwargs)` in this grad mode; an interrupt cannot leave it behind."""
+    global special
+    previous = state.grad
+    try:
+        set_grad(mode)
+        return function(*args, **kwargs)
+    finally:
+        # `set_grad(previous)`, written out: a signal could end the call where it begins.
+        if state.grad is not previous:
+            special += -1 if previous else 1
+            state.grad = previous
+            if not state.slow:
+                state.fast = previous
+
+
+def without_grad(function: Callable[P, R]) -> Callable[P, R]:
+    """A decorator: each call of the function runs with grad mode off."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        result: R = in_grad_mode(False, function, *args, **kwargs)
+        return result
+
+    return wrapped
+
+
+def set_inference(mode: bool) -> Any:
+    """Switch inference mode, and grad mode with it; returns what `leave_inference` wants."""
+    global special
+    outer = state.before_inference
+    previous = [state.inference, state.grad, outer]  # a list: no other is the same object
+    slow = state.slow + (mode - state.inference)
+    special += slow - state.slow + (state.grad - (not mode))
+    state.inference = mode
+    state.grad = not mode
+    state.slow = slow
+    state.fast = None if slow else not mode
+    state.before_inference = previous
     return previous
 
 
-def restore(inference: bool, grad: bool) -> None:
-    """Set inference mode and grad mode."""
-    if inference and not state.inference:
-        enter_slow()
-    elif state.inference and not inference:
-        leave_slow()
+def leave_inference(previous: Any) -> None:
+    """Restore what `set_inference` found."""
+    global special
+    inference, grad, outer = previous
+    slow = state.slow + (inference - state.inference)
+    special += slow - state.slow + (state.grad - grad)
     state.inference = inference
-    set_grad(grad)
+    state.grad = grad
+    state.slow = slow
+    state.fast = None if slow else grad
+    state.before_inference = outer
 
 
 def set_anomaly(check_nan: bool | None) -> bool | None:
     """Switch anomaly mode and return what it was."""
     global anomaly, now, special
-    with _lock:
-        previous, anomaly = anomaly, check_nan
-        now = state if check_nan is None else _Never()
-        special += (check_nan is not None) - (previous is not None)
+    previous = anomaly
+    anomaly = check_nan
+    now = state if check_nan is None else _never
+    special += (check_nan is not None) - (previous is not None)
     return previous
 
 
-def enter_slow() -> None:
-    """Send every op of this thread down the slow path until `leave_slow`."""
-    global special
-    state.slow += 1
-    state.fast = None
-    with _lock:
-        special += 1
+def set_slow(name: str, value: Any, change: int) -> None:
+    """Set a mode for which every op of this thread takes the slow path.
 
-
-def leave_slow() -> None:
+    change: 1 to enter it, -1 to leave it.
+    """
     global special
-    state.slow -= 1
-    if not state.slow:
-        state.fast = state.grad
-    with _lock:
-        special -= 1
+    mine = state.__dict__
+    slow = state.slow + change
+    mine[name] = value
+    state.slow = slow
+    state.fast = None if slow else state.grad
+    special += change

@@ -56,11 +56,7 @@ class Packed:
         detached: bool = False,
     ) -> None:
         stamp = tensor._storage.stamp
-        previous = modes.set_grad(False)
-        try:
-            self.value = pack(tensor.detach() if detached else tensor)
-        finally:
-            modes.set_grad(previous)
+        self.value = modes.in_grad_mode(False, pack, tensor.detach() if detached else tensor)
         if tensor._storage.stamp is not stamp:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as "

@@ -244,13 +244,14 @@ def refresh(tensor: Any) -> None:
 
 def _replay(tensor: Any, view: View, stamp: tuple[int, int]) -> None:
     """Regenerate the history of a view by its own ops, one node each."""
-    previous = modes.set_grad(True)
-    try:
+
+    def play() -> Any:
         again = view.base
         for op, args in view.steps():
             again = op.replay(again, args)
-    finally:
-        modes.set_grad(previous)
+        return again
+
+    again = modes.in_grad_mode(True, play)
     old = tensor._edge
     tensor._edge, tensor._rg = again._edge, True
     view.stamp = stamp

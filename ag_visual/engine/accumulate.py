@@ -72,8 +72,9 @@ def accumulate(xp: Any, variable: Any, g: Any, alone: bool, place: Any) -> None:
             "the tensor has another shape than its .grad since its .data was replaced; set .grad "
             "to None",
         )
-    xp.add(old._array, g, out=old._array)
+    # Counted first: an interrupt in between must not leave a write that nobody knows of.
     old._storage.wrote("accumulate_grad", place)
+    xp.add(old._array, g, out=old._array)
 
 
 def _other_shape(have: Any, g: Any, why: str) -> RuntimeError:

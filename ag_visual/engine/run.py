@@ -6,21 +6,24 @@ gradients are plain arrays and nodes run their raw face; otherwise Tensors and t
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import operator
 import threading
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from math import inf as INFINITY
-from sys import getrefcount
+from sys import _getframe, getrefcount
 from threading import get_ident
 from time import perf_counter_ns
+from types import FrameType
 from typing import Any
 
 import numpy
 from numpy import add, asarray, generic, ndarray
 
 from ..arrays import backend as backends
+from ..arrays.quiet import IGNORE, errors
 from ..core import modes, seam
 from ..core.node import AccumulateGrad, Edge
 from ..core.seam import SMALL
@@ -46,21 +49,44 @@ MAX_DEPTH = 20
 
 
 def _in_fresh_thread(work: Callable[[], list[Any]]) -> list[Any]:
-    """The result of `work`, run in a thread with this one's modes and an empty stack."""
+    """The result of `work`, run in a thread with this one's modes and an empty stack.
+
+    What interrupts this thread goes on to that one: the backward has ended there before it is
+    raised here.
+    """
     inherited = modes.snapshot()
     outcome: list[tuple[list[Any], BaseException | None]] = []
+    ended = threading.Event()
+    interrupts: list[BaseException] = []
 
     def run() -> None:
-        modes.take_over(inherited)
+        found: tuple[list[Any], BaseException | None]
         try:
-            outcome.append((work(), None))
+            modes.take_over(inherited)
+            found = work(), None
         except BaseException as error:
-            outcome.append(([], error))
+            found = [], error
+        outcome.append(found)
+        ended.set()
 
     thread = threading.Thread(target=run, name="ag_visual reentrant backward")
-    thread.start()
-    thread.join()
-    result, error = outcome[0]
+    try:
+        thread.start()
+    except BaseException as interrupt:
+        interrupts.append(interrupt)
+    passed_on = 0
+    while not outcome and (not interrupts or thread.is_alive()):
+        try:
+            if passed_on < len(interrupts) and thread.ident is not None:
+                kind = ctypes.py_object(type(interrupts[-1]))
+                passed_on = len(interrupts)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), kind)
+            ended.wait(0.05 if interrupts else None)
+        except BaseException as interrupt:
+            interrupts.append(interrupt)
+    result, error = outcome[0] if outcome else ([], None)
+    if error is None and interrupts:
+        error = interrupts[0]
     if error is not None:
         raise error
     return result
@@ -71,6 +97,7 @@ class GraphTask:
 
     __slots__ = (
         "__weakref__",
+        "before",
         "callbacks",
         "captured",
         "captures",
@@ -79,6 +106,7 @@ class GraphTask:
         "depth",
         "id",
         "into_leaves",
+        "modes",
         "needed",
         "order",
         "parent",
@@ -103,6 +131,8 @@ class GraphTask:
     counts: dict[Any, int]
     needed: set[Any] | None
     callbacks: list[Callable[[], None]] | None  # to call when it has ended
+    before: bool  # the grad mode of who called it
+    modes: dict[str, Any] | None  # what all modes were before a hook changed one
     # Made when first asked for, as a small backward takes no longer than making them all:
     roots: tuple[Any, ...]
     captures: dict[Any, list[Any]]
@@ -226,7 +256,11 @@ def run_backward(
     state = modes.state
     thread = get_ident()
     parent = state.task
-    depth = 0 if parent is None or parent.thread != thread else parent.depth + 1
+    if parent is None:
+        depth = 0
+    else:
+        parent = running()
+        depth = parent.depth + 1 if parent is not None and parent.thread == thread else 0
     if depth >= MAX_DEPTH:
         return _in_fresh_thread(
             lambda: run_backward(
@@ -249,11 +283,15 @@ def run_backward(
     task.parent = parent
     task.depth = depth
     task.order = task.total = 0
-    task.needed = task.callbacks = None
-    state.task = task
-    previous = modes.set_grad(create_graph)
+    nothing: Any = None  # mypy does not see what hooks may store there
+    task.needed = task.callbacks = task.modes = nothing
+    task.before = previous = state.grad
+    told = errors.get()
     error = ""
     try:
+        state.task = task
+        modes.set_grad(create_graph)
+        errors.set(IGNORE)
         counts = task.counts = dependencies(roots)
         if seam.begin is not None:
             seam.begin(task)
@@ -269,27 +307,78 @@ def run_backward(
             code, lasti = place or (None, 0)
             starts = tuple([edge[0].seq for edge in roots])
             now = perf_counter_ns()
-            told = (thread, task.id, code, lasti, starts, task.total, retain)
-            sink.tell((seam.BEGIN, now, *told))
-        with numpy.errstate(all="ignore"):
-            _loop(task, counts, roots, grads, needed, captured, into_leaves)
-        task.call_back()
+            begun = (thread, task.id, code, lasti, starts, task.total, retain)
+            sink.tell((seam.BEGIN, now, *begun))
+        _loop(task, counts, roots, grads, needed, captured, into_leaves)
+        errors.set(told)
+        if task.callbacks is not None:
+            if task.modes is not None:
+                modes.put_back(task.modes)
+            task.call_back()
     except BaseException as caught:
         error = type(caught).__name__
         raise
     finally:
-        modes.set_grad(previous)
+        # No call before all of it is done, as a signal may end the program at any.
         state.task = parent
-        sink = seam.sink
-        if sink is not None:
-            sink.tell((seam.END, perf_counter_ns(), thread, task.id, error))
-        if seam.end is not None:
-            seam.end(task)
+        kept = task.modes
+        if kept is not None:  # `modes.put_back(kept)`, but for its last line
+            modes.special += kept["slow"] - state.slow
+            state.slow = kept["slow"]
+        if kept is not None or state.grad is not previous:
+            modes.special += state.grad - previous
+            state.grad = previous
+            state.fast = None if state.slow else previous
+        if kept is not None:
+            kept["grad"] = previous
+            state.__dict__.update(kept)
+        try:
+            errors.set(told)
+            if seam.sink is not None or seam.end is not None:
+                _tell_end(task, error)
+        except Exception:
+            raise
+        except BaseException:
+            _tell_end(task, error)  # an interrupt: observers count on being told
+            raise
     if inputs is None:
         return []
     return [
         None if edge is None else _captured(task.captures.get(edge[0]), edge[1]) for edge in inputs
     ]
+
+
+def running() -> GraphTask | None:
+    """The backward that runs in this thread.
+
+    One whose frame is gone from the stack is forgotten, and the grad mode that it left put back.
+    """
+    state = modes.state
+    task = state.task
+    if task is None:
+        return None
+    thread = get_ident()
+    frames = 0
+    frame: FrameType | None = _getframe(1)
+    while frame is not None:
+        frames += frame.f_code is run_backward.__code__
+        frame = frame.f_back
+    if _getframe(1).f_code is run_backward.__code__:
+        frames -= 1  # which is about to begin
+    while task is not None and task.thread == thread and task.depth >= frames:
+        if state.grad is task.create_graph:
+            modes.set_grad(task.before)
+        state.task = task = task.parent
+    return task  # type: ignore[no-any-return]
+
+
+def _tell_end(task: GraphTask, error: str) -> None:
+    """Tell observers that a backward has ended."""
+    sink = seam.sink
+    if sink is not None:
+        sink.tell((seam.END, perf_counter_ns(), task.thread, task.id, error))
+    if seam.end is not None:
+        seam.end(task)
 
 
 def _captured(values: Any, number: int) -> Any:
@@ -338,6 +427,8 @@ def _loop(
         if leaves:
             for node in leaves:
                 g = buffers.pop(node, None)
+                if task.modes is not None:
+                    _as_at_first(task)
                 if needed is None or node in captured:  # type: ignore[operator]
                     alone = getrefcount(g) == ALONE
                     _leaf(task, node, g, alone, into_leaves)
@@ -349,6 +440,8 @@ def _loop(
             _, node, g = heappop(ready)
         else:
             return
+        if task.modes is not None:
+            _as_at_first(task)
         # Each attribute of a node costs 20 ns here, where nodes of many classes come by.
         hooks = node.hooks
         if captured is None:
@@ -466,6 +559,13 @@ def _loop(
                 buffers[following] = result
         # No name may keep a gradient alive that a leaf could adopt.
         results = result = array = total = g = None
+
+
+def _as_at_first(task: GraphTask) -> None:
+    """Undo what a hook did to the modes: each node begins with those of the backward."""
+    assert task.modes is not None
+    modes.put_back(task.modes)
+    task.modes = None
 
 
 def _add(buffers: dict[Any, Any], node: Any, number: int, g: Any) -> None:
@@ -670,4 +770,4 @@ def _leaf(task: GraphTask, node: Any, g: Any, alone: bool, into_leaves: bool) ->
         hook_calls.post_hooks(node, [], [hook_calls.wrap(g)], task)
 
 
-__all__ = ["GraphTask", "from_array", "run_backward"]
+__all__ = ["GraphTask", "from_array", "run_backward", "running"]

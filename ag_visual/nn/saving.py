@@ -90,21 +90,18 @@ class Saving(Members):
 
     # Moving ----------------------------------------------------------------------------------
 
+    @modes.without_grad
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace the data of parameters and buffers by `fn` of it; Parameter objects stay."""
-        previous = modes.set_grad(False)
-        try:
-            for module in self.modules() if recurse else [self]:
-                for p in module._parameters.values():
-                    if p is not None:
-                        p._take_data(fn(p.detach()))
-                        if p._grad is not None:
-                            p._grad = fn(p._grad)
-                for name, b in module._buffers.items():
-                    if b is not None:
-                        module._buffers[name] = fn(b)
-        finally:
-            modes.set_grad(previous)
+        for module in self.modules() if recurse else [self]:
+            for p in module._parameters.values():
+                if p is not None:
+                    p._take_data(fn(p.detach()))
+                    if p._grad is not None:
+                        p._grad = fn(p._grad)
+            for name, b in module._buffers.items():
+                if b is not None:
+                    module._buffers[name] = fn(b)
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
@@ -319,14 +316,10 @@ class Saving(Members):
             after.extend((module, hook) for hook in module._load_state_dict_post_hooks.values())
 
         load(self, state_dict, "")
-        previous = modes.set_grad(False)
-        try:
-            texts = _key_texts(missing, unexpected) if strict else []
-            if not texts and not problems:
-                for write in problems.writes:
-                    write()
-        finally:
-            modes.set_grad(previous)
+        texts = _key_texts(missing, unexpected) if strict else []
+        if not texts and not problems:
+            for write in problems.writes:
+                modes.in_grad_mode(False, write)
         result = IncompatibleKeys(missing, unexpected)
         for module, hook in after:
             if hook(module, result) is not None:

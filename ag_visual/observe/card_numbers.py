@@ -47,6 +47,7 @@ class NoNumbersError(LookupError):
     """The card of a node has no numbers; the text says why."""
 
 
+@modes.without_grad
 def numbers(
     node: Any,
     grads: Sequence[Any] | None,
@@ -67,15 +68,11 @@ def numbers(
         raise NoNumbersError(
             f"{node.name()} works on more than {derivation.MOST_ELEMENTS:,} elements: too many here"
         )
-    previous = modes.set_grad(False)
     try:
-        try:
-            found = derivation.derive(node, None if grads is None else list(map(_tensor, grads)))
-        except (NotThereError, RuntimeError) as error:
-            raise NoNumbersError(str(error)) from None
-        return _told(found, input, at, "ones" if grads is None else source)
-    finally:
-        modes.set_grad(previous)
+        found = derivation.derive(node, None if grads is None else list(map(_tensor, grads)))
+    except (NotThereError, RuntimeError) as error:
+        raise NoNumbersError(str(error)) from None
+    return _told(found, input, at, "ones" if grads is None else source)
 
 
 def kept_gradients(node: Any) -> tuple[list[Any] | None, str]:

@@ -84,14 +84,11 @@ def ones_like(node: Node) -> list[Any]:
     return [from_array(np.ones(shape, dtype=dtype)) for shape, dtype in outputs_of(node)]
 
 
+@modes.without_grad
 def derive(node: OpNode, grads: Sequence[Any] | None = None) -> Derivation:
     """The gradients of a node's inputs from those that arrive (ones, without any)."""
-    previous = modes.set_grad(False)
-    try:
-        known = known_of_node(node, ones_like(node) if grads is None else grads)
-        return derived(node, known)
-    finally:
-        modes.set_grad(previous)
+    known = known_of_node(node, ones_like(node) if grads is None else grads)
+    return derived(node, known)
 
 
 def derived(node: OpNode, known: dict[str, Any]) -> Derivation:

@@ -34,16 +34,13 @@ class _Call(OpNode):
     __slots__ = ("op",)
 
 
+@modes.without_grad
 def sample_derivation(op: Op) -> Derivation | None:
     """The same from the op's first sample that has elements, or None where it has none."""
-    previous = modes.set_grad(False)
-    try:
-        for sample in op.samples(_Maker(op.name)) if op.samples else ():
-            found = _of_sample(op, sample)
-            if found is not None:
-                return found
-    finally:
-        modes.set_grad(previous)
+    for sample in op.samples(_Maker(op.name)) if op.samples else ():
+        found = _of_sample(op, sample)
+        if found is not None:
+            return found
     return None
 
 

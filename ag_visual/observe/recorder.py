@@ -321,12 +321,13 @@ class Recorder:
     def ignoring(self, thread: int) -> Iterator[None]:
         """Leave out what this thread does: it works for the observer, not for the program."""
         self.drain()
-        self.ignored.add(thread)
         try:
+            self.ignored.add(thread)
             yield
         finally:
-            with self._lock:
+            try:
                 self.drain()
+            finally:  # whatever an interrupt ended
                 self.ignored.discard(thread)
                 if not self.ignored:
                     self._ignored_tasks.clear()

@@ -331,6 +331,7 @@ def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: flo
     chosen = xp.take(array, rows, axis=0)
     norms = (xp.abs(chosen) ** norm_type).sum(axis=1, keepdims=True) ** (1 / norm_type)
     factor = xp.where(norms > max_norm, max_norm / (norms + 1e-7), 1).astype(array.dtype)
-    array[rows] = chosen * factor
+    changed = chosen * factor
     wrote(weight, "embedding_renorm_")
+    array[rows] = changed
     return weight

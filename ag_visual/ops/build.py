@@ -747,7 +747,11 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
     # Read-only memory (an expanded gradient in a hook) is refused there, with torch's words.
     add(1, f"try: a_{target}[...] = r")
     add(1, f"except ValueError: {slow}")
-    add(1, f"wrote({target}, {twin!r})")
+    # Nothing lets a signal in between the write and this call: it counts, whatever ends it.
+    add(1, f"try: wrote({target}, {twin!r})")
+    add(1, "except BaseException:")
+    add(2, f"wrote({target}, {twin!r})")
+    add(2, "raise")
     add(1, f"return {target}")
     return "\n".join(lines) + "\n"
 

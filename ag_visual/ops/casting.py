@@ -14,6 +14,7 @@ import numpy
 
 from .. import dtypes
 from ..arrays import backend as backends
+from ..arrays.quiet import quietly
 from ..core.tensor import Tensor, method
 from ..devices import device as Device
 from ..layouts import strided
@@ -45,8 +46,7 @@ def cast_array(array: Any, dtype: Any) -> Any:
     """`array.astype` that takes the real part of complex numbers silently, as torch does."""
     if array.dtype.kind == "c" and dtype.kind not in "cb":
         array = array.real
-    with numpy.errstate(all="ignore"):
-        return array.astype(dtype)
+    return quietly(array.astype, dtype)
 
 
 # Dtype and device -------------------------------------------------------------------------------

@@ -398,9 +398,7 @@ def _number(name: str, argument: str, value: Any) -> Any:
 
 
 def _full_array(backend: Any, shape: tuple[int, ...], value: Any, kind: Any) -> Any:
-    with numpy.errstate(all="ignore"):
-        one = numpy.asarray(value)
-        return backend.xp.full(shape, cast_array(one, kind)[()], dtype=kind)
+    return backend.xp.full(shape, cast_array(numpy.asarray(value), kind)[()], dtype=kind)
 
 
 @function()

@@ -13,6 +13,7 @@ import numpy
 
 from .. import dtypes, promotion
 from ..arrays import backend as backends
+from ..arrays.quiet import quietly
 from ..core import modes, saved, seam, source, view
 from ..core.node import Node
 from ..core.saved_tensor import raw_saved
@@ -419,8 +420,7 @@ def _compute(
 ) -> Any:
     """Run the kernel, silently where NumPy would warn of inf and nan, with torch's error types."""
     try:
-        with numpy.errstate(all="ignore"):
-            result = op.invoke(backend.xp, {**arguments, **arrays}, writing=writing)
+        result = quietly(op.invoke, backend.xp, {**arguments, **arrays}, writing=writing)
     except (ValueError, IndexError) as error:
         raise _kernel_error(op, arrays, error) from None
     except TypeError as error:
@@ -750,12 +750,18 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
     arguments = _arguments(op, values, arrays)
     _refuse_overlap(op, twin, target, values)
     before = target._storage.stamp
-    if op.writes is not None:
-        _compute(op, backend, arrays, arguments, writing=True)
-    else:
-        _assign(op, twin, target._array, _compute(op, backend, arrays, arguments))
-    wrote(target, twin)
-    if grows:
+    array = target._array
+    result = None
+    if op.writes is None:
+        result = _assignable(op, twin, array, _compute(op, backend, arrays, arguments))
+    root = target if target._view is None else target._view.base
+    history = root._edge
+
+    def written() -> None:
+        """The write is there: count it, and make it part of the history."""
+        wrote(target, twin)
+        if not grows:
+            return
         node = _make_node(op, values, arguments, [target], edges, inplace=True)
         for name in op.saves:
             if name in op.outputs:
@@ -770,6 +776,25 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
             saved.report_node(node)
             saved.report_cuts(node, ((name, values[name]) for name in op.differentiated))
         rebase(target, node)
+
+    if op.writes is not None:
+        try:
+            _compute(op, backend, arrays, arguments, writing=True)
+        except Exception:
+            raise
+        except BaseException:
+            wrote(target, twin)  # an interrupt: perhaps it has written
+            raise
+    try:
+        if op.writes is None:
+            array[...] = result
+        written()
+    except Exception:
+        raise
+    except BaseException:  # an interrupt, after the write: its history must not be missing
+        if root._edge is history:
+            written()
+        raise
     return target
 
 
@@ -783,8 +808,8 @@ def _refuse_overlap(op: Op, twin: str, target: Any, values: dict[str, Any]) -> N
             refuse_shared(target, value, twin, apart=op.apart)
 
 
-def _assign(op: Op, twin: str, array: Any, result: Any) -> None:
-    """Write a kernel's result into the array, if shape and dtype allow it."""
+def _assignable(op: Op, twin: str, array: Any, result: Any) -> Any:
+    """A kernel's result, if shape and dtype allow that it is written into the array."""
     if op.outputs != ("result",):
         result = result[0]
     shape = getattr(result, "shape", ())
@@ -798,7 +823,7 @@ def _assign(op: Op, twin: str, array: Any, result: Any) -> None:
             f"result type {dtypes.of_numpy(result.dtype).name} can't be cast to the desired output "
             f"type {dtypes.of_numpy(array.dtype).name} in {twin}"
         )
-    array[...] = result
+    return result
 
 
 def _copy_of(tensor: Any) -> Any:

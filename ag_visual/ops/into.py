@@ -94,8 +94,8 @@ def store(name: str, array: Any, target: Tensor) -> None:
     if target._array.shape != array.shape:
         _resize(target, array)
     refuse_internal(target, name)
-    target._array[...] = array
     wrote(target, f"{name}(out=)")
+    target._array[...] = array
 
 
 def _not_differentiable(name: str) -> RuntimeError:

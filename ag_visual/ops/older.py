@@ -60,8 +60,9 @@ def _called(self: Tensor, name: str, function: Callable[..., Any], *others: Tens
     columns = [each._array.reshape(-1).tolist() for each in (self, *others)]
     values = [function(*each) for each in zip(*columns, strict=True)]
     found = numpy.array(values).astype(array.dtype, casting="unsafe")
-    array[...] = found.reshape(array.shape)
+    found = found.reshape(array.shape)
     wrote(self, name)
+    array[...] = found
     return self
 
 

@@ -245,6 +245,11 @@ class Optimizer:
             steps = held["step"]
             steps += 1
             n = steps.item()
+        # Counted first: an interrupt in between must not leave a write that nobody knows of.
+        if seam.sink is not None:
+            wrote(p, self._label)
+        else:
+            p._storage.wrote(self._label, place)
         if self.by_parts and array.dtype.kind == "c":
             real = face.view_as_real
             parts = {k: real(a) if a.dtype.kind == "c" else a for k, a in held.items()}
@@ -258,10 +263,6 @@ class Optimizer:
                 known = state or {}
                 fresh = {k: from_array(a) for k, a in held.items() if k not in known}
                 self.state[p] = state = {**known, **fresh}
-        if seam.sink is not None:
-            wrote(p, self._label)
-        else:
-            p._storage.wrote(self._label, place)
         if state:
             for value in state.values():
                 value._storage.wrote(self._label, place)

@@ -19,6 +19,7 @@ from ag_visual.observe.bundle import bundle_text
 from ag_visual.observe.details import array_of
 from ag_visual.observe.export import Recording, load_recording, to_html, write_atomically
 from ag_visual.observe.lesson import Lesson
+from ag_visual.session.breakpoints import finite
 from ag_visual.session.prompt import Prompt, interactive
 from ag_visual.session.session import Session, current
 
@@ -165,7 +166,7 @@ class debugger:
     ) -> None:
         condition: dict[str, Any] = {}
         if norm_above is not None:
-            condition["above"] = float(norm_above)
+            condition["above"] = finite(norm_above)
         if nonfinite:
             condition["nonfinite"] = True
         if shape is not None:

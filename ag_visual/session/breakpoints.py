@@ -31,6 +31,10 @@ class Breakpoint:
     nonfinite: bool = False  # it holds a NaN or an infinity
     shape: str | None = None  # it has this shape: "4×2", where * is any length
 
+    def __post_init__(self) -> None:
+        if self.above is not None:
+            finite(self.above)
+
     def criteria(self) -> dict[str, Any]:
         """What is given, under the names of the schema."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
@@ -96,6 +100,14 @@ def line_of(node: Node) -> tuple[str, int] | None:
 def arrays_of(grads: Grads) -> list[Any]:
     """The arrays of the gradients that arrived."""
     return [getattr(g, "_array", g) for g in grads if g is not None]
+
+
+def finite(above: float) -> float:
+    """A norm to compare with: infinity is above all, and JSON knows neither it nor NaN."""
+    number = float(above)
+    if not math.isfinite(number):
+        raise ValueError(f"the norm to stop above should be a finite number, but is {number}")
+    return number
 
 
 def norm_of(grads: Grads) -> float:

@@ -11,6 +11,7 @@ from types import CodeType
 from typing import Any
 
 from ag_visual.core import source
+from ag_visual.engine.run import running
 
 _watched: set[int] = set()
 
@@ -34,6 +35,7 @@ class _Cells:
 
     def before(self, info: Any) -> None:
         """IPython's pre_run_cell event."""
+        running()  # what died in a cell before counts as running no more
         count = self._stored() if info.store_history else None
         self._register(info.raw_cell, getattr(info, "cell_id", None), count)
 

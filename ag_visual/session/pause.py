@@ -93,7 +93,7 @@ class Gate:
         self._go = False
         self._interrupted = False
         self._interrupts = 0
-        self._turn = threading.Lock()
+        self._turn: int | None = None  # the thread that is paused, or about to be
 
     # Commands, from any thread -----------------------------------------------------------------
 
@@ -182,6 +182,11 @@ class Gate:
         ]
         self.arm()
 
+    @property
+    def interrupted(self) -> bool:
+        """Is the paused backward about to end with KeyboardInterrupt?"""
+        return self.paused is not None and self._interrupted
+
     def interrupt(self) -> None:
         """End each pause with KeyboardInterrupt, in the thread that is paused or waits to be."""
         self.pause_next = False
@@ -254,11 +259,12 @@ class Gate:
         if watch is not None:
             watch(node, grads)
         while self._stops_at(node, grads):
-            if self._may_stop(task) and self._turn.acquire(blocking=False):
+            if self._may_stop(task) and self._turn is None:
                 passed = self._pause(task, node, grads)
-                if watch is not None and passed is not grads:
-                    watch(node, passed)
-                return passed
+                if passed is not None:
+                    if watch is not None and passed is not grads:
+                        watch(node, passed)
+                    return passed
             self._wait_turn(task)
         if not self.armed:
             self.arm()
@@ -285,9 +291,9 @@ class Gate:
         """Wait until the backward of another thread has gone on; raises KeyboardInterrupt."""
         interrupts = self._interrupts
         stepping_since = None
-        self.waiting += 1
-        self._changed()
         try:
+            self.waiting += 1
+            self._changed()
             while interrupts == self._interrupts:
                 if self._may_stop(task):
                     return
@@ -304,8 +310,13 @@ class Gate:
             self.waiting -= 1
             self._changed()
 
-    def _pause(self, task: Any, node: Node, grads: list[Any]) -> list[Any]:
-        """Stop here; the turn is taken already, and given back."""
+    def _pause(self, task: Any, node: Node, grads: list[Any]) -> list[Any] | None:
+        """Stop here and return what is passed on; None where another thread has the turn."""
+        here = threading.get_ident()
+        # Seen to be free and taken without a call: no thread and no signal comes in between.
+        if self._turn is not None:
+            return None
+        self._turn = here
         try:
             self._go = self._interrupted = self.pause_next = False
             self._step = self._target = self._passes = None
@@ -315,7 +326,7 @@ class Gate:
                 seq=node.seq,
                 order=task.order,
                 total=task.total,
-                thread=threading.get_ident(),
+                thread=here,
                 since=time.perf_counter_ns(),
                 node=node,
                 grads=tuple(grads),
@@ -326,8 +337,7 @@ class Gate:
             self._wait(node)
             return list(self.paused.grads) if self.paused.edited else grads
         finally:
-            self.paused = None
-            self._turn.release()
+            self.paused = self._turn = None
             self.arm()
             if self._step is None:  # else the next pause is told in a moment, without a flicker
                 self._changed()
@@ -339,11 +349,12 @@ class Gate:
             if self.prompt is not None:
                 self.prompt()
                 continue
+            if self._interrupted:
+                raise KeyboardInterrupt("the paused backward was interrupted")
             if self.requests_wait:
                 self.requests_wait = False
                 self._serve()
-            if self._interrupted:
-                raise KeyboardInterrupt("the paused backward was interrupted")
+                continue
             waited = time.monotonic() - began
             # A page that is there acknowledges the pause at once, however long it was silent.
             heard = self._silent_for() < waited

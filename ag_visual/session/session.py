@@ -107,7 +107,7 @@ class Session:
         self._told_end = -ENDS_SECONDS  # when the end of a backward was last told at once
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._running = 0  # backwards that run now, in all threads
+        self._running: set[int] = set()  # the ids of backwards that run now, in all threads
         self.recorder.on_scope_end = self.changed
 
     # Recording ---------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class Session:
         if ignored and threading.get_ident() in ignored:
             return
         if task.parent is None:
-            self._running += 1
+            self._running.add(task.id)
         try:
             self.recorder.began(task, sys._getframe(1))
             if self.followers.data and (self.recorder.on or self.gate.armed):
@@ -172,11 +172,10 @@ class Session:
             self._failed(error)
 
     def _end(self, task: Any) -> None:
+        self._running.discard(task.id)
         ignored = self.recorder.ignored
         if ignored and threading.get_ident() in ignored:
             return
-        if task.parent is None:
-            self._running = max(self._running - 1, 0)
         try:
             self.recorder.ended(task)
             if self.numbers.tasks and self.numbers.ended(task):
@@ -366,6 +365,8 @@ class Session:
         while self._requests:
             if time.monotonic() - self._requests[0].since < seconds:
                 return
+            if not busy and self.gate.interrupted:
+                return  # they wait for the idle kernel, and the interrupt not for them
             try:
                 request = self._requests.popleft()
             except IndexError:  # another thread was faster

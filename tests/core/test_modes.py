@@ -22,8 +22,12 @@ def left_on() -> None:
     ag.set_grad_enabled(True)
 
 
+held: list[ag.inference_mode] = []  # it lasts as long as the object
+
+
 def left_in_inference() -> None:
-    ag.inference_mode().__enter__()
+    held.append(ag.inference_mode())
+    held[-1].__enter__()
 
 
 def left_with_hooks() -> None:

@@ -90,6 +90,15 @@ def test_conditions_say_where_it_stops(condition, found, capsys):
     assert stops(capsys) == found
 
 
+@pytest.mark.parametrize("above", [float("inf"), float("-inf"), float("nan"), 1e999])
+def test_a_norm_to_stop_above_is_finite(above, capsys):
+    with pytest.raises(ValueError, match="should be a finite number"):
+        debugger(norm_above=above)
+    with pytest.raises(ValueError, match="should be a finite number"):
+        current().gate.add(above=above)  # as a page or a prompt would
+    assert current().gate.breakpoints == []
+
+
 def test_a_line_of_the_caller_is_a_condition(capsys):
     x = ag.tensor([1.0, 2.0], requires_grad=True)
     line = inspect.currentframe().f_lineno + 1

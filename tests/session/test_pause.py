@@ -11,6 +11,7 @@ import ag_visual as ag
 from ag_visual.core import seam
 from ag_visual.session import pause
 from ag_visual.session.pause import Gate
+from ag_visual.session.session import Request, Session
 
 from .waiting import PATIENCE, until
 
@@ -230,6 +231,32 @@ def test_interrupt_from_another_thread_raises_in_the_paused_one(watched):
     assert isinstance(work.error, KeyboardInterrupt)
     assert gate.paused is None
     assert seam.gate is None
+
+
+def test_an_interrupt_goes_before_requests_that_wait():
+    session = Session()
+    served = []
+
+    def answer(busy):
+        served.append(busy)
+        if len(served) == 3:
+            session.gate.interrupt()
+
+    work = Work()
+    session.watch()
+    try:
+        session.gate.ask_pause()
+        work.start()
+        until(lambda: session.gate.paused)
+        session._requests.extend(Request(answer) for _ in range(1000))
+        session.gate.poke()
+        work.join(PATIENCE)
+        assert isinstance(work.error, KeyboardInterrupt)
+        assert served[:3] == [False] * 3
+        assert False not in served[3:]  # those were told that the kernel is busy
+    finally:
+        session.close()
+        seam.begin = seam.end = seam.problem = seam.gate = None
 
 
 def test_silence_ends_a_pause_and_its_breakpoints(watched):
