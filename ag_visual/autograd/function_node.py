@@ -16,6 +16,7 @@ from ..core.node import Node, sequence
 from ..core.saved_tensor import raw_saved
 from ..core.source import here
 from ..core.tensor import Tensor, from_array
+from ..engine.hook_calls import wrap
 from .given import Given, argument_name
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class BackwardCFunction(Node, FunctionCtx):
 
     def raw(self, F: Any, g: Any) -> list[Any]:
         arrived = [g] if self.outs is None else g or ()
-        given = [None if x is None else from_array(x) for x in arrived]
+        given = [wrap(x) for x in arrived]
         found = self._run(given)
         return [None if x is None else x._array for x in found]
 

@@ -9,16 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from numpy import ndarray
+
 from ..core import seam
 from ..core.blame import type_name
 from ..core.hooks import HookTable, hook_name
 from ..core.tensor import Tensor, from_array
+from ..ops.overlap import repeats
+from ..ops.table import traced
 from .hook_watch import Watch, norm2, squares, told_retained
 
 
 def wrap(value: Any) -> Any:
-    """An array as a Tensor for user code."""
-    return value if value is None or isinstance(value, Tensor) else from_array(value)
+    """An array as a Tensor for user code, which may write into it where torch's may be written."""
+    if value is None or isinstance(value, Tensor):
+        return value
+    if type(value) is not ndarray:
+        return from_array(value)
+    flags = value.flags
+    if not (flags.c_contiguous and flags.writeable) and repeats(value) == flags.writeable:
+        # An edge's expansion, which torch has written out, or an array that may not be written.
+        value = value.copy()
+    return from_array(value)
 
 
 def checked(result: Any, before: Any, hook: Callable[..., Any]) -> Any:
@@ -150,9 +162,7 @@ def retain(node: Any, number: int, g: Any, task: Any) -> None:
     if tensor is None:
         return
     old = tensor._grad
-    tensor._grad = from_array(g._array.copy()) if not g._rg else g
-    if old is not None:
-        tensor._grad = from_array(old._array + g._array) if not g._rg else old + g
+    tensor._grad = traced.clone(g, "C") if old is None else traced.add(old, g)
     if seam.sink is not None:
         told_retained(node, number, g, task)
 

@@ -35,11 +35,7 @@ from .accumulate import ALONE
 from .hook_calls import squares
 
 _ids = itertools.count(1)
-_LATER: dict[str, Callable[[], Any]] = {
-    "captures": dict,
-    "captured": set,
-    "into_leaves": lambda: True,
-}
+_LATER: dict[str, Callable[[], Any]] = {"captures": dict, "captured": set}
 _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 _C64, _C128 = numpy.dtype(numpy.complex64), numpy.dtype(numpy.complex128)
 
@@ -105,7 +101,6 @@ class GraphTask:
         "create_graph",
         "depth",
         "id",
-        "into_leaves",
         "modes",
         "needed",
         "order",
@@ -129,15 +124,14 @@ class GraphTask:
     order: int
     total: int
     counts: dict[Any, int]
-    needed: set[Any] | None
+    needed: set[Any] | None  # the nodes that run; None: all of the graph
     callbacks: list[Callable[[], None]] | None  # to call when it has ended
     before: bool  # the grad mode of who called it
     modes: dict[str, Any] | None  # what all modes were before a hook changed one
     # Made when first asked for, as a small backward takes no longer than making them all:
     roots: tuple[Any, ...]
     captures: dict[Any, list[Any]]
-    captured: set[Any]
-    into_leaves: bool
+    captured: set[Any]  # the nodes whose gradients are returned
 
     # No __init__, as a class without one makes its objects faster: `run_backward` fills one in.
 
@@ -158,18 +152,16 @@ class GraphTask:
 
     def will_run(self, node: Any) -> bool:
         """Whether this backward runs a node."""
-        if node not in self.counts:
-            return False
-        if self.needed is None:
-            return True
-        if node not in self.captured:
-            return node in self.needed
-        if node.leaf and not self.into_leaves:
+        if node.leaf and node in self.captured and node in self.counts:
             raise RuntimeError(
                 "A leaf node was passed to _will_engine_execute_node but we are currently "
                 "running autograd.grad(). This is currently not supported."
             )
-        return True
+        return node in self.counts and self.reaches(node)
+
+    def reaches(self, node: Any) -> bool:
+        """Whether a gradient is passed on to a node of the graph."""
+        return self.needed is None or node in self.needed or node in self.captured
 
     def whole(self) -> bool:
         """Does this backward, and every one it is nested in, run its whole graph?"""
@@ -189,7 +181,7 @@ class GraphTask:
         order: list[Any] = []
         while leaves or ready:
             node = leaves.pop(0) if leaves else heappop(ready)[1]
-            if self.will_run(node):
+            if self.reaches(node):
                 order.append(node)
             for edge in node.next:
                 if edge is None:
@@ -297,19 +289,22 @@ def run_backward(
             seam.begin(task)
         sink = seam.sink
         task.total = len(counts)
-        needed = captured = None
         if inputs is not None:
-            captured = task.captured = {edge[0] for edge in inputs if edge is not None}
-            task.into_leaves = into_leaves
-            needed = task.needed = _needed(counts, captured)
-            task.total = len(needed) + sum(1 for n in captured if n.leaf and into_leaves)
+            ends = {edge[0] for edge in inputs if edge is not None}
+            needed = task.needed = _needed(counts, ends)
+            if into_leaves:
+                # As in torch: these run, too, if only for their hooks.
+                needed.update(node for node in ends if node in counts)
+            else:
+                task.captured = ends
+            task.total = len(needed)
         if sink is not None:
             code, lasti = place or (None, 0)
             starts = tuple([edge[0].seq for edge in roots])
             now = perf_counter_ns()
             begun = (thread, task.id, code, lasti, starts, task.total, retain)
             sink.tell((seam.BEGIN, now, *begun))
-        _loop(task, counts, roots, grads, needed, captured, into_leaves)
+        _loop(task, counts, roots, grads)
         errors.set(told)
         if task.callbacks is not None:
             if task.modes is not None:
@@ -343,9 +338,8 @@ def run_backward(
             raise
     if inputs is None:
         return []
-    return [
-        None if edge is None else _captured(task.captures.get(edge[0]), edge[1]) for edge in inputs
-    ]
+    found: dict[Any, Any] = {}
+    return [None if edge is None else _captured(task, edge[0], edge[1], found) for edge in inputs]
 
 
 def running() -> GraphTask | None:
@@ -381,8 +375,12 @@ def _tell_end(task: GraphTask, error: str) -> None:
         seam.end(task)
 
 
-def _captured(values: Any, number: int) -> Any:
-    return None if values is None else hook_calls.wrap(values[number])
+def _captured(task: GraphTask, node: Any, number: int, found: dict[Any, Any]) -> Any:
+    """The gradient of an input: one object, however often that input was given."""
+    if (node, number) not in found:
+        values = task.captures.get(node)
+        found[node, number] = None if values is None else hook_calls.wrap(values[number])
+    return found[node, number]
 
 
 def _loop(
@@ -390,12 +388,12 @@ def _loop(
     counts: dict[Any, int],
     roots: Sequence[Any],
     grads: Sequence[Any],
-    needed: set[Any] | None,
-    captured: set[Any] | None,
-    into_leaves: bool,
 ) -> None:
     recording, id_ = task.create_graph, task.id
     retain, place = task.retain, task.place or (None, 0)
+    needed = task.needed
+    # The nodes that a gradient is passed on to; None: all.
+    reached = None if needed is None else needed | task.captured
     buffers: dict[Any, Any] = {}
     # The nodes whose buffer holds a sum that was made here, to which one may add in place.
     owned: set[Any] = set()
@@ -408,11 +406,9 @@ def _loop(
         only, arrived = roots[0][0], _bare(grads[0], recording)
     else:
         for edge, grad in zip(roots, grads, strict=True):
-            if needed is not None and len(roots) > 1:
-                assert captured is not None
-                if edge[0] not in needed and edge[0] not in captured:
-                    # As in torch, where only a lone root that leads nowhere runs its hooks.
-                    continue
+            if reached is not None and len(roots) > 1 and edge[0] not in reached:
+                # As in torch, where only a lone root that leads nowhere runs its hooks.
+                continue
             _add(buffers, edge[0], edge[1], _bare(grad, recording))
         single = len(buffers) == 1
         for node in list(buffers):
@@ -426,12 +422,10 @@ def _loop(
     while True:
         if leaves:
             for node in leaves:
-                g = buffers.pop(node, None)
                 if task.modes is not None:
                     _as_at_first(task)
-                if needed is None or node in captured:  # type: ignore[operator]
-                    alone = getrefcount(g) == ALONE
-                    _leaf(task, node, g, alone, into_leaves)
+                if reached is None or node in reached:
+                    _leaf(task, node, buffers)
             leaves.clear()
         if only is not None:
             node, g = only, arrived
@@ -444,16 +438,16 @@ def _loop(
             _as_at_first(task)
         # Each attribute of a node costs 20 ns here, where nodes of many classes come by.
         hooks = node.hooks
-        if captured is None:
+        if needed is None:
             if hooks is not None:
                 g = _hooks_before(task, node, g)
         else:
             # As in torch: a captured gradient has passed the tensor hooks, unless its node runs.
-            runs = node in needed  # type: ignore[operator]
+            runs = node in needed
             before = g
             if hooks is not None:
                 g = _hooks_before(task, node, g)
-            if node in captured:
+            if node in task.captured:
                 kept = before if runs else g
                 task.captures[node] = list(kept) if node.outs is not None and kept else [kept]
             if not runs:
@@ -501,7 +495,7 @@ def _loop(
             left = counts[following] - 1
             if left:
                 counts[following] = left
-            if needed is not None and following not in needed and following not in captured:  # type: ignore[operator]
+            if reached is not None and following not in reached:
                 continue
             if result is not None:
                 if recording:
@@ -733,15 +727,15 @@ def _record(sink: Any, task: GraphTask, node: Any, g: Any, started: int) -> None
     sink.run((node.seq, task.id, task.order, started, now, total, None))
 
 
-def _leaf(task: GraphTask, node: Any, g: Any, alone: bool, into_leaves: bool) -> None:
+def _leaf(task: GraphTask, node: Any, buffers: dict[Any, Any]) -> None:
     """Run an AccumulateGrad: leaf hooks, pre-hooks, accumulate, post-accumulate hooks, hooks."""
+    g = buffers.pop(node, None)
     variable = node.variable
     leaf = variable._leaf
     if leaf is not None and leaf.hooks:
         g = hook_calls.tensor_hooks(leaf.hooks, hook_calls.wrap(g), node, task)
-        alone = False
         g = _bare(g, task.create_graph)
-    if not into_leaves:
+    if task.needed is not None and node not in task.needed:
         task.captures[node] = [g]
         return
     if g is None:
@@ -750,10 +744,10 @@ def _leaf(task: GraphTask, node: Any, g: Any, alone: bool, into_leaves: bool) ->
     started = perf_counter_ns() if sink is not None else 0
     if node.hooks is not None and node.hooks.pre:
         g = _pre(task, node, g)
-        alone = False
     if seam.gate is not None:
         g = _gate(task, node, g)
-        alone = False
+    # A gradient that nobody else holds, be it a hook's result, may become .grad itself.
+    alone = getrefcount(g) == ALONE
     with node.lock:
         if not (variable._rg or variable.requires_grad):
             pass  # since the forward nobody wants its gradient any more

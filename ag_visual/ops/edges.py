@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy
 
+from ..arrays.backend import of_namespace
+
 _BLAS = frozenset(numpy.dtype(c) for c in "fdFD")
 
 
@@ -27,6 +29,31 @@ def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
     return g.reshape(shape)
 
 
+def expand(xp: Any, array: Any, shape: tuple[int, ...]) -> Any:
+    """An array with dimensions of size 1 repeated to a shape, as a view; new ones come first."""
+    # Not broadcast_to: that is read-only, and an expansion that repeats nothing may be written.
+    extra = len(shape) - array.ndim
+    strides = (0,) * extra + tuple(
+        [
+            stride if n == shape[extra + i] else 0
+            for i, (n, stride) in enumerate(zip(array.shape, array.strides, strict=True))
+        ]
+    )
+    return of_namespace(xp).as_strided(array, shape, strides)
+
+
+def expand_for_good(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
+    """A gradient whose elements share memory in torch, too, so that in-place ops refuse it.
+
+    NumPy's fast in-place ops see that by its being read-only. An expansion that `fit` made may be
+    written: whoever gives it to user code copies it first, for torch has written it out.
+    """
+    expanded = expand(xp, g, shape)
+    if xp is numpy and expanded.size > g.size:
+        expanded.flags.writeable = False
+    return expanded
+
+
 def fit(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """The gradient as an input of this shape and dtype takes it."""
     if type(g) is numpy.ndarray and g.dtype is dtype and len(shape) == 1 and dtype in _BLAS:
@@ -42,7 +69,12 @@ def fit(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
             have == 1 != want
             for have, want in zip(g.shape[g.ndim - len(shape) :], shape, strict=True)
         )
-        g = xp.broadcast_to(g, shape) if small else sum_to(xp, g, shape)
+        if not small:
+            g = sum_to(xp, g, shape)
+        elif xp is numpy:
+            g = expand(xp, g, shape)
+        else:
+            g = xp.broadcast_to(g, shape).copy()
     if g.dtype != dtype:
         if g.dtype.kind == "c" and dtype.kind != "c":
             g = g.real

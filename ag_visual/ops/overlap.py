@@ -12,13 +12,16 @@ from ..core.storage import FRESH
 from ..core.tensor import Tensor, data_pointer
 
 
+def repeats(array: Any) -> bool:
+    """Are several elements of an array one place in memory, as an expansion makes them?"""
+    repeated = (s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))
+    return bool(array.size) and any(repeated)
+
+
 def refuse_internal(tensor: Tensor, twin: str) -> None:
     """Raise RuntimeError where several elements of what is written are one place in memory."""
     array = tensor._array
-    if array.flags.c_contiguous:
-        return
-    repeated = (s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True))
-    if array.size and any(repeated):
+    if not array.flags.c_contiguous and repeats(array):
         raise RuntimeError(
             f"{twin}: unsupported operation: more than one element of the written-to tensor refers "
             "to a single memory location. Please clone() the tensor before performing the "

@@ -1,6 +1,7 @@
 """Sums, means, products, moments and norms over dimensions.
 
-Rules return the reduced gradient with its dimensions restored; the edge expands it.
+Rules return the reduced gradient with its dimensions restored; the edge expands it. Only those of
+sums expand it themselves, into a gradient whose elements share memory, as torch's do.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ from .along import (
 )
 from .arguments import LEFT_OUT, DType, SomeDims, checked, kind_named, outside, refused
 from .batching import constant, flattened, over_all
+from .edges import expand_for_good
 from .families import is_complex, zeros
-from .record import EACH, LINEAR, ErrorSample, Sample, unchanged
+from .record import EACH, LINEAR, ErrorSample, Sample
 from .table import composite, op
 
 # Sums and means -----------------------------------------------------------------------------------
@@ -50,10 +52,16 @@ def _sum_dims(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
     return narrow(self.sum(axis=axes(dim), dtype=wide(xp, self), keepdims=keepdim), self)
 
 
+def _sum_rule(F: Any, g: Any, self_shape: Any) -> Any:
+    if F.xp is None:
+        return F.expand(g, self_shape)
+    return expand_for_good(F.xp, g, self_shape)
+
+
 op(
     "sum_all",
     _sum_all,
-    vjp={"self": unchanged},
+    vjp={"self": _sum_rule},
     jvp=LINEAR,
     public=False,
     node="SumBackward0",
@@ -64,7 +72,11 @@ op(
 op(
     "sum_dims",
     _sum_dims,
-    vjp={"self": lambda g, self_shape, dim, keepdim: spread(g, self_shape, dim, keepdim)},
+    vjp={
+        "self": lambda F, g, self_shape, dim, keepdim: _sum_rule(
+            F, spread(g, self_shape, dim, keepdim), self_shape
+        )
+    },
     jvp=LINEAR,
     normalize=several_dims,
     public=False,
@@ -114,14 +126,17 @@ def _mean_dims(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
     return narrow(total / count(self.shape, dim), self)
 
 
-def _mean_rule(g: Any, self_shape: Any, dim: Any, keepdim: Any) -> Any:
-    return spread(g, self_shape, dim, keepdim) / count(self_shape, dim)
+def _mean_rule(F: Any, g: Any, self_shape: Any, dim: Any, keepdim: Any) -> Any:
+    g = spread(g, self_shape, dim, keepdim)
+    if F.xp is None:  # a gradient that has memory of its own, as torch's
+        g = F.expand(g, self_shape)
+    return g / count(self_shape, dim)
 
 
 op(
     "mean_all",
     _mean_all,
-    vjp={"self": lambda g, self_shape: g / math.prod(self_shape)},
+    vjp={"self": lambda F, g, self_shape: _mean_rule(F, g, self_shape, (), False)},
     jvp=LINEAR,
     public=False,
     node="MeanBackward0",

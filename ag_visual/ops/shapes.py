@@ -289,13 +289,7 @@ def _ravel(F: Any, self: Any) -> Any:
 
 
 def _expand(xp: Any, self: Any, size: Sizes) -> Any:
-    # Not broadcast_to: that is read-only, and an expansion that repeats nothing may be written.
-    extra = len(size) - self.ndim
-    strides = (0,) * extra + tuple(
-        stride if n == size[extra + i] else 0
-        for i, (n, stride) in enumerate(zip(self.shape, self.strides, strict=True))
-    )
-    return of_namespace(xp).as_strided(self, size, strides)
+    return edges.expand(xp, self, size)
 
 
 def _normal_expand(self: Any, size: Any) -> tuple[Any, ...]:

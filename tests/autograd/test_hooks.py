@@ -6,6 +6,7 @@ import collections
 import functools
 import gc
 import threading
+import warnings
 import weakref
 from typing import Any
 
@@ -431,13 +432,12 @@ def test_accumulator_hooks() -> None:
     agree(program, [[[[], 6.0]], [6.0]])
 
 
-def test_a_hook_cannot_write_an_expanded_gradient() -> None:
-    def program(t: Any) -> Any:
-        x = t.tensor([1.0, 2.0, 3.0], requires_grad=True)
-        x.register_hook(lambda g: g.mul_(3))
-        with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
-            (x + 1).sum().backward()
-        return x.grad is None
+WRITES: dict[str, Any] = {
+    "mul_": lambda g: g.mul_(3),
+    "clamp_": lambda g: g.clamp_(-0.5, 0.25),
+    "add_": lambda g: g.add_(g.detach().clone()),
+    "=": lambda g: g.__setitem__(..., 5.0),
+}
 
     agree(program, True)
 
@@ -455,6 +455,28 @@ def test_the_hooks_of_a_leaf_may_be_assigned_as_a_dict_or_none() -> None:
         (x * 2).sum().backward()
         return [*shown, x.grad, x._backward_hooks]
 
+@pytest.mark.parametrize("how", WRITES)
+def test_what_a_hook_may_write(how: str) -> None:
+    def program(t: Any) -> Any:
+        seen: list[Any] = []
+        losses = (
+            lambda x: x.sum(),
+            lambda x: (x + 1).sum(0).sum(),
+            lambda x: x.mean(),
+            lambda x: x.mean(0).sum(),
+            lambda x: (x * x).mean(),
+            lambda x: x.std(),
+        )
+        for shape in ((), (1,), (3,), (2, 3)):
+            for number, loss in enumerate(losses):
+                x = t.ones(shape, requires_grad=True)
+                x.register_hook(lambda g: (WRITES[how](g), None)[1])
+                if (number == 5 and x.numel() < 2) or (shape == () and number in (1, 3)):
+                    continue
+                error, text = raised(lambda x=x, loss=loss: loss(x).backward())
+                seen.append([shape, number, error, "more than one element" in text, x.grad])
+        return seen
+
     agree(program)
 
 
@@ -465,6 +487,20 @@ def test_hooks_assigned_to_a_tensor_without_grad_are_not_called() -> None:
         w = t.ones(2, requires_grad=True)
         (x * w).sum().backward()
         return [w.grad, sorted(x._backward_hooks)]
+def test_a_function_may_write_the_gradient_it_is_given() -> None:
+    def program(t: Any) -> Any:
+        class Scaled(t.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x * 2
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g.mul_(2)
+
+        x = t.ones(3, requires_grad=True)
+        Scaled.apply(x).mean().backward()
+        return [x.grad, raised(Scaled.apply(x).sum().backward)[0]]
 
     agree(program)
 
@@ -474,3 +510,33 @@ def test_what_is_no_dict_of_hooks_is_refused(bad: Any) -> None:
     x = ag_visual.ones(2, requires_grad=True)
     with pytest.raises(TypeError, match=f"dict of hooks or None, but got {type(bad).__name__}"):
         x._backward_hooks = bad
+def test_a_gradient_that_grad_returns_may_be_written() -> None:
+    def program(t: Any) -> Any:
+        x, one = t.ones(3, requires_grad=True), t.ones(1, requires_grad=True)
+        gradients = [
+            *t.autograd.grad(x.mean() + one.sum(), (x, one)),
+            *t.autograd.grad(x.mean() * one.sum(), (x, one), create_graph=True),
+        ]
+        return [g.detach().mul_(2).add_(1) for g in gradients]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_retain_grad_adds_up_over_backwards(create_graph: bool) -> None:
+    def program(t: Any) -> Any:
+        seen: list[Any] = []
+        for shape in ((), (3, 4)):
+            x = t.ones(shape, requires_grad=True)
+            y = (x * 2).t() if shape else x * 2
+            y.retain_grad()
+            for _ in range(3):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    (y * y).sum().backward(retain_graph=True, create_graph=create_graph)
+                history = y.grad.grad_fn and type(y.grad.grad_fn).__name__
+                seen += [y.grad, list(y.grad.stride()), history]
+            y.grad = x.grad = None
+        return seen
+
+    agree(program)

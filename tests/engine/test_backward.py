@@ -105,6 +105,21 @@ def test_duplicate_outputs_and_inputs() -> None:
     agree(program, [[4.0, 8.0], [4.0, 8.0]])
 
 
+def test_an_input_that_is_given_twice_has_one_gradient() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, requires_grad=True)
+        y = x * 2
+        edge = t.autograd.graph.get_gradient_edge(y)
+        loss = (y * y).sum()
+        for create_graph in (False, True):
+            a, b, c, d, e = t.autograd.grad(
+                loss, (x, y, x, y, edge), retain_graph=True, create_graph=create_graph
+            )
+        return [a is c, b is d, d is e, a, b]
+
+    agree(program)
+
+
 def test_second_backward_names_the_first_one() -> None:
     x = ag_visual.tensor([1.0], requires_grad=True)
     y = x * x

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.programs import agree
+from tests.programs import agree, raised
 
 
 def test_ready_nodes_run_by_descending_sequence_number_and_leaves_at_once() -> None:
@@ -141,3 +141,48 @@ def test_a_tensor_hook_stays_with_its_node_while_retain_grad_moves() -> None:
         return [seen, y.grad, x.grad]
 
     agree(program, [["after", "before"], [1.0], [6.0]])
+
+
+def test_a_non_leaf_input_of_backward_runs_with_all_its_hooks() -> None:
+    def program(t: Any) -> Any:
+        calls: list[Any] = []
+        a = t.tensor([1.0, 2.0], requires_grad=True)
+        b = a.exp()
+        b.register_hook(lambda g: (calls.append("tensor"), g * 2)[1])
+        b.grad_fn.register_prehook(lambda grads: (calls.append("pre"), (grads[0] * 10,))[1])
+        b.grad_fn.register_hook(lambda grad_inputs, grads: calls.append(grads[0].tolist()))
+        loss = b.sum()
+        edge = t.autograd.graph.get_gradient_edge(b)
+        loss.backward(inputs=(edge,), retain_graph=True)
+        seen = [list(calls), b.retains_grad, a.grad]
+        calls.clear()
+        (g,) = t.autograd.grad(loss, b, retain_graph=True)
+        seen += [list(calls), g]
+        calls.clear()
+        loss.backward(inputs=(b,))
+        return [*seen, calls, b.grad, a.grad, raised(lambda: b.sum().backward())[0]]
+
+    agree(program)
+
+
+def test_a_hook_of_an_accumulator_sees_what_became_the_grad() -> None:
+    def program(t: Any) -> Any:
+        kept: list[Any] = []
+        seen: list[Any] = []
+
+        def add(leaf: Any) -> None:
+            with t.no_grad():
+                leaf.grad.add_(0.5)
+
+        for hook in (lambda g: g - 2, lambda g: (kept.append(g - 2), kept[-1])[1], lambda g: None):
+            x = t.ones(2, requires_grad=True)
+            y = x * t.tensor([3.0, 4.0])
+            x.register_hook(hook)
+            x.register_post_accumulate_grad_hook(add)
+            node = y.grad_fn.next_functions[0][0]
+            node.register_hook(lambda grad_inputs, grads: seen.append(grads[0].tolist()))
+            y.backward(t.tensor([1.0, 2.0]))
+            seen.append(x.grad)
+        return [seen, kept]
+
+    agree(program)

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy
 
-from ag_visual.autograd.api import grad
+from ag_visual.autograd.api import backward, grad
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.ops import generic, table
+from ag_visual.ops.overlap import repeats
 from ag_visual.ops.table import raw_numpy, traced
 
 from .cases import Array, Call, arguments, carrying, cotangents, host, listed, run
@@ -402,6 +403,47 @@ def strided(array: Array) -> Array:
     turned = wide.transpose(*range(array.ndim)[::-1])
     turned[...] = array
     return turned
+
+
+def check_met(call: Call) -> None:
+    """What hooks, retain_grad, .grad and `grad` give are arrays that may be written."""
+    values, leaves = call.tensors()
+    met: list[tuple[str, Tensor | None]] = []
+
+    def watch(what: str, tensor: Tensor) -> Tensor:
+        tensor.register_hook(lambda g: met.append((f"{what} in a hook", g)))
+        tensor.grad_fn.register_hook(
+            lambda grad_inputs, grads: met.extend((f"{what} in a node's hook", g) for g in grads)
+        )
+        tensor.retain_grad()
+        return tensor
+
+    inner = {id(leaf): watch(label, traced.clone(leaf)) for label, leaf in leaves.items()}
+
+    def moved(value: Any) -> Any:
+        return tuple(map(moved, value)) if type(value) is tuple else inner.get(id(value), value)
+
+    outputs = run(call.op, {name: moved(value) for name, value in values.items()})
+    gs = cotangents(call.op, outputs)
+    pairs = [
+        (watch("a result", traced.clone(out)), g)
+        for out, g in zip(carrying(call.op, outputs), gs, strict=True)
+        if out.requires_grad
+    ]
+    if not pairs:
+        return
+    roots, seeds = [out for out, _ in pairs], [from_array(g.copy()) for _, g in pairs]
+    for _ in range(2):
+        backward(roots, seeds, retain_graph=True)
+    kept = [*leaves.values(), *inner.values(), *roots]
+    met += [(".grad", tensor.grad) for tensor in kept]
+    wanted = [*leaves.values(), *inner.values()]
+    met += [("grad()", g) for g in grad(roots, wanted, seeds, allow_unused=True)]
+    for what, g in met:
+        if g is not None:
+            assert isinstance(g._array, numpy.ndarray), f"{what}: {type(g._array)}"
+            writeable = g._array.flags.writeable
+            assert repeats(g._array) is not writeable, f"{what}: writeable is {writeable}"
 
 
 def check_strided(call: Call) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 import pytest
 
+from ag_visual.ops.overlap import repeats
 from ag_visual.ops.record import Op
 
 from ..oracle import torch
@@ -120,7 +121,10 @@ def compare(call: Call, function: Callable[..., Any]) -> None:
     for label, theirs_ in zip(their_leaves, grads, strict=True):
         if theirs_ is not None:
             # Some of torch's constants are float32's (hardsigmoid's 1/6, celu's 1/alpha).
-            close(own[label], theirs_.numpy(force=True), f"gradient of {label}", 1e-7, 1e-9)
+            gradient = theirs_.numpy(force=True)
+            close(own[label], gradient, f"gradient of {label}", 1e-7, 1e-9)
+            # A hook that writes into it is refused only where torch refuses it.
+            assert repeats(gradient) or not repeats(own[label]), f"gradient of {label} is expanded"
 
 
 @pytest.fixture(autouse=True)

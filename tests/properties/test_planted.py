@@ -8,6 +8,8 @@ from typing import Any
 import numpy
 import pytest
 
+from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.engine import hook_calls
 from ag_visual.ops import families, table
 from ag_visual.ops.record import KEEP, LINEAR, PROMOTE, Op, Sample
 
@@ -236,3 +238,10 @@ def test_a_promotion_that_is_left_to_numpy(plant: Any) -> None:
     wide = from_array(numpy.asarray(2.0))
     assert right.call(small, wide)._array.dtype == numpy.float32
     assert op.call(small, wide)._array.dtype == numpy.float64
+
+
+def test_what_users_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = only(table.ops["mean_all"])
+    checks.check_met(call)
+    monkeypatch.setattr(hook_calls, "wrap", lambda x: x if isinstance(x, Tensor) else from_array(x))
+    finds(checks.check_met, call)

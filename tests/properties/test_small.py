@@ -27,7 +27,7 @@ from .cases import (
     host,
     run,
 )
-from .checks import close, gradients
+from .checks import check_met, close, gradients
 from .test_oracle import counterpart, listed
 
 
@@ -68,7 +68,8 @@ def test_no_dimensions(op: Op) -> None:
     """A 0-d tensor gives what a vector of that one element gives."""
     call = next(c for c in calls(op) if all(a.size for a in c.leaves.values()))
     one, one_grads = outcome(reshaped(call, lambda a: a.reshape(-1)[:1].copy()))
-    none, none_grads = outcome(reshaped(call, lambda a: a.reshape(-1)[:1].reshape(())))
+    scalar = reshaped(call, lambda a: a.reshape(-1)[:1].reshape(()))
+    none, none_grads = outcome(scalar)
     for a, b in zip(none, one, strict=True):
         assert a.shape == ()
         assert a.dtype is b.dtype
@@ -77,6 +78,8 @@ def test_no_dimensions(op: Op) -> None:
     for name, g in none_grads.items():
         assert g.shape == ()
         close(g, one_grads[name][0], name, 1e-12, 0)
+    if differentiable(op):
+        check_met(scalar)
 
 
 HALVES = (("float16", 4e-3), ("bfloat16", 3e-2))

@@ -100,6 +100,12 @@ def test_a_recorded_backward_gives_the_same(op: Op) -> None:
         checks.check_traced(call)
 
 
+@every(differentiable)
+def test_gradients_that_the_user_meets_may_be_written(op: Op) -> None:
+    for call in calls(op):
+        checks.check_met(call)
+
+
 @every(lambda op: not refuses(op))
 def test_the_built_path_does_what_the_reference_path_does(op: Op) -> None:
     for call in calls(op):
