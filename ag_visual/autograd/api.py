@@ -116,7 +116,7 @@ def _seed(output: Any, grad: Any, index: int) -> Tensor:
             f"grad_output[{index}] is on {grad.device} but output[{index}] is on {device}: "
             "move one with .to(device)"
         )
-    return grad
+    return grad if grad.dtype is dtype else grad.to(dtype)
 
 
 def _check_kind(grad: Any) -> None:
@@ -164,14 +164,15 @@ def backward(
     outputs = _listed(tensors)
     edges = None
     if inputs is not None:
-        wanted = _listed(inputs)
-        if not wanted:
+        inputs = _listed(inputs)
+        if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-        edges = [_input(t) for t in wanted]
-        for tensor in wanted:
-            if isinstance(tensor, Tensor) and not tensor.is_leaf:
-                tensor.retain_grad()
+        edges = [_input(t) for t in inputs]
     roots = [_root(t, i) for i, t in enumerate(outputs)]
+    seeds = _seeds(outputs, grad_tensors)
+    for tensor in inputs or ():  # now that all of the request is known to be sound
+        if isinstance(tensor, Tensor) and not tensor.is_leaf:
+            tensor.retain_grad()
     if create_graph:
         warnings.warn(
             "Using backward() with create_graph=True will create a reference cycle between the "
@@ -184,7 +185,7 @@ def backward(
         )
     run_backward(
         roots,
-        _seeds(outputs, grad_tensors),
+        seeds,
         retain=create_graph if retain_graph is None else retain_graph,
         create_graph=create_graph,
         place=source.here(),

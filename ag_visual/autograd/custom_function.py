@@ -340,6 +340,26 @@ def _save(ctx: BackwardCFunction, outputs: list[Any], results: list[Any], record
 _ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
 
 
+def _ended(values: tuple[Any, ...], tracked: list[Tensor]) -> tuple[Any, ...]:
+    """Gradients whose own derivative is an error; `tracked` is what they are functions of."""
+    given = [v.detach() if isinstance(v, Tensor) and v.dtype.category > 1 else None for v in values]
+    nothing = ((), numpy.dtype(numpy.float32))
+    node = ending(
+        _ONCE,
+        tuple(a.gradient_edge() for a in tracked),
+        tuple(nothing if g is None else (g._array.shape, g._array.dtype) for g in given),
+        tuple(given),
+    )
+    results = []
+    for number, (value, g) in enumerate(zip(values, given, strict=True)):
+        if g is not None:
+            value = g.detach()
+            value._edge, value._rg = node.edge(number), True
+            g._rg = True
+        results.append(value)
+    return tuple(results)
+
+
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a backward that cannot itself be differentiated: doing so raises an error."""
 
@@ -350,18 +370,7 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
         tracked = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
         if not with_graph or not tracked:
             return found
-        values = found if isinstance(found, tuple) else (found,)
-        edges = tuple(a.gradient_edge() for a in tracked)
-
-        def marked(value: Any) -> Any:
-            if not isinstance(value, Tensor):
-                return value
-            result = value.detach()
-            output = (value._array.shape, value._array.dtype)
-            result._edge, result._rg = ending(_ONCE, edges, output), True
-            return result
-
-        results = tuple(marked(v) for v in values)
+        results = _ended(found if isinstance(found, tuple) else (found,), tracked)
         return results if isinstance(found, tuple) else results[0]
 
     return wrapper

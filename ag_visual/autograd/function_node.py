@@ -206,11 +206,9 @@ class BackwardCFunction(Node, FunctionCtx):
             if value is not None and not isinstance(value, Tensor):
                 raise RuntimeError(f"expected Variable or None (got {type(value).__name__})")
             edge = edges[position]
-            if value is None or edge is None:
-                results.append(None)
-                continue
-            self._check_gradient(position, value._array, edge)
-            results.append(value)
+            if value is not None and edge is not None:
+                self._check_gradient(position, value._array, edge)
+            results.append(value)  # where no gradient is wanted, too: hooks and NaN checks see it
         return results
 
     def _check_gradient(self, position: int, g: Any, edge: tuple[Any, ...]) -> None:

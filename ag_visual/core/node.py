@@ -8,6 +8,7 @@ by `ops.record` from each declaration; what they save is described by `saved_nam
 from __future__ import annotations
 
 import itertools
+import operator
 import sys
 import threading
 import traceback
@@ -27,6 +28,9 @@ Meta = tuple[tuple[int, ...], Any]
 """Shape and array dtype of one output."""
 
 sequence = itertools.count(1)
+renumbered: weakref.WeakKeyDictionary[Node, int] | None = None
+"""What `_set_sequence_nr` gave; None before the first. `seq` stays: a recorder goes by it."""
+
 LAST = 2**64 - 1
 """torch's sequence number of AccumulateGrad: runs as soon as it is ready."""
 
@@ -144,7 +148,14 @@ class Node:
 
     def _sequence_nr(self) -> int:
         """A number that grows with each node; of ready nodes backward runs the highest first."""
-        return self.seq
+        return self.seq if renumbered is None else renumbered.get(self, self.seq)
+
+    def _set_sequence_nr(self, number: int) -> None:
+        """Change that number, and with it when the node runs. (A leaf's stays: it never waits.)"""
+        global renumbered
+        if renumbered is None:
+            renumbered = weakref.WeakKeyDictionary()
+        renumbered[self] = operator.index(number)
 
     @property
     def requires_grad(self) -> bool:
@@ -229,13 +240,28 @@ def _device(node: Node) -> Any:
 
 
 class Error(Node):
-    """History of a gradient that cannot be differentiated: to run it raises RuntimeError."""
+    """History of gradients that cannot be differentiated: to run it raises RuntimeError."""
 
-    __slots__ = ("message",)
+    __slots__ = ("_ends", "message", "returned")
     message: str
+    # The gradients of a backward that is differentiable once, at which torch's graph ends. The
+    # edges go on here: a gradient that misses what lies behind must be an error, not too small.
+    returned: tuple[Any, ...] | None
+    _ends: tuple[tuple[Node | None, int], ...]
 
     def name(self) -> str:
         return "torch::autograd::Error"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        if self.returned is None:
+            return super().next_functions
+        if not hasattr(self, "_ends"):
+            self._ends = tuple(
+                (None if g is None else AccumulateGrad(g, threading.Lock()), 0)
+                for g in self.returned
+            )
+        return self._ends
 
     def raw(self, F: Any, g: Any) -> Any:
         raise RuntimeError(self.message)
@@ -244,11 +270,17 @@ class Error(Node):
         raise RuntimeError(self.message)
 
 
-def ending(message: str, edges: tuple[Edge, ...], output: Meta) -> Edge:
-    """The edge into a new `Error` with this message, for a tensor of that shape and dtype."""
-    node = Error().start(edges, (output,))
+def ending(
+    message: str,
+    edges: tuple[Edge, ...],
+    outputs: tuple[Meta, ...],
+    returned: tuple[Any, ...] | None = None,
+) -> Error:
+    """A new `Error` with this message, for tensors of these shapes and dtypes."""
+    node = Error().start(edges, outputs)
     node.message = message
-    return node.edge()
+    node.returned = returned
+    return node
 
 
 class AccumulateGrad(Node):

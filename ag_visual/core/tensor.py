@@ -284,7 +284,7 @@ class Tensor:
 
     def __reversed__(self) -> Tensor:
         """The rows in reverse order, as `flip(0)` gives them."""
-        return self if self._array.ndim == 0 else self.flip(0)  # type: ignore[attr-defined,no-any-return]
+        return self if self._array.ndim == 0 else self.flip(0)  # type: ignore[attr-defined]
 
     def __contains__(self, element: Any) -> bool:
         """Whether any element equals this number, or any of this tensor broadcast over it."""
@@ -332,6 +332,10 @@ class Tensor:
         if value and self.grad_fn is not None:
             raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         self.requires_grad_(value)
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool")
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Say whether autograd should record operations on this leaf."""
@@ -784,9 +788,10 @@ def _c_name(tensor: Tensor) -> str:
 
 
 def method(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Attach a function of an upper layer as `Tensor.<name>`."""
+    """Attach a function of an upper layer as `Tensor.<name>`, which is what errors call it."""
 
     def attach(function: Callable[..., Any]) -> Callable[..., Any]:
+        function.__name__, function.__qualname__ = name, f"Tensor.{name}"
         setattr(Tensor, name, function)
         return function
 

@@ -86,8 +86,13 @@ def _other_shape(have: Any, g: Any, why: str) -> RuntimeError:
 
 def accumulate_traced(F: Any, variable: Any, g: Tensor) -> None:
     """The same while a graph is recorded: out of place, and the gradient stays in the graph."""
-    old = variable._grad
-    variable._grad = F.clone(g) if old is None else F.add(old, g)
+    old, array = variable._grad, variable._array
+    if old is not None:
+        variable._grad = F.add(old, g)
+    elif _dense_strides(array) is None:
+        variable._grad = F.clone(g, "C")
+    else:  # in the variable's layout
+        variable._grad = F.copy_values(from_array(array), g)
 
 
 def _called(node: AccumulateGrad, g: Any) -> tuple[()]:

@@ -2,35 +2,52 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from ..core import modes
 
 
-def describe(node: Any) -> str:
-    """The warning text for a failing node: the stack of its forward call, and its parents'."""
-    text = (
-        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-        + "".join(node.metadata.get("traceback_", ["  (made outside of anomaly mode)\n"]))
-    )
+def describe(node: Any) -> list[str]:
+    """The warnings for a failing node: the stack of its forward call, and those behind it.
+
+    A node that another node's backward made (create_graph) has that one, its parent, behind it.
+    """
+    texts = [f"Error detected in {node.name()}. {_stack(node, 'caused the error')}"]
     parent = node.metadata.get("parent_")
     while parent is not None:
-        text += (
-            f"\nPrevious calculation was induced by {parent.name()}. Traceback of forward call "
-            "that induced the previous calculation:\n"
-            + "".join(parent.metadata.get("traceback_", []))
-        )
+        stack = _stack(parent, "induced the previous calculation")
+        texts.append(f"\n\nPrevious calculation was induced by {parent.name()}. {stack}")
         parent = parent.metadata.get("parent_")
-    return text
+    return texts
 
 
-def run(node: Any, compute: Any) -> Any:
+def _stack(node: Any, did: str) -> str:
+    lines = node.metadata.get("traceback_")
+    if lines is None:
+        return (
+            "No forward pass information available. Enable detect anomaly during forward pass for "
+            "more information."
+        )
+    return f"Traceback of forward call that {did}:\n" + "".join(lines)
+
+
+def _warn(text: str) -> None:
+    """A warning that never takes the place of the error it belongs to."""
+    try:
+        warnings.warn(text, UserWarning, stacklevel=3)
+    except UserWarning:  # warnings are errors here
+        print(f"UserWarning: {text}", file=sys.stderr)
+
+
+def run(node: Any, compute: Callable[[], Any], checks: bool = True) -> Any:
     """Run a node's computation; on failure or NaN tell where its forward call was."""
     previous, modes.state.node = modes.state.node, node
     try:
         results = compute()
-        if modes.anomaly:
+        if checks and modes.anomaly:
             for index, result in enumerate(results):
                 if result is not None and _has_nan(getattr(result, "_array", result)):
                     raise RuntimeError(
@@ -38,7 +55,8 @@ def run(node: Any, compute: Any) -> Any:
                     )
         return results
     except Exception:
-        warnings.warn(describe(node), UserWarning, stacklevel=2)
+        for text in describe(node):
+            _warn(text)
         raise
     finally:
         modes.state.node = previous

@@ -25,6 +25,7 @@ from numpy import add, asarray, generic, ndarray
 from ..arrays import backend as backends
 from ..arrays.quiet import IGNORE, errors
 from ..core import modes, seam
+from ..core import node as nodes
 from ..core.node import AccumulateGrad, Edge
 from ..core.seam import SMALL
 from ..core.tensor import Tensor, from_array
@@ -175,7 +176,8 @@ class GraphTask:
     def execution_order(self) -> list[Any]:
         """All nodes in the order in which this backward runs them."""
         counts = dependencies([(root, 0) for root in self.roots])
-        ready = [(-n.seq, n) for n in dict.fromkeys(self.roots) if not counts[n] and not n.leaf]
+        ranks = _ranks(counts) or {n: n.seq for n in counts}
+        ready = [(-ranks[n], n) for n in dict.fromkeys(self.roots) if not counts[n] and not n.leaf]
         heapify(ready)
         leaves = [n for n in dict.fromkeys(self.roots) if not counts[n] and n.leaf]
         order: list[Any] = []
@@ -193,7 +195,7 @@ class GraphTask:
                 if following.leaf:
                     leaves.append(following)
                 else:
-                    heappush(ready, (-following.seq, following))
+                    heappush(ready, (-ranks[following], following))
         return order
 
 
@@ -227,6 +229,15 @@ def _needed(counts: dict[Any, int], captured: set[Any]) -> set[Any]:
                 needed.add(node)
                 break
     return needed
+
+
+def _ranks(counts: dict[Any, int]) -> dict[Any, int] | None:
+    """The place of each node in the order of sequence numbers; None where that is their age's."""
+    given = nodes.renumbered
+    if given is None or not any(node in counts for node in given):
+        return None
+    order = sorted(counts, key=lambda node: (given.get(node, node.seq), node.seq))
+    return {node: rank for rank, node in enumerate(order)}
 
 
 def run_backward(
@@ -392,6 +403,7 @@ def _loop(
     recording, id_ = task.create_graph, task.id
     retain, place = task.retain, task.place or (None, 0)
     needed = task.needed
+    ranks = None if nodes.renumbered is None else _ranks(counts)
     # The nodes that a gradient is passed on to; None: all.
     reached = None if needed is None else needed | task.captured
     buffers: dict[Any, Any] = {}
@@ -418,7 +430,8 @@ def _loop(
                 elif single:
                     only, arrived = node, buffers.pop(node)
                 else:
-                    heappush(ready, (-node.seq, node, buffers.pop(node)))
+                    rank = node.seq if ranks is None else ranks[node]
+                    heappush(ready, (-rank, node, buffers.pop(node)))
     while True:
         if leaves:
             for node in leaves:
@@ -536,6 +549,9 @@ def _loop(
             else:
                 if result is None:
                     result = buffers.pop(following, None)
+                if ranks is not None:
+                    heappush(ready, (-ranks[following], following, result))
+                    continue
                 if only is None and not ready:
                     only, arrived = following, result
                     continue
@@ -596,7 +612,8 @@ def _careful(task: GraphTask, node: Any, g: Any, place: Any) -> Any:
             return conjugated(_face(g), node, g, kept)
         return node.raw(_face(g), g) if kept is None else node.take(_face(g), g, kept)
 
-    return anomaly.run(node, compute)
+    hooked = node.hooks is not None and bool(node.hooks.post)  # they may still mend what is NaN
+    return anomaly.run(node, compute, checks=not hooked)
 
 
 def conjugated(F: Any, node: Any, g: Any, place: Any) -> list[Any]:
@@ -678,6 +695,12 @@ def _pre(task: GraphTask, node: Any, g: Any) -> Any:
 
 
 def _post(task: GraphTask, node: Any, results: Any, g: Any) -> Any:
+    if modes.anomaly is None:
+        return _posted(task, node, results, g)
+    return anomaly.run(node, lambda: _posted(task, node, results, g))
+
+
+def _posted(task: GraphTask, node: Any, results: Any, g: Any) -> Any:
     given = _per_output(node, g)
     wrapped = []
     for edge, result in zip(node.next, results, strict=True):

@@ -258,7 +258,7 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 for _method in (_cpu, _cuda, _type_as, _type):
-    setattr(Tensor, _method.__name__[1:], _method)
+    method(_method.__name__[1:])(_method)
 
 Tensor.layout = property(  # type: ignore[attr-defined]
     lambda self: strided, doc="How elements lie in memory: always `torch.strided`."

@@ -31,7 +31,7 @@ def _once(F: Any, g: Any, source: Any, message: str) -> Any:
         return g
     result = g.detach()
     output = (g._array.shape, g._array.dtype)
-    result._edge, result._rg = ending(message, (source.gradient_edge(),), output), True
+    result._edge, result._rg = ending(message, (source.gradient_edge(),), (output,)).edge(), True
     return result
 
 

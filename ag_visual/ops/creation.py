@@ -17,7 +17,7 @@ import numpy
 
 from .. import devices, dtypes, promotion
 from ..arrays import backend as backends
-from ..core.tensor import Tensor, from_array
+from ..core.tensor import Tensor, from_array, method
 from ..devices import device as Device
 from .arguments import plain_number, refused
 from .casting import cast_array, dtype_of
@@ -556,6 +556,7 @@ _new("new_full", full, "One number in a shape, in this tensor's dtype and on its
 _new("new_empty_strided", empty_strided, "Uninitialised, with given strides, in this dtype.")
 
 
+@method("new_tensor")
 def _new_tensor(
     self: Tensor,
     data: Any,
@@ -569,9 +570,6 @@ def _new_tensor(
     where = self.device if device is None else device
     kind = self.dtype if dtype is None else dtype
     return leaf(moved(array_from("new_tensor", data, kind, copy=True), where), requires_grad)
-
-
-Tensor.new_tensor = _new_tensor  # type: ignore[attr-defined]
 
 
 # Ranges -----------------------------------------------------------------------------------------

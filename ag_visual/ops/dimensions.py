@@ -14,7 +14,7 @@ from typing import Any
 from ..arrays.backend import backend_of
 from ..core import modes, seam, source, view
 from ..core import saved as saved_fields
-from ..core.tensor import Tensor, check_inplace, wrote
+from ..core.tensor import Tensor, check_inplace, method, wrote
 from .arguments import LEFT_OUT, Sizes, SomeDims, fitted, one_by_one
 from .batching import Batch, along
 from .dims import sizes_of, wrap, wrap_all
@@ -401,6 +401,7 @@ _in_place("_squeeze_dims_", "squeeze_dims", "SqueezeBackward5")
 _in_place("_as_strided_from_", "as_strided_from", "AsStridedBackward1")
 
 
+@method("as_strided_")
 def _as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """`as_strided` of this very tensor: its geometry changes, its memory does not.
 
@@ -415,18 +416,13 @@ def _as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | Non
     return self._as_strided_from_(*geometry("as_strided_", self, size, stride, storage_offset)[1:])
 
 
-Tensor.as_strided_ = _as_strided_  # type: ignore[attr-defined]
-
-
 _SQUEEZED = inspect.signature(_squeeze.__wrapped__).parameters["dim"]
 
 
+@method("squeeze_")
 def _squeeze_(self: Tensor, *dim: Any, **named: Any) -> Tensor:
     """`squeeze` of this very tensor: its geometry changes, its memory does not."""
     dims = one_by_one("squeeze_", _SQUEEZED, dim, named)
     if dims is None:
         return self._squeeze_all_()
     return self._squeeze_dims_(dims) if isinstance(dims, tuple) else self._squeeze_dim_(dims)
-
-
-Tensor.squeeze_ = _squeeze_  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from .. import dtypes
 from ..arrays import backend as backends
 from ..core import modes
 from ..core.storage import FRESH
-from ..core.tensor import Tensor, before_write, check_inplace, from_array, wrote
+from ..core.tensor import Tensor, before_write, check_inplace, from_array, method, wrote
 from ..devices import device as Device
 from .casting import dtype_of
 from .creation import array_from, checked_numpy, leaf, make, moved, shape_of
@@ -280,6 +280,7 @@ def _no_history(self: Tensor) -> None:
         raise RuntimeError("cannot resize variables that require grad; resize tensor.detach()")
 
 
+@method("resize_")
 def _resize(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     """Give this tensor another size, in its memory where that is large enough.
 
@@ -326,6 +327,7 @@ def _resize_as(input: Tensor, the_template: Tensor, *, memory_format: Any = None
     return _resized(input, tuple(the_template.shape), "resize_as_")
 
 
+@method("set_")
 def _set(
     self: Tensor,
     source: Tensor | None = None,
@@ -382,10 +384,6 @@ def _geometry(
     item = root.dtype.itemsize
     backend = backends.backend_of(root)
     return backend.as_strided(root.reshape(-1)[offset:], size, tuple(s * item for s in stride))
-
-
-Tensor.resize_ = _resize  # type: ignore[attr-defined]
-Tensor.set_ = _set  # type: ignore[attr-defined]
 
 
 @function()

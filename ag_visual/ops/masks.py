@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from .. import dtypes
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, method
 from .batching import Batch, data_dependent, elementwise
 from .dims import broadcast
 from .record import EACH, LINEAR, ErrorSample, Sample
@@ -122,13 +122,11 @@ def _masked_fill(F: Any, self: Any, mask: Any, value: Any) -> Any:
     return getattr(F, kind)(self, mask, value)
 
 
+@method("masked_fill_")
 def _masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """`masked_fill`, written into this tensor."""
     record = ops[by_kind(value, "masked_fill_tensor", "masked_fill_number")]
     return record.write(self, mask, value)  # type: ignore[no-any-return]
-
-
-Tensor.masked_fill_ = _masked_fill_  # type: ignore[attr-defined]
 
 
 def _scattered_slices(batch: Batch) -> Any:

@@ -14,7 +14,7 @@ from .. import dtypes
 from ..arrays.backend import backend_of, of_namespace
 from ..arrays.kernels import scatter as kernels
 from ..arrays.kernels.bounds import check_index
-from ..core.tensor import Tensor, from_array
+from ..core.tensor import Tensor, from_array, method
 from .batched_places import places, slices
 from .dims import broadcast, wrap
 from .record import EACH, LINEAR, ErrorSample, Sample
@@ -189,6 +189,7 @@ def _scatter(
     return getattr(F, by_kind(given, "scatter_src", "scatter_value"))(self, dim, index, given)
 
 
+@method("scatter_")
 def _scatter_(
     self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None
 ) -> Tensor:
@@ -196,9 +197,6 @@ def _scatter_(
     given = value if src is None else src
     record = ops[by_kind(given, "scatter_src", "scatter_value")]
     return record.write(self, dim, index, given)  # type: ignore[no-any-return]
-
-
-Tensor.scatter_ = _scatter_  # type: ignore[attr-defined]
 
 
 def _normal_scatter_add(self: Any, dim: Any, index: Any, src: Any) -> tuple[int]:
@@ -465,13 +463,11 @@ def _index_fill(F: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
     return getattr(F, kind)(self, dim, index, value)
 
 
+@method("index_fill_")
 def _index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """`index_fill`, written into this tensor."""
     record = ops[by_kind(value, "index_fill_tensor", "index_fill_number")]
     return record.write(self, dim, index, value)  # type: ignore[no-any-return]
-
-
-Tensor.index_fill_ = _index_fill_  # type: ignore[attr-defined]
 
 
 # Flat positions ---------------------------------------------------------------------------------

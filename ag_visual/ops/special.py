@@ -16,7 +16,7 @@ from .. import dtypes
 from ..arrays.backend import of_namespace
 from ..arrays.kernels import polynomials
 from ..arrays.kernels.airy import airy_ai
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, method
 from . import batching
 from .families import binary, pair_samples, refused, unary, unary_samples
 from .record import EACH, FLOAT, ErrorSample, Op, Sample
@@ -289,18 +289,16 @@ def polygamma(F: Any, n: int, self: Any) -> Any:
     return F.polygamma_of(self, n)
 
 
+@method("polygamma")
 def _polygamma_method(self: Tensor, n: int) -> Tensor:
     """The n-th derivative of `digamma`, elementwise."""
     return ops["polygamma_of"].call(self, n)  # type: ignore[no-any-return]
 
 
+@method("polygamma_")
 def _polygamma_twin(self: Tensor, n: int) -> Tensor:
     """`polygamma`, written into this tensor."""
     return ops["polygamma_of"].write(self, n)  # type: ignore[no-any-return]
-
-
-Tensor.polygamma = _polygamma_method  # type: ignore[attr-defined]
-Tensor.polygamma_ = _polygamma_twin  # type: ignore[attr-defined]
 
 
 def _several(self: Any, p: Any) -> tuple[int]:

@@ -349,6 +349,9 @@ def function(
     def declare(body: Callable[..., Any]) -> Callable[..., Any]:
         key = name or body.__name__
         functions[key] = body
+        if body.__name__ != key:  # errors and pickle call it by its public name
+            body.__name__ = body.__qualname__ = key
+            body.__module__ = _PACKAGE
         if method:
             setattr(Tensor, key, body)
         return body

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import ag_visual
 from tests.programs import agree, old_names, raised
 
 
@@ -531,6 +532,43 @@ def test_once_differentiable_marks_its_results() -> None:
         ]
 
     agree(program)
+
+
+def _graph(node: Any) -> Any:
+    """A node's name with those of what is behind it."""
+    return node and [type(node).__name__, [_graph(behind) for behind, _ in node.next_functions]]
+
+
+def test_the_graph_of_gradients_that_are_differentiable_once() -> None:
+    def program(t: Any) -> Any:
+        once = t.autograd.function.once_differentiable
+        function = made(t, lambda ctx, a, b, c: a * b * c, once(lambda ctx, g: (g, None, g * 2)))
+        a, b, c = leaf(t), leaf(t), leaf(t)
+        v = t.ones(2, requires_grad=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            function.apply(a, b, c).backward(v, create_graph=True)
+        history, other = a.grad.grad_fn, c.grad.grad_fn
+        seen = [_graph(history), _graph(other), b.grad]
+        error, number = other.next_functions[1]
+        seen += [error is history.next_functions[1][0], number]
+        seen += [error.next_functions[0][0] is error.next_functions[0][0]]
+        a.grad = c.grad = None
+        return seen
+
+    agree(program)
+
+
+def test_what_lies_behind_a_gradient_that_is_differentiable_once_is_not_left_out() -> None:
+    # torch ends the graph there: its `grad` returns what comes by other ways alone.
+    once = ag_visual.autograd.function.once_differentiable
+    function = made(ag_visual, lambda ctx, x: x * 2, once(lambda ctx, g: g * 2))
+    w = leaf(ag_visual)
+    x = w * 3
+    y = function.apply(x)
+    (g,) = ag_visual.autograd.grad((y * y).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiate twice"):
+        ag_visual.autograd.grad(g.sum() + y.sum(), w)
 
 
 def test_grad_mode_in_forward_and_backward() -> None:

@@ -439,21 +439,6 @@ WRITES: dict[str, Any] = {
     "=": lambda g: g.__setitem__(..., 5.0),
 }
 
-    agree(program, True)
-
-
-def test_the_hooks_of_a_leaf_may_be_assigned_as_a_dict_or_none() -> None:
-    def program(t: Any) -> Any:
-        x = t.ones(2, requires_grad=True)
-        shown = [x._backward_hooks]
-        x._backward_hooks = collections.OrderedDict({7: lambda g: g * 3})
-        handle = x.register_hook(lambda g: g + 1)
-        (x * 2).sum().backward()
-        shown += [x.grad, isinstance(x._backward_hooks, collections.OrderedDict)]
-        handle.remove()
-        x._backward_hooks = None
-        (x * 2).sum().backward()
-        return [*shown, x.grad, x._backward_hooks]
 
 @pytest.mark.parametrize("how", WRITES)
 def test_what_a_hook_may_write(how: str) -> None:
@@ -480,13 +465,6 @@ def test_what_a_hook_may_write(how: str) -> None:
     agree(program)
 
 
-def test_hooks_assigned_to_a_tensor_without_grad_are_not_called() -> None:
-    def program(t: Any) -> Any:
-        x = t.ones(2)
-        x._backward_hooks = {0: lambda g: 1 / 0}
-        w = t.ones(2, requires_grad=True)
-        (x * w).sum().backward()
-        return [w.grad, sorted(x._backward_hooks)]
 def test_a_function_may_write_the_gradient_it_is_given() -> None:
     def program(t: Any) -> Any:
         class Scaled(t.autograd.Function):
@@ -505,11 +483,6 @@ def test_a_function_may_write_the_gradient_it_is_given() -> None:
     agree(program)
 
 
-@pytest.mark.parametrize("bad", [3, "hooks", [print]])
-def test_what_is_no_dict_of_hooks_is_refused(bad: Any) -> None:
-    x = ag_visual.ones(2, requires_grad=True)
-    with pytest.raises(TypeError, match=f"dict of hooks or None, but got {type(bad).__name__}"):
-        x._backward_hooks = bad
 def test_a_gradient_that_grad_returns_may_be_written() -> None:
     def program(t: Any) -> Any:
         x, one = t.ones(3, requires_grad=True), t.ones(1, requires_grad=True)
@@ -540,3 +513,37 @@ def test_retain_grad_adds_up_over_backwards(create_graph: bool) -> None:
         return seen
 
     agree(program)
+
+
+def test_the_hooks_of_a_leaf_may_be_assigned_as_a_dict_or_none() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, requires_grad=True)
+        shown = [x._backward_hooks]
+        x._backward_hooks = collections.OrderedDict({7: lambda g: g * 3})
+        handle = x.register_hook(lambda g: g + 1)
+        (x * 2).sum().backward()
+        shown += [x.grad, isinstance(x._backward_hooks, collections.OrderedDict)]
+        handle.remove()
+        x._backward_hooks = None
+        (x * 2).sum().backward()
+        return [*shown, x.grad, x._backward_hooks]
+
+    agree(program)
+
+
+def test_hooks_assigned_to_a_tensor_without_grad_are_not_called() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2)
+        x._backward_hooks = {0: lambda g: 1 / 0}
+        w = t.ones(2, requires_grad=True)
+        (x * w).sum().backward()
+        return [w.grad, sorted(x._backward_hooks)]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("bad", [3, "hooks", [print]])
+def test_what_is_no_dict_of_hooks_is_refused(bad: Any) -> None:
+    x = ag_visual.ones(2, requires_grad=True)
+    with pytest.raises(TypeError, match=f"dict of hooks or None, but got {type(bad).__name__}"):
+        x._backward_hooks = bad

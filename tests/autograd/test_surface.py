@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import ag_visual
 
 from ..oracle import torch
+from ..programs import agree, raised
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "documented_names.txt"
 DOCUMENTED = [line for line in GOLDEN.read_text().splitlines() if not line.startswith("#")]
@@ -80,3 +82,27 @@ def test_the_walk_notices_what_is_missing() -> None:
     assert _missing(signature, ["outputs", "no_such"]) == ["no_such"]
     assert _missing(signature, ["create_graph=True"]) == ["create_graph=True (is False)"]
     assert _missing(signature, ["*args", "**kwargs"]) == ["*args", "**kwargs"]
+
+
+def test_methods_and_functions_are_called_by_their_public_names() -> None:
+    for place in (ag_visual.Tensor, ag_visual, ag_visual.autograd):
+        for name, found in vars(place).items():
+            if inspect.isfunction(found) and not name.startswith("_"):
+                assert not found.__name__.startswith("_"), f"{name} is called {found.__name__}"
+                assert not found.__qualname__.startswith("_"), f"{name}: {found.__qualname__}"
+    assert ag_visual.Tensor.backward.__qualname__ == torch.Tensor.backward.__qualname__
+
+    def program(t: Any) -> Any:
+        return raised(lambda: t.ones(2, requires_grad=True).sum().backward(keep=True))
+
+    agree(program)
+
+
+def test_methods_and_functions_can_be_pickled() -> None:
+    for found in (
+        ag_visual.Tensor.backward,
+        ag_visual.Tensor.where,
+        ag_visual.Tensor.masked_fill_,
+        ag_visual.resize_as_,
+    ):
+        assert pickle.loads(pickle.dumps(found)) is found

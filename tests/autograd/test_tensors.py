@@ -38,6 +38,13 @@ def test_requires_grad_rules() -> None:
     agree(program)
 
 
+def test_requires_grad_cannot_be_deleted() -> None:
+    def program(t: Any) -> Any:
+        return raised(lambda: delattr(t.ones(1), "requires_grad"))
+
+    agree(program)
+
+
 def test_grad_assignment() -> None:
     def program(t: Any) -> Any:
         x = t.ones(5, 5, requires_grad=True)

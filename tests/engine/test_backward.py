@@ -120,6 +120,51 @@ def test_an_input_that_is_given_twice_has_one_gradient() -> None:
     agree(program)
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float16", "float64"])
+def test_gradients_are_given_in_the_dtype_of_what_they_are_of(
+    dtype: str, create_graph: bool
+) -> None:
+    def program(t: Any) -> Any:
+        seen: list[Any] = []
+        given = t.tensor([1, 0]).to(getattr(t, dtype))
+        leaf = t.ones(2, requires_grad=True)
+
+        def look(g: Any) -> None:
+            seen.append([str(g.dtype), g.tolist()])
+
+        for root in (leaf, leaf + 3):
+            handle = root.register_hook(look)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                root.backward(given, create_graph=create_graph)
+            seen += [str(leaf.grad.dtype), leaf.grad]
+            leaf.grad = None
+            handle.remove()
+            (g,) = t.autograd.grad([root], [leaf], [given], create_graph=create_graph)
+            seen += [str(g.dtype), g]
+        return seen
+
+    agree(program)
+
+
+def test_what_is_refused_leaves_retain_grad_as_it_was() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, requires_grad=True)
+        y = x * 2
+        loss = y.sum()
+        requests = (
+            lambda: t.ones(()).backward(inputs=[y]),
+            lambda: t.autograd.backward(loss, t.ones(5), inputs=[y]),
+            lambda: t.autograd.backward([loss, loss], [None], inputs=[y]),
+            lambda: loss.backward(inputs=[3, y]),
+            lambda: loss.backward(inputs=[y]),
+        )
+        return [[raised(request)[0], y.retains_grad] for request in requests]
+
+    agree(program)
+
+
 def test_second_backward_names_the_first_one() -> None:
     x = ag_visual.tensor([1.0], requires_grad=True)
     y = x * x

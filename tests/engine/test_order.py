@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from tests.oracle import torch
 from tests.programs import agree, raised
 
 
@@ -184,5 +187,67 @@ def test_a_hook_of_an_accumulator_sees_what_became_the_grad() -> None:
             y.backward(t.tensor([1.0, 2.0]))
             seen.append(x.grad)
         return [seen, kept]
+
+    agree(program)
+
+
+def test_a_sequence_number_that_is_set_decides_who_runs_first() -> None:
+    def program(t: Any) -> Any:
+        calls: list[str] = []
+        x = t.ones(2, requires_grad=True)
+        a, b, c, d = x.exp(), x.sin(), x * 2, x * 3
+        loss = (((a + b) + c) + d).sum()
+        for name, y in (("a", a), ("b", b), ("c", c), ("d", d)):
+            y.register_hook(lambda g, name=name: calls.append(name))
+        loss.backward(retain_graph=True)
+        seen = [list(calls), d.grad_fn._sequence_nr() > c.grad_fn._sequence_nr()]
+        calls.clear()
+        a.grad_fn._set_sequence_nr(2**40)
+        b.grad_fn._set_sequence_nr(2**40 - 1)
+        d.grad_fn._set_sequence_nr(0)
+        loss.grad_fn._set_sequence_nr(0)
+        loss.backward(retain_graph=True)
+        seen += [list(calls), a.grad_fn._sequence_nr(), d.grad_fn._sequence_nr(), x.grad]
+        calls.clear()
+        t.autograd.grad((a * b).sum() + loss, (x, c))
+        return [*seen, calls]
+
+    agree(program)
+
+
+def test_nodes_with_one_sequence_number_run_all_the_same() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, requires_grad=True)
+        parts = [x * number for number in range(5)]
+        for part in parts:
+            part.grad_fn._set_sequence_nr(7)
+        sum(parts, start=x).sum().backward()
+        return x.grad
+
+    agree(program)
+
+
+@pytest.mark.parametrize("into_leaves", [False, True])
+@pytest.mark.parametrize("wanted", ["a", "aw", "s", "sa"])
+def test_the_order_of_a_backward_with_inputs(wanted: str, into_leaves: bool) -> None:
+    def program(t: Any) -> Any:
+        inside = t._C if t is torch else t.autograd.graph
+        a, w = t.ones(2, requires_grad=True), t.ones(2, requires_grad=True)
+        s = a * w
+        loss = (s.sin() + a).sum()
+        order: list[str] = []
+
+        def look(g: Any) -> None:
+            nodes = inside._current_graph_task_execution_order()
+            order.extend(type(node).__name__ for node in nodes)
+
+        loss.register_hook(look)
+        inputs = [{"a": a, "w": w, "s": s}[name] for name in wanted]
+        with t.autograd.set_multithreading_enabled(False):
+            if into_leaves:
+                loss.backward(inputs=inputs)
+            else:
+                t.autograd.grad(loss, inputs)
+        return order
 
     agree(program)
