@@ -16,6 +16,7 @@ from weakref import ref
 from . import blame, fingerprint, modes, names, packed, seam
 from .packed import Packed
 from .source import last_return
+from .storage import unwritten
 
 NOTHING = False
 """The stamp of a field that holds nothing (an input left out): there is nothing to free."""
@@ -30,6 +31,11 @@ def bind(tensor_type: Any, rebuild: Callable[..., Any]) -> None:
     _tensor_type, _rebuild = tensor_type, rebuild
     packed.bind(tensor_type, rebuild)
     names.tensor_type = tensor_type
+
+
+def constant(array: Any) -> Any:
+    """A Tensor around an array, outside of every graph."""
+    return _rebuild(array, unwritten(), None)
 
 
 class SavedInfo(NamedTuple):

@@ -43,6 +43,7 @@ class Tensor:
         "_edge",
         "_grad",
         "_leaf",
+        "_memory",
         "_origin",
         "_plain",
         "_rg",
@@ -57,6 +58,8 @@ class Tensor:
     _view: view.View | None
     _grad: Tensor | None
     _leaf: LeafState | None
+    # An array over all the memory that this tensor looks into; None where that is `_array`'s own.
+    _memory: Any
     # How and where a tensor came to require no grad, ("detach", place, ...): set only where one
     # that does was given, and read by `explain` alone. Usually the slot is empty.
     _origin: tuple[Any, ...] | None
@@ -149,9 +152,10 @@ class Tensor:
 
     def storage_offset(self) -> int:
         """Distance in elements from the start of the memory that views share."""
+        if self._memory is None:
+            return 0
         array = self._array
-        root = array if self._view is None else self._view.base._array
-        return int((data_pointer(array) - data_pointer(root)) // array.itemsize)
+        return int((data_pointer(array) - data_pointer(self._memory)) // array.itemsize)
 
     def data_ptr(self) -> int:
         """Address of the first element."""
@@ -491,6 +495,7 @@ class Tensor:
         kind = InferenceTensor if self.is_inference() else Tensor
         result: Tensor = _blank(kind, self._array)
         result._store = self._storage
+        result._memory = self._memory
         self._tell_origin(result, "detach")
         return result
 
@@ -528,6 +533,7 @@ class Tensor:
         """
         result: Tensor = _blank(Tensor, self._array)
         result._store = self._storage.alias()
+        result._memory = self._memory
         self._tell_origin(result, "data")
         return result
 
@@ -553,12 +559,13 @@ class Tensor:
                 "data set to a tensor that requires gradients must be floating point or complex "
                 f"dtype, but got {value.dtype}"
             )
-        self._exchange(value._array)
+        self._exchange(value._array, value._memory)
 
-    def _exchange(self, new: Any) -> None:
-        """Put another array in the place of this tensor's."""
+    def _exchange(self, new: Any, memory: Any = None) -> None:
+        """Put another array, a part of `memory`, in the place of this tensor's."""
         old = self._array
         self._array = new
+        self._memory = memory
         self._plain = plain(new)
         if self._leaf is not None and (
             type(new) is not type(old) or new.dtype != old.dtype or new.shape != old.shape
@@ -675,6 +682,7 @@ def _blank(cls: type, array: Any) -> Any:
     result._view = None
     result._grad = None
     result._leaf = None
+    result._memory = None
     return result
 
 

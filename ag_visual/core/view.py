@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from ..arrays.backend import backend_of, of_namespace
 from . import blame, modes, saved, seam
 from .node import Edge, Node
 
@@ -38,6 +39,7 @@ _WHY = {
 }
 
 
+Step = tuple[Any, Any, tuple[int, ...]]
 TURNED = "_turned_at"
 """Attribute of a base that changed its own geometry in place: the version at which it did."""
 
@@ -45,10 +47,17 @@ TURNED = "_turned_at"
 class View:
     """How a tensor looks into `base`: the step `(op, args)` from `parent` (None: from base)."""
 
-    __slots__ = ("args", "base", "made", "meta", "op", "own", "parent", "stamp")
+    __slots__ = ("args", "base", "made", "meta", "op", "own", "parent", "seen", "stamp")
 
     def __init__(
-        self, base: Any, parent: View | None, op: Any, args: Any, stamp: tuple[int, int], meta: int
+        self,
+        base: Any,
+        parent: View | None,
+        op: Any,
+        args: Any,
+        stamp: tuple[int, int],
+        meta: int,
+        seen: Any,
     ) -> None:
         self.base = base
         self.parent = parent
@@ -57,14 +66,15 @@ class View:
         self.stamp = stamp  # of the storage, when the tensor's grad_fn was last right
         self.meta = meta
         self.own = False  # whether somebody asked for the view itself to require grad
+        self.seen = seen  # the array that the step looked at
         self.made: Any = None  # where, for views that were made without a node
 
-    def steps(self) -> list[tuple[Any, Any]]:
-        """The steps from base to this view, first one first."""
+    def steps(self) -> list[Step]:
+        """The steps from base to this view, first one first, each with the shape it looks at."""
         found = []
         view: View | None = self
         while view is not None:
-            found.append((view.op, view.args))
+            found.append((view.op, view.args, view.seen.shape))
             view = view.parent
         return found[::-1]
 
@@ -84,21 +94,13 @@ def child_meta(parent: View | None, *, multi: bool = False) -> int:
 class AsStridedBackward0(Node):
     """Backward of a regenerated view: all steps from its base at once."""
 
-    __slots__ = ("a_size", "a_storage_offset", "a_stride", "base_meta", "steps")
+    __slots__ = ("a_size", "a_storage_offset", "a_stride", "steps")
 
     value_names = ("size", "stride", "storage_offset")
 
-    def __init__(
-        self,
-        array: Any,
-        offset: int | None,
-        base_meta: tuple[tuple[int, ...], Any],
-        edge: Edge,
-        steps: list[tuple[Any, Any]],
-    ) -> None:
+    def __init__(self, array: Any, offset: int | None, edge: Edge, steps: list[Step]) -> None:
         self.start((edge,), ((array.shape, array.dtype),))
         self.steps = steps
-        self.base_meta = base_meta
         item = array.dtype.itemsize
         self.a_size = tuple(array.shape)
         self.a_stride = tuple(stride // item for stride in array.strides)
@@ -118,24 +120,46 @@ class AsStridedBackward0(Node):
         return (self._back(from_op.table.traced, g),)
 
     def _back(self, F: Any, g: Any) -> Any:
-        shapes = [self.base_meta[0]]
-        for op, args in self.steps[:-1]:
-            shapes.append(op.view_shape(shapes[-1], args))
-        for (op, args), shape in zip(reversed(self.steps), reversed(shapes), strict=True):
+        for op, args, shape in reversed(self.steps):
             g = op.view_back(F, g, shape, args)
         return g
+
+
+def spread(xp: Any, shape: Any, dtype: Any, strides: tuple[int, ...]) -> Any:
+    """Zeros of a shape with these strides (in bytes), gaps included, in memory of their own.
+
+    Row-major where the strides put several elements in one place.
+    """
+    item = dtype.itemsize
+    if not distinct(shape, strides, item):
+        return xp.zeros(shape, dtype)
+    length = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) // item
+    return of_namespace(xp).as_strided(xp.zeros((length,), dtype), shape, strides)
+
+
+def distinct(shape: Any, strides: tuple[int, ...], item: int = 1) -> bool:
+    """Do strides surely give every element a place of its own?"""
+    end = item
+    for stride, n in sorted(zip(strides, shape, strict=True)):
+        if n > 1:
+            if stride < end:
+                return False
+            end = stride * n
+    return True
 
 
 class CopySlices(Node):
     """History of a base written through a view: the rest passes, the slice goes to `fn`."""
 
-    __slots__ = ("fn", "steps")
+    __slots__ = ("fn", "steps", "strides")
 
     def __init__(self, base: Any, edge: Edge, view: View, fn: Node) -> None:
         array = base._array
         self.start((edge, *fn.next[1:]), ((array.shape, array.dtype),))
         self.fn = fn
         self.steps = view.steps()
+        # Of a base that is not row-major: a step may look at its memory in another order.
+        self.strides = None if array.flags.c_contiguous else array.strides
         self.code, self.lasti = fn.code, fn.lasti
         # An output that the function saved is what the view shows now: its history is ours.
         for name in fn.saved_names:
@@ -155,9 +179,9 @@ class CopySlices(Node):
     def raw(self, F: Any, g: Any) -> Any:
         table = self.steps[0][0].table
         xp = F.xp
-        result = xp.array(g, order="C", copy=True)
+        result = self._whole(g, xp)
         part = result
-        for op, args in self.steps:
+        for op, args, _ in self.steps:
             part = op.view_array(xp, part, args)
         mine = xp.array(part, copy=True)
         if self.fn.holomorphic and part.dtype.kind == "c":
@@ -173,10 +197,23 @@ class CopySlices(Node):
         grads[0] = result
         return grads
 
+    def _whole(self, g: Any, xp: Any) -> Any:
+        """A copy of the gradient that lies in memory as the base does."""
+        if self.strides is None:
+            return xp.array(g, order="C", copy=True)
+        result = spread(xp, g.shape, g.dtype, self.strides)
+        result[...] = g
+        return result
+
     def traced(self, g: Any) -> Any:
-        result = g.clone()
+        if self.strides is None:
+            result = g.clone()
+        else:
+            array = g._array
+            memory = spread(backend_of(array).xp, array.shape, array.dtype, self.strides)
+            result = saved.constant(memory).copy_(g)
         part = result
-        for op, args in self.steps:
+        for op, args, _ in self.steps:
             part = op.replay(part, args)
         grads = list(self.fn.traced(part.clone()))
         mine = grads[0]
@@ -189,8 +226,7 @@ class CopySlices(Node):
 
     def edge_of(self, array: Any) -> Edge:
         """Where gradients of the written view (`array`) go: through the base, to this node."""
-        meta = (self.shape, self.dtype)
-        return AsStridedBackward0(array, None, meta, self.edge(), self.steps).edge()
+        return AsStridedBackward0(array, None, self.edge(), self.steps).edge()
 
     def claim(self, place: Any) -> None:
         # As in torch the function is gone after its first run, whether it saved anything or not.
@@ -233,9 +269,8 @@ def refresh(tensor: Any) -> None:
         return
     # torch orders the two the same way: the base's history first, then the view's node.
     old = tensor._edge
-    array, meta = tensor._array, (base._array.shape, base._array.dtype)
     edge = base.gradient_edge()
-    node = AsStridedBackward0(array, tensor.storage_offset(), meta, edge, view.steps())
+    node = AsStridedBackward0(tensor._array, tensor.storage_offset(), edge, view.steps())
     tensor._edge = node.edge()
     tensor._rg = True
     view.stamp = stamp
@@ -247,7 +282,7 @@ def _replay(tensor: Any, view: View, stamp: tuple[int, int]) -> None:
 
     def play() -> Any:
         again = view.base
-        for op, args in view.steps():
+        for op, args, _ in view.steps():
             again = op.replay(again, args)
         return again
 

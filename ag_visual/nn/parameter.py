@@ -23,7 +23,10 @@ class Parameter(Tensor):
             raise RuntimeError(
                 f"{NEEDS_FLOAT}, but these are {data.dtype}: pass requires_grad=False"
             )
-        return from_array(data.detach()._array, requires_grad, cls)
+        seen = data.detach()
+        result = from_array(seen._array, requires_grad, cls)
+        result._store, result._memory = seen._store, seen._memory
+        return result
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()

@@ -488,11 +488,13 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         add(
             1,
             f"out._view = w = View({parent} if v is None else v.base, v, op, {args}, st.stamp, "
-            "0 if grad and (v is None or not v.meta) else child_meta(v))",
+            f"0 if grad and (v is None or not v.meta) else child_meta(v), a_{parent})",
         )
+        add(1, f"m = {parent}._memory")
+        add(1, f"out._memory = a_{parent} if m is None else m")
     else:
         add(1, "out._store = FRESH")
-        add(1, "out._view = None")
+        add(1, "out._view = out._memory = None")
     add(1, "out._grad = out._leaf = None")
     if op.rules:
         _node_part(op, scope, add, places, answer)

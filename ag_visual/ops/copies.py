@@ -18,7 +18,7 @@ from . import casting, dimensions, shapes  # noqa: F401
 from .arguments import DType, checked, kind_named
 from .parts import chunk_size
 from .record import LINEAR, ErrorSample, Op, Sample
-from .slices import geometry, limits
+from .slices import geometry, limits, strided_forward
 from .table import composite, op, ops
 
 
@@ -40,7 +40,7 @@ def _derived(
         name,
         options.pop("kernel", kernel),
         vjp={rule.inputs[0]: rule.function for rule in record.rules} or None,
-        jvp=LINEAR,
+        jvp=options.pop("jvp", LINEAR),
         batch=record.batch,
         holomorphic=False,
         inputs=record.inputs,
@@ -73,7 +73,13 @@ _copy("view_as_complex", oracle=False)
 _copy("split_even", "split_copy")
 for _name in ("squeeze_all", "squeeze_dim", "squeeze_dims"):
     _copy(_name, "squeeze_copy")
-_copy("as_strided_from", "as_strided_copy")
+_copy(
+    "as_strided_from",
+    "as_strided_copy",
+    jvp={"self": strided_forward},
+    hidden=("place",),
+    oracle=lambda torch, self, *geometry: torch.as_strided_copy(self, *geometry[:3]),
+)
 _copy(
     "view_size",
     "view_copy",
@@ -104,7 +110,7 @@ def _as_strided_copy(
     F: Any, self: Any, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Any:
     """What `as_strided` sees, as a copy."""
-    return F.as_strided_from_copy(*geometry("as_strided", self, size, stride, storage_offset))
+    return F.as_strided_from_copy(self, *geometry("as_strided", self, size, stride, storage_offset))
 
 
 @composite("view_copy", method=False, out=True)

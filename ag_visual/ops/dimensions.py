@@ -14,14 +14,14 @@ from typing import Any
 from ..arrays.backend import backend_of
 from ..core import modes, seam, source, view
 from ..core import saved as saved_fields
-from ..core.tensor import Tensor, check_inplace, method, wrote
+from ..core.tensor import Tensor, before_write, check_inplace, method, wrote
 from .arguments import LEFT_OUT, Sizes, SomeDims, fitted, one_by_one
 from .batching import Batch, along
 from .dims import sizes_of, wrap, wrap_all
 from .generic import binder
 from .record import LINEAR, ErrorSample, Sample
 from .shapes import back_to_shape
-from .slices import geometry
+from .slices import geometry, memory_of, straighten
 from .table import composite, op, ops
 
 _view = functools.partial(op, jvp=LINEAR, holomorphic=False, view=True)
@@ -353,6 +353,7 @@ def _in_place(twin: str, name: str, node_name: str) -> None:
 
     def call(self: Tensor, *args: Any, **named: Any) -> Tensor:
         args = fitted(twin, record, tuple(bind((self, *args), named)[1:]))
+        before_write(self)
         tracked = modes.grad_enabled() and self.requires_grad
         if tracked:
             check_inplace(self, twin)
@@ -367,18 +368,19 @@ def _in_place(twin: str, name: str, node_name: str) -> None:
                 setattr(node, f"a_{field}", args[record.arguments.index(field)])
             for fact in record.shapes:
                 setattr(node, f"h_{fact}", self._array.shape)
-        seen = self._view
+        seen, old = self._view, self._array
         wrote(self, twin)
         if seen is not None:
-            self._view = view.View(seen.base, seen, record, args, self._storage.stamp, seen.meta)
-            self._view.made = source.here()
+            stamp = self._storage.stamp
+            self._view = view.View(seen.base, seen, record, args, stamp, seen.meta, old)
+            self._view.own, self._view.made = seen.own, source.here()
         else:
             self.__dict__[view.TURNED] = self._storage.stamp[0]
-        self._exchange(array)
+        self._exchange(array, memory_of(self))
         if node is not None:
-            old = self._edge
+            before = self._edge
             self._edge = node.edge()
-            view.move_retain_grad(self, old)
+            view.move_retain_grad(self, before)
             if seam.sink is not None:
                 saved_fields.report_node(node)
         return self
@@ -405,15 +407,13 @@ _in_place("_as_strided_from_", "as_strided_from", "AsStridedBackward1")
 def _as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """`as_strided` of this very tensor: its geometry changes, its memory does not.
 
-    Raises RuntimeError for a view, whose memory begins elsewhere, and for a geometry that leaves
-    the memory.
+    Raises RuntimeError for a geometry that leaves the memory.
     """
+    args = geometry("as_strided_", self, size, stride, storage_offset)
+    self._as_strided_from_(*args)
     if self._view is not None:
-        raise RuntimeError(
-            "as_strided_: the geometry of a view cannot be changed in place; take "
-            "x.as_strided(...) instead"
-        )
-    return self._as_strided_from_(*geometry("as_strided_", self, size, stride, storage_offset)[1:])
+        straighten(self, self._view, args)
+    return self
 
 
 _SQUEEZED = inspect.signature(_squeeze.__wrapped__).parameters["dim"]

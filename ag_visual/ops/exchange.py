@@ -21,7 +21,7 @@ from ..core.tensor import Tensor, before_write, check_inplace, from_array, metho
 from ..devices import device as Device
 from .casting import dtype_of
 from .creation import array_from, checked_numpy, leaf, make, moved, shape_of
-from .slices import reach
+from .slices import geometry, line_of, memory_of, row_major
 from .table import function
 
 _READ_ONLY = (
@@ -30,7 +30,6 @@ _READ_ONLY = (
 )
 _CAPSULE = "PyCapsule"
 _CPU = 1  # DLPack's number of it
-_MEMORY = "_memory_before_resize"
 
 
 # Buffers ----------------------------------------------------------------------------------------
@@ -127,7 +126,7 @@ Tensor.__dlpack_device__ = _dlpack_device  # type: ignore[attr-defined]
 def _shared(tensor: Tensor) -> Tensor:
     """The same memory under a version counter of its own, outside of the graph."""
     result: Tensor = from_array(tensor._array)
-    result._store = tensor._storage.alias()
+    result._store, result._memory = tensor._storage.alias(), tensor._memory
     return result
 
 
@@ -276,7 +275,7 @@ def _told(kind: dtypes.dtype) -> str:
 
 
 def _no_history(self: Tensor) -> None:
-    if self.requires_grad:
+    if self.requires_grad and not (modes.state.inference or self.is_inference()):
         raise RuntimeError("cannot resize variables that require grad; resize tensor.detach()")
 
 
@@ -294,29 +293,25 @@ def _resize(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
 
 def _resized(self: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
     _no_history(self)
-    before_write(self)
     array = self._array
-    if array.shape != shape:
-        backend = backends.backend_of(array)
-        root = array if self._view is None else self._view.base._array
-        # What a smaller size left over is still there.
-        root = self.__dict__.get(_MEMORY, root)
-        offset = self.storage_offset()
-        needed = math.prod(shape)
-        if root.flags.c_contiguous and offset + needed <= root.size:
-            self._exchange(root.reshape(-1)[offset : offset + needed].reshape(shape))
-            if self._view is None:
-                self.__dict__[_MEMORY] = root
-        elif self._view is not None:
-            raise RuntimeError(
-                f"Trying to resize storage that is not resizable: {list(shape)} needs {needed} "
-                f"elements, and the memory that this view looks into has {root.size - offset}."
-            )
-        else:
-            larger = backend.xp.empty((needed,), array.dtype)
-            larger[: array.size] = array.reshape(-1)
-            self._exchange(larger.reshape(shape))
-            self.__dict__.pop(_MEMORY, None)
+    if array.shape == shape:
+        return self
+    before_write(self)
+    # What a smaller size left over is still there.
+    memory = memory_of(self)
+    here = line_of(memory, array)[self.storage_offset() :]
+    needed = math.prod(shape)
+    if needed <= here.size:
+        self._exchange(here[:needed].reshape(shape), memory)
+    elif self._view is not None:
+        raise RuntimeError(
+            f"Trying to resize storage that is not resizable: {list(shape)} needs {needed} "
+            f"elements, and the memory that this view looks into has {here.size}."
+        )
+    else:
+        larger = backends.backend_of(array).xp.empty((needed,), array.dtype)
+        larger[: here.size] = here
+        self._exchange(larger.reshape(shape))
     wrote(self, name)
     return self
 
@@ -346,6 +341,7 @@ def _set(
     version = self._version
     if source is None:
         array, storage = backends.backend_of(self._array).xp.empty((0,), self._array.dtype), FRESH
+        memory = None
     else:
         if not isinstance(source, Tensor):
             raise TypeError(
@@ -355,12 +351,13 @@ def _set(
             raise RuntimeError(
                 f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}"
             )
-        array, storage = source._array, source._storage.alias()
+        array, storage, memory = source._array, source._storage.alias(), memory_of(source)
         if size is not None:
             array = _geometry(source, storage_offset, size, stride)
-    self._exchange(array)
+    self._exchange(array, memory)
     self._store, self._view, self._edge = storage, None, None
-    self.__dict__.pop(_MEMORY, None)
+    if self._leaf is not None:
+        self._leaf.accumulator = None  # the graph so far has seen another tensor
     self._storage.set_version(version)
     wrote(self, "set_")
     return self
@@ -369,21 +366,12 @@ def _set(
 def _geometry(
     source: Tensor, offset: int, size: Sequence[int], stride: Sequence[int] | None
 ) -> Any:
-    root = source._array if source._view is None else source._view.base._array
     size = tuple(size)
-    if stride is None:
-        steps, stride = 1, []
-        for n in reversed(size):
-            stride.insert(0, steps)
-            steps *= n
-    if not root.flags.c_contiguous or offset < 0 or offset + reach(size, stride) > root.size:
-        raise RuntimeError(
-            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset} are "
-            f"out of bounds for storage of {root.size} elements"
-        )
-    item = root.dtype.itemsize
-    backend = backends.backend_of(root)
-    return backend.as_strided(root.reshape(-1)[offset:], size, tuple(s * item for s in stride))
+    stride = row_major(size) if stride is None else tuple(stride)
+    size, stride, offset, _ = geometry("set_", source, size, stride, offset)
+    line = line_of(memory_of(source), source._array)
+    strides = tuple(s * line.dtype.itemsize for s in stride)
+    return backends.backend_of(line).as_strided(line[offset:], size, strides)
 
 
 @function()

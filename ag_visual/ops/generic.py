@@ -380,12 +380,18 @@ def run(op: Op, args: list[Any]) -> Any:
     several = op.multi or len(op.outputs) > 1
     found = list(results) if several else [results]
     found = [r if backends.is_array(r) else backend.asarray(r) for r in found]
-    record_grad = modes.grad_enabled()
+    # As in torch: what has inference tensors alone for inputs is no matter of autograd's.
+    record_grad = modes.grad_enabled() and not _all_inference(op, values)
     outputs = []
     kind = _kind(op, values)
     for r in found:
         out = _blank(kind, r)
-        out._store = values[op.params[0]]._storage if op.view else FRESH
+        if op.view or op.reuses:
+            seen = values[op.params[0]]
+            out._store = seen._storage if op.view else FRESH
+            out._memory = seen._array if seen._memory is None else seen._memory
+        else:
+            out._store = FRESH
         outputs.append(out)
     if record_grad and op.rules:
         edges = _edges(op, values)
@@ -405,6 +411,14 @@ def _tell_origin(op: Op, values: dict[str, Any], outputs: list[Any], record_grad
     kind = "dtype" if record_grad else "inference" if modes.state.inference else "no_grad"
     for out in outputs:
         out._origin = (kind, source.here())
+
+
+def _all_inference(op: Op, values: dict[str, Any]) -> bool:
+    given = [values[name] for name in op.inputs]
+    for name in op.lists:
+        given.extend(values[name])
+    kinds = {type(value) for value in given if isinstance(value, Tensor)}
+    return kinds == {InferenceTensor}
 
 
 def _kind(op: Op, values: dict[str, Any]) -> type[Tensor]:
@@ -654,7 +668,8 @@ def _link_views(op: Op, source_: Any, arguments: dict[str, Any], outputs: list[A
     meta = view.child_meta(parent, multi=op.multi)
     for i, out in enumerate(outputs):
         step_op, step_args = (ListItem(op, i), args) if op.multi else (op, args)
-        out._view = view.View(base, parent, step_op, step_args, out._storage.stamp, meta)
+        stamp, seen = out._storage.stamp, source_._array
+        out._view = view.View(base, parent, step_op, step_args, stamp, meta, seen)
         if out._edge is None:
             out._view.made = source.here()
             out._rg = base._rg and out._array.dtype.kind in "fcV"
@@ -676,10 +691,6 @@ class ListItem:
 
     def view_array(self, xp: Any, array: Any, args: Any) -> Any:
         return self.op._kernel(xp)(array, *args)[self.index]
-
-    def view_shape(self, shape: Any, args: Any) -> Any:
-        empty = numpy.broadcast_to(numpy.empty(()), shape)
-        return self.view_array(numpy, empty, args).shape
 
     def replay(self, tensor: Any, args: Any) -> Any:
         return self.op.call(tensor, *args)[self.index]

@@ -384,11 +384,6 @@ class Op:
         """This view of another array."""
         return self._kernel(xp)(array, *args)
 
-    def view_shape(self, shape: tuple[int, ...], args: tuple[Any, ...]) -> tuple[int, ...]:
-        import numpy
-
-        return self.view_array(numpy, numpy.broadcast_to(numpy.empty(()), shape), args).shape  # type: ignore[no-any-return]
-
     def replay(self, tensor: Any, args: tuple[Any, ...]) -> Any:
         return self.call(tensor, *args)
 

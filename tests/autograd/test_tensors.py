@@ -345,6 +345,8 @@ def test_dir_names_only_what_a_tensor_has() -> None:
     assert "__cuda_array_interface__" not in dir(x)
     y = ag_visual.ones(2, requires_grad=True).detach()
     assert "_origin" in dir(y), "it says where the tensor was detached"
+
+
 def test_memory_formats_and_same_memory() -> None:
     def program(t: Any) -> Any:
         x = t.zeros(2, 3)

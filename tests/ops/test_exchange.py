@@ -185,7 +185,7 @@ def test_resize_keeps_what_fits_and_refuses_to_grow_a_view() -> None:
     assert x.flatten()[:4].tolist() == [0.0, 1.0, 2.0, 3.0]
     with pytest.raises(RuntimeError, match="Trying to resize storage that is not resizable"):
         ag.arange(4.0)[2:].resize_(9)
-    with pytest.raises(RuntimeError, match="out of bounds for storage of 6 elements"):
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size 24"):
         ag.ones(3).set_(ag.arange(6.0), 3, (2, 2), (2, 1))
 
 

@@ -199,7 +199,7 @@ def test_replayed_steps_give_the_view_again() -> None:
         y = ag.arange(24.0).reshape(2, 3, 4).clone()
         view = eval(place, {"y": y})
         array = y._array.copy()
-        for op, args in view._view.steps():
+        for op, args, _ in view._view.steps():
             array = op.view_array(numpy, array, args)
         assert array.tolist() == view.tolist(), place
         assert numpy.shares_memory(view._array, y._array), place
