@@ -80,7 +80,13 @@ def check(node: Any, name: str, storage: Any, then: tuple[int, int]) -> None:
         return
     if now[0] != then[0]:
         raise blame.modified(node, name, storage, then)
-    blame.warn_silent(node, name, storage, then)
+    value = getattr(node, f"s_{name}")
+    parts = value if isinstance(value, tuple) else (value,)
+    own = [p._array for p in parts if getattr(p, "_storage", None) is storage] or [value]
+    if any(storage.touched_since(then[1], array) for array in own):
+        blame.warn_silent(node, name, storage, then)
+    if isinstance(value, tuple):
+        now = tuple(now if t is then else t for t in getattr(node, f"t_{name}"))
     setattr(node, f"t_{name}", now)
 
 

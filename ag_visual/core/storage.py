@@ -10,6 +10,11 @@ from __future__ import annotations
 import itertools
 import weakref
 from types import CodeType
+from typing import Any
+
+import numpy
+
+from ..arrays.backend import backend_of
 
 Place = tuple[CodeType, int] | None
 """Where in the user's code: (code object, instruction offset). Resolved by `core.source`."""
@@ -20,13 +25,47 @@ LAST_WRITES = 8
 uids = itertools.count(1)
 
 
+class Extent:
+    """Which bytes an array covers: its address, shape, strides (in bytes) and bytes per element."""
+
+    __slots__ = ("_interface",)
+
+    def __init__(self, array: Any) -> None:
+        self._interface = {
+            "version": 3,
+            "data": (backend_of(array).pointer(array), False),
+            "shape": tuple(array.shape),
+            "strides": tuple(array.strides),
+            "typestr": f"|V{array.dtype.itemsize}",
+        }
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self._interface
+
+    def meets(self, other: Extent) -> bool:
+        """Have two a byte in common? True also where that is too hard to say."""
+        try:
+            # NumPy compares addresses only: these may be another device's.
+            mine, others = numpy.asarray(self), numpy.asarray(other)
+            return numpy.shares_memory(mine, others, 100_000)  # type: ignore[arg-type]
+        except numpy.exceptions.TooHardError:
+            return True
+
+
 class Write:
-    """One write: the version and write count it led to, the op, and where it happened."""
+    """One write: the version and write count it led to, the op, and where it happened.
 
-    __slots__ = ("op", "place", "version", "writes")
+    extent: the bytes that may have been written; known where the memory has several counters.
+    """
 
-    def __init__(self, op: str, place: Place, version: int, writes: int) -> None:
+    __slots__ = ("extent", "op", "place", "version", "writes")
+
+    def __init__(
+        self, op: str, place: Place, version: int, writes: int, extent: Extent | None
+    ) -> None:
         self.op = op
+        self.extent = extent
         self.place = place
         self.version = version
         self.writes = writes
@@ -95,14 +134,15 @@ class Storage:
         log.family = alive
         return other
 
-    def wrote(self, op: str, place: Place) -> None:
-        """Count one write through a tensor of this storage."""
+    def wrote(self, op: str, place: Place, array: Any) -> None:
+        """Count one write to `array`, through a tensor of this storage."""
         version, writes = self.stamp
         version += 1
         writes += 1
         self.stamp = (version, writes)
         log = self.known()
-        log.add(Write(op, place, version, writes))
+        several = log.family is not None
+        log.add(Write(op, place, version, writes, Extent(array) if several else None))
         if log.family is not None:
             for ref in log.family:
                 other = ref()
@@ -120,6 +160,14 @@ class Storage:
             return [], self.stamp[1] - writes
         known = [w for w in (*self.log.first, *self.log.last) if w.writes > writes]
         return known, self.stamp[1] - writes - len(known)
+
+    def touched_since(self, writes: int, array: Any) -> bool:
+        """May a write after write number `writes` have changed an element of `array`?"""
+        known, forgotten = self.writes_since(writes)
+        if forgotten or any(write.extent is None for write in known):
+            return True
+        mine = Extent(array)
+        return any(mine.meets(write.extent) for write in known if write.extent is not None)
 
 
 def unwritten() -> Storage:

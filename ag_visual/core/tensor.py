@@ -8,6 +8,7 @@ asks `view.refresh` first. Upper layers attach methods with `method`.
 from __future__ import annotations
 
 import copy
+import math
 import operator
 import threading
 import warnings
@@ -146,8 +147,13 @@ class Tensor:
 
     def stride(self, dim: int | None = None) -> Any:
         """Strides in elements."""
-        item = self._array.itemsize
-        strides = tuple(s // item for s in self._array.strides)
+        array = self._array
+        item = array.itemsize
+        strides = tuple(s // item for s in array.strides)
+        if not (array.size or any(strides)):
+            # The library gives none to memory without elements; a program may compute with them.
+            sizes = [max(n, 1) for n in array.shape[1:]]
+            strides = tuple(math.prod(sizes[i:]) for i in range(array.ndim))
         return strides if dim is None else strides[dim]
 
     def storage_offset(self) -> int:
@@ -848,7 +854,7 @@ def wrote(tensor: Tensor, op: str) -> None:
     """Count a write to `tensor` at the user's line that called for it."""
     place = source.here()
     storage = tensor._storage
-    storage.wrote(op, place)
+    storage.wrote(op, place, tensor._array)
     sink = seam.sink
     if sink is not None:
         code, lasti = place or (None, 0)

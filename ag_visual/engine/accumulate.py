@@ -73,7 +73,7 @@ def accumulate(xp: Any, variable: Any, g: Any, alone: bool, place: Any) -> None:
             "to None",
         )
     # Counted first: an interrupt in between must not leave a write that nobody knows of.
-    old._storage.wrote("accumulate_grad", place)
+    old._storage.wrote("accumulate_grad", place, old._array)
     xp.add(old._array, g, out=old._array)
 
 

@@ -16,6 +16,7 @@ from ..arrays.kernels import activation as kernels
 from . import agreement, batching
 from .dims import wrap
 from .families import elementwise, unary, unary_samples, zeros
+from .overlap import ALLOWED
 from .record import EACH, FLOAT, KEEP, LINEAR, ErrorSample, Sample, on_arrays
 from .table import alias, composite, op
 
@@ -245,6 +246,7 @@ unary(
     _threshold,
     policy=KEEP,
     method=False,
+    repeated=ALLOWED,
     samples=_sampled(0.1, 20.0),
     real=True,
     doc="x where x > threshold, elsewhere `value`.",

@@ -713,7 +713,8 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
     add(
         1, f"if grad is None or type({target}) is not Tensor and type({target}) not in fast: {slow}"
     )
-    add(1, f"if {target}._view is not None or grad and {target}._rg: {slow}")
+    # Part of other memory, as a view is or was: its elements may be one place, or another's.
+    add(1, f"if {target}._memory is not None or grad and {target}._rg: {slow}")
     add(1, f"a_{target} = {target}._array")
     add(1, f"d = {target}._plain")
     add(1, f"if d is None: {slow}")

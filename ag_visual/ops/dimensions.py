@@ -19,9 +19,10 @@ from .arguments import LEFT_OUT, Sizes, SomeDims, fitted, one_by_one
 from .batching import Batch, along
 from .dims import sizes_of, wrap, wrap_all
 from .generic import binder
+from .memory import memory_of
 from .record import LINEAR, ErrorSample, Sample
 from .shapes import back_to_shape
-from .slices import geometry, memory_of, straighten
+from .slices import geometry, straighten
 from .table import composite, op, ops
 
 _view = functools.partial(op, jvp=LINEAR, holomorphic=False, view=True)

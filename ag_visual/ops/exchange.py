@@ -6,7 +6,6 @@ through either are noticed where a saved tensor is looked at (see core/storage.p
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +20,8 @@ from ..core.tensor import Tensor, before_write, check_inplace, from_array, metho
 from ..devices import device as Device
 from .casting import dtype_of
 from .creation import array_from, checked_numpy, leaf, make, moved, shape_of
-from .slices import geometry, line_of, memory_of, row_major
+from .memory import line_of, memory_of, resize, row_major
+from .slices import geometry
 from .table import function
 
 _READ_ONLY = (
@@ -293,25 +293,10 @@ def _resize(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
 
 def _resized(self: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
     _no_history(self)
-    array = self._array
-    if array.shape == shape:
+    if self._array.shape == shape:
         return self
     before_write(self)
-    # What a smaller size left over is still there.
-    memory = memory_of(self)
-    here = line_of(memory, array)[self.storage_offset() :]
-    needed = math.prod(shape)
-    if needed <= here.size:
-        self._exchange(here[:needed].reshape(shape), memory)
-    elif self._view is not None:
-        raise RuntimeError(
-            f"Trying to resize storage that is not resizable: {list(shape)} needs {needed} "
-            f"elements, and the memory that this view looks into has {here.size}."
-        )
-    else:
-        larger = backends.backend_of(array).xp.empty((needed,), array.dtype)
-        larger[: here.size] = here
-        self._exchange(larger.reshape(shape))
+    resize(self, shape)
     wrote(self, name)
     return self
 

@@ -810,7 +810,7 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
 
 
 def _refuse_overlap(op: Op, twin: str, target: Any, values: dict[str, Any]) -> None:
-    refuse_internal(target, twin)
+    refuse_internal(target, twin, op.repeated)
     for name in op.inputs[1:]:
         if name not in op.free:
             refuse_shared(target, values[name], twin, apart=op.apart)

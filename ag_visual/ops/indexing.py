@@ -20,7 +20,7 @@ from ..arrays.kernels.bounds import check_index
 from ..core.tensor import Tensor, from_array
 from .batched_places import indexed
 from .creation import array_from
-from .overlap import share
+from .overlap import WARNED, share
 from .record import LINEAR, ErrorSample, Sample
 from .slices import select, slice_op
 from .table import composite, op, ops, traced
@@ -208,6 +208,7 @@ _structural(
     inputs=("self", "values"),
     lists=("indices",),
     inplace=_put_into,
+    repeated=WARNED,
     apart=True,
     batch=indexed,
     samples=_put_samples,
@@ -407,8 +408,15 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
         source = value
     else:
         source = from_array(numpy.asarray(number_for(value, self._array)))
-    full = type(index) is slice and index == slice(None)
-    target, tensors = (self, None) if full else _parts(self, index)
+    only = index[0] if type(index) is tuple and len(index) == 1 else index
+    if only is False:
+        return  # as torch, which looks at nothing more
+    if only is True:
+        target, tensors = traced.unsqueeze(self, 0), None
+    elif type(index) is slice and index == slice(None):
+        target, tensors = self, None
+    else:
+        target, tensors = _parts(self, index)
     if tensors is None:
         _copy_to(target, source)
         return

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes, promotion
-from ..arrays import backend as backends
 from ..core import modes
 from ..core.tensor import Tensor, before_write, wrote
 from .arguments import outside
+from .memory import resize
 from .overlap import refuse_internal, refuse_shared
 
 
@@ -123,13 +123,8 @@ def _check(name: str, result: Tensor, target: Tensor) -> None:
 
 
 def _resize(target: Tensor, array: Any) -> None:
-    """Give an output the shape of what is written into it; views keep the memory of their base."""
+    """Give an output the shape of what is written into it."""
     have, need = list(target._array.shape), list(array.shape)
-    if target._view is not None:
-        raise RuntimeError(
-            f"Trying to resize storage that is not resizable: out has shape {have}, the result "
-            f"{need}, and out is a view of another tensor. Pass a tensor of its own."
-        )
     if target._array.size:
         warnings.warn(
             "An output with one or more elements was resized since it had shape "
@@ -140,8 +135,7 @@ def _resize(target: Tensor, array: Any) -> None:
             UserWarning,
             stacklevel=outside(),
         )
-    xp = backends.backend_of(target._array).xp
-    target._exchange(xp.empty(array.shape, target._array.dtype))
+    resize(target, array.shape)
 
 
 __all__ = ["accepting_out", "into", "made_into", "store"]

@@ -13,6 +13,7 @@ from .. import dtypes
 from ..core.tensor import Tensor, method
 from .batching import Batch, data_dependent, elementwise
 from .dims import broadcast
+from .overlap import WARNED
 from .record import EACH, LINEAR, ErrorSample, Sample
 from .table import composite, op, ops
 from .writing import by_kind, number_for, zero_dim
@@ -88,6 +89,7 @@ _structural(
     inputs=("self", "mask"),
     normalize=_normal_masked,
     inplace=_mask_into,
+    repeated=WARNED,
     public=False,
     called="masked_fill",
     node="MaskedFillBackward0",
@@ -107,6 +109,7 @@ _structural(
     free=("value",),
     normalize=_normal_masked_tensor,
     inplace=_mask_into,
+    repeated=WARNED,
     public=False,
     called="masked_fill",
     node="MaskedFillBackward1",
@@ -213,7 +216,8 @@ def _scatter_masked_into(xp: Any, self: Any, mask: Any, source: Any) -> None:
         raise RuntimeError(
             f"Number of elements of source < number of ones in mask: {source.size} < {count}"
         )
-    self[mask] = source.reshape(-1)[:count]
+    values = source.reshape(-1)[:count]
+    self[mask] = values.copy() if xp.may_share_memory(self, values) else values
 
 
 def _normal_masked_scatter(self: Any, mask: Any, source: Any) -> tuple[()]:

@@ -716,7 +716,7 @@ def _kron(F: Any, self: Any, other: Any) -> Any:
     b = (1,) * (ndim - other.ndim) + tuple(other.shape)
     left = F.reshape(self, tuple(n for size in a for n in (size, 1)))
     right = F.reshape(other, tuple(n for size in b for n in (1, size)))
-    return F.reshape(F.mul(left, right), tuple(m * n for m, n in zip(a, b, strict=True)))
+    return F.unsafe_view(F.mul(left, right), tuple(m * n for m, n in zip(a, b, strict=True)))
 
 
 # Einstein's sums ----------------------------------------------------------------------------------

@@ -1,15 +1,20 @@
 """Memory that an in-place write and its operands share: what torch refuses, this refuses.
 
-Imports nothing of this layer. A write is computed before it is stored, so that the refused ones
-would work here; but a program that relies on it would stop in torch.
+A write is computed before it is stored, so that the refused ones would work here; but a program
+that relies on it would stop in torch.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from ..core.storage import FRESH
 from ..core.tensor import Tensor, data_pointer
+from .arguments import outside
+
+REFUSED, ALLOWED, WARNED = range(3)
+"""What a write does where several elements of what is written are one place in memory."""
 
 
 def repeats(array: Any) -> bool:
@@ -18,15 +23,27 @@ def repeats(array: Any) -> bool:
     return bool(array.size) and any(repeated)
 
 
-def refuse_internal(tensor: Tensor, twin: str) -> None:
-    """Raise RuntimeError where several elements of what is written are one place in memory."""
+def refuse_internal(tensor: Tensor, twin: str, repeated: int = REFUSED) -> None:
+    """Raise RuntimeError where several elements of what is written are one place in memory.
+
+    repeated: ALLOWED, or WARNED, where torch lets a write be.
+    """
     array = tensor._array
-    if not array.flags.c_contiguous and repeats(array):
+    if repeated == ALLOWED or array.flags.c_contiguous or not repeats(array):
+        return
+    if repeated == REFUSED:
         raise RuntimeError(
-            f"{twin}: unsupported operation: more than one element of the written-to tensor refers "
-            "to a single memory location. Please clone() the tensor before performing the "
-            "operation."
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location. Please clone() the tensor before performing the operation. "
+            f"({twin}: shape {list(array.shape)}, strides {list(tensor.stride())})"
         )
+    warnings.warn(
+        f"Use of {twin} on expanded tensors is deprecated. Please clone() the tensor before "
+        "performing this operation. This also applies to advanced indexing e.g. tensor[mask] = "
+        "scalar",
+        UserWarning,
+        stacklevel=outside(),
+    )
 
 
 def share(a: Tensor, b: Tensor) -> bool:
@@ -55,9 +72,9 @@ def refuse_shared(target: Tensor, source: Any, twin: str, *, apart: bool = False
     if not apart and (first, last) == (start, end) and _strides(a) == _strides(b):
         return
     raise RuntimeError(
-        f"{twin}: unsupported operation: some elements of the input tensor and the written-to "
-        "tensor refer to a single memory location. Please clone() the tensor before performing "
-        f"the operation. (Shapes: {list(b.shape)} is written into {list(a.shape)}.)"
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer "
+        "to a single memory location. Please clone() the tensor before performing the operation. "
+        f"({twin}: shape {list(b.shape)} is written into {list(a.shape)}.)"
     )
 
 

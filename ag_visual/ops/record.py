@@ -150,6 +150,7 @@ class Op:
         "public",
         "real",
         "reference",
+        "repeated",
         "reuses",
         "returns",
         "rules",
@@ -206,6 +207,7 @@ class Op:
         batch: Callable[..., Any] | None = None,
         free: Sequence[str] = (),
         apart: bool = False,
+        repeated: int = 0,
         alike: Callable[..., str | None] | None = None,
         usual: tuple[str, str, Any] | None = None,
         idle: Sequence[str] = (),
@@ -274,6 +276,7 @@ class Op:
         self.narrows = policy != KEEP or (numbers and not view)
         self.free = frozenset(free)
         self.apart = apart
+        self.repeated = repeated
         self.alike = alike
         # The inputs whose dtypes `alike` looks at: the names of its parameters.
         self.compared = () if alike is None else tuple(inspect.signature(alike).parameters)

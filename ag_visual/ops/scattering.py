@@ -17,6 +17,7 @@ from ..arrays.kernels.bounds import check_index
 from ..core.tensor import Tensor, from_array, method
 from .batched_places import places, slices
 from .dims import broadcast, wrap
+from .overlap import WARNED
 from .record import EACH, LINEAR, ErrorSample, Sample
 from .table import composite, op, ops
 from .writing import by_kind, number_for, zero_dim
@@ -420,6 +421,7 @@ _structural(
     inputs=("self", "index"),
     normalize=_normal_fill_number,
     inplace=_fill_slices,
+    repeated=WARNED,
     apart=True,
     public=False,
     called="index_fill",
@@ -447,6 +449,7 @@ _structural(
     free=("value",),
     normalize=_normal_fill_tensor,
     inplace=_fill_slices,
+    repeated=WARNED,
     apart=True,
     public=False,
     called="index_fill",

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from operator import index as as_index
 from typing import Any
 
-from ..arrays.backend import backend_of, of_namespace
+from ..arrays.backend import of_namespace
 from ..core import view
 from .batching import Batch
 from .dims import wrap
+from .memory import line_of, memory_of, reach, row_major
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op, ops
 
@@ -387,11 +388,6 @@ class Place:
         return line_of(memory, array), 0
 
 
-def memory_of(tensor: Any) -> Any:
-    """An array over all the memory that a tensor looks into."""
-    return tensor._array if tensor._memory is None else tensor._memory
-
-
 def _lies_so(array: Any, strides: tuple[int, ...]) -> bool:
     """Has an array these strides, where they count?"""
     triples = zip(array.shape, array.strides, strides, strict=True)
@@ -401,21 +397,6 @@ def _lies_so(array: Any, strides: tuple[int, ...]) -> bool:
 def _copy_into(target: Any, source: Any) -> Any:
     target[...] = source
     return target
-
-
-def line_of(memory: Any, like: Any = None) -> Any:
-    """All of the memory that an array spans as a vector, of the dtype of a part of it, `like`."""
-    backend = backend_of(memory)
-    item = memory.dtype.itemsize
-    length = 1 + sum((n - 1) * s for n, s in zip(memory.shape, memory.strides, strict=True)) // item
-    line = backend.as_strided(memory, (length if memory.size else 0,), (item,))
-    if like is None or like.dtype == line.dtype:
-        return line
-    # Bytes before the first whole element and behind the last one belong to none.
-    item = like.dtype.itemsize
-    before = (backend.pointer(like) - backend.pointer(memory)) % item
-    count = (line.nbytes - before) // item
-    return line.view("u1")[before : before + count * item].view(like.dtype)
 
 
 def _strided_slices(batch: Batch) -> Any:
@@ -469,27 +450,11 @@ def _strided(
     return of_namespace(xp).as_strided(line[storage_offset:], size, tuple(s * item for s in stride))
 
 
-def reach(size: Sequence[int], stride: Sequence[int]) -> int:
-    """How many elements of memory a geometry touches, from its first one on."""
-    if 0 in size:
-        return 0
-    return 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-
-
 def _positions(xp: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int) -> Any:
     at = xp.full((1,) * len(size), storage_offset)
     for i, (n, s) in enumerate(zip(size, stride, strict=True)):
         at = at + (xp.arange(n) * s).reshape((n,) + (1,) * (len(size) - i - 1))
     return at
-
-
-def row_major(size: Sequence[int]) -> tuple[int, ...]:
-    """The strides, in elements, of row-major memory."""
-    strides, step = [], 1
-    for n in reversed(size):
-        strides.append(step)
-        step *= n
-    return tuple(reversed(strides))
 
 
 def _once(F: Any, g: Any, shape: Any, stride: Any) -> Any:

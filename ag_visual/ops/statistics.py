@@ -55,14 +55,25 @@ def _quantiles(
     """The values at rank q * (n - 1) of the elements in order, between neighbours by `how`."""
     rank = self.ndim
     dim = None if dim is None else wrap(dim, rank)
-    rows = F.reshape(self, (-1,)) if dim is None or rank == 0 else F.movedim(self, dim, -1)
+    if rank == 0:
+        dim = None
+    kept = (1,) * rank if dim is None else _with_one(self.shape, dim)
+    if not keepdim:
+        kept = () if dim is None else (*kept[:dim], *kept[dim + 1 :])
+    if dim is None:
+        rows = F.reshape(self, (-1,))
+    elif dim == rank - 1:
+        rows = self
+    else:
+        rows = F.transpose(F.unsqueeze(self, rank), dim, rank)
     ordered = F.sort_dim(rows, rows.ndim - 1, False)[0]
-    missing = F.isnan(rows)
+    ordered = F.reshape(ordered, (*kept, rows.shape[-1]))
+    missing = F.isnan(ordered)
     several = F.reshape(q, (-1,))
     last = rows.shape[-1] - 1
     if ignore:
         counts = F.sum(F.logical_not(missing), -1, True)
-        ranks = several * F.clamp(F.cast(counts, rows._array.dtype) - 1, 0)
+        ranks = several * F.clamp(F.cast(counts, self._array.dtype) - 1, 0)
     else:
         # A row with NaN has it in the last place.
         ranks = F.where(F.any(missing, (-1,), True), float(last), several * float(last))
@@ -78,12 +89,10 @@ def _quantiles(
         above = F.cast(F.ceil(ranks), numpy.dtype(numpy.int64))
         weight = ranks - below if how == "linear" else 0.5
         values = F.lerp(values, F.gather(ordered, ordered.ndim - 1, above), weight)
-    values = F.movedim(values, -1, 0) if q.ndim else F.squeeze_dim(values, values.ndim - 1)
-    if keepdim and rank:
-        front = (several.shape[0],) if q.ndim else ()
-        kept = (1,) * rank if dim is None else _with_one(self.shape, dim)
-        values = F.reshape(values, (*front, *kept))
-    return values
+    # In place, as torch: what is returned is nobody's view.
+    if q.ndim:
+        values = values.unsqueeze_(0).transpose_(0, -1)
+    return values.squeeze_(-1)
 
 
 def _with_one(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:

@@ -183,6 +183,7 @@ def op(
     batch: Callable[..., Any] | None = None,
     free: Sequence[str] = (),
     apart: bool = False,
+    repeated: int = 0,
     alike: Callable[..., str | None] | None = None,
     usual: tuple[str, str, Any] | None = None,
     idle: Sequence[str] = (),
@@ -211,7 +212,8 @@ def op(
     real: defined on real numbers only, refuses complex ones.
     strides: its result depends on the layout in memory.
     free: inputs that may share memory with what the twin writes. apart: the others may not even be
-    all of it, as where a write by index reads them in another order.
+    all of it, as where a write by index reads them in another order. repeated: what the twin does
+    where it writes expanded memory (see ops/overlap).
     alike: what is wrong with the dtypes of the inputs that its parameters name (None for those that
     are no tensors), or None; asked before promotion, where they differ.
     usual: (function, argument, value): with that argument the kernel is that namespace function.
@@ -267,6 +269,7 @@ def op(
         batch=batch,
         free=free,
         apart=apart,
+        repeated=repeated,
         alike=alike,
         usual=usual,
         idle=idle,

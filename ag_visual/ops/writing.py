@@ -14,6 +14,7 @@ from ..core.tensor import Tensor, from_array
 from .arguments import NUMBERS
 from .batching import Batch
 from .casting import cast_array
+from .overlap import ALLOWED
 from .record import EACH, Op, Sample
 from .table import composite, function, op
 
@@ -151,6 +152,7 @@ def _fills(suffix: str, nodes: tuple[str, str], write: Any, oracle: Any) -> tupl
         vjp={"self": _nothing},
         jvp=EACH,
         inplace=write,
+        repeated=ALLOWED,
         batch=_filling,
         public=False,
         called="fill",
@@ -194,6 +196,7 @@ _zero = op(
     lambda xp, self: xp.zeros_like(self),
     vjp={"self": _nothing},
     inplace=lambda xp, self: _fill_into(xp, self, 0),
+    repeated=ALLOWED,
     jvp=EACH,
     public=False,
     called="zero",

@@ -249,7 +249,7 @@ class Optimizer:
         if seam.sink is not None:
             wrote(p, self._label)
         else:
-            p._storage.wrote(self._label, place)
+            p._storage.wrote(self._label, place, p._array)
         if self.by_parts and array.dtype.kind == "c":
             real = face.view_as_real
             parts = {k: real(a) if a.dtype.kind == "c" else a for k, a in held.items()}
@@ -265,7 +265,7 @@ class Optimizer:
                 self.state[p] = state = {**known, **fresh}
         if state:
             for value in state.values():
-                value._storage.wrote(self._label, place)
+                value._storage.wrote(self._label, place, value._array)
 
     def _change_traced(self, p: Tensor, grad: Tensor, group: Group) -> None:
         """One step of one parameter on Tensors; recorded if the group is differentiable."""

@@ -53,7 +53,8 @@ def attention(
 ) -> tuple[Array, Array]:
     """softmax(query key^T * scale + mask) value, and log(sum(exp(scores))) of each query.
 
-    A query that may see nothing gives 0.
+    A query that may see nothing gives 0. The result lies in memory as the query does, so that heads
+    go back to their places without a copy.
     """
     q, k, v = (_wide(xp, x) for x in (query, key, value))
     scores = _scores(xp, q, k, mask, is_causal, scale)
@@ -68,7 +69,12 @@ def attention(
         total = row_sums(xp, weights)
     known = total > 0
     result = xp.matmul(weights, v)
-    result *= xp.where(known, 1 / xp.where(known, total, 1), 0)
+    factor = xp.where(known, 1 / xp.where(known, total, 1), 0)
+    rows = query.strides[-1] == query.dtype.itemsize and result.shape == query.shape
+    if query.flags.c_contiguous or not rows:
+        result *= factor
+    else:
+        result = xp.multiply(result, factor, out=xp.empty_like(query, result.dtype))
     lse = xp.log(xp.where(known, total, 1))
     if peak is not None:
         lse += peak
