@@ -23,7 +23,8 @@ class Parameter(Tensor):
             raise RuntimeError(
                 f"{NEEDS_FLOAT}, but these are {data.dtype}: pass requires_grad=False"
             )
-        seen = data.detach()
+        # It refuses what may not require grad here, as inference tensors.
+        seen = data.detach().requires_grad_(requires_grad)
         result = from_array(seen._array, requires_grad, cls)
         result._store, result._memory = seen._store, seen._memory
         return result

@@ -17,7 +17,7 @@ from . import agreement, batching
 from .dims import wrap
 from .families import elementwise, unary, unary_samples, zeros
 from .overlap import ALLOWED
-from .record import EACH, FLOAT, KEEP, LINEAR, ErrorSample, Sample, on_arrays
+from .record import EACH, FLOAT, KEEP, LINEAR, ROWS, ErrorSample, Sample, on_arrays
 from .table import alias, composite, op
 
 # Looking a name up in the module takes longer than to compare a type.
@@ -161,6 +161,7 @@ op(
     differentiable=(0,),
     policy=FLOAT,
     jvp=EACH,
+    layout=ROWS,
     public=False,
     node="LogSigmoidBackward0",
     called="logsigmoid",

@@ -12,7 +12,7 @@ from ..arrays.kernels import softmax as softmaxes
 from .along import dim_samples
 from .batching import Batch, constant
 from .dims import wrap
-from .record import Sample
+from .record import ROWS, Sample
 from .table import composite, op
 
 
@@ -138,6 +138,7 @@ op(
     _safe,
     vjp={"self": lambda F, g, result, dim: F.softmax_backward(g, result, dim)},
     jvp={"self": lambda F, t_self, result, dim: F.softmax_backward(t_self, result, dim)},
+    layout=ROWS,
     normalize=lambda self, dim: (wrap(dim, self.ndim),),
     public=False,
     node="SafeSoftmaxBackward0",

@@ -28,6 +28,7 @@ from ..core.storage import FRESH, ZERO, Storage, uids
 from ..core.tensor import Tensor, accumulator, from_array, wrote
 from . import arguments, generic
 from .into import into
+from .memory import settled
 from .record import KEEP, Op
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -470,8 +471,12 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     if extra:
         add(1, f"r, {', '.join(f'r{i}' for i in extra)} = r")
     add(1, "if type(r) is not ndarray: r = asarray(r)")
+    if op.layout:
+        scope["settled"] = functools.partial(settled, op.layout)
+        add(1, "elif not r.flags.c_contiguous: r = settled(np, r)")
     for i in extra:
-        add(1, f"out{i} = leaf(r{i} if type(r{i}) is ndarray else asarray(r{i}))")
+        add(1, f"if type(r{i}) is not ndarray: r{i} = asarray(r{i})")
+        add(1, f"out{i} = leaf({f'settled(np, r{i})' if op.layout else f'r{i}'})")
     add(1, "out = blank_tensor()")
     add(1, "out._array = r")
     add(1, "dtype = r.dtype")

@@ -13,7 +13,7 @@ from .batched_layers import picked_classes, picked_classes_back
 from .families import zeros
 from .losses import MEAN, NONE, SUM, reduction_of
 from .neural import log_probabilities
-from .record import LINEAR, ErrorSample, Sample
+from .record import LINEAR, ROWS, ErrorSample, Sample
 from .table import composite, op
 
 
@@ -127,6 +127,7 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
         inputs=("self", "target", "weight"),
         outputs=("output", "total_weight"),
         differentiable=(0,),
+        layout=ROWS,
         public=False,
         node=f"{title}Backward0",
         called="nll_loss",

@@ -13,7 +13,7 @@ from ..arrays.backend import of_namespace
 from ..core.tensor import from_array
 from . import agreement, batching
 from .dims import wrap
-from .record import ErrorSample, Sample
+from .record import ROWS, ErrorSample, Sample
 from .table import composite, op
 
 # Distances of rows ------------------------------------------------------------------------------
@@ -100,6 +100,7 @@ op(
     _cdist,
     vjp={("x1", "x2"): _cdist_back},
     inputs=("x1", "x2"),
+    layout=ROWS,
     normalize=_check_rows,
     public=False,
     called="cdist",
@@ -272,6 +273,7 @@ op(
     _renorm,
     vjp={"self": _renorm_back},
     jvp={"self": _renorm_along},
+    layout=ROWS,
     normalize=_normal_renorm,
     inplace=True,
     holomorphic=False,

@@ -19,7 +19,7 @@ from .creation import arange
 from .dims import wrap, wrap_all
 from .into import made_into
 from .matrices import array_of, composed, fft, kind_of
-from .record import LINEAR, ErrorSample, Sample
+from .record import LINEAR, ROWS, ErrorSample, Sample
 from .table import functions, op
 
 NONE, BY_ROOT, BY_N = 0, 1, 2
@@ -72,6 +72,7 @@ op(
         "self": lambda F, g, dim, normalization, forward: F._fft_c2c(g, dim, normalization, forward)
     },
     jvp=LINEAR,
+    layout=ROWS,
     public=False,
     node="FftC2CBackward0",
     samples=_c2c_samples,
@@ -121,6 +122,7 @@ op(
     jvp=LINEAR,
     keeps=("self",),
     holomorphic=False,
+    layout=ROWS,
     real=True,
     public=False,
     node="FftR2CBackward0",
@@ -169,6 +171,7 @@ op(
     vjp={"self": _c2r_rule},
     jvp=LINEAR,
     holomorphic=False,
+    layout=ROWS,
     public=False,
     node="FftC2RBackward0",
     samples=_c2r_samples,

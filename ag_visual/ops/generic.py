@@ -42,6 +42,7 @@ from .arguments import (
 )
 from .edges import fit_traced
 from .into import accepting_out
+from .memory import settled
 from .overlap import refuse_internal, refuse_shared
 from .record import FLOAT, KEEP, PROMOTE, Op
 
@@ -380,6 +381,8 @@ def run(op: Op, args: list[Any]) -> Any:
     several = op.multi or len(op.outputs) > 1
     found = list(results) if several else [results]
     found = [r if backends.is_array(r) else backend.asarray(r) for r in found]
+    if op.layout:
+        found = [settled(op.layout, backend.xp, r) for r in found]
     # As in torch: what has inference tensors alone for inputs is no matter of autograd's.
     record_grad = modes.grad_enabled() and not _all_inference(op, values)
     outputs = []

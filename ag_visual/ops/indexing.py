@@ -96,9 +96,11 @@ def _index(xp: Any, self: Any, indices: Any) -> Any:
     if not any(is_array(each) for each in at):
         return self.copy()
     try:
-        return self[at]
+        found = self[at]
     except IndexError as error:
         raise _in_torchs_words(error) from None
+    # NumPy lets the places that are named change last in memory.
+    return xp.ascontiguousarray(found) if found.ndim and self.flags.c_contiguous else found
 
 
 @composite("index_backward", public=False)

@@ -15,7 +15,7 @@ from ..core.tensor import from_array
 from .batching import Batch, joined
 from .dims import wrap
 from .generic import flat
-from .record import LINEAR, ErrorSample, Sample
+from .record import CHANNELS, LINEAR, ROWS, ErrorSample, Sample
 from .table import composite, op
 
 _structural = functools.partial(op, jvp=LINEAR, holomorphic=False)
@@ -98,6 +98,7 @@ cat = _structural(
     _cat,
     vjp={"tensors": _cat_back},
     lists=("tensors",),
+    layout=CHANNELS,
     normalize=_normal_cat,
     keeps=("dim",),
     method=False,
@@ -148,6 +149,7 @@ stack = _structural(
     _stack,
     vjp={"tensors": lambda F, g, dim: F.unbind(g, dim)},
     lists=("tensors",),
+    layout=ROWS,
     normalize=_normal_stack,
     keeps=("dim",),
     method=False,

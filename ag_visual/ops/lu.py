@@ -29,7 +29,7 @@ from .matrices import (
     turned,
     whole,
 )
-from .record import ErrorSample, Sample
+from .record import ROWS, ErrorSample, Sample
 from .table import composite, op
 
 
@@ -289,6 +289,7 @@ op(
     inputs=("LU_data", "LU_pivots"),
     outputs=("P", "L", "U"),
     differentiable=(1, 2),
+    layout=ROWS,
     method=False,
     batch=completed(whole),
     samples=_unpack_samples,
@@ -383,6 +384,7 @@ op(
     },
     inputs=("LU", "pivots", "B"),
     holomorphic=False,
+    layout=ROWS,
     public=False,
     called="linalg.lu_solve",
     batch=leading(LU=2, pivots=1, B=2),

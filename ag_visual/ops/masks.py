@@ -14,7 +14,7 @@ from ..core.tensor import Tensor, method
 from .batching import Batch, data_dependent, elementwise
 from .dims import broadcast
 from .overlap import WARNED
-from .record import EACH, LINEAR, ErrorSample, Sample
+from .record import EACH, LINEAR, ROWS, ErrorSample, Sample
 from .table import composite, op, ops
 from .writing import by_kind, number_for, zero_dim
 
@@ -87,6 +87,7 @@ _structural(
     vjp={"self": lambda F, g, mask: F.masked_fill_number(g, mask, 0)},
     jvp=EACH,
     inputs=("self", "mask"),
+    layout=ROWS,
     normalize=_normal_masked,
     inplace=_mask_into,
     repeated=WARNED,
@@ -107,6 +108,7 @@ _structural(
     jvp=LINEAR,
     inputs=("self", "mask", "value"),
     free=("value",),
+    layout=ROWS,
     normalize=_normal_masked_tensor,
     inplace=_mask_into,
     repeated=WARNED,

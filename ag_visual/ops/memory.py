@@ -1,6 +1,5 @@
-"""The memory that tensors look into, as vectors: for as_strided, set_, resize_ and out=.
-
-Imports nothing of this layer.
+"""The memory that tensors look into, as vectors: for as_strided, set_, resize_ and out=; and how
+results lie in it.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from typing import Any
 
 from ..arrays.backend import backend_of
 from ..core.tensor import Tensor
+from .record import CHANNELS
 
 
 def reach(size: Sequence[int], stride: Sequence[int]) -> int:
@@ -71,3 +71,14 @@ def resize(tensor: Tensor, shape: tuple[int, ...]) -> None:
     larger = backend_of(array).xp.empty((needed,), array.dtype)
     larger[: here.size] = here
     tensor._exchange(larger.reshape(shape))
+
+
+def settled(layout: str, xp: Any, array: Any) -> Any:
+    """A result in the layout that its op declares."""
+    if array.flags.c_contiguous:
+        return array
+    if layout == CHANNELS and array.ndim in (4, 5):
+        order = (0, *range(2, array.ndim), 1)
+        if array.transpose(order).flags.c_contiguous:
+            return array
+    return xp.ascontiguousarray(array)

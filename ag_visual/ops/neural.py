@@ -30,7 +30,7 @@ from .batching import leading, random
 from .dims import wrap
 from .families import elementwise
 from .random import source_of
-from .record import EACH, KEEP, LINEAR, ErrorSample, Sample
+from .record import EACH, KEEP, LINEAR, ROWS, ErrorSample, Sample
 from .table import composite, op
 
 # Softmax ------------------------------------------------------------------------------------------
@@ -129,6 +129,7 @@ op(
     _softmax,
     vjp={"self": lambda F, g, result, dim: F.softmax_backward(g, result, dim)},
     jvp={"self": lambda F, t_self, result, dim: F.softmax_backward(t_self, result, dim)},
+    layout=ROWS,
     normalize=_normal,
     public=False,
     node="SoftmaxBackward0",
@@ -143,6 +144,7 @@ op(
     _log_softmax,
     vjp={"self": lambda F, g, result, dim: F.log_softmax_backward(g, result, dim)},
     jvp={"self": lambda F, t_self, result, dim: t_self - F.sum(F.exp(result) * t_self, dim, True)},
+    layout=ROWS,
     normalize=_normal,
     public=False,
     node="LogSoftmaxBackward0",

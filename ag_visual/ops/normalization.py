@@ -17,7 +17,7 @@ from . import agreement
 from .arguments import Sizes, checked, kind_named
 from .batched_layers import normed_by_channel, normed_by_layer
 from .batching import Batch
-from .record import ErrorSample, Sample
+from .record import CHANNELS, ROWS, ErrorSample, Sample
 from .table import composite, op
 
 # Layers -------------------------------------------------------------------------------------------
@@ -170,6 +170,7 @@ op(
     },
     outputs=("result0", "result1", "result2"),
     differentiable=(0,),
+    layout=ROWS,
     normalize=_normal_layer,
     method=False,
     keeps=("bias",),
@@ -345,6 +346,7 @@ def _batch_op(name: str, kernel: Any, rule: Any, training: bool, keeps: tuple[st
         inputs=("input", "weight", "bias", "running_mean", "running_var"),
         outputs=("result0", "result1", "result2"),
         differentiable=(0,),
+        layout=CHANNELS,
         public=False,
         node="NativeBatchNormBackward0",
         called="batch_norm",

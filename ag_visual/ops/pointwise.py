@@ -31,7 +31,7 @@ from .families import (
     unary,
     zeros,
 )
-from .record import FLOAT, KEEP, LINEAR, PROMOTE, Sample, on_arrays, unchanged, written
+from .record import FLOAT, KEEP, LINEAR, PROMOTE, ROWS, Sample, on_arrays, unchanged, written
 from .table import alias, composite, functions, op, ops
 
 # Arithmetic ---------------------------------------------------------------------------------------
@@ -452,6 +452,7 @@ elementwise(
     _pow_base,
     {"exponent": _pow_base_rule},
     policy=KEEP,
+    layout=ROWS,
     public=False,
     node="PowBackward2",
     called="pow",

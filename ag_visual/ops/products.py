@@ -27,7 +27,7 @@ from .matrices import (
     product,
     turned,
 )
-from .record import PROMOTE, ErrorSample, Sample
+from .record import PROMOTE, ROWS, ErrorSample, Sample
 from .table import composite, op
 
 # Products -----------------------------------------------------------------------------------------
@@ -85,6 +85,7 @@ op(
     },
     inputs=("self", "other"),
     policy=PROMOTE,
+    layout=ROWS,
     normalize=_normal_cross,
     public=False,
     called="linalg.cross",

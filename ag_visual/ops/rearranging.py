@@ -11,7 +11,7 @@ from ..core.tensor import Tensor, from_array
 from .arguments import Sizes, SomeDims
 from .batching import Batch, along, leading
 from .dims import sizes_of, wrap, wrap_all
-from .record import LINEAR, ErrorSample, Op, Sample
+from .record import LINEAR, ROWS, ErrorSample, Op, Sample
 from .table import composite, op
 
 _structural = functools.partial(op, jvp=LINEAR, holomorphic=False)
@@ -57,7 +57,7 @@ def _flip(xp: Any, self: Any, dims: Sizes) -> Any:
     for d in dims:
         if self.ndim:
             at[d] = slice(None, None, -1)
-    return self[tuple(at)].copy()
+    return self[tuple(at)].copy(order="K")
 
 
 def _normal_flip(self: Any, dims: Any) -> tuple[Any, ...]:
@@ -123,6 +123,7 @@ _structural(
     "roll",
     _roll,
     vjp={"self": lambda F, g, shifts, dims: F.roll(g, tuple(-s for s in shifts), dims)},
+    layout=ROWS,
     batch=_roll_slices,
     normalize=_normal_roll,
     samples=lambda make: iter([Sample((make((2, 3)), 1)), Sample((make((4, 3)), (1, -2), (0, 1)))]),
@@ -172,6 +173,7 @@ def _triangle(name: str, doc: str) -> Op:
         name,
         kernel,
         vjp={"self": lambda F, g, diagonal: getattr(F, name)(g, diagonal)},
+        layout=ROWS,
         batch=leading(),
         normalize=normal,
         inplace=True,

@@ -25,6 +25,10 @@ EACH = "each"
 """jvp: every element of an input has an effect on one element of the result only (pointwise ops,
 reductions, sorted values), so that the vjp of ones is the slope of each."""
 
+ROWS, CHANNELS = "rows", "channels"
+"""How results lie in memory, whatever the kernel gives: row-major; row-major, or with the channels
+of images last where the kernel has them there. Else it is as the kernel gives it."""
+
 PROMOTE, FLOAT, KEEP = "promote", "float", "keep"
 """What happens to dtypes before the kernel: a common one; a common floating one; nothing."""
 
@@ -130,6 +134,7 @@ class Op:
         "keeps",
         "kernel",
         "keyword",
+        "layout",
         "kinds",
         "lists",
         "method",
@@ -202,6 +207,7 @@ class Op:
         real: bool = False,
         strides: bool = False,
         reuses: bool = False,
+        layout: str = "",
         phases: Sequence[str] = (),
         out: bool | None = None,
         batch: Callable[..., Any] | None = None,
@@ -267,6 +273,8 @@ class Op:
         self.real = real
         self.strides = strides
         self.reuses = reuses
+        # Reductions keep no order of the dimensions that are left.
+        self.layout = layout or (ROWS if "keepdim" in self.arguments and not view else "")
         self.phases = tuple(phases)
         self.out = not view and not reuses if out is None else out
         self.batch = batch

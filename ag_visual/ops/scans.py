@@ -12,7 +12,7 @@ from .arguments import DType
 from .dims import wrap
 from .elementary import logaddexp
 from .families import is_complex
-from .record import LINEAR, Sample
+from .record import LINEAR, ROWS, Sample
 from .table import composite, op, ops
 
 # Scans --------------------------------------------------------------------------------------------
@@ -73,6 +73,7 @@ op(
     _cumsum,
     vjp={"self": lambda F, g, dim: _from_the_end(F, g, dim)},
     jvp=LINEAR,
+    layout=ROWS,
     normalize=_scan,
     public=False,
     inplace=True,
@@ -86,6 +87,7 @@ op(
     _cumprod,
     vjp={"self": _cumprod_rule},
     jvp={"self": _cumprod_along},
+    layout=ROWS,
     normalize=_scan,
     public=False,
     inplace=True,

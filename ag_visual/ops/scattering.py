@@ -18,7 +18,7 @@ from ..core.tensor import Tensor, from_array, method
 from .batched_places import places, slices
 from .dims import broadcast, wrap
 from .overlap import WARNED
-from .record import EACH, LINEAR, ErrorSample, Sample
+from .record import EACH, LINEAR, ROWS, ErrorSample, Sample
 from .table import composite, op, ops
 from .writing import by_kind, number_for, zero_dim
 
@@ -69,6 +69,7 @@ _structural(
     },
     jvp=LINEAR,
     inputs=("self", "index"),
+    layout=ROWS,
     normalize=_normal_gather,
     keeps=("self", "sparse_grad"),
     samples=_gather_samples,
@@ -511,6 +512,7 @@ _structural(
     vjp={"self": _take_back},
     jvp=LINEAR,
     inputs=("self", "index"),
+    layout=ROWS,
     normalize=_normal_take,
     keeps=("self",),
     batch=places,

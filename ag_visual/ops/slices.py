@@ -622,7 +622,12 @@ def straighten(self: Any, seen: view.View, args: tuple[Any, ...]) -> None:
     """Let an as_strided view of a view start at the base, where that reaches as far."""
     base = seen.base
     size, stride, offset, _ = args
-    if base._array.dtype != self._array.dtype or memory_of(base) is not memory_of(self):
+    step: view.View | None = seen
+    while step is not None:
+        if step.seen.dtype != base._array.dtype:
+            return
+        step = step.parent
+    if memory_of(base) is not memory_of(self):
         return
     begin = base.storage_offset()
     if begin <= offset and offset + reach(size, stride) <= begin + reach(base.shape, base.stride()):
@@ -633,12 +638,12 @@ def straighten(self: Any, seen: view.View, args: tuple[Any, ...]) -> None:
 # One slice replaced -----------------------------------------------------------------------------
 
 
-def _replacer(reader: str) -> Any:
+def _replacer(reader: str, order: str = "K") -> Any:
     """A kernel: a copy of self with `src` at the place that the view op reads."""
     read = ops[reader]
 
     def write(xp: Any, self: Any, src: Any, *args: Any) -> Any:
-        result = xp.array(self, order="C", copy=True)
+        result = xp.array(self, order=order, copy=True)
         place = read.view_array(xp, result, args)
         if place.shape != src.shape:
             raise RuntimeError(
@@ -652,7 +657,7 @@ def _replacer(reader: str) -> Any:
 
 
 _selected, _sliced, _on_diagonal = map(_replacer, ("select", "slice", "diagonal"))
-_on_strides = _replacer("as_strided_from")
+_on_strides = _replacer("as_strided_from", order="C")
 
 _structural(
     "select_scatter",

@@ -36,7 +36,7 @@ from .matrices import (
     turned,
     whole,
 )
-from .record import ErrorSample, Sample
+from .record import ROWS, ErrorSample, Sample
 from .table import composite, op
 
 
@@ -368,6 +368,7 @@ op(
     inputs=("A", "B"),
     outputs=("result", "LU", "pivots", "info"),
     differentiable=(0,),
+    layout=ROWS,
     public=False,
     node="LinalgSolveExBackward0",
     called="linalg.solve",

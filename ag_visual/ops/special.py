@@ -19,7 +19,7 @@ from ..arrays.kernels.airy import airy_ai
 from ..core.tensor import Tensor, method
 from . import batching
 from .families import binary, pair_samples, refused, unary, unary_samples
-from .record import EACH, FLOAT, ErrorSample, Op, Sample
+from .record import EACH, FLOAT, ROWS, ErrorSample, Op, Sample
 from .table import composite, op, ops
 
 names: dict[str, Callable[..., Any]] = {}
@@ -326,6 +326,7 @@ unary(
     "mvlgamma",
     _mvlgamma_slope,
     _mvlgamma,
+    layout=ROWS,
     normalize=_several,
     samples=lambda make: iter([Sample((make((3, 4), low=1.3, high=4.0), p)) for p in (1, 3)]),
     errors=lambda make: iter(

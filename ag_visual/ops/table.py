@@ -178,6 +178,7 @@ def op(
     real: bool = False,
     strides: bool = False,
     reuses: bool = False,
+    layout: str = "",
     phases: Sequence[str] = (),
     out: bool | None = None,
     batch: Callable[..., Any] | None = None,
@@ -210,7 +211,7 @@ def op(
     called: the public name in error texts, where several ops share one.
     doc: the docstring of the public function, where the kernel's own does not serve.
     real: defined on real numbers only, refuses complex ones.
-    strides: its result depends on the layout in memory.
+    strides: its result depends on the layout in memory. layout: how results lie in memory.
     free: inputs that may share memory with what the twin writes. apart: the others may not even be
     all of it, as where a write by index reads them in another order. repeated: what the twin does
     where it writes expanded memory (see ops/overlap).
@@ -264,6 +265,7 @@ def op(
         real=real,
         strides=strides,
         reuses=reuses,
+        layout=layout,
         phases=phases,
         out=out,
         batch=batch,

@@ -1,0 +1,186 @@
+"""Where results lie in memory: strides and offsets as torch's, for inputs of every layout.
+
+What a program meets is `.view`: wherever torch's result is row-major, ours must be. Where neither
+is, the strides are torch's, but for what is listed here with its reason.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+import pytest
+
+import ag_visual as ag
+from ag_visual.core.tensor import Tensor, data_pointer, from_array
+from ag_visual.ops.record import Op
+
+from ..oracle import torch
+from . import checks
+from .cases import Array, Call, arguments, calls, every, host, run
+from .test_oracle import counterpart
+from .test_oracle import listed as their_list
+
+INNER = "a gradient or a factor that is passed on, never viewed"
+LAPACK = "torch's are column-major, as LAPACK writes them; row-major ones can be viewed, too"
+ROWS = "torch keeps the order of the input's dimensions; row-major ones can be viewed, too"
+PLACES = "by several index tensors NumPy orders the dimensions in its own way"
+LISTED = {
+    INNER: "mse_loss_backward huber_loss_backward smooth_l1_loss_backward rrelu_with_noise "
+    "scaled_dot_product_flash",
+    LAPACK: "linalg_qr linalg_householder_product geqrf ormqr linalg_ldl_factor_ex "
+    "linalg_ldl_solve linalg_lu_factor_ex linalg_lu_solve linalg_solve_triangular "
+    "triangular_solve linalg_solve_all linalg_inv_ex linalg_lstsq",
+    ROWS: "complex polar index_fill_number index_fill_tensor index_put put addcmul addcdiv addr "
+    "sort_dim rot90 unique_dim _fft_c2c _fft_r2c special_chebyshev_polynomial_t "
+    "special_shifted_chebyshev_polynomial_t special_chebyshev_polynomial_u "
+    "special_shifted_chebyshev_polynomial_u special_chebyshev_polynomial_v "
+    "special_shifted_chebyshev_polynomial_v special_chebyshev_polynomial_w "
+    "special_shifted_chebyshev_polynomial_w special_hermite_polynomial_h "
+    "special_hermite_polynomial_he special_laguerre_polynomial_l special_legendre_polynomial_p",
+    PLACES: "index",
+}
+REASONS = {name: reason for reason, names in LISTED.items() for name in names.split()}
+
+
+# What torch refuses for turned inputs or takes in other words than a record's; and the part of
+# as_strided whose offset counts from its input.
+APART = ("native_group_norm", "nll_loss2d_backward", "unsafe_view", "permute", "permute_copy")
+APART += ("as_strided_from",)
+
+
+def plain(array: Array) -> Array:
+    return array.copy(order="C")
+
+
+def turned(array: Array) -> Array:
+    """The same values in memory that runs through the dimensions in reversed order."""
+    return array.copy(order="F")
+
+
+def inside(array: Array) -> Array:
+    """Memory with the same values from the fourth element on, and NaN (or the largest) around."""
+    around = numpy.nan if array.dtype.kind in "fc" else array.max(initial=0)
+    memory = numpy.full(array.size + 6, around, array.dtype)
+    memory[4:-2] = array.reshape(-1)
+    return memory
+
+
+def ours(array: Array, layout: Callable[[Array], Array]) -> Any:
+    made = from_array(layout(array))
+    return made[4:-2].detach().view(array.shape).detach() if layout is inside else made
+
+
+def theirs(array: Array, layout: Callable[[Array], Array]) -> Any:
+    made = torch.from_numpy(layout(array))
+    return made[4:-2].detach().view(array.shape).detach() if layout is inside else made
+
+
+def given(call: Call, make: Callable[[Array], Any], dtype: Callable[[Any], Any]) -> dict[str, Any]:
+    """The values of a call with a tensor for each array."""
+
+    def one(value: Any) -> Any:
+        if isinstance(value, numpy.ndarray):
+            return make(value)
+        return dtype(value) if isinstance(value, numpy.dtype) else value
+
+    lists = call.op.lists
+    return {n: [*map(one, v)] if n in lists else one(v) for n, v in call.values.items()}
+
+
+def results(call: Call, layout: Any, function: Any) -> Iterator[tuple[Tensor, Any]]:
+    mine = run(call.op, given(call, lambda a: ours(a, layout), lambda kind: kind))
+    values = given(call, lambda a: theirs(a, layout), lambda kind: getattr(torch, kind.name))
+    positional, keyword = arguments(call.op, values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = their_list(function(*positional, **keyword))
+    return zip(mine, (each for each in found if hasattr(each, "stride")), strict=False)
+
+
+def telling(tensor: Any) -> tuple[int, ...]:
+    """The strides of dimensions with several elements: those of others say nothing."""
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    return () if 0 in tensor.shape else tuple(s for n, s in pairs if n > 1)
+
+
+def differs(op: Op) -> str:
+    """How the layouts of an op's results differ from torch's; nothing where they don't."""
+    function = counterpart(op)
+    if function is None:
+        return ""
+    for call in calls(op):
+        for layout in (plain, turned):
+            if not (call.smooth and call.oracle) or (op.strides and layout is turned):
+                continue
+            for mine, other in results(call, layout, function):
+                if telling(mine) != telling(other) and mine.shape == tuple(other.shape):
+                    told = f"{layout.__name__}: {mine.stride()} for {other.stride()}"
+                    if other.is_contiguous() and op.name not in LISTED[INNER].split():
+                        raise AssertionError(f"not row-major: {told}")
+                    return told
+    return ""
+
+
+@pytest.mark.oracle
+@every(lambda op: op.name not in APART)
+def test_results_lie_in_memory_as_torchs(op: Op) -> None:
+    found = differs(op)
+    if op.name in REASONS:
+        assert found, f"{op.name} is listed ({REASONS[op.name]}) and is as torch's"
+    else:
+        assert not found
+
+
+@every(lambda op: True)
+def test_inputs_in_the_midst_of_other_memory(op: Op) -> None:
+    """Detached views give what tensors of their own give, and read nothing around them."""
+    for call in calls(op):
+        if not call.smooth:
+            continue
+        mine = run(op, given(call, lambda a: ours(a, inside), lambda kind: kind))
+        expected = run(op, given(call, lambda a: from_array(plain(a)), lambda kind: kind))
+        for a, b in zip(mine, expected, strict=True):
+            checks.close(host(a), host(b), op.name, rtol=1e-12, atol=0)
+            if op.view and op.name not in APART:
+                start, end = data_pointer(a._memory), data_pointer(a._memory) + a._memory.nbytes
+                assert start <= a.data_ptr() <= end
+            elif not op.reuses:
+                assert a.storage_offset() == 0
+
+
+@pytest.mark.oracle
+@every(lambda op: op.view)
+def test_views_of_detached_views_have_torchs_offsets(op: Op) -> None:
+    function = counterpart(op)
+    for call in calls(op) if function is not None and op.name not in APART else ():
+        if call.oracle:
+            for mine, other in results(call, inside, function):
+                assert mine.storage_offset() == other.storage_offset() or not mine.numel()
+                assert telling(mine) == telling(other)
+
+
+@pytest.mark.parametrize("name", ["cat", "hstack", "vstack", "dstack", "stack", "column_stack"])
+def test_joined_transposed_matrices_can_be_viewed(name: str) -> None:
+    a, b = ag.arange(6.0).view(2, 3), ag.ones(2, 3)
+    joined = getattr(ag, name)([a.t(), b.t()])
+    assert joined.is_contiguous()
+    assert joined.view(-1).tolist() == joined.flatten().tolist()
+
+
+def test_channels_stay_last() -> None:
+    x = ag.rand(2, 4, 5, 3).permute(0, 3, 1, 2)
+    assert ag.cat([x, x]).permute(0, 2, 3, 1).is_contiguous()
+    assert ag.nn.BatchNorm2d(3)(x).permute(0, 2, 3, 1).is_contiguous()
+    assert ag.nn.functional.softmax(x, 1).is_contiguous()
+
+
+def test_the_check_sees_another_layout() -> None:
+    a, b = numpy.arange(6.0).reshape(2, 3), numpy.arange(6.0).reshape(3, 2).T
+    assert telling(from_array(a)) == (3, 1)
+    assert telling(from_array(b)) == (1, 2)
+    assert telling(from_array(a[:, :1])) == (3,)
+    assert ours(a, inside).storage_offset() == 4
+    assert numpy.isnan(ours(a, inside)._memory).sum() == 6
