@@ -309,6 +309,11 @@ def specialize(op: Op) -> None:
     single = len(op.outputs) == 1 or (op.differentiable == (0,) and not op.view)
     if not op.lists and not op.multi and single and op.inputs:
         op.call = forward(op)
+    backward(op)
+
+
+def backward(op: Op) -> None:
+    """Give the record's node built rules, where it is plain enough."""
     if op.rules and not op.lists:
         op.node_class.raw = _raw(op)
         op.node_class.take = _raw(op, take=True)
@@ -777,7 +782,7 @@ def _raw(op: Op, take: bool = False) -> Callable[..., Any]:
 
 def _traced(op: Op) -> Callable[..., Any]:
     scope = {**_SHARED, "F": op.table.traced, "unpack": saved.traced}
-    scope["slow"] = generic.OpNode.traced
+    scope.update(slow=generic.OpNode.traced, tied=generic.tied)
     return lazily("traced", scope, lambda scope: _traced_source(op, scope), f"{op.name} traced")
 
 
@@ -802,7 +807,8 @@ def _traced_source(op: Op, scope: dict[str, Any]) -> str:
         add(2, f"if type(x_{name}) is not Tensor: x_{name} = unpack(self, {name!r})")
         add(2, f"elif x_{name}._store.stamp is not self.t_{name}:")
         add(3, f"check(self, {name!r}, x_{name}._storage, self.t_{name})")
-    add(1, f"return {_answer(op, scope, add)}")
+    answer = _answer(op, scope, add)
+    add(1, f"return tied(self, {answer})" if op.fused else f"return {answer}")
     return "\n".join(lines) + "\n"
 
 
@@ -907,4 +913,4 @@ def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-__all__ = ["bind_face", "forward", "inplace", "operator", "specialize", "take_fast"]
+__all__ = ["backward", "bind_face", "forward", "inplace", "operator", "specialize", "take_fast"]

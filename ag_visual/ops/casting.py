@@ -290,6 +290,7 @@ _structural(
     lambda xp, self: xp.conj(self),
     vjp={"self": lambda F, g: F.conj(g)},
     inplace=True,
+    twin="ConjPhysicalBackward1",
     batch=elementwise,
     samples=_complex_samples,
     doc="The complex conjugate, as a copy.",

@@ -223,6 +223,7 @@ op(
     public=False,
     node="ConvolutionBackward0",
     keeps=("input", "weight"),
+    fused=("input", "weight"),
     batch=convolved,
     samples=_samples,
     errors=_errors,

@@ -128,6 +128,7 @@ def _declare_ops(rank: int) -> None:
         node=f"AdaptiveMaxPool{rank}DBackward0",
         called=adaptive,
         keeps=("self",),
+        fused=("self",),
         hidden=("output_size",),
         oracle=f"_C._nn.{adaptive}",
         samples=adaptive_samples,
@@ -154,6 +155,7 @@ def _declare_ops(rank: int) -> None:
         node=f"FractionalMaxPool{rank}DBackward0",
         called=fractional,
         keeps=("self",),
+        fused=("self",),
         oracle=f"_C._nn.{fractional}",
         samples=fractional_samples,
         errors=lambda make: iter(

@@ -13,7 +13,7 @@ from typing import Any
 from .. import promotion
 from ..core.source import evaluated
 from . import batching
-from .record import FLOAT, LINEAR, PROMOTE, ErrorSample, Op, Sample
+from .record import FLOAT, LINEAR, PROMOTE, ErrorSample, Op, Sample, camel
 from .table import composite, op, ops
 
 
@@ -166,8 +166,17 @@ def elementwise(
 
 
 def compared(name: str, kernel: str, **options: Any) -> Op:
-    """A comparison: broadcasts and promotes, gives bools, has no derivative."""
-    return binary(name, None, None, kernel, **options)
+    """A comparison: broadcasts and promotes, gives bools, has no derivative.
+
+    Its in-place form writes ones and zeros among numbers that may have one: the derivative is zero.
+    """
+    step = {"self": _flat, "other": _flat}
+    twin = {f"{camel(name)}Backward1": step, f"{camel(name)}Backward0": {"self": _flat}}
+    return binary(name, None, None, kernel, twin=twin, **options)
+
+
+def _flat(F: Any, g: Any) -> Any:
+    return zeros(F, g)
 
 
 def tested(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:

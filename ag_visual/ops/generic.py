@@ -60,8 +60,10 @@ class OpNode(Node):
         F = self.op.table.traced
         if self.op.holomorphic and self.dtype.kind == "c":
             conj = [x if x is None else F.conj(x) for x in g] if self.outs else F.conj(g)
-            return [x if x is None else F.conj(x) for x in self._run(F, conj, saved.traced)]
-        return self._run(F, g, saved.traced)
+            found = [x if x is None else F.conj(x) for x in self._run(F, conj, saved.traced)]
+        else:
+            found = self._run(F, g, saved.traced)
+        return tied(self, found) if self.op.fused else found
 
     def _run(self, F: Any, g: Any, unpack: Callable[[Any, str], Any]) -> list[Any]:
         op = self.op
@@ -111,6 +113,51 @@ class OpNode(Node):
             setattr(self, f"s_{name}", None)
 
 
+class Tied(Node):
+    """History of a gradient that is the same whatever the op's inputs are.
+
+    torch forms it in one op that takes some of these inputs, so it requires grad as they do. As
+    there, the gradient of a single input is zeros, and of several inputs none gets any.
+    """
+
+    __slots__ = ()
+
+    def raw(self, F: Any, g: Any) -> list[Any]:
+        return [None if m is None else F.xp.zeros(*m) for m in self._metas()]
+
+    def traced(self, g: Any) -> list[Any]:
+        xp = backends.backend_of(g._array).xp
+        return [None if m is None else from_array(xp.zeros(*m)) for m in self._metas()]
+
+    def _metas(self) -> list[Any]:
+        if len(self.next) > 2:
+            return [None] * len(self.next)
+        node, number, shape, dtype = self.next[1]  # type: ignore[misc]
+        return [None, node.outs[number] if shape is None else (shape, dtype)]
+
+
+def tied(node: Any, grads: Sequence[Any]) -> Sequence[Any]:
+    """Gradients of a fused backward: those that are constants still lead to the op's inputs."""
+    if not modes.grad_enabled():
+        return grads
+    op = node.op
+    edges = [e for e, name in zip(node.next, op.differentiated, strict=True) if name in op.fused]
+    if not any(edges):
+        return grads
+    return [g if g is None or g._rg else _tie(node.tied, edges, g) for g in grads]
+
+
+def _tie(cls: Any, edges: list[Any], g: Any) -> Any:
+    result = _blank(Tensor, g._array)
+    result._store = g._storage
+    tie = cls().start((None, *edges), ((g._array.shape, g._array.dtype),))
+    result._edge = tie.edge()
+    result._rg = True
+    if seam.sink is not None:
+        saved.report_node(tie)
+    return result
+
+
 def _value(node: Any, name: str) -> Any:
     """What `node._saved_<name>` reads."""
     value = saved.traced(node, name)
@@ -139,6 +186,9 @@ def make_node_class(op: Op) -> type[OpNode]:
         if name in op.hidden:
             continue
         body[f"_saved_{name}"] = property(lambda self, n=name: getattr(self, f"a_{n}"))
+    if op.fused:
+        name = f"{op.node_name.removesuffix('0')}Backward0"
+        body["tied"] = type(name, (Tied,), {"__slots__": (), "__module__": body["__module__"]})
     return type(op.node_name, (OpNode,), body)
 
 
@@ -740,8 +790,10 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
     if not isinstance(target, Tensor):
         raise bad_argument(op.called, op.params, op.params[0], target)
     before_write(target)
+    op = _recorded_as(op, values)
     edges = []
-    if modes.grad_enabled() and op.rules:
+    # Only an in-place comparison may write into integers beside a tensor that requires grad.
+    if modes.grad_enabled() and op.rules and target._array.dtype.kind in "fcV":
         # The written tensor first: the edges would blame a view for the write to its base.
         if _may_be_recorded(op, values):
             check_inplace(target, twin)
@@ -810,6 +862,14 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
             written()
         raise
     return target
+
+
+def _recorded_as(op: Op, values: dict[str, Any]) -> Op:
+    """The op as its in-place form is recorded: see `twin` in `table.op`."""
+    for twin in op.twins:
+        if all(isinstance(values[name], Tensor) for name in twin.differentiated):
+            return twin
+    return op
 
 
 def _refuse_overlap(op: Op, twin: str, target: Any, values: dict[str, Any]) -> None:

@@ -309,6 +309,7 @@ for _rank in (2, 3):
         vjp={("input", "grid"): _sampler_rule},
         batch=folded("input", "grid"),
         method=False,
+        fused=("input", "grid"),
         node=f"GridSampler{_rank}DBackward0",
         samples=_sampler_samples(_rank),
         errors=_sampler_errors(_rank),

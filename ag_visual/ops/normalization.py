@@ -174,6 +174,7 @@ op(
     normalize=_normal_layer,
     method=False,
     keeps=("bias",),
+    fused=("input", "weight", "bias"),
     batch=normed_by_layer,
     samples=_layer_samples,
     errors=lambda make: iter(
@@ -355,6 +356,7 @@ def _batch_op(name: str, kernel: Any, rule: Any, training: bool, keeps: tuple[st
         batch=normed_by_channel,
         real=True,
         keeps=keeps,
+        fused=("input", "weight"),
         samples=_batch_samples(training),
     )
 

@@ -248,6 +248,7 @@ def _declare_ops(rank: int) -> None:
         called=f"max_pool{rank}d",
         oracle=f"_C._nn.max_pool{rank}d_with_indices",
         keeps=("self", "padding", "ceil_mode"),
+        fused=("self",),
         samples=_cases(_MAX_CASES[rank], distinct),
         errors=lambda make: iter(
             [ErrorSample((make((1, 3, 3)), (9, 9), (1, 1), (0, 0), (1, 1)), RuntimeError, "small")]
@@ -277,6 +278,7 @@ def _declare_ops(rank: int) -> None:
         node=f"AvgPool{rank}DBackward0",
         called=f"avg_pool{rank}d",
         keeps=("self",),
+        fused=("self",),
         samples=_cases(_AVG_CASES[rank]),
         formula="result[p] = Sum(r, self[p * stride + r]) / n",
         **shared,
@@ -301,6 +303,7 @@ def _declare_ops(rank: int) -> None:
         node=f"AdaptiveAvgPool{rank}DBackward0",
         called=f"adaptive_avg_pool{rank}d",
         keeps=("self",),
+        fused=("self",),
         samples=lambda make: iter([Sample((make((2, 3, 5, 4)), (2, 3, 2)[-rank:]))]),
         **shared,
     )

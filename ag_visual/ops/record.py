@@ -9,6 +9,7 @@ gradients are wanted. They are read once, here; an unknown name fails at import.
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
@@ -125,6 +126,7 @@ class Op:
         "files",
         "formula",
         "free",
+        "fused",
         "hidden",
         "holomorphic",
         "idle",
@@ -165,6 +167,7 @@ class Op:
         "signature",
         "strides",
         "table",
+        "twins",
         "usual",
         "values",
         "varargs",
@@ -220,6 +223,8 @@ class Op:
         oracle: Any = None,
         reference: Any = None,
         formula: str | Callable[..., Any] | None = None,
+        twin: str | dict[str, dict[str, Callable[..., Any]]] | None = None,
+        fused: Sequence[str] = (),
     ) -> None:
         self.name = name
         self.table = table
@@ -242,9 +247,8 @@ class Op:
         self.multi = outputs == "list"
         self.outputs = ("result",) if self.multi else tuple(outputs)
         self.lists = tuple(lists)
-        keys = [(k,) if isinstance(k, str) else tuple(k) for k in (vjp or {})]
-        differentiated = [k for key in keys for k in key]
         if inputs is None:
+            differentiated = [k for key in vjp or {} for k in _inputs_of(key)]
             known = {*differentiated, "self", "other", "input"}
             inputs = [p for p in self.params if p in known and p not in self.lists]
         self.inputs = tuple(p for p in self.params if p in inputs)
@@ -285,6 +289,7 @@ class Op:
         self.free = frozenset(free)
         self.apart = apart
         self.repeated = repeated
+        self.fused = tuple(fused)
         self.alike = alike
         # The inputs whose dtypes `alike` looks at: the names of its parameters.
         self.compared = () if alike is None else tuple(inspect.signature(alike).parameters)
@@ -309,19 +314,32 @@ class Op:
         self.samples = samples
         self.errors = errors
         self.node_name = node or f"{camel(name)}Backward0"
-        self.rules = tuple(
-            self._rule(key, function)
-            for key, function in zip(keys, (vjp or {}).values(), strict=True)
-        )
-        # Inputs that have a rule, in parameter order: the node's edges.
-        self.differentiated = tuple(p for p in self.params if p in differentiated)
+        self.keeps = tuple(keeps)
+        self._derive(vjp)
         self.jvp = jvp if jvp in (None, LINEAR, EACH) else self._jvp(jvp)
-        self._collect(keeps)
+        named = {twin: vjp} if isinstance(twin, str) else twin or {}
+        self.twins = tuple(self._twin(name, rules) for name, rules in named.items())
         self.node_class: Any = None
         self.call: Callable[..., Any]
         self.compute: Callable[..., Any]
         self.write: Callable[..., Any]
         self.files = ""
+
+    def _derive(self, vjp: dict[Any, Callable[..., Any]] | None) -> None:
+        """Take the rules, and collect what the node has because of them."""
+        self.rules = tuple(self._rule(_inputs_of(k), rule) for k, rule in (vjp or {}).items())
+        # Inputs that have a rule, in parameter order: the node's edges.
+        asked = {name for rule in self.rules for name in rule.inputs}
+        self.differentiated = tuple(p for p in self.params if p in asked)
+        self._collect(self.keeps)
+
+    def _twin(self, node: str, vjp: dict[Any, Callable[..., Any]] | None) -> Op:
+        """This op as its in-place form is recorded, with a node and with rules of its own."""
+        record = copy.copy(self)
+        record.node_name = node
+        record.twins = ()
+        record._derive(vjp)
+        return record
 
     def _known(self) -> dict[str, str]:
         known = dict.fromkeys(("F", "g", "gs", "needs"), "call")
@@ -366,7 +384,6 @@ class Op:
         known = self._known()
         asked = [r for rule in self.rules for r in rule.requests]
         ordered = dict.fromkeys([*asked, *keeps])
-        self.keeps = tuple(keeps)
         for name in keeps:
             if known.get(name) not in ("saved", "value", "shape"):
                 raise TypeError(f"op {self.name!r}: keeps {name!r}, which it does not know")
@@ -420,6 +437,11 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+def _inputs_of(key: Any) -> tuple[str, ...]:
+    """The inputs that a rule is for: one, or a tuple."""
+    return (key,) if isinstance(key, str) else tuple(key)
 
 
 def camel(name: str) -> str:

@@ -112,6 +112,7 @@ def _declare(name: str, title: str, rank: int, reflects: bool) -> None:
         jvp=LINEAR,
         node=f"{title}Pad{rank}DBackward0",
         keeps=("self",),
+        fused=("self",),
         samples=lambda make: (Sample((make(shape), padding)) for padding in sides),
         errors=lambda make: iter(
             [

@@ -39,7 +39,7 @@ def _from_the_end(F: Any, x: Any, dim: int) -> Any:
 
 
 def _cumprod_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
-    if not self.shape:
+    if not self.shape or self.shape[dim] < 2:
         return g
     if not bool((self == 0).any()):
         return _from_the_end(F, g * result, dim) / self

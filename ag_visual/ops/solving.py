@@ -516,6 +516,8 @@ def _inverse_of(F: Any, A: Any, LU: Any, pivots: Any) -> Any:
 
 
 def _det_rule(F: Any, g: Any, A: Any, result: Any, LU: Any, pivots: Any) -> Any:
+    if A.shape[-1] < 2 or 0 in A.shape:
+        return column(F, column(F, g))  # the determinant is the element, if there is one
     return column(F, column(F, g)) * _cofactors(F, A, result, LU, pivots)
 
 

@@ -273,6 +273,7 @@ unary(
     public=False,
     normalize=_order,
     node="PolygammaBackward0",
+    twin="PolygammaBackward1",
     called="polygamma",
     oracle=lambda torch, self, n: torch.polygamma(n, self),
     samples=lambda make: iter([Sample((make((3, 4), low=0.4, high=3.0), n)) for n in (0, 1, 3)]),

@@ -191,6 +191,8 @@ def op(
     oracle: Any = None,
     reference: Any = None,
     formula: str | Callable[..., Any] | None = None,
+    twin: str | dict[str, dict[str, Callable[..., Any]]] | None = None,
+    fused: Sequence[str] = (),
 ) -> Op:
     """Declare an op.
 
@@ -204,6 +206,10 @@ def op(
     normalize: checks and completes the arguments: `(arrays..., arguments...) -> arguments`.
     view: the result shares memory with self. inplace: has a twin `name_`; a
     function `(xp, *params)` writes into self where that beats computing and copying.
+    twin: the node's name where the in-place form has one of its own, or {node: rules} where its
+    rules differ, too; of several it is the first whose inputs were given as tensors.
+    fused: the inputs that torch's backward op takes beside the gradient: what it gives is a function
+    of them, if only a constant one (see `generic.Tied`).
     holomorphic: rules may leave out conjugation (docs/notes/holomorphic-rules).
     keeps: further fields that torch's node has. hidden: fields that it has not.
     returns: torch's name of the named tuple.
@@ -278,6 +284,8 @@ def op(
         oracle=oracle,
         reference=reference,
         formula=formula,
+        twin=twin,
+        fused=fused,
     )
     record.files = sys._getframe(1).f_code.co_filename
     ops[name] = record
@@ -286,12 +294,15 @@ def op(
     if public:
         _publish(name, record.call, method, record.signature.parameters.get(varargs or ""))
     if inplace:
-        twin = generic.inplace_twin(record)
-        twin = record.write = build.inplace(record, f"{record.called}_", twin)
-        twin.__doc__ = f"`{record.called}`, written into its first argument, which it returns."
+        for each in record.twins:
+            each.node_class = generic.make_node_class(each)
+            build.backward(each)
+        write = generic.inplace_twin(record)
+        write = record.write = build.inplace(record, f"{record.called}_", write)
+        write.__doc__ = f"`{record.called}`, written into its first argument, which it returns."
         if public:
-            setattr(Tensor, f"{name}_", twin)
-            functions[f"{name}_"] = twin
+            setattr(Tensor, f"{name}_", write)
+            functions[f"{name}_"] = write
     return record
 
 

@@ -226,13 +226,17 @@ def random_like(arrays: list[Any], seed: int) -> list[Any]:
 
 
 class Side:
-    """One engine's results for one sample: values, gradients, second gradients as arrays."""
+    """One engine's results for one sample: values, gradients, second gradients as arrays.
+
+    flags: which gradients require grad when they were recorded for a linear loss.
+    """
 
     def __init__(self, engine: Any, kind: type, wrap: Callable[[Any], Any]) -> None:
         self.engine = engine
         self.kind = kind
         self.wrap = wrap
         self.grads: list[Any] = []
+        self.flags: list[bool] = []
         self.seconds: list[Any] = []
         self.values: list[Any] = []
 
@@ -240,6 +244,7 @@ class Side:
         outs = leaves_of(call(), self.kind)
         self.values = [array_of(out) for out in outs]
         self.grads = self.seconds = [None] * len(leaves)
+        self.flags = [False] * len(leaves)
         carrying = [out for out in outs if out.requires_grad]
         if not carrying or not leaves:
             return
@@ -248,6 +253,7 @@ class Side:
             carrying, leaves, gs, create_graph=seconds, allow_unused=True
         )
         self.grads = [None if g is None else array_of(g) for g in grads]
+        self.flags = [g is not None and g.requires_grad for g in grads]
         if not seconds:
             return
         further = [g for g in grads if g is not None and g.requires_grad]
@@ -321,6 +327,8 @@ def compare(info: Any, sample: Any, function: Callable[..., Any], seconds: bool)
         told = difference(getattr(found, what), getattr(expected, what))
         if told:
             return f"{what}: {told}"
+    if found.flags != expected.flags:
+        return f"flags: {found.flags}, torch has {expected.flags}"
     return ""
 
 
@@ -434,7 +442,12 @@ def page(found: list[Agreement]) -> str:
     return "\n".join(lines) + "\n"
 
 
-WHAT = {"values": "values", "grads": "gradients", "seconds": "second gradients"}
+WHAT = {
+    "values": "values",
+    "grads": "gradients",
+    "seconds": "second gradients",
+    "flags": "`requires_grad` of gradients",
+}
 MISSING = {"name": "the function", "method": "the method", "twin": "the twin", "out": "`out=`"}
 
 

@@ -8,6 +8,7 @@ import numpy
 import pytest
 
 import ag_visual as ag
+from ag_visual.ops.table import ops
 
 from ..oracle import torch
 from . import opinfo
@@ -40,6 +41,17 @@ def test_the_comparison_finds_planted_errors(planted: Any) -> None:
     assert not opinfo.compare(info, sample, ag.sin, True)
     with numpy.errstate(all="ignore"):
         assert opinfo.compare(info, sample, planted, True)
+
+
+def test_the_comparison_finds_a_gradient_that_should_require_grad(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (info,) = opinfo.infos("nn.functional.avg_pool2d")
+    sample = next(iter(info.sample_inputs("cpu", torch.float64, requires_grad=True)))
+    function = ag.nn.functional.avg_pool2d
+    assert opinfo.compare(info, sample, function, True) == ""
+    monkeypatch.setattr(ops["avg_pool2d_of"], "fused", ())
+    assert opinfo.compare(info, sample, function, True).startswith("flags")
 
 
 def test_the_comparison_finds_another_second_gradient() -> None:
