@@ -233,6 +233,7 @@ unary(
     "asinh",
     lambda F, self: F.rsqrt(self * self + 1),
     "arcsinh",
+    twin="AsinhBackward1",
     reference=lambda np, x: np.log(x + np.sqrt(x * x + 1)),
     doc="The inverse of sinh, log(x + sqrt(x^2 + 1)), elementwise.",
 )
@@ -240,6 +241,7 @@ unary(
     "acosh",
     _acosh_slope,
     "arccosh",
+    twin="AcoshBackward1",
     low=1.2,
     high=3.0,
     doc="The inverse of cosh, log(x + sqrt(x^2 - 1)), elementwise: NaN below 1.",
@@ -248,6 +250,7 @@ unary(
     "atanh",
     lambda g, self: g / (1 - self * self),
     "arctanh",
+    twin="AtanhBackward1",
     low=-0.8,
     high=0.8,
     reference=lambda np, x: 0.5 * np.log((1 + x) / (1 - x)),

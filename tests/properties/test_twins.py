@@ -1,0 +1,142 @@
+"""In-place forms as torch's: what the history of the written tensor is, what may not be written."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+import pytest
+
+import ag_visual as ag
+from ag_visual.core.tensor import from_array
+from ag_visual.ops.record import Op
+
+from ..oracle import torch
+from ..programs import old_names
+from .cases import Call, arguments, calls, every, host, refuses
+from .test_oracle import node
+
+pytestmark = pytest.mark.oracle
+
+
+def twin(op: Op) -> Callable[..., Any] | None:
+    """torch's in-place form of an op."""
+    name = f"{op.called}_"
+    places = (torch.Tensor, torch, torch._C._nn)
+    return next((f for f in (getattr(p, name, None) for p in places) if f is not None), None)
+
+
+# Where the written tensor comes from ----------------------------------------------------------
+
+
+def in_no_grad(engine: Any, x: Any) -> Any:
+    with engine.no_grad():
+        return x.unsqueeze(0)[0]
+
+
+TARGETS: dict[str, Callable[[Any, Any], Any]] = {
+    "computed": lambda engine, x: x * 1,
+    "a leaf": lambda engine, x: x,
+    "a view of a computed one": lambda engine, x: (x * 1).unsqueeze(0)[0],
+    "a view made in no_grad": in_no_grad,
+    "one of several views": lambda engine, x: (x * 1).unsqueeze(0).unbind(0)[0],
+}
+
+
+class Engine:
+    """A package, how it makes a tensor of an array, and its form of the op."""
+
+    def __init__(self, package: Any, wrap: Callable[[Any], Any], write: Callable[..., Any]) -> None:
+        self.package = package
+        self.wrap = wrap
+        self.write = write
+
+    def tensors(self, call: Call, wanted: set[str]) -> dict[str, Any]:
+        """The arguments, those of the wanted inputs that can requiring grad."""
+
+        def given(name: str, value: Any) -> Any:
+            if isinstance(value, (tuple, list)) and (name in call.op.lists):
+                return [given(name, item) for item in value]
+            if not isinstance(value, numpy.ndarray):
+                return value
+            tensor = self.wrap(value.copy())
+            return tensor.requires_grad_() if name in wanted and value.dtype.kind in "fc" else tensor
+
+        return {name: given(name, value) for name, value in call.values.items()}
+
+    def outcome(self, call: Call, wanted: set[str], source: str) -> Any:
+        """What writing does: ("refused", ...), or the history and the gradients."""
+        first = call.op.params[0]
+        values = self.tensors(call, wanted)
+        leaves = [v for n, v in values.items() if n in wanted and hasattr(v, "requires_grad")]
+        leaves = [leaf for leaf in leaves if leaf.requires_grad]
+        target = TARGETS[source](self.package, values[first])
+        positional, keyword = arguments(call.op, {**values, first: target})
+        self.package.manual_seed(11)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.write(*positional, **keyword)
+            history = target.grad_fn
+        except Exception as error:
+            return "raises", type(error), str(error)
+        if history is None:
+            return "plain", target.requires_grad, tuple(target.shape)
+        edges = [node(edge) for edge, _ in history.next_functions if edge is not None]
+        told = node(history), edges, tuple(target.shape)
+        flow = [] if refuses(call.op) else self.gradients(target, leaves)
+        return "recorded", told, flow
+
+    def gradients(self, target: Any, leaves: list[Any]) -> Any:
+        try:
+            ones = self.package.ones_like(target)
+            found = self.package.autograd.grad(target, leaves, ones, allow_unused=True)
+        except Exception as error:
+            return error
+        return [numpy.zeros(1) if g is None else g.numpy(force=True) for g in found]
+
+
+def difference(ours: Any, theirs: Any) -> str:
+    """What differs, '' for nothing."""
+    if theirs[0] == "raises":
+        refused = ours[0] == "raises" and old_names(theirs[2])[:40] in old_names(ours[2])
+        return "" if refused else f"{ours}, torch refuses: {theirs[2]}"
+    if ours[:2] != theirs[:2]:
+        return f"{ours[:2]}, torch has {theirs[:2]}"
+    if theirs[0] == "plain" or isinstance(theirs[2], Exception):
+        return ""  # torch lacks a derivative or fails to form it
+    if isinstance(ours[2], Exception):
+        return f"{ours[2]}, torch has {theirs[2]}"
+    for mine, other in zip(ours[2], theirs[2], strict=True):
+        if not numpy.allclose(mine, other, rtol=1e-6, atol=1e-9, equal_nan=True):
+            return f"gradient {mine}, torch has {other}"
+    return ""
+
+
+def differences(op: Op, write: Callable[..., Any], function: Callable[..., Any]) -> Iterator[str]:
+    first = op.params[0]
+    names = {name for each in (op, *op.twins) for name in each.differentiated} or {*op.inputs}
+    ours, theirs = Engine(ag, from_array, write), Engine(torch, torch.tensor, function)
+    fitting = [c for c in calls(op) if c.oracle and isinstance(c.values[first], numpy.ndarray)]
+    # The first sample has tensors, the last one numbers where the op takes them.
+    for call in fitting if len(fitting) < 3 else (fitting[0], fitting[-1]):
+        plain = theirs.outcome(call, set(), "computed")
+        if plain[0] == "raises" or plain[2] != call.values[first].shape:
+            continue  # the result does not fit
+        for source in TARGETS:
+            for wanted in (names, {first}, names - {first}):
+                if wanted and (wanted == {first} or "computed" in source):
+                    expected = theirs.outcome(call, wanted, source)
+                    told = difference(ours.outcome(call, wanted, source), expected)
+                    if told:
+                        yield f"{source}, {sorted(wanted)}: {told}"
+
+
+@every(lambda op: op.inplace)
+def test_what_is_written_has_torchs_history(op: Op) -> None:
+    function = twin(op)
+    if function is not None:
+        with numpy.errstate(all="ignore"):
+            assert not [*differences(op, op.write, function)]
