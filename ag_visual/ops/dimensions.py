@@ -188,12 +188,21 @@ def _movedim(F: Any, self: Any, source: SomeDims, destination: SomeDims) -> Any:
     return F.permute(self, tuple(order))
 
 
-def _matrix(self: Tensor, name: str, only: bool) -> None:
+def _turned(self: Tensor, name: str, only: bool = False) -> Tensor:
+    """The transposed matrices; a tensor without dimensions is its own, as in torch."""
+    if self._array.ndim == 0:
+        instead = "This function is the identity in these cases."
+        if name != "mT":
+            instead = "Consider using x.conj()."
+        text = f"Tensor.{name} is deprecated on 0-D tensors. {instead}"
+        warnings.warn(text, UserWarning, stacklevel=3)
+        return self
     if self._array.ndim != 2 if only else self._array.ndim < 2:
         what = "matrices (2-D tensors)" if only else "matrices or batches of matrices"
         raise RuntimeError(
             f"tensor.{name} is only supported on {what}. Got {self._array.ndim}-D tensor."
         )
+    return transpose.call(self, -2, -1)  # type: ignore[no-any-return]
 
 
 def _big_t(self: Tensor) -> Tensor:
@@ -213,20 +222,17 @@ def _big_t(self: Tensor) -> Tensor:
 
 def _m_t(self: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
-    _matrix(self, "mT", False)
-    return transpose.call(self, -2, -1)
+    return _turned(self, "mT")
 
 
 def _big_h(self: Tensor) -> Tensor:
     """The conjugate transposed of a matrix."""
-    _matrix(self, "H", True)
-    return transpose.call(self, -2, -1).conj()
+    return _turned(self, "H", only=True).conj()
 
 
 def _m_h(self: Tensor) -> Tensor:
     """The last two dimensions exchanged and conjugated."""
-    _matrix(self, "mH", False)
-    return transpose.call(self, -2, -1).conj()
+    return _turned(self, "mH").conj()
 
 
 for _name, _getter in (("T", _big_t), ("mT", _m_t), ("H", _big_h), ("mH", _m_h)):
@@ -236,7 +242,7 @@ for _name, _getter in (("T", _big_t), ("mT", _m_t), ("H", _big_h), ("mH", _m_h))
 @composite("adjoint")
 def _adjoint(F: Any, self: Any) -> Any:
     """The last two dimensions exchanged and conjugated."""
-    return F.conj(F.transpose(self, -2, -1))
+    return F.conj(F.transpose(self, -2, -1) if self.ndim else self)
 
 
 # Dimensions of size one -------------------------------------------------------------------------

@@ -136,14 +136,14 @@ def linalg_cond(F: Any, self: Any, p: Any = None) -> Any:
     """
     name = "linalg.cond"
     check_matrix(name, array_of(self))
+    if array_of(self).size == 0:
+        return F.linalg_vector_norm(F.zeros_of(self, (*tuple(self.shape)[:-2], 0)), 2, (-1,))
     if p is None or (not isinstance(p, str) and abs(p) == 2):
         s = F.linalg_svdvals(self)
         first, last = F.narrow(s, -1, 0, 1), F.narrow(s, -1, s.shape[-1] - 1, 1)
         ratio = last / first if p == -2 else first / last
         return F.squeeze(ratio, -1)
     check_square(f"{name}(ord={p})", array_of(self))
-    if array_of(self).size == 0:
-        return F.linalg_vector_norm(F.zeros_of(self, (*tuple(self.shape)[:-2], 0)), 2, (-1,))
     inverse, info = F.linalg_inv_ex(self)
     failed = array_of(info) > 0
     if bool(failed.any()):

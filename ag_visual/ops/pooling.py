@@ -118,9 +118,11 @@ def _adaptive_backward(xp: Any, grad_output: Any, size: Any) -> Any:
 
 def picked(F: Any, g: Any, indices: Any, rank: int) -> Any:
     """g at the places that the indices name within its spatial part."""
-    lead = tuple(g.shape)[: g.ndim - rank]
-    flat = F.gather(g.reshape((*lead, -1)), len(lead), indices.reshape((*lead, -1)))
-    return flat.reshape(tuple(indices.shape))
+    shape, places = tuple(g.shape), tuple(indices.shape)
+    lead, volume = shape[: g.ndim - rank], math.prod(shape[g.ndim - rank :])
+    chosen = indices.reshape((*lead, math.prod(places[len(lead) :])))
+    flat = F.gather(g.reshape((*lead, volume)), len(lead), chosen)
+    return flat.reshape(places)
 
 
 def distinct(make: Any, shape: Ints) -> Any:

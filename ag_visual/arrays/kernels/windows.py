@@ -97,5 +97,6 @@ def unpool(xp: Any, self: Array, indices: Array, size: Ints) -> Array:
         )
     result = xp.zeros((planes * volume,), self.dtype)
     start = xp.arange(planes, dtype=xp.int64).reshape(-1, 1) * volume
-    result[(indices.reshape(planes, -1) + start).reshape(-1)] = self.reshape(-1)
+    places = indices.reshape(planes, prod(self.shape[self.ndim - rank :])) + start
+    result[places.reshape(-1)] = self.reshape(-1)
     return result.reshape(*lead, *size)
