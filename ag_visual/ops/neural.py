@@ -30,7 +30,7 @@ from .batching import leading, random
 from .dims import wrap
 from .families import elementwise
 from .random import source_of
-from .record import EACH, KEEP, LINEAR, ROWS, ErrorSample, Sample
+from .record import EACH, FLOAT, LINEAR, ROWS, ErrorSample, Sample
 from .table import composite, op
 
 # Softmax ------------------------------------------------------------------------------------------
@@ -306,7 +306,8 @@ elementwise(
     _native_backward,
     {"grad_output": lambda F, g, mask, scale: F.native_dropout_backward(g, mask, scale)},
     inputs=("grad_output", "mask"),
-    policy=KEEP,
+    policy=FLOAT,
+    aside=("mask",),
     method=False,
     samples=lambda make: iter([Sample((make((3, 4)), make((3, 4)) > 0, 2.0))]),
     keeps=("grad_output",),

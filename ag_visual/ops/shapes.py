@@ -389,6 +389,8 @@ def _sum_to_size(F: Any, self: Any, size: Sizes) -> Any:
     if F.xp is not None:
         return edges.sum_to(F.xp, self, size)
     shape, wanted = self._array.shape, size
+    if not wanted:
+        return F.sum(self)
     extra = len(shape) - len(wanted)
     if extra < 0 or any(w not in (1, n) for w, n in zip(wanted, shape[extra:], strict=True)):
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")

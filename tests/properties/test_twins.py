@@ -15,7 +15,7 @@ from ag_visual.ops.record import Op
 
 from ..oracle import torch
 from ..programs import old_names
-from .cases import Call, arguments, calls, every, host, refuses
+from .cases import Call, arguments, calls, every, refuses
 from .test_oracle import node
 
 pytestmark = pytest.mark.oracle
@@ -62,7 +62,9 @@ class Engine:
             if not isinstance(value, numpy.ndarray):
                 return value
             tensor = self.wrap(value.copy())
-            return tensor.requires_grad_() if name in wanted and value.dtype.kind in "fc" else tensor
+            return (
+                tensor.requires_grad_() if name in wanted and value.dtype.kind in "fc" else tensor
+            )
 
         return {name: given(name, value) for name, value in call.values.items()}
 
@@ -132,6 +134,54 @@ def differences(op: Op, write: Callable[..., Any], function: Callable[..., Any])
                     told = difference(ours.outcome(call, wanted, source), expected)
                     if told:
                         yield f"{source}, {sorted(wanted)}: {told}"
+
+
+# Expanded destinations --------------------------------------------------------------------------
+
+
+def into_expanded(engine: Engine, call: Call) -> Any:
+    """What writing into a tensor whose rows are one row in memory leaves there, or that it raises.
+
+    Without dimensions: into the one element that several views show.
+    """
+    first = call.op.params[0]
+    values = engine.tensors(call, set())
+    shape = tuple(values[first].shape)
+    row = values[first][:1].clone()
+    target = row.expand(shape)
+    positional, keyword = arguments(call.op, {**values, first: target})
+    engine.package.manual_seed(11)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            engine.write(*positional, **keyword)
+    except Exception as error:
+        return str(error)
+    return row.numpy(force=True)
+
+
+def expansions(op: Op, write: Callable[..., Any], function: Callable[..., Any]) -> Iterator[str]:
+    ours, theirs = Engine(ag, from_array, write), Engine(torch, torch.tensor, function)
+    for call in calls(op):
+        array = call.values[op.params[0]]
+        if not isinstance(array, numpy.ndarray) or not array.ndim or len(array) < 2:
+            continue
+        if theirs.outcome(call, set(), "computed")[0] == "raises":
+            continue
+        mine, expected = into_expanded(ours, call), into_expanded(theirs, call)
+        if isinstance(expected, str):
+            if "single memory location" in expected and "single memory location" not in mine:
+                yield f"{mine}, torch refuses"
+        elif isinstance(mine, str) or (call.smooth and not numpy.allclose(mine, expected)):
+            yield f"{mine}, torch has {expected}"
+
+
+@every(lambda op: op.inplace)
+def test_an_expanded_tensor_is_written_or_refused_as_in_torch(op: Op) -> None:
+    function = twin(op)
+    if function is not None:
+        with numpy.errstate(all="ignore"):
+            assert not [*expansions(op, op.write, function)]
 
 
 @every(lambda op: op.inplace)
