@@ -296,6 +296,15 @@ unary(
 
 
 def _hardtanh(xp: Any, self: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
+    """Integers stay integers: fractions of the bounds are cut off."""
+    kind = self.dtype.kind
+    if kind == "b":
+        raise RuntimeError("Bool inputs not supported for hardtanh. Convert with .float() first.")
+    if kind in "iu":
+        min_val, max_val = int(min_val), int(max_val)
+        if kind == "u" and min(min_val, max_val) < 0:
+            raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+        return xp.minimum(xp.maximum(self, min_val), max_val)
     return xp.clip(self, min_val, max_val)
 
 
@@ -335,6 +344,8 @@ unary(
 @composite("relu6", method=False)
 def _relu6(F: Any, input: Any) -> Any:
     """min(max(x, 0), 6)."""
+    if input.dtype.category == 0:
+        raise RuntimeError("Boolean inputs not supported for relu6. Convert with .float() first.")
     return F.hardtanh(input, 0, 6)
 
 

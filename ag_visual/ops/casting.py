@@ -285,9 +285,15 @@ _structural(
     batch=elementwise,
     samples=_complex_samples,
 )
+
+
+def _conjugate(xp: Any, self: Any) -> Any:
+    return xp.conj(self) if self.dtype.kind == "c" else self.copy()
+
+
 _structural(
     "conj_physical",
-    lambda xp, self: xp.conj(self),
+    _conjugate,
     vjp={"self": lambda F, g: F.conj(g)},
     inplace=True,
     twin="ConjPhysicalBackward1",

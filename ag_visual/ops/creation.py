@@ -17,6 +17,7 @@ import numpy
 
 from .. import devices, dtypes, promotion
 from ..arrays import backend as backends
+from ..arrays.kernels.fused import multiply_add
 from ..core.tensor import Tensor, from_array, method
 from ..devices import device as Device
 from .arguments import plain_number, refused
@@ -619,16 +620,23 @@ def arange(
 
 
 def evenly(xp: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
-    """As torch computes it: from both ends, so that a symmetric range is exactly symmetric."""
+    """As torch computes it, to the last digit: from both ends, so that a symmetric range is exactly
+    symmetric, and with one rounding for each number.
+    """
     wide = kind if kind.kind in "fc" and kind.itemsize >= 4 else numpy.dtype(numpy.float64)
     if steps <= 1:
         return xp.full((steps,), start, dtype=wide)
     at = xp.arange(steps).astype(wide)
     first, last = xp.asarray(start, dtype=wide), xp.asarray(end, dtype=wide)
     step = (last - first) / (steps - 1)
-    return xp.where(
-        xp.arange(steps) < steps // 2, first + at * step, last - (steps - 1 - at) * step
-    )
+    if wide.kind == "c":
+        up, down = first + at * step, last - (steps - 1 - at) * step
+    else:
+        up, down = (
+            multiply_add(xp, at, step, first),
+            multiply_add(xp, steps - 1 - at, -step, last),
+        )
+    return xp.where(xp.arange(steps) < steps // 2, up, down)
 
 
 def _range_dtype(name: str, dtype: Any, *ends: Any) -> Any:

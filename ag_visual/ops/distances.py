@@ -13,6 +13,7 @@ from ..arrays.backend import of_namespace
 from ..core.tensor import from_array
 from . import agreement, batching
 from .dims import wrap
+from .families import zeros
 from .record import ROWS, ErrorSample, Sample
 from .table import composite, op
 
@@ -25,7 +26,7 @@ def _norm(xp: Any, difference: Any, p: float) -> Any:
         return xp.zeros(difference.shape[:-1], difference.dtype)
     size = xp.abs(difference)
     if p == 0:
-        return (size != 0).sum(axis=-1).astype(difference.dtype)
+        return xp.minimum(xp.ceil(size), 1).sum(axis=-1)  # NaN, which differs from itself, stays
     if p == 1:
         return size.sum(axis=-1)
     if p == 2:
@@ -36,10 +37,8 @@ def _norm(xp: Any, difference: Any, p: float) -> Any:
 
 
 def _slope(F: Any, difference: Any, distance: Any, p: float) -> Any:
-    """The derivative of a p-norm by each component of the difference; 0 at distance 0."""
+    """The derivative of a p-norm, p > 0, by each component of the difference; 0 at distance 0."""
     sign = F.sgn(difference)
-    if p == 0:
-        return difference * 0.0
     if p == 1:
         return sign
     if p == math.inf:
@@ -58,6 +57,9 @@ def _cdist(xp: Any, x1: Any, x2: Any, p: float = 2.0) -> Any:
 
 
 def _cdist_back(F: Any, g: Any, x1: Any, x2: Any, p: float, result: Any, needs: Any) -> Any:
+    if p == 0:
+        flat = [zeros(F, x) if need else None for x, need in zip((x1, x2), needs, strict=True)]
+        return tuple(flat)
     difference = F.unsqueeze(x1, -2) - F.unsqueeze(x2, -3)
     each = F.unsqueeze(g, -1) * _slope(F, difference, F.unsqueeze(result, -1), p)
     return (
@@ -154,11 +156,13 @@ def _on_face(F: Any, like: Any, array: Any) -> Any:
 
 
 def _pdist_back(F: Any, g: Any, self: Any, p: float, result: Any) -> Any:
+    if p == 0:
+        return zeros(F, self)
     first, second = (_on_face(F, self, at) for at in _pairs(self.shape[0]))
     difference = F.index_select(self, 0, first) - F.index_select(self, 0, second)
     each = F.unsqueeze(g, -1) * _slope(F, difference, F.unsqueeze(result, -1), p)
-    zeros = F.zeros_of(each, tuple(self.shape))
-    return F.index_add(F.index_add(zeros, 0, first, each), 0, second, -each)
+    total = F.zeros_of(each, tuple(self.shape))
+    return F.index_add(F.index_add(total, 0, first, each), 0, second, -each)
 
 
 def _check_pdist(self: Any, p: Any) -> tuple[float]:

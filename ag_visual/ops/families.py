@@ -10,6 +10,8 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy
+
 from .. import promotion
 from ..core.source import evaluated
 from . import batching
@@ -25,6 +27,22 @@ def is_complex(x: Any) -> bool:
 def zeros(F: Any, x: Any) -> Any:
     """Zeros like x, without history: the derivative of a step."""
     return F.zeros_of(x, tuple(x.shape))
+
+
+def number_in(number: Any, dtype: Any) -> Any:
+    """A Python number as torch converts it to the dtype of an array: a fraction is cut off, a
+    negative number wraps around in an unsigned dtype, and what does not fit is refused.
+    """
+    if dtype.kind == "b":
+        return bool(number)
+    if dtype.kind not in "iu":
+        return number
+    whole, limits = int(number), numpy.iinfo(dtype)
+    if not (-limits.max if dtype.kind == "u" else limits.min) <= whole <= limits.max:
+        raise RuntimeError(
+            f"value cannot be converted to type {dtype.name}_t without overflow: {number}"
+        )
+    return whole % (int(limits.max) + 1) if dtype.kind == "u" else whole
 
 
 _FLAT = "It is zero almost everywhere: detach the input, or use a smooth function."
@@ -215,6 +233,7 @@ __all__ = [
     "compared",
     "elementwise",
     "is_complex",
+    "number_in",
     "pair_samples",
     "promoted_with",
     "refused",

@@ -6,8 +6,10 @@ derivative by the place. Everything is written on `F`, so that gradients have gr
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+import operator
 import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -15,6 +17,7 @@ from typing import Any, NamedTuple
 from .. import dtypes
 from .arguments import outside
 from .batching import folded
+from .creation import evenly
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op, raw
 
@@ -28,11 +31,14 @@ _NOWHERE, _FAR = -100.0, 2.0**31 - 2
 
 
 class Tap(NamedTuple):
-    """Of one dimension, for each place: the pixel, its weight (0 outside), the weight's slope."""
+    """Of one dimension, for each place: the pixel, its weight (0 outside), the weight's slope,
+    and where there is such a pixel (None: everywhere).
+    """
 
     index: Any
     weight: Any
     slope: Any
+    there: Any
 
 
 def _reflected(F: Any, x: Any, n: int, align: bool) -> Any:
@@ -66,25 +72,50 @@ def _placed(F: Any, at: Any, n: int) -> tuple[Any, Any]:
     """Whole places as indices that exist, and 1 where they are in the image."""
     there = (at >= 0) & (at <= n - 1)
     index = F.where(there, at, 0.0)
-    return F.cast(index, dtypes.int64.np), there
+    return F.cast(index, dtypes.int64.np), None if bool(there.all()) else there
 
 
-def _taps(F: Any, place: Any, n: int, mode: int, padding: int, align: bool) -> list[Tap]:
-    """The taps along one dimension of n pixels; `place` goes from -1 to 1."""
+def _only(F: Any, there: Any, x: Any) -> Any:
+    return x if there is None else F.where(there, x, 0.0)
+
+
+def _fused(F: Any, x: Any, scale: float, shift: float) -> Any:
+    """x * scale - shift rounded once: torch's code is compiled so, and where places fall on
+    pixels the last digit decides between two slopes. `scale` is a small multiple of 1/2.
+    """
+    kind = getattr(x, "_array", x).dtype
+    if kind == dtypes.float32.np:
+        return F.cast(F.cast(x, dtypes.float64.np) * scale - shift, kind)
+    if kind != dtypes.float64.np:
+        return x * scale - shift
+    # Of so few bits that its product is exact, and the rest, whose product is exact, too.
+    high = F.cast(F.cast(x, dtypes.float32.np), kind)
+    return (high * scale - shift) + (x - high) * scale
+
+
+def _pixels(F: Any, place: Any, n: int, align: bool, rank: int) -> Any:
+    """Places from -1 to 1 in pixels, with the roundings of torch's images and of its volumes."""
+    if rank == 2:
+        return (place + 1) * ((n - 1) / 2) if align else _fused(F, place + 1, n / 2, 0.5)
+    return (place + 1) / 2 * (n - 1) if align else ((place + 1) * n - 1) / 2
+
+
+def _taps(F: Any, place: Any, n: int, mode: int, padding: int, align: bool, rank: int) -> list[Tap]:
+    """The taps along one of `rank` dimensions, of n pixels; `place` goes from -1 to 1."""
     scale = (n - 1) / 2 if align else n / 2
-    x = (place + 1) * scale if align else (place + 1) * scale - 0.5
+    x = _pixels(F, place, n, align, rank)
     if mode == BICUBIC:
         return _cubic_taps(F, x, n, padding, align, scale)
     inner = _known(F, _inside(F, x, n, padding, align))
     if mode == NEAREST:
         index, there = _placed(F, F.round(inner), n)
-        return [Tap(index, F.where(there, inner * 0 + 1, 0.0), None)]
+        return [Tap(index, _only(F, there, inner * 0 + 1), None, there)]
     move = _slope(F, x, n, padding, align) * scale
     first = F.floor(inner)
     taps = []
     for at, weight, sign in ((first, first + 1 - inner, -1.0), (first + 1, inner - first, 1.0)):
         index, there = _placed(F, at, n)
-        taps.append(Tap(index, F.where(there, weight, 0.0), F.where(there, sign * move, 0.0)))
+        taps.append(Tap(index, _only(F, there, weight), _only(F, there, sign * move), there))
     return taps
 
 
@@ -113,7 +144,7 @@ def _cubic_taps(F: Any, x: Any, n: int, padding: int, align: bool, scale: float)
     for number, (weight, slope) in enumerate(_cubic(t)):
         at = _known(F, _inside(F, first + (number - 1), n, padding, align))
         index, there = _placed(F, F.round(at), n)
-        taps.append(Tap(index, F.where(there, weight, 0.0), F.where(there, slope * scale, 0.0)))
+        taps.append(Tap(index, _only(F, there, weight), _only(F, there, slope * scale), there))
     return taps
 
 
@@ -142,7 +173,7 @@ def _all_taps(
     flat = grid.reshape((-1, len(sizes)))
     # The last number of a place is that of the first dimension (z of x, y, z).
     return [
-        _taps(F, flat[:, len(sizes) - 1 - at], n, mode, padding, align)
+        _taps(F, flat[:, len(sizes) - 1 - at], n, mode, padding, align, len(sizes))
         for at, n in enumerate(sizes)
     ]
 
@@ -164,6 +195,17 @@ def _row_numbers(F: Any, chosen: tuple[Tap, ...], sizes: tuple[int, ...], starts
     for at, tap in enumerate(chosen):
         number = number + tap.index * math.prod(sizes[at + 1 :])
     return number
+
+
+def _within(F: Any, chosen: tuple[Tap, ...], x: Any) -> Any:
+    """x (for each place, or a row of channels) where the chosen pixel exists, 0 elsewhere: weights
+    of 0 would make NaN of what is infinite there.
+    """
+    masks = [tap.there for tap in chosen if tap.there is not None]
+    if not masks:
+        return x
+    there = functools.reduce(operator.and_, masks)
+    return F.where(there.reshape((-1, 1)) if x.ndim > 1 else there, x, 0.0)
 
 
 def _product(factors: list[Any]) -> Any:
@@ -224,7 +266,7 @@ def _sampler(
     for chosen in itertools.product(*taps):
         weight = _product([tap.weight for tap in chosen])
         value = xp.take(rows, _row_numbers(F, chosen, sizes, starts), axis=0)
-        result += value * weight.reshape((-1, 1))
+        result += _within(F, chosen, value) * weight.reshape((-1, 1))
     shaped = result.reshape((*grid.shape[:-1], input.shape[1]))
     return xp.ascontiguousarray(xp.moveaxis(shaped, -1, 1))
 
@@ -250,9 +292,10 @@ def _sampler_rule(
         numbers = _row_numbers(F, chosen, sizes, starts)
         if needs[0]:
             weight = _product([tap.weight for tap in chosen])
-            d_rows = F.index_add(d_rows, 0, numbers, g_rows * weight.reshape((-1, 1)))
+            share = _within(F, chosen, g_rows) * weight.reshape((-1, 1))
+            d_rows = F.index_add(d_rows, 0, numbers, share)
         if needs[1] and interpolation_mode != NEAREST:
-            along = F.sum(g_rows * F.index_select(rows, 0, numbers), 1)
+            along = _within(F, chosen, F.sum(g_rows * F.index_select(rows, 0, numbers), 1))
             for at, tap in enumerate(chosen):
                 others = [o.weight for i, o in enumerate(chosen) if i != at]
                 part = along * tap.slope * _product(others)
@@ -379,8 +422,8 @@ def _base(xp: Any, size: Any, align: bool, dtype: Any) -> Any:
     spatial = tuple(size[2:])
     lines = []
     for n in spatial:
-        line = xp.linspace(-1, 1, n, dtype=dtype) if n > 1 else xp.zeros((1,), dtype)
-        lines.append(line if align else line * ((n - 1) / n))
+        line = evenly(xp, -1, 1, n, dtype) if n > 1 else xp.zeros((1,), dtype)
+        lines.append(line if align else line * (n - 1) / n)
     base = xp.ones((*spatial, len(spatial) + 1), dtype)
     for at, line in enumerate(lines):
         base[..., len(spatial) - 1 - at] = line.reshape((-1,) + (1,) * (len(spatial) - at - 1))

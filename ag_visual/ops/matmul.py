@@ -22,6 +22,7 @@ from . import build
 from .agreement import in_macros, told
 from .batching import Batch
 from .dims import broadcast
+from .families import number_in
 from .record import ErrorSample, Sample, on_arrays
 from .table import composite, functions, op, ops
 
@@ -350,6 +351,8 @@ op(
 
 def _plus(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
     """beta * self + alpha * product; a zero beta ignores self, NaN included, as torch does."""
+    if product.dtype.kind in "iub":
+        alpha, beta = number_in(alpha, product.dtype), number_in(beta, product.dtype)
     if alpha != 1:
         product = _scaled(product, alpha)
     if beta == 0:
@@ -373,7 +376,13 @@ def _plus_alike(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 def _plus_promoted(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
     """`_plus` of addr."""
-    return _plus(xp, *_in_common(self, product), beta, alpha)
+    self, product = _in_common(self, product)
+    for name, factor in (("alpha", alpha), ("beta", beta)):
+        if product.dtype.kind in "iub" and isinstance(factor, (float, complex)):
+            raise RuntimeError(
+                f"For integral input tensors, argument {name} must not be a floating point number."
+            )
+    return _plus(xp, self, product, beta, alpha)
 
 
 def _mm_added(xp: Any, mat1: Any, mat2: Any) -> Any:
@@ -494,6 +503,12 @@ def _in_common(*arrays: Any) -> tuple[Any, ...]:
     return tuple(a.astype(common, copy=False) for a in arrays)
 
 
+def _bmm_added(xp: Any, batch1: Any, batch2: Any) -> Any:
+    products = _bmm(xp, batch1, batch2)
+    whole = products.dtype if products.dtype.kind in "iu" else None
+    return products.sum(axis=0, dtype=whole)
+
+
 def _outer_kernel(xp: Any, vec1: Any, vec2: Any) -> Any:
     vec1, vec2 = _in_common(vec1, vec2)
     return vec1.reshape(-1, 1) * vec2
@@ -534,7 +549,7 @@ _addition(
     "addbmm",
     "batch1",
     "batch2",
-    lambda xp, batch1, batch2: _bmm(xp, batch1, batch2).sum(axis=0),
+    _bmm_added,
     (_addbmm_left, _addbmm_right),
     ((3, 2), (2,), (2, 3, 4), (2, 4, 2)),
     doc="beta * self + alpha * the sum of the products of both batches.",
@@ -686,26 +701,30 @@ def _inner(F: Any, self: Any, other: Any) -> Any:
 def _tensordot(F: Any, a: Any, b: Any, dims: Any = 2) -> Any:
     """Sums of products over `dims` dimensions (the last of a, the first of b), or two lists."""
     if isinstance(dims, int):
-        dims = (range(a.ndim - dims, a.ndim), range(dims))
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        dims = (range(-dims, 0), range(dims))
     first = [d % a.ndim for d in dims[0]]
     second = [d % b.ndim for d in dims[1]]
-    for i, j in zip(first, second, strict=True):
+    for at, (i, j) in enumerate(zip(first, second, strict=True)):
         if a.shape[i] == 1 != b.shape[j]:
-            b = F.sum(b, j, True)
+            b = F.sum(b, j, True, dtype=b.dtype)
         elif b.shape[j] == 1 != a.shape[i]:
-            a = F.sum(a, i, True)
+            a = F.sum(a, i, True, dtype=a.dtype)
         elif a.shape[i] != b.shape[j]:
             raise RuntimeError(
-                f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} "
-                f"and second has size {b.shape[j]} in dim {j}"
+                f"contracted dimensions need to match, but first has size {a.shape[i]} in dim "
+                f"{dims[0][at]} and second has size {b.shape[j]} in dim {dims[1][at]}"
             )
     free1 = [i for i in range(a.ndim) if i not in first]
     free2 = [i for i in range(b.ndim) if i not in second]
+    sizes1, sizes2 = [a.shape[i] for i in free1], [b.shape[i] for i in free2]
     inner = math.prod(a.shape[i] for i in first)
-    left = F.reshape(F.permute(a, tuple(free1 + first)), (-1 if inner else 0, inner))
-    right = F.reshape(F.permute(b, tuple(second + free2)), (inner, -1 if inner else 0))
-    shape = (*(a.shape[i] for i in free1), *(b.shape[i] for i in free2))
-    return F.reshape(F.mm(left, right), shape)
+    left = F.reshape(F.permute(a, tuple(free1 + first)), (math.prod(sizes1), inner))
+    right = F.reshape(F.permute(b, tuple(second + free2)), (inner, math.prod(sizes2)))
+    return F.reshape(F.mm(left, right), (*sizes1, *sizes2))
 
 
 @composite("kron", out=True)

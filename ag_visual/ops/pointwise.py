@@ -25,6 +25,7 @@ from .families import (
     chosen_twin,
     elementwise,
     is_complex,
+    number_in,
     pair_samples,
     promoted_with,
     refused,
@@ -68,7 +69,8 @@ def _times_alpha(xp: Any, name: str, self: Any, other: Any, alpha: Any) -> Any:
     """alpha * other in the dtype of the result, with torch's restrictions on alpha."""
     alpha = _number(name, alpha)
     given = numpy.asarray(alpha).dtype.kind
-    kind = (other if hasattr(other, "dtype") else self).dtype.kind
+    dtype = (other if hasattr(other, "dtype") else self).dtype
+    kind = dtype.kind
     if given == "b" and kind != "b":
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if given in "fc" and kind in "biu":
@@ -83,7 +85,7 @@ def _times_alpha(xp: Any, name: str, self: Any, other: Any, alpha: Any) -> Any:
         return other
     if type(other) is float or type(other) is int:
         return other * alpha  # Python's product: NumPy's would have a dtype of its own
-    return xp.multiply(other, bool(alpha) if kind == "b" else alpha)
+    return xp.multiply(other, number_in(alpha, dtype))
 
 
 def _no_bools(self: Any, other: Any, alpha: Any) -> None:
@@ -375,8 +377,42 @@ def positive(F: Any, self: Any) -> Any:
 # Powers -------------------------------------------------------------------------------------------
 
 
+def _no_bool_powers(*arrays: Any) -> None:
+    if all(getattr(array, "dtype", None) == bool for array in arrays):
+        raise NotImplementedError("\"pow\" not implemented for 'Bool'")
+
+
+@on_arrays("self**exponent if self.dtype.kind == 'f' else call(xp, self, exponent)")
 def _pow_number(xp: Any, self: Any, exponent: Any) -> Any:
+    if self.dtype.kind in "iub":
+        if exponent not in (0, 1):
+            _no_bool_powers(self)
+        if exponent < 0:
+            raise RuntimeError(
+                "Integers to negative integer powers are not allowed. Convert with .float() first."
+            )
+        return xp.power(self, number_in(exponent, self.dtype)).astype(self.dtype, copy=False)
     return self**exponent
+
+
+def _integer_power(xp: Any, self: Any, exponent: Any) -> Any:
+    """self ** exponent of one integer dtype; a fraction is 0, as torch has it."""
+    negative = exponent < 0
+    if not bool(negative.any()):
+        return xp.power(self, exponent)
+    sign = xp.where(self == -1, 1 - 2 * (exponent & 1), 0)
+    fraction = xp.where(self == 1, 1, sign)
+    powers = xp.power(self, xp.where(negative, 0, exponent))
+    return xp.where(negative, fraction, powers).astype(self.dtype)
+
+
+# Built code meets floating-point numbers alone.
+@on_arrays("xp.power(self, exponent)")
+def _power(xp: Any, self: Any, exponent: Any) -> Any:
+    if self.dtype.kind in "iub":
+        _no_bool_powers(self, exponent)
+        return _integer_power(xp, self, exponent)
+    return xp.power(self, exponent)
 
 
 def _pow_number_rule(F: Any, g: Any, self: Any, exponent: Any) -> Any:
@@ -414,16 +450,24 @@ def _base_rule(F: Any, g: Any, self: Any, exponent: Any) -> Any:
     return F.where(exponent == 0, 0.0, g * (exponent * self ** (exponent - 1)))
 
 
+def _ends_at_zero(F: Any, exponent: Any) -> Any:
+    """Where 0 ** exponent stays as it is when the exponent moves."""
+    if is_complex(exponent):
+        return (F.imag(exponent) == 0) & (F.real(exponent) >= 0)
+    return exponent >= 0
+
+
 def _exponent_rule(F: Any, g: Any, self: Any, exponent: Any, result: Any) -> Any:
-    flat = self == 0 if is_complex(exponent) else (self == 0) & (exponent >= 0)
-    return g * F.where(flat, 0.0, result * F.log(self))
+    flat = (self == 0) & _ends_at_zero(F, exponent)
+    # In the dtype of the result: the logarithm of a negative number is complex there.
+    base = F.cast(self, getattr(result, "_array", result).dtype)
+    return g * F.where(flat, 0.0, result * F.log(base))
 
 
 elementwise(
     "pow_tensor",
-    "power",
+    _power,
     {"self": _base_rule, "exponent": _exponent_rule},
-    params=("self", "exponent"),
     public=False,
     inplace=True,
     node="PowBackward1",
@@ -436,13 +480,16 @@ elementwise(
 
 
 def _pow_base(xp: Any, self: Any, exponent: Any) -> Any:
+    if exponent.dtype.kind in "iub":
+        _no_bool_powers(exponent)
+        return _integer_power(xp, xp.asarray(self).astype(exponent.dtype), exponent)
     return self**exponent
 
 
 def _pow_base_rule(F: Any, g: Any, self: Any, exponent: Any, result: Any) -> Any:
     if self == 0:
-        return g * F.where(exponent >= 0, 0.0, result * -math.inf)
-    if isinstance(self, complex):
+        return g * F.where(_ends_at_zero(F, exponent), 0.0, result * -math.inf)
+    if isinstance(self, complex) or is_complex(exponent):
         return g * (result * cmath.log(self))
     return g * (result * (math.log(self) if self > 0 else math.nan))
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..arrays.kernels import average, pool
+from ..arrays.kernels.rows import weighted_sums
 from .batching import folded
 from .convolution import Ints, ints
 from .record import LINEAR, ErrorSample, Sample
@@ -102,7 +103,7 @@ def _adaptive(xp: Any, self: Any, output_size: Any) -> Any:
     for at, out in enumerate(output_size):
         axis = self.ndim - rank + at
         shares = _shares(xp, self.shape[axis], out, self.dtype)
-        self = xp.moveaxis(xp.matmul(xp.moveaxis(self, axis, -1), shares.T), -1, axis)
+        self = weighted_sums(xp, shares, self, axis)
     return xp.ascontiguousarray(self).astype(kind, copy=False)
 
 
@@ -111,8 +112,7 @@ def _adaptive_backward(xp: Any, grad_output: Any, size: Any) -> Any:
     for at, n in enumerate(size):
         axis = grad_output.ndim - rank + at
         shares = _shares(xp, n, grad_output.shape[axis], grad_output.dtype)
-        moved = xp.matmul(xp.moveaxis(grad_output, axis, -1), shares)
-        grad_output = xp.moveaxis(moved, -1, axis)
+        grad_output = weighted_sums(xp, shares.T, grad_output, axis)
     return xp.ascontiguousarray(grad_output)
 
 

@@ -43,14 +43,15 @@ def _need_elements(name: str) -> Callable[..., None]:
 def _evenly(F: Any, g: Any, self: Any, result: Any) -> Any:
     """g, shared by the elements that equal the result."""
     mask = (self == result) | ((self != self) & (result != result))
-    return mask * (g / F.sum(mask))
+    # Chosen, not multiplied: zero times an infinite gradient is NaN.
+    return F.where(mask, g / F.sum(mask), 0.0)
 
 
 def _shared(F: Any, g: Any, self: Any, result: Any, dim: Dims, keepdim: bool) -> Any:
     """g, shared within each reduced part by the elements that equal its result."""
     shape = tuple(self.shape)
     mask = self == spread(result, shape, dim, keepdim)
-    return mask * (spread(g, shape, dim, keepdim) / F.sum(mask, dim, True))
+    return F.where(mask, spread(g, shape, dim, keepdim) / F.sum(mask, dim, True), 0.0)
 
 
 def _selected(F: Any, g: Any, self_shape: Any, dim: int, indices: Any, keepdim: bool = True) -> Any:

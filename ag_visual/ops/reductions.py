@@ -35,7 +35,7 @@ from .arguments import LEFT_OUT, DType, SomeDims, checked, kind_named, outside, 
 from .batching import constant, flattened, over_all
 from .edges import expand_for_good
 from .families import is_complex, zeros
-from .record import EACH, LINEAR, ErrorSample, Sample
+from .record import EACH, FLOAT, LINEAR, ErrorSample, Sample
 from .table import composite, op
 
 # Sums and means -----------------------------------------------------------------------------------
@@ -103,7 +103,8 @@ def _sum(
     dtype: DType | None = None,
 ) -> Any:
     """The sum of all elements, or over `dim` (an int or several); integers add up in int64."""
-    self = cast(F, self, dtype)
+    if dtype is not None:  # of integers, too, whose sum is int64 otherwise
+        return F.sum(self.to(dtype), dim, keepdim).to(dtype)
     return F.sum_all(self) if dim is None and not keepdim else F.sum_dims(self, dim, keepdim)
 
 
@@ -205,7 +206,9 @@ def _nansum_of(
     dtype: DType | None = None,
 ) -> Any:
     """`sum` with NaN as zero."""
-    return F.nansum_dims(cast(F, self, dtype), dim, keepdim)
+    if dtype is not None:
+        return F.nansum(self.to(dtype), dim, keepdim).to(dtype)
+    return F.nansum_dims(self, dim, keepdim)
 
 
 @composite("nanmean", out=True)
@@ -330,8 +333,10 @@ def _prod(
     F: Any, self: Any, dim: int = LEFT_OUT, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Any:
     """The product of all elements, or along one dimension."""
-    self = cast(F, self, dtype)
-    return F.prod_all(self) if dim is None else F.prod_dim(self, dim, keepdim)
+    if dtype is not None:
+        self = self.to(dtype)
+    found = F.prod_all(self) if dim is None else F.prod_dim(self, dim, keepdim)
+    return found if dtype is None else found.to(dtype)
 
 
 # Spread -------------------------------------------------------------------------------------------
@@ -552,6 +557,7 @@ op(
     _logsumexp,
     vjp={"self": _logsumexp_rule},
     jvp=EACH,
+    policy=FLOAT,
     normalize=several_dims,
     samples=dims_samples(),
     errors=dims_errors,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..arrays.kernels.runs import running_extreme
-from .along import cast, dim_errors, dim_samples, narrow, wide
+from .along import dim_errors, dim_samples, narrow, wide
 from .arguments import DType
 from .dims import wrap
 from .elementary import logaddexp
@@ -47,7 +47,9 @@ def _cumprod_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
     last = F.unsqueeze(F.movedim(self, dim, -1), -2)
     n = last.shape[-1]
     rows = F.cumprod_dim(F.where(F.diagonal_mask(last, n, n), 1.0, last), last.ndim - 1)
-    total = F.sum(F.triu(rows) * F.unsqueeze(F.movedim(g, dim, -1), -2), -1)
+    # Behind a zero nothing flows, be the gradient infinite.
+    parts = F.where(rows == 0, 0.0, rows * F.unsqueeze(F.movedim(g, dim, -1), -2))
+    total = F.sum(F.triu(parts), -1)
     return F.movedim(total, -1, dim)
 
 
@@ -57,7 +59,7 @@ def _cumprod_along(F: Any, t_self: Any, self: Any, dim: int) -> Any:
     last = F.unsqueeze(F.movedim(self, dim, -1), -2)
     n = last.shape[-1]
     rows = F.cumprod_dim(F.where(F.diagonal_mask(last, n, n), 1.0, last), last.ndim - 1)
-    total = F.sum(F.triu(rows) * F.unsqueeze(F.movedim(t_self, dim, -1), -1), -2)
+    total = F.sum(F.triu(rows * F.unsqueeze(F.movedim(t_self, dim, -1), -1)), -2)
     return F.movedim(total, -1, dim)
 
 
@@ -100,7 +102,9 @@ op(
 
 def _scanned(name: str, what: str) -> None:
     def body(F: Any, self: Any, dim: int, *, dtype: DType | None = None) -> Any:
-        return getattr(F, f"{name}_dim")(cast(F, self, dtype), dim)
+        if dtype is None:
+            return getattr(F, f"{name}_dim")(self, dim)
+        return getattr(F, f"{name}_dim")(self.to(dtype), dim).to(dtype)
 
     def twin(F: Any, self: Any, dim: int) -> Any:
         return ops[f"{name}_dim"].write(self, dim)
@@ -195,12 +199,24 @@ _running("cummin", False)
 def _diff(
     F: Any, self: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
 ) -> Any:
-    """The n-th difference of neighbours along `dim`."""
+    """The n-th difference of neighbours along `dim`; of bools, whether they differ."""
+    if self.ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    for end in (prepend, append):
+        if end is not None and end.ndim != self.ndim:
+            raise RuntimeError(
+                "diff expects prepend or append to be the same dimension as input: they have "
+                f"{end.ndim} and {self.ndim} dimensions"
+            )
+    dim = wrap(dim, self.ndim)
     if n == 0:
         return F.clone(self)
     parts = [x for x in (prepend, self, append) if x is not None]
     x = F.cat(parts, dim) if len(parts) > 1 else self
+    less = F.logical_xor if x.dtype.category == 0 else F.sub
     for _ in range(min(n, x.shape[dim])):
         size = x.shape[dim]
-        x = F.narrow(x, dim, 1, size - 1) - F.narrow(x, dim, 0, size - 1)
+        x = less(F.narrow(x, dim, 1, size - 1), F.narrow(x, dim, 0, size - 1))
     return x

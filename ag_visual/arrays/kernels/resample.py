@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 
 from ag_visual.arrays.backend import Array, of_namespace
+from ag_visual.arrays.kernels.rows import weighted_sums
 
 Host = Any  # a NumPy array, whatever xp is
 
@@ -64,18 +65,23 @@ def _apply(xp: Any, x: Array, axis: int, index: Host, weight: Host, rows: int) -
     wide = x.astype(xp.float32) if x.dtype.itemsize == 2 else x
     if rows <= _DENSE or index.shape[1] > 8:
         matrix = bring(_matrix(index, weight, rows).astype(wide.dtype))
-        if axis in (-1, x.ndim - 1):
-            result = xp.matmul(wide, matrix.T)
-        else:
-            moved = xp.moveaxis(wide, axis, -2)
-            result = xp.moveaxis(xp.matmul(matrix, moved), -2, axis)
-        return xp.ascontiguousarray(result).astype(x.dtype, copy=False)
+        return weighted_sums(xp, matrix, wide, axis).astype(x.dtype, copy=False)
     shape = (-1,) + (1,) * (x.ndim - 1 - axis % x.ndim)
-    result = None
-    for tap in range(index.shape[1]):
-        part = xp.take(wide, bring(index[:, tap].copy()), axis=axis)
-        part *= bring(weight[:, tap].astype(wide.dtype)).reshape(shape)
-        result = part if result is None else xp.add(result, part, out=result)
+
+    def total(masked: bool) -> Array:
+        result = None
+        for tap in range(index.shape[1]):
+            part = xp.take(wide, bring(index[:, tap].copy()), axis=axis)
+            factor = bring(weight[:, tap].astype(wide.dtype)).reshape(shape)
+            if masked:
+                part = xp.where(factor == 0, 0, part)
+            part *= factor
+            result = part if result is None else xp.add(result, part, out=result)
+        return result
+
+    result = total(False)
+    if not bool(xp.isfinite(result.sum())):
+        result = total(True)  # weights of 0 make NaN of what is infinite
     return result.astype(x.dtype, copy=False)
 
 

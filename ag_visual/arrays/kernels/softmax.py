@@ -6,12 +6,13 @@ bfloat16 are computed in float32. Nothing returned aliases an input.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
 
 from ag_visual.arrays.backend import Array
-from ag_visual.arrays.kernels.rows import by_column, row_products, row_sums
+from ag_visual.arrays.kernels.rows import by_column, is_matrix, row_products, row_sums
 
 
 def _wide(xp: Any, array: Array) -> Array:
@@ -60,12 +61,12 @@ def softmax(xp: Any, self: Array, dim: int) -> Array:
         xp.exp(result, out=result)
         found = result, _sums(xp, result, dim)
     result, total = found
-    total = 1 / total
+    # Divided, not multiplied by 1 / total: a certain outcome has probability 1.
     if total.shape[-1] == 1 and result.flags.c_contiguous:
         flat = result.reshape(-1, result.shape[-1])
-        by_column(xp, xp.multiply, flat, total.reshape(-1, 1), out=flat)
+        by_column(xp, xp.divide, flat, total.reshape(-1, 1), out=flat)
     else:
-        result *= total
+        result /= total
     return result if x is self else result.astype(self.dtype)
 
 
@@ -93,11 +94,35 @@ def log_softmax(xp: Any, self: Array, dim: int) -> Array:
     x = _wide(xp, self)
     found = _exponentials(xp, x, dim)
     if found is not None:
-        result = x - xp.log(found[1])
+        logs = xp.log(found[1])
+        result = x - logs
+        # Both were rounded: that is much where the difference is small, an outcome is likely.
+        size = max(logs.item(found[1].argmax()), -logs.item(found[1].argmin()))
+        least = -max(size / 4, math.log(2))
+        if result.item(result.argmax()) > least:
+            result = _with_likely(xp, x, result, dim, least)
     else:
-        result = _shifted(xp, x, dim)
-        result -= xp.log(_sums(xp, xp.exp(result), dim))
+        result = _log_shifted(xp, x, dim)
     return result if x is self else result.astype(self.dtype)
+
+
+def _log_shifted(xp: Any, x: Array, dim: int) -> Array:
+    result = _shifted(xp, x, dim)
+    result -= xp.log(_sums(xp, xp.exp(result), dim))
+    return result
+
+
+def _with_likely(xp: Any, x: Array, result: Array, dim: int, least: float) -> Array:
+    """The result with the slices computed again, from their maximum, that reach above `least`."""
+    if dim not in (-1, x.ndim - 1) or not (is_matrix(x) and is_matrix(result)):
+        return _log_shifted(xp, x, dim)
+    width = x.shape[-1]
+    rows, there = x.reshape(-1, width), result.reshape(-1, width)
+    likely = xp.unique(xp.flatnonzero(there > least) // width)
+    if 2 * len(likely) > len(rows):
+        return _log_shifted(xp, x, dim)
+    there[likely] = _log_shifted(xp, rows[likely], 1)
+    return result
 
 
 def log_softmax_backward(xp: Any, g: Array, result: Array, dim: int) -> Array:
