@@ -45,5 +45,9 @@ class SilentWriteWarning(UserWarning):
         self.fields: dict[str, Any] = fields or {}
 
 
+class FormatError(ValueError):
+    """A file or a message is not what its format says: foreign, damaged, cut off or too new."""
+
+
 class MissingExtraError(ImportError):
     """A feature needs a package that is an optional extra; the text names the command."""

@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 
 import ag_visual
 
+from .. import files
 from .main import CommandError
 
 NOTEBOOK = "00_tour.ipynb"
@@ -64,7 +64,7 @@ def prepare(folder: Path, *, fresh: bool) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         copy = folder / NOTEBOOK
         if fresh or not copy.exists():
-            shutil.copyfile(original, copy)
+            files.write(copy, original.read_bytes())
     except OSError as error:
         raise CommandError(
             f"cannot write to {folder}: {error.strerror}. Choose another folder with --output DIR"
@@ -183,7 +183,7 @@ def headless(folder: Path) -> int:
     except DeadKernelError:
         raise CommandError("the kernel died while it ran the tour") from None
     finally:
-        nbformat.write(notebook, path)
+        files.write(path, nbformat.writes(notebook).encode())
         if preferred is None:
             del os.environ[PREFER_OWN_KERNEL]
     return tell(result_of(notebook), folder, time.monotonic() - began)

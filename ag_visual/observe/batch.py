@@ -13,8 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from ag_visual.core.source import UNKNOWN, Site
+from ag_visual.errors import FormatError
 from ag_visual.observe import schema
-from ag_visual.observe.check import FormatError, check
+from ag_visual.observe.check import check
 from ag_visual.observe.columns import DTYPES, Chunk, Encoder, Tables
 from ag_visual.observe.store import Dropped
 from ag_visual.observe.texts import fit_all
@@ -144,8 +145,25 @@ def _column(
 ) -> Any:
     dtype = DTYPES[column.type]
     offset, length = place
-    if offset < 0 or offset % schema.ALIGNMENT or length != rows * dtype.itemsize:
+    if not all(isinstance(number, int) for number in (offset, length, rows)):
+        raise FormatError(f"column {name}: its place {place} is not of whole numbers")
+    if offset < 0 or rows < 0 or offset % schema.ALIGNMENT or length != rows * dtype.itemsize:
         raise FormatError(f"column {name}: {rows} rows do not lie at {offset} in {length} bytes")
     if offset + length > len(buffer):
         raise FormatError(f"column {name} ends at {offset + length}, the buffer at {len(buffer)}")
     return np.frombuffer(buffer, dtype, rows, offset)
+
+
+def check_numbers(tables: Tables, strings: Sequence[str], sites: Sequence[Any]) -> None:
+    """Raise FormatError where a column's numbers point behind the strings or sites that there are.
+
+    For tables that were read as a whole: in a stream a batch may be lost.
+    """
+    known = {"string": len(strings), "site": len(sites)}
+    for table, columns in tables.items():
+        for name, values in columns.items():
+            of = schema.TABLES[table][name].of
+            if of:
+                ids = values if of == "string" else values[values != schema.NONE]
+                if len(ids) and int(ids.max()) >= known[of]:
+                    raise FormatError(f"column {table}.{name}: {of} {ids.max()} of {known[of]}")

@@ -7,12 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from ag_visual.errors import FormatError
 from ag_visual.observe import schema
-
-
-class FormatError(ValueError):
-    """What was read is not what the format says; the text names the place and the value."""
-
 
 Checker = Callable[[Any, str], None]
 

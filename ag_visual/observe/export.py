@@ -1,7 +1,6 @@
 """Recordings as files: a versioned JSON (gzip) to load again, and a standalone HTML page.
 
-Both hold the same record. Files are written beside their place and renamed, so that nobody sees
-half of one; reading checks everything and never evaluates anything.
+Both hold the same record. Reading checks everything and never evaluates anything.
 """
 
 from __future__ import annotations
@@ -9,11 +8,11 @@ from __future__ import annotations
 import base64
 import contextlib
 import gzip
+import hashlib
 import html
 import io
 import json
 import os
-import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -23,10 +22,12 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from ag_visual import files
+from ag_visual.errors import FormatError
 from ag_visual.observe import schema
-from ag_visual.observe.batch import Stream, decode_tables
+from ag_visual.observe.batch import Stream, check_numbers, decode_tables
 from ag_visual.observe.card_export import cards_of_living
-from ag_visual.observe.check import FormatError, check_fields
+from ag_visual.observe.check import check_fields
 from ag_visual.observe.columns import Chunk, Tables
 from ag_visual.observe.dead_units import with_dead_units
 from ag_visual.observe.details import NotKeptError, Sharing, array_of, node_details
@@ -88,6 +89,11 @@ class Recording:
         """What ids of strings mean."""
         return [s for batch in self._record["batches"] for s in batch["header"]["strings"]]
 
+    @property
+    def sites(self) -> list[Any]:
+        """What ids of sites mean."""
+        return [s for batch in self._record["batches"] for s in batch["header"]["sites"]]
+
     def rows(self, table: str) -> int:
         """How many entries a table has; of "tasks", how many backward passes (each has two rows:
         its begin and its end).
@@ -124,7 +130,7 @@ class Recording:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the recording for `load_recording`."""
         text = json.dumps(self.record, separators=(",", ":"), allow_nan=False)
-        return write_atomically(path, gzip.compress(text.encode(), 6, mtime=0))
+        return files.write(path, gzip.compress(text.encode(), 6, mtime=0))
 
 
 def take(
@@ -235,7 +241,8 @@ def load_recording(path: str | os.PathLike[str]) -> Recording:
     OSError where it cannot be read at all.
     """
     where = os.fspath(path)
-    data = Path(path).read_bytes()
+    with open(path, "rb") as file:
+        data = _at_most(LARGEST, file, where)
     if data[:2] == b"\x1f\x8b":
         data = _unpacked(data, where)
     try:
@@ -263,51 +270,65 @@ def load_recording(path: str | os.PathLike[str]) -> Recording:
     check_fields(schema.RECORDS["Recording"], record, where)
     recording = Recording(record)
     beside = (record.get("beside") or {}).get("recording")
-    try:
-        _ = recording.tables
-        if beside is not None:
-            _ = Recording(beside).tables
-    except ValueError as error:
-        raise FormatError(f"{where} is damaged: {error}") from error
+    for one in (recording, *([] if beside is None else [Recording(beside)])):
+        try:
+            check_numbers(one.tables, one.strings, one.sites)
+        except ValueError as error:
+            raise FormatError(f"{where} is damaged: {error}") from error
     return recording
 
 
 def _unpacked(data: bytes, where: str) -> bytes:
     try:
         with gzip.open(io.BytesIO(data)) as file:
-            found = file.read(LARGEST + 1)
+            return _at_most(LARGEST, file, where)
     except (EOFError, OSError, zlib.error) as error:
         raise FormatError(
             f"{where} is damaged or cut short ({error}): save or copy it again"
         ) from error
-    if len(found) > LARGEST:
-        raise FormatError(f"{where} unpacks to more than {LARGEST} bytes: this is no recording")
-    return found
 
+
+def _at_most(most: int, file: Any, where: str) -> bytes:
+    found = files.read_up_to(file, most + 1)
+    if len(found) > most:
+        raise FormatError(f"{where} has more than {most} bytes: this is no recording")
+    return bytes(found)
+
+
+_STYLE: Final = "html, body, #ag-visual { height: 100%; margin: 0 }"
+
+_MODULE: Final = """
+const bytes = Uint8Array.from(atob('{bundle}'), letter => letter.charCodeAt(0));
+const address = URL.createObjectURL(new Blob([bytes], {{ type: 'text/javascript' }}));
+const {{ mount }} = await import(address);
+URL.revokeObjectURL(address);
+const recording = JSON.parse(document.getElementById('{element}').textContent);
+const dark = matchMedia('(prefers-color-scheme: dark)').matches;
+mount(document.getElementById('ag-visual'), {{
+  recording, theme: dark ? 'dark' : 'light', host: 'standalone'
+}});
+"""
+
+# Only the page's own module and style run: markup of any other kind cannot make a blob's address.
+_POLICY: Final = (
+    "default-src 'none'; script-src {module} blob:; worker-src blob:; style-src {style}; "
+    "form-action 'none'; base-uri 'none'"
+)
 
 _PAGE: Final = """<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; \
-script-src 'unsafe-inline' data: blob:; worker-src data: blob:; style-src 'unsafe-inline'; \
-img-src data: blob:; font-src data:">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <title>{title}</title>
-<style>html, body, #ag-visual {{ height: 100%; margin: 0 }}</style>
+<style>{style}</style>
 </head>
 <body>
 <div id="ag-visual"></div>
 <noscript>A script draws this recording: allow scripts for this page.</noscript>
 <script type="application/json" id="{element}">{recording}</script>
-<script type="module">
-const {{ mount }} = await import('data:text/javascript;charset=utf-8;base64,{bundle}');
-const recording = JSON.parse(document.getElementById('{element}').textContent);
-const dark = matchMedia('(prefers-color-scheme: dark)').matches;
-mount(document.getElementById('ag-visual'), {{
-  recording, theme: dark ? 'dark' : 'light', host: 'standalone'
-}});
-</script>
+<script type="module">{module}</script>
 </body>
 </html>
 """
@@ -319,36 +340,18 @@ def to_html(recording: Recording, bundle: str, title: str = "ag_visual recording
     Nothing of the recording can become markup: its JSON is ASCII without any `<`.
     """
     text = json.dumps(recording.record, separators=(",", ":"), allow_nan=False)
+    element = schema.RECORDING_ELEMENT
+    module = _MODULE.format(bundle=base64.b64encode(bundle.encode()).decode(), element=element)
     return _PAGE.format(
         title=html.escape(title),
-        element=schema.RECORDING_ELEMENT,
+        policy=_POLICY.format(module=_hash(module), style=_hash(_STYLE)),
+        style=_STYLE,
+        element=element,
         recording=text.replace("<", "\\u003c"),
-        bundle=base64.b64encode(bundle.encode()).decode(),
+        module=module,
     )
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> Path:
-    """Write a whole file or nothing: beside its place first, then renamed."""
-    target = Path(path)
-    try:
-        handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
-            f"cannot write {target}: the folder {target.parent} does not exist"
-        ) from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(beside)
-        raise
-    return target
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _hash(text: str) -> str:
+    """What a policy calls a script or a style by."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

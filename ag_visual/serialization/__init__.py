@@ -7,15 +7,18 @@ how they are nested, and which of them share memory, stands in the file's metada
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Callable
 from typing import Any
 
 from ..core.tensor import from_array
 from ..devices import device as Device
+from ..errors import FormatError
 from . import container
 from .tree import Reader, Writer
 
 _KEY = "ag_visual"
+# What a wrong type, name, number or depth raises while objects are made of JSON.
+_DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 def save(obj: Any, f: Any) -> None:
@@ -24,7 +27,8 @@ def save(obj: Any, f: Any) -> None:
     Containers are dictionaries, lists, tuples and sets, nested in any way; beside tensors they may
     hold NumPy arrays, numbers, strings, bytes and None. Views stay views of the same memory, and a
     tensor that occurs twice is one tensor again. A file at that path is replaced when all is
-    written, and stays as it was if anything fails.
+    written, and stays as it was if anything fails or the process is killed; its mode stays. Through
+    a symbolic link the file that it names is written, and devices and pipes get the bytes.
 
     >>> import ag_visual as ag, io
     >>> file = io.BytesIO()
@@ -35,11 +39,16 @@ def save(obj: Any, f: Any) -> None:
 
     Raises:
         TypeError: something in it cannot be saved; the text says where it is.
+        ValueError: a container contains itself, or is nested too deeply.
+        OSError: the place cannot be written.
     """
     writer = Writer()
-    tree = writer.encode(obj, "")
-    arrays, tensors = writer.finish()
-    about = json.dumps({"version": 1, "tree": tree, "tensors": tensors}, allow_nan=False)
+    try:
+        tree = writer.encode(obj, "")
+        arrays, tensors = writer.finish()
+        about = json.dumps({"version": 1, "tree": tree, "tensors": tensors}, allow_nan=False)
+    except RecursionError:
+        raise ValueError("the object is nested too deeply to be saved") from None
     container.write(f, arrays, {_KEY: about})
 
 
@@ -57,32 +66,43 @@ def load(
     no code is ever run.
 
     Raises:
-        ValueError: the file is of torch.save or pickle (the text says what to do), or damaged.
+        FormatError: the file is of torch.save or pickle (the text says what to do), or foreign,
+            damaged or cut off. It is a ValueError. Nothing is made of such a file.
+        OSError: it cannot be read at all.
     """
     if map_location is not None and not isinstance(map_location, str | dict | Device):
         raise TypeError(
             "map_location should be a device, its name, or a dictionary from names to devices, but "
             f"is {type(map_location).__name__}"
         )
-    if not hasattr(f, "read"):
-        f = os.fspath(f)
+    place = _placement(map_location)
     arrays, metadata = container.read(f)
-
-    def place(saved: str) -> Device:
-        if isinstance(map_location, dict):
-            return Device(map_location.get(saved, saved))
-        return Device(saved if map_location is None else map_location)
-
     if _KEY not in metadata:
         target = place("cpu")
         return {name: from_array(array).to(target) for name, array in arrays.items()}
-    about = json.loads(metadata[_KEY])
-    if about["version"] != 1:
-        raise ValueError(
-            f"the file is of version {about['version']} of this format, which is newer than this "
-            "package: update it"
-        )
-    return Reader(arrays, about["tensors"], place).decode(about["tree"])
+    try:
+        about = json.loads(metadata[_KEY])
+        if about["version"] == 1:
+            return Reader(arrays, about["tensors"], place).decode(about["tree"])
+        told = f"is of version {about['version']!r} of this format: update this package to read it"
+    except FormatError as error:
+        told = f"is damaged: {error}"
+    except _DAMAGE as error:
+        raise FormatError(
+            f"{container.name_of(f)} is damaged: what it says about its objects cannot be read"
+        ) from error
+    raise FormatError(f"{container.name_of(f)} {told}")
+
+
+def _placement(map_location: Any) -> Callable[[str], Device]:
+    """From the device on which a tensor was to that on which it shall be."""
+    if isinstance(map_location, dict):
+        moved = {saved: Device(to) for saved, to in map_location.items()}
+        return lambda saved: moved.get(saved) or Device(saved)
+    if map_location is None:
+        return Device
+    target = Device(map_location)
+    return lambda saved: target
 
 
 __all__ = ["load", "save"]

@@ -7,15 +7,16 @@ the place of the bytes; `__metadata__` maps strings to strings.
 from __future__ import annotations
 
 import json
+import math
 import os
 import struct
-import tempfile
 import zipfile
 from typing import Any, BinaryIO
 
 import numpy
 
-from .. import dtypes
+from .. import dtypes, files
+from ..errors import FormatError
 
 NAMES = {
     "bool": "BOOL",
@@ -42,19 +43,13 @@ def _dtype(name: str) -> numpy.dtype[Any]:
             return numpy.dtype(ours) if known is None else known.np
     if name == "C64":
         return numpy.dtype(numpy.complex64)
-    raise ValueError(
-        f"this safetensors file holds an array of type {name}, which is not known here"
-    )
+    raise FormatError(f"it holds an array of type {name!r}, which is not known here")
 
 
 def write(
     target: Any, arrays: dict[str, numpy.ndarray[Any, Any]], metadata: dict[str, str]
 ) -> None:
-    """Write arrays to a path, or to a file object opened for writing bytes.
-
-    A path has the whole file or what it had before, never a part: the bytes go to a file beside it
-    that takes its name at the end.
-    """
+    """Write arrays to a path (see `files.writing`), or to a file object opened for bytes."""
     header: dict[str, Any] = {"__metadata__": metadata} if metadata else {}
     offset = 0
     for name, array in arrays.items():
@@ -70,113 +65,139 @@ def write(
     if hasattr(target, "write"):
         _put(target, text, arrays)
         return
-    path = os.fspath(target)
-    handle, beside = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".saving-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _put(file, text, arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, _mode(path))
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
-
-
-def _mode(path: str) -> int:
-    """The rights of a file that is written over, or those of a new one."""
-    if os.path.exists(path):
-        return os.stat(path).st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+    with files.writing(target) as file:
+        _put(file, text, arrays)
 
 
 def _put(file: BinaryIO, text: bytes, arrays: dict[str, numpy.ndarray[Any, Any]]) -> None:
-    file.write(struct.pack("<Q", len(text)))
-    file.write(text)
+    files.put(file, struct.pack("<Q", len(text)) + text)
     for array in arrays.values():
-        file.write(numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8).data)
+        files.put(file, numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8).data)
 
 
 def read(source: Any) -> tuple[dict[str, numpy.ndarray[Any, Any]], dict[str, str]]:
     """The arrays of a file, writable, and its metadata.
 
+    What the header says is compared with the length of the file before memory is taken for it.
+
     Raises:
-        ValueError: the file is no safetensors file, or is cut off.
+        FormatError: the file is no safetensors file, or is cut off or damaged.
     """
     if hasattr(source, "read"):
-        return _take(source, getattr(source, "name", "the file"))
+        return _take(source, name_of(source))
     with open(source, "rb") as file:
-        return _take(file, os.fspath(source))
+        return _take(file, name_of(source))
 
 
-def _take(file: BinaryIO, name: Any) -> tuple[dict[str, Any], dict[str, str]]:
-    head = file.read(8)
-    _refuse_others(head, file, name)
+def name_of(source: Any) -> str:
+    """How errors call a path or a file object."""
+    found = getattr(source, "name", None) if hasattr(source, "read") else os.fsdecode(source)
+    return found if isinstance(found, str) else "the file"
+
+
+def _take(file: BinaryIO, name: str) -> tuple[dict[str, Any], dict[str, str]]:
+    left = files.size_left(file)
+    head = bytes(files.read_up_to(file, 8))
     if len(head) < 8:
-        raise ValueError(f"{name} is no safetensors file: it has {len(head)} bytes")
+        raise FormatError(f"{name} is no safetensors file: it has {len(head)} bytes")
     (length,) = struct.unpack("<Q", head)
-    if length > _MOST:
-        raise ValueError(f"{name} is no safetensors file: its header would have {length} bytes")
-    text = file.read(length)
+    most = _MOST if left is None else min(_MOST, left - 8)
+    text = bytes(files.read_up_to(file, length)) if length <= most else b""
+    if not text.startswith(b"{"):
+        _refuse_others(head, file, name)
+        raise FormatError(
+            f"{name} is no safetensors file, or is cut off: its header would have {length} bytes"
+        )
     try:
         header = json.loads(text)
         metadata = header.pop("__metadata__", {})
-        entries = sorted(header.items(), key=lambda item: item[1]["data_offsets"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{name} is no safetensors file: its header cannot be read") from error
-    arrays = {}
+        if not all(isinstance(value, str) for value in dict.values(metadata)):
+            raise TypeError("metadata are strings")
+        entries = sorted(
+            (_Entry(key, entry) for key, entry in header.items()), key=lambda entry: entry.place
+        )
+    except FormatError as error:
+        raise FormatError(f"{name} cannot be read: {error}") from None
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise FormatError(f"{name} is no safetensors file: its header cannot be read") from error
     end = 0
-    for key, entry in entries:
-        dtype, shape, (start, stop) = _dtype(entry["dtype"]), entry["shape"], entry["data_offsets"]
-        count = dtype.itemsize
-        for size in shape:
-            count *= size
-        if start != end or stop - start != count:
-            raise ValueError(
-                f"{name} is damaged: the bytes of {key!r} are not where they should be"
+    for entry in entries:
+        start, stop = entry.place
+        if start != end or stop - start != entry.dtype.itemsize * math.prod(entry.shape):
+            raise FormatError(
+                f"{name} is damaged: the bytes of {entry.key!r} are not where they should be"
             )
         end = stop
-        memory = numpy.empty(count, numpy.uint8)
-        if _fill(file, memory) < count:
-            raise ValueError(f"{name} is cut off: the bytes of {key!r} end too early")
-        arrays[key] = memory.view(dtype).reshape(shape)
+        if left is not None and end > left - 8 - length:
+            raise FormatError(f"{name} is cut off: the bytes of {entry.key!r} end too early")
+    arrays = {}
+    for entry in entries:
+        count = entry.place[1] - entry.place[0]
+        memory = _memory(file, count, known=left is not None)
+        if memory.nbytes < count:
+            raise FormatError(f"{name} is cut off: the bytes of {entry.key!r} end too early")
+        try:
+            arrays[entry.key] = memory.view(entry.dtype).reshape(entry.shape)
+        except (ValueError, OverflowError) as error:  # more dimensions, or longer, than NumPy's
+            raise FormatError(f"{name} is damaged: the shape of {entry.key!r}") from error
     return {key: arrays[key] for key in header}, metadata
 
 
-def _fill(file: BinaryIO, memory: numpy.ndarray[Any, Any]) -> int:
-    """Read into an array; returns how many bytes there were."""
-    if not memory.nbytes:
-        return 0
-    if hasattr(file, "readinto"):
-        return file.readinto(memory.data) or 0
-    data = file.read(memory.nbytes)
-    memory[: len(data)] = numpy.frombuffer(data, numpy.uint8)
-    return len(data)
+class _Entry:
+    """One array of a header, its types checked."""
+
+    def __init__(self, key: str, entry: dict[str, Any]) -> None:
+        self.key = key
+        self.dtype = _dtype(entry["dtype"])
+        self.shape = tuple(map(_size, entry["shape"]))
+        start, stop = map(_size, entry["data_offsets"])
+        self.place = start, stop
 
 
-def _refuse_others(head: bytes, file: BinaryIO, name: Any) -> None:
+def _size(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise TypeError(f"{value!r} is no size")
+    return value
+
+
+def _memory(file: BinaryIO, count: int, *, known: bool) -> numpy.ndarray[Any, Any]:
+    """The next bytes, fewer at the end; of a pipe nobody knows how many will come."""
+    if not known or not hasattr(file, "readinto"):
+        return numpy.frombuffer(files.read_up_to(file, count) or bytearray(), numpy.uint8)
+    memory = numpy.empty(count, numpy.uint8)
+    have = 0
+    while have < count:
+        taken = file.readinto(memory[have:].data)
+        if not taken:
+            break
+        have += taken
+    return memory[:have]
+
+
+def _refuse_others(head: bytes, file: BinaryIO, name: str) -> None:
     """Say what to do with files of torch, of pickle and of NumPy."""
-    if head[:4] == b"PK\x03\x04" and hasattr(file, "seek"):
-        file.seek(0)
-        try:
-            names = zipfile.ZipFile(file).namelist()
-        except zipfile.BadZipFile:
-            names = []
-        if not any(n.endswith("data.pkl") for n in names):
-            raise ValueError(
+    if head[:4] == b"PK\x03\x04":
+        names = _names_in_zip(file)
+        if names is not None and not any(n.endswith("data.pkl") for n in names):
+            raise FormatError(
                 f"{name} is a zip archive: an .npz file is read by numpy.load, and its arrays are "
                 "made tensors by from_numpy"
             )
-    elif head[:4] != b"PK\x03\x04" and not (
-        head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05"
-    ):
+    elif head[:1] != b"\x80" or head[1:2] not in (b"\x02", b"\x03", b"\x04", b"\x05"):
         return
-    raise ValueError(
+    raise FormatError(
         f"{name} was written by torch.save or pickle. It is not loaded here: unpickling a file can "
         "run any code that is in it. Where torch is installed, turn its state dict into a "
         "safetensors file, `safetensors.torch.save_file(torch.load(path, weights_only=True), "
         "'weights.safetensors')`, and load that."
     )
+
+
+def _names_in_zip(file: BinaryIO) -> list[str] | None:
+    """The names in an archive; None where it cannot be read, as one of torch that is cut off."""
+    try:
+        file.seek(0)
+        with zipfile.ZipFile(file) as archive:
+            return archive.namelist()
+    except Exception:  # a damaged directory raises errors of a dozen classes
+        return None

@@ -19,6 +19,7 @@ from .. import dtypes
 from ..arrays import backend as backends
 from ..core.tensor import Tensor, from_array
 from ..devices import device as Device
+from ..errors import FormatError
 from ..nn.parameter import Parameter
 from ..sizes import Size
 from .container import NAMES
@@ -205,6 +206,12 @@ def _cannot(value: Any, path: str) -> str:
     )
 
 
+def _size(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise FormatError(f"it gives {value!r} where a size should be")
+    return value
+
+
 class Reader:
     """Makes the object again from JSON and arrays."""
 
@@ -227,7 +234,7 @@ class Reader:
         if kind in _SEQUENCES:
             return _SEQUENCES[kind](self.decode(v) for v in inner)
         if kind not in _KINDS:
-            raise ValueError(f"the file holds a {kind!r}, which is not known here")
+            raise FormatError(f"it holds a {kind!r}, which is not known here")
         return getattr(self, f"_{kind}")(inner)
 
     def _float(self, inner: str) -> float:
@@ -237,16 +244,19 @@ class Reader:
         return complex(*map(self.decode, inner))
 
     def _bytes(self, inner: str) -> bytes:
-        return base64.b64decode(inner)
+        return base64.b64decode(inner, validate=True)
 
     def _dtype(self, inner: str) -> dtypes.dtype:
         found = getattr(dtypes, inner, None)
         if not isinstance(found, dtypes.dtype):
-            raise ValueError(f"the file names the dtype {inner!r}, which is not known here")
+            raise FormatError(f"it names the dtype {inner!r}, which is not known here")
         return found
 
     def _device(self, inner: str) -> Device:
-        return Device(inner)
+        try:
+            return Device(inner)
+        except (RuntimeError, TypeError):
+            raise FormatError(f"it names the device {inner!r}, which is not known here") from None
 
     def _dict(self, inner: list[Any]) -> Any:
         return {self.decode(k): self.decode(v) for k, v in inner}
@@ -266,33 +276,34 @@ class Reader:
         return array[()] if inner[0] else array
 
     def _tensor(self, number: int) -> Any:
-        if number not in self._made:
+        if _size(number) not in self._made:
             self._made[number] = self._build(self._facts[number])
         return self._made[number]
 
     def _build(self, facts: dict[str, Any]) -> Any:
         """The tensor on its memory, which it shares with the others that lie there."""
-        target = self._place(facts["device"])
+        dtype = self._dtype(facts["dtype"])
+        shape = tuple(map(_size, facts["shape"]))
+        steps = tuple(map(_size, facts["stride"]))
+        offset = _size(facts["offset"])
+        stored = self._arrays[facts["in"]]
+        far = sum((n - 1) * s for n, s in zip(shape, steps, strict=True))
+        if math.prod(shape) and offset + (1 + far) * dtype.itemsize > stored.nbytes:
+            raise FormatError("a tensor lies outside of its memory")
+        traced = facts["requires_grad"] is True
+        if traced and not (dtype.is_floating_point or dtype.is_complex):
+            raise FormatError(f"a tensor of {dtype} cannot require a gradient")
+        target = self._place(str(self._device(facts["device"])))
         key = facts["in"], str(target)
         backend = backends.backend_for(target)
         storage = None
         if key in self._memory:
             memory, storage = self._memory[key]
         else:
-            stored = self._arrays[facts["in"]]
             memory = backend.from_numpy(numpy.ascontiguousarray(stored).reshape(-1).view("u1"))
-        dtype = self._dtype(facts["dtype"]).np
-        strides = tuple(s * dtype.itemsize for s in facts["stride"])
-        shape = tuple(facts["shape"])
-        end = facts["offset"] + dtype.itemsize * (
-            1 + sum((n - 1) * s for n, s in zip(shape, facts["stride"], strict=True))
-        )
-        if math.prod(shape) and not 0 <= facts["offset"] <= end <= memory.size:
-            raise ValueError("the file is damaged: a tensor lies outside of its memory")
-        array = backend.xp.ndarray(shape, dtype, memory[facts["offset"] :].data, strides=strides)
-        result = from_array(
-            array, facts["requires_grad"], Parameter if facts["parameter"] else Tensor
-        )
+        strides = tuple(s * dtype.itemsize for s in steps)
+        array = backend.xp.ndarray(shape, dtype.np, memory[offset:].data, strides=strides)
+        result = from_array(array, traced, Parameter if facts["parameter"] is True else Tensor)
         if storage is None:
             self._memory[key] = memory, result._storage
         else:

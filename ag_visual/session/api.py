@@ -12,12 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from ag_visual import files
 from ag_visual.core import source
 from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
 from ag_visual.observe.bundle import bundle_text
 from ag_visual.observe.details import array_of
-from ag_visual.observe.export import Recording, load_recording, to_html, write_atomically
+from ag_visual.observe.export import Recording, load_recording, to_html
 from ag_visual.observe.lesson import Lesson
 from ag_visual.session.breakpoints import finite
 from ag_visual.session.prompt import Prompt, interactive
@@ -124,7 +125,7 @@ def save_recording(
     if lesson is not None:
         found = Recording(found.record | {"lesson": lesson.json()})
     if Path(path).suffix.lower() in (".html", ".htm"):
-        return write_atomically(path, to_html(found, bundle_text()).encode())
+        return files.write(path, to_html(found, bundle_text()).encode())
     return found.save(path)
 
 

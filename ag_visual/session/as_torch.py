@@ -25,7 +25,7 @@ VERSION = "2.8.0+ag_visual"
 INTERNAL = frozenset(
     (
         *("arrays", "core", "ops", "engine", "observe", "session", "display", "cli", "notebooks"),
-        *("errors", "dtypes", "sizes", "devices", "layouts", "promotion", "typing"),
+        *("errors", "files", "dtypes", "sizes", "devices", "layouts", "promotion", "typing"),
     )
 )
 

@@ -22,10 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from ag_visual import files
 from ag_visual.core import seam
 from ag_visual.observe import blame
 from ag_visual.observe.bundle import bundle_text
-from ag_visual.observe.export import Recording, take, to_html, write_atomically
+from ag_visual.observe.export import Recording, take, to_html
 from ag_visual.observe.lesson import Lesson
 from ag_visual.observe.names import Scope, scopes_of
 from ag_visual.observe.recorder import Recorder
@@ -250,7 +251,7 @@ class Session:
             path = Path(f"ag_visual-{stamp}{'' if i == 1 else f'-{i}'}.html").absolute()
             if not path.exists():
                 break
-        return write_atomically(path, page.encode())
+        return files.write(path, page.encode())
 
     # State -------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 from typing import Literal
@@ -88,6 +89,66 @@ def test_a_spoilt_recording_is_said_in_words(
     page, failures = opened(offline, recording)
     expect(page.get_by_role("alert")).to_contain_text(re.compile(told))
     assert failures == []
+
+
+# What a fault that lets markup in would be used for.
+INJECTED = """
+<img src=x onerror="__ran.push('onerror')">
+<script>__ran.push('inline')</script>
+<script src="data:text/javascript,__ran.push('data')"></script>
+<a href="javascript:__ran.push('address')">a</a>
+<iframe srcdoc="<script>parent.__ran.push('frame')</script>"></iframe>
+<form action="https://example.org/"><input name=a></form>
+<base href="https://example.org/">
+<p style="position: fixed">a</p>"""
+
+
+def test_markup_that_gets_into_a_page_runs_nothing(
+    offline: BrowserContext, recording: Path
+) -> None:
+    whole = recording.read_text().replace('<div id="ag-visual">', INJECTED + '<div id="ag-visual">')
+    recording.write_text(whole)
+    watch = """
+        window.__ran = []; window.__refused = [];
+        addEventListener('securitypolicyviolation', event =>
+            __refused.push([event.effectiveDirective, event.blockedURI]));"""
+    offline.add_init_script(watch)
+    page, failures = opened(offline, recording)
+    expect(page.get_by_role("status").first).to_contain_text("Recording")
+    page.evaluate("text => document.body.insertAdjacentHTML('beforeend', text)", INJECTED)
+    page.locator("a").first.click()
+    page.evaluate("() => document.forms[0].submit()")
+    refused = {tuple(one) for one in page.evaluate("() => __refused")}
+    wanted = {"script-src-attr", "script-src-elem", "style-src-attr", "base-uri", "form-action"}
+    assert wanted <= {directive for directive, _ in refused}
+    assert page.evaluate("() => __ran") == []
+    assert failures == []
+
+
+@pytest.mark.parametrize("frame", [False, True], ids=["page", "frame"])
+def test_a_pages_policy_refuses_nothing_of_its_own(
+    offline: BrowserContext, recording: Path, tmp_path: Path, frame: bool
+) -> None:
+    """Also in the frame that shows a page in the output of a notebook without widgets."""
+    refused: list[str] = []
+    path = recording
+    if frame:
+        path = tmp_path / "notebook.html"
+        page_text = html.escape(recording.read_text())
+        size = "width: 100%; height: 520px"
+        path.write_text(
+            f'<iframe sandbox="allow-scripts" style="{size}" srcdoc="{page_text}"></iframe>'
+        )
+    page = offline.new_page()
+    page.on("console", lambda message: refused.append(message.text))
+    page.goto(path.as_uri())
+    shown = page.frame_locator("iframe") if frame else page
+    expect(shown.get_by_role("status").first).to_contain_text("Recording")
+    for tab in ("Outline", "Tensors", "Hooks", "Problems", "Node"):
+        shown.get_by_role("tab", name=tab).click()
+    bar = shown.locator(".agv-root").first
+    assert bar.evaluate("element => getComputedStyle(element).display") == "grid"
+    assert refused == []
 
 
 def test_show_puts_the_graph_into_the_cells_output(lab: Lab) -> None:

@@ -258,16 +258,18 @@ ${SIDE_CSS.trim()}
   animation: none !important; } }
 `;
 
-const STYLE_ID = 'agv-style';
+const styled = new WeakSet<Document | ShadowRoot>();
 
-/** Adds the style sheet where the element lives, unless it is there already. */
+/**
+ * Adds the style sheet where the element lives, unless it is there already. As a sheet, not as an
+ * element: a page's policy may forbid inline styles.
+ */
 export function injectStyle(element: Element): void {
-  const root = element.getRootNode();
-  const parent = root instanceof ShadowRoot ? root : element.ownerDocument.head;
-  if (!parent.querySelector(`#${STYLE_ID}`)) {
-    const style = element.ownerDocument.createElement('style');
-    style.id = STYLE_ID;
-    style.textContent = CSS + COMPARE_CSS + TEACHING_CSS;
-    parent.appendChild(style);
-  }
+  const found = element.getRootNode();
+  const root = found instanceof ShadowRoot ? found : element.ownerDocument;
+  if (styled.has(root)) return;
+  styled.add(root);
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(CSS + COMPARE_CSS + TEACHING_CSS);
+  root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];
 }

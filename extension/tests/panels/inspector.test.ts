@@ -306,7 +306,8 @@ describe('mount', () => {
     await settle();
     expect(element.querySelector('.agv-root')?.getAttribute('data-agv-theme')).toBe('dark');
     expect(element.textContent).toContain('ReluBackward0');
-    expect(document.querySelectorAll('#agv-style').length).toBe(1);
+    expect(document.adoptedStyleSheets.length).toBe(1);
+    expect(document.querySelectorAll('style').length).toBe(0);
     await act(async () => {
       handle?.dispose();
       handle?.dispose();

@@ -11,9 +11,11 @@ class NoObserver {
   disconnect(): void {}
 }
 
-/** Adds what jsdom has not: canvases, resize observers, media queries. */
+/** Adds what jsdom has not: canvases, resize observers, media queries, sheets without an element. */
 export function furnish(): void {
   Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true, ResizeObserver: NoObserver });
+  Object.assign(document, { adoptedStyleSheets: [] });
+  CSSStyleSheet.prototype.replaceSync = () => {};
   window.matchMedia = query =>
     ({
       matches: query.includes('reduce'),
