@@ -68,6 +68,7 @@ def load(
     Raises:
         FormatError: the file is of torch.save or pickle (the text says what to do), or foreign,
             damaged or cut off. It is a ValueError. Nothing is made of such a file.
+        BackendUnavailable: a tensor was on a device that is not here: give a map_location.
         OSError: it cannot be read at all.
     """
     if map_location is not None and not isinstance(map_location, str | dict | Device):

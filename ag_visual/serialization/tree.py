@@ -212,6 +212,22 @@ def _size(value: Any) -> int:
     return value
 
 
+def _backend(target: Device) -> backends.Backend:
+    try:
+        return backends.backend_for(target)
+    except backends.BackendUnavailable as error:
+        raise backends.BackendUnavailable(
+            f"Attempting to deserialize object on a {target.type.upper()} device: {error}. "
+            "With map_location='cpu' the file is loaded to the CPU"
+        ) from error
+
+
+def _flag(value: Any) -> bool:
+    if type(value) is not bool:
+        raise FormatError(f"it gives {value!r} where true or false should be")
+    return value
+
+
 class Reader:
     """Makes the object again from JSON and arrays."""
 
@@ -254,9 +270,11 @@ class Reader:
 
     def _device(self, inner: str) -> Device:
         try:
-            return Device(inner)
-        except (RuntimeError, TypeError):
-            raise FormatError(f"it names the device {inner!r}, which is not known here") from None
+            if isinstance(inner, str):  # an index alone would be a CUDA device
+                return Device(inner)
+        except RuntimeError:
+            pass
+        raise FormatError(f"it names the device {inner!r}, which is not known here")
 
     def _dict(self, inner: list[Any]) -> Any:
         return {self.decode(k): self.decode(v) for k, v in inner}
@@ -290,12 +308,12 @@ class Reader:
         far = sum((n - 1) * s for n, s in zip(shape, steps, strict=True))
         if math.prod(shape) and offset + (1 + far) * dtype.itemsize > stored.nbytes:
             raise FormatError("a tensor lies outside of its memory")
-        traced = facts["requires_grad"] is True
+        traced, parameter = _flag(facts["requires_grad"]), _flag(facts["parameter"])
         if traced and not (dtype.is_floating_point or dtype.is_complex):
             raise FormatError(f"a tensor of {dtype} cannot require a gradient")
         target = self._place(str(self._device(facts["device"])))
         key = facts["in"], str(target)
-        backend = backends.backend_for(target)
+        backend = _backend(target)
         storage = None
         if key in self._memory:
             memory, storage = self._memory[key]
@@ -303,7 +321,7 @@ class Reader:
             memory = backend.from_numpy(numpy.ascontiguousarray(stored).reshape(-1).view("u1"))
         strides = tuple(s * dtype.itemsize for s in steps)
         array = backend.xp.ndarray(shape, dtype.np, memory[offset:].data, strides=strides)
-        result = from_array(array, traced, Parameter if facts["parameter"] is True else Tensor)
+        result = from_array(array, traced, Parameter if parameter else Tensor)
         if storage is None:
             self._memory[key] = memory, result._storage
         else:

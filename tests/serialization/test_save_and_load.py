@@ -15,6 +15,7 @@ import numpy
 import pytest
 
 import ag_visual as ag
+from ag_visual.arrays import backend as backends
 from tests.oracle import torch
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
@@ -174,6 +175,18 @@ def test_others_find_the_arrays_by_name() -> None:
     assert found["weight"].tolist() == model.weight.tolist()
 
 
+def test_headers_of_every_length() -> None:
+    """One of 640 bytes begins like a pickle, whose first bytes are 80 02."""
+    lengths = set()
+    for i in range(0, 1300, 4):
+        file = io.BytesIO()
+        ag.save({"w" * (i // 2): ag.ones(1)}, file)
+        lengths.add(struct.unpack("<Q", file.getvalue()[:8])[0])
+        file.seek(0)
+        assert ag.load(file)["w" * (i // 2)].tolist() == [1.0]
+    assert {640, 896, 1152, 1408} <= lengths
+
+
 def test_files_of_others() -> None:
     header = {
         "a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
@@ -275,6 +288,26 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) -> 
         ag.save({"w": ag.zeros(2)}, path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["w.safetensors"]
+
+
+def test_a_device_that_is_not_here_is_named_with_what_to_do(monkeypatch: Any) -> None:
+    real = backends.backend_for
+
+    def absent(where: Any) -> Any:
+        if where.type == "cuda":
+            raise backends.BackendUnavailable("device 'cuda' needs CuPy")
+        return real(where)
+
+    monkeypatch.setattr(backends, "backend_for", absent)
+    file = io.BytesIO()
+    ag.save({"a": ag.ones(2)}, file)
+    data = file.getvalue().replace(b'device\\": \\"cpu', b'device\\": \\"cuda')
+    (length,) = struct.unpack("<Q", data[:8])
+    file = io.BytesIO(struct.pack("<Q", length + 1) + data[8:])
+    with pytest.raises(RuntimeError, match=r"deserialize object on a CUDA .* map_location='cpu'"):
+        ag.load(file)
+    file.seek(0)
+    assert ag.load(file, "cpu")["a"].tolist() == [1, 1]
 
 
 def test_map_location() -> None:
