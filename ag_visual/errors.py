@@ -51,3 +51,16 @@ class FormatError(ValueError):
 
 class MissingExtraError(ImportError):
     """A feature needs a package that is an optional extra; the text names the command."""
+
+
+def type_name(value: Any) -> str:
+    """What an error calls the type of a value: with its library where it is an array of another,
+    as in `numpy.ndarray` and `torch.Tensor`, whose names alone may be our own.
+    """
+    kind = type(value)
+    library = kind.__module__.partition(".")[0]
+    foreign = library not in ("builtins", "__main__", __package__)
+    array = any(
+        hasattr(kind, name) for name in ("__array__", "__dlpack__", "__cuda_array_interface__")
+    )
+    return f"{library}.{kind.__name__}" if foreign and array else kind.__name__

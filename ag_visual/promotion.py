@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ag_visual import dtypes
 from ag_visual.dtypes import COMPLEX, FLOAT, dtype
+from ag_visual.errors import type_name
 
 # Ranks: a dimensioned tensor beats a 0-d tensor beats a Python number of the same category.
 SCALAR: Final = 0
@@ -100,7 +101,7 @@ def scalar_dtype(value: Any) -> dtype:
     # NumPy numbers without a Python base class: np.float32, np.int64, np.bool_ ...
     numpy_type = getattr(value, "dtype", None)
     if numpy_type is None or getattr(value, "shape", ()) != ():
-        raise TypeError(f"expected a number, got {kind.__name__}")
+        raise TypeError(f"expected a number, got {type_name(value)}")
     return _weak(dtypes.of_numpy(numpy_type))
 
 

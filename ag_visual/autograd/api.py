@@ -16,6 +16,7 @@ from ..arrays.backend import backend_for, backend_of
 from ..core import source
 from ..core.tensor import Tensor, from_array, method
 from ..engine.run import run_backward, running
+from ..errors import type_name
 from ..sizes import Size
 from .graph import GradientEdge
 
@@ -28,7 +29,7 @@ def _listed(value: Any) -> list[Any]:
         return list(value)
     except TypeError:
         raise TypeError(
-            f"'{type(value).__name__}' object is not iterable: pass a Tensor, a GradientEdge or "
+            f"'{type_name(value)}' object is not iterable: pass a Tensor, a GradientEdge or "
             "several of them"
         ) from None
 
@@ -37,9 +38,7 @@ def _root(tensor: Any, index: int) -> Any:
     if isinstance(tensor, GradientEdge):
         return tensor[:2]
     if not isinstance(tensor, Tensor):
-        raise TypeError(
-            f"element {index} of tensors must be a Tensor, but got {type(tensor).__name__}"
-        )
+        raise TypeError(f"element {index} of tensors must be a Tensor, but got {type_name(tensor)}")
     edge = tensor.gradient_edge()
     if edge is None:
         running()  # recording may be off for a backward that has died
@@ -121,7 +120,7 @@ def _seed(output: Any, grad: Any, index: int) -> Tensor:
 
 def _check_kind(grad: Any) -> None:
     if grad is not None and not isinstance(grad, Tensor):
-        raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+        raise TypeError(f"gradients can be either Tensors or None, but got {type_name(grad)}")
 
 
 def _seeds(outputs: list[Any], grads: Any) -> list[Tensor]:
@@ -198,7 +197,7 @@ def _input(tensor: Any) -> Any:
         return tensor[:2]
     if not isinstance(tensor, Tensor):
         raise RuntimeError(
-            f"all inputs have to be Tensors or GradientEdges, but got {type(tensor).__name__}"
+            f"all inputs have to be Tensors or GradientEdges, but got {type_name(tensor)}"
         )
     edge = tensor.gradient_edge()
     if edge is None:

@@ -17,6 +17,7 @@ from ..core.node import AccumulateGrad, Node
 from ..core.storage import unwritten
 from ..core.tensor import Tensor, data_pointer, from_array
 from ..engine.run import running
+from ..errors import type_name
 
 __all__ = [
     "AccumulateGrad",
@@ -57,7 +58,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
     if not isinstance(tensor, (Tensor, Iterable)):
         raise RuntimeError(
-            f"increment_version expect a Iterable[Tensor] as input, but got {type(tensor).__name__}"
+            f"increment_version expect a Iterable[Tensor] as input, but got {type_name(tensor)}"
         )
     for each in [tensor] if isinstance(tensor, Tensor) else tensor:
         wrote(each, "increment_version")

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..engine.run import running
+from ..errors import type_name
 
 
 class _VariableMeta(type):
@@ -31,7 +32,7 @@ class _VariableMeta(type):
 
             return functions["empty"](0).requires_grad_(requires_grad)
         if not isinstance(data, Tensor):
-            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+            raise TypeError(f"Variable data has to be a tensor, but got {type_name(data)}")
         result = data.detach()
         return result.requires_grad_(requires_grad)
 

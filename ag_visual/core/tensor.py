@@ -23,6 +23,7 @@ import numpy
 from .. import dtypes
 from ..arrays import backend as backends
 from ..devices import device as Device
+from ..errors import type_name
 from ..layouts import contiguous_format
 from ..layouts import memory_format as MemoryFormat
 from ..sizes import Size, size_of
@@ -547,7 +548,7 @@ class Tensor:
     @data.setter
     def data(self, value: Any) -> None:
         if not isinstance(value, Tensor):
-            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+            raise TypeError(f"Variable data has to be a tensor, but got {type_name(value)}")
         if value.device != self.device:
             raise RuntimeError(
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "

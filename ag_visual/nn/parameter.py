@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor, from_array
+from ..errors import type_name
 from ..ops.build import take_fast
 from ..ops.creation import NEEDS_FLOAT
+
+
+def _check(name: str, data: Any) -> None:
+    if not isinstance(data, Tensor):
+        raise TypeError(f"{name}(): argument 'data' must be Tensor, not {type_name(data)}")
 
 
 class Parameter(Tensor):
@@ -19,6 +25,7 @@ class Parameter(Tensor):
             from ..ops.table import functions
 
             data = functions["empty"](0)
+        _check("Parameter", data)
         if requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
             raise RuntimeError(
                 f"{NEEDS_FLOAT}, but these are {data.dtype}: pass requires_grad=False"
@@ -51,6 +58,7 @@ class Buffer(Tensor, metaclass=_MarkedAsBuffer):
             from ..ops.table import functions
 
             data = functions["empty"](0)
+        _check("Buffer", data)
         result = data.detach().requires_grad_(data.requires_grad)
         result.persistent, result._is_buffer = persistent, True
         return result

@@ -12,7 +12,7 @@ from typing import Any
 from ag_visual.core import source
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.tensor import Tensor
-from ag_visual.errors import MissingExtraError
+from ag_visual.errors import MissingExtraError, type_name
 from ag_visual.observe.columns import shape_text
 from ag_visual.observe.graph import walk
 from ag_visual.observe.names import Labels
@@ -29,7 +29,7 @@ def roots_of(outputs: Tensor | Node | Iterable[Tensor | Node]) -> list[Node]:
             roots.append(item)
             continue
         if not isinstance(item, Tensor):
-            raise TypeError(f"expected a Tensor or a node, but got {type(item).__name__}")
+            raise TypeError(f"expected a Tensor or a node, but got {type_name(item)}")
         edge = item.gradient_edge()
         if edge is None:
             raise RuntimeError(

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ag_visual.errors import type_name
+
 from ..autograd.given import argument_name
 from ..core import source
 from ..core.node import Node
@@ -82,7 +84,7 @@ def explain(x: Tensor, loss: Tensor | None = None) -> Explanation:
     """
     for name, value in (("x", x), ("loss", loss)):
         if not isinstance(value, Tensor) and (name == "x" or value is not None):
-            raise TypeError(f"explain(): {name} must be a Tensor, not {type(value).__name__}")
+            raise TypeError(f"explain(): {name} must be a Tensor, not {type_name(value)}")
     frame = sys._getframe(1)
     if not x.requires_grad:
         return _explain_requires_grad(x, _label(x, frame, "This tensor"), frame)

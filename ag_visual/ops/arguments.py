@@ -18,6 +18,7 @@ import numpy
 from .. import dtypes
 from ..core import source
 from ..core.tensor import Tensor
+from ..errors import type_name
 
 SomeDims = int | tuple[int, ...]
 Sizes = tuple[int, ...]
@@ -126,14 +127,14 @@ def may_be_left_out(parameter: inspect.Parameter) -> bool:
 
 def refused(called: str, name: str, told: str, value: Any) -> TypeError:
     """That an argument is of another type, in torch's words."""
-    given = type(value).__name__
+    given = type_name(value)
     if isinstance(value, (numpy.ndarray, numpy.generic)):
         given = f"numpy.{given}"
     elif isinstance(value, (tuple, list)) and told == "tuple of ints":
         at, bad = next((i, x) for i, x in enumerate(value) if _whole(x) is None)
         return TypeError(
             f"{called}(): argument '{name}' must be {told}, but found element of type "
-            f"{type(bad).__name__} at pos {at}: {value!r}"
+            f"{type_name(bad)} at pos {at}: {value!r}"
         )
     value = f": {value!r}" if isinstance(value, (bool, int, float, complex, str)) else ""
     return TypeError(f"{called}(): argument '{name}' must be {told}, not {given}{value}")
@@ -150,9 +151,7 @@ def plain_number(called: str, name: str, value: Any) -> Any:
         if value._array.ndim == 0
         else f"it has the shape {list(value.shape)}"
     )
-    raise TypeError(
-        f"{called}(): argument '{name}' must be Number, not {type(value).__name__} ({why})"
-    )
+    raise TypeError(f"{called}(): argument '{name}' must be Number, not {type_name(value)} ({why})")
 
 
 def checked(called: str, name: str, kind: Kind, value: Any) -> Any:

@@ -20,6 +20,7 @@ from ..arrays import backend as backends
 from ..arrays.kernels.fused import multiply_add
 from ..core.tensor import Tensor, from_array, method
 from ..devices import device as Device
+from ..errors import type_name
 from .arguments import plain_number, refused
 from .casting import cast_array, dtype_of
 from .into import made_into
@@ -395,7 +396,7 @@ def _number(name: str, argument: str, value: Any) -> Any:
         return plain_number(name, argument, value)
     if isinstance(value, (bool, int, float, complex, numpy.number, numpy.bool_)):
         return value
-    raise TypeError(f"{name}(): argument '{argument}' must be Number, not {type(value).__name__}")
+    raise TypeError(f"{name}(): argument '{argument}' must be Number, not {type_name(value)}")
 
 
 def _full_array(backend: Any, shape: tuple[int, ...], value: Any, kind: Any) -> Any:
@@ -468,7 +469,7 @@ def like(
     """
     if not isinstance(input, Tensor):
         raise TypeError(
-            f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+            f"{name}(): argument 'input' (position 1) must be Tensor, not {type_name(input)}"
         )
     array = input._array
     kind = array.dtype if dtype is None else dtype_of(name, dtype).np

@@ -18,6 +18,7 @@ from ..core import modes
 from ..core.storage import FRESH
 from ..core.tensor import Tensor, before_write, check_inplace, from_array, method, wrote
 from ..devices import device as Device
+from ..errors import type_name
 from .casting import dtype_of
 from .creation import array_from, checked_numpy, leaf, make, moved, shape_of
 from .memory import line_of, memory_of, resize, row_major
@@ -148,7 +149,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         elif not hasattr(ext_tensor, "__dlpack__"):
             raise RuntimeError(
                 "from_dlpack received an invalid capsule: expected an object with __dlpack__ or a "
-                f"DLPack capsule, got {type(ext_tensor).__name__}"
+                f"DLPack capsule, got {type_name(ext_tensor)}"
             )
         backend = backends.backend_for("cpu" if source.__dlpack_device__()[0] == _CPU else "cuda")
         try:
@@ -329,9 +330,7 @@ def _set(
         memory = None
     else:
         if not isinstance(source, Tensor):
-            raise TypeError(
-                f"set_(): argument 'source' must be Tensor, not {type(source).__name__}"
-            )
+            raise TypeError(f"set_(): argument 'source' must be Tensor, not {type_name(source)}")
         if source.dtype is not self.dtype:
             raise RuntimeError(
                 f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype}"

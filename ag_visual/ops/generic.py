@@ -29,6 +29,7 @@ from ..core.tensor import (
     rebase,
     wrote,
 )
+from ..errors import type_name
 from .arguments import (
     NUMBERS,
     NUMPY_NAMES,
@@ -278,7 +279,7 @@ def bad_argument(called: str, names: Sequence[str], name: str, value: Any) -> Ty
     told = "input" if name == "self" and not place and "input" not in names else name
     return TypeError(
         f"{called}(): argument '{told}' (position {place + 1}) must be Tensor, "
-        f"not {type(value).__name__}"
+        f"not {type_name(value)}"
     )
 
 
@@ -346,7 +347,7 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         if isinstance(items, Tensor) or not isinstance(items, (tuple, list)):
             raise TypeError(
                 f"{op.called}(): argument '{name}' must be a tuple or list of Tensors, "
-                f"not {type(items).__name__}"
+                f"not {type_name(items)}"
             )
         for i, item in enumerate(items):
             if isinstance(item, Tensor):
@@ -354,7 +355,7 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             elif item is not None:
                 raise TypeError(
                     f"{op.called}(): expected Tensor as element {i} in argument "
-                    f"{op.params.index(name)} ('{name}'), but got {type(item).__name__}"
+                    f"{op.params.index(name)} ('{name}'), but got {type_name(item)}"
                 )
     if not tensors and op.inputs:
         name = next(n for n in op.inputs if n not in op.aside)
@@ -507,8 +508,7 @@ def _refuse_odd_numbers(op: Op, arguments: dict[str, Any]) -> None:
         if isinstance(usual, NUMBERS) and not isinstance(value, NUMBERS):
             place = "" if name in op.keyword else f" (position {op.params.index(name) + 1})"
             raise TypeError(
-                f"{op.called}(): argument '{name}'{place} must be Number, not "
-                f"{type(value).__name__}"
+                f"{op.called}(): argument '{name}'{place} must be Number, not {type_name(value)}"
             ) from None
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from .. import dtypes, promotion
 from ..core import modes
 from ..core.tensor import Tensor, before_write, wrote
+from ..errors import type_name
 from .arguments import outside
 from .memory import resize
 from .overlap import refuse_internal, refuse_shared
@@ -49,14 +50,14 @@ def into(
     targets = out if isinstance(out, (tuple, list)) else (out,)
     for target in targets:
         if not isinstance(target, Tensor):
-            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type_name(target)}")
     if modes.grad_enabled() and any(target.requires_grad for target in targets):
         raise _not_differentiable(name)
     result = function(*args, **kwargs)
     several = isinstance(result, tuple)
     if several is not isinstance(out, (tuple, list)):
         wanted = "tuple of Tensors" if several else "Tensor"
-        raise TypeError(f"{name}(): argument 'out' must be {wanted}, not {type(out).__name__}")
+        raise TypeError(f"{name}(): argument 'out' must be {wanted}, not {type_name(out)}")
     results = result if several else (result,)
     if len(results) != len(targets):
         raise TypeError(f"expected tuple of {len(results)} elements but got {len(targets)}")

@@ -18,6 +18,7 @@ import numpy
 from .. import dtypes, promotion
 from ..core.source import evaluated
 from ..core.tensor import Tensor
+from ..errors import type_name
 from . import build
 from .agreement import in_macros, told
 from .batching import Batch
@@ -629,7 +630,7 @@ def _matmul(F: Any, self: Any, other: Any) -> Any:
         return _product(F.xp, self, other)
     if not isinstance(self, Tensor) or not isinstance(other, Tensor):
         bad = other if isinstance(self, Tensor) else self
-        raise TypeError(f"matmul(): argument must be Tensor, not {type(bad).__name__}")
+        raise TypeError(f"matmul(): argument must be Tensor, not {type_name(bad)}")
     one, two = self._array.ndim, other._array.ndim
     if one == 2 and two == 2:
         return F.mm(self, other)
@@ -945,8 +946,7 @@ def _einsum(F: Any, equation: str, *operands: Any) -> Any:
     for i, x in enumerate(operands):
         if not isinstance(x, Tensor) and F.xp is None:
             raise TypeError(
-                f"einsum(): expected Tensor as element {i} in argument 1, but got "
-                f"{type(x).__name__}"
+                f"einsum(): expected Tensor as element {i} in argument 1, but got {type_name(x)}"
             )
     terms, output = _subscripts(equation, [x.ndim for x in operands])
     for label in output:

@@ -378,7 +378,7 @@ def positive(F: Any, self: Any) -> Any:
 
 
 def _no_bool_powers(*arrays: Any) -> None:
-    if all(getattr(array, "dtype", None) == bool for array in arrays):
+    if all(getattr(array, "dtype", None) == numpy.bool_ for array in arrays):
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
 
 

@@ -17,6 +17,7 @@ from ..arrays.backend import of_namespace
 from ..arrays.kernels import polynomials
 from ..arrays.kernels.airy import airy_ai
 from ..core.tensor import Tensor, method
+from ..errors import type_name
 from . import batching
 from .families import binary, pair_samples, refused, unary, unary_samples
 from .record import EACH, FLOAT, ROWS, ErrorSample, Op, Sample
@@ -343,9 +344,7 @@ def _incomplete(name: str, scipys_name: str, sign: int, doc: str) -> None:
     def check(self: Any, other: Any) -> None:
         for at, value in (("input", self), ("other", other)):
             if not isinstance(value, Tensor):
-                raise TypeError(
-                    f"{name}(): argument '{at}' must be Tensor, not {type(value).__name__}"
-                )
+                raise TypeError(f"{name}(): argument '{at}' must be Tensor, not {type_name(value)}")
         if self.dtype.category < 2 and other.dtype.category < 2:
             label = dtypes.legacy_name(self.dtype).removesuffix("Tensor")
             raise NotImplementedError(

@@ -11,6 +11,7 @@ import numpy
 from .. import dtypes
 from ..arrays.backend import is_array
 from ..core.tensor import Tensor, from_array
+from ..errors import type_name
 from .arguments import NUMBERS
 from .batching import Batch
 from .casting import cast_array
@@ -30,7 +31,7 @@ def number_for(value: Any, array: Any) -> Any:
     """A number in the dtype of an array, refused where torch refuses it."""
     if not isinstance(value, NUMBERS):
         raise TypeError(
-            f"can't assign a {type(value).__name__} to a "
+            f"can't assign a {type_name(value)} to a "
             f"torch.{dtypes.legacy_name(dtypes.of_array(array))}: pass a number or a Tensor"
         )
     kind = dtypes.of_array(array)

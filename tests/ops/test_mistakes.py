@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+import numpy
 import pytest
 
 import ag_visual
@@ -269,7 +270,59 @@ MISTAKES: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
         "Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead",
     ),
     (lambda t: ones(t, 2).map_(3, max), TypeError, "must be Tensor, not int"),
+    (
+        lambda t: t.relu(numpy.ones(2)),
+        TypeError,
+        "relu(): argument 'input' (position 1) must be Tensor, not numpy.ndarray",
+    ),
+    (
+        lambda t: t.cat([numpy.ones(2)]),
+        TypeError,
+        "expected Tensor as element 0 in argument 0",
+    ),
+    (lambda t: t.cat([numpy.ones(2)]), TypeError, "but got numpy.ndarray"),
+    (lambda t: t.add(ones(t, 2), 1, out=numpy.ones(2)), TypeError, "not numpy.ndarray"),
+    (lambda t: t.matmul(ones(t, 2), numpy.ones(2)), TypeError, "not numpy.ndarray"),
 ]
+
+
+class FakeArray:
+    """An array of a library that is not installed here."""
+
+    __module__ = "jaxlib._jax"
+
+    def __dlpack__(self) -> None:
+        """What such arrays are known by."""
+
+
+@pytest.mark.parametrize("made", [lambda: torch.ones(2), lambda: FakeArray()], ids=["torch", "jax"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda v: ag_visual.relu(v),
+        lambda v: ag_visual.add(ag_visual.ones(2), v),
+        lambda v: ag_visual.cat([v]),
+        lambda v: ag_visual.matmul(ag_visual.ones(2), v),
+        lambda v: ag_visual.add(ag_visual.ones(2), 1, out=v),
+        lambda v: ag_visual.where(v, 1, 2),
+        lambda v: ag_visual.nn.Linear(2, 2)(v),
+        lambda v: ag_visual.nn.Parameter(v),
+        lambda v: ag_visual.nn.Buffer(v),
+        lambda v: ag_visual.autograd.backward([v]),
+        lambda v: ag_visual.ones(2, requires_grad=True).sum().backward(v),
+        lambda v: ag_visual.clamp(ag_visual.ones(2), v),
+        lambda v: ag_visual.sum(ag_visual.ones(2), v),
+    ],
+)
+def test_arrays_of_another_library_are_called_by_it(
+    made: Callable[[], Any], call: Callable[[Any], Any]
+) -> None:
+    """Its class, too, may be called Tensor."""
+    value = made()
+    name = "jaxlib.FakeArray" if isinstance(value, FakeArray) else "torch.Tensor"
+    with pytest.raises((TypeError, RuntimeError), match=name.replace(".", r"\.")):
+        call(value)
+
 
 # The call, and the words of its warning ("" for none).
 WARNED: list[tuple[Callable[[Any], Any], str]] = [
