@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 # NumPy warns of inf and nan where torch is silent. A filter costs a call nothing, errstate 0.9 us.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"ag_visual\.")
 
+from . import absent as _absent  # noqa: E402
 from . import autograd, dtypes  # noqa: E402
 from . import ops as _ops  # noqa: E402
 from .core.printing import get_printoptions, printoptions, set_printoptions  # noqa: E402
@@ -118,8 +119,9 @@ def __getattr__(name: str) -> Any:
         return value
     if not name.startswith("_") and importlib.util.find_spec(f"{__name__}.{name}"):
         return importlib.import_module(f"{__name__}.{name}")
-    near = () if name.startswith("_") else _nearest(name)
-    hint = f" The nearest: {', '.join(near)}." if near else ""
+    said = _absent.said_of(name)
+    near = () if said or name.startswith("_") else _nearest(name)
+    hint = f" {said}" if said else f" The nearest: {', '.join(near)}." if near else ""
     raise AttributeError(f"ag_visual has no {name!r}.{hint}", name=name, obj=sys.modules[__name__])
 
 
@@ -127,7 +129,8 @@ def _nearest(name: str) -> list[str]:
     from difflib import get_close_matches
 
     found = get_close_matches(name, __all__, n=3, cutoff=0.6)
-    methods = [m for m in vars(Tensor) if not m.startswith("_") and m not in globals()]
+    methods = [m for m in vars(Tensor) if hasattr(Tensor, m) and m not in globals()]
+    methods = [m for m in methods if not m.startswith("_")]
     return found + [f"Tensor.{m}" for m in get_close_matches(name, methods, n=1, cutoff=0.8)]
 
 
@@ -141,6 +144,8 @@ def load_ipython_extension(shell: Any) -> None:
 
     attach(shell)
 
+
+_absent.mark(Tensor)
 
 # From here on the builtins sum, max, float ... are hidden by torch's names.
 globals().update(_constants)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+from . import absent as _absent
 from .arrays import backend as backends
 from .devices import device as Device
 
@@ -82,3 +83,5 @@ def manual_seed(seed: int) -> None:
 
 
 manual_seed_all = manual_seed
+
+__getattr__ = _absent.asked(__name__, "cuda")

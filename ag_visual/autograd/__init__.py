@@ -5,6 +5,7 @@ Source: https://pytorch.org/docs/2.8/autograd.html
 
 from __future__ import annotations
 
+from .. import absent as _absent
 from ..core.saved_tensor import SavedTensor
 from . import anomaly_mode, function, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -50,3 +51,5 @@ __all__ = [
     "set_multithreading_enabled",
     "variable",
 ]
+
+__getattr__ = _absent.asked(__name__, "autograd")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .. import absent as _absent
 from ..nn.module import Module
 from ..nn.utils.stateless import call_with
 
@@ -44,3 +45,5 @@ def functional_call(
 
 
 __all__ = ["functional_call"]
+
+__getattr__ = _absent.asked(__name__, "func")

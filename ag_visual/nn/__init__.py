@@ -1,5 +1,6 @@
 """torch.nn: modules, and the functions that they are made of (`nn.functional`)."""
 
+from .. import absent as _absent
 from . import functional, init, utils
 from .activation import (
     CELU,
@@ -284,3 +285,5 @@ __all__ = [
     "init",
     "utils",
 ]
+
+__getattr__ = _absent.asked(__name__, "nn")

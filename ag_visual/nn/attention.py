@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import absent as _absent
 from . import functional, init
 from .linear import Linear, new_parameter
 from .module import Module
@@ -123,3 +124,6 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
         )
         return (out.transpose(0, 1) if turned else out), weights
+
+
+__getattr__ = _absent.asked(__name__, "nn.attention")

@@ -9,6 +9,7 @@ import math
 import warnings
 from typing import Any
 
+from .. import absent as _absent
 from ..arrays.backend import backend_of
 from ..autograd.grad_mode import no_grad
 from ..core.tensor import from_array
@@ -210,3 +211,6 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
         where = F["randperm"](rows, generator=generator)[:zeros]
         tensor[where, column] = 0
     return tensor
+
+
+__getattr__ = _absent.asked(__name__, "nn.init")

@@ -16,6 +16,8 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+from ag_visual import absent
+
 ALIAS = "torch"
 # Whose alias it is; by name, because this module stands below the package's top.
 PACKAGE = __name__.partition(".")[0]
@@ -25,7 +27,41 @@ VERSION = "2.8.0+ag_visual"
 INTERNAL = frozenset(
     (
         *("arrays", "core", "ops", "engine", "observe", "session", "display", "cli", "notebooks"),
-        *("errors", "files", "dtypes", "sizes", "devices", "layouts", "promotion", "typing"),
+        *(
+            "absent",
+            "errors",
+            "files",
+            "dtypes",
+            "sizes",
+            "devices",
+            "layouts",
+            "promotion",
+            "typing",
+        ),
+    )
+)
+
+# The same below the modules that torch has.
+INNER = frozenset(
+    f"{package}.{name}"
+    for package, names in {
+        "autograd": "api custom_function function_node given guard nested_io",
+        "nn": "activation backward_hooks calls containers convolution distance dropout embedding "
+        "heads linear loss members module normalization of_function padding pooling recurrent rnn "
+        "saving spatial transformer",
+        "optim": "rules",
+        "optim.lr_scheduler": "combined cycles decay plateau scheduler",
+        "serialization": "container tree",
+        "utils.data": "collate loader",
+    }.items()
+    for name in names.split()
+)
+# What the top of this package adds: scripts may use it, but a name of torch is never meant by it.
+OURS_ALONE = frozenset(
+    (
+        *("check_node", "compare", "debugger", "explain", "lesson", "load_recording", "record"),
+        *("save_recording", "show", "to_dot", "get_printoptions", "printoptions"),
+        *("load_ipython_extension", "guard"),
     )
 )
 
@@ -42,8 +78,7 @@ class AliasModule(ModuleType):
         path = f"{self.__name__}.{name}"
         if is_ours(path):
             return importlib.import_module(path)
-        ours_alone = self.__name__ == ALIAS and name in INTERNAL
-        if name.startswith("__") or (not ours_alone and hasattr(target, name)):
+        if name.startswith("__") or (not is_inner(path) and hasattr(target, name)):
             return getattr(target, name)
         raise AttributeError(explain(path))
 
@@ -109,10 +144,16 @@ def own_name(alias: str) -> str:
     return PACKAGE + alias.removeprefix(ALIAS)
 
 
+def is_inner(alias: str) -> bool:
+    """Whether a module of this package is one that torch has not."""
+    inner = alias.partition(".")[2]
+    return inner.partition(".")[0] in INTERNAL or inner in INNER
+
+
 def is_ours(alias: str) -> bool:
     """Whether the package has a module that stands for this one of torch."""
     parts = alias.split(".")[1:]
-    if not parts or parts[0] in INTERNAL or any(part.startswith("_") for part in parts):
+    if not parts or is_inner(alias) or any(part.startswith("_") for part in parts):
         return False
     try:
         return importlib.util.find_spec(own_name(alias)) is not None
@@ -123,7 +164,8 @@ def is_ours(alias: str) -> bool:
 def public_names(alias: str) -> Iterator[str]:
     """The public names of one module, its submodules included."""
     target = importlib.import_module(own_name(alias))
-    for name, value in vars(target).items():
+    for name in getattr(target, "__all__", None) or vars(target):
+        value = getattr(target, name)
         if not name.startswith("_") and not isinstance(value, ModuleType):
             yield name
     for found in pkgutil.iter_modules(getattr(target, "__path__", ())):
@@ -132,20 +174,38 @@ def public_names(alias: str) -> Iterator[str]:
 
 
 def explain(path: str) -> str:
-    """Says that a torch name does not exist here, and which names are nearest."""
-    missing = path.rpartition(".")[2]
-    known = {name: f"{ALIAS}.{name}" for name in public_names(ALIAS)}
+    """Says that a torch name does not exist here, and what to write: what is known of it, or the
+    nearest names.
+    """
+    said = absent.said_of(path.partition(".")[2])
+    return f"{PACKAGE} has no {path}. {said or _nearest(path)}"
+
+
+def _nearest(path: str) -> str:
+    parent, _, missing = path.rpartition(".")
+    known = {name: f"{ALIAS}.{name}" for name in suggested(ALIAS)}
     for module in list(known):
         if is_ours(f"{ALIAS}.{module}"):
             below = f"{ALIAS}.{module}"
-            known |= {name: f"{below}.{name}" for name in public_names(below) if name not in known}
-    parent = path.rpartition(".")[0]
+            known |= {name: f"{below}.{name}" for name in suggested(below) if name not in known}
     if parent == ALIAS or is_ours(parent):
-        known |= {name: f"{parent}.{name}" for name in public_names(parent)}
+        known |= {name: f"{parent}.{name}" for name in suggested(parent)}
     near = [known[name] for name in get_close_matches(missing, known, n=3, cutoff=0.6)]
-    hint = (
-        f"The nearest name{'s are' if len(near) > 1 else ' is'} {', '.join(near)}."
-        if near
-        else "No name here is like it; dir(torch) lists what there is."
-    )
-    return f"{PACKAGE} has no {path}. {hint}"
+    if not near:
+        return "No name here is like it; dir(torch) lists what there is."
+    return f"The nearest name{'s are' if len(near) > 1 else ' is'} {', '.join(near)}."
+
+
+def suggested(alias: str) -> set[str]:
+    """Names of one module that may be meant: those that it makes itself, and that torch has."""
+    target = importlib.import_module(own_name(alias))
+    listed = hasattr(target, "__all__")
+    names = set(public_names(alias)) - OURS_ALONE
+    if listed:
+        return names
+    own = {name for name in names if _home(target, name) == target.__name__}
+    return own | {name for name in names if is_ours(f"{alias}.{name}")}
+
+
+def _home(target: ModuleType, name: str) -> str:
+    return getattr(getattr(target, name, None), "__module__", "")

@@ -10,7 +10,10 @@ from pathlib import Path
 
 # One line per layer, lowest first: a file imports from its own line and the lines before it.
 PYTHON_LAYERS = (
-    ("errors", "files", "dtypes", "typing", "sizes", "devices", "layouts", "promotion", "version"),
+    (
+        *("absent", "errors", "files", "dtypes", "typing", "sizes", "devices", "layouts"),
+        *("promotion", "version"),
+    ),
     ("arrays",),
     ("core",),
     ("ops",),

@@ -21,7 +21,8 @@ def test_a_function_has_a_docstring(name: str) -> None:
 
 
 def test_tensors_attributes_have_docstrings() -> None:
-    names = [n for n in dir(ag.Tensor) if not n.startswith("_")]
+    # A method of torch's that is absent stands in the class for its error alone.
+    names = [n for n in dir(ag.Tensor) if not n.startswith("_") and hasattr(ag.Tensor, n)]
     assert [n for n in names if not getattr(ag.Tensor, n).__doc__] == []
 
 

@@ -4,6 +4,7 @@
 which changed weights in hooks, are left out.
 """
 
+from ... import absent as _absent
 from . import parametrizations, parametrize, rnn, stateless
 from .clip_grad import (
     clip_grad_norm_,
@@ -35,3 +36,5 @@ __all__ = [
     "vector_to_parameters",
     "weight_norm",
 ]
+
+__getattr__ = _absent.asked(__name__, "nn.utils")

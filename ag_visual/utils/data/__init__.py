@@ -1,5 +1,6 @@
 """torch.utils.data in one process: datasets, samplers, and the loader that makes batches."""
 
+from ... import absent as _absent
 from .collate import default_collate, default_convert
 from .dataset import (
     ChainDataset,
@@ -41,3 +42,5 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+__getattr__ = _absent.asked(__name__, "utils.data")

@@ -11,7 +11,7 @@ class NoObserver {
   disconnect(): void {}
 }
 
-/** Adds what jsdom has not: canvases, resize observers, media queries, sheets without an element. */
+/** Adds what jsdom has not: canvases, resize observers, media queries, style sheets as objects. */
 export function furnish(): void {
   Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true, ResizeObserver: NoObserver });
   Object.assign(document, { adoptedStyleSheets: [] });

@@ -1,0 +1,119 @@
+"""Names of torch that are not here: the error says what to write, in names that torch has, too."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import re
+from typing import Any
+
+import pytest
+
+import ag_visual as ag
+from ag_visual import absent
+from ag_visual.session import as_torch
+from tests.oracle import torch
+
+
+def found(root: Any, path: str) -> bool:
+    """Whether a dotted name is there, as an attribute or as a module to import."""
+    for name in path.split("."):
+        if not hasattr(root, name):
+            try:
+                importlib.import_module(f"{root.__name__}.{name}")
+            except ImportError:
+                return False
+        root = getattr(root, name, None) or importlib.import_module(f"{root.__name__}.{name}")
+    return True
+
+
+@pytest.mark.parametrize("name", absent.SAID)
+def test_an_absent_name_is_torchs_and_not_ours(name: str) -> None:
+    inner = as_torch.is_inner(f"torch.{name}")
+    assert inner or not found(ag, name), f"{name} is here now: take it out of the table"
+    # Of a module that needs a package of others only the file can be looked for.
+    assert found(torch, name) or importlib.util.find_spec(f"torch.{name}"), f"torch has no {name}"
+
+
+NAMED = re.compile(r"\btorch\.[\w.]*\w")
+
+
+@pytest.mark.parametrize("said", sorted(set(absent.SAID.values())))
+def test_what_is_written_instead_is_there_in_both(said: str) -> None:
+    for name in NAMED.findall(said):
+        inner = name.removeprefix("torch.")
+        assert found(torch, inner), name
+        assert found(ag, inner) or inner == "__version__", name
+    for name in re.findall(r"\bag_visual\.(\w+)", said):
+        assert hasattr(ag, name)
+    for name in re.findall(r"\bTensor\.(\w+)", said):
+        assert hasattr(ag.Tensor, name)
+        assert hasattr(torch.Tensor, name)
+
+
+def test_a_module_that_torch_lacks_is_none_under_its_name() -> None:
+    modules = pkgutil.walk_packages(ag.__path__, "torch.")
+    names = [module.name for module in modules if as_torch.is_ours(module.name)]
+    assert "torch.nn.functional" in names
+    assert [name for name in names if importlib.util.find_spec(name) is None] == []
+    for inner in as_torch.INNER:
+        assert importlib.util.find_spec(f"ag_visual.{inner}"), f"{inner} is gone: take it out"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("torch.tensr", "torch.nn.Covn2d", "torch.nn.Modle", "torch.utils.data.Dataloader"),
+        *("torch.autograd.gradd", "torch.optim.Adamm", "torch.nn.init.kaiming_uniforn_"),
+        *("torch.cudaa", "torch.utils.data.loadr", "torch.optim.rule", "torch.recrod"),
+        *("torch.nn.savin", "torch.autograd.apii", "torch.linalg.solvee", "torch.nn.utils.rnnn"),
+    ],
+)
+def test_the_nearest_names_exist_in_torch(path: str) -> None:
+    text = as_torch.explain(path)
+    named = [name.removeprefix("torch.") for name in NAMED.findall(text.partition(". ")[2])]
+    assert named or "No name here is like it" in text
+    for name in named:
+        if name != "dir":
+            assert found(torch, name), text
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda: ag.backends.cudnn, "choose kernels"),
+        (lambda: ag.distributions.Normal, "torch.normal"),
+        (lambda: ag.nn.parallel, "call the module itself"),
+        (lambda: ag.nn.DataParallel, "call the module itself"),
+        (lambda: ag.accelerator, "torch.cuda.is_available"),
+        (lambda: ag.jit, "Nothing is compiled"),
+        (lambda: ag.nn.init.kaiming_normal, "kaiming_normal_"),
+        (lambda: ag.autograd.gradcheck, "check_node"),
+        (lambda: ag.cuda.max_memory_allocated, "cupy"),
+        (lambda: ag.utils.dlpack, "from_dlpack"),
+        (lambda: ag.utils.data.dataloader, "import DataLoader"),
+        (lambda: ag.func.vmap, "is_grads_batched"),
+        (lambda: ag.ones(2).to_sparse(), "'Tensor' object has no attribute 'to_sparse'.*dense"),
+        (lambda: ag.nn.Parameter(ag.ones(2)).pin_memory(), "leave the call out"),
+        (lambda: ag.Tensor.coalesce, "dense already"),
+        (lambda: ag.nn.Linaer, "module 'ag_visual.nn' has no attribute 'Linaer'$"),
+    ],
+)
+def test_errors_say_what_to_write(ask: Any, told: str) -> None:
+    with pytest.raises(AttributeError, match=told):
+        ask()
+
+
+def test_under_torchs_name_as_well() -> None:
+    text = as_torch.explain("torch.backends.cudnn")
+    assert text.startswith("ag_visual has no torch.backends.cudnn. Its flags choose kernels")
+
+
+def test_what_is_absent_is_neither_listed_nor_had() -> None:
+    x = ag.ones(2)
+    for name in (name for name in absent.SAID if name.startswith("Tensor.")):
+        method = name.removeprefix("Tensor.")
+        assert not hasattr(x, method)
+        assert not hasattr(ag.Tensor, method)
+        assert method not in dir(x)
