@@ -13,26 +13,30 @@ from ..arrays import backend as backends
 from ..arrays.kernels import pool, windows
 from ..core.tensor import from_array
 from .batching import Batch, folded
-from .convolution import Ints, ints
+from .pool_arguments import Ints, adaptive_size, option, refuse_negative
 from .pooling import distinct, picked
 from .random import source_of
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op
 
 
-def _check_spatial(name: str, self: Any, rank: int) -> None:
-    if self.ndim not in (rank + 1, rank + 2):
+def _check_spatial(name: str, shape: Ints, rank: int) -> None:
+    if len(shape) not in (rank + 1, rank + 2):
         raise RuntimeError(
-            f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but got: {list(self.shape)}"
+            f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but got: {list(shape)}"
         )
-    for dim in range(self.ndim - rank - 1, self.ndim):
-        if self.shape[dim] == 0:
+    # torch takes the first dimension for the batch, also where there is none.
+    for dim in range(1, len(shape)):
+        if shape[dim] == 0:
             raise RuntimeError(
                 f"{name}(): Expected input to have non-zero size for non-batch dimensions, but "
-                f"input has sizes {list(self.shape)} with dimension {dim} being empty"
+                f"input has sizes {list(shape)} with dimension {dim} being empty"
             )
-    if self.dtype.kind not in "fV":
-        told = dtypes.legacy_name(dtypes.of_array(self)).removesuffix("Tensor")
+
+
+def _check_kind(name: str, array: Any) -> None:
+    if array.dtype.kind not in "fV":
+        told = dtypes.legacy_name(dtypes.of_array(array)).removesuffix("Tensor")
         raise NotImplementedError(
             f"\"{name}\" not implemented for '{told}'. Convert with .float() first."
         )
@@ -47,7 +51,8 @@ def _declare_ops(rank: int) -> None:
     )
 
     def adaptive_kernel(xp: Any, self: Any, output_size: Any) -> tuple[Any, Any]:
-        _check_spatial(adaptive, self, rank)
+        _check_spatial(adaptive, self.shape, rank)
+        _check_kind(adaptive, self)
         found = windows.adaptive_windows(self.shape[-rank:], output_size)
         return windows.largest(xp, self, found, output_size)
 
@@ -220,7 +225,8 @@ def _torch_unpool(torch: Any, rank: int, self: Any, indices: Any, size: Ints) ->
 
 
 def _check_fractional(name: str, self: Any, kernel: Ints, size: Ints, rank: int) -> None:
-    _check_spatial(name, self, rank)
+    _check_spatial(name, self.shape, rank)
+    _check_kind(name, self)
     labels = ("height", "width") if rank == 2 else ("time", "height", "width")
     for label, n, out, k in zip(labels, self.shape[-rank:], size, kernel, strict=True):
         if out + k - 1 > n - (rank - 2):  # torch's bound for volumes is one less
@@ -263,16 +269,9 @@ def _declare(rank: int) -> None:
                 f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument "
                 "#1 'self' (while checking arguments for adaptive_max_pool1d)"
             )
-        several = isinstance(output_size, (tuple, list))  # in which None keeps a size
-        wanted = (
-            tuple(output_size) if several else ints(adaptive_name, output_size, rank, "output_size")
-        )
-        if rank > 1 and input.ndim <= len(wanted):
-            if len(wanted) > rank:
-                raise ValueError(f"Input dimension should be at least {len(wanted) + 1}")
-            _check_spatial(adaptive_name, input._array, rank)
-        spatial = tuple(input.shape)[-rank:]
-        size = tuple(n if o is None else o for o, n in zip(wanted, spatial, strict=True))
+        size = adaptive_size(adaptive_name, input.shape, output_size, rank)
+        _check_spatial(adaptive_name, input.shape, rank)
+        refuse_negative(adaptive_name, input.shape, size)
         if rank == 1:
             pair = F.adaptive_max_pool2d_of(F.unsqueeze(input, -2), (1, *size))
             values, indices = (F.squeeze(each, -2) for each in pair)
@@ -289,9 +288,11 @@ def _declare(rank: int) -> None:
         padding: Any = 0,
         output_size: Any = None,
     ) -> Any:
-        kernel = ints(unpool_name, kernel_size, rank, "kernel_size")
-        step = kernel if stride is None else ints(unpool_name, stride, rank, "stride")
-        around = ints(unpool_name, padding, rank, "padding")
+        kernel = option(unpool_name, "kernel_size", kernel_size, rank)
+        step = kernel if stride is None else option(unpool_name, "stride", stride, rank)
+        around = option(unpool_name, "padding", padding, rank)
+        if min(step) <= 0 and rank == 3:
+            raise RuntimeError(f"strides should be greater than zero, but got stride: {list(step)}")
         size = _unpooled_size(tuple(input.shape), kernel, step, around, output_size)
         if rank == 1:
             wide = F.max_unpool2d_of(F.unsqueeze(input, -1), F.unsqueeze(indices, -1), (*size, 1))
@@ -306,7 +307,7 @@ def _declare(rank: int) -> None:
         stride: Any = None,
         ceil_mode: bool = False,
     ) -> Any:
-        kernel = ints(lp_name, kernel_size, rank, "kernel_size")
+        kernel = option(lp_name, "kernel_size", kernel_size, rank)
         powers = F.pow(input, norm_type)
         means = getattr(F, f"avg_pool{rank}d")(powers, kernel_size, stride, 0, ceil_mode)
         sums = F.mul(F.mul(F.sign(means), F.relu(F.abs(means))), math.prod(kernel))
@@ -351,6 +352,12 @@ for _rank in (1, 2, 3):
     _declare(_rank)
 
 
+def _each(name: str, value: Any, rank: int, what: str) -> Ints:
+    if isinstance(value, (tuple, list)) and len(value) not in (1, rank):
+        raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of Ints")
+    return option(name, what, value, rank)
+
+
 def _declare_fractional(rank: int) -> None:
     name = f"fractional_max_pool{rank}d"
 
@@ -366,13 +373,18 @@ def _declare_fractional(rank: int) -> None:
         if output_size is None and output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         if input.ndim < rank + 1:
-            _check_spatial(name, input._array, rank)
+            _check_spatial(name, input.shape, rank)
         if output_size is None:
             ratios = (output_ratio,) * rank if isinstance(output_ratio, float) else output_ratio
+            if len(ratios) != rank:
+                raise IndexError(
+                    f"{name}(): output_ratio has {len(ratios)} numbers, one for each of {rank} "
+                    "dimensions is needed"
+                )
             spatial = tuple(input.shape)[-rank:]
             output_size = tuple(int(n * r) for n, r in zip(spatial, ratios, strict=True))
-        kernel = ints(name, kernel_size, rank, "kernel_size")
-        size = ints(name, output_size, rank, "output_size")
+        kernel = _each(name, kernel_size, rank, "kernel_size")
+        size = _each(name, output_size, rank, "output_size")
         if _random_samples is None:
             lead = tuple(input.shape)[: input.ndim - rank]
             lead = (1, *lead) if len(lead) == 1 else lead

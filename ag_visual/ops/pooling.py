@@ -13,27 +13,19 @@ from typing import Any
 from ..arrays.kernels import average, pool
 from ..arrays.kernels.rows import weighted_sums
 from .batching import folded
-from .convolution import Ints, ints
+from .pool_arguments import (
+    Ints,
+    adaptive_size,
+    check_one,
+    check_rank,
+    check_results,
+    check_windows,
+    option,
+    refuse_negative,
+    steps,
+)
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op
-
-
-def _check_size(name: str, self: Any, kernel: Ints, stride: Ints, padding: Ints, out: Ints) -> None:
-    if min(stride) <= 0:
-        raise RuntimeError("stride should not be zero")
-    for p, k in zip(padding, kernel, strict=True):
-        if p < 0 or p > k // 2:
-            raise RuntimeError(
-                f"pad should be at most half of effective kernel size, but got pad={p}, "
-                f"kernel_size={k} and dilation=1"
-            )
-    if min(out, default=1) < 1:
-        size = "x".join(map(str, self.shape[-len(kernel) - 1 :]))
-        result = "x".join(map(str, (self.shape[-len(kernel) - 1], *out)))
-        raise RuntimeError(
-            f"Given input size: ({size}). Calculated output size: ({result}). Output size is too "
-            "small"
-        )
 
 
 def _max_pool(
@@ -46,8 +38,10 @@ def _max_pool(
     ceil_mode: bool = False,
 ) -> tuple[Any, Any]:
     spatial = self.shape[-len(kernel_size) :]
+    name = f"max_pool{len(kernel_size)}d"
+    check_windows(name, self.shape, kernel_size, stride, padding, dilation)
     out = pool.pooled_size(spatial, kernel_size, stride, padding, dilation, ceil_mode)
-    _check_size("max_pool", self, kernel_size, stride, padding, out)
+    check_results(self.shape, out)
     return pool.max_pool2d(xp, self, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -63,8 +57,10 @@ def _avg_pool(
 ) -> Any:
     spatial = self.shape[-len(kernel_size) :]
     ones = (1,) * len(kernel_size)
+    name = f"avg_pool{len(kernel_size)}d"
+    check_windows(name, self.shape, kernel_size, stride, padding, ones)
     out = pool.pooled_size(spatial, kernel_size, stride, padding, ones, ceil_mode)
-    _check_size("avg_pool", self, kernel_size, stride, padding, out)
+    check_results(self.shape, out)
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     return average.avg_pool(
@@ -100,6 +96,12 @@ def _shares(xp: Any, n: int, out: int, dtype: Any) -> Any:
 def _adaptive(xp: Any, self: Any, output_size: Any) -> Any:
     """A product with a matrix of window shares along each dimension."""
     rank, kind = len(output_size), self.dtype
+    if 0 in self.shape[-rank:]:
+        dim = self.ndim - rank + self.shape[-rank:].index(0)
+        raise RuntimeError(
+            f"adaptive_avg_pool{rank}d(): Expected input to have non-zero size for non-batch "
+            f"dimensions, but input has sizes {list(self.shape)} with dimension {dim} being empty"
+        )
     for at, out in enumerate(output_size):
         axis = self.ndim - rank + at
         shares = _shares(xp, self.shape[axis], out, self.dtype)
@@ -325,14 +327,6 @@ for _rank in (2, 3):
     _declare_ops(_rank)
 
 
-def _check_rank(name: str, input: Any, rank: int) -> None:
-    if input.ndim not in (rank + 1, rank + 2):
-        raise RuntimeError(
-            f"{name}: Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input, but got "
-            f"input of size: {list(input.shape)}"
-        )
-
-
 def _flat(options: tuple[Ints, ...], filler: Ints) -> tuple[Ints, ...]:
     """The options of one dimension as those of two, of which the first has size 1."""
     return tuple((fill, *option) for fill, option in zip(filler, options, strict=True))
@@ -351,15 +345,16 @@ def _declare(rank: int) -> None:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        _check_rank(max_name, input, rank)
-        kernel = ints(max_name, kernel_size, rank, "kernel_size")
+        check_rank(max_name, input.shape, rank)
+        kernel = option(max_name, "kernel_size", kernel_size, rank)
         options = (
             kernel,
-            ints(max_name, stride or kernel, rank, "stride"),
-            ints(max_name, padding, rank, "padding"),
-            ints(max_name, dilation, rank, "dilation"),
+            steps(max_name, stride, kernel),
+            option(max_name, "padding", padding, rank),
+            option(max_name, "dilation", dilation, rank),
         )
         if rank == 1:
+            check_one(max_name, input.shape, options)
             wide = _flat(options, (1, 1, 0, 1))
             pair = F.max_pool2d_with_indices(F.unsqueeze(input, -2), *wide, bool(ceil_mode))
             values, indices = (F.squeeze(each, -2) for each in pair)
@@ -378,12 +373,12 @@ def _declare(rank: int) -> None:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Any:
-        _check_rank(avg_name, input, rank)
-        kernel = ints(avg_name, kernel_size, rank, "kernel_size")
+        check_rank(avg_name, input.shape, rank)
+        kernel = option(avg_name, "kernel_size", kernel_size, rank)
         options = (
             kernel,
-            ints(avg_name, stride or kernel, rank, "stride"),
-            ints(avg_name, padding, rank, "padding"),
+            steps(avg_name, stride, kernel),
+            option(avg_name, "padding", padding, rank),
         )
         rest = (bool(ceil_mode), bool(count_include_pad), divisor_override)
         if rank == 1:
@@ -398,11 +393,14 @@ def _declare(rank: int) -> None:
     name = f"adaptive_avg_pool{rank}d"
 
     def adaptive(F: Any, input: Any, output_size: Any) -> Any:
-        _check_rank(name, input, rank)
-        several = isinstance(output_size, (tuple, list))  # in which None keeps a size
-        wanted = tuple(output_size) if several else ints(name, output_size, rank, "output_size")
-        spatial = tuple(input.shape)[-rank:]
-        size = tuple(n if o is None else o for o, n in zip(wanted, spatial, strict=True))
+        if rank == 1:
+            check_rank(name, input.shape, rank)
+        size = adaptive_size(name, input.shape, output_size, rank)
+        refuse_negative(name, input.shape, size)
+        if rank > 1 and input.ndim not in (rank + 1, rank + 2):
+            raise RuntimeError(
+                f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but got {list(input.shape)}"
+            )
         if rank == 1:
             wide = F.adaptive_avg_pool2d(F.unsqueeze(input, -2), (1, *size))
             return F.squeeze(wide, -2)
@@ -431,11 +429,11 @@ def _max_pool2d_backward(
     indices: Any,
 ) -> Any:
     """The gradient of max_pool2d for `self`, from that of its values and their indices."""
-    kernel = ints("max_pool2d", kernel_size, 2, "kernel_size")
+    kernel = option("max_pool2d", "kernel_size", kernel_size, 2)
     disjoint = pool.windows_are_disjoint(
         kernel,
-        ints("max_pool2d", stride or kernel, 2, "stride"),
-        ints("max_pool2d", dilation, 2, "dilation"),
+        steps("max_pool2d", stride, kernel),
+        option("max_pool2d", "dilation", dilation, 2),
     )
     shape = tuple(self.shape)
     return F.max_pool2d_with_indices_scattered(grad_output, indices, shape, disjoint)
