@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 
+from .. import dtypes
 from ..arrays.kernels import activation as kernels
 from . import agreement, batching
 from .dims import wrap
@@ -297,6 +298,8 @@ unary(
 
 def _hardtanh(xp: Any, self: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Any:
     """Integers stay integers: fractions of the bounds are cut off."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
     kind = self.dtype.kind
     if kind == "b":
         raise RuntimeError("Bool inputs not supported for hardtanh. Convert with .float() first.")
@@ -329,6 +332,7 @@ _backward(
         (self > min_val) & (self < max_val), grad_output, 0.0
     ),
 )
+
 unary(
     "hardtanh",
     lambda F, g, self, min_val, max_val: F.hardtanh_backward(g, self, min_val, max_val),
@@ -336,6 +340,9 @@ unary(
     policy=KEEP,
     method=False,
     samples=_sampled(-0.5, 0.6),
+    errors=lambda make: iter(
+        [ErrorSample((make((2,)), 1.0, -1.0), ValueError, "min_val cannot be greater than max_val")]
+    ),
     real=True,
     doc="min(max(x, min_val), max_val), elementwise; its derivative at the bounds is 0.",
 )
@@ -398,7 +405,13 @@ elementwise(
 @composite("prelu")
 def _prelu_of(F: Any, input: Any, weight: Any) -> Any:
     """max(x, 0) + weight * min(x, 0), with one weight or one per channel (dimension 1)."""
+    if weight.ndim > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}"
+        )
     count = weight.numel()
+    if count != 1 and not input.ndim:
+        raise RuntimeError("Not allow zero-dim input tensor.")
     if count != 1 and (input.ndim < 2 or input.shape[1] != count):
         raise RuntimeError(
             "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
@@ -809,6 +822,12 @@ unary(
 
 
 def _softshrink(xp: Any, self: Any, lambd: Any = 0.5) -> Any:
+    if lambd < 0:
+        kind = dtypes.of_array(self)
+        raise RuntimeError(
+            f"lambda must be in range [0, {dtypes.finfo(kind).max:.6g}] for input dtype "
+            f"{agreement.told(kind)}, but found {lambd:g}"
+        )
     return xp.where(self > lambd, self - lambd, xp.where(self < -lambd, self + lambd, 0 * self))
 
 
@@ -836,6 +855,9 @@ _shrink(
     "softshrink",
     _softshrink,
     method=False,
+    errors=lambda make: iter(
+        [ErrorSample((make((2,)), -0.5), RuntimeError, "lambda must be in range [0, ")]
+    ),
     reference=lambda np, x, b: np.sign(x) * np.maximum(np.abs(x) - b, 0),
     doc="x - lambd where x > lambd, x + lambd where x < -lambd, elsewhere 0.",
 )

@@ -140,6 +140,31 @@ def refused(called: str, name: str, told: str, value: Any) -> TypeError:
     return TypeError(f"{called}(): argument '{name}' must be {told}, not {given}{value}")
 
 
+def no_list(called: str, name: str, at: int, value: Any) -> TypeError:
+    """That an argument is no sequence of tensors."""
+    return TypeError(
+        f"{called}(): argument '{name}' (position {at + 1}) must be tuple of Tensors, not "
+        f"{type(value).__name__}"
+    )
+
+
+def no_element(at: int, i: int, value: Any) -> TypeError:
+    """That an element of a sequence of tensors is none."""
+    return TypeError(
+        f"expected Tensor as element {i} in argument {at}, but got {type(value).__name__}"
+    )
+
+
+def tensors_of(called: str, values: Any, name: str = "tensors") -> tuple[Any, ...]:
+    """A sequence of tensors (or of arrays, on the raw face) as a tuple."""
+    if not isinstance(values, (tuple, list)):
+        raise no_list(called, name, 0, values)
+    for i, each in enumerate(values):
+        if not isinstance(each, Tensor) and (each is None or isinstance(each, (*NUMBERS, str))):
+            raise no_element(0, i, each)
+    return tuple(values)
+
+
 def plain_number(called: str, name: str, value: Any) -> Any:
     """The number in a 0-d tensor, or in NumPy's, for an argument that takes no gradient."""
     if type(value) in NUMPY_NUMBERS:

@@ -18,6 +18,7 @@ from ..arrays.quiet import quietly
 from ..core.tensor import Tensor, method
 from ..devices import device as Device
 from ..layouts import strided
+from .agreement import told
 from .batching import elementwise, in_rows, leading
 from .record import EACH, LINEAR, ErrorSample, Sample
 from .table import composite, op, traced
@@ -429,12 +430,12 @@ def _check_parts(real: Any, imag: Any) -> tuple[()]:
         if part.dtype.kind != "f":
             raise RuntimeError(
                 "Expected both inputs to be Half, Float or Double tensors but got "
-                f"{dtypes.of_array(real)} and {dtypes.of_array(imag)}"
+                f"{told(dtypes.of_array(real))} and {told(dtypes.of_array(imag))}"
             )
     if real.dtype != imag.dtype:
         raise RuntimeError(
-            f"Expected object of scalar type {dtypes.of_array(real)} but got scalar type "
-            f"{dtypes.of_array(imag)} for second argument"
+            f"Expected object of scalar type {told(dtypes.of_array(real))} but got scalar type "
+            f"{told(dtypes.of_array(imag))} for second argument"
         )
     return ()
 

@@ -150,7 +150,16 @@ def _isclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> Any:
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if not value >= 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
     return xp.isclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+def _isclose_errors(make: Any) -> Iterator[ErrorSample]:
+    a, b = make((2,)), make((2,))
+    yield ErrorSample((a, b, -1.0), RuntimeError, "rtol must be greater than or equal to zero")
+    yield ErrorSample((a, b, 0.1, -1.0), RuntimeError, "atol must be greater than or equal to zero")
 
 
 op(
@@ -160,6 +169,7 @@ op(
     policy=PROMOTE,
     alike=lambda self, other: f"{agreement.told(self)} did not match {agreement.told(other)}",
     samples=pair_samples(),
+    errors=_isclose_errors,
     doc="|self - other| <= atol + rtol * |other|, elementwise; equal_nan: NaN is close to NaN.",
 )
 

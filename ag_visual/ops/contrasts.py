@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy
+
+from .. import dtypes
 from ..arrays.kernels.activation import softplus
 from . import agreement, batching
 from .batching import Batch
@@ -119,6 +122,8 @@ def _spread(g: Any, self: Any, reduction: int) -> Any:
 
 def _check_multi_margin(self: Any, target: Any, weight: Any) -> None:
     _check_scores(self)
+    if weight is not None and weight.ndim != 1:
+        raise ValueError("weight must be one-dimensional")
     rows, classes = (1, self.size) if self.ndim < 2 else self.shape
     if target.ndim > 1 or target.size != rows:
         raise RuntimeError(
@@ -127,7 +132,7 @@ def _check_multi_margin(self: Any, target: Any, weight: Any) -> None:
             f"Input has shape {list(self.shape)}."
         )
     if target.size and (int(target.min()) < 0 or int(target.max()) >= classes):
-        raise RuntimeError(f"target out of range: there are {classes} classes")
+        raise RuntimeError(f"target out of range\nThere are {classes} classes.")
     if weight is not None and weight.shape != (classes,):
         raise RuntimeError(
             f"inconsistent weight size, expected {classes} but got {list(weight.shape)}"
@@ -166,6 +171,10 @@ def _multi_margin(
     reduction: int = MEAN,
 ) -> Any:
     _check_multi_margin(self, target, weight)
+    if target.dtype != numpy.int64:
+        raise RuntimeError(
+            f"expected scalar type Long but found {agreement.told(dtypes.of_array(target))}"
+        )
     x = _rows(self)
     z, counted = _violations(raw(xp), x, target, margin)
     z = xp.where(counted, z, 0).astype(self.dtype, copy=False)

@@ -8,7 +8,7 @@ from typing import Any
 from .. import dtypes
 from ..arrays.kernels import conv as kernels
 from ..core.source import evaluated
-from .agreement import in_macros
+from .agreement import in_macros, scalar_type
 from .arguments import checked, kind_named
 from .batched_layers import convolved, convolved_for_input, convolved_for_weight
 from .record import ErrorSample, Sample
@@ -43,18 +43,27 @@ def _transposed_size(input: Ints, weight: Ints, *options: Any) -> Ints:
 def _check(input: Any, weight: Any, bias: Any, stride: Any, dilation: Any, *rest: Any) -> None:
     padding, transposed, groups = rest
     if input.dtype != weight.dtype:
-        kinds = [f"torch.{dtypes.legacy_name(dtypes.of_array(a))}" for a in (input, weight)]
-        raise RuntimeError(
-            f"Input type ({kinds[0]}) and weight type ({kinds[1]}) should be the same"
-        )
+        raise RuntimeError(scalar_type(dtypes.of_array(input), dtypes.of_array(weight)))
     if bias is not None and bias.dtype != input.dtype:
         kinds = [in_macros(dtypes.of_array(a)) for a in (input, bias)]
         raise RuntimeError(f"Input type ({kinds[0]}) and bias type ({kinds[1]}) should be the same")
     if min(stride) <= 0:
         raise RuntimeError("non-positive stride is not supported")
     if min(dilation) <= 0:
-        raise RuntimeError("dilation should be greater than zero")
-    if groups <= 0 or weight.shape[0] % groups:
+        raise RuntimeError(f"dilation should be greater than zero, but got {list(dilation)}")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    if weight.shape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but "
+            f"got weight of size {list(weight.shape)} instead"
+        )
+    if 0 in weight.shape[2:]:
+        raise RuntimeError(
+            "kernel size should be greater than zero, but got a kernel of size "
+            f"{list(weight.shape[2:])}"
+        )
+    if weight.shape[0] % groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, "
             f"but got weight of size {list(weight.shape)} instead"
@@ -69,8 +78,9 @@ def _check(input: Any, weight: Any, bias: Any, stride: Any, dilation: Any, *rest
     count = weight.shape[1] * groups if transposed else weight.shape[0]
     if bias is not None and bias.shape != (count,):
         raise RuntimeError(
-            f"Given weight of size {list(weight.shape)}, expected bias to be 1-dimensional with "
-            f"{count} elements, but got bias of size {list(bias.shape)} instead"
+            f"Given {'transposed=1, ' if transposed else ''}weight of size {list(weight.shape)}, "
+            f"expected bias to be 1-dimensional with {count} elements, but got bias of size "
+            f"{list(bias.shape)} instead"
         )
     if not transposed:
         padded = [n + 2 * p for n, p in zip(input.shape[2:], padding, strict=True)]
@@ -100,6 +110,12 @@ def _convolution(
         return kernels.conv2d(xp, input, weight, bias, stride, padding, dilation, groups)
     options = (stride, padding, dilation, output_padding, groups)
     size = _transposed_size(input.shape, weight.shape, *options)
+    if min(size[2:]) < 1:
+        sizes = (" x ".join(map(str, each)) for each in (input.shape[2:], size[2:]))
+        raise RuntimeError(
+            "Given input size per channel: ({}). Calculated output size per channel: ({}). "
+            "Output size is too small".format(*sizes)
+        )
     result = kernels.conv2d_input(xp, input, weight, size, stride, padding, dilation, groups)
     if bias is not None:
         result = result + bias.reshape((-1,) + (1,) * (input.ndim - 2))
@@ -313,6 +329,8 @@ def _conv(
             f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got "
             f"input of size: {list(input.shape)}"
         )
+    if weight.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
     if weight.ndim != rank + 2:
         raise RuntimeError(
             f"Expected {rank + 2}-dimensional weight for {name}, but got weight of size "
@@ -327,12 +345,14 @@ def _conv(
     if padding == "same":
         x, padding = _same(F, x, weight, stride, dilation)
     elif isinstance(padding, str):
-        raise RuntimeError(f"padding must be a number, 'same' or 'valid', not {padding!r}")
+        raise RuntimeError(f"Invalid padding string: {padding!r}\nWrite 'same' or 'valid'.")
     padding = ints(name, padding, rank, "padding")
     if min(padding) < 0:
         raise RuntimeError("negative padding is not supported")
     transposed = output_padding is not None
     extra = ints(name, output_padding or 0, rank, "output_padding")
+    if min(extra) < 0:
+        raise RuntimeError("negative output_padding is not supported")
     if transposed and any(o >= max(s, d) for o, s, d in zip(extra, stride, dilation, strict=True)):
         raise RuntimeError("output padding must be smaller than either stride or dilation")
     result = F.convolution(x, weight, bias, stride, padding, dilation, transposed, extra, groups)

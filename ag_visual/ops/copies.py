@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from operator import index as as_index
 from typing import Any
 
 from .. import dtypes
@@ -18,7 +17,7 @@ from . import casting, dimensions, shapes  # noqa: F401
 from .arguments import DType, checked, kind_named
 from .parts import chunk_size
 from .record import LINEAR, ErrorSample, Op, Sample
-from .slices import geometry, limits, strided_forward
+from .slices import geometry, limits, start_of, strided_forward
 from .table import composite, op, ops
 
 
@@ -123,7 +122,7 @@ def _view_copy(F: Any, self: Any, size: Any = None, *, dtype: DType | None = Non
 
 
 def _normal_narrow(self: Any, dim: Any, start: Any, length: Any) -> tuple[int, ...]:
-    return limits("narrow", self, dim, as_index(start), length)
+    return limits("narrow", self, dim, start_of(start), length)
 
 
 def _narrowed(xp: Any, self: Any, dim: int, start: int, length: int) -> Any:

@@ -21,7 +21,7 @@ from ..arrays.kernels.fused import multiply_add
 from ..core.tensor import Tensor, from_array, method
 from ..devices import device as Device
 from ..errors import type_name
-from .arguments import plain_number, refused
+from .arguments import checked, kind_named, plain_number, refused
 from .casting import cast_array, dtype_of
 from .into import made_into
 from .table import function
@@ -56,8 +56,7 @@ def shape_of(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
     for n in shape:
         if n < 0:
             raise RuntimeError(
-                f"{name}: Dimension size must be non-negative; trying to create tensor with "
-                f"negative dimension {n}: {shape}"
+                f"Trying to create tensor with negative dimension {n}: {list(shape)}"
             )
     return tuple(shape)
 
@@ -603,13 +602,24 @@ def arange(
     kind = dtype_of("arange", dtype, dtypes.int64 if whole else None).np
     if step == 0:
         raise RuntimeError("step must be nonzero")
+    if any(isinstance(v, complex) for v in (start, end, step)):
+        raise RuntimeError("value cannot be converted to type double without overflow")
     if not all(math.isfinite(v) for v in (start, end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (step > 0) != (end >= start) and start != end:
         raise RuntimeError(
-            f"upper bound and lower bound inconsistent with step sign: {start} to {end} by {step}"
+            "upper bound and lower bound inconsistent with step sign\n"
+            f"from {start} to {end} by {step}"
         )
-    count = -((start - end) // step) if whole else math.ceil((end - start) / step)
+    if not whole and kind.kind in "iu":  # torch counts in doubles, in int64 in whole numbers
+        if kind == numpy.int64:
+            start, end, step = int(start), int(end), int(step)
+            if step == 0:
+                raise ValueError("step must be nonzero")
+        count = math.ceil((end - start) / step)
+        start, step, whole = int(start), int(step), True
+    else:
+        count = -((start - end) // step) if whole else math.ceil((end - start) / step)
 
     def build(b: Any) -> Any:
         steps = b.xp.arange(int(count))
@@ -645,6 +655,28 @@ def _range_dtype(name: str, dtype: Any, *ends: Any) -> Any:
     return dtype_of(name, dtype, dtypes.get_default_complex_dtype() if complex_ends else None).np
 
 
+def _ends(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
+    """The ends of a range as numbers (no gradient flows to them), and the number of its steps."""
+    several = [
+        f"{what} with {each.ndim} dimension(s)"
+        for what, each in (("start", start), ("end", end))
+        if isinstance(each, Tensor) and each.ndim
+    ]
+    if several:
+        raise RuntimeError(
+            f"{name} only supports 0-dimensional start and end tensors, but got "
+            f"{' and '.join(several)}."
+        )
+    steps = checked(name, "steps", kind_named("int"), steps)
+    if steps < 0:
+        raise RuntimeError(f"number of steps must be non-negative\nIt is {steps}.")
+    start, end = (
+        _number(name, what, each.detach() if isinstance(each, Tensor) else each)
+        for what, each in (("start", start), ("end", end))
+    )
+    return start, end, steps
+
+
 @function()
 def linspace(
     start: Any,
@@ -660,12 +692,7 @@ def linspace(
     """`steps` numbers from start to end, both included, evenly spaced."""
     if out is not None:
         return made_into("linspace", out, dtype, device, partial(linspace, start, end, steps))
-    if steps < 0:
-        raise RuntimeError(f"number of steps must be non-negative, got {steps}")
-    start, end = (  # ends are read as torch reads them: no gradient flows to them
-        _number("linspace", name, end.detach() if isinstance(end, Tensor) else end)
-        for name, end in (("start", start), ("end", end))
-    )
+    start, end, steps = _ends("linspace", start, end, steps)
     kind = _range_dtype("linspace", dtype, start, end)
     return make(
         lambda b: cast_array(evenly(b.xp, start, end, steps, kind), kind), device, requires_grad
@@ -688,9 +715,7 @@ def logspace(
     """base**start ... base**end: `steps` numbers evenly spaced on a logarithmic scale."""
     if out is not None:
         return made_into("logspace", out, dtype, device, partial(logspace, start, end, steps, base))
-    if steps < 0:
-        raise RuntimeError(f"number of steps must be non-negative, got {steps}")
-    start, end = _number("logspace", "start", start), _number("logspace", "end", end)
+    start, end, steps = _ends("logspace", start, end, steps)
     kind = _range_dtype("logspace", dtype, start, end)
 
     def build(b: Any) -> Any:

@@ -465,10 +465,23 @@ def _ormqr(
 
     self: (..., m, k) and input2: (..., k) as `geqrf` gives them, input3: C.
     """
+    for name, array in (("input", self), ("other", input3)):
+        if array.ndim < 2:
+            raise RuntimeError(f"torch.ormqr: {name} must have at least 2 dimensions.")
+    if input2.ndim != self.ndim - 1:
+        raise RuntimeError(
+            "torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim "
+            f"equal to {input2.ndim} and input.ndim is equal to {self.ndim}"
+        )
     k = input2.shape[-1]
     if input3.shape[-2 if left else -1] != self.shape[-2]:
         raise RuntimeError(
             f"torch.ormqr: other.shape[{-2 if left else -1}] must be equal to input.shape[-2]"
+        )
+    if k > min(input3.shape[-2 if left else -1], self.shape[-1]):
+        raise RuntimeError(
+            f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{-2 if left else -1}], "
+            "input.shape[-1])"
         )
     check_kind("torch.ormqr", self)
     result = (input3 if left else xp.conj(input3.swapaxes(-1, -2))).copy()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections
+import dis
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,6 +38,8 @@ from .arguments import (
     checked,
     kind_named,
     loose,
+    no_element,
+    no_list,
     older,
     plain_number,
     pythons,
@@ -345,18 +348,12 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     for name in op.lists:
         items = values[name]
         if isinstance(items, Tensor) or not isinstance(items, (tuple, list)):
-            raise TypeError(
-                f"{op.called}(): argument '{name}' must be a tuple or list of Tensors, "
-                f"not {type_name(items)}"
-            )
+            raise no_list(op.called, name, op.params.index(name), items)
         for i, item in enumerate(items):
             if isinstance(item, Tensor):
                 tensors.append(item)
-            elif item is not None:
-                raise TypeError(
-                    f"{op.called}(): expected Tensor as element {i} in argument "
-                    f"{op.params.index(name)} ('{name}'), but got {type_name(item)}"
-                )
+            elif item is not None or not op.inputs:  # of indices, None leaves a dimension alone
+                raise no_element(op.params.index(name), i, item)
     if not tensors and op.inputs:
         name = next(n for n in op.inputs if n not in op.aside)
         raise bad_argument(op.called, op.params, name, values[name])
@@ -532,7 +529,21 @@ def _narrow(result: Any, dtype: Any) -> Any:
     return result.astype(dtype) if kind is not None and kind.kind == "f" else result
 
 
+_RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+def _in_own_words(error: Exception) -> bool:
+    """Was it raised by a `raise` of this package, and not by the array library it calls?"""
+    trace: Any = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    return source.inside[code.co_filename] and code.co_code[trace.tb_lasti] == _RAISE
+
+
 def _kernel_error(op: Op, arrays: dict[str, Any], error: Exception) -> Exception:
+    if _in_own_words(error):
+        return error
     shapes = [tuple(a.shape) for a in arrays.values() if hasattr(a, "shape")]
     if op.policy != KEEP and len(shapes) > 1:
         longest = max(len(s) for s in shapes)

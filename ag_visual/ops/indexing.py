@@ -167,7 +167,7 @@ def _put_into(xp: Any, self: Any, indices: Any, values: Any, accumulate: bool = 
             self[at] = values
     except IndexError as error:
         raise _in_torchs_words(error) from None
-    except ValueError:
+    except (ValueError, TypeError):  # a TypeError where a mask meets values of two dimensions
         shape = self[at].shape
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "

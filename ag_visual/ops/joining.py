@@ -12,6 +12,7 @@ import numpy
 from .. import dtypes, promotion
 from ..arrays.backend import backend_of
 from ..core.tensor import from_array
+from .arguments import tensors_of
 from .batching import Batch, joined
 from .dims import wrap
 from .generic import flat
@@ -48,7 +49,7 @@ def _normal_cat(tensors: Any, dim: Any = 0) -> tuple[int]:
     for i, shape in kept:
         if not shape:
             raise RuntimeError(
-                f"zero-dimensional tensor (at position {i}) cannot be concatenated; use stack"
+                f"zero-dimensional tensor (at position {i}) cannot be concatenated\nUse stack."
             )
     if not kept:
         return (wrap(dim, 1),)
@@ -64,7 +65,7 @@ def _normal_cat(tensors: Any, dim: Any = 0) -> tuple[int]:
             if at != dim and n != m:
                 raise RuntimeError(
                     f"Sizes of tensors must match except in dimension {dim}. Expected size {n} but "
-                    f"got size {m} for tensor number {i} in the list. Shapes: "
+                    f"got size {m} for tensor number {i} in the list.\nShapes: "
                     f"{', '.join(str(list(s)) for _, s in kept)}"
                 )
     return (dim,)
@@ -160,29 +161,37 @@ stack = _structural(
 )
 
 
+def _some(name: str, tensors: Any) -> tuple[Any, ...]:
+    found = tensors_of(name, tensors)
+    if not found:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    return found
+
+
 @composite("hstack", method=False, out=True)
 def _hstack(F: Any, tensors: Any) -> Any:
     """Side by side: along the first dimension of vectors, the second of all others."""
-    grown = F.atleast_1d(tuple(tensors))
+    grown = F.atleast_1d(_some("hstack", tensors))
     return F.cat(grown, 0 if grown[0].ndim == 1 else 1)
 
 
 @composite("vstack", method=False, aliases=("row_stack",), out=True)
 def _vstack(F: Any, tensors: Any) -> Any:
     """One below the other, as rows."""
-    return F.cat(F.atleast_2d(tuple(tensors)), 0)
+    return F.cat(F.atleast_2d(_some("vstack", tensors)), 0)
 
 
 @composite("dstack", method=False, out=True)
 def _dstack(F: Any, tensors: Any) -> Any:
     """One behind the other, along the third dimension."""
-    return F.cat(F.atleast_3d(tuple(tensors)), 2)
+    return F.cat(F.atleast_3d(_some("dstack", tensors)), 2)
 
 
 @composite("column_stack", method=False, out=True)
 def _column_stack(F: Any, tensors: Any) -> Any:
     """Vectors as columns beside matrices."""
-    return F.cat([F.reshape(a, (-1, 1)) if a.ndim < 2 else a for a in tensors], 1)
+    given = _some("column_stack", tensors)
+    return F.cat([F.reshape(a, (-1, 1)) if a.ndim < 2 else a for a in given], 1)
 
 
 def _matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
@@ -252,7 +261,7 @@ def _block_diag_any(F: Any, *tensors: Any) -> Any:
 @composite("meshgrid", method=False)
 def _meshgrid(F: Any, *tensors: Any, indexing: str | None = None) -> Any:
     """Coordinates: each vector expanded along the dimensions of the others ('ij' or 'xy')."""
-    given = list(flat(tensors))
+    given = list(tensors_of("meshgrid", flat(tensors)))
     if not given:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:

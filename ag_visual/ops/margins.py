@@ -78,8 +78,13 @@ def _gaussian_nll_loss(
     """(log var + (input - target)^2 / var) / 2, with var not below eps."""
     if bool((var < 0).any()):
         raise ValueError("var has negative entry/entries")
-    if var.ndim and tuple(var.shape) == tuple(input.shape)[:-1]:
+    shape, widths = tuple(input.shape), tuple(var.shape)
+    if widths != shape and var.ndim and widths == shape[:-1]:
         var = F.unsqueeze(var, -1)
+    elif widths != shape and (
+        len(widths) != len(shape) or widths[:-1] != shape[:-1] or widths[-1] != 1
+    ):
+        raise ValueError("var is of incorrect size")
     # As torch: the bound holds for the value, the gradient passes.
     least = eps.detach() if isinstance(eps, Tensor) else eps
     bounded = var + F.clamp_min(var.detach(), least) - var.detach()
@@ -163,6 +168,13 @@ def _cosine_embedding_loss(
     reduction: str = "mean",
 ) -> Any:
     """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
+    if target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if {input1.ndim, input2.ndim} != {target.ndim + 1}:
+        raise RuntimeError(
+            f"{target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found "
+            f"inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
+        )
     dim = 0 if input1.ndim == 1 else 1
     tiny = 1e-12  # torch's own, so that zero vectors have a cosine
     norms = (F.sum(input1 * input1, dim) + tiny) * (F.sum(input2 * input2, dim) + tiny)

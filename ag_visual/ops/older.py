@@ -14,7 +14,7 @@ import numpy
 from ..arrays.backend import backend_of
 from ..core.tensor import Tensor, before_write, wrote
 from ..sizes import Size
-from .arguments import refused
+from .arguments import NUMBERS, refused
 from .creation import empty, tensor
 from .shapes import expand
 
@@ -59,6 +59,9 @@ def _called(self: Tensor, name: str, function: Callable[..., Any], *others: Tens
     array = self._array
     columns = [each._array.reshape(-1).tolist() for each in (self, *others)]
     values = [function(*each) for each in zip(*columns, strict=True)]
+    for value in values:
+        if not isinstance(value, (*NUMBERS, Tensor)):
+            raise TypeError(f"must be real number, not {type(value).__name__}")
     found = numpy.array(values).astype(array.dtype, casting="unsafe")
     found = found.reshape(array.shape)
     wrote(self, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .arguments import checked, kind_named
 from .batching import constant, leading
 from .record import ErrorSample, Sample
 from .table import composite, op
@@ -24,6 +25,10 @@ def _constant_pad(xp: Any, self: Any, pad: Any, value: Any = 0) -> Any:
         size[-at] = n + before + after
         inner[-at] = slice(max(before, 0), size[-at] - max(after, 0))
         source[-at] = slice(max(-before, 0), n - max(-after, 0))
+    # What is cut off at both ends of a dimension has to be there.
+    cuts = [max(-before, 0) + max(-after, 0) for before, after in reversed(_pairs(pad))]
+    if any(cut > n for cut, n in zip(cuts, self.shape[self.ndim - len(cuts) :], strict=True)):
+        raise RuntimeError("narrow(): length must be non-negative.")
     if min(size, default=1) < 0:
         raise RuntimeError(
             f"The input size {list(self.shape)}, plus padding {list(pad)}, resulted in a negative "
@@ -37,11 +42,11 @@ def _constant_pad(xp: Any, self: Any, pad: Any, value: Any = 0) -> Any:
 def _normal_pad(self: Any, pad: Any, value: Any) -> tuple[Any, Any]:
     pad = tuple(pad)
     if len(pad) % 2:
-        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+        raise RuntimeError(f"Padding length must be divisible by 2\nIt is {len(pad)}.")
     if len(pad) > 2 * self.ndim:
         raise RuntimeError(
-            "Length of pad should be no more than twice the number of dimensions of the input. Pad "
-            f"length is {len(pad)} while the input has {self.ndim} dimensions."
+            "Padding length should be less than or equal to two times the input dimension but got "
+            f"padding length {len(pad)} and input of dimension {self.ndim}"
         )
     return pad, 0 if value is None else value
 
@@ -64,7 +69,7 @@ op(
     batch=leading(),
     samples=_samples,
     errors=lambda make: iter(
-        [ErrorSample((make((2,)), (1,)), RuntimeError, "Length of pad must be even")]
+        [ErrorSample((make((2,)), (1,)), RuntimeError, "Padding length must be divisible by 2")]
     ),
     doc="Margins filled with one number; `pad` has (before, after) for the last dimension first.",
 )
@@ -77,9 +82,11 @@ def _circle(n: int, before: int, after: int) -> list[int]:
     """Which element each place repeats; what negative padding cuts off is no part of the circle."""
     if max(before, after) > n:
         raise RuntimeError(
-            "Padding value causes wrapping around more than once.: padding "
-            f"({before}, {after}) at a dimension of size {n}"
+            "Padding value causes wrapping around more than once.\n"
+            f"It is ({before}, {after}) at a dimension of size {n}."
         )
+    if n + before + after < 1:
+        raise RuntimeError("Negative padding value is resulting in an empty dimension")
     start, size = max(-before, 0), n - max(-before, 0) - max(-after, 0)
     return [start + i % size for i in range(-max(before, 0), size + max(after, 0))]
 
@@ -90,11 +97,11 @@ def _pad(F: Any, input: Any, pad: Any, mode: str = "constant", value: Any = None
 
     mode: 'constant' (with `value`, 0), 'reflect', 'replicate' or 'circular'.
     """
+    pad = checked("pad", "pad", kind_named("Sizes"), pad)
     if mode == "constant":
         return F.constant_pad_nd(input, pad, 0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    pad = tuple(pad)
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     rank = len(pad) // 2

@@ -242,12 +242,12 @@ def _split_along(name: str, axis: int, least: int, doc: str) -> None:
         cuts = _only(name, (indices_or_sections, indices, sections))
         if self.ndim < least:
             raise RuntimeError(
-                f"torch.{name} requires a tensor with at least {least} dimension"
-                f"{'s' if least > 1 else ''}, but got a tensor with {self.ndim} dimensions!"
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor "
+                f"with {self.ndim} dimensions!"
             )
         dim = 0 if self.ndim == 1 else axis
         size = self.shape[dim]
-        if isinstance(cuts, int) and size % cuts:
+        if isinstance(cuts, int) and (cuts == 0 or size % cuts):
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {dim}, but the size of the "
                 f"dimension {size} is not divisible by the split_size {cuts}!"

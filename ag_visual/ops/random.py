@@ -22,6 +22,8 @@ from ..arrays.random import Generator as ArrayGenerator
 from ..core.tensor import Tensor, from_array
 from ..devices import device as Device
 from . import batching
+from .agreement import told
+from .arguments import checked, kind_named
 from .casting import cast_array, dtype_of
 from .creation import leaf, like, shape_of
 from .dims import broadcast
@@ -543,18 +545,26 @@ def multinomial(
 ) -> Tensor:
     """Indices drawn from each row of weights, with or without replacement."""
     if out is not None:
+        if isinstance(out, Tensor) and out.dtype is not dtypes.int64:
+            raise RuntimeError(f"multinomial expects Long tensor out, got: {told(out.dtype)}")
         again = partial(multinomial, input, num_samples, replacement, generator=generator)
         return into("multinomial", out, again, (), {})  # type: ignore[no-any-return]
     array = input._array
     backend = backends.backend_of(array)
+    num_samples = checked("multinomial", "num_samples", kind_named("int"), num_samples)
     if array.ndim not in (1, 2):
-        raise RuntimeError(f"prob_dist must be 1 or 2 dim, got {array.ndim}")
+        raise RuntimeError(f"prob_dist must be 1 or 2 dim\nIt has {array.ndim}.")
+    if array.dtype.kind not in "fV":
+        raise RuntimeError(
+            "multinomial only supports floating-point dtypes for input, got: "
+            f"{told(dtypes.of_array(array))}"
+        )
     if num_samples <= 0:
-        raise RuntimeError(f"cannot sample n_sample <= 0 samples, got {num_samples}")
+        raise RuntimeError(f"cannot sample n_sample <= 0 samples\n{num_samples} are asked for.")
     if not replacement and num_samples > array.shape[-1]:
         raise RuntimeError(
-            "cannot sample n_sample > prob_dist.size(-1) samples without replacement: "
-            f"{num_samples} > {array.shape[-1]}"
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement\n"
+            f"{num_samples} > {array.shape[-1]}."
         )
     xp, source = backend.xp, source_of(backend, generator)
     if bool((array < 0).any()) or not bool(xp.isfinite(array).all()):

@@ -28,7 +28,7 @@ def _need_elements(name: str) -> Callable[..., None]:
     def check(self: Any, dims: Dims | None = None) -> None:
         if self.size:
             return
-        if dims is None:
+        if dims is None or dims == ():
             raise (IndexError if name.startswith("arg") else RuntimeError)(
                 f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
                 "the reduction dim with the 'dim' argument."
@@ -210,6 +210,14 @@ def _aminmax(F: Any, self: Any, *, dim: int | None = None, keepdim: bool = False
     """amin and amax together."""
     from .generic import named_tuple
 
+    if dim is None and 0 in self.shape:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+            "identity."
+        )
+    if dim is not None and self.ndim and not self.shape[wrap(dim, self.ndim)]:
+        at = wrap(dim, self.ndim)
+        raise IndexError(f"aminmax: Expected reduction dim {at} to have non-zero size.")
     dims = () if dim is None else dim
     return named_tuple("aminmax", ("min", "max"))(
         F.amin(self, dims, keepdim), F.amax(self, dims, keepdim)
@@ -272,8 +280,10 @@ def _normal_topk(self: Any, k: int, dim: Any, largest: Any, sorted: Any) -> tupl
 
 def _kthvalue(xp: Any, self: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     size = self.shape[dim] if self.ndim else 1
+    if not size:
+        raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
     if not 1 <= k <= size:
-        raise RuntimeError(f"selected number k out of range for dimension {dim}")
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
     return _ranked(xp, self, k - 1, dim, keepdim)
 
 

@@ -137,9 +137,11 @@ def _rot90(xp: Any, self: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
 
 
 def _normal_rot(self: Any, k: int = 1, dims: Any = (0, 1)) -> tuple[int, Any]:
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if self.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
     found = tuple(wrap(d, self.ndim) for d in dims)
-    if len(found) != 2:
-        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(found)}")
     if found[0] == found[1]:
         raise RuntimeError(
             f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"

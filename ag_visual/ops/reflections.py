@@ -22,6 +22,12 @@ def _along(axis: int, part: slice) -> tuple[Any, ...]:
 
 
 def _check(self: Any, padding: Pads, reflects: bool) -> None:
+    rank = len(padding) // 2
+    if 0 in self.shape[self.ndim > rank + 1 :]:
+        raise RuntimeError(
+            f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with possibly 0 batch size "
+            f"and other non-zero dimensions for input, but got: {list(self.shape)}"
+        )
     for number, (axis, before, after) in enumerate(_sides(padding)):
         n = self.shape[axis]
         if reflects and max(before, after) >= n:
@@ -30,11 +36,12 @@ def _check(self: Any, padding: Pads, reflects: bool) -> None:
                 f"input dimension, but got: padding ({before}, {after}) at dimension "
                 f"{self.ndim + axis} of input {list(self.shape)}"
             )
-        if n + before + after < 1 or n == 0:
-            raise RuntimeError(
-                f"input (size {n} at dimension {self.ndim + axis}) is too small: with padding "
-                f"({before}, {after}) its size would be {n + before + after}"
-            )
+    found = [n + b + a for n, (_, b, a) in zip(self.shape[::-1], _sides(padding), strict=False)]
+    if min(found) < 1:
+        axes = "DHW"[-rank:]
+        have = ", ".join(f"{a}: {n}" for a, n in zip(axes, self.shape[-rank:], strict=True))
+        made = " ".join(f"{a}: {n}" for a, n in zip(axes, reversed(found), strict=True))
+        raise RuntimeError(f"input ({have}) is too small. Calculated output {made}")
 
 
 def _places(n: int, before: int, after: int, reflects: bool) -> list[int]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..arrays.backend import of_namespace
 from ..core import view
+from ..core.tensor import Tensor
 from .batching import Batch
 from .dims import wrap
 from .memory import line_of, memory_of, reach, row_major
@@ -161,10 +162,17 @@ def limits(name: str, self: Any, dim: Any, start: int, length: int) -> tuple[int
     return dim, start, length
 
 
+def start_of(start: Any) -> int:
+    """Where a part starts: an int, or a 0-d tensor of integers."""
+    if isinstance(start, Tensor) and (start.ndim or start._array.dtype.kind not in "iu"):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
+    return as_index(start)
+
+
 @composite("narrow")
 def _narrow(F: Any, self: Any, dim: int, start: Any, length: int) -> Any:
     """`length` elements of a dimension from `start` on."""
-    dim, start, length = limits("narrow", self, dim, as_index(start), length)
+    dim, start, length = limits("narrow", self, dim, start_of(start), length)
     return F.slice(self, dim, start, start + length, 1)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from .. import dtypes
 from ..arrays.kernels import resample as kernels
 from ..core.source import evaluated
+from .arguments import NUMBERS, kind_named
 from .batching import folded
 from .record import LINEAR, ErrorSample, Sample
 from .table import composite, op
@@ -158,6 +159,18 @@ _MODES = {
 _SMOOTH = {"bilinear": "_upsample_bilinear2d_aa", "bicubic": "_upsample_bicubic2d_aa"}
 
 
+def _whole(n: Any, size: Any) -> int:
+    kind = kind_named("int")
+    found = n if type(n) is int else kind.fit(n)
+    if found is None:
+        kinds = [type(each) for each in (size if isinstance(size, (list, tuple)) else (size,))]
+        raise TypeError(
+            "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, "
+            f"int], but got size with types {kinds}"
+        )
+    return found  # type: ignore[no-any-return]
+
+
 def _sizes(
     input: Any, size: Any, scale_factor: Any, recompute: Any
 ) -> tuple[tuple[int, ...], tuple[Any, ...]]:
@@ -185,7 +198,9 @@ def _sizes(
     if size is not None:
         if recompute:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-        return tuple(int(n) for n in each), none
+        return tuple(_whole(n, size) for n in each), none
+    if not all(isinstance(s, NUMBERS) for s in each):
+        raise TypeError(f"scale_factor must be a number or several, not {scale_factor!r}")
     ratios = tuple(float(s) for s in each)
     sizes = tuple(math.floor(n * s) for n, s in zip(spatial, ratios, strict=True))
     return sizes, none if recompute else ratios

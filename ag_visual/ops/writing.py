@@ -12,6 +12,7 @@ from .. import dtypes
 from ..arrays.backend import is_array
 from ..core.tensor import Tensor, from_array
 from ..errors import type_name
+from .agreement import in_macros
 from .arguments import NUMBERS
 from .batching import Batch
 from .casting import cast_array
@@ -24,7 +25,11 @@ def _nothing(F: Any, g: Any) -> Any:
     return F.zeros_of(g, tuple(g.shape))
 
 
-_c_names = {"float32": "float", "float64": "double"}
+def _told(kind: dtypes.dtype) -> str:
+    """A dtype as these texts call it: int64_t, but int and float."""
+    if kind.category == 1 and kind.name != "int32":
+        return f"{kind.name}_t"
+    return in_macros(kind)
 
 
 def number_for(value: Any, array: Any) -> Any:
@@ -37,15 +42,14 @@ def number_for(value: Any, array: Any) -> Any:
     kind = dtypes.of_array(array)
     if isinstance(value, (complex, numpy.complexfloating)) and kind.category < 3:
         raise RuntimeError(
-            f"value cannot be converted to type {_c_names.get(kind.name, kind.name)} without "
-            f"overflow: {value} is complex"
+            f"value cannot be converted to type {_told(kind)} without overflow\n{value} is complex."
         )
     if kind.category == 1 and not isinstance(value, (bool, numpy.bool_)):
         limits = numpy.iinfo(kind.np)
         if not limits.min <= value <= limits.max:
             raise RuntimeError(
-                f"value cannot be converted to type {kind.name} without overflow: {value} is not "
-                f"in [{limits.min}, {limits.max}]"
+                f"value cannot be converted to type {_told(kind)} without overflow\n{value} is not "
+                f"in [{limits.min}, {limits.max}]."
             )
     return cast_array(numpy.asarray(value), array.dtype)[()]
 
