@@ -106,6 +106,8 @@ class Saving(Members):
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move parameters and buffers to a device; cast floating and complex ones to a dtype."""
+        if "copy" in kwargs:
+            raise RuntimeError(".to() does not accept copy argument")
         values = [*args, *kwargs.values()]
         dtype = next((v for v in values if isinstance(v, dtypes.dtype)), None)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):

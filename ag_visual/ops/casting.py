@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -128,9 +129,30 @@ def _as_subclass(self: Tensor, cls: type) -> Any:
     return result
 
 
+_FORMS = re.compile("[dn]?[tn]?b{0,2}|ob{0,2}|.*[?].*")
+"""The letters of the arguments that `to` takes by position; for what is none of them see below."""
+
+
+def _letter(value: Any) -> str:
+    if isinstance(value, bool):
+        return "b"
+    if isinstance(value, (str, int, Device)):
+        return "d"
+    if isinstance(value, dtypes.dtype) or (isinstance(value, type) and value in PYTHON_TYPES):
+        return "t"
+    return "n" if value is None else "o" if isinstance(value, Tensor) else "?"
+
+
 def _wanted(self: Tensor, args: tuple[Any, ...], dtype: Any, device: Any) -> tuple[Any, ...]:
     """dtype, device and copy, from what was passed by position."""
     flags = []
+    if len(args) > 1 and not _FORMS.fullmatch("".join(map(_letter, args))):
+        told = ", ".join(type(each).__name__ for each in args)
+        raise TypeError(
+            f"to() received an invalid combination of arguments - got ({told}), but expected "
+            "(device, dtype, non_blocking, copy), (dtype, non_blocking, copy) or (other, "
+            "non_blocking, copy), from the front"
+        )
     for at, each in enumerate(args):
         if isinstance(each, bool):
             flags.append(each)

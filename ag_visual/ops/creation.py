@@ -24,6 +24,7 @@ from ..errors import type_name
 from .arguments import checked, kind_named, plain_number, refused
 from .casting import cast_array, dtype_of
 from .into import made_into
+from .overflow import refuse_overflow
 from .table import function
 
 NEEDS_FLOAT = "Only Tensors of floating point and complex dtype can require gradients"
@@ -418,7 +419,9 @@ def full(
     if out is not None:
         return made_into("full", out, dtype, device, partial(full, size, fill_value))
     value = _number("full", "fill_value", fill_value)
-    kind = dtype_of("full", dtype, _number_dtype(value)).np
+    dtype = dtype_of("full", dtype, _number_dtype(value))
+    refuse_overflow(value, dtype)
+    kind = dtype.np
     if not isinstance(size, (tuple, list)):
         raise refused("full", "size", "tuple of ints", size)
     shape = shape_of("full", (size,))
@@ -527,6 +530,7 @@ def full_like(
     value = _number("full_like", "fill_value", fill_value)
 
     def build(b: Any, a: Any, kind: Any) -> Any:
+        refuse_overflow(value, dtypes.of_numpy(kind))
         result = b.xp.empty_like(a, dtype=kind)
         result[...] = cast_array(numpy.asarray(value), kind)[()]
         return result

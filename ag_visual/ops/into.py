@@ -16,9 +16,56 @@ from .. import dtypes, promotion
 from ..core import modes
 from ..core.tensor import Tensor, before_write, wrote
 from ..errors import type_name
+from .agreement import in_macros
 from .arguments import outside
 from .memory import resize
-from .overlap import refuse_internal, refuse_shared
+from .overlap import refuse_internal, refuse_shared, shared
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# What torch does with an out of another dtype, or on the memory of an argument, does not follow
+# from what a function computes: these names were asked, one by one (tests/properties/test_out.py).
+_CASTS = _names(
+    """
+    addr bernoulli cat cholesky cholesky_inverse cholesky_solve clamp clamp_max clamp_min
+    column_stack concat cumprod cumsum div dstack fft_fft fft_fft2 fft_fftn
+    fft_hfft fft_hfft2 fft_hfftn fft_ifft2 fft_ifftn fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2
+    fft_irfftn fft_rfft fft_rfft2 fft_rfftn fmod geqrf hash_tensor hstack kron lerp
+    linalg_cond linalg_eig linalg_eigvals linalg_householder_product linalg_lstsq
+    linalg_matrix_power linalg_matrix_rank linalg_pinv linalg_tensorinv linalg_tensorsolve
+    logical_not logsumexp lu matrix_power max mean min nanmean nansum normalize orgqr outer
+    polygamma pow prod remainder special_ndtr special_polygamma square stack std sum var
+    vstack
+    """
+)
+"""The functions that are not elementwise here and cast a result into out, as elementwise ones."""
+_EXACT = _names("frac gelu hardshrink heaviside linalg_cross softplus softshrink")
+"""The elementwise functions that do not."""
+_WATCHED = _names(
+    """
+    abs addbmm addmm addmv addr aminmax baddbmm bernoulli bitwise_not ceil clamp clamp_max
+    clamp_min conj_physical cumprod cumsum diff div floor fmod frexp index_add
+    index_copy index_reduce kron lerp logcumsumexp max min mode msort nan_to_num neg
+    normalize outer polygamma pow remainder renorm round scatter scatter_add scatter_reduce sgn
+    sign sort special_polygamma square topk triangular_solve trunc where
+    """
+)
+"""The functions that are not elementwise here and refuse an out that overlaps an argument in part,
+as elementwise ones."""
+_TWO = frozenset({"max", "min"})
+"""The functions that cast one result, but not two."""
+_APART = _names(
+    """
+    cat column_stack concat cross dstack gather hstack index_select kthvalue linalg_cross
+    masked_select stack take take_along_dim vstack
+    """
+)
+"""The functions that refuse any overlap: they read their argument in another order."""
+_FILLS = _names("bernoulli")
+"""The functions that fill an out of whatever dtype."""
 
 
 def accepting_out(
@@ -45,7 +92,8 @@ def into(
 ) -> Any:
     """Call a function and store its results in `out`: a tensor, or a tuple of them for several.
 
-    elementwise: the results may not overlap the arguments unless they are the same elements.
+    elementwise: the results are cast into the dtype of `out`, and may not overlap the arguments
+    unless they are the same elements.
     """
     targets = out if isinstance(out, (tuple, list)) else (out,)
     for target in targets:
@@ -63,10 +111,18 @@ def into(
         raise TypeError(f"expected tuple of {len(results)} elements but got {len(targets)}")
     if any(each.requires_grad for each in results):
         raise _not_differentiable(name)
+    key = name.replace(".", "_")
+    casts = key not in _EXACT if elementwise else key in _CASTS
+    casts = casts and not (several and key in _TWO)
+    apart = key in _APART
+    watched = apart or elementwise or key in _WATCHED
     for each, target in zip(results, targets, strict=True):
-        _check(name, each, target)
-        for arg in (*args, *kwargs.values()) if elementwise else ():
-            refuse_shared(target, arg, name)
+        _check(name, each, target, casts)
+        for arg in (*args, *kwargs.values()) if watched else ():
+            for part in arg if isinstance(arg, (tuple, list)) else (arg,):
+                if apart and part is target:
+                    raise shared(name, target, target)
+                refuse_shared(target, part, name, apart=apart)
     for each, target in zip(results, targets, strict=True):
         store(name, each._array, target)
     if not several:
@@ -85,7 +141,7 @@ def made_into(name: str, out: Any, dtype: Any, device: Any, make: Callable[..., 
                 f"dtype {_told(dtype)} does not match dtype of out parameter ({_told(out.dtype)}). "
                 "Leave out dtype=, or give one of them the other's."
             )
-    made: Tensor = into(name, out, make, (), {"dtype": dtype, "device": device})
+    made: Tensor = into(name, out, make, (), {"dtype": dtype, "device": device}, True)
     return made
 
 
@@ -110,8 +166,13 @@ def _told(dtype: Any) -> str:
     return dtypes.legacy_name(dtype).removesuffix("Tensor")
 
 
-def _check(name: str, result: Tensor, target: Tensor) -> None:
-    if not promotion.can_cast(result.dtype, target.dtype):
+def _check(name: str, result: Tensor, target: Tensor, casts: bool) -> None:
+    if not casts and result.dtype is not target.dtype:
+        raise RuntimeError(
+            f"Expected out tensor to have dtype {in_macros(result.dtype)}, but got "
+            f"{in_macros(target.dtype)} instead\n{name}() does not cast its result."
+        )
+    if name not in _FILLS and not promotion.can_cast(result.dtype, target.dtype):
         raise RuntimeError(
             f"result type {_told(result.dtype)} can't be cast to the desired output type "
             f"{_told(target.dtype)}: {name}() with out="

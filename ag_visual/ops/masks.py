@@ -11,8 +11,10 @@ import numpy
 
 from .. import dtypes
 from ..core.tensor import Tensor, method
+from .agreement import in_macros
 from .batching import Batch, data_dependent, elementwise
 from .dims import broadcast
+from .overflow import refuse_overflow
 from .overlap import WARNED
 from .record import EACH, LINEAR, ROWS, ErrorSample, Sample
 from .table import composite, op, ops
@@ -26,7 +28,8 @@ Errors = Iterator[ErrorSample]
 def _check_mask(name: str, self: Any, mask: Any) -> None:
     if mask.dtype.kind != "b":
         raise RuntimeError(
-            f"{name} only supports boolean masks, but got mask with dtype {dtypes.of_array(mask)}"
+            f"{name} only supports boolean masks, but got mask with dtype "
+            f"{in_macros(dtypes.of_array(mask))}"
         )
     broadcast(self.shape, mask.shape)
 
@@ -39,6 +42,8 @@ def _normal_masked(self: Any, mask: Any, value: Any) -> tuple[Any, ...]:
 def _normal_masked_tensor(self: Any, mask: Any, value: Any) -> tuple[()]:
     _check_mask("masked_fill_", self, mask)
     zero_dim("masked_fill_", value)
+    if value.dtype.kind == "c" and self.dtype.kind != "c":
+        refuse_overflow(1j, dtypes.of_array(self))
     return ()
 
 

@@ -17,7 +17,7 @@ import numpy
 
 from .. import dtypes, promotion
 from ..core.source import evaluated
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, from_array
 from ..errors import type_name
 from . import build
 from .agreement import in_macros, told
@@ -650,6 +650,9 @@ def _matmul(F: Any, self: Any, other: Any) -> Any:
 
 
 def _matmul_operator(self: Tensor, other: Any) -> Any:
+    if isinstance(other, numpy.ndarray):
+        # As torch, where NumPy multiplies: it cannot where grad is required.
+        return from_array(numpy.asarray(numpy.matmul(self.numpy(), other)))
     return functions["matmul"](self, other) if isinstance(other, Tensor) else NotImplemented
 
 

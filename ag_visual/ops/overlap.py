@@ -34,8 +34,9 @@ def refuse_internal(tensor: Tensor, twin: str, repeated: int = REFUSED) -> None:
     if repeated == REFUSED:
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a "
-            "single memory location. Please clone() the tensor before performing the operation. "
-            f"({twin}: shape {list(array.shape)}, strides {list(tensor.stride())})"
+            "single memory location. Please clone() the tensor before performing the operation.\n"
+            f"{twin} would write it several times: shape {list(array.shape)}, strides "
+            f"{list(tensor.stride())}."
         )
     warnings.warn(
         f"Use of {twin} on expanded tensors is deprecated. Please clone() the tensor before "
@@ -71,10 +72,15 @@ def refuse_shared(target: Tensor, source: Any, twin: str, *, apart: bool = False
         return
     if not apart and (first, last) == (start, end) and _strides(a) == _strides(b):
         return
-    raise RuntimeError(
+    raise shared(twin, target, source)
+
+
+def shared(twin: str, target: Tensor, source: Tensor) -> RuntimeError:
+    """That what is written is read, too."""
+    return RuntimeError(
         "unsupported operation: some elements of the input tensor and the written-to tensor refer "
-        "to a single memory location. Please clone() the tensor before performing the operation. "
-        f"({twin}: shape {list(b.shape)} is written into {list(a.shape)}.)"
+        f"to a single memory location. Please clone() the tensor before performing the operation.\n"
+        f"{twin} writes shape {list(source.shape)} into {list(target.shape)}."
     )
 
 

@@ -406,7 +406,7 @@ def normal(
     if out is not None:
         again = partial(normal, mean, std, size, generator=generator)
         if isinstance(mean, Tensor) or isinstance(std, Tensor):
-            return into("normal", out, again, (), {})  # type: ignore[no-any-return]
+            return into("normal", out, again, (), {}, True)  # type: ignore[no-any-return]
         return made_into("normal", out, dtype, device, again)
     if not isinstance(std, Tensor):
         _check_std(std)

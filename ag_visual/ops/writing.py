@@ -12,10 +12,10 @@ from .. import dtypes
 from ..arrays.backend import is_array
 from ..core.tensor import Tensor, from_array
 from ..errors import type_name
-from .agreement import in_macros
 from .arguments import NUMBERS
 from .batching import Batch
 from .casting import cast_array
+from .overflow import refuse_overflow
 from .overlap import ALLOWED
 from .record import EACH, Op, Sample
 from .table import composite, function, op
@@ -23,13 +23,6 @@ from .table import composite, function, op
 
 def _nothing(F: Any, g: Any) -> Any:
     return F.zeros_of(g, tuple(g.shape))
-
-
-def _told(kind: dtypes.dtype) -> str:
-    """A dtype as these texts call it: int64_t, but int and float."""
-    if kind.category == 1 and kind.name != "int32":
-        return f"{kind.name}_t"
-    return in_macros(kind)
 
 
 def number_for(value: Any, array: Any) -> Any:
@@ -40,17 +33,7 @@ def number_for(value: Any, array: Any) -> Any:
             f"torch.{dtypes.legacy_name(dtypes.of_array(array))}: pass a number or a Tensor"
         )
     kind = dtypes.of_array(array)
-    if isinstance(value, (complex, numpy.complexfloating)) and kind.category < 3:
-        raise RuntimeError(
-            f"value cannot be converted to type {_told(kind)} without overflow\n{value} is complex."
-        )
-    if kind.category == 1 and not isinstance(value, (bool, numpy.bool_)):
-        limits = numpy.iinfo(kind.np)
-        if not limits.min <= value <= limits.max:
-            raise RuntimeError(
-                f"value cannot be converted to type {_told(kind)} without overflow\n{value} is not "
-                f"in [{limits.min}, {limits.max}]."
-            )
+    refuse_overflow(value, kind)
     return cast_array(numpy.asarray(value), array.dtype)[()]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import numpy
@@ -11,12 +13,16 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.ops.record import Op
+from ag_visual.ops import into
+from ag_visual.ops.record import KEEP, Op
 from ag_visual.ops.table import functions
 
+from ..oracle import torch
+from . import opinfo
 from .cases import Call, calls, every, host, run
 from .checks import strided
 
+DATABASE = "torch.testing._internal.common_methods_invocations"
 pytestmark = pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 
 
@@ -46,6 +52,14 @@ OUTS = {
 }
 
 
+def casts(op: Op) -> bool:
+    """Whether torch casts a result into out, instead of refusing an out of another dtype."""
+    key = op.called.replace(".", "_")
+    if op.policy != KEEP:
+        return key not in into._EXACT
+    return key in into._CASTS and not (len(op.outputs) > 1 and key in into._TWO)
+
+
 def check(call: Call, kind: str) -> None:
     op = call.op
     values, _ = call.tensors(grad=False)
@@ -55,7 +69,14 @@ def check(call: Call, kind: str) -> None:
     versions = [target._version for target in targets]
     ag.manual_seed(11)
     positional = [values[p] for p in op.params if p not in op.keyword]
-    answer = op.call(*positional, **{p: values[p] for p in op.keyword}, out=out)
+    named = {p: values[p] for p in op.keyword}
+    same = all(t.dtype is p.dtype for t, p in zip(targets, plain, strict=True))
+    if not same and not casts(op):
+        with pytest.raises(RuntimeError, match=r"Expected out tensor to have dtype .*, but got"):
+            op.call(*positional, **named, out=out)
+        assert [target._version for target in targets] == versions
+        return
+    answer = op.call(*positional, **named, out=out)
     assert all(a is b for a, b in zip(listed(answer), targets, strict=True))
     for target, expected, version in zip(targets, plain, versions, strict=True):
         numpy.testing.assert_array_equal(host(target), host(expected).astype(target.dtype.np))
@@ -153,6 +174,67 @@ def test_an_elementwise_op_refuses_an_out_that_overlaps_in_part() -> None:
         ag.add(x[:3], 1, out=x[1:])
     ag.add(x[:3], 1, out=x[:3])
     assert x.tolist() == [1.0, 2.0, 3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t, x: t.lerp(x[:-1], x[:-1], 0.5, out=x[1:]),
+        lambda t, x: t.take(x, t.tensor([3, 2, 1, 0]), out=x),
+        lambda t, x: t.gather(x, 0, t.tensor([3, 2, 1, 0]), out=x),
+        lambda t, x: t.index_select(x, 0, t.tensor([3, 2, 1, 0]), out=x),
+        lambda t, x: t.masked_select(x, x > -1, out=x),
+        lambda t, x: t.cat([x[:2], x[2:]], out=x),
+        lambda t, x: t.kthvalue(x.view(2, 2), 1, out=(x[:2], t.empty(2, dtype=t.int64))),
+    ],
+)
+@pytest.mark.oracle
+def test_an_out_on_the_memory_of_an_argument_is_refused_where_torch_refuses_it(call: Any) -> None:
+    lines = []
+    for t in (ag, torch):
+        with pytest.raises(RuntimeError) as caught:
+            call(t, t.arange(4.0))
+        lines.append(str(caught.value).splitlines()[0])
+    assert lines[0].startswith(lines[1].partition(".")[0][:40])
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore")
+def test_torch_casts_into_out_where_we_do() -> None:
+    """One call of each function with an out that is wider than its result."""
+    wider = {torch.float32: torch.float64, torch.int64: torch.float64, torch.bool: torch.int64}
+    wider[torch.complex64] = torch.complex128
+    opinfo.infos("")
+    found, asked = [], 0
+    for info in importlib.import_module(DATABASE).op_db:
+        kinds = [kind for kind in wider if kind in info.supported_dtypes("cpu")]
+        ours = opinfo.ours_of(info)
+        if not info.supports_out or not kinds or ours is None:
+            continue
+        torch.manual_seed(0)
+        for sample in islice(info.sample_inputs("cpu", kinds[0]), 1):
+            given = (sample.input, sample.args, sample.kwargs)
+            plain = info.op(given[0], *given[1], **given[2])
+            several = isinstance(plain, (tuple, list))
+            results = list(plain) if several else [plain]
+            if not all(isinstance(each, torch.Tensor) for each in results):
+                continue
+            answers = []
+            for t, function in ((torch, info.op), (ag, ours)):
+                outs = [torch.empty_like(each) for each in results]
+                outs[0] = outs[0].to(wider.get(outs[0].dtype, outs[0].dtype))
+                mine = opinfo.translated((given, outs), {}) if t is ag else (given, outs)
+                (first, args, named), into_ = mine
+                try:
+                    function(first, *args, **named, out=tuple(into_) if several else into_[0])
+                    answers.append("fine")
+                except Exception as error:
+                    answers.append(type(error).__name__)
+            asked += 1
+            if answers[0] != answers[1]:
+                found.append((info.name, *answers))
+    assert asked > 250
+    assert not found
 
 
 def test_under_no_grad_a_leaf_may_be_written_and_a_saved_tensor_is_blamed() -> None:

@@ -202,7 +202,8 @@ def _slices(
             f"{name}(): Number of indices ({index.shape[0]}) should be equal to "
             f"source.size(dim): ({source.shape[dim]}), for dim: {dim}"
         )
-    check_index(xp, index, self.shape[dim], dim, RuntimeError)
+    error, told = (IndexError, f"{name}()") if name == "index_copy_" else (RuntimeError, "")
+    check_index(xp, index, self.shape[dim], dim, error, told)
     return self, dim, index, source
 
 

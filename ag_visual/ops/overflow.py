@@ -1,0 +1,36 @@
+"""Numbers that a dtype cannot hold: refused as torch refuses them. Imports no op."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from .. import dtypes
+from .agreement import in_macros
+
+
+def refuse_overflow(value: Any, kind: dtypes.dtype) -> None:
+    """Raise RuntimeError unless a dtype holds a number; negative ones may wrap around in uint8."""
+    why = ""
+    if isinstance(value, (complex, numpy.complexfloating)):
+        why = "is complex" if kind.category < 3 else ""
+    elif kind.category == 1:
+        limits = numpy.iinfo(kind.np)
+        least = -limits.max if limits.min == 0 else limits.min
+        if not least <= value <= limits.max:  # NaN, too
+            why = f"is not in [{least}, {limits.max}]"
+    elif kind.category == 2 and math.isfinite(value) and abs(value) > dtypes.finfo(kind).max:
+        why = f"is not in [-{dtypes.finfo(kind).max:g}, {dtypes.finfo(kind).max:g}]"
+    if why:
+        raise RuntimeError(
+            f"value cannot be converted to type {_told(kind)} without overflow\n{value} {why}."
+        )
+
+
+def _told(kind: dtypes.dtype) -> str:
+    """A dtype as these texts call it: int64_t, but int and float."""
+    if kind.category == 1 and kind.name != "int32":
+        return f"{kind.name}_t"
+    return in_macros(kind)
