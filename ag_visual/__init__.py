@@ -6,12 +6,12 @@ ordinary autograd code; `ag.record()`, `ag.show(loss)` and the Inspector show wh
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import pkgutil
-import sys
+import importlib as _importlib
+import importlib.util as _util
+import pkgutil as _pkgutil
+import sys as _sys
 import warnings as _warnings
-from typing import Any
+from typing import Any as _Any
 
 __version__ = "0.1.0"
 
@@ -32,11 +32,19 @@ from .layouts import (  # noqa: E402
     preserve_format,
     strided,
 )
-from .ops.table import functions as _functions  # noqa: E402
+from .names import LAYERS as _LAYERS  # noqa: E402
+from .names import METHODS as _METHODS  # noqa: E402
+from .names import only as _only  # noqa: E402
+from .ops.table import functions as _table  # noqa: E402
 from .sizes import Size  # noqa: E402
 
-for _module in pkgutil.iter_modules(_ops.__path__):
-    importlib.import_module(f"{_ops.__name__}.{_module.name}")
+for _module in _pkgutil.iter_modules(_ops.__path__):
+    _importlib.import_module(f"{_ops.__name__}.{_module.name}")
+_functions = {
+    name: function
+    for name, function in _table.items()
+    if name not in _LAYERS and name not in _METHODS
+}
 
 from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402
 from .autograd.anomaly_mode import (  # noqa: E402
@@ -111,34 +119,35 @@ __all__ += [*_dtypes, *_constants, *_functions]
 __all__ += [*_lazy]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     """Names that are imported when first used; for any other, an error that names the nearest."""
     if name in _lazy:
-        value = getattr(importlib.import_module(f"{__name__}.{_lazy[name]}"), name)
+        value = getattr(_importlib.import_module(f"{__name__}.{_lazy[name]}"), name)
         globals()[name] = value
         return value
-    if not name.startswith("_") and importlib.util.find_spec(f"{__name__}.{name}"):
-        return importlib.import_module(f"{__name__}.{name}")
+    if not name.startswith("_") and _util.find_spec(f"{__name__}.{name}"):
+        return _importlib.import_module(f"{__name__}.{name}")
     said = _absent.said_of(name)
     near = () if said or name.startswith("_") else _nearest(name)
     hint = f" {said}" if said else f" The nearest: {', '.join(near)}." if near else ""
-    raise AttributeError(f"ag_visual has no {name!r}.{hint}", name=name, obj=sys.modules[__name__])
+    raise AttributeError(f"ag_visual has no {name!r}.{hint}", name=name, obj=_sys.modules[__name__])
 
 
 def _nearest(name: str) -> list[str]:
     from difflib import get_close_matches
 
-    found = get_close_matches(name, __all__, n=3, cutoff=0.6)
+    layers = [f"nn.functional.{name}"] if name in _LAYERS else []
+    found = layers + get_close_matches(name, __all__, n=3, cutoff=0.6)
     methods = [m for m in vars(Tensor) if hasattr(Tensor, m) and m not in globals()]
     methods = [m for m in methods if not m.startswith("_")]
     return found + [f"Tensor.{m}" for m in get_close_matches(name, methods, n=1, cutoff=0.8)]
 
 
-def __dir__() -> list[str]:
-    return [*globals(), *(name for name in _lazy if name not in globals())]
+_spaces = ("autograd", "cuda", "fft", "func", "linalg", "nn", "optim", "random", "serialization")
+__dir__ = _only([*__all__, *_spaces, "special", "utils", "load_ipython_extension"], __name__)
 
 
-def load_ipython_extension(shell: Any) -> None:
+def load_ipython_extension(shell: _Any) -> None:
     """`%load_ext ag_visual`: the magics, and the link to the Inspector."""
     from .session.control import attach
 
@@ -152,7 +161,9 @@ globals().update(_constants)
 globals().update(_functions)
 globals().update(_dtypes)
 
-if "IPython" in sys.modules:
+if "IPython" in _sys.modules:
     from .session.control import attach as _attach
 
     _attach()
+
+del annotations

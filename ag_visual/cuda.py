@@ -8,6 +8,7 @@ from typing import Any
 from . import absent as _absent
 from .arrays import backend as backends
 from .devices import device as Device
+from .names import only as _only
 
 __all__ = [
     "current_device",
@@ -83,5 +84,6 @@ def manual_seed(seed: int) -> None:
 
 
 manual_seed_all = manual_seed
+__dir__ = _only(__all__, __name__)
 
 __getattr__ = _absent.asked(__name__, "cuda")

@@ -5,8 +5,10 @@ Layer 5: names what `ops` declares.
 
 from __future__ import annotations
 
+from .names import only as _only
 from .ops.matrices import fft as _names
 
 globals().update(_names)
 
 __all__ = sorted(_names)
+__dir__ = _only(__all__, __name__)

@@ -3,6 +3,7 @@
 Layer 5: names what `ops.random` declares.
 """
 
+from .names import only as _only
 from .ops.random import (
     Generator,
     default_of,
@@ -27,3 +28,4 @@ __all__ = [
     "seed",
     "set_rng_state",
 ]
+__dir__ = _only(__all__, __name__)

@@ -5,6 +5,7 @@ Layer 5: names what `ops` declares.
 
 from __future__ import annotations
 
+from .names import only as _only
 from .ops.special import names as _names
 from .ops.table import functions as _functions
 
@@ -25,3 +26,4 @@ globals().update({name: _functions[name] for name in _SAME.split()})
 globals().update({name: _functions[ours] for name, ours in _OTHER.items()})
 
 __all__ = sorted([*_names, *_SAME.split(), *_OTHER])
+__dir__ = _only(__all__, __name__)

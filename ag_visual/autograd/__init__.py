@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .. import absent as _absent
 from ..core.saved_tensor import SavedTensor
+from ..names import only as _only
 from . import anomaly_mode, function, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .api import backward, grad
@@ -44,12 +45,12 @@ __all__ = [
     "graph",
     "guard",
     "inference_mode",
-    "is_grad_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",
     "variable",
 ]
+__dir__ = _only(__all__, __name__)
 
 __getattr__ = _absent.asked(__name__, "autograd")

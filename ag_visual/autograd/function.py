@@ -5,6 +5,7 @@ Source: https://pytorch.org/docs/2.8/autograd.html#function
 
 from __future__ import annotations
 
+from ..names import only as _only
 from .custom_function import (  # noqa: F401 - torch has the private ones here, too
     Function,
     FunctionMeta,
@@ -26,3 +27,4 @@ __all__ = [
     "NestedIOFunction",
     "once_differentiable",
 ]
+__dir__ = _only(__all__, __name__)

@@ -18,6 +18,7 @@ from ..core.storage import unwritten
 from ..core.tensor import Tensor, data_pointer, from_array
 from ..engine.run import running
 from ..errors import type_name
+from ..names import only as _only
 
 __all__ = [
     "AccumulateGrad",
@@ -352,3 +353,6 @@ def allow_mutation_on_saved_tensors() -> Generator[_Mutation, None, None]:
             modes.state.mutation = None
             context.active = False
             context.saved.clear()
+
+
+__dir__ = _only(__all__, __name__)

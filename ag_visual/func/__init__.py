@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import absent as _absent
+from ..names import only as _only
 from ..nn.module import Module
 from ..nn.utils.stateless import call_with
 
@@ -45,5 +46,6 @@ def functional_call(
 
 
 __all__ = ["functional_call"]
+__dir__ = _only(__all__, __name__)
 
 __getattr__ = _absent.asked(__name__, "func")

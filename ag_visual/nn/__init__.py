@@ -1,6 +1,7 @@
 """torch.nn: modules, and the functions that they are made of (`nn.functional`)."""
 
 from .. import absent as _absent
+from ..names import only as _only
 from . import functional, init, utils
 from .activation import (
     CELU,
@@ -285,5 +286,6 @@ __all__ = [
     "init",
     "utils",
 ]
+__dir__ = _only([*__all__, "attention", "parameter"], __name__)
 
 __getattr__ = _absent.asked(__name__, "nn")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.source import evaluated
+from ..names import only as _only
 
 # These modules declare the ops that are named here.
 from ..ops import (  # noqa: F401
@@ -138,3 +139,11 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """y_k = x1^T W_k x2 + b_k over the last dimensions."""
     result = _functions["einsum"]("...i,kij,...j->...k", input1, weight, input2)
     return result if bias is None else result + bias
+
+
+__all__ = sorted(
+    name
+    for name, value in globals().items()
+    if callable(value) and name[0] != "_" and name not in ("Any", "evaluated", "source_of")
+)
+__dir__ = _only(__all__, __name__)

@@ -13,6 +13,7 @@ from .. import absent as _absent
 from ..arrays.backend import backend_of
 from ..autograd.grad_mode import no_grad
 from ..core.tensor import from_array
+from ..names import only as _only
 from ..ops.table import functions as F
 
 
@@ -213,4 +214,22 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
     return tensor
 
 
+__all__ = [
+    "calculate_gain",
+    "constant_",
+    "dirac_",
+    "eye_",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "ones_",
+    "orthogonal_",
+    "sparse_",
+    "trunc_normal_",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]
+__dir__ = _only(__all__, __name__)
 __getattr__ = _absent.asked(__name__, "nn.init")

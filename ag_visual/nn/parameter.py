@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core.tensor import Tensor, from_array
 from ..errors import type_name
+from ..names import only as _only
 from ..ops.build import take_fast
 from ..ops.creation import NEEDS_FLOAT
 
@@ -65,3 +66,6 @@ class Buffer(Tensor, metaclass=_MarkedAsBuffer):
 
 
 take_fast(Parameter)
+
+__all__ = ["Buffer", "Parameter"]
+__dir__ = _only(__all__, __name__)

@@ -19,7 +19,7 @@ from .dims import wrap
 from .families import elementwise, unary, unary_samples, zeros
 from .overlap import ALLOWED
 from .record import EACH, FLOAT, KEEP, LINEAR, ROWS, ErrorSample, Sample, on_arrays
-from .table import alias, composite, op
+from .table import composite, op
 
 # Looking a name up in the module takes longer than to compare a type.
 _ndarray, _multiply, _subtract = numpy.ndarray, numpy.multiply, numpy.subtract
@@ -133,7 +133,6 @@ unary(
     reference=lambda np, x: (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x)),
     doc="The hyperbolic tangent, (exp(x) - exp(-x)) / (exp(x) + exp(-x)), elementwise.",
 )
-alias("sigmoid", "expit")
 
 
 def _log_sigmoid(xp: Any, self: Any) -> tuple[Any, Any]:
@@ -487,7 +486,7 @@ unary(
 )
 
 
-@composite("selu", method=True)
+@composite("selu", method=False)
 def _selu(F: Any, input: Any) -> Any:
     """elu with the scale and alpha that keep mean and variance."""
     return F.elu(input, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
@@ -501,6 +500,7 @@ unary(
     "celu",
     lambda F, g, self, alpha: F.elu_backward(g, alpha, 1.0, 1.0 / alpha, False, self),
     _celu,
+    method=False,
     twin="CeluBackward1",
     samples=_sampled(1.4),
     real=True,

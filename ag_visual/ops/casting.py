@@ -364,6 +364,7 @@ def _real_errors(make: Any) -> Iterator[ErrorSample]:
 _structural(
     "view_as_real",
     _as_real,
+    method=False,
     vjp={"self": lambda F, g: F.view_as_complex(F.contiguous(g))},
     view=True,
     normalize=_needs_complex,
@@ -401,6 +402,7 @@ def _pair_errors(make: Any) -> Iterator[ErrorSample]:
 _structural(
     "view_as_complex",
     _as_complex,
+    method=False,
     vjp={"self": lambda F, g: F.view_as_real(g)},
     view=True,
     normalize=_needs_pairs,

@@ -56,8 +56,9 @@ def shape_of(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
             ) from None
     for n in shape:
         if n < 0:
+            told = "zeros: Dimension size must be non-negative.\n" if name == "zeros" else ""
             raise RuntimeError(
-                f"Trying to create tensor with negative dimension {n}: {list(shape)}"
+                f"{told}Trying to create tensor with negative dimension {n}: {list(shape)}"
             )
     return tuple(shape)
 

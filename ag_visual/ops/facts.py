@@ -173,7 +173,7 @@ class _Legacy(type):
 
 
 for _dtype in dtypes.ALL:
-    if _dtype in dtypes.APART:
+    if _dtype in dtypes.APART or _dtype.is_complex:
         continue  # torch has no legacy types of these
     _name = dtypes.legacy_name(_dtype)
     functions[_name] = _Legacy(

@@ -164,7 +164,7 @@ def _rrelu_of(
     return F.rrelu_with_noise(input, *options)
 
 
-@composite("rrelu_", method=True)
+@composite("rrelu_", method=False)
 def _rrelu_in_place(
     F: Any, input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
 ) -> Any:

@@ -517,7 +517,8 @@ def _moment(name: str, kernel: Any, rule: Any, **options: Any) -> None:
         f"{name.replace('_', ' and ')} over `dim` (all by default); the sum of squares is divided "
         "by n - correction (1 by default)."
     )
-    composite(name, out=not name.endswith("_mean"))(body)
+    single = not name.endswith("_mean")
+    composite(name, method=single, out=single)(body)
 
 
 _moment("var", _var, _var_rule)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy
 
 from ..core.tensor import Tensor
+from ..names import LAYERS
 from . import batching, build, edges, forward, generic
 from .record import KEEP, Op
 
@@ -140,7 +141,7 @@ class _Table:
 
 _table = _Table()
 functions: dict[str, Callable[..., Any]] = {}
-"""Public functions by torch's name: what `ag.<name>` is."""
+"""Public functions by torch's name: `ag.<name>`, or what `names` says of where they stand."""
 
 # Where pickle finds a public function again, for instance as the activation of a module.
 _PACKAGE = __name__.partition(".")[0]
@@ -301,8 +302,9 @@ def op(
         write = record.write = build.inplace(record, f"{record.called}_", write)
         write.__doc__ = f"`{record.called}`, written into its first argument, which it returns."
         if public:
-            setattr(Tensor, f"{name}_", write)
             functions[f"{name}_"] = write
+        if public and method:
+            setattr(Tensor, f"{name}_", write)
     return record
 
 
@@ -311,7 +313,7 @@ def _publish(
 ) -> None:
     """Make a call the function and the method of a name; only methods take sizes one by one."""
     functions[name] = call if several is None else build.as_function(call, name, several)
-    functions[name].__module__ = _PACKAGE
+    functions[name].__module__ = f"{_PACKAGE}.nn.functional" if name in LAYERS else _PACKAGE
     if method:
         setattr(Tensor, name, call)
 

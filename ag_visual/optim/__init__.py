@@ -1,5 +1,6 @@
 """Optimizers in torch's shape, and schedulers of their learning rates (`lr_scheduler`)."""
 
+from ..names import only as _only
 from . import lr_scheduler, swa_utils
 from .adam import Adam, Adamax, AdamW, NAdam, RAdam
 from .lbfgs import LBFGS
@@ -23,3 +24,4 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
+__dir__ = _only(__all__, __name__)

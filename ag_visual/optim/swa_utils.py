@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..autograd.grad_mode import no_grad
+from ..names import only as _only
 from ..nn.module import Module
 from ..ops.table import functions as F
 from .lr_scheduler.scheduler import LRScheduler, per_group
@@ -170,3 +171,15 @@ class SWALR(LRScheduler):
             begun = goal if before == 1 else (group["lr"] - before * goal) / (1 - before)
             rates.append(goal * now + begun * (1 - now))
         return rates
+
+
+__all__ = [
+    "SWALR",
+    "AveragedModel",
+    "get_ema_avg_fn",
+    "get_ema_multi_avg_fn",
+    "get_swa_avg_fn",
+    "get_swa_multi_avg_fn",
+    "update_bn",
+]
+__dir__ = _only(__all__, __name__)

@@ -13,6 +13,7 @@ from typing import Any
 from ..core.tensor import from_array
 from ..devices import device as Device
 from ..errors import FormatError
+from ..names import only as _only
 from . import container
 from .tree import Reader, Writer
 
@@ -107,3 +108,4 @@ def _placement(map_location: Any) -> Callable[[str], Device]:
 
 
 __all__ = ["load", "save"]
+__dir__ = _only(__all__, __name__)

@@ -1,8 +1,9 @@
 """torch.utils: what is around training."""
 
 from .. import absent as _absent
+from ..names import only as _only
 from . import checkpoint, data, hooks
 
 __all__ = ["checkpoint", "data", "hooks"]
-
+__dir__ = _only(__all__, __name__)
 __getattr__ = _absent.asked(__name__, "utils")

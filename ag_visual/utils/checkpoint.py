@@ -23,6 +23,7 @@ from ..autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
 from ..autograd.graph import _current_graph_task_id, saved_tensors_hooks
 from ..core import source
 from ..core.tensor import Tensor, from_array
+from ..names import only as _only
 from ..ops.random import get_rng_state, set_rng_state
 
 __all__ = [
@@ -440,3 +441,6 @@ def checkpoint_sequential(
             preserve_rng_state=preserve,
         )
     return part(last, len(chain))(input)
+
+
+__dir__ = _only(__all__, __name__)

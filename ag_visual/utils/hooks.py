@@ -6,5 +6,7 @@ Source: https://pytorch.org/docs/2.8/autograd.html#torch.Tensor.register_hook
 from __future__ import annotations
 
 from ..core.hooks import RemovableHandle
+from ..names import only as _only
 
 __all__ = ["RemovableHandle"]
+__dir__ = _only(__all__, __name__)

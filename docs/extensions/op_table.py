@@ -17,6 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import ag_visual  # noqa: F401  (importing the package declares its ops)
+from ag_visual.names import LAYERS, METHODS
 from ag_visual.ops import table
 from ag_visual.ops.record import Op
 
@@ -95,7 +96,8 @@ def _row(name: str, others: list[str], function: Callable[..., Any]) -> nodes.ro
     ops = records(name)
     differentiable = [op for op in ops if op.rules]
     saved = dict.fromkeys(word for op in differentiable for word in op.saves)
-    first = nodes.paragraph("", "", nodes.literal("", f"{name}{arguments(function)}"))
+    space = "nn.functional." * (name in LAYERS) + "Tensor." * (name in METHODS)
+    first = nodes.paragraph("", "", nodes.literal("", f"{space}{name}{arguments(function)}"))
     more = [*others, *([f"{name}_"] if f"{name}_" in table.functions else [])]
     for i, other in enumerate(more):
         first += [nodes.Text(", " if i else " also "), nodes.literal("", other)]

@@ -11,7 +11,7 @@ from pathlib import Path
 # One line per layer, lowest first: a file imports from its own line and the lines before it.
 PYTHON_LAYERS = (
     (
-        *("absent", "errors", "files", "dtypes", "typing", "sizes", "devices", "layouts"),
+        *("absent", "errors", "files", "dtypes", "typing", "sizes", "names", "devices", "layouts"),
         *("promotion", "version"),
     ),
     ("arrays",),

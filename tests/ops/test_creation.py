@@ -152,7 +152,8 @@ t.from_numpy([1]) | expected np.ndarray (got list)
 t.from_numpy(np.arange(3)[::-1]) | At least one stride in the given numpy array is negative
 t.from_numpy(np.array(["a"])) | can't convert np.ndarray of type numpy.str_
 t.zeros(2, dtype="float32") | zeros(): argument 'dtype' must be torch.dtype, not str
-t.zeros(-1) | Trying to create tensor with negative dimension -1: [-1]
+t.zeros(-1) | zeros: Dimension size must be non-negative
+t.ones(-1) | Trying to create tensor with negative dimension -1: [-1]
 t.zeros(2.5) | zeros(): argument 'size' (position 1) must be tuple of ints, not float
 t.zeros((2, 2.5)) | zeros(): argument 'size' failed to unpack the object at pos 2
 t.zeros() | zeros() missing 1 required positional arguments: "size"

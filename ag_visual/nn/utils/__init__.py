@@ -5,6 +5,7 @@ which changed weights in hooks, are left out.
 """
 
 from ... import absent as _absent
+from ...names import only as _only
 from . import parametrizations, parametrize, rnn, stateless
 from .clip_grad import (
     clip_grad_norm_,
@@ -36,5 +37,6 @@ __all__ = [
     "vector_to_parameters",
     "weight_norm",
 ]
+__dir__ = _only([*__all__, "clip_grad", "convert_parameters"], __name__)
 
 __getattr__ = _absent.asked(__name__, "nn.utils")

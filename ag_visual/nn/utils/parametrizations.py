@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...autograd.grad_mode import no_grad
+from ...names import only as _only
 from .. import functional
 from ..module import Module
 from . import parametrize
@@ -122,3 +123,7 @@ def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """Keep the normalized weight as an ordinary parameter."""
     return parametrize.remove_parametrizations(module, name)
+
+
+__all__ = ["spectral_norm", "weight_norm"]
+__dir__ = _only(__all__, __name__)

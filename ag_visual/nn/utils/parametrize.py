@@ -14,6 +14,7 @@ from typing import Any
 
 from ...autograd.grad_mode import no_grad
 from ...core.tensor import Tensor
+from ...names import only as _only
 from ..containers import ModuleDict, ModuleList
 from ..module import Module
 from ..parameter import Parameter
@@ -257,3 +258,14 @@ def remove_parametrizations(
 def type_before_parametrizations(module: Module) -> type:
     """The class that a module had before it was parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
+
+
+__all__ = [
+    "ParametrizationList",
+    "cached",
+    "is_parametrized",
+    "register_parametrization",
+    "remove_parametrizations",
+    "type_before_parametrizations",
+]
+__dir__ = _only(__all__, __name__)

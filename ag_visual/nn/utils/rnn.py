@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ...core.tensor import Tensor
+from ...names import only as _only
 from ...ops.table import functions as F
 
 
@@ -202,3 +203,16 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
     """The sequences of a packed one."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)
+
+
+__all__ = [
+    "PackedSequence",
+    "invert_permutation",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpack_sequence",
+    "unpad_sequence",
+]
+__dir__ = _only(__all__, __name__)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...core.tensor import Tensor
+from ...names import only as _only
 from ..module import Module
 
 Tensors = Mapping[str, Any]
@@ -129,4 +130,5 @@ def _replaced(
                 table[last] = value
 
 
-__all__ = ["call_with", "functional_call"]
+__all__ = ["functional_call"]
+__dir__ = _only(__all__, __name__)

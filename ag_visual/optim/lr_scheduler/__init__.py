@@ -4,6 +4,7 @@ Each scheduler goes on from the rate that the group has now, as torch's do, so t
 chained; `step(epoch)` uses the closed form where there is one.
 """
 
+from ...names import only as _only
 from .combined import ChainedScheduler, SequentialLR
 from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from .decay import (
@@ -38,3 +39,4 @@ __all__ = [
     "SequentialLR",
     "StepLR",
 ]
+__dir__ = _only(__all__, __name__)

@@ -1,6 +1,7 @@
 """torch.utils.data in one process: datasets, samplers, and the loader that makes batches."""
 
 from ... import absent as _absent
+from ...names import only as _only
 from .collate import default_collate, default_convert
 from .dataset import (
     ChainDataset,
@@ -42,5 +43,6 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+__dir__ = _only([*__all__, "dataset", "sampler"], __name__)
 
 __getattr__ = _absent.asked(__name__, "utils.data")

@@ -1,0 +1,99 @@
+"""The namespaces that are torch's have torch's names alone, and those that names.OWN lists."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ag_visual as ag
+from ag_visual.names import LAYERS, METHODS, OWN
+from ag_visual.ops.table import functions
+
+from ..oracle import torch
+
+SPACES = (
+    "",
+    "autograd",
+    "autograd.function",
+    "autograd.graph",
+    "cuda",
+    "fft",
+    "func",
+    "linalg",
+    "nn",
+    "nn.functional",
+    "nn.init",
+    "nn.parameter",
+    "nn.utils",
+    "nn.utils.parametrizations",
+    "nn.utils.parametrize",
+    "nn.utils.rnn",
+    "nn.utils.stateless",
+    "optim",
+    "optim.lr_scheduler",
+    "optim.swa_utils",
+    "random",
+    "serialization",
+    "special",
+    "utils",
+    "utils.checkpoint",
+    "utils.data",
+    "utils.hooks",
+)
+CLASSES = ("Generator", "Size", "Tensor", "device", "dtype", "finfo", "nn.Module")
+CLASSES += ("optim.Optimizer",)
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "watching.md"
+
+
+def _found(root: Any, name: str) -> Any:
+    if name in CLASSES:
+        space, _, last = name.rpartition(".")
+        return getattr(_found(root, space), last)
+    return importlib.import_module(f"{root.__name__}.{name}".rstrip("."))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", [*SPACES, *CLASSES])
+def test_names_that_torch_does_not_have_are_listed(name: str) -> None:
+    ours, theirs = _found(ag, name), _found(torch, name)
+    public = [each for each in dir(ours) if not each.startswith("_")]
+    assert {each for each in public if not hasattr(theirs, each)} == set(OWN.get(name, ()))
+    if name not in CLASSES:
+        assert [each for each in public if not hasattr(ours, each)] == []
+
+
+@pytest.mark.oracle
+def test_functions_stand_where_torch_has_them() -> None:
+    layers = torch.nn.functional
+    for name in functions:
+        at_top = name not in LAYERS and name not in METHODS
+        assert hasattr(ag, name) == at_top == hasattr(torch, name), name
+    assert functions.keys() >= LAYERS | METHODS
+    assert [
+        name for name in LAYERS if hasattr(ag.nn.functional, name) != hasattr(layers, name)
+    ] == []
+
+
+def test_what_is_elsewhere_is_named_in_the_error() -> None:
+    with pytest.raises(AttributeError, match=r"The nearest: nn\.functional\.gelu"):
+        _ = ag.gelu
+    with pytest.raises(AttributeError, match=r"Tensor\.repeat"):
+        _ = ag.repeat
+    with pytest.raises(AttributeError):
+        _ = ag.annotations
+
+
+@pytest.mark.parametrize("name", ["gelu", "silu", "linear", "relu"])
+def test_functions_are_found_again_by_pickle(name: str) -> None:
+    function = getattr(ag.nn.functional, name)
+    assert pickle.loads(pickle.dumps(function)) is function
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_own_names_are_documented(name: str) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert [each for each in OWN[name] if f"`{each}`" not in text] == []
