@@ -334,7 +334,7 @@ def test_writing_integers_truncates_and_refuses_what_does_not_fit() -> None:
     x[0] = 1.7
     x[1] = True
     assert x.tolist() == [1, 1]
-    with pytest.raises(RuntimeError, match="value cannot be converted to type uint8 without"):
+    with pytest.raises(RuntimeError, match="value cannot be converted to type uint8_t without"):
         ag.zeros(2, dtype=ag.uint8)[0] = 300
 
 
