@@ -119,8 +119,8 @@ def _check_columns(
             "Expected size of input's dimension 1 to be divisible by the product of kernel_size, "
             f"but got input.size(1)={rows} and kernel_size={kernel}."
         )
-    count = tuple(max(n, 0) for n in _blocks(output_size, kernel, dilation, padding, stride))
-    if self.shape[-1] != math.prod(count) or not all(count):
+    count = _blocks(output_size, kernel, dilation, padding, stride)
+    if self.shape[-1] != math.prod(count) or min(count) < 1:
         raise RuntimeError(
             f"Given output_size={output_size}, kernel_size={kernel}, dilation={dilation}, padding="
             f"{padding}, stride={stride}, expected size of input's dimension 2 to match the "

@@ -285,6 +285,103 @@ MISTAKES: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda t: t.matmul(ones(t, 2), numpy.ones(2)), TypeError, "not numpy.ndarray"),
 ]
 
+# Calls that torch refuses: type and first line of the error are the same here.
+LINES: list[Callable[[Any], Any]] = [
+    lambda t: t.nn.functional.max_pool2d(ones(t, 1, 1, 4, 4), 2, stride=0),
+    lambda t: t.nn.functional.max_pool2d(ones(t, 1, 1, 4, 4), 2, dilation=0),
+    lambda t: t.nn.functional.max_pool2d(ones(t, 1, 1, 4, 4), -1),
+    lambda t: t.nn.functional.max_pool2d(ones(t, 1, 1, 4, 4), 2, (2, 2, 2)),
+    lambda t: t.nn.functional.max_pool1d(ones(t, 1, 1, 4), 2, padding=2),
+    lambda t: t.nn.functional.max_pool1d(ones(t, 1, 1, 4), 5),
+    lambda t: t.nn.functional.avg_pool1d(ones(t, 1, 1, 4), (2, 2)),
+    lambda t: t.nn.functional.avg_pool2d(ones(t, 1, 1, 4, 4), 2, None, -1),
+    lambda t: t.nn.functional.avg_pool3d(ones(t, 1, 1, 1, 4, 4), 2, padding=1),
+    lambda t: t.nn.functional.avg_pool3d(ones(t, 1, 1, 4, 4, 4), 2, (2, 2)),
+    lambda t: t.nn.functional.adaptive_avg_pool2d(ones(t, 1, 1, 4, 4), (1, 2, 3)),
+    lambda t: t.nn.functional.adaptive_avg_pool2d(ones(t, 1, 1, 4, 4), (-1, 2)),
+    lambda t: t.nn.functional.adaptive_avg_pool2d(ones(t, 1, 1, 0, 4), 2),
+    lambda t: t.nn.functional.adaptive_max_pool1d(ones(t, 1, 1, 0), 1),
+    lambda t: t.nn.functional.max_unpool3d(
+        ones(t, 1, 1, 2, 2, 2), t.zeros((1, 1, 2, 2, 2), dtype=t.int64), 2, 0
+    ),
+    lambda t: t.nn.functional.prelu(ones(t, 2, 8, 3), ones(t, 2, 4)),
+    lambda t: t.nn.functional.hardtanh(ones(t, 2), 1, -1),
+    lambda t: t.nn.functional.softshrink(ones(t, 2), -0.5),
+    lambda t: t.allclose(ones(t, 2), ones(t, 2), rtol=-1),
+    lambda t: t.diff(ones(t, 3), n=-1),
+    lambda t: t.diff(t.ones(())),
+    lambda t: t.arange(0, 5, 0.5, dtype=t.int64),
+    lambda t: t.arange(5, 0),
+    lambda t: t.linspace(ones(t, 2), ones(t, 2), 1),
+    lambda t: ones(t, 4).hsplit(0),
+    lambda t: ones(t, 4, 4, 4).dsplit(0),
+    lambda t: t.vstack([]),
+    lambda t: t.column_stack([]),
+    lambda t: t.cat([ones(t, 2), None]),
+    lambda t: t.hstack([ones(t, 2), 3]),
+    lambda t: t.stack(ones(t, 2)),
+    lambda t: t.amax(ones(t, 5, 0, 5)),
+    lambda t: t.aminmax(ones(t, 5, 0, 5), dim=1),
+    lambda t: t.max(ones(t, 0, 2), 0),
+    lambda t: t.ormqr(t.ones(()), t.ones(()), t.ones(())),
+    lambda t: t.rot90(ones(t, 5)),
+    lambda t: t.narrow(ones(t, 4), 0, t.tensor(True), 1),
+    lambda t: t.multinomial(t.ones((1, 2), dtype=t.int64), 2),
+    lambda t: t.full((2,), 300, dtype=t.uint8),
+    lambda t: t.ones(2, dtype=t.int32).fill_(2**40),
+    lambda t: t.ones(2, dtype=t.int64).masked_fill(t.tensor(True), t.tensor(1j)),
+    lambda t: ones(t, 2, 2).index_put_((ones(t, 2, 2) > 0,), ones(t, 2, 2)),
+    lambda t: ones(t, 2, 2).__setitem__(ones(t, 2, 2) > 0, ones(t, 2, 1, 4)),
+    lambda t: ones(t, 2, 2)[t.tensor([5])],
+    lambda t: ones(t, 3, 3).index_copy(0, t.tensor([5]), ones(t, 1, 3)),
+    lambda t: t.nn.functional.conv2d(ones(t, 1, 1, 4, 4), ones(t, 1, 1, 2, 2).double()),
+    lambda t: t.nn.functional.conv2d(ones(t, 1, 1, 4, 4), ones(t, 1, 1, 2, 2), groups=0),
+    lambda t: t.nn.functional.conv2d(ones(t, 1, 2, 4, 4), ones(t, 1, 1, 2, 2), groups=2),
+    lambda t: t.nn.functional.conv_transpose2d(ones(t, 1, 1, 4, 4), ones(t, 1, 1, 2, 2), padding=9),
+    lambda t: t.nn.functional.interpolate(t.zeros(1, 1, 4), size=(2.5,)),
+    lambda t: t.nn.functional.cosine_embedding_loss(ones(t, 5, 2), ones(t, 5, 2), ones(t, 5, 1)),
+    lambda t: t.nn.functional.cosine_embedding_loss(ones(t, 5), ones(t, 5), ones(t, 5)),
+    lambda t: t.nn.functional.gaussian_nll_loss(ones(t, 2, 3), ones(t, 2, 3), ones(t, 2, 2)),
+    lambda t: t.nn.ReflectionPad2d(2)(ones(t, 1, 0, 10, 10)),
+    lambda t: t.nn.ReplicationPad1d(2)(ones(t, 1, 1, 0)),
+    lambda t: t.nn.functional.pad(ones(t, 1, 1, 2, 2), (-3, 1, 0, 0)),
+    lambda t: t.nn.functional.pad(ones(t, 2), (1,)),
+    lambda t: t.nn.functional.fold(ones(t, 1, 9, 9), (1, 1), (3, 3)),
+    lambda t: t.nn.Linear(1, 1).to("cpu", copy=True),
+    lambda t: t.manual_seed(2**64),
+    lambda t: t.Size((1, 2)).__add__([3]),
+    lambda t: ones(t, 2).apply_(lambda value: "a"),
+    lambda t: t.ones(2, requires_grad=True) @ numpy.ones(2, numpy.float32),
+]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("case", range(len(LINES)))
+def test_what_torch_refuses_is_refused_in_its_line(case: int) -> None:
+    seen = []
+    for t in (ag_visual, torch):
+        with pytest.raises(Exception) as caught:
+            LINES[case](t)
+        seen.append((type(caught.value).__name__, str(caught.value).splitlines()[0]))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("give", [("cpu", "cpu"), ("float32", "cpu"), ("cpu", "float32", "cpu")])
+def test_to_takes_a_device_and_then_a_dtype(give: tuple[str, ...]) -> None:
+    for t in (ag_visual, torch):
+        if t.__version__:
+            given = [t.float32 if each == "float32" else each for each in give]
+            for moved in (ones(t, 2), t.nn.Linear(1, 1)):
+                with pytest.raises(TypeError, match=r"^to\(\) received an invalid combination of"):
+                    moved.to(*given)
+
+
+def test_a_product_with_an_array_of_numpy_is_a_tensor() -> None:
+    for kind in (numpy.float32, numpy.float64):
+        made = ones(ag_visual, 2, 2) @ numpy.ones((2, 2), kind)
+        assert isinstance(made, ag_visual.Tensor)
+        assert made.dtype.np == kind
+
 
 class FakeArray:
     """An array of a library that is not installed here."""

@@ -91,7 +91,7 @@ def test_the_refusal_says_what_to_do() -> None:
     y = ag_visual.arange(4.0)
     with pytest.raises(RuntimeError, match=r"^unsupported .*Please clone\(\)") as caught:
         y[1:] = y[:-1]
-    assert "[3] is written into [3]" in str(caught.value)
+    assert "copy_ writes shape [3] into [3]" in str(caught.value)
     y[1:] = y[:-1].clone()
     assert y.tolist() == [0.0, 0.0, 1.0, 2.0]
 
