@@ -126,7 +126,7 @@ def gumbel_softmax(
     drawn = source_of(backend).rand(tuple(logits.shape), logits._array.dtype)
     xp = backend.xp
     tiny = xp.finfo(drawn.dtype).tiny
-    noise = from_array(-xp.log(-xp.log(drawn + tiny) + tiny))
+    noise = from_array(xp.asarray(-xp.log(-xp.log(drawn + tiny) + tiny)))
     soft = softmax((logits + noise) / tau, dim)
     if not hard:
         return soft

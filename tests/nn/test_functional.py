@@ -364,3 +364,12 @@ def test_clipping_an_exhausted_generator_warns() -> None:
         return [total, [str(w.message) for w in told]]
 
     agree(program)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_gumbel_softmax_without_dimensions(hard: bool) -> None:
+    x = ag.tensor(0.5, requires_grad=True)
+    y = ag.nn.functional.gumbel_softmax(x, hard=hard)
+    y.backward()
+    assert y.item() == pytest.approx(1.0)
+    assert x.grad.item() == pytest.approx(0.0, abs=1e-6)
