@@ -150,15 +150,18 @@ def _root(x: Any) -> Any:
 
 STRIDED = "strided view in place"
 COMPLEX = ("complex", "complex and back", "complex, strided")
+VIEWED = ("a leaf that is a view", "given data")
+INSIDE = ("detached", "detached twice", "data", "set")
 # How much is compared where torch 2.13 itself fails when it makes a view's history again ...
-APART = {
-    (looked, made): 6 for looked in COMPLEX for made in ("a leaf that is a view", "given data")
-}
-APART.update({("complex", made): 6 for made in ("detached", "detached twice", "data", "set")})
+APART = {(looked, made): 6 for looked in COMPLEX for made in VIEWED}
+APART.update({(looked, made): 6 for looked in COMPLEX[:2] for made in INSIDE})
 APART.update({(STRIDED, made): 6 for made in ("real parts", "real of complex")})
-# ... where bytes of an inference tensor are none to it, and where a complex view is written behind
-# another one's back, which is refused here when its gradient is asked for.
-APART.update({("bytes", "by inference"): 4, ("complex, strided", "a part of a result"): 6})
+# ... where an inference tensor, once detached, may be changed in place, and its bytes are none, but
+# its .data is one ...
+APART.update({(looked, "by inference"): 4 for looked in ("bytes", "data")})
+APART.update({(looked, "by inference"): 0 for looked in ("turned in place", "strided in place")})
+# ... and where a complex view is written before its base's first element: refused in a backward.
+APART[("complex, strided", "a part of a result")] = 6
 
 
 def compare(observe: Any, made: str, looked: str) -> None:

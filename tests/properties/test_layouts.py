@@ -144,10 +144,10 @@ def test_inputs_in_the_midst_of_other_memory(op: Op) -> None:
         expected = run(op, given(call, lambda a: from_array(plain(a)), lambda kind: kind))
         for a, b in zip(mine, expected, strict=True):
             checks.close(host(a), host(b), op.name, rtol=1e-12, atol=0)
-            if op.view and op.name not in APART:
+            if op.view and op.name != "as_strided_from":  # a step may be played on a copy
                 start, end = data_pointer(a._memory), data_pointer(a._memory) + a._memory.nbytes
                 assert start <= a.data_ptr() <= end
-            elif not op.reuses:
+            elif not (op.view or op.reuses):
                 assert a.storage_offset() == 0
 
 
