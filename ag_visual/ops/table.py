@@ -209,8 +209,8 @@ def op(
     function `(xp, *params)` writes into self where that beats computing and copying.
     twin: the node's name where the in-place form has one of its own, or {node: rules} where its
     rules differ, too; of several it is the first whose inputs were given as tensors.
-    fused: the inputs that torch's backward op takes beside the gradient: what it gives is one
-    of them, if only a constant one (see `generic.Tied`).
+    fused: the inputs that torch's backward op takes beside the gradient, so that what it gives is
+    a function of them, if only a constant one (see `generic.Tied`).
     holomorphic: rules may leave out conjugation (docs/notes/holomorphic-rules).
     keeps: further fields that torch's node has. hidden: fields that it has not.
     returns: torch's name of the named tuple.

@@ -177,3 +177,30 @@ def test_every_name_agrees_in_the_corner(corner: str) -> None:
     names = [name for name in rows("ops.tsv") if name not in reasons("agreement")]
     found = [f"{n}, {told}" for n in names if asked(n, corner) for told in differences(n, corner)]
     assert not found, "\n".join(found)
+
+
+# The check finds planted errors -------------------------------------------------------------------
+
+
+def first_sample(name: str, kind: Any) -> tuple[Any, Any]:
+    (info,) = opinfo.infos(name)
+    torch.manual_seed(0)
+    return info, next(iter(info.sample_inputs("cpu", kind, requires_grad=kind.is_floating_point)))
+
+
+@pytest.mark.parametrize(
+    ("corner", "name", "function"),
+    [
+        ("no dimensions", "exp", lambda x: ag.exp(x).reshape(tuple(x.shape) or (1,))),
+        ("empty batch", "exp", lambda x: ag.exp(x) + 0 * x.max()),
+        ("infinite gradient", "abs", lambda x: ag.abs(x) + 0 * x.sum()),
+        ("int64", "abs", lambda x: ag.abs(x) * 1.0),
+        ("bool", "logical_not", lambda x: 1 - x.int()),
+    ],
+)
+def test_the_comparison_finds_planted_errors(corner: str, name: str, function: Any) -> None:
+    info, sample = first_sample(name, getattr(torch, corner, torch.float64))
+    right = opinfo.ours_of(info)
+    assert right is not None
+    assert not attempt(info, sample, right, corner)
+    assert attempt(info, sample, function, corner)
