@@ -131,6 +131,11 @@ class Unflatten(Module):
                 f"invalid argument type {type(dim).__name__} for dim: dimensions have no names "
                 "here, give its number"
             )
+        if not isinstance(unflattened_size, (tuple, list)):
+            raise TypeError(
+                "unflattened_size must be a tuple of ints, but found type "
+                f"{type(unflattened_size).__name__}"
+            )
         for i, size in enumerate(unflattened_size):
             if not isinstance(size, int):
                 raise TypeError(

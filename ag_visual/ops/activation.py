@@ -493,6 +493,8 @@ def _selu(F: Any, input: Any) -> Any:
 
 
 def _celu(xp: Any, self: Any, alpha: Any = 1.0) -> Any:
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return _elu(xp, self, alpha, 1.0, 1.0 / alpha)
 
 

@@ -269,6 +269,11 @@ def _pixel_shuffle(xp: Any, self: Any, upscale_factor: int) -> Any:
     r = upscale_factor
     _check_images("pixel_shuffle", self, r, "upscale_factor")
     *lead, channels, height, width = self.shape
+    if r * r >= 2**63:
+        raise ValueError(
+            "upscale factor is too large, (upscale_factor)^2 overflowed: upscale_factor="
+            f"{upscale_factor}"
+        )
     if channels % (r * r):
         raise RuntimeError(
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square "

@@ -46,10 +46,12 @@ def _checked(
     """
     self, index = _one_dim(self), _one_dim(index)
     dim %= self.ndim
-    if index.ndim != self.ndim or (src is not None and _one_dim(src).ndim != self.ndim):
+    like_self = index.ndim == self.ndim
+    if not like_self or (src is not None and _one_dim(src).ndim != self.ndim):
+        other = "input" if src is None else "src" if like_self else "self"
         raise RuntimeError(
-            "Index tensor must have the same number of dimensions as input tensor and src; got "
-            f"index {list(index.shape)}, input {list(self.shape)}"
+            f"Index tensor must have the same number of dimensions as {other} tensor\n"
+            f"Shapes: index {list(index.shape)}, input {list(self.shape)}"
             + ("" if src is None else f", src {list(src.shape)}")
         )
     sizes = enumerate(zip(index.shape, self.shape, strict=True))
