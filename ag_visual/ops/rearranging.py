@@ -11,6 +11,7 @@ from ..core.tensor import Tensor, from_array
 from .arguments import Sizes, SomeDims
 from .batching import Batch, along, leading
 from .dims import sizes_of, wrap, wrap_all
+from .overlap import ALLOWED
 from .record import LINEAR, ROWS, ErrorSample, Op, Sample
 from .table import composite, op
 
@@ -163,6 +164,11 @@ def _triangle(name: str, doc: str) -> Op:
     def kernel(xp: Any, self: Any, diagonal: int = 0) -> Any:
         return getattr(xp, name)(self, diagonal)
 
+    def write(xp: Any, self: Any, diagonal: int = 0) -> None:
+        # As torch writes it: only what becomes zero, whichever elements share a place.
+        kept = kernel(xp, xp.ones(self.shape[-2:], bool), diagonal)
+        self[..., ~kept] = 0
+
     def normal(self: Any, diagonal: int = 0) -> tuple[int]:
         if self.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
@@ -178,7 +184,8 @@ def _triangle(name: str, doc: str) -> Op:
         layout=ROWS,
         batch=leading(),
         normalize=normal,
-        inplace=True,
+        inplace=write,
+        repeated=ALLOWED,
         samples=lambda make: iter([Sample((make((3, 4)),)), Sample((make((2, 3, 3)), -1))]),
         errors=errors,
         doc=doc,
