@@ -42,8 +42,8 @@ class Generator:
         """Restart the stream; negative seeds count back from 2**64 as in torch."""
         number = int(seed)
         if not -(2**63) <= number < 2**64:
-            raise ValueError(
-                f"Overflow when unpacking long long\nA seed lies in [-2**63, 2**64), got {number}."
+            raise RuntimeError(
+                f"Overflow when unpacking long: a seed lies in [-2**63, 2**64), got {number}"
             )
         self._seed = number % 2**64
         self._bits = self.backend.random_bits(self._seed)
