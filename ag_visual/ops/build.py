@@ -881,11 +881,16 @@ def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
     def add(depth: int, text: str) -> None:
         lines.append("    " * depth + text)
 
-    if take and op.saves:
-        # See saved.claim: nothing between the test and the store lets another thread in.
-        add(1, "if self.freed is None: self.freed = place")
-        add(1, "else: claim(self, place)")
     add(1, f"{', '.join(f'e_{n}' for n in edges)}, = self.next")
+    if take and op.saves:
+        # A second backward may take the edges that need nothing of what the first one freed.
+        needy = {i for name in op.saves for i in op.wanted_by(name)}
+        some = needy < set(edges)
+        if some:
+            add(1, f"if {' or '.join(f'e_{n} is not None' for n in edges if n in needy)}:")
+        # See saved.claim: nothing between the test and the store lets another thread in.
+        add(1 + some, "if self.freed is None: self.freed = place")
+        add(1 + some, "else: claim(self, place)")
     for name in op.saves:
         asked = op.wanted_by(name)
         if not any(name in rule.requests for rule in op.rules):

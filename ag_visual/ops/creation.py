@@ -682,6 +682,11 @@ def _ends(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
     return start, end, steps
 
 
+def _whole(kind: Any, start: Any, end: Any) -> tuple[Any, Any]:
+    """The ends as a range of integers has them: without their fractions."""
+    return (int(start), int(end)) if kind.kind in "iub" else (start, end)
+
+
 @function()
 def linspace(
     start: Any,
@@ -699,6 +704,7 @@ def linspace(
         return made_into("linspace", out, dtype, device, partial(linspace, start, end, steps))
     start, end, steps = _ends("linspace", start, end, steps)
     kind = _range_dtype("linspace", dtype, start, end)
+    start, end = _whole(kind, start, end)
     return make(
         lambda b: cast_array(evenly(b.xp, start, end, steps, kind), kind), device, requires_grad
     )
@@ -722,6 +728,7 @@ def logspace(
         return made_into("logspace", out, dtype, device, partial(logspace, start, end, steps, base))
     start, end, steps = _ends("logspace", start, end, steps)
     kind = _range_dtype("logspace", dtype, start, end)
+    start, end = _whole(kind, start, end)
 
     def build(b: Any) -> Any:
         line = evenly(b.xp, start, end, steps, numpy.dtype(numpy.float64))

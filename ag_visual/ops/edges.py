@@ -8,12 +8,13 @@ from typing import Any
 import numpy
 
 from ..arrays.backend import of_namespace
+from ..arrays.kernels.rows import summed
 
 _BLAS = frozenset(numpy.dtype(c) for c in "fdFD")
 
 
 _KEPT = 4096
-"""Up to this many ones are kept for the next sum; more cost little beside their product."""
+"""Up to this many rows are summed so, by ones that are kept; of more it would lose digits."""
 
 _ones = functools.lru_cache(maxsize=64)(numpy.ones)
 
@@ -25,7 +26,10 @@ def sum_to(xp: Any, g: Any, shape: tuple[int, ...]) -> Any:
         i + extra for i, size in enumerate(shape) if size == 1 and g.shape[i + extra] != 1
     )
     if dims:
-        g = g.sum(axis=dims, keepdims=True, dtype=g.dtype)
+        if g.dtype.kind in "fc":
+            g = summed(xp, g, dims, True)
+        else:
+            g = g.sum(axis=dims, keepdims=True, dtype=g.dtype)
     return g.reshape(shape)
 
 
@@ -60,8 +64,9 @@ def fit(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         have = g.shape
         if len(have) == 2 and have[1] == shape[0]:
             # The gradient of a bias: ones @ g takes a third of the time of a sum over rows.
-            ones = _ones if have[0] <= _KEPT else numpy.ones
-            return ones(have[0], dtype).dot(g)
+            if have[0] <= _KEPT:
+                return _ones(have[0], dtype).dot(g)
+            return summed(xp, g, (0,))
     if not hasattr(g, "ndim") or g.ndim == 0:
         g = xp.asarray(g)
     if g.shape != shape:

@@ -448,7 +448,7 @@ def run(op: Op, args: list[Any]) -> Any:
         edges = _edges(op, values)
         if any(edge is not None for edge in edges) or _borrows(op, values):
             _make_node(op, values, arguments, outputs, edges)
-    if op.rules and not outputs[0]._rg and (record_grad or modes.special):
+    if op.rules and outputs and not outputs[0]._rg and (record_grad or modes.special):
         _tell_origin(op, values, outputs, record_grad)
     if op.view and kind is Tensor:
         _link_views(op, values[op.params[0]], arguments, outputs)
@@ -490,12 +490,27 @@ def _compute(
         raise _kernel_error(op, arrays, error) from None
     except TypeError as error:
         _refuse_odd_numbers(op, arguments)
-        if "ufunc" not in str(error):
+        if "ufunc" not in str(error) and "numpy boolean" not in str(error):
             raise
         kind = next(dtypes.of_array(a) for a in arrays.values() if hasattr(a, "dtype"))
         told = dtypes.legacy_name(kind).removesuffix("Tensor")
         raise NotImplementedError(f"\"{op.called}\" not implemented for '{told}'") from None
+    _refuse_bools(op, arrays, result)
     return _narrowed(op, arrays, result) if op.narrows else result
+
+
+def _refuse_bools(op: Op, arrays: dict[str, Any], result: Any) -> None:
+    """NumPy has no arithmetic on bools: it makes 8-bit integers or 16-bit floats of them."""
+    if getattr(result, "dtype", None) not in _OF_BOOLS:
+        return
+    given = {array.dtype for array in arrays.values() if hasattr(array, "dtype")}
+    if numpy.dtype(bool) in given and result.dtype not in given:
+        raise NotImplementedError(
+            f"\"{op.called}\" not implemented for 'Bool'. Convert with .int() or .float() first."
+        )
+
+
+_OF_BOOLS = (numpy.dtype(numpy.int8), numpy.dtype(numpy.float16))
 
 
 def _refuse_odd_numbers(op: Op, arguments: dict[str, Any]) -> None:

@@ -197,11 +197,15 @@ def _row_numbers(F: Any, chosen: tuple[Tap, ...], sizes: tuple[int, ...], starts
     return number
 
 
-def _within(F: Any, chosen: tuple[Tap, ...], x: Any) -> Any:
-    """x (for each place, or a row of channels) where the chosen pixel exists, 0 elsewhere: weights
-    of 0 would make NaN of what is infinite there.
+def _finite(x: Any) -> bool:
+    return math.isfinite(float(getattr(x, "_array", x).sum()))
+
+
+def _within(F: Any, chosen: tuple[Tap, ...], x: Any, finite: bool) -> Any:
+    """x (for each place, or a row of channels) where the chosen pixel exists, 0 elsewhere: the
+    weight of 0 would make NaN of what is not finite there.
     """
-    masks = [tap.there for tap in chosen if tap.there is not None]
+    masks = [] if finite else [tap.there for tap in chosen if tap.there is not None]
     if not masks:
         return x
     there = functools.reduce(operator.and_, masks)
@@ -261,12 +265,12 @@ def _sampler(
     _check("grid_sampler", input, grid, interpolation_mode)
     F, sizes = raw(xp), _sizes(input)
     taps = _all_taps(F, grid, sizes, interpolation_mode, padding_mode, align_corners)
-    rows, starts = _rows(F, input), _starts(F, grid, sizes)
+    rows, starts, finite = _rows(F, input), _starts(F, grid, sizes), _finite(input)
     result = xp.zeros((starts.shape[0], input.shape[1]), input.dtype)
     for chosen in itertools.product(*taps):
         weight = _product([tap.weight for tap in chosen])
         value = xp.take(rows, _row_numbers(F, chosen, sizes, starts), axis=0)
-        result += _within(F, chosen, value) * weight.reshape((-1, 1))
+        result += _within(F, chosen, value, finite) * weight.reshape((-1, 1))
     shaped = result.reshape((*grid.shape[:-1], input.shape[1]))
     return xp.ascontiguousarray(xp.moveaxis(shaped, -1, 1))
 
@@ -285,17 +289,18 @@ def _sampler_rule(
     taps = _all_taps(F, grid, sizes, interpolation_mode, padding_mode, align_corners)
     starts = _starts(F, grid, sizes)
     rows, g_rows = _rows(F, input), _rows(F, g)
-    count = rows.shape[0]
+    count, finite = rows.shape[0], _finite(input) and _finite(g)
     d_rows = F.zeros_of(rows, (count, channels)) if needs[0] else None
     slopes: list[Any] = [None] * len(sizes)
     for chosen in itertools.product(*taps):
         numbers = _row_numbers(F, chosen, sizes, starts)
         if needs[0]:
             weight = _product([tap.weight for tap in chosen])
-            share = _within(F, chosen, g_rows) * weight.reshape((-1, 1))
+            share = _within(F, chosen, g_rows, finite) * weight.reshape((-1, 1))
             d_rows = F.index_add(d_rows, 0, numbers, share)
         if needs[1] and interpolation_mode != NEAREST:
-            along = _within(F, chosen, F.sum(g_rows * F.index_select(rows, 0, numbers), 1))
+            along = F.sum(g_rows * F.index_select(rows, 0, numbers), 1)
+            along = _within(F, chosen, along, finite)
             for at, tap in enumerate(chosen):
                 others = [o.weight for i, o in enumerate(chosen) if i != at]
                 part = along * tap.slope * _product(others)

@@ -110,7 +110,7 @@ _step("sign", _sign, real=True)
 
 def _rounded(name: str) -> Callable[..., Any]:
     def kernel(xp: Any, self: Any) -> Any:
-        return self.copy() if self.dtype.kind in "iu" else getattr(xp, name)(self)
+        return self.copy() if self.dtype.kind in "iub" else getattr(xp, name)(self)
 
     return kernel
 

@@ -53,6 +53,20 @@ def reduced(F: Any, values: Any, reduction: int) -> Any:
     return F.mean(values) if reduction == MEAN else F.sum(values)
 
 
+def _weighted_mean(F: Any, values: Any, weight: Any, reduction: int) -> Any:
+    """Losses times their weights; the mean is divided by the sum of the weights."""
+    total = reduced(F, values * weight, SUM if reduction == MEAN else reduction)
+    return total / F.sum(weight) if reduction == MEAN else total
+
+
+def _check_weight(input: Any, weight: Any) -> None:
+    if tuple(weight.shape) != tuple(input.shape):
+        raise ValueError(
+            f"Weights and input must have the same size. They have {list(weight.shape)} and "
+            f"{list(input.shape)}."
+        )
+
+
 def _share(self: Any, reduction: int) -> float:
     """What the reduction multiplies each element's gradient with."""
     return 1 / max(math.prod(self.shape), 1) if reduction == MEAN else 1.0
@@ -169,11 +183,12 @@ def _mse_loss(
     reduction: str = "mean",
     weight: Any = None,
 ) -> Any:
-    """The mean (or sum, or all) of (input - target)^2."""
+    """The mean (or sum, or all) of (input - target)^2, with weights a weighted mean."""
     _same_size("mse_loss", input, target)
     number = reduction_of(reduction, size_average, reduce)
     if weight is not None:
-        return reduced(F, F.mse_of(input, target, NONE) * weight, number)
+        _check_weight(input, weight)
+        return _weighted_mean(F, F.pow(input - target, 2), weight, number)
     return F.mse_of(*F.broadcast_tensors(input, target), number)
 
 
@@ -185,10 +200,15 @@ def _l1_loss(
     size_average: Any = None,
     reduce: Any = None,
     reduction: str = "mean",
+    weight: Any = None,
 ) -> Any:
-    """The mean (or sum, or all) of |input - target|."""
+    """The mean (or sum, or all) of |input - target|, with weights a weighted mean."""
     _same_size("l1_loss", input, target)
-    return reduced(F, F.abs(input - target), reduction_of(reduction, size_average, reduce))
+    number, values = reduction_of(reduction, size_average, reduce), F.abs(input - target)
+    if weight is None:
+        return reduced(F, values, number)
+    _check_weight(input, weight)
+    return _weighted_mean(F, values, weight, number)
 
 
 def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
@@ -294,6 +314,7 @@ def _huber_loss(
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if weight is not None:
+        _check_weight(input, weight)
         return reduced(
             F, F.huber_loss_of(input, target, NONE, delta) * weight, reduction_of(reduction)
         )

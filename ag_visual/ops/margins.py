@@ -70,21 +70,27 @@ def _gaussian_nll_loss(
     F: Any,
     input: Any,
     target: Any,
-    var: Any,
+    var: Tensor | float,
     full: bool = False,
     eps: float | Tensor = 1e-6,
     reduction: str = "mean",
 ) -> Any:
-    """(log var + (input - target)^2 / var) / 2, with var not below eps."""
+    """(log var + (input - target)^2 / var) / 2, with var, a number or a tensor, not below eps."""
+    if not isinstance(var, Tensor):
+        var = F.zeros_of(input, tuple(input.shape)) + var
     if bool((var < 0).any()):
         raise ValueError("var has negative entry/entries")
-    shape, widths = tuple(input.shape), tuple(var.shape)
-    if widths != shape and var.ndim and widths == shape[:-1]:
-        var = F.unsqueeze(var, -1)
-    elif widths != shape and (
-        len(widths) != len(shape) or widths[:-1] != shape[:-1] or widths[-1] != 1
-    ):
-        raise ValueError("var is of incorrect size")
+    sizes, given = tuple(input.shape), tuple(var.shape)
+    if given != sizes:
+        if given == sizes[:-1]:
+            var = F.unsqueeze(var, -1)
+        elif (
+            len(given) != len(sizes)
+            or sum(m for n, m in zip(sizes, given, strict=True) if n != m) != 1
+        ):
+            raise ValueError(
+                f"var is of incorrect size: it has the shape {list(given)}, the input {list(sizes)}"
+            )
     # As torch: the bound holds for the value, the gradient passes.
     least = eps.detach() if isinstance(eps, Tensor) else eps
     bounded = var + F.clamp_min(var.detach(), least) - var.detach()

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import dtypes
 from ..arrays.kernels import norm as kernels
+from ..arrays.kernels.rows import summed
 from ..core.tensor import Tensor
 from . import agreement
 from .arguments import Sizes, checked, kind_named
@@ -30,9 +31,9 @@ def _wide(xp: Any, x: Any) -> Any:
 def _moments(xp: Any, x: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     """Mean and 1 / sqrt(variance + eps), with the reduced dimensions kept."""
     count = math.prod(x.shape[a] for a in axes)
-    mean = x.sum(axis=axes, keepdims=True) / count
+    mean = summed(xp, x, axes, True) / count
     off = x - mean
-    return mean, 1 / xp.sqrt((off * off).sum(axis=axes, keepdims=True) / count + eps)
+    return mean, 1 / xp.sqrt(summed(xp, off * off, axes, True) / count + eps)
 
 
 def _of_nothing(xp: Any, input: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
@@ -89,13 +90,13 @@ def _mean(F: Any, x: Any, dims: tuple[int, ...]) -> Any:
     """The mean with its dimensions kept; of arrays without the way through the table."""
     if F.xp is None:
         return F.mean(x, dims, True)
-    return x.sum(axis=dims, keepdims=True) / math.prod(x.shape[d] for d in dims)
+    return summed(F.xp, x, dims, True) / math.prod(x.shape[d] for d in dims)
 
 
 def _sum(F: Any, x: Any, dims: tuple[int, ...]) -> Any:
     if not dims:
         return x
-    return F.sum(x, dims) if F.xp is None else x.sum(axis=dims)
+    return F.sum(x, dims) if F.xp is None else summed(F.xp, x, dims)
 
 
 def _input_gradient(F: Any, g: Any, normal: Any, rstd: Any, dims: tuple[int, ...]) -> Any:
@@ -473,8 +474,9 @@ def _groups(
     if not width:
         return _of_nothing(xp, input, (N, group))
     normal, mean, rstd = kernels.layer_norm(xp, _wide(xp, input), width, None, None, eps)
-    result = _affine(normal, weight, bias).astype(input.dtype, copy=False)
-    return result, mean.reshape(N, group), rstd.reshape(N, group)
+    found = _affine(normal, weight, bias), mean.reshape(N, group), rstd.reshape(N, group)
+    result, mean, rstd = (x.astype(input.dtype, copy=False) for x in found)
+    return result, mean, rstd
 
 
 def _grouped(x: Any, N: int, group: int) -> Any:
@@ -491,7 +493,7 @@ def _in_groups(F: Any, input: Any, N: int, group: int, eps: float) -> tuple[Any,
 
 def _group_rule(
     F: Any,
-    g: Any,
+    gs: Any,
     input: Any,
     weight: Any,
     N: int,
@@ -503,21 +505,41 @@ def _group_rule(
     result2: Any,
     needs: Any,
 ) -> tuple[Any, Any, Any]:
-    shape = tuple(input.shape)
-    upper = g if weight is None else g * _channels(weight, g)
-    d_input = None
-    if F.xp is not None and input.size:
+    g, shape = gs[0], tuple(input.shape)
+    on_arrays = F.xp is not None and input.size
+    if on_arrays:
         mean, rstd = result1.reshape(N, group, 1), result2.reshape(N, group, 1)
+        if input.dtype.itemsize == 2:  # in which the statistics were rounded
+            input = _wide(F.xp, input)
+            mean, rstd = _moments(F.xp, _grouped(input, N, group), (2,), eps)
         normal = (_grouped(input, N, group) - mean) * rstd
-        if needs[0]:
-            saved = (input, result1, result2, None, (True, False, False))
-            d_input = kernels.layer_norm_backward(F.xp, upper, *saved)[0]
     else:
         normal, rstd = _in_groups(F, input, N, group, eps)
-        if needs[0]:
+    d_input = None
+    if needs[0] and g is not None:
+        upper = g if weight is None else g * _channels(weight, g)
+        if on_arrays:
+            saved = (input, mean, rstd, None, (True, False, False))
+            d_input = kernels.layer_norm_backward(F.xp, upper, *saved)[0]
+        else:
             rows = _grouped(upper, N, group)
             d_input = _input_gradient(F, rows, normal, rstd, (2,)).reshape(shape)
+    if needs[0] and (gs[1] is not None or gs[2] is not None):
+        moved = _through_statistics(F, gs, normal, rstd).reshape(shape)
+        d_input = moved if d_input is None else d_input + moved
+    if g is None:
+        return d_input, None, None
     return (d_input, *_per_channel(F, g, normal.reshape(shape), needs))
+
+
+def _through_statistics(F: Any, gs: Any, normal: Any, rstd: Any) -> Any:
+    """The gradient of the groups from those of their means and inverse deviations."""
+    width, total = normal.shape[2], F.zeros_of(normal, tuple(normal.shape))
+    if gs[1] is not None:
+        total = total + gs[1].reshape(tuple(rstd.shape)) / width
+    if gs[2] is not None:
+        total = total - gs[2].reshape(tuple(rstd.shape)) * rstd * rstd * normal / width
+    return total
 
 
 def _group_along(
@@ -526,12 +548,34 @@ def _group_along(
     normal, rstd = _in_groups(F, input, N, group, eps)
     rows = _grouped(t_input, N, group)
     moved = _input_gradient(F, rows, normal, rstd, (2,)).reshape(tuple(input.shape))
-    return moved if weight is None else moved * _channels(weight, moved)
+    moved = moved if weight is None else moved * _channels(weight, moved)
+    mean = F.mean(rows, (2,))
+    spread = -(F.squeeze(rstd, -1) ** 2) * F.mean(rows * normal, (2,))
+    return moved, mean, spread
 
 
-def _group_weight_along(F: Any, t_weight: Any, input: Any, N: int, group: int, eps: float) -> Any:
+def _still(F: Any, moved: Any, result1: Any, result2: Any) -> tuple[Any, Any, Any]:
+    """The tangents of the results where the statistics have none."""
+    return moved, *(F.zeros_of(x, tuple(x.shape)) for x in (result1, result2))
+
+
+def _group_weight_along(
+    F: Any,
+    t_weight: Any,
+    input: Any,
+    N: int,
+    group: int,
+    eps: float,
+    result1: Any,
+    result2: Any,
+) -> Any:
     normal, _ = _in_groups(F, input, N, group, eps)
-    return normal.reshape(tuple(input.shape)) * _channels(t_weight, input)
+    moved = normal.reshape(tuple(input.shape)) * _channels(t_weight, input)
+    return _still(F, moved, result1, result2)
+
+
+def _group_bias_along(F: Any, t_bias: Any, input: Any, result1: Any, result2: Any) -> Any:
+    return _still(F, _bias_along(F, t_bias, input), result1, result2)
 
 
 def _more_rows(batch: Batch) -> Any:
@@ -562,9 +606,8 @@ op(
     "native_group_norm",
     _groups,
     vjp={("input", "weight", "bias"): _group_rule},
-    jvp={"input": _group_along, "weight": _group_weight_along, "bias": _bias_along},
+    jvp={"input": _group_along, "weight": _group_weight_along, "bias": _group_bias_along},
     outputs=("result0", "result1", "result2"),
-    differentiable=(0,),
     method=False,
     batch=_more_rows,
     samples=_group_samples,

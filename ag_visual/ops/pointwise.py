@@ -206,7 +206,7 @@ _ROUNDING = {"floor": "floor_divide", "trunc": "trunc_divide"}
 
 def _int_division(xp: Any, self: Any, other: Any) -> None:
     """torch refuses to divide integers by zero; NumPy would say 0."""
-    if getattr(self, "dtype", None) is not None and self.dtype.kind in "iub":
+    if getattr(self, "dtype", None) is not None and self.dtype.kind in "iu":
         zero = (other == 0).any() if hasattr(other, "any") else other == 0
         if zero:
             raise RuntimeError("ZeroDivisionError: integer division by zero")

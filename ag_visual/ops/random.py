@@ -379,7 +379,7 @@ def _random_op(name: str, kernel: Any, node: str, inputs: tuple[str, ...] = ("se
         jvp=EACH,
         batch=batching.random(batching.elementwise),
         node=node,
-        real=True,
+        real=name != "normal_around",  # a mean may be complex, a deviation not
         samples=samples,
     )
 
@@ -423,7 +423,9 @@ def normal(
     shape = shape_of("normal", (size,))
     kind = _float_only("normal", dtype_of("normal", dtype))
     return _drawn(
-        lambda source: source.randn(shape, kind) * kind.type(std) + kind.type(mean),
+        lambda source: (
+            source.randn(shape, kind) * kind.type(std) + kind.type(_of_parts(mean, kind))
+        ),
         device,
         generator,
         requires_grad,
@@ -591,7 +593,13 @@ def multinomial(
 
 
 def _fill(
-    name: str, write: Any, node: str, called: str, *given: float, normalize: Any = None
+    name: str,
+    write: Any,
+    node: str,
+    called: str,
+    *given: float,
+    normalize: Any = None,
+    real: bool = True,
 ) -> Any:
     """An in-place random fill: `write(xp, self, ...)`; what was there gets no gradient."""
 
@@ -613,7 +621,7 @@ def _fill(
         jvp=EACH,
         batch=batching.random(batching.leading()),
         node=node,
-        real=True,
+        real=real,
         samples=lambda make: iter([Sample((make((3, 4)), *given, None), smooth=False)]),
     )
 
@@ -624,7 +632,12 @@ def _method(name: str, body: Callable[..., Any]) -> None:
 
 
 def _normal_into(xp: Any, self: Any, mean: Any, std: Any, generator: Any) -> None:
-    self[...] = _normal(xp, self.shape, mean, std, self.dtype, generator)
+    self[...] = _normal(xp, self.shape, _of_parts(mean, self.dtype), std, self.dtype, generator)
+
+
+def _of_parts(mean: Any, kind: Any) -> Any:
+    """A mean as torch takes it: of a complex number's parts each."""
+    return mean * (1 + 1j) if kind.kind == "c" else mean
 
 
 def _uniform_into(xp: Any, self: Any, low: Any, high: Any, generator: Any) -> None:
@@ -662,7 +675,7 @@ def _bernoulli_into(xp: Any, self: Any, p: Any, generator: Any) -> None:
     self[...] = source.bernoulli(p, self.shape)
 
 
-_normal_fill = _fill("normal_fill", _normal_into, "NormalBackward0", "normal", 0.5, 2.0)
+_normal_fill = _fill("normal_fill", _normal_into, "NormalBackward0", "normal", 0.5, 2.0, real=False)
 _uniform_fill = _fill("uniform_fill", _uniform_into, "UniformBackward0", "uniform", -1.0, 2.0)
 _exponential_fill = _fill(
     "exponential_fill", _exponential_into, "ExponentialBackward0", "exponential", 1.5

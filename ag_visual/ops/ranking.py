@@ -226,18 +226,19 @@ def _aminmax(F: Any, self: Any, *, dim: int | None = None, keepdim: bool = False
 
 def _logical(name: str, doc: str) -> None:
     def kernel(xp: Any, self: Any, dim: SomeDims | None = None, keepdim: bool = False) -> Any:
-        return getattr(self, name)(axis=axes(dim), keepdims=keepdim)
+        found = getattr(self, name)(axis=axes(dim), keepdims=keepdim)
+        return found.astype(self.dtype) if self.dtype.char == "B" else found
 
     op(name, kernel, normalize=several_dims, samples=dims_samples(), doc=doc)
 
 
 _logical(
     "any",
-    doc="Whether any element is nonzero: of all, or over `dim`.",
+    doc="Whether any element is nonzero, of all or over `dim`: a bool, of uint8 a uint8.",
 )
 _logical(
     "all",
-    doc="Whether every element is nonzero: of all, or over `dim`.",
+    doc="Whether every element is nonzero, of all or over `dim`: a bool, of uint8 a uint8.",
 )
 
 # Order --------------------------------------------------------------------------------------------

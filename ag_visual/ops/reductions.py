@@ -14,6 +14,7 @@ from typing import Any
 import numpy
 
 from ..arrays.kernels import softmax as kernels
+from ..arrays.kernels.rows import MANY, summed
 from ..core.tensor import Tensor
 from . import ranking, scans  # noqa: F401  (importing them declares their ops)
 from .along import (
@@ -49,6 +50,8 @@ def _sum_all(xp: Any, self: Any) -> Any:
 
 
 def _sum_dims(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+    if self.size >= MANY and self.dtype.kind in "fc":
+        return summed(xp, self, axes(dim), keepdim)
     return narrow(self.sum(axis=axes(dim), dtype=wide(xp, self), keepdims=keepdim), self)
 
 
@@ -123,6 +126,8 @@ def _mean_all(xp: Any, self: Any) -> Any:
 
 def _mean_dims(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
     _refuse_integers(self)
+    if self.size >= MANY and self.dtype.itemsize > 2:
+        return summed(xp, self, axes(dim), keepdim) / count(self.shape, dim)
     total = self.sum(axis=axes(dim), dtype=wide(xp, self), keepdims=keepdim)
     return narrow(total / count(self.shape, dim), self)
 
@@ -346,17 +351,31 @@ def _freedom(shape: Any, dim: Dims, correction: Any) -> float:
     return max(0, count(shape, dim) - (1 if correction is None else correction))
 
 
-def _deviations(xp: Any, self: Any, dim: Dims) -> tuple[Any, Any]:
-    x = self.astype(xp.float32) if self.dtype.itemsize == 2 else self
-    mean = x.sum(axis=axes(dim), keepdims=True) / count(self.shape, dim)
-    return x - mean, mean
+# Up to so many float32 elements are computed with in float64.
+_FEW = 1 << 11
+# How many times the variance a squared mean may be before its last digit shows in the deviations.
+_FAR = 1e4
 
 
 def _var(xp: Any, self: Any, dim: Any = (), correction: Any = 1, keepdim: Any = False) -> Any:
-    off, _ = _deviations(xp, self, dim)
-    square = off * off if off.dtype.kind != "c" else off.real**2 + off.imag**2
-    total = square.sum(axis=axes(dim), keepdims=keepdim)
-    return (total / _freedom(self.shape, dim, correction)).astype(_real_type(xp, self))
+    kind, x = self.dtype, self
+    if kind.itemsize == 2:
+        x = x.astype(xp.float32)
+    elif kind.char == "f" and x.size <= _FEW:
+        x = x.astype(xp.float64)
+    axis, n = axes(dim), count(self.shape, dim)
+    mean = summed(xp, x, axis, True) / n
+    off = x - mean
+    square = off * off if kind.kind != "c" else off.real**2 + off.imag**2
+    total = summed(xp, square, axis, True)
+    if n and x.dtype.char == "f" and bool((mean * mean * n > _FAR * total).any()):
+        # The mean was rounded: what the deviations add up to tells by how much.
+        lost = summed(xp, off, axis, True)
+        total -= lost * lost / n
+    total = total / _freedom(self.shape, dim, correction)
+    if not keepdim:
+        total = total.reshape(()) if axis is None else total.squeeze(axis)
+    return total.astype(_real_type(xp, self))
 
 
 def _real_type(xp: Any, self: Any) -> Any:
@@ -370,7 +389,7 @@ def _std(xp: Any, self: Any, dim: Any = (), correction: Any = 1, keepdim: Any = 
 
 
 def _squeezed_mean(xp: Any, self: Any, dim: Dims, keepdim: bool) -> Any:
-    return self.sum(axis=axes(dim), keepdims=keepdim) / count(self.shape, dim)
+    return summed(xp, self, axes(dim), keepdim) / count(self.shape, dim)
 
 
 def _var_mean(xp: Any, self: Any, dim: Any = (), correction: Any = 1, keepdim: Any = False) -> Any:

@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy
+
 from ..arrays.kernels.runs import running_extreme
-from .along import dim_errors, dim_samples, narrow, wide
+from .along import dim_errors, dim_samples, wide
 from .arguments import DType
 from .dims import wrap
 from .elementary import logaddexp
@@ -22,16 +24,25 @@ def _scan(self: Any, dim: Any) -> tuple[int]:
     return (wrap(dim, self.ndim),)
 
 
-def _cumsum(xp: Any, self: Any, dim: Any) -> Any:
+# Each element takes over what all before it were rounded by: float32 runs in float64, as torch's.
+_RUNNING = {"f": numpy.float64, "F": numpy.complex128}
+
+
+def _scanned_in(xp: Any, self: Any, dim: int, name: str) -> Any:
+    kind = self.dtype
+    among = _RUNNING.get(kind.char) or wide(xp, self)
     if self.ndim == 0:
-        return narrow(self.astype(wide(xp, self) or self.dtype), self)
-    return narrow(self.cumsum(axis=dim, dtype=wide(xp, self)), self)
+        return self.astype(xp.int64) if kind.kind in "iub" else self.copy()
+    found = getattr(self, name)(axis=dim, dtype=among)
+    return found if kind.kind in "iub" else found.astype(kind, copy=False)
+
+
+def _cumsum(xp: Any, self: Any, dim: Any) -> Any:
+    return _scanned_in(xp, self, dim, "cumsum")
 
 
 def _cumprod(xp: Any, self: Any, dim: Any) -> Any:
-    if self.ndim == 0:
-        return narrow(self.astype(wide(xp, self) or self.dtype), self)
-    return narrow(self.cumprod(axis=dim, dtype=wide(xp, self)), self)
+    return _scanned_in(xp, self, dim, "cumprod")
 
 
 def _from_the_end(F: Any, x: Any, dim: int) -> Any:
@@ -47,9 +58,10 @@ def _cumprod_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
     last = F.unsqueeze(F.movedim(self, dim, -1), -2)
     n = last.shape[-1]
     rows = F.cumprod_dim(F.where(F.diagonal_mask(last, n, n), 1.0, last), last.ndim - 1)
-    # Behind a zero nothing flows, be the gradient infinite.
-    parts = F.where(rows == 0, 0.0, rows * F.unsqueeze(F.movedim(g, dim, -1), -2))
-    total = F.sum(F.triu(parts), -1)
+    parts = F.triu(rows * F.unsqueeze(F.movedim(g, dim, -1), -2))
+    if F.xp is not None:  # behind a zero nothing flows, be the gradient infinite
+        parts = F.where(rows == 0, 0.0, parts)
+    total = F.sum(parts, -1)
     return F.movedim(total, -1, dim)
 
 
@@ -122,10 +134,11 @@ _scanned("cumprod", "product")
 def _logcumsumexp(xp: Any, self: Any, dim: int) -> Any:
     if self.ndim == 0 or self.size == 0:
         return self.copy()
-    result = xp.moveaxis(self, dim, 0).copy()
+    running = _RUNNING.get(self.dtype.char, self.dtype)
+    result = xp.moveaxis(self, dim, 0).astype(running)
     for i in range(1, result.shape[0]):
         result[i] = logaddexp(xp, result[i - 1], result[i])
-    return xp.ascontiguousarray(xp.moveaxis(result, 0, dim))
+    return xp.ascontiguousarray(xp.moveaxis(result, 0, dim)).astype(self.dtype, copy=False)
 
 
 def _logcumsumexp_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:

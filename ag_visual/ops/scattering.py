@@ -15,11 +15,13 @@ from ..arrays.backend import backend_of, of_namespace
 from ..arrays.kernels import scatter as kernels
 from ..arrays.kernels.bounds import check_index
 from ..core.tensor import Tensor, from_array, method
+from .arguments import outside
 from .batched_places import places, slices
 from .dims import broadcast, wrap
+from .families import number_in
 from .overlap import WARNED
 from .record import EACH, LINEAR, ROWS, ErrorSample, Sample
-from .table import composite, op, ops
+from .table import composite, op, ops, traced
 from .writing import by_kind, number_for, zero_dim
 
 _structural = functools.partial(op, holomorphic=False)
@@ -175,28 +177,42 @@ def _scatter(
     """
     given = value if src is None else src
     if reduce is not None:
-        if reduce not in _REDUCED:
-            raise RuntimeError("reduce argument must be either add or multiply.")
-        if isinstance(given, Tensor):
-            warnings.warn(
-                "The reduce argument of torch.scatter with Tensor src is deprecated and will be "
-                "removed in a future PyTorch release. Use torch.scatter_reduce instead for more "
-                "reduction options.",
-                UserWarning,
-                stacklevel=4,
-            )
-        else:
-            given = F.expand(F.zeros_of(self, ()) + given, tuple(index.shape))
+        given = _reduced_source(F, self, index, given, reduce)
         return F.scatter_reduce(self, dim, index, given, _REDUCED[reduce])
     return getattr(F, by_kind(given, "scatter_src", "scatter_value"))(self, dim, index, given)
 
 
+def _reduced_source(F: Any, self: Any, index: Any, given: Any, reduce: Any) -> Any:
+    """What scatter(reduce=) adds or multiplies, as a tensor like the index."""
+    if reduce not in _REDUCED:
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    if not isinstance(given, Tensor):
+        number = number_for(given, self._array).item()
+        return F.expand(F.zeros_of(self, ()) + number, tuple(index.shape))
+    warnings.warn(
+        "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in "
+        "a future PyTorch release. Use torch.scatter_reduce instead for more reduction options.",
+        UserWarning,
+        stacklevel=outside(),
+    )
+    return given
+
+
 @method("scatter_")
 def _scatter_(
-    self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: str | None = None,
 ) -> Tensor:
     """`scatter`, written into this tensor."""
     given = value if src is None else src
+    if reduce is not None:
+        given = _reduced_source(traced, self, index, given, reduce)
+        return self.scatter_reduce_(dim, index, given, _REDUCED[reduce])  # type: ignore[attr-defined,no-any-return]
     record = ops[by_kind(given, "scatter_src", "scatter_value")]
     return record.write(self, dim, index, given)  # type: ignore[no-any-return]
 
@@ -304,7 +320,10 @@ def _source_back(F: Any, g: Any, source_shape: Any, dim: int, index: Any) -> Any
     return F.reshape(F.index_select(g, dim, index), source_shape)
 
 
-def _source_back_scaled(F: Any, g: Any, source_shape: Any, dim: int, index: Any, alpha: Any) -> Any:
+# It names the source, as torch's node saves it where that requires grad.
+def _source_back_scaled(
+    F: Any, g: Any, source: Any, source_shape: Any, dim: int, index: Any, alpha: Any
+) -> Any:
     found = _source_back(F, g, source_shape, dim, index)
     return found if alpha == 1 else found * alpha
 
@@ -321,7 +340,7 @@ def _normal_index_add(
     self: Any, dim: Any, index: Any, source: Any, alpha: Any = 1
 ) -> tuple[Any, ...]:
     _same_type("index_add_", self, source)
-    return vector("index_add", self, dim, index), alpha
+    return vector("index_add", self, dim, index), number_in(alpha, self.dtype)
 
 
 def _index_add(xp: Any, self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
@@ -354,7 +373,6 @@ _structural(
     normalize=_normal_index_add,
     inplace=True,
     apart=True,
-    keeps=("source",),
     batch=slices,
     samples=_index_add_samples,
     errors=_index_add_errors,

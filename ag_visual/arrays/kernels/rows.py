@@ -23,12 +23,75 @@ def is_matrix(array: Array) -> bool:
     return bool(array.size and array.ndim and array.flags.c_contiguous)
 
 
+# BLAS adds up one number after the other: rows wider than this lose digits to it, and are summed in
+# parts of this width. Measured on two rows of 2,359,296 float32: an error of 1e-5 against 2e-7.
+_PART, _WIDE = 1024, 8192
+
+
+def _in_parts(array: Array) -> tuple[Array, Array]:
+    """A vector as rows of _PART elements, and the rest."""
+    whole = array.size - array.size % _PART
+    return array[:whole].reshape(-1, _PART), array[whole:]
+
+
+def _wide_row_sums(rows: Array) -> Array:
+    sums = numpy.empty((rows.shape[0], 1), rows.dtype)
+    for at, row in enumerate(rows):
+        parts, rest = _in_parts(row)
+        sums[at] = parts.dot(_ones(_PART, rows.dtype)).sum() + rest.sum()
+    return sums
+
+
+def _wide_row_products(a: Array, b: Array) -> Array:
+    sums = numpy.empty((a.shape[0], 1), a.dtype)
+    for at, (x, y) in enumerate(zip(a, b, strict=True)):
+        (parts, rest), (others, more) = _in_parts(x), _in_parts(y)
+        products = numpy.matmul(parts[:, None, :], others[:, :, None])
+        sums[at] = products.sum() + rest.dot(more)
+    return sums
+
+
+# Of so many rows a sum is taken in parts, and not before an array has so many elements.
+_ROWS, MANY = 128, 1 << 14
+
+
+def summed(xp: Any, array: Array, axis: tuple[int, ...] | None, keepdims: bool = False) -> Array:
+    """`array.sum(axis)` without the digits that NumPy loses where it adds many rows one by one."""
+    if xp is not numpy or axis is None or array.size < MANY or array.dtype.itemsize == 2:
+        return array.sum(axis=axis, keepdims=keepdims)
+    left = sorted(a % array.ndim for a in axis)
+    last: list[int] = []  # the last dimensions together: they may lie in one block
+    while left and left[-1] == array.ndim - 1 - len(last):
+        last.append(left.pop())
+    result = array.sum(axis=tuple(last), keepdims=True) if last else array
+    for each in left:
+        result = _summed_rows(result, each)
+    return result if keepdims else result.squeeze(tuple(axis))
+
+
+def _summed_rows(array: Array, axis: int) -> Array:
+    """The sum over one axis, kept."""
+    n = array.shape[axis]
+    # Along the fastest axis NumPy sums in pairs.
+    if n <= _ROWS or array.strides[axis] == min(map(abs, array.strides)):
+        return array.sum(axis=axis, keepdims=True)
+    whole, before = n - n % _ROWS, (slice(None),) * axis
+    shape = (*array.shape[:axis], whole // _ROWS, _ROWS, *array.shape[axis + 1 :])
+    parts = array[(*before, slice(whole))].reshape(shape).sum(axis=axis + 1)
+    total = _summed_rows(parts, axis)
+    if whole < n:
+        total += array[(*before, slice(whole, n))].sum(axis=axis, keepdims=True)
+    return total
+
+
 def row_sums(xp: Any, array: Array) -> Array:
     """(..., 1): the sum of each row."""
     width = array.shape[-1]
     if not is_matrix(array) or array.dtype.itemsize == 2:
         return xp.add.reduce(array, axis=-1, keepdims=True)
     if xp is numpy:
+        if width > _WIDE:
+            return _wide_row_sums(array.reshape(-1, width)).reshape((*array.shape[:-1], 1))
         # The method: on few rows it takes a quarter of the time of the ufunc matmul.
         ones = _ones(width, array.dtype)
         if array.ndim == 2:
@@ -43,6 +106,10 @@ def row_products(xp: Any, a: Array, b: Array) -> Array:
     """(..., 1): the sum of a * b over each row."""
     if not (is_matrix(a) and is_matrix(b)) or a.dtype.itemsize == 2:
         return (a * b).sum(axis=-1, keepdims=True)
+    width = a.shape[-1]
+    if xp is numpy and width > _WIDE:
+        rows = _wide_row_products(a.reshape(-1, width), b.reshape(-1, width))
+        return rows.reshape((*a.shape[:-1], 1))
     return xp.matmul(a[..., None, :], b[..., :, None])[..., 0]
 
 
@@ -51,6 +118,8 @@ def column_sums(xp: Any, matrix: Array) -> Array:
     if not is_matrix(matrix) or matrix.dtype.itemsize == 2:
         return matrix.sum(axis=0)
     if xp is numpy:
+        if matrix.shape[0] > _WIDE:
+            return summed(xp, matrix, (0,))
         return _ones(matrix.shape[0], matrix.dtype).reshape(-1).dot(matrix)
     return xp.matmul(xp.ones((matrix.shape[0],), matrix.dtype), matrix)
 

@@ -28,18 +28,19 @@ def _shifted(xp: Any, self: Array, dim: int) -> Array:
 # Sums of exponentials between these bounds have lost nothing: no shift is needed, which saves the
 # maximum (slower than the exponential in NumPy) and rounds less. On a GPU asking would wait for it.
 LEAST, MOST = 1e-3, 1e30
+# A logarithm of a probability that is less than its own rounding away from 0, nearly.
+_CERTAIN = -0.01
 
 
-def _exponentials(xp: Any, x: Array, dim: int) -> tuple[Array, Array] | None:
-    """exp(x) and its sums along `dim`, where that needs no shift."""
+def _exponentials(xp: Any, x: Array, dim: int) -> tuple[Array, Array, float, float] | None:
+    """exp(x), its sums along `dim`, the least and the largest, where that needs no shift."""
     if xp is not numpy or x.dtype.kind != "f":
         return None
     powers = xp.exp(x)
     total = _sums(xp, powers, dim)
     # argmin and argmax find NaN, too, and take a third of the time of min and max.
-    if total.item(total.argmin()) >= LEAST and total.item(total.argmax()) <= MOST:
-        return powers, total
-    return None
+    least, most = total.item(total.argmin()), total.item(total.argmax())
+    return (powers, total, least, most) if least >= LEAST and most <= MOST else None
 
 
 def _sums(xp: Any, x: Array, dim: int) -> Array:
@@ -59,8 +60,9 @@ def softmax(xp: Any, self: Array, dim: int) -> Array:
     if found is None:
         result = _shifted(xp, x, dim)
         xp.exp(result, out=result)
-        found = result, _sums(xp, result, dim)
-    result, total = found
+        total = _sums(xp, result, dim)
+    else:
+        result, total = found[:2]
     # Divided, not multiplied by 1 / total: a certain outcome has probability 1.
     if total.shape[-1] == 1 and result.flags.c_contiguous:
         flat = result.reshape(-1, result.shape[-1])
@@ -94,13 +96,12 @@ def log_softmax(xp: Any, self: Array, dim: int) -> Array:
     x = _wide(xp, self)
     found = _exponentials(xp, x, dim)
     if found is not None:
-        logs = xp.log(found[1])
-        result = x - logs
-        # Both were rounded: that is much where the difference is small, an outcome is likely.
-        size = max(logs.item(found[1].argmax()), -logs.item(found[1].argmin()))
-        least = -max(size / 4, math.log(2))
-        if result.item(result.argmax()) > least:
-            result = _with_likely(xp, x, result, dim, least)
+        result = x - xp.log(found[1])
+        # Both were rounded: that is much where an outcome is certain, or likely beside large ones.
+        size = max(math.log(found[3]), -math.log(found[2]))
+        bound = -size / 4 if size > 4 else _CERTAIN
+        if result.item(result.argmax()) > bound:
+            result = _with_likely(xp, x, result, dim, bound)
     else:
         result = _log_shifted(xp, x, dim)
     return result if x is self else result.astype(self.dtype)
@@ -112,13 +113,13 @@ def _log_shifted(xp: Any, x: Array, dim: int) -> Array:
     return result
 
 
-def _with_likely(xp: Any, x: Array, result: Array, dim: int, least: float) -> Array:
-    """The result with the slices computed again, from their maximum, that reach above `least`."""
+def _with_likely(xp: Any, x: Array, result: Array, dim: int, bound: float) -> Array:
+    """The result with the slices computed again, from their maximum, that reach above `bound`."""
     if dim not in (-1, x.ndim - 1) or not (is_matrix(x) and is_matrix(result)):
         return _log_shifted(xp, x, dim)
     width = x.shape[-1]
     rows, there = x.reshape(-1, width), result.reshape(-1, width)
-    likely = xp.unique(xp.flatnonzero(there > least) // width)
+    likely = xp.flatnonzero(there > bound) // width
     if 2 * len(likely) > len(rows):
         return _log_shifted(xp, x, dim)
     there[likely] = _log_shifted(xp, rows[likely], 1)
