@@ -7,6 +7,7 @@ committed file.
 from __future__ import annotations
 
 from ag_visual.observe import schema
+from ag_visual.observe.lesson import HIDDEN
 
 _WIDTH = 100
 
@@ -127,6 +128,10 @@ def render() -> str:
         "",
         *_tables(),
     ]
+    lines += ["/** What a lesson can hide. */", "export const CONTROLS = ["]
+    lines += [f"  '{name}'," for name in HIDDEN]
+    lines[-1] = lines[-1].rstrip(",")
+    lines += ["] as const;", "", "export type Control = (typeof CONTROLS)[number];", ""]
     for name, fields in schema.RECORDS.items():
         lines += _interface(name, fields)
     lines += _commands()

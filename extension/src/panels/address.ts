@@ -39,7 +39,7 @@ export function followAddress(presenter: Presenter): Disposable {
     `${location.href.replace(/#.*$/, '')}${writeFragment(teaching.here())}`;
   take();
   addEventListener('hashchange', take);
-  const stop = presenter.subscribe(() => {
+  const stop = presenter.drawing.subscribe(() => {
     clearTimeout(timer);
     timer = setTimeout(write, CALM_MS);
   });

@@ -6,17 +6,12 @@ import { useEffect, useRef, useState } from 'react';
 import { oneLine } from '../protocol/text';
 import { Boundary } from './boundary';
 import { CompareView, compareKey } from './compare/compare_view';
-import { Details } from './details';
 import { GraphView } from './graph_view';
-import { HookList } from './hooks';
 import { KeysSheet, handleKey } from './keys';
 import { LessonBar } from './lesson_bar';
-import type { Tab } from './presenter';
-import { useInspector } from './presenter';
-import { OutlineTree } from './outline_tree';
-import { Problems } from './problems';
+import { useCell, useInspector } from './presenter';
 import { ScalarView } from './scalar_view';
-import { TensorTable } from './tensor_table';
+import { TABS } from './tabs';
 import { Timeline } from './timeline';
 import { Toolbar } from './toolbar';
 
@@ -36,7 +31,8 @@ function sizeFor(width: number, height: number): Size {
 
 function NoticeBar(): ReactElement | null {
   const presenter = useInspector();
-  const { notice, model } = presenter;
+  const { model } = presenter;
+  const notice = useCell(presenter.notice);
   const { status, store } = model;
   // What the kernel or the connection has to say stands here until it has nothing to say any more.
   const standing =
@@ -72,72 +68,33 @@ function NoticeBar(): ReactElement | null {
   );
 }
 
-const TAB_WORDS: Record<Tab, string> = {
-  node: 'the node',
-  outline: 'the outline',
-  tensors: 'the tensors',
-  hooks: 'the hooks',
-  problems: 'the problems'
-};
-
+/** The tabs that the lesson leaves, and the body of the chosen one. */
 function Side(): ReactElement {
   const presenter = useInspector();
-  const { model, tab, sideOpen } = presenter;
-  const count = model.store.problems.length;
-  const choose = (wanted: Tab): void => {
-    presenter.tab = wanted;
-    presenter.sideOpen = true;
-    presenter.show();
-  };
+  const { model } = presenter;
+  const chosen = useCell(presenter.tab);
+  const sideOpen = useCell(presenter.sideOpen);
+  const { id, part, Body } = TABS.find(tab => tab.id === chosen) ?? TABS[0];
   return (
     <aside className="agv-side">
       <div className="agv-tabs">
         <div role="tablist" aria-label="About the graph">
-          <button
-            type="button"
-            role="tab"
-            aria-selected={sideOpen && tab === 'node'}
-            onClick={() => choose('node')}
-          >
-            {model.group ? 'Group' : 'Node'}
-          </button>
-          <button
-            type="button"
-            role="tab"
-            hidden={presenter.hides('outline')}
-            aria-selected={sideOpen && tab === 'outline'}
-            onClick={() => choose('outline')}
-          >
-            Outline
-          </button>
-          <button
-            type="button"
-            role="tab"
-            hidden={presenter.hides('tensors')}
-            aria-selected={sideOpen && tab === 'tensors'}
-            onClick={() => choose('tensors')}
-          >
-            Tensors
-          </button>
-          <button
-            type="button"
-            role="tab"
-            hidden={presenter.hides('hooks')}
-            aria-selected={sideOpen && tab === 'hooks'}
-            onClick={() => choose('hooks')}
-          >
-            Hooks
-          </button>
-          <button
-            type="button"
-            role="tab"
-            hidden={presenter.hides('problems')}
-            aria-selected={sideOpen && tab === 'problems'}
-            onClick={() => choose('problems')}
-          >
-            Problems
-            {count > 0 && <span className="agv-count">{count}</span>}
-          </button>
+          {TABS.map(tab => {
+            const count = tab.count?.(model) ?? 0;
+            return (
+              <button
+                key={tab.id}
+                type="button"
+                role="tab"
+                hidden={tab.control !== undefined && presenter.hides(tab.control)}
+                aria-selected={sideOpen && tab.id === id}
+                onClick={() => presenter.openTab(tab.id)}
+              >
+                {typeof tab.title === 'string' ? tab.title : tab.title(model)}
+                {count > 0 && <span className="agv-count">{count}</span>}
+              </button>
+            );
+          })}
         </div>
         <button
           type="button"
@@ -145,27 +102,14 @@ function Side(): ReactElement {
           aria-expanded={sideOpen}
           aria-label={sideOpen ? 'Hide this side' : 'Show this side'}
           title={sideOpen ? 'Hide this side' : 'Show this side'}
-          onClick={() => {
-            presenter.sideOpen = !sideOpen;
-            presenter.show();
-          }}
+          onClick={() => presenter.sideOpen.set(!sideOpen)}
         >
           {sideOpen ? '×' : '+'}
         </button>
       </div>
       <div className="agv-scroll" role="tabpanel" tabIndex={0}>
-        <Boundary key={tab} part={TAB_WORDS[tab]}>
-          {tab === 'problems' ? (
-            <Problems />
-          ) : tab === 'outline' ? (
-            <OutlineTree />
-          ) : tab === 'tensors' ? (
-            <TensorTable />
-          ) : tab === 'hooks' ? (
-            <HookList />
-          ) : (
-            <Details />
-          )}
+        <Boundary key={id} part={part}>
+          <Body />
         </Boundary>
       </div>
     </aside>
@@ -194,6 +138,10 @@ export function App({
     setSize(sizeFor(element.clientWidth, element.clientHeight));
     return () => observer.disconnect();
   }, []);
+  const theme = useCell(presenter.theme);
+  const tab = useCell(presenter.tab);
+  const sideOpen = useCell(presenter.sideOpen);
+  const comparing = useCell(presenter.comparing);
   const { graph, store } = presenter.model;
   const noGraph = graph.seqs.length === 0;
   const empty = noGraph && store.problems.length === 0;
@@ -203,13 +151,12 @@ export function App({
       ref={root}
       className="agv-root"
       tabIndex={-1}
-      data-agv-theme={presenter.theme}
+      data-agv-theme={theme}
       data-agv-size={size}
       data-agv-graph={noGraph ? 'no' : 'yes'}
-      data-agv-tab={presenter.tab}
-      data-agv-side={!side ? 'none' : presenter.sideOpen ? 'open' : 'closed'}
+      data-agv-tab={tab}
+      data-agv-side={!side ? 'none' : sideOpen ? 'open' : 'closed'}
       onKeyDown={event => {
-        const { comparing } = presenter;
         if (comparing ? compareKey(comparing, event) : handleKey(presenter, event)) {
           event.preventDefault();
           event.stopPropagation();
@@ -221,9 +168,9 @@ export function App({
       </Boundary>
       <LessonBar />
       <NoticeBar />
-      {presenter.comparing ? (
+      {comparing ? (
         <Boundary part="the comparison" className="agv-mid">
-          <CompareView comparing={presenter.comparing} wheel={wheel} />
+          <CompareView comparing={comparing} wheel={wheel} />
         </Boundary>
       ) : (
         <div className="agv-mid">
@@ -241,7 +188,7 @@ export function App({
           )}
         </div>
       )}
-      {!noGraph && !presenter.comparing && !presenter.hides('timeline') && (
+      {!noGraph && !comparing && !presenter.hides('timeline') && (
         <Boundary part="the timeline" className="agv-time">
           <Timeline />
         </Boundary>

@@ -96,10 +96,7 @@ function NodeView({ seq }: { seq: number }): ReactElement {
         <button
           type="button"
           className="agv-warn"
-          onClick={() => {
-            presenter.tab = 'problems';
-            presenter.show();
-          }}
+          onClick={() => presenter.tab.set('problems')}
         >
           <b>Problem: </b>
           {oneLine(problem.title, 160)}

@@ -111,8 +111,7 @@ export function ExportMenu(): ReactElement {
             hidden={presenter.hides('keys')}
             onClick={() => {
               close();
-              presenter.helpOpen = true;
-              presenter.show();
+              presenter.helpOpen.set(true);
             }}
           >
             Keys <small>?</small>

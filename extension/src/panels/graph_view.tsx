@@ -8,7 +8,7 @@ import type { GradientKind } from '../model/gradient_kind';
 import { KIND_SIGNS, KIND_WORDS, kindsIn } from '../model/gradient_kind';
 import { Empty } from './empty';
 import { Outline } from './outline';
-import { useInspector } from './presenter';
+import { useCell, useInspector } from './presenter';
 import { ViewSwitch } from './view_switch';
 
 /** The canvas's own lines for remarkable gradients. */
@@ -115,7 +115,8 @@ export function GraphView({
   focus: boolean;
 }): ReactElement {
   const presenter = useInspector();
-  const { model, theme } = presenter;
+  const { model } = presenter;
+  const theme = useCell(presenter.theme);
   const host = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const minimap = useRef<HTMLCanvasElement>(null);
@@ -132,10 +133,7 @@ export function GraphView({
       {
         select: seq => {
           model.select(seq);
-          if (seq !== null && presenter.tab !== 'node') {
-            presenter.tab = 'node';
-            presenter.show();
-          }
+          if (seq !== null) presenter.tab.set('node');
           host.current?.focus({ preventScroll: true });
         },
         open: seq => presenter.open(seq),

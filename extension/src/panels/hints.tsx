@@ -52,7 +52,7 @@ export function Hints(): ReactElement | null {
                     const root = event.currentTarget.closest('.agv-root');
                     if (kind !== 'cut')
                       model.scrub(moment >= model.length && presenter.live ? null : moment);
-                    presenter.tab = 'node';
+                    presenter.tab.set('node');
                     presenter.goTo(seq);
                     root?.querySelector<HTMLElement>('.agv-graph')?.focus({ preventScroll: true });
                   }}

@@ -3,7 +3,7 @@
 import { createElement } from 'react';
 import { createRoot } from 'react-dom/client';
 import type { Controller, Theme } from '../protocol/controller';
-import type { Control } from '../protocol/lesson';
+import type { Control } from '../protocol/schema';
 import type { Lesson } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import type { InspectorModel } from '../model/inspector';
@@ -60,12 +60,7 @@ export function mountInspector(
   const links = new Links(presenter);
   if (options.lesson) presenter.teaching.take(options.lesson);
   const address = options.address ? followAddress(presenter) : null;
-  const setTheme = (theme: Theme): void => {
-    if (theme !== presenter.theme) {
-      presenter.theme = theme;
-      presenter.show();
-    }
-  };
+  const setTheme = (theme: Theme): void => presenter.theme.set(theme);
   let watching = watchTheme(element, options.theme ?? 'auto', setTheme, () =>
     presenter.canvas?.setPalette()
   );
@@ -100,7 +95,7 @@ export function mountInspector(
       else presenter.debugger.continue();
     },
     compare: () => {
-      if (presenter.comparing) presenter.compare(null);
+      if (presenter.comparing.value) presenter.compare(null);
       else compareWithBefore(presenter);
     },
     placeOf: seq => presenter.canvas?.placeOf(seq) ?? null,

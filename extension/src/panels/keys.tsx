@@ -2,10 +2,10 @@
 
 import type { KeyboardEvent, ReactElement } from 'react';
 import { useEffect, useRef } from 'react';
-import type { Control } from '../protocol/lesson';
+import type { Control } from '../protocol/schema';
 import { bookmarkKey } from './bookmarks';
 import type { Presenter } from './presenter';
-import { useInspector } from './presenter';
+import { useCell, usePresenter } from './presenter';
 
 const PAN = 60;
 
@@ -156,10 +156,7 @@ const KEYS: Key[] = [
     shown: '?',
     does: 'These keys',
     keys: ['?'],
-    run: p => {
-      p.helpOpen = true;
-      p.show();
-    }
+    run: p => p.helpOpen.set(true)
   }
 ];
 
@@ -173,7 +170,7 @@ function hit(presenter: Presenter, direction: 1 | -1): void {
 
 function escape(presenter: Presenter): void {
   const { model } = presenter;
-  if (presenter.notice) presenter.clearNotice();
+  if (presenter.notice.value) presenter.clearNotice();
   else if (model.cursor !== null) model.scrub(null);
   else model.select(null);
 }
@@ -228,9 +225,9 @@ export function handleKey(presenter: Presenter, event: KeyboardEvent): boolean {
 }
 
 export function KeysSheet(): ReactElement | null {
-  const presenter = useInspector();
+  const presenter = usePresenter();
   const sheet = useRef<HTMLDivElement>(null);
-  const { helpOpen } = presenter;
+  const helpOpen = useCell(presenter.helpOpen);
   useEffect(() => {
     if (helpOpen) sheet.current?.focus();
   }, [helpOpen]);
@@ -238,8 +235,7 @@ export function KeysSheet(): ReactElement | null {
     return null;
   }
   const close = (): void => {
-    presenter.helpOpen = false;
-    presenter.show();
+    presenter.helpOpen.set(false);
   };
   return (
     <div className="agv-help" onClick={close}>

@@ -36,8 +36,10 @@ export class Links implements Disposable {
 
   constructor(private readonly presenter: Presenter) {
     const { onLine } = presenter.controller;
-    const unsubscribe = presenter.subscribe(() => this.update());
-    this.connections = [{ dispose: unsubscribe }];
+    const { drawing, tab, sideOpen, problem } = presenter;
+    this.connections = [drawing, tab, sideOpen, problem].map(cell => ({
+      dispose: cell.subscribe(() => this.update())
+    }));
     if (onLine) {
       this.connections.push(onLine.connect(({ cell, line }) => this.choose(cell, line)));
     }
@@ -61,7 +63,7 @@ export class Links implements Disposable {
     }
     const at = model.selected === null ? -1 : seqs.indexOf(model.selected);
     model.ring(seqs);
-    if (presenter.tab === 'problems') presenter.tab = 'node';
+    if (presenter.tab.value === 'problems') presenter.tab.set('node');
     presenter.goTo(seqs[(at + 1) % seqs.length]);
   }
 
@@ -95,8 +97,9 @@ export class Links implements Disposable {
 
   private places(): PlaceMark[] {
     const { presenter } = this;
-    const { model, tab } = presenter;
-    const problem = tab === 'problems' && presenter.sideOpen ? presenter.shownProblem() : null;
+    const { model, tab, sideOpen } = presenter;
+    const problem =
+      tab.value === 'problems' && sideOpen.value ? presenter.shownProblem() : null;
     if (problem) {
       return placesOf(problem);
     }

@@ -69,7 +69,7 @@ export class Player {
     this.timer = undefined;
     this.state = NOT;
     if (why) this.presenter.tell('info', why);
-    else this.presenter.show();
+    this.presenter.show();
   }
 
   private start(): void {

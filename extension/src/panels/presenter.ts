@@ -1,11 +1,16 @@
 // Between model, host and panels: applies batches, refreshes once a frame, sends commands, keeps
-// what they answer. React sees it through `useInspector`; nothing here draws.
+// what they answer. What the panels show of their own (tab, side, theme ...) are cells, to each of
+// which a component subscribes by `useCell`; the model is one more, by `useInspector`. Nothing here
+// draws.
 
 import { createContext, useContext, useSyncExternalStore } from 'react';
+import type { ReadonlyCell } from '../protocol/cell';
+import { Cell } from '../protocol/cell';
 import type { Controller, Theme } from '../protocol/controller';
 import type {
   CommandName,
   Commands,
+  Control,
   NodeDetails,
   NodeHooks,
   Problem,
@@ -13,13 +18,11 @@ import type {
   Values
 } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
-import { Signal } from '../protocol/signal';
 import type { Container } from '../model/containers';
 import { InspectorModel } from '../model/inspector';
 import type { GraphCanvas } from '../draw/graph_canvas';
 import type { Answer } from './answers';
 import { Answers } from './answers';
-import type { Control } from '../protocol/lesson';
 import type { Shelf } from './bookmarks';
 import { Bookmarks } from './bookmarks';
 import { Debugger } from './debugger';
@@ -40,24 +43,23 @@ export class Presenter implements Disposable {
   readonly bookmarks: Bookmarks;
   readonly debugger: Debugger;
   readonly teaching: Teaching;
-  notice: Notice | null = null;
-  tab: Tab = 'node';
-  sideOpen = true;
-  helpOpen = false;
+  readonly notice = new Cell<Notice | null>(null);
+  readonly tab = new Cell<Tab>('node');
+  readonly sideOpen = new Cell(true);
+  readonly helpOpen = new Cell(false);
   /** whose lines are marked in the notebook; null: the newest */
-  problem: number | null = null;
-  theme: Theme = 'light';
+  readonly problem = new Cell<number | null>(null);
+  readonly theme = new Cell<Theme>('light');
+  /** two backward passes side by side in place of one */
+  readonly comparing = new Cell<Comparing | null>(null);
+  /** grows with every change of the model, of answers and of a lesson */
+  readonly drawing = new Cell(0);
   /** set by the graph view while it is mounted */
   canvas: GraphCanvas | null = null;
-  /** two backward passes side by side in place of one */
-  comparing: Comparing | null = null;
   focusSearch: () => void = () => undefined;
   /** where the page has an address of its own: one that makes the lesson on screen */
   lessonLink: (() => string) | null = null;
-  /** grows with every change that panels show */
-  version = 0;
 
-  private readonly shown = new Signal<void>();
   private readonly connections: Disposable[];
   private readonly refresher = new Refresher(() => this.refresh());
   private receiving = false;
@@ -99,46 +101,45 @@ export class Presenter implements Disposable {
   }
 
   dispose(): void {
-    this.comparing?.dispose();
+    this.comparing.value?.dispose();
     this.teaching.dispose();
     for (const connection of this.connections) connection.dispose();
     this.refresher.dispose();
     this.answers.dispose();
-    this.shown.clear();
+    const { notice, tab, sideOpen, helpOpen, problem, theme, comparing, drawing } = this;
+    for (const cell of [notice, tab, sideOpen, helpOpen, problem, theme, comparing, drawing])
+      cell.dispose();
   }
 
-  subscribe = (listener: () => void): (() => void) => {
-    const connection = this.shown.connect(listener);
-    return () => connection.dispose();
-  };
-
-  /** Something of the panels' own changed: draw them again. */
+  /** The model, an answer or the lesson changed: draw what shows them again. */
   show(): void {
-    this.version++;
-    this.shown.emit();
+    this.drawing.set(this.drawing.value + 1);
+  }
+
+  /** Opens a tab of the side, and the side with it. */
+  openTab(tab: Tab): void {
+    this.tab.set(tab);
+    this.sideOpen.set(true);
   }
 
   /** Shows a comparison, or with null the one graph again. */
   compare(comparing: Comparing | null): void {
-    this.comparing?.dispose();
-    this.comparing = comparing;
-    this.show();
+    this.comparing.value?.dispose();
+    this.comparing.set(comparing);
   }
 
   tell(kind: Notice['kind'], text: string): void {
-    this.notice = { kind, text };
-    this.show();
+    this.notice.set({ kind, text });
   }
 
   clearNotice(): void {
-    this.notice = null;
-    this.show();
+    this.notice.set(null);
   }
 
   /** The problem that is spoken of. */
   shownProblem(): Problem | null {
     const { problems } = this.model.store;
-    return problems.find(({ id }) => id === this.problem) ?? problems[problems.length - 1] ?? null;
+    return problems.find(({ id }) => id === this.problem.value) ?? problems[problems.length - 1] ?? null;
   }
 
   /** A lesson hides this control, and what its keys do. */
@@ -176,7 +177,7 @@ export class Presenter implements Disposable {
       const overtaken = store.epoch !== epoch || store.batch !== batch;
       if (!overtaken && typeof state === 'object' && state !== null && 'recording' in state)
         this.model.setState(state);
-      if (this.notice?.kind === 'error') this.clearNotice();
+      if (this.notice.value?.kind === 'error') this.clearNotice();
       return true;
     } catch (error) {
       this.tell('error', error instanceof Error ? error.message : String(error));
@@ -233,7 +234,7 @@ export class Presenter implements Disposable {
   /** Selects a container and brings its first node into view. */
   chooseGroup(container: Container): void {
     this.model.selectGroup(container);
-    if (this.tab === 'problems') this.tab = 'node';
+    if (this.tab.value === 'problems') this.tab.set('node');
     this.canvas?.reveal(this.model.graph.seqs[container.first]);
     this.show();
   }
@@ -314,8 +315,8 @@ export class Presenter implements Disposable {
     this.noticePause();
     const fresh = this.model.takeNewProblems();
     if (fresh.length > 0 && !this.paused) {
-      this.tab = 'problems';
-      this.problem = null;
+      this.tab.set('problems');
+      this.problem.set(null);
       const newest = fresh[fresh.length - 1];
       if (newest.node_seq !== null && this.model.graph.indexOf.has(newest.node_seq)) {
         this.model.select(newest.node_seq);
@@ -335,7 +336,7 @@ export class Presenter implements Disposable {
       this.wasPaused = key;
       if (paused) {
         this.model.select(paused.seq);
-        this.tab = 'node';
+        this.tab.set('node');
       }
     }
   }
@@ -343,12 +344,23 @@ export class Presenter implements Disposable {
 
 export const InspectorContext = createContext<Presenter | null>(null);
 
-/** The presenter; the component draws again whenever something it shows may have changed. */
-export function useInspector(): Presenter {
+/** The presenter alone: the component draws again only for the cells that it subscribes to. */
+export function usePresenter(): Presenter {
   const presenter = useContext(InspectorContext);
   if (!presenter) {
     throw new Error('A panel was rendered outside the Inspector.');
   }
-  useSyncExternalStore(presenter.subscribe, () => presenter.version);
+  return presenter;
+}
+
+/** The value of a cell; the component draws again when it changes. */
+export function useCell<T>(cell: ReadonlyCell<T>): T {
+  return useSyncExternalStore(cell.subscribe, () => cell.value);
+}
+
+/** The presenter; the component draws again whenever the model may have changed. */
+export function useInspector(): Presenter {
+  const presenter = usePresenter();
+  useCell(presenter.drawing);
   return presenter;
 }

@@ -5,7 +5,7 @@ import type { Problem, Site } from '../protocol/schema';
 import { block, oneLine } from '../protocol/text';
 import { plural } from '../model/format';
 import { Hints } from './hints';
-import { useInspector } from './presenter';
+import { useCell, useInspector } from './presenter';
 import { SourceLink, Words } from './source_link';
 
 export function Problems(): ReactElement {
@@ -37,10 +37,10 @@ function Card({ problem }: { problem: Problem }): ReactElement {
   const { model } = presenter;
   const { node_seq: seq, repair } = problem;
   const shown = seq !== null && model.graph.indexOf.has(seq);
+  useCell(presenter.problem);
   const marked = presenter.shownProblem()?.id === problem.id;
   const mark = (): void => {
-    presenter.problem = problem.id;
-    presenter.show();
+    presenter.problem.set(problem.id);
   };
   return (
     <article className="agv-card" data-marked={marked ? 'yes' : 'no'} onClick={mark}>
@@ -98,7 +98,7 @@ function Card({ problem }: { problem: Problem }): ReactElement {
               type="button"
               className="agv-link"
               onClick={() => {
-                presenter.tab = 'node';
+                presenter.tab.set('node');
                 presenter.goTo(seq);
               }}
             >

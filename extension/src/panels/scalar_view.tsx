@@ -149,7 +149,7 @@ function Drawing({ graph }: { graph: NumberGraph }): ReactElement {
 
   const choose = (num: number): void => {
     setChosen(keyOf(num));
-    if (presenter.tab !== 'node') presenter.tab = 'node';
+    presenter.tab.set('node');
     model.select(nums[num].seq);
     presenter.show();
   };

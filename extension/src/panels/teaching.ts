@@ -1,7 +1,6 @@
 // Class mode: the lesson that is set, and what it switches: playing, predicting, number by number.
 
-import type { Lesson } from '../protocol/schema';
-import type { Control } from '../protocol/lesson';
+import type { Control, Lesson } from '../protocol/schema';
 import { NO_LESSON, nearestSpeed, readLesson } from '../protocol/lesson';
 import { oneLine } from '../protocol/text';
 import type { InspectorModel } from '../model/inspector';
@@ -38,7 +37,7 @@ export class Teaching {
     this.scalars = scalars;
     this.predictor.on = predict;
     this.begins = lesson !== null;
-    if (this.hides(presenter.tab as Control)) presenter.tab = 'node';
+    if ((this.lesson.hide as string[]).includes(presenter.tab.value)) presenter.tab.set('node');
     if (ignored.length > 0) {
       const what = ignored.map(name => `“${oneLine(name, 60)}”`).join(', ');
       presenter.tell('info', `This lesson link says ${what}: not known here, and let be.`);

@@ -9,7 +9,7 @@ import { readPalette } from '../draw/palette';
 import { timelineHeight, paintTimeline, positionAt, timelineScale } from '../draw/timeline_painter';
 import { prepare } from '../draw/value_painter';
 import { CompareMenu } from './compare/compare_menu';
-import { useInspector } from './presenter';
+import { useCell, useInspector } from './presenter';
 import { SourceLink } from './source_link';
 import { standing } from './standing';
 
@@ -109,7 +109,8 @@ function Counts(): ReactElement {
 
 export function Timeline(): ReactElement {
   const presenter = useInspector();
-  const { model, theme } = presenter;
+  const { model } = presenter;
+  const theme = useCell(presenter.theme);
   const area = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);

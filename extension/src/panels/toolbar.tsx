@@ -7,11 +7,12 @@ import { Breakpoints } from './breakpoints';
 import { ExportMenu } from './export_menu';
 import { Menu } from './menu';
 import { PlayerControls } from './player_controls';
-import { useInspector } from './presenter';
+import { useCell, useInspector } from './presenter';
 import { standing } from './standing';
 
 export function Toolbar(): ReactElement {
   const presenter = useInspector();
+  const comparing = useCell(presenter.comparing);
   const now = standing(presenter);
   return (
     <div className="agv-bar" role="toolbar" aria-label="Inspector">
@@ -21,10 +22,10 @@ export function Toolbar(): ReactElement {
       </span>
       {presenter.model.status.kind !== 'offline' ? (
         <LiveButtons />
-      ) : presenter.comparing ? null : (
+      ) : comparing ? null : (
         <ReplayButtons />
       )}
-      {!presenter.comparing && (
+      {!comparing && (
         <>
           <PlayerControls />
           <div className="agv-bar-end">

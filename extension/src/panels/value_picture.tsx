@@ -6,7 +6,7 @@ import type { Histogram, Picture, Values } from '../protocol/schema';
 import { numberText, plural } from '../model/format';
 import { readPalette } from '../draw/palette';
 import { heatSize, paintHeat, paintHistogram, prepare } from '../draw/value_painter';
-import { useInspector } from './presenter';
+import { useCell, usePresenter } from './presenter';
 
 const HISTOGRAM_HEIGHT = 46;
 
@@ -56,7 +56,7 @@ export function percent(share: number): string {
 }
 
 export function HeatMap({ picture, label }: { picture: Picture; label: string }): ReactElement {
-  const { theme } = useInspector();
+  const theme = useCell(usePresenter().theme);
   const [ref, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
@@ -81,7 +81,7 @@ export function HistogramView({
   histogram: Histogram;
   label: string;
 }): ReactElement | null {
-  const { theme } = useInspector();
+  const theme = useCell(usePresenter().theme);
   const [ref, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
   const { counts, edges } = histogram;

@@ -1,38 +1,9 @@
 // A lesson as the page knows it: read from the kernel's state, a recording or the page's address,
 // and written back into one. Pure; names and meaning are those of ag_visual/observe/lesson.py.
 
-import type { Lesson } from './schema';
+import type { Control, Lesson } from './schema';
+import { CONTROLS } from './schema';
 import { cut } from './text';
-
-/** What a lesson can hide. */
-export const CONTROLS = [
-  'record',
-  'pause',
-  'step',
-  'continue',
-  'play',
-  'breakpoints',
-  'search',
-  'export',
-  'editing',
-  'values',
-  'gradient',
-  'saved',
-  'timeline',
-  'side',
-  'outline',
-  'tensors',
-  'hooks',
-  'problems',
-  'predict',
-  'scalars',
-  'groups',
-  'zoom',
-  'legend',
-  'keys'
-] as const;
-
-export type Control = (typeof CONTROLS)[number];
 
 export const LONGEST_TEXT = 600;
 

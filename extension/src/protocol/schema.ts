@@ -285,6 +285,36 @@ export type Table<N extends TableName> = { rows: number } & {
   [C in keyof (typeof TABLES)[N]]: ColumnArray[(typeof TABLES)[N][C] & ColumnType];
 };
 
+/** What a lesson can hide. */
+export const CONTROLS = [
+  'record',
+  'pause',
+  'step',
+  'continue',
+  'play',
+  'breakpoints',
+  'search',
+  'export',
+  'editing',
+  'values',
+  'gradient',
+  'saved',
+  'timeline',
+  'side',
+  'outline',
+  'tensors',
+  'hooks',
+  'problems',
+  'predict',
+  'scalars',
+  'groups',
+  'zoom',
+  'legend',
+  'keys'
+] as const;
+
+export type Control = (typeof CONTROLS)[number];
+
 export interface Site {
   file: string;
   kind: 'cell' | 'file';

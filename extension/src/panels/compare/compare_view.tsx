@@ -6,7 +6,7 @@ import { oneLine } from '../../protocol/text';
 import { KIND_MARKS, KIND_NAMES, Kind } from '../../model/compare/differences';
 import type { Which } from '../../model/compare/model';
 import { GraphCanvas } from '../../draw/graph_canvas';
-import { useInspector } from '../presenter';
+import { useCell, useInspector } from '../presenter';
 import type { Comparing } from './comparing';
 import { Differences } from './differences';
 
@@ -55,7 +55,7 @@ function SideCanvas({
   wheel: 'always' | 'focused';
 }): ReactElement {
   const presenter = useInspector();
-  const { theme } = presenter;
+  const theme = useCell(presenter.theme);
   const host = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const minimap = useRef<HTMLCanvasElement>(null);

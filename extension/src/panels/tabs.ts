@@ -1,0 +1,39 @@
+// The tabs of the side, in their order. A tab is a line here and, where a lesson can hide it, one in
+// `HIDDEN` of ag_visual/observe/lesson.py.
+
+import type { ComponentType } from 'react';
+import type { Control } from '../protocol/schema';
+import type { InspectorModel } from '../model/inspector';
+import { Details } from './details';
+import { HookList } from './hooks';
+import { OutlineTree } from './outline_tree';
+import type { Tab } from './presenter';
+import { Problems } from './problems';
+import { TensorTable } from './tensor_table';
+
+export interface TabEntry {
+  id: Tab;
+  title: string | ((model: InspectorModel) => string);
+  /** how a message calls what it shows, where that fails */
+  part: string;
+  Body: ComponentType;
+  /** what a lesson hides it by; without one it is always there */
+  control?: Control;
+  /** a number beside the title; 0 is not shown */
+  count?: (model: InspectorModel) => number;
+}
+
+export const TABS: readonly TabEntry[] = [
+  { id: 'node', title: m => (m.group ? 'Group' : 'Node'), part: 'the node', Body: Details },
+  { id: 'outline', title: 'Outline', part: 'the outline', Body: OutlineTree, control: 'outline' },
+  { id: 'tensors', title: 'Tensors', part: 'the tensors', Body: TensorTable, control: 'tensors' },
+  { id: 'hooks', title: 'Hooks', part: 'the hooks', Body: HookList, control: 'hooks' },
+  {
+    id: 'problems',
+    title: 'Problems',
+    part: 'the problems',
+    Body: Problems,
+    control: 'problems',
+    count: m => m.store.problems.length
+  }
+];
