@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 import contextvars
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _ByNames:
@@ -34,7 +38,7 @@ def _settings() -> tuple[Any, Any]:
 errors, IGNORE = _settings()
 
 
-def quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def quietly(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """`function(*args, **kwargs)` without warnings of infinities and NaN, as torch gives none."""
     told = errors.get()
     try:
@@ -42,3 +46,13 @@ def quietly(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
     finally:
         errors.set(told)
+
+
+def silent(function: Callable[P, R]) -> Callable[P, R]:
+    """A decorator: each call of the function is made `quietly`."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        return quietly(function, *args, **kwargs)
+
+    return wrapped

@@ -91,27 +91,21 @@ class _GradMode(_DecoratorContextManager):
 
     mode: bool
     pops = True
-
-    def __init__(self) -> None:
-        self._previous: list[bool] = []
+    _previous: Any = None  # the mode before, and the same of who entered this object before
 
     def __enter__(self) -> None:
-        state = modes.state
-        if state.task is not None:
-            modes.changing()
-        self._previous.append(state.grad)
-        modes.set_grad(self.mode)
+        self._previous = modes.switch_grad(self.mode), self._previous
 
     def __exit__(self, *_: object) -> None:
-        state, stack = modes.state, self._previous
-        previous = stack[-1]
+        state = modes.state
+        previous, outer = self._previous
         if state.grad is not previous:  # `modes.set_grad(previous)`, written out: see there
             state.grad = previous
             if not state.slow:
                 state.fast = previous
             modes.special += -1 if previous else 1
         if self.pops:
-            del stack[-1]
+            self._previous = outer
 
 
 class no_grad(_GradMode):
@@ -157,11 +151,7 @@ class set_grad_enabled(_GradMode):
         if not isinstance(mode, bool):
             raise TypeError(f"set_grad_enabled(mode): mode must be a bool, not {mode!r}")
         self.mode = mode
-        state = modes.state
-        if state.task is not None:
-            modes.changing()
-        self._previous = [state.grad]
-        modes.set_grad(mode)
+        self._previous = modes.switch_grad(mode), None
 
     def clone(self) -> set_grad_enabled:
         return type(self)(self.mode)
@@ -174,9 +164,7 @@ class set_grad_enabled(_GradMode):
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        if modes.state.task is not None:
-            modes.changing()
-        modes.set_grad(self.mode)
+        modes.switch_grad(self.mode)
 
 
 def is_view_replay_enabled() -> bool:
@@ -208,6 +196,23 @@ class _force_original_view_tracking(_DecoratorContextManager):
         modes.state.view_replay = self._before
 
 
+class _Left:
+    """An inference mode that was left: it ends without running Python's code."""
+
+    previous: Any = None
+
+
+class _Entered(_Left):
+    """An inference mode that is on as long as this object: an interrupt that drops it ends it.
+
+    As in torch, where an object of C++ holds it.
+    """
+
+    def __del__(self) -> None:
+        if self.previous is not None and modes.state.before_inference is self.previous:
+            modes.leave_inference(self.previous)
+
+
 class inference_mode(_GradMode):
     """Nothing is recorded inside, and what is made there can never become part of a graph.
 
@@ -230,24 +235,22 @@ class inference_mode(_GradMode):
     def __init__(self, mode: bool = True) -> None:
         super().__init__()
         self.mode = mode
-        self._states: list[Any] = []
+        self._entered: list[_Entered] = []
 
     def clone(self) -> inference_mode:
         return type(self)(self.mode)
 
     def __enter__(self) -> None:
         modes.changing()
-        self._states.append(modes.set_inference(self.mode))
+        entered = _Entered()
+        self._entered.append(entered)
+        entered.previous = modes.set_inference(self.mode)
 
     def __exit__(self, *_: object) -> None:
-        modes.leave_inference(self._states[-1])
-        del self._states[-1]
-
-    def __del__(self) -> None:
-        # As in torch, where the mode lasts as long as an object that an interrupt drops, too.
-        for previous in reversed(self._states):
-            if modes.state.before_inference is previous:
-                modes.leave_inference(previous)
+        entered = self._entered[-1]
+        modes.leave_inference(entered.previous)
+        entered.__class__ = _Left
+        del self._entered[-1]
 
 
 def is_inference_mode_enabled() -> bool:

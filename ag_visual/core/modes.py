@@ -117,10 +117,10 @@ def snapshot() -> dict[str, Any]:
 
 def take_over(modes: dict[str, Any]) -> None:
     """Continue in this (fresh) thread with the modes of another, which waits meanwhile."""
-    for name, value in modes.items():
-        setattr(state, name, value)
-    state.fast = None if state.slow else state.grad
-    _ends.ending.borrowed = _ends.ending.added()
+    mine, ending = state.__dict__, _ends.ending
+    ending.borrowed = modes["slow"] + (not modes["grad"])
+    state.fast = None if modes["slow"] else modes["grad"]
+    mine.update(modes)
 
 
 def changing() -> None:
@@ -150,6 +150,20 @@ def grad_enabled() -> bool:
 def set_grad(mode: bool) -> bool:
     """Set this thread's grad mode and return the previous one."""
     global special
+    previous = state.grad
+    if mode is not previous:
+        state.grad = mode
+        if not state.slow:
+            state.fast = mode
+        special += -1 if mode else 1
+    return previous
+
+
+def switch_grad(mode: bool) -> bool:
+    """`set_grad` on behalf of a user's code, which a backward that runs may have to undo."""
+    global special
+    if state.task is not None:
+        changing()
     previous = state.grad
     if mode is not previous:
         state.grad = mode

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ctypes
 import itertools
 import operator
-import threading
+from _thread import start_new_thread
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from math import inf as INFINITY
-from sys import _getframe, getrefcount
+from sys import _current_frames, _getframe, getrefcount
 from threading import get_ident
 from time import perf_counter_ns
 from types import FrameType
@@ -26,6 +26,7 @@ from ..arrays import backend as backends
 from ..arrays.quiet import IGNORE, errors
 from ..core import modes, seam
 from ..core import node as nodes
+from ..core.bell import Bell
 from ..core.node import AccumulateGrad, Edge
 from ..core.seam import SMALL
 from ..core.tensor import Tensor, from_array
@@ -53,12 +54,14 @@ def _in_fresh_thread(work: Callable[[], list[Any]]) -> list[Any]:
     """
     inherited = modes.snapshot()
     outcome: list[tuple[list[Any], BaseException | None]] = []
-    ended = threading.Event()
+    ended = Bell()
+    idents: list[int] = []
     interrupts: list[BaseException] = []
 
     def run() -> None:
         found: tuple[list[Any], BaseException | None]
         try:
+            idents.append(get_ident())
             modes.take_over(inherited)
             found = work(), None
         except BaseException as error:
@@ -66,19 +69,22 @@ def _in_fresh_thread(work: Callable[[], list[Any]]) -> list[Any]:
         outcome.append(found)
         ended.set()
 
-    thread = threading.Thread(target=run, name="ag_visual reentrant backward")
     try:
-        thread.start()
+        # Not by `threading.Thread`, whose `start` an interrupt can leave half done.
+        start_new_thread(run, ())
+    except RuntimeError:
+        raise
     except BaseException as interrupt:
         interrupts.append(interrupt)
     passed_on = 0
-    while not outcome and (not interrupts or thread.is_alive()):
+    # That thread may end without an outcome, where an interrupt met it at its end.
+    while not outcome and (not interrupts or not idents or idents[0] in _current_frames()):
         try:
-            if passed_on < len(interrupts) and thread.ident is not None:
-                kind = ctypes.py_object(type(interrupts[-1]))
+            if passed_on < len(interrupts) and idents:
+                target, kind = ctypes.c_ulong(idents[0]), ctypes.py_object(type(interrupts[-1]))
                 passed_on = len(interrupts)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), kind)
-            ended.wait(0.05 if interrupts else None)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(target, kind)
+            ended.wait(0.01 if interrupts else None)
         except BaseException as interrupt:
             interrupts.append(interrupt)
     result, error = outcome[0] if outcome else ([], None)
@@ -335,16 +341,17 @@ def run_backward(
             modes.special += state.grad - previous
             state.grad = previous
             state.fast = None if state.slow else previous
-        if kept is not None:
-            kept["grad"] = previous
-            state.__dict__.update(kept)
         try:
+            if kept is not None:
+                kept["grad"] = previous
+                state.__dict__.update(kept)
             errors.set(told)
             if seam.sink is not None or seam.end is not None:
                 _tell_end(task, error)
         except Exception:
             raise
         except BaseException:
+            errors.set(told)
             _tell_end(task, error)  # an interrupt: observers count on being told
             raise
     if inputs is None:

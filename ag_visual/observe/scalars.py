@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ag_visual.arrays.quiet import quietly
 from ag_visual.core.names import tensors_in
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.source import resolve
@@ -219,8 +220,7 @@ def arrive(numbers: Numbers, grads: Sequence[Any]) -> None:
         table = np.array([np.nan if s is None else s for s in one["slopes"]])
         table = table.reshape(row, -1) if row else table.reshape(0, 0)
         # 0 times infinity is what the rule itself would say, too.
-        with np.errstate(all="ignore"):
-            one["gives"] = listed(whole @ table)
+        one["gives"] = listed(quietly(np.matmul, whole, table))
 
 
 def arrived_at(numbers: Numbers, grads: Sequence[Any]) -> Numbers:

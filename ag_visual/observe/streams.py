@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ag_visual.arrays.quiet import silent
 from ag_visual.core import seam
 
 Array = NDArray[Any]
@@ -161,6 +162,7 @@ def _squares(values: Sequence[Any], dtypes: Sequence[Any]) -> Array:
     return result
 
 
+@silent
 def _sums(parts: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
     """The sum of squares of each array; infinite or nan only if an element is."""
     if dtype is None:
@@ -168,15 +170,14 @@ def _sums(parts: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
     flat = np.frombuffer(b"".join(parts), dtype)
     lengths = integers(list(map(len, parts))) // dtype.itemsize
     ends = np.cumsum(lengths)
-    with np.errstate(all="ignore"):
-        if dtype.kind == "c":
-            squares = np.square(flat.real, dtype=np.float64)
-            squares += np.square(flat.imag, dtype=np.float64)
-        elif dtype.itemsize == 2:  # bfloat16 has no square into another dtype
-            squares = np.square(flat.astype(np.float64))
-        else:
-            squares = np.square(flat, dtype=np.float64)
-        sums = np.asarray(np.add.reduceat(squares, ends - lengths))
+    if dtype.kind == "c":
+        squares = np.square(flat.real, dtype=np.float64)
+        squares += np.square(flat.imag, dtype=np.float64)
+    elif dtype.itemsize == 2:  # bfloat16 has no square into another dtype
+        squares = np.square(flat.astype(np.float64))
+    else:
+        squares = np.square(flat, dtype=np.float64)
+    sums = np.asarray(np.add.reduceat(squares, ends - lengths))
     for i in np.flatnonzero(np.isinf(sums)):
         # Squares leave the range of float64 long before its numbers do.
         if np.isfinite(flat[ends[i] - lengths[i] : ends[i]]).all():

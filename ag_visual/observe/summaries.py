@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ag_visual.arrays.backend import backend_of
+from ag_visual.arrays.quiet import quietly, silent
 
 EXACT: Final = 2_000_000
 """Elements that are all looked at; a larger array is sampled down to at most this many."""
@@ -86,10 +87,10 @@ def subgrid(array: Any, most: int) -> Any:
     return array
 
 
+@silent
 def _real(host: NDArray[Any]) -> Floats:
     if host.dtype.kind == "c":
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.abs(host.astype(np.complex128))
+        return np.abs(host.astype(np.complex128))
     return host.astype(np.float64)
 
 
@@ -172,8 +173,7 @@ def _pool(matrix: Floats, rows: int, cols: int) -> Floats:
     scale = float(np.abs(matrix[good]).max()) if good.any() else 1.0
     scale = scale or 1.0
     total = _block_sums(np.where(good, matrix, 0.0) / scale, rows, cols)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(total / count * scale)
+    return np.asarray(quietly(np.divide, total, count) * scale)
 
 
 def _block_sums(matrix: Floats, rows: int, cols: int) -> Floats:

@@ -62,12 +62,17 @@ class record:  # used as torch's own context managers are
     def __enter__(self) -> record:
         session = current()
         self._outer = session.recorder.on
-        if not self._outer:
-            if self._fresh:
-                session.clear()
-            session.start("block" if self._every == 1 else "every", self._every)
-        if self._scalars:
-            session.numbers.want(always=True)
+        try:
+            if not self._outer:
+                if self._fresh:
+                    session.clear()
+                session.start("block" if self._every == 1 else "every", self._every)
+            if self._scalars:
+                session.numbers.want(always=True)
+        except BaseException:  # an interrupt, before the block
+            if not self._outer:
+                session.stop()
+            raise
         return self
 
     def __exit__(
@@ -77,10 +82,12 @@ class record:  # used as torch's own context managers are
         trace: TracebackType | None,
     ) -> None:
         session = current()
-        if self._scalars:
-            session.numbers.let(always=True)
-        if not self._outer:
-            session.stop()
+        try:
+            if self._scalars:
+                session.numbers.let(always=True)
+        finally:
+            if not self._outer:
+                session.stop()
         self._kept = session.recording(values=True)
 
     @property

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ag_visual.core import seam
+from ag_visual.core.bell import Bell
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.session.breakpoints import Breakpoint, line_of, problem_of
 from ag_visual.session.edits import edited
@@ -89,7 +90,7 @@ class Gate:
         self._target: int | None = None  # the node to run to
         self._runner: int | None = None  # the thread that was paused when it was asked for
         self._under_way: set[int] = set()  # backwards that the gate saw since it was armed
-        self._wake = threading.Event()
+        self._wake = Bell()
         self._go = False
         self._interrupted = False
         self._interrupts = 0
@@ -107,9 +108,10 @@ class Gate:
 
         passes(node, grads): run past this one; unmet: what is said if that is so to the end.
         """
-        if self.paused is None:
+        paused = self.paused  # it may go on meanwhile
+        if paused is None:
             raise RuntimeError("step: no backward is paused; ask for a pause first")
-        self._step = self.paused.thread
+        self._step = paused.thread
         self._passes, self._unmet = passes, unmet
         self._resume()
 
@@ -124,7 +126,8 @@ class Gate:
 
     def step_line(self) -> None:
         """Run on to the first node that another line made."""
-        line = None if self.paused is None else line_of(self.paused.node)
+        paused = self.paused
+        line = None if paused is None else line_of(paused.node)
 
         def passes(node: Node, grads: Sequence[Any]) -> bool:
             return isinstance(node, AccumulateGrad) or line_of(node) == line
@@ -140,10 +143,11 @@ class Gate:
 
     def edit(self, how: str, value: float | None = None, **where: int | None) -> None:
         """Change the gradient that waits (see session.edits.edited); in the paused thread."""
-        if self.paused is None:
+        paused = self.paused
+        if paused is None:
             raise RuntimeError("edit: no backward is paused; ask for a pause first")
-        grads = edited(self.paused.grads, how, value, **where)
-        self.paused = replace(self.paused, grads=tuple(grads), edited=True)
+        grads = edited(paused.grads, how, value, **where)
+        self.paused = replace(paused, grads=tuple(grads), edited=True)
         self._changed()
 
     def go_on(self) -> None:
@@ -157,7 +161,8 @@ class Gate:
     def run_to(self, seq: int) -> None:
         """Run on to the node with this number (now, or in the next backward)."""
         self._target = int(seq)
-        self._runner = None if self.paused is None else self.paused.thread
+        paused = self.paused
+        self._runner = None if paused is None else paused.thread
         self._step = self._passes = None
         self.arm()
         if self.paused is not None:
@@ -271,8 +276,8 @@ class Gate:
         return grads
 
     def _stops_at(self, node: Node, grads: list[Any]) -> bool:
-        here = threading.get_ident()
-        if self.paused is not None and self.paused.thread == here:
+        here, paused = threading.get_ident(), self.paused
+        if paused is not None and paused.thread == here:
             return False  # a backward that the paused thread runs on its own account
         if self.pause_next or self._target == node.seq:
             return True
@@ -377,7 +382,6 @@ class Gate:
                 )
                 return
             self._wake.wait(WAIT)
-            self._wake.clear()
 
     def breakpoints_off(self) -> None:
         """Forget every reason to stop."""

@@ -24,6 +24,7 @@ from typing import Any, Final, Protocol
 
 from ag_visual import files
 from ag_visual.core import seam
+from ag_visual.core.bell import Bell
 from ag_visual.observe import blame
 from ag_visual.observe.bundle import bundle_text
 from ag_visual.observe.export import Recording, take, to_html
@@ -103,8 +104,8 @@ class Session:
         self._requests: deque[Request] = deque()
         self._problem_keys: set[Any] = set()
         self._lock = threading.RLock()
-        self._wake = threading.Event()
-        self._hurry = threading.Event()
+        self._wake = Bell()
+        self._hurry = Bell()
         self._told_end = -ENDS_SECONDS  # when the end of a backward was last told at once
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -379,7 +380,8 @@ class Session:
     def scopes(self) -> list[Scope]:
         """Where variables are looked for: the frames of a running backward, then the notebook."""
         found = []
-        if self.gate.paused is not None and self.gate.paused.thread == threading.get_ident():
+        paused = self.gate.paused
+        if paused is not None and paused.thread == threading.get_ident():
             found = list(scopes_of(sys._getframe(1)))
         return [*found, self.namespace()]
 
@@ -400,14 +402,15 @@ class Session:
             active = self.recorder.on or bool(self._requests) or self.gate.paused is not None
             behind = any(not page.idle for page in list(self.pages.values()))
             self._wake.wait(FLUSH_SECONDS if active or behind else None)
-            self._wake.clear()
             if self._closed:
+                return
+            if self._thread is not threading.current_thread():
+                self._wake.set()  # for the other one: an interrupt hid that this one had started
                 return
             self.flush()
             served = self._running or self.at_rest
             self._answer_older_than(PATIENT_SECONDS if served else STALE_SECONDS, busy=True)
             self._hurry.wait(FLUSH_SECONDS / 2)
-            self._hurry.clear()
 
     def close(self) -> None:
         """End the thread and let a paused backward go."""

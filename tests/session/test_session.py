@@ -15,6 +15,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core import seam
+from ag_visual.core.bell import Bell
 from ag_visual.observe import bundle
 from ag_visual.session import api
 from ag_visual.session.commands import handle
@@ -276,7 +277,7 @@ def test_a_garbled_request_is_refused(session):
 def test_the_flushing_thread_sleeps_when_there_is_nothing_to_do(session):
     limits = []
 
-    class Wake(threading.Event):
+    class Wake(Bell):
         def wait(self, timeout=None):
             limits.append(timeout)
             return super().wait(timeout)
