@@ -144,15 +144,13 @@ def no_list(called: str, name: str, at: int, value: Any) -> TypeError:
     """That an argument is no sequence of tensors."""
     return TypeError(
         f"{called}(): argument '{name}' (position {at + 1}) must be tuple of Tensors, not "
-        f"{type(value).__name__}"
+        f"{type_name(value)}"
     )
 
 
 def no_element(at: int, i: int, value: Any) -> TypeError:
     """That an element of a sequence of tensors is none."""
-    return TypeError(
-        f"expected Tensor as element {i} in argument {at}, but got {type(value).__name__}"
-    )
+    return TypeError(f"expected Tensor as element {i} in argument {at}, but got {type_name(value)}")
 
 
 def tensors_of(called: str, values: Any, name: str = "tensors") -> tuple[Any, ...]:

@@ -118,11 +118,14 @@ def into(
     watched = apart or elementwise or key in _WATCHED
     for each, target in zip(results, targets, strict=True):
         _check(name, each, target, casts)
+        if apart:
+            refuse_internal(target, name)
+        looked_at = _as_it_will_be(target, each._array.shape)
         for arg in (*args, *kwargs.values()) if watched else ():
             for part in arg if isinstance(arg, (tuple, list)) else (arg,):
                 if apart and part is target:
                     raise shared(name, target, target)
-                refuse_shared(target, part, name, apart=apart)
+                refuse_shared(looked_at, part, name, apart=apart)
     for each, target in zip(results, targets, strict=True):
         store(name, each._array, target)
     if not several:
@@ -153,6 +156,15 @@ def store(name: str, array: Any, target: Tensor) -> None:
     refuse_internal(target, name)
     wrote(target, f"{name}(out=)")
     target._array[...] = array
+
+
+def _as_it_will_be(target: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The memory that an output of this shape takes up: of a slice that grows, more of its base."""
+    if target._view is None or target._array.shape == shape:
+        return target
+    grown = target.detach()
+    resize(grown, shape)
+    return grown
 
 
 def _not_differentiable(name: str) -> RuntimeError:

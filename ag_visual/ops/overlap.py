@@ -80,7 +80,7 @@ def shared(twin: str, target: Tensor, source: Tensor) -> RuntimeError:
     return RuntimeError(
         "unsupported operation: some elements of the input tensor and the written-to tensor refer "
         f"to a single memory location. Please clone() the tensor before performing the operation.\n"
-        f"{twin}: shape {list(source.shape)} is written into {list(target.shape)}."
+        f"{twin} writes shape {list(source.shape)} into {list(target.shape)}."
     )
 
 

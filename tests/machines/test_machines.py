@@ -28,7 +28,7 @@ def _forget_the_slice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _forget_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrote(self: Any, op: str, place: Any) -> None:
+    def wrote(self: Any, op: str, place: Any, array: Any) -> None:
         self.stamp = (self.stamp[0] + 1, self.stamp[1] + 1) if op != "tanh_" else self.stamp
 
     monkeypatch.setattr(Storage, "wrote", wrote)

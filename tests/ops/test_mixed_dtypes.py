@@ -94,7 +94,7 @@ def test_mixed_dtypes_are_torchs(name: str, pair: tuple[str, str]) -> None:
     assert ours[0] == theirs[0], (ours, theirs)
     if name.startswith("conv") and "bias" not in name:
         # torch's words depend on the library that runs it: those of its common path.
-        theirs = (ours[0], "Input type (torch.")
+        theirs = (ours[0], "expected scalar type ")
     assert ours[1].startswith(theirs[1].partition(".")[0] if theirs[0] else theirs[1])
 
 

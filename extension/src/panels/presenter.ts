@@ -139,7 +139,8 @@ export class Presenter implements Disposable {
   /** The problem that is spoken of. */
   shownProblem(): Problem | null {
     const { problems } = this.model.store;
-    return problems.find(({ id }) => id === this.problem.value) ?? problems[problems.length - 1] ?? null;
+    const chosen = problems.find(({ id }) => id === this.problem.value);
+    return chosen ?? problems[problems.length - 1] ?? null;
   }
 
   /** A lesson hides this control, and what its keys do. */
