@@ -14,7 +14,7 @@ import numpy
 from .. import dtypes
 from ..arrays.backend import backend_for, backend_of
 from ..core import source
-from ..core.tensor import Tensor, from_array, method
+from ..core.tensor import Tensor, accumulator, from_array, method
 from ..engine.run import run_backward, running
 from ..errors import type_name
 from ..sizes import Size
@@ -200,6 +200,8 @@ def _input(tensor: Any) -> Any:
             f"all inputs have to be Tensors or GradientEdges, but got {type_name(tensor)}"
         )
     edge = tensor.gradient_edge()
+    if edge is None and tensor.requires_grad:
+        return accumulator(tensor)  # a view of a leaf, made in no_grad: nothing flows into it
     if edge is None:
         raise RuntimeError(
             "One of the differentiated Tensors does not require grad: it has shape "

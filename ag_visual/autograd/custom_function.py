@@ -272,6 +272,17 @@ def _dirty(
     if not grows:
         count_write(o, name)
         return o.detach() if o.requires_grad else o
+    try:
+        _may_be_written(o, name, count)
+    finally:
+        count_write(o, name)  # forward has written, whether it may or not
+    rebase(o, ctx)
+    if o._edge is not None and o._edge[0] is ctx:
+        o._edge = ctx.edge(number)
+    return o
+
+
+def _may_be_written(o: Tensor, name: str, count: int) -> None:
     if o._view is not None:
         if count > 1:
             raise RuntimeError(
@@ -284,11 +295,6 @@ def _dirty(
         check_inplace(o, name)
     elif o._rg and o._edge is None:
         raise blame.leaf_inplace(o, name, view=False, used=True)
-    count_write(o, name)
-    rebase(o, ctx)
-    if o._edge is not None and o._edge[0] is ctx:
-        o._edge = ctx.edge(number)
-    return o
 
 
 def _as_view(o: Tensor) -> Tensor:

@@ -8,7 +8,6 @@ asks `view.refresh` first. Upper layers attach methods with `method`.
 from __future__ import annotations
 
 import copy
-import math
 import operator
 import threading
 import warnings
@@ -148,13 +147,10 @@ class Tensor:
 
     def stride(self, dim: int | None = None) -> Any:
         """Strides in elements."""
-        array = self._array
-        item = array.itemsize
-        strides = tuple(s // item for s in array.strides)
-        if not (array.size or any(strides)):
-            # The library gives none to memory without elements; a program may compute with them.
-            sizes = [max(n, 1) for n in array.shape[1:]]
-            strides = tuple(math.prod(sizes[i:]) for i in range(array.ndim))
+        item = self._array.itemsize
+        strides = tuple(s // item for s in self._array.strides)
+        if 0 in strides:
+            strides = _stepping(self._array.shape, strides)
         return strides if dim is None else strides[dim]
 
     def storage_offset(self) -> int:
@@ -751,6 +747,17 @@ def _unpickle(array: Any, device: str, requires_grad: bool, cls: type, extra: An
     result = from_array(target.from_numpy(array), requires_grad, cls)
     result.__dict__.update(extra)
     return result
+
+
+def _stepping(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides where NumPy has 0 though nothing is expanded: for new dimensions and empty arrays."""
+    found: list[int] = []
+    step = 1  # to the next element beyond the dimensions behind
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        new = n == 1 and stride == 0
+        found.append(step if new or 0 in shape else stride)
+        step = found[-1] * max(n, 1)
+    return tuple(reversed(found))
 
 
 def data_pointer(array: Any) -> int:

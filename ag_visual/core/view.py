@@ -264,8 +264,8 @@ def refresh(tensor: Any) -> None:
             "squeeze_ or unsqueeze_) and was written. Change the geometry out of place, or make "
             "the view afterwards."
         )
-    if modes.state.view_replay:
-        _replay(tensor, view, stamp)
+    if modes.state.view_replay or tensor._array.dtype != view.seen.dtype:
+        _replay(tensor, view, stamp)  # (as_strided makes no elements of another dtype)
         return
     # torch orders the two the same way: the base's history first, then the view's node.
     old = tensor._edge

@@ -31,6 +31,8 @@ ALONE = _probe()
 
 def _dense_strides(array: Any) -> tuple[int, ...] | None:
     """The strides of a non-overlapping dense array, else None."""
+    if not array.size:
+        return tuple(array.strides)
     expected = array.itemsize
     order = sorted(range(array.ndim), key=lambda i: (array.strides[i], array.shape[i]))
     for i in order:

@@ -88,7 +88,8 @@ def dim_samples(low: float = -2.0, high: float = 2.0) -> Callable[[Any], Iterato
     """Samples of an op along one dimension."""
 
     def samples(make: Any) -> Iterator[Sample]:
-        for shape, dim in (((3, 4), 0), ((3, 4), -1), ((2, 3, 4), 1), ((5,), 0), ((), 0)):
+        cases = (((3, 4), 0), ((3, 4), -1), ((2, 3, 4), 1), ((2, 3, 1), 1), ((5,), 0), ((), 0))
+        for shape, dim in cases:
             yield Sample((make(shape, low=low, high=high), dim))
 
     return samples

@@ -15,6 +15,7 @@ import numpy
 
 from .. import dtypes
 from ..arrays import backend as backends
+from ..arrays.kernels.order import order_of_copy
 from ..arrays.quiet import quietly
 from ..core.tensor import Tensor, method
 from ..devices import device as Device
@@ -48,7 +49,7 @@ def cast_array(array: Any, dtype: Any) -> Any:
     """`array.astype` that takes the real part of complex numbers silently, as torch does."""
     if array.dtype.kind == "c" and dtype.kind not in "cb":
         array = array.real
-    return quietly(array.astype, dtype)
+    return quietly(array.astype, dtype, order=order_of_copy(array))
 
 
 # Dtype and device -------------------------------------------------------------------------------
@@ -392,11 +393,16 @@ def _needs_pairs(self: Any) -> tuple[()]:
         )
     if self.size and self.strides[-1] != self.dtype.itemsize:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
+    pairs = zip(self.shape[:-1], self.strides, strict=False)
+    if self.size and any(n > 1 and stride % (2 * self.dtype.itemsize) for n, stride in pairs):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
     return ()
 
 
 def _pair_errors(make: Any) -> Iterator[ErrorSample]:
     yield ErrorSample((make((2, 3)),), RuntimeError, "Tensor must have a last dimension of size 2")
+    odd = make((2, 3))[:, 1:]
+    yield ErrorSample((odd,), RuntimeError, "Tensor must have a stride divisible by 2")
 
 
 _structural(

@@ -18,6 +18,7 @@ import numpy
 from .. import devices, dtypes, promotion
 from ..arrays import backend as backends
 from ..arrays.kernels.fused import multiply_add
+from ..arrays.kernels.order import order_of_copy
 from ..core.tensor import Tensor, from_array, method
 from ..devices import device as Device
 from ..errors import type_name
@@ -499,7 +500,7 @@ def _filled_like(name: str, text: str) -> Callable[..., Tensor]:
         return like(
             input,
             name,
-            lambda b, a, kind: getattr(b.xp, name)(a, dtype=kind),
+            lambda b, a, kind: getattr(b.xp, name)(a, dtype=kind, order=order_of_copy(a)),
             dtype,
             device,
             requires_grad,
@@ -532,7 +533,7 @@ def full_like(
 
     def build(b: Any, a: Any, kind: Any) -> Any:
         refuse_overflow(value, dtypes.of_numpy(kind))
-        result = b.xp.empty_like(a, dtype=kind)
+        result = b.xp.empty_like(a, dtype=kind, order=order_of_copy(a))
         result[...] = cast_array(numpy.asarray(value), kind)[()]
         return result
 

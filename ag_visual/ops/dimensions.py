@@ -242,6 +242,10 @@ for _name, _getter in (("T", _big_t), ("mT", _m_t), ("H", _big_h), ("mH", _m_h))
 @composite("adjoint")
 def _adjoint(F: Any, self: Any) -> Any:
     """The last two dimensions exchanged and conjugated."""
+    if self.ndim == 1:
+        raise RuntimeError(
+            "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor."
+        )
     return F.conj(F.transpose(self, -2, -1) if self.ndim else self)
 
 

@@ -307,6 +307,12 @@ def _step(item: slice) -> int:
     return step
 
 
+def _whole(item: slice, size: int) -> bool:
+    """Does a slice say that it takes everything? (`-1:` of one element does not say so.)"""
+    start, stop = item.start, item.stop
+    return (start is None or start == 0) and (stop is None or stop >= size)
+
+
 def _parts(self: Tensor, index: Any) -> tuple[Tensor, list[Any] | None]:
     """The view that ints, slices and None make, and the tensor indices into it (None: none)."""
     items = _items(index)
@@ -333,7 +339,7 @@ def _parts(self: Tensor, index: Any) -> tuple[Tensor, list[Any] | None]:
             result = _select(result, dim, item)
         elif kind is slice:
             step, size = _step(item), result._array.shape[dim]
-            if not (several and step == 1 and item.indices(size)[:2] == (0, size)):
+            if not (several and step == 1 and _whole(item, size)):
                 result = _slice(result, dim, item.start, item.stop, step)
             dim += 1
         elif item is ...:
@@ -375,8 +381,7 @@ def _plain(self: Tensor, index: tuple[Any, ...]) -> Tensor | None:
                 return None
             result = _select(result, dim, item)
         elif type(item) is slice and item.step is None:
-            whole = item.start is None and item.stop is None
-            if not whole and item.indices(size)[:2] != (0, size):
+            if not _whole(item, size):
                 result = _slice(result, dim, item.start, item.stop, 1)
             dim += 1
         else:
@@ -415,7 +420,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
         return  # as torch, which looks at nothing more
     if only is True:
         target, tensors = traced.unsqueeze(self, 0), None
-    elif type(index) is slice and index == slice(None):
+    elif type(only) is slice and only.step in (None, 1) and _takes_all(self, only):
         target, tensors = self, None
     else:
         target, tensors = _parts(self, index)
@@ -431,6 +436,13 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
     _write(target, tensors, source)
 
 
+def _takes_all(self: Tensor, index: slice) -> bool:
+    shape = self._array.shape
+    if not shape:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    return _whole(index, shape[0])
+
+
 def _masks(index: Any) -> bool:
     """Is a bool tensor the one tensor of an index?"""
     parts = [p for p in (index if type(index) is tuple else (index,)) if isinstance(p, Tensor)]
@@ -444,7 +456,9 @@ def _copy_to(target: Tensor, source: Any) -> None:
         target.fill_(source)  # type: ignore[attr-defined]
     else:
         source = _without_leading_ones(source)
-        target.copy_(traced.expand(source, target._array.shape))  # type: ignore[attr-defined]
+        if source._array.shape != target._array.shape:
+            source = traced.expand(source, target._array.shape)
+        target.copy_(source)  # type: ignore[attr-defined]
 
 
 def _without_leading_ones(tensor: Tensor) -> Tensor:

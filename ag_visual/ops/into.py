@@ -31,7 +31,7 @@ def _names(text: str) -> frozenset[str]:
 _CASTS = _names(
     """
     addr bernoulli cat cholesky cholesky_inverse cholesky_solve clamp clamp_max clamp_min
-    column_stack concat cumprod cumsum div dstack fft_fft fft_fft2 fft_fftn
+    column_stack concat copysign cumprod cumsum div dstack fft_fft fft_fft2 fft_fftn
     fft_hfft fft_hfft2 fft_hfftn fft_ifft2 fft_ifftn fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2
     fft_irfftn fft_rfft fft_rfft2 fft_rfftn fmod geqrf hash_tensor hstack kron lerp
     linalg_cond linalg_eig linalg_eigvals linalg_householder_product linalg_lstsq
@@ -47,7 +47,7 @@ _EXACT = _names("frac gelu hardshrink heaviside linalg_cross softplus softshrink
 _WATCHED = _names(
     """
     abs addbmm addmm addmv addr aminmax baddbmm bernoulli bitwise_not ceil clamp clamp_max
-    clamp_min conj_physical cumprod cumsum diff div floor fmod frexp index_add
+    clamp_min conj_physical copysign cumprod cumsum diff div floor fmod frexp index_add
     index_copy index_reduce kron lerp logcumsumexp max min mode msort nan_to_num neg
     normalize outer polygamma pow remainder renorm round scatter scatter_add scatter_reduce sgn
     sign sort special_polygamma square topk triangular_solve trunc where

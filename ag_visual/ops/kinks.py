@@ -235,18 +235,48 @@ def _copysign(xp: Any, self: Any, other: Any) -> Any:
     return xp.copysign(self, other)
 
 
+def _copysign_rule(F: Any, g: Any, self: Any, result: Any) -> Any:
+    return F.where(self == 0, 0.0, g * (result / F.where(self == 0, 1.0, self)))
+
+
 binary(
-    "copysign",
-    lambda F, g, self, result: F.where(
-        self == 0, 0.0, g * (result / F.where(self == 0, 1.0, self))
-    ),
+    "copysign_tensor",
+    _copysign_rule,
     lambda F, g: zeros(F, g),
     _copysign,
     policy=FLOAT,
+    public=False,
+    node="CopysignBackward0",
+    called="copysign",
     samples=pair_samples(0.3, 2.0, -2.0, 1.0),
     real=True,
-    doc="|self| with the sign of other, elementwise.",
 )
+elementwise(
+    "copysign_number",
+    _copysign,
+    {"self": _copysign_rule},
+    inputs=("self", "other"),
+    policy=FLOAT,
+    public=False,
+    inplace=True,
+    node="CopysignBackward1",
+    called="copysign",
+    samples=lambda make: iter([Sample((make((3, 4), low=-2.0, high=2.0), -0.5))]),
+    real=True,
+)
+
+
+def _copysign_kind(other: Any) -> str:
+    return "copysign_number" if isinstance(other, NUMBERS) else "copysign_tensor"
+
+
+@composite(out=True)
+def copysign(F: Any, self: Any, other: Any) -> Any:
+    """|self| with the sign of other, elementwise."""
+    return getattr(F, _copysign_kind(other))(self, other)
+
+
+chosen_twin("copysign_", _copysign_kind)
 
 
 def _heaviside(xp: Any, self: Any, values: Any) -> Any:

@@ -89,7 +89,7 @@ def _gaussian_nll_loss(
             or sum(m for n, m in zip(sizes, given, strict=True) if n != m) != 1
         ):
             raise ValueError(
-                f"var is of incorrect size\nIt has the shape {list(given)}, the input {list(sizes)}."
+                f"var is of incorrect size\nIt is {list(given)}, and the input {list(sizes)}."
             )
     # As torch: the bound holds for the value, the gradient passes.
     least = eps.detach() if isinstance(eps, Tensor) else eps

@@ -205,11 +205,49 @@ _extremum("max", "argmax")
 _extremum("min", "argmin")
 
 
-@composite("aminmax", out=True)
-def _aminmax(F: Any, self: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    """amin and amax together."""
-    from .generic import named_tuple
+def _aminmax(xp: Any, self: Any, dim: Any = (), keepdim: Any = False) -> Any:
+    return tuple(f(axis=axes(dim), keepdims=keepdim) for f in (self.min, self.max))
 
+
+def _aminmax_rule(F: Any, gs: Any, self: Any, min: Any, max: Any, dim: Dims, keepdim: bool) -> Any:
+    pairs = zip(gs, (min, max), strict=True)
+    parts = [_shared(F, g, self, found, dim, keepdim) for g, found in pairs if g is not None]
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def _aminmax_along(
+    F: Any, t_self: Any, self: Any, min: Any, max: Any, dim: Dims, keepdim: bool
+) -> Any:
+    def along(found: Any) -> Any:
+        mask = self == spread(found, tuple(self.shape), dim, keepdim)
+        return F.sum(F.where(mask, t_self, 0.0), dim, keepdim) / F.sum(mask, dim, keepdim)
+
+    return along(min), along(max)
+
+
+op(
+    "aminmax_dims",
+    _aminmax,
+    vjp={"self": _aminmax_rule},
+    jvp={"self": _aminmax_along},
+    outputs=("min", "max"),
+    normalize=several_dims,
+    public=False,
+    node="AminmaxBackward0",
+    called="aminmax",
+    returns="aminmax",
+    oracle=lambda torch, self, dim, keepdim: torch.aminmax(
+        self, dim=None if dim == () else dim, keepdim=keepdim
+    ),
+    samples=_distinct_samples([*_DIM_CASES, ((3, 4), (), False), ((), (), False)]),
+    errors=dims_errors,
+    real=True,
+)
+
+
+@composite("aminmax", out=True)
+def _aminmax_of(F: Any, self: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The smallest and the largest elements, of all or along `dim`; ties share the gradient."""
     if dim is None and 0 in self.shape:
         raise RuntimeError(
             "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
@@ -218,10 +256,7 @@ def _aminmax(F: Any, self: Any, *, dim: int | None = None, keepdim: bool = False
     if dim is not None and self.ndim and not self.shape[wrap(dim, self.ndim)]:
         at = wrap(dim, self.ndim)
         raise IndexError(f"aminmax: Expected reduction dim {at} to have non-zero size.")
-    dims = () if dim is None else dim
-    return named_tuple("aminmax", ("min", "max"))(
-        F.amin(self, dims, keepdim), F.amax(self, dims, keepdim)
-    )
+    return F.aminmax_dims(self, () if dim is None else dim, keepdim)
 
 
 def _logical(name: str, doc: str) -> None:

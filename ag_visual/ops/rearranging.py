@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..arrays.backend import backend_of
+from ..arrays.kernels.order import order_of_copy
 from ..core.tensor import Tensor, from_array
 from .arguments import Sizes, SomeDims
 from .batching import Batch, along, leading
@@ -21,7 +22,7 @@ Errors = Iterator[ErrorSample]
 
 
 def _clone(xp: Any, self: Any, order: str = "K") -> Any:
-    return xp.array(self, order=order, copy=True)
+    return xp.array(self, order=order_of_copy(self) if order == "K" else order, copy=True)
 
 
 _structural(

@@ -266,6 +266,11 @@ def _flatten(F: Any, self: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 def _unflatten(F: Any, self: Any, dim: int, sizes: Sizes) -> Any:
     """One dimension as several, whose sizes multiply to its size (one may be -1)."""
     shape = tuple(self.shape)
+    if not shape and dim in (0, -1):
+        raise RuntimeError(
+            "unflatten got an unexpected error:\n"
+            f"Dimension specified as {dim} but tensor has no dimensions"
+        )
     dim = wrap(dim, len(shape))
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")

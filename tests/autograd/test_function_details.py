@@ -680,3 +680,24 @@ def test_an_input_returned_as_it_is_keeps_its_subclass() -> None:
         ]
 
     agree(program)
+
+
+@pytest.mark.oracle
+def test_a_write_that_is_refused_after_forward_counts_as_torch_counts_it() -> None:
+    def program(torch: Any) -> Any:
+        class Doubled(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                ctx.mark_dirty(x)
+                return x.mul_(2)
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g * 2
+
+        x = torch.ones(2, requires_grad=True)
+        y = torch.ones(2, requires_grad=True) * 1
+        Doubled.apply(y)
+        return [raised(lambda: Doubled.apply(x))[0], x._version, y._version]
+
+    agree(program)

@@ -150,3 +150,15 @@ def test_a_captured_node_counts_as_one_that_runs() -> None:
         return calls
 
     agree(program)
+
+
+@pytest.mark.oracle
+def test_a_view_of_a_leaf_made_in_no_grad_has_no_gradient() -> None:
+    def program(torch: Any) -> Any:
+        x = torch.ones(2, requires_grad=True)
+        with torch.no_grad():
+            view = x.view(2, 1)
+        (g,) = torch.autograd.grad(x.sum(), [view], allow_unused=True)
+        return [view.requires_grad, g]
+
+    agree(program)

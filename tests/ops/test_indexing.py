@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy
 import pytest
 
 import ag_visual as ag
 
+from ..programs import agree
 from .side_by_side import compare, compare_failure, evaluate
 
 READS = """
@@ -360,6 +362,21 @@ def test_nodes_have_torchs_saved_attributes() -> None:
     assert x[i].grad_fn._saved_indices == (i,)
     node = x.gather(0, i[None]).grad_fn
     assert (node._saved_dim, node._saved_sparse_grad, node._saved_self) == (0, False, x)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "index", ["..., -1:", "..., 0:1", "..., :5", "0:1, None", "-1:", "1:, ..."]
+)
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_a_slice_that_does_not_say_that_it_takes_everything_is_a_node(
+    index: str, size: int
+) -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(size, requires_grad=True)
+        return type(eval(f"x[{index}]", {"x": x}).grad_fn).__name__
+
+    agree(program)
 
 
 def test_reads_without_warnings_are_quiet() -> None:

@@ -114,3 +114,16 @@ def test_a_number_of_another_kind_is_named() -> None:
         return raised(lambda: t.nn.functional.leaky_relu(made(t, 2), "0.1"))
 
     agree(program)
+
+
+@pytest.mark.oracle
+def test_copysign_with_a_number_is_a_node_of_its_own() -> None:
+    def program(torch: Any) -> Any:
+        x = torch.tensor([1.0, -2.0, 0.0], requires_grad=True)
+        y, z, w = x.copysign(-1), x * 1, x * 1
+        z.copysign_(-1.0)
+        w.copysign_(x.detach())
+        nodes = [type(each.grad_fn).__name__ for each in (y, z, w, x.copysign(x))]
+        return [nodes, len(y.grad_fn.next_functions), torch.autograd.grad(y.sum(), x), y, z, w]
+
+    agree(program)

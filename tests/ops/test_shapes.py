@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import numpy
 import pytest
 
 import ag_visual as ag
 
+from ..programs import agree
 from .side_by_side import compare, compare_failure
 
 VIEWS = """
@@ -159,6 +163,7 @@ x.permute(0, 1) | number of dimensions in the tensor input does not match the le
 x.permute(0, 1, 1) | permute(): duplicate dims are not allowed
 x.permute(0, 1, 5) | Dimension out of range (expected to be in range of [-3, 2], but got 5)
 v.mT | tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.
+v.adjoint() | tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D
 v.H | tensor.H is only supported on matrices (2-D tensors). Got 1-D tensor.
 x.squeeze(5) | Dimension out of range (expected to be in range of [-3, 2], but got 5)
 x.squeeze((0, 0)) | dim 0 appears multiple times in the list of dims
@@ -188,6 +193,7 @@ x.roll((1, 2)) | shifts and dimensions must align. shifts: 2, dims:0
 v.tril() | input tensor must have at least 2 dimensions
 x.repeat(2) | Number of dimensions of repeat dims can not be smaller than number of dimensions
 x.flatten(2, 1) | flatten() has invalid args: start_dim cannot come after end_dim
+o.unflatten(0, (1, 1)) | Dimension specified as 0 but tensor has no dimensions
 x.unflatten(0, (3, 3)) | Provided sizes [3, 3] don't multiply up to the size of dim 0 (2)
 x.movedim((0, 1), (1,)) | movedim: Invalid source or destination dims
 x.movedim((0, 0), (1, 2)) | movedim: repeated dim in `source` ([0, 0])
@@ -223,6 +229,56 @@ def test_views_share_memory_and_have_no_negative_strides(expression: str) -> Non
         if output.numel():
             assert numpy.shares_memory(output._array, base._array)
         assert all(stride >= 0 for stride in output.stride())
+
+
+NOTHING_BEHIND = """
+t.tensor([])
+t.ones(0, 3)
+t.ones(3, 0, 2)
+t.tensor([[], []])
+t.tensor(1.)[None]
+t.ones(2, 3)[None]
+t.ones(2, 3)[:, None]
+t.ones(2, 3).t()[None, ..., None]
+t.tensor(1.).view(1, 1)
+t.ones(1).expand(4, 1)
+t.ones(3).expand(1, 3)
+t.ones(1, 3).expand(2, 3)[None]
+t.ones(2, 3)[:0]
+t.ones(0, 3) * 1
+""".strip().splitlines()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("expression", NOTHING_BEHIND)
+def test_strides_of_new_dimensions_and_empty_tensors(expression: str) -> None:
+    agree(lambda t: eval(expression, {"t": t}).stride())
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("copy", ["clone()", "double()", "bool()", "to(t.int32)"])
+def test_copies_of_expanded_memory_are_row_major(copy: str) -> None:
+    agree(lambda t: eval(f"x.{copy}", {"t": t, "x": t.arange(3.0).expand(2, 3)}).stride(), [3, 1])
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like"])
+def test_tensors_like_expanded_ones_are_row_major(name: str) -> None:
+    agree(lambda t: getattr(t, name)(t.arange(3.0).expand(2, 3)).stride(), [3, 1])
+    agree(lambda t: t.full_like(t.arange(3.0).expand(2, 3), 2.0).stride(), [3, 1])
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["mT", "H", "mH", "adjoint"])
+def test_a_number_is_its_own_transposed(name: str) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor(2.0, requires_grad=True)
+        found = getattr(x, name)
+        return (found if name != "adjoint" else found()) is x
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecated, as in torch
+        agree(program, True)
 
 
 @pytest.mark.parametrize("expression", COPIES)

@@ -64,7 +64,7 @@ def softmax(xp: Any, self: Array, dim: int) -> Array:
     else:
         result, total = found[:2]
     # Divided, not multiplied by 1 / total: a certain outcome has probability 1.
-    if total.shape[-1] == 1 and result.flags.c_contiguous:
+    if total.shape == (*result.shape[:-1], 1) and result.flags.c_contiguous:
         flat = result.reshape(-1, result.shape[-1])
         by_column(xp, xp.divide, flat, total.reshape(-1, 1), out=flat)
     else:

@@ -1,0 +1,211 @@
+"""What of a tensor is looked at, and where two of them differ."""
+
+from __future__ import annotations
+
+import cmath
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+FIELDS = ("shape", "dtype", "stride", "offset", "requires_grad", "is_leaf", "retains_grad")
+FIELDS += ("is_view", "inference", "version", "node", "edges", "base")
+LOOKS = {"shape": "tuple({}.shape)", "stride": "{}.stride()", "offset": "{}.storage_offset()"}
+LOOKS |= {"is_view": "{}._is_view()", "inference": "{}.is_inference()", "version": "{}._version"}
+LOOKS |= {"node": "{}.grad_fn", "edges": "{}.grad_fn.next_functions", "base": "{}._base"}
+VERSION = FIELDS.index("version")
+NOWHERE = "of no element"  # strides of dimensions of size 1, any of an empty tensor
+IN_ORDER = "of another order"  # strides of results that are not row-major in torch
+# (Of a gradient: not how it was made, which its version and its base would tell.)
+GRADIENT_FIELDS = ("shape", "dtype", "stride", "requires_grad", "node")
+DIGITS = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4, "complex64": 1e-4}
+EXACT = 1e-7  # float64, complex128
+
+Names = tuple[dict[int, str], dict[int, str]]  # of each engine: id -> name
+Births = tuple[int, int]  # of each engine: a tensor's version when it was named
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first thing that differs after a line: of which tensor, what, and what each has."""
+
+    kind: str
+    name: str
+    ours: str
+    theirs: str
+    about: str = ""  # what tells causes of one kind apart
+
+    @property
+    def look(self) -> str:
+        """The expression that shows it in a script."""
+        kind = self.about if self.kind == "grad" else self.kind
+        usual = f"{{}}.{kind}" if kind in FIELDS else "{}"
+        return self.name and LOOKS.get(kind, usual).format(self.name)
+
+
+def builtin(error: BaseException) -> str:
+    """The builtin class of an exception."""
+    return next(each.__name__ for each in type(error).__mro__ if each.__module__ == "builtins")
+
+
+def errors(ours: BaseException | None, theirs: BaseException | None) -> Difference | None:
+    """A line raises on both engines, ours torch's class or a subclass of it, or on none."""
+    if ours is None and theirs is None:
+        return None
+    if theirs is not None and ours is not None:
+        wanted = builtin(theirs)
+        if any(each.__name__ == wanted for each in type(ours).__mro__):
+            return None
+        kind = "class"
+    else:
+        kind = "raises" if theirs is None else "accepts"
+    seen, expected = _first_line(ours), _first_line(theirs)
+    about = "".join(
+        "#" if each.isdigit() else each for each in (expected if ours is None else seen)
+    )
+    return Difference(kind, "", seen, expected, about[:60])
+
+
+def _first_line(error: BaseException | None) -> str:
+    if error is None:
+        return "nothing is raised"
+    return f"{type(error).__name__}: {error}".split("\n")[0]
+
+
+def tensors(
+    ours: Any, theirs: Any, name: str, names: Names, births: Births
+) -> Iterator[Difference]:
+    """The differences of two values that a program named.
+
+    Versions are counted from those that the tensors had when they were named (`births`): whether an
+    engine computes a result by writing into it is its own affair.
+    """
+    if theirs is None or ours is None:
+        if ours is not theirs:
+            yield Difference("none", name, shown(ours), shown(theirs))
+        return
+    seen, expected = (
+        _look(tensor, *about) for tensor, *about in zip((ours, theirs), names, births, strict=True)
+    )
+    for field, a, b in zip(FIELDS, seen, expected, strict=True):
+        if a != b:
+            told = f"{a} for {b}" if field in ("dtype", "node", "is_view", "base") else ""
+            if field in ("stride", "offset") and _placed(seen) == _placed(expected):
+                told = NOWHERE
+            elif field == "stride" and not theirs._is_view() and not theirs.is_contiguous():
+                told = IN_ORDER
+            yield Difference(field, name, str(a), str(b), told)
+    if not same(_values(ours), _values(theirs), expected[1]):
+        yield Difference("values", name, shown(ours), shown(theirs))
+    if expected[5] is True or expected[6] is True:  # else it has none, and torch warns
+        yield from _gradients(ours.grad, theirs.grad, f"{name}.grad")
+
+
+def _placed(fields: tuple[Any, ...]) -> Any:
+    """Strides and offset as far as they say where elements lie."""
+    shape, _, strides, offset = fields[:4]
+    if 0 in shape or isinstance(strides, str):
+        return strides if isinstance(strides, str) else shape
+    return [s for s, n in zip(strides, shape, strict=True) if n > 1], offset
+
+
+def _gradients(ours: Any, theirs: Any, name: str) -> Iterator[Difference]:
+    if ours is None or theirs is None:
+        if ours is not theirs:
+            yield Difference("grad", name, shown(ours), shown(theirs), "none")
+        return
+    seen, expected = _look(ours, {}, 0), _look(theirs, {}, 0)
+    for field, a, b in zip(FIELDS, seen, expected, strict=True):
+        if field == "stride" and _placed(seen)[0] == _placed(expected)[0]:
+            continue
+        if a != b and field in GRADIENT_FIELDS:
+            yield Difference("grad", name, str(a), str(b), field)
+    if not same(_values(ours), _values(theirs), expected[1]):
+        yield Difference("grad", name, shown(ours), shown(theirs), "values")
+
+
+def _node(node: Any) -> str:
+    return "" if node is None else node.name().rsplit("::")[-1]
+
+
+def _edges(node: Any) -> Any:
+    return None if node is None else [(_node(fn), at) for fn, at in node.next_functions]
+
+
+def _base(tensor: Any, names: dict[int, str]) -> str:
+    base = tensor._base
+    return "" if base is None else names.get(id(base), "one without a name")
+
+
+READ = (
+    lambda t, names: tuple(t.shape),
+    lambda t, names: str(t.dtype)[6:],
+    lambda t, names: t.stride(),
+    lambda t, names: t.storage_offset(),
+    lambda t, names: t.requires_grad,
+    lambda t, names: t.is_leaf,
+    lambda t, names: t.retains_grad,
+    lambda t, names: t._is_view(),
+    lambda t, names: t.is_inference(),
+    lambda t, names: t._version,
+    lambda t, names: _node(t.grad_fn),
+    lambda t, names: _edges(t.grad_fn),
+    _base,
+)
+
+
+def _look(tensor: Any, names: dict[int, str], birth: int) -> tuple[Any, ...]:
+    """The fields of a tensor; its base by name, its version counted from its birth."""
+    fields = [_read(each, tensor, names) for each in READ]
+    if isinstance(fields[VERSION], int):
+        fields[VERSION] -= birth
+    return tuple(fields)
+
+
+def shown(tensor: Any) -> str:
+    """A tensor for people; one may be too broken for its repr."""
+    try:
+        return repr(tensor)
+    except Exception as error:
+        return f"a tensor whose repr raises {type(error).__name__}: {error}"
+
+
+def version(tensor: Any) -> int:
+    """Its version now; 0 for one that has none."""
+    found = _read(READ[VERSION], tensor, {})
+    return found if isinstance(found, int) else 0
+
+
+def _read(field: Any, tensor: Any, names: dict[int, str]) -> Any:
+    try:
+        return field(tensor, names)
+    except Exception as error:
+        return f"raises {builtin(error)}"
+
+
+def _values(tensor: Any) -> Any:
+    return _read(lambda t, names: t.tolist(), tensor, {})
+
+
+def same(ours: Any, theirs: Any, dtype: str) -> bool:
+    """Do nested lists of numbers agree, to the digits of their dtype?"""
+    if ours == theirs:
+        return True
+    if isinstance(ours, str) or isinstance(theirs, str):
+        return False  # one that cannot be read
+    a, b = _flat(ours), _flat(theirs)
+    digits = DIGITS.get(dtype, EXACT) if dtype.startswith(("float", "bfloat", "complex")) else 0
+    scale = max((abs(v) for v in b if cmath.isfinite(v)), default=1.0)
+    close = digits * max(1.0, scale)
+    return len(a) == len(b) and all(_close(v, w, close) for v, w in zip(a, b, strict=True))
+
+
+def _close(a: Any, b: Any, close: float) -> bool:
+    if isinstance(b, complex):
+        if not cmath.isfinite(b):
+            return not cmath.isfinite(a)  # one infinity, whatever its parts are
+        return _close(a.real, b.real, close) and _close(a.imag, b.imag, close)
+    return a == b or (a != a and b != b) or abs(a - b) <= close
+
+
+def _flat(value: Any) -> list[Any]:
+    return [each for row in value for each in _flat(row)] if isinstance(value, list) else [value]

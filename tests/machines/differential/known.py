@@ -1,0 +1,292 @@
+"""Differences on purpose: each with the sentence of docs/guide/differences.md that tells it, and
+the shortest program that shows it.
+
+A difference of tensors that stays does not end a program; an error of one engine alone does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .compare import IN_ORDER, NOWHERE, Difference
+from .program import Line, Program
+
+
+@dataclass(frozen=True)
+class Known:
+    """A difference that stays."""
+
+    name: str
+    sentence: str
+    program: str  # it shows the difference after its last line
+    fits: Callable[[Difference, Line, Program], bool]  # given the line that named it, or raised
+    ends: bool = False  # whether a program ends where it meets this difference of tensors
+
+
+def _gradient(line: Line) -> bool:
+    return line.form.startswith("torch.autograd.grad(")
+
+
+def _traced(program: Program) -> bool:
+    return any("create_graph" in line.form for line in program)
+
+
+# (The run itself sees whether it is so: by a second run that ends before the refused line.)
+REFUSED = Known(
+    "refused lines",
+    "A line that is refused has changed nothing; torch may have written before it refuses.",
+    """
+with torch.inference_mode(): t0 = torch.zeros(2)
+t0.exp_()
+""",
+    lambda difference, line, program: False,
+)
+
+# torch's refusals that we do not share.
+LENIENT = re.compile(
+    r'NotImplementedError: "\w+" not implemented for'
+    r"|RuntimeError: arg(max|min)\(\): does not support (complex|bool) input"
+    r"|RuntimeError: (std and var|var_mean) only support floating point and complex dtypes"
+    r"|RuntimeError: linalg.vector_norm: Expected a floating point or complex tensor"
+    r"|RuntimeError: \w+ does not support automatic differentiation for outputs with complex"
+    r"|RuntimeError: derivative for aten::remainder is not implemented"
+    r"|RuntimeError: In-place abs is not supported for complex tensors"
+    r"|RuntimeError: Tensor must have a (storage_offset divisible|stride divisible|last dimension)"
+    r"|RuntimeError: self.(stride\(-?\d+\)|storage_offset\(\)) must be"
+    r"|RuntimeError: Bool(ean)? inputs not supported for"
+    r"|RuntimeError: .*INTERNAL ASSERT FAILED"
+    r"|RuntimeError: value cannot be converted to type \w+ without overflow"
+)
+TURNS = re.compile(r"\.(t|transpose|squeeze|unsqueeze|as_strided)_\(")
+# What a call says of a dtype, of memory or of what made a tensor, whatever else is wrong with it.
+OTHER = re.compile(
+    r"not implemented for|does not support|only support|Expected a floating point"
+    r"|is a view and (its base|is being)|leaf Variable that requires grad"
+    r"|could not infer output dtype|setStorage: sizes|self indexing axis dim should be positive"
+)
+
+KNOWN = [
+    Known(
+        "more lenient",
+        "Some arguments that torch refuses are taken where the result is clear: `argmax` and `var`"
+        " of bools, `softmax` and `silu` of complex numbers, the gradient of `number % tensor`.",
+        "t0 = torch.tensor([True, False]).argmax()",
+        lambda difference, line, program: (
+            difference.kind == "accepts" and bool(LENIENT.match(difference.theirs))
+        ),
+    ),
+    Known(
+        "strides that nothing follows",
+        "The stride of a dimension of size 1, and strides and offset of an empty tensor, say where"
+        " no element is; they may be others than torch's.",
+        "t0 = torch.ones(3, 1, 2).permute(2, 0, 1) * 1",
+        lambda difference, line, program: difference.about == NOWHERE,
+    ),
+    Known(
+        "nodes without a derivative",
+        "The node of `//` has an edge for each operand, and `number % tensor` has a derivative.",
+        "t0 = torch.ones(2, requires_grad=True)\nt1 = t0 // 1",
+        lambda difference, line, program: (
+            (difference.kind == "edges" and " // " in line.form)
+            or difference.about == "RemainderBackward1 for NotImplemented"
+            or (difference.kind == "edges" and line.form == "{number} % {x}")
+            or (difference.kind == "edges" and "NotImplemented" in difference.theirs)
+            or (
+                difference.kind == "edges"
+                and any(" // " in each.form or "% {x}" in each.form for each in program)
+                and difference.ours.replace("('', 0), ", "") == difference.theirs
+            )
+        ),
+    ),
+    Known(
+        "which mistake is told",
+        "Of two mistakes in one call, as a dtype and a dimension, the other one may be told.",
+        "t0 = torch.tensor([1j]).max(1)[0]",
+        lambda difference, line, program: (
+            difference.kind == "class"
+            and bool(OTHER.search(difference.theirs) or OTHER.search(difference.ours))
+        ),
+    ),
+    Known(
+        "views of what was turned in place",
+        "A view whose base was turned in place (`t_`, `squeeze_`, ...) is refused once either was"
+        " written.",
+        "t0 = torch.ones(2, 3, requires_grad=True) * 1\nt1 = t0[0]\nt0.t_()",
+        lambda difference, line, program: (
+            difference.ours.startswith(
+                ("raises RuntimeError", "RuntimeError: A view cannot be fol")
+            )
+            and any(TURNS.search(each.form) for each in program)
+        ),
+        ends=True,
+    ),
+    Known(
+        "gradients in hooks",
+        "A gradient that a hook sees is memory of its own, which the hook may write.",
+        "t0 = torch.ones(3, requires_grad=True)\n"
+        "t0.register_hook(lambda g: g.mul_(2))\n"
+        "t0.backward(torch.ones(()).expand((3,)))",
+        lambda difference, line, program: (
+            difference.kind == "accepts"
+            and "more than one element of the written-to tensor" in difference.theirs
+            and any("register_hook" in each.form for each in program)
+        ),
+    ),
+    Known(
+        "second gradients of zero",
+        "Where a second gradient is zero, a first one may require grad in one engine alone.",
+        "t0 = torch.tensor(2., requires_grad=True)\n"
+        "t1 = torch.autograd.grad(t0.var(), [t0], create_graph=True)[0]",
+        lambda difference, line, program: (
+            (
+                difference.kind in ("requires_grad", "is_leaf")
+                and _gradient(line)
+                and "materialize" not in line.form
+            )
+            or (difference.kind == "grad" and difference.about == "requires_grad")
+        ),
+    ),
+    Known(
+        "view(dtype) in inference mode",
+        "A view of a normal tensor that is made in inference mode is normal, by `view(dtype)` too.",
+        "t0 = torch.ones(2)\nwith torch.inference_mode(): t1 = t0.view(torch.complex64)",
+        lambda difference, line, program: (
+            difference.kind in ("inference", "version") and ".view(torch." in line.form
+        ),
+    ),
+    Known(
+        "integers into bools",
+        "An in-place operation whose result is no bool is refused for bools before anything else,"
+        " and integers are never written into them.",
+        "t0 = torch.tensor(True)\nt0.cumsum_(0)",
+        lambda difference, line, program: (
+            "cast to the desired output type" in (difference.ours + difference.theirs)
+        ),
+    ),
+    Known(
+        "no complex32",
+        "There is no complex32.",
+        "t0 = torch.tensor([1., 2.], dtype=torch.float16) * 1j",
+        lambda difference, line, program: (
+            difference.about == "complex64 for complex32"
+            or difference.ours.startswith("RuntimeError: view_as_complex is only supported for flo")
+        ),
+    ),
+    Known(
+        "converted sums",
+        "`sum(dtype=...)` and its like convert by a node of its own.",
+        "t0 = torch.ones(2, requires_grad=True)\nt1 = t0.sum(dtype=torch.float64)",
+        lambda difference, line, program: (
+            difference.kind == "edges"
+            and "ToCopyBackward0" in difference.ours
+            and any("dtype=" in each.form for each in program)
+        ),
+    ),
+    Known(
+        "order in memory",
+        "A result of operands that are not row-major may be row-major where torch's is not, or lie"
+        " in memory in another order.",
+        "t0 = torch.ones(2, 3).t()\nt1 = torch.ones(3, 2)\nt2 = t0 + t1",
+        lambda difference, line, program: difference.about == IN_ORDER,
+        ends=True,
+    ),
+    Known(
+        "conjugates",
+        "`conj()` copies, and `is_conj()` is always False.",
+        "t0 = torch.tensor([1j])\nt1 = t0.conj()",
+        lambda difference, line, program: (
+            difference.kind in ("is_view", "base") and line.form.endswith(".conj()")
+        ),
+    ),
+    Known(
+        "gradients are no views",
+        "A gradient that is one number everywhere is expanded, as in torch, but it is no view:"
+        " `_is_view()` is False.",
+        """
+t0 = torch.ones(2, requires_grad=True)
+t1 = torch.autograd.grad(t0.sum(), [t0])[0]
+""",
+        lambda difference, line, program: (
+            difference.kind in ("is_view", "base") and _gradient(line)
+        ),
+    ),
+    Known(
+        "zeros that grad() makes",
+        "The zeros of `grad(..., materialize_grads=True)` require grad, as in 2.8.",
+        """
+t0 = torch.ones(2, requires_grad=True)
+t1 = torch.ones(2, requires_grad=True)
+t2 = torch.autograd.grad(t0.sum(), [t1], materialize_grads=True)[0]
+""",
+        lambda difference, line, program: (
+            difference.kind == "requires_grad" and "materialize_grads" in line.form
+        ),
+    ),
+    Known(
+        "graphs of gradients",
+        "The graph of a gradient (`create_graph=True`) computes the same by other nodes.",
+        """
+t0 = torch.tensor([1., 2.], requires_grad=True)
+t1 = torch.autograd.grad(t0.var(), [t0], create_graph=True)[0]
+""",
+        lambda difference, line, program: (
+            (difference.kind == "node" and _gradient(line))
+            or (difference.kind == "edges" and _traced(program))
+        ),
+    ),
+]
+
+
+def known(difference: Difference, program: Program) -> Known | None:
+    """The entry that a difference belongs to."""
+    name = difference.name.removesuffix(".grad")
+    made = next((line for line in program if name in line.targets), program[-1])
+    return next((entry for entry in KNOWN if entry.fits(difference, made, program)), None)
+
+
+# Causes that programs of the test's seed meet and that nobody has mended yet: kind, the guilty
+# line's form, detail. What is mended goes from here; nothing is added.
+OPEN = {
+    (
+        "accepts",
+        "{f}.sum().backward(inputs=[{leaf}, {f}], retain_graph=True)",
+        "RuntimeError: Function SumBackward# returned an invalid grad",
+    ),
+    (
+        "accepts",
+        "{f}.sum().backward(inputs=[{leaf}, {f}], retain_graph=True)",
+        "RuntimeError: one of the variables needed for gradient compu",
+    ),
+    (
+        "accepts",
+        "{w}.index_add_({dim}, torch.tensor([0]), {same}.narrow({dim}, 0, 1))",
+        "RuntimeError: unsupported operation: some elements of the in",
+    ),
+    ("edges", "{w}.addcmul_({y}, {y})", ""),
+    ("edges", "{x}.positive()", ""),
+    ("grad", "{f}.sum().backward(create_graph=True)", "stride"),
+    ("is_leaf", "{w}.squeeze_()", ""),
+    ("is_view", "{x} @ {y}", "True for False"),
+    ("node", "{w}.squeeze_()", "PermuteBackward0 for AsStridedBackward0"),
+    ("node", "{w}.t_()", "SelectBackward0 for AsStridedBackward0"),
+    ("offset", "{x}.select_scatter({same}.select({dim}, 0), {dim}, 0)", ""),
+    (
+        "raises",
+        "torch.sin({x}, out={w})",
+        "RuntimeError: Trying to resize storage that is not resizable",
+    ),
+    (
+        "raises",
+        "{w}.data.copy_({y})",
+        "RuntimeError: unsupported operation: more than one element o",
+    ),
+    (
+        "raises",
+        "{x}.log_softmax({dim})",
+        'NotImplementedError: "log_softmax_lastdim_kernel_impl" not i',
+    ),
+    ("stride", "{x}.nan_to_num()", ""),
+    ("values", "torch.nn.functional.gelu({x})", ""),
+}

@@ -1,0 +1,173 @@
+"""Runs programs line by line on both engines, until the first difference."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from random import Random
+from types import CodeType
+from typing import Any
+
+import ag_visual
+
+from ...oracle import torch
+from .compare import Births, Difference, errors, tensors, version
+from .fill import Filler
+from .known import REFUSED, Known, known
+from .program import PRELUDE, Line, Program
+
+LINES = (4, 14)  # how many a random program has
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A program whose last line is the first one after which the engines differ."""
+
+    program: tuple[Line, ...]
+    difference: Difference
+    raising: tuple[int, ...]  # numbers of the lines before it that raise on both
+    often: bool  # was every tensor looked at after every line, or at the end alone?
+    entry: Known | None = None  # where it is one of those that stay
+
+    @property
+    def cause(self) -> tuple[str, str, str]:
+        """What findings are grouped by: kind of difference, the guilty line's form, detail."""
+        return self.difference.kind, self.program[-1].form, self.difference.about
+
+
+@lru_cache(4096)
+def _compiled(source: str) -> CodeType:
+    return compile(source, "<program>", "exec")
+
+
+class Engine:
+    """One engine and the names that a program has made on it."""
+
+    def __init__(self, module: Any, prelude: dict[str, Any]) -> None:
+        self.names: dict[str, Any] = dict(prelude)
+        self.tensor = module.Tensor
+
+    def do(self, line: Line) -> BaseException | None:
+        try:
+            exec(_compiled(line.source), self.names)
+        except Exception as error:
+            error.__traceback__ = None  # its frames would keep tensors alive
+            return error
+        return None
+
+    def live(self) -> dict[str, Any]:
+        """Name -> tensor, or None where a call returned it."""
+        kinds = (self.tensor, type(None))
+        return {k: v for k, v in self.names.items() if k[0] == "t" and isinstance(v, kinds)}
+
+
+@lru_cache(2)
+def _prelude(module: Any) -> dict[str, Any]:
+    scope = {"torch": module}
+    for text in PRELUDE.values():
+        exec(text, scope)
+    return scope
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without warnings, in one thread: what programs of a few elements are fastest with."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+class Run:
+    """A program as far as it has come, on both engines."""
+
+    def __init__(self, often: bool) -> None:
+        self.often = often
+        self.ours = Engine(ag_visual, _prelude(ag_visual))
+        self.theirs = Engine(torch, _prelude(torch))
+        self.program: list[Line] = []
+        self.raising: list[int] = []
+        self.births: dict[str, Births] = {}
+        self.found: Finding | None = None
+        self.met: set[str] = set()  # names of the known differences that it went on from
+
+    def step(self, line: Line, last: bool = False) -> Finding | None:
+        """Run one more line; the first difference ends the program and is kept."""
+        self.found = self._step(line, last)
+        return self.found
+
+    def _step(self, line: Line, last: bool) -> Finding | None:
+        mine, error = self.ours.do(line), self.theirs.do(line)
+        self.program.append(line)
+        difference = errors(mine, error)
+        if difference is not None:
+            return self.finding(difference, known(difference, self.program))
+        for name in line.targets:
+            each = self.ours.names.get(name), self.theirs.names.get(name)
+            self.births[name] = version(each[0]), version(each[1])
+        found = self.compared() if self.often or last else None
+        if error is not None:
+            self.raising.append(len(self.program) - 1)
+            if found is not None and self.often and self.unchanged():
+                return replace(found, entry=REFUSED)
+        if found is not None and self.raising and not self.often:
+            again = replay(self.program, often=True).found  # or has torch written, then refused?
+            return again if again is not None and again.entry is REFUSED else found
+        return found
+
+    def unchanged(self) -> bool:
+        """Is all here as it was before the last line?"""
+        before = Engine(ag_visual, _prelude(ag_visual))
+        for line in self.program[:-1]:
+            before.do(line)
+        pairs = before.live(), self.ours.live()
+        return not any(
+            difference.kind != "base"
+            for name, tensor in pairs[0].items()
+            for difference in tensors(pairs[1].get(name), tensor, name, ({}, {}), (0, 0))
+        )
+
+    def finding(self, difference: Difference, entry: Known | None = None) -> Finding:
+        return Finding(tuple(self.program), difference, tuple(self.raising), self.often, entry)
+
+    def compared(self) -> Finding | None:
+        """The first difference of the tensors that is not one of those that stay."""
+        ours, theirs = self.ours.live(), self.theirs.live()
+        names = tuple({id(t): name for name, t in live.items()} for live in (ours, theirs))
+        for name, expected in theirs.items():
+            births = self.births[name]
+            for difference in tensors(ours.get(name), expected, name, names, births):
+                entry = known(difference, self.program)
+                if entry is None or entry.ends:
+                    return self.finding(difference, entry)
+                self.met.add(entry.name)
+        return None
+
+
+def replay(program: Program, often: bool) -> Run:
+    """A given program; its `found` is the first difference."""
+    run = Run(often)
+    for number, line in enumerate(program):
+        if run.step(line, last=number == len(program) - 1):
+            break
+    return run
+
+
+def random_program(seed: str) -> Run:
+    """The program that a seed makes, up to the first difference."""
+    random = Random(seed)
+    run = Run(often=random.random() < 0.7)
+    filler = Filler(random, {})
+    length = random.randint(*LINES)
+    for number in range(length):
+        filler.scope = {k: t for k, t in run.theirs.live().items() if t is not None}
+        if run.step(filler.line(), last=number == length - 1):
+            break
+    return run

@@ -1,0 +1,238 @@
+"""Random programs with fixed seeds do on torch what they do here; every kind of fault is seen."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import ag_visual as ag
+from ag_visual.core import view
+from ag_visual.core.storage import Storage
+from ag_visual.engine import hook_calls
+
+from ..oracle import torch
+from .differential.compare import same
+from .differential.grammar import FAMILIES
+from .differential.known import KNOWN, OPEN, REFUSED, Known
+from .differential.minimise import minimised
+from .differential.program import Line, script
+from .differential.report import Report, search, told
+from .differential.run import Finding, quiet, random_program, replay
+
+pytestmark = pytest.mark.oracle
+PROGRAMS = 3000
+
+
+@pytest.fixture(autouse=True)
+def oracle() -> str:
+    return torch.__version__  # without torch: not run
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return search(seed=1, programs=PROGRAMS)
+
+
+def test_random_programs_agree_with_torch(report: Report) -> None:
+    causes = {small.cause for _, small in report.causes(len(report.found))}
+    assert causes <= OPEN, report.text()
+
+
+def test_every_form_succeeds_in_some_program(report: Report) -> None:
+    """One that always raises would test its error alone."""
+    forms = {form for family in FAMILIES for form in family.forms}
+    assert forms <= report.done, sorted(forms - report.done)
+
+
+def lines(text: str) -> tuple[Line, ...]:
+    """Lines of Python as a program."""
+    program = []
+    for line in text.strip().splitlines():
+        mode, statement = "", line
+        if line.startswith("with "):
+            mode, _, statement = line.removeprefix("with ").partition(": ")
+        target, _, form = statement.rpartition(" = ")
+        program.append(Line(form, targets=(target,) if target else (), mode=mode))
+    return tuple(program)
+
+
+@pytest.mark.parametrize("entry", [*KNOWN, REFUSED], ids=lambda entry: entry.name)
+def test_known_differences_still_occur(entry: Known) -> None:
+    with quiet():
+        run = replay(lines(entry.program), often=True)
+    met = run.met if run.found is None else {run.found.entry and run.found.entry.name}
+    assert entry.name in met
+
+
+# Planted faults --------------------------------------------------------------------------------
+
+
+def method(name: str, change: Callable[..., Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    """A fault in one method of Tensor: `change` gets the right method, then its arguments."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        right = getattr(ag.Tensor, name)
+        patch.setattr(ag.Tensor, name, lambda *given, **options: change(right, *given, **options))
+
+    return plant
+
+
+def _refuse(right: Any, self: Any, *arguments: Any) -> Any:
+    raise RuntimeError("planted")
+
+
+def _other_class(right: Any, self: Any, *arguments: Any) -> Any:
+    try:
+        return right(self, *arguments)
+    except IndexError as error:
+        raise LookupError("planted") from error
+
+
+def _without_history(right: Any, self: Any) -> Any:
+    with ag.no_grad():
+        return right(self)
+
+
+def _transposed(right: Any, self: Any) -> Any:
+    return right(self.t().contiguous().t() if self.dim() == 2 else self)
+
+
+def _no_inference(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ag, "inference_mode", ag.no_grad)
+
+
+def _no_version(patch: pytest.MonkeyPatch) -> None:
+    right = Storage.wrote
+
+    def wrote(self: Any, op: str, *rest: Any) -> None:
+        if op not in ("mul_", "add_"):
+            right(self, op, *rest)
+
+    patch.setattr(Storage, "wrote", wrote)
+
+
+def _forget_the_hook(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(hook_calls, "tensor_hooks", lambda hooks, g, *about: g)
+
+
+def _forget_the_slice(patch: pytest.MonkeyPatch) -> None:
+    right = view.CopySlices.raw
+
+    def raw(self: Any, F: Any, g: Any) -> Any:
+        return [g, *right(self, F, g)[1:]]
+
+    patch.setattr(view.CopySlices, "raw", raw)
+
+
+def _zeros_for_none(patch: pytest.MonkeyPatch) -> None:
+    right = ag.autograd.grad
+
+    def grad(outputs: Any, inputs: Any, *arguments: Any, **options: Any) -> Any:
+        found = right(outputs, inputs, *arguments, **options)
+        pairs = zip(found, inputs, strict=True)
+        return tuple(ag.zeros_like(x) if g is None else g for g, x in pairs)
+
+    patch.setattr(ag.autograd, "grad", grad)
+
+
+def _another_base(patch: pytest.MonkeyPatch) -> None:
+    right = ag.Tensor._base.fget
+
+    def base(self: Any) -> Any:
+        found = right(self)
+        return found if found is None else found.detach()
+
+    patch.setattr(ag.Tensor, "_base", property(base))
+
+
+PLANTS = {
+    "values": method("sin", lambda right, self: right(self) * 1.01),
+    "shape": method("t", lambda right, self: right(self)[None]),
+    "dtype": method("floor", lambda right, self: right(self).to(ag.float16)),
+    "stride": method("clone", _transposed),
+    "offset": method("storage_offset", lambda right, self: 0),
+    "requires_grad": method("tanh", _without_history),
+    "is_leaf": method("detach", lambda right, self: self),
+    "retains_grad": method("retain_grad", lambda right, self: None),
+    "is_view": method("view_as", lambda right, self, other: self.clone()),
+    "node": method("neg", lambda right, self: self.mul(-1)),
+    "edges": method("exp", lambda right, self: right(self.clone())),
+    "base": _another_base,
+    "inference": _no_inference,
+    "version": _no_version,
+    "grad": _forget_the_hook,
+    "none": _zeros_for_none,
+    "raises": method("square", _refuse),
+    "accepts": method("t_", lambda right, self: self),
+    "class": method("select", _other_class),
+}
+
+
+def first(kind: str, plant: Callable[[pytest.MonkeyPatch], None], form: str = "") -> Finding:
+    """The first finding of a kind that a planted fault leads to, minimised."""
+    with pytest.MonkeyPatch.context() as patch, quiet():
+        plant(patch)
+        for number in range(PROGRAMS):
+            found = random_program(f"planted/{number}").found
+            if found and found.difference.kind == kind and form in found.program[-1].form:
+                return minimised(found)
+    raise AssertionError(f"no difference of {kind} was found")
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_a_fault_of_each_kind_is_found_and_minimised(kind: str) -> None:
+    found = first(kind, PLANTS[kind])
+    assert len(found.program) <= 3
+
+
+def test_a_slice_that_is_forgotten_in_a_written_view_is_found() -> None:
+    found = first("grad", _forget_the_slice)
+    assert len(found.program) <= 5
+
+
+def test_a_finding_is_told_as_a_script_that_runs_on_both() -> None:
+    found = first("values", PLANTS["values"], "sin()")
+    assert ".sin()" in told(found)
+    code = script(found.program, found.raising, found.difference.look)
+    for engine in ("torch", "ag_visual"):
+        run = subprocess.run([sys.executable, "-c", code, engine], capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        assert "tensor" in run.stdout
+
+
+def test_differences_are_grouped_by_cause() -> None:
+    report = Report()
+    with pytest.MonkeyPatch.context() as patch, quiet():
+        PLANTS["values"](patch)
+        for number in range(200):
+            report.add(random_program(f"planted/{number}"))
+        text = report.text()
+    count = sum(report.found.values())
+    assert count > 1
+    assert f"200 programs, {count} differences" in text
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "dtype", "agree"),
+    [
+        ([1.0], [1.0 + 1e-9], "float64", True),
+        ([1.0], [1.0 + 1e-5], "float64", False),
+        ([1.0], [1.0 + 1e-5], "float32", True),
+        ([float("nan")], [float("nan")], "float32", True),
+        ([float("nan")], [1.0], "float32", False),
+        ([float("inf")], [-float("inf")], "float64", False),
+        ([1], [2], "int64", False),
+        ([True], [False], "bool", False),
+        ([1.0, 2.0], [1.0], "float32", False),
+        ([1 + 1j], [1 + 1.1j], "complex128", False),
+        ("raises TypeError", [1.0], "float32", False),
+    ],
+)
+def test_values_are_compared_to_the_digits_of_their_dtype(
+    ours: Any, theirs: Any, dtype: str, agree: bool
+) -> None:
+    assert same(ours, theirs, dtype) == agree
