@@ -1,5 +1,5 @@
-// The tabs of the side, in their order. A tab is a line here and, where a lesson can hide it, a line
-// in `HIDDEN` of ag_visual/observe/lesson.py.
+// The tabs of the side, in their order. A tab is one line here, and one in `HIDDEN` of
+// ag_visual/observe/lesson.py where a lesson can hide it.
 
 import type { ComponentType } from 'react';
 import type { Control } from '../protocol/schema';
