@@ -14,6 +14,7 @@ import numpy
 
 from .. import dtypes
 from ..arrays.kernels import activation as kernels
+from ..arrays.kernels.order import copied
 from . import agreement, batching
 from .dims import wrap
 from .families import elementwise, unary, unary_samples, zeros
@@ -73,7 +74,7 @@ def _in_float32(kernel: Callable[..., Any], xp: Any, *args: Any) -> Any:
 
     In the narrow type 1 - tanh(x)^2 and its like lose all digits where the function saturates.
     """
-    wide = (x.astype(xp.float32) if hasattr(x, "itemsize") else x for x in args)
+    wide = (copied(xp, x, xp.float32) if hasattr(x, "itemsize") else x for x in args)
     return xp.asarray(kernel(xp, *wide)).astype(args[0].dtype)
 
 
@@ -136,7 +137,7 @@ unary(
 
 
 def _log_sigmoid(xp: Any, self: Any) -> tuple[Any, Any]:
-    x = self if self.dtype.itemsize > 2 else self.astype(xp.float32)
+    x = self if self.dtype.itemsize > 2 else copied(xp, self, xp.float32)
     buffer = xp.exp(-xp.abs(x)).astype(self.dtype)
     return kernels.log_sigmoid(xp, self), buffer
 

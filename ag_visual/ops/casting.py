@@ -15,7 +15,7 @@ import numpy
 
 from .. import dtypes
 from ..arrays import backend as backends
-from ..arrays.kernels.order import order_of_copy
+from ..arrays.kernels.order import copied
 from ..arrays.quiet import quietly
 from ..core.tensor import Tensor, method
 from ..devices import device as Device
@@ -49,7 +49,7 @@ def cast_array(array: Any, dtype: Any) -> Any:
     """`array.astype` that takes the real part of complex numbers silently, as torch does."""
     if array.dtype.kind == "c" and dtype.kind not in "cb":
         array = array.real
-    return quietly(array.astype, dtype, order=order_of_copy(array))
+    return quietly(copied, backends.backend_of(array).xp, array, dtype)
 
 
 # Dtype and device -------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ _structural(
 
 
 def _conjugate(xp: Any, self: Any) -> Any:
-    return xp.conj(self) if self.dtype.kind == "c" else self.copy()
+    return xp.conj(self) if self.dtype.kind == "c" else copied(xp, self)
 
 
 _structural(

@@ -18,7 +18,7 @@ import numpy
 from .. import devices, dtypes, promotion
 from ..arrays import backend as backends
 from ..arrays.kernels.fused import multiply_add
-from ..arrays.kernels.order import order_of_copy
+from ..arrays.kernels.order import empty_as
 from ..core.tensor import Tensor, from_array, method
 from ..devices import device as Device
 from ..errors import type_name
@@ -486,7 +486,7 @@ def like(
         return leaf(build(backend, here, kind), requires_grad)
 
 
-def _filled_like(name: str, text: str) -> Callable[..., Tensor]:
+def _filled_like(name: str, value: int | None, text: str) -> Callable[..., Tensor]:
     def create(
         input: Tensor,
         *,
@@ -497,23 +497,22 @@ def _filled_like(name: str, text: str) -> Callable[..., Tensor]:
         memory_format: Any = None,
         pin_memory: bool = False,
     ) -> Tensor:
-        return like(
-            input,
-            name,
-            lambda b, a, kind: getattr(b.xp, name)(a, dtype=kind, order=order_of_copy(a)),
-            dtype,
-            device,
-            requires_grad,
-        )
+        def build(b: Any, a: Any, kind: Any) -> Any:
+            result = empty_as(b.xp, a, kind)
+            if value is not None:
+                result[...] = value
+            return result
+
+        return like(input, name, build, dtype, device, requires_grad)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = text
     return function()(create)
 
 
-zeros_like = _filled_like("zeros_like", "Zeros with the shape, dtype and device of `input`.")
-ones_like = _filled_like("ones_like", "Ones with the shape, dtype and device of `input`.")
-empty_like = _filled_like("empty_like", "Uninitialised, with the shape and dtype of `input`.")
+zeros_like = _filled_like("zeros_like", 0, "Zeros with the shape, dtype and device of `input`.")
+ones_like = _filled_like("ones_like", 1, "Ones with the shape, dtype and device of `input`.")
+empty_like = _filled_like("empty_like", None, "Uninitialised, with the shape and dtype of `input`.")
 
 
 @function()
@@ -533,7 +532,7 @@ def full_like(
 
     def build(b: Any, a: Any, kind: Any) -> Any:
         refuse_overflow(value, dtypes.of_numpy(kind))
-        result = b.xp.empty_like(a, dtype=kind, order=order_of_copy(a))
+        result = empty_as(b.xp, a, kind)
         result[...] = cast_array(numpy.asarray(value), kind)[()]
         return result
 

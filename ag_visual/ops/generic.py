@@ -14,6 +14,7 @@ import numpy
 
 from .. import dtypes, promotion
 from ..arrays import backend as backends
+from ..arrays.kernels.order import copied
 from ..arrays.quiet import quietly
 from ..core import modes, saved, seam, source, view
 from ..core.node import Node
@@ -367,7 +368,7 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             if type(array) is not backend.array_type:
                 array = backend.from_numpy(array)
             if target is not None and array.dtype != target.np and name not in op.aside:
-                array = array.astype(target.np)
+                array = copied(backend.xp, array, target.np)
             arrays[name] = array
         elif value is not None and target is not None:
             arrays[name] = backend.asarray(cast_number(value, target), dtype=target.np)

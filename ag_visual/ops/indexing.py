@@ -17,6 +17,7 @@ import numpy
 from .. import dtypes
 from ..arrays.backend import backend_of, is_array, of_namespace
 from ..arrays.kernels.bounds import check_index
+from ..arrays.kernels.order import arranged, sorted_dims
 from ..core.tensor import Tensor, from_array
 from .batched_places import indexed
 from .creation import array_from
@@ -99,8 +100,33 @@ def _index(xp: Any, self: Any, indices: Any) -> Any:
         found = self[at]
     except IndexError as error:
         raise _in_torchs_words(error) from None
-    # NumPy lets the places that are named change last in memory.
-    return xp.ascontiguousarray(found) if found.ndim and self.flags.c_contiguous else found
+    if not found.ndim or found.flags.c_contiguous:
+        return found
+    if self.flags.c_contiguous:
+        return xp.ascontiguousarray(found)
+    order = sorted_dims(found.shape, _strides(self, at, found))
+    result = arranged(xp, found.shape, order, found.dtype)
+    result[...] = found
+    return result
+
+
+def _strides(self: Any, at: Any, found: Any) -> list[int]:
+    """Those of the dimensions that are left, and 0 for those that index tensors make.
+
+    NumPy, by itself, lets the places that are named change last in memory.
+    """
+    named = [n for n, each in enumerate(at) if is_array(each)]
+    together = named[-1] - named[0] == len(named) - 1
+    left: list[int] = []
+    dim = first = 0
+    for number, each in enumerate(at):
+        if number == named[0] and together:
+            first = len(left)
+        if not is_array(each):
+            left.append(self.strides[dim])
+        dim += each.ndim if is_array(each) and each.dtype.kind == "b" else 1
+    left += self.strides[dim:]
+    return [*left[:first], *[0] * (found.ndim - len(left)), *left[first:]]
 
 
 @composite("index_backward", public=False)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..arrays.kernels.order import copied, expanded
 from ..core.tensor import Tensor, method
 from . import agreement
 from .arguments import NUMBERS, plain_number
@@ -41,7 +42,7 @@ def _step(name: str, kernel: Any = None, **options: Any) -> Any:
 def _sign(xp: Any, self: Any) -> Any:
     """-1, 0 or 1, and 0 for NaN, where NumPy says NaN."""
     if self.dtype.kind == "b":
-        return self.copy()
+        return copied(xp, self)
     return xp.subtract(self > 0, self < 0, dtype=self.dtype)
 
 
@@ -110,7 +111,7 @@ _step("sign", _sign, real=True)
 
 def _rounded(name: str) -> Callable[..., Any]:
     def kernel(xp: Any, self: Any) -> Any:
-        return self.copy() if self.dtype.kind in "iub" else getattr(xp, name)(self)
+        return copied(xp, self) if self.dtype.kind in "iub" else getattr(xp, name)(self)
 
     return kernel
 
@@ -511,7 +512,9 @@ _one_bound("clamp_max", _clamp_max, {"self": _below, "max": _replaced_above})
 
 def _nan_to_num(xp: Any, self: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     if self.dtype.kind not in "fc":
-        return self.copy()
+        return copied(xp, self)
+    if expanded(self):  # NumPy's copy would lie in another order
+        self = copied(xp, self)
     return xp.nan_to_num(self, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
 
 

@@ -42,7 +42,7 @@ def _need_elements(name: str) -> Callable[..., None]:
 
 def _evenly(F: Any, g: Any, self: Any, result: Any) -> Any:
     """g, shared by the elements that equal the result."""
-    mask = (self == result) | ((self != self) & (result != result))
+    mask = F.contiguous((self == result) | ((self != self) & (result != result)))
     # Chosen, not multiplied: zero times an infinite gradient is NaN.
     return F.where(mask, g / F.sum(mask), 0.0)
 

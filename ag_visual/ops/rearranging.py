@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..arrays.backend import backend_of
-from ..arrays.kernels.order import order_of_copy
+from ..arrays.kernels.order import copied, empty_as
 from ..core.tensor import Tensor, from_array
 from .arguments import Sizes, SomeDims
 from .batching import Batch, along, leading
@@ -22,7 +22,7 @@ Errors = Iterator[ErrorSample]
 
 
 def _clone(xp: Any, self: Any, order: str = "K") -> Any:
-    return xp.array(self, order=order_of_copy(self) if order == "K" else order, copy=True)
+    return copied(xp, self) if order == "K" else xp.array(self, order=order, copy=True)
 
 
 _structural(
@@ -59,7 +59,9 @@ def _flip(xp: Any, self: Any, dims: Sizes) -> Any:
     for d in dims:
         if self.ndim:
             at[d] = slice(None, None, -1)
-    return self[tuple(at)].copy(order="K")
+    result = empty_as(xp, self)
+    result[...] = self[tuple(at)]
+    return result
 
 
 def _normal_flip(self: Any, dims: Any) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from operator import index as as_index
 from typing import Any
 
 from ..arrays.backend import of_namespace
+from ..arrays.kernels.order import copied
 from ..core import view
 from ..core.tensor import Tensor
 from .batching import Batch
@@ -651,7 +652,7 @@ def _replacer(reader: str, order: str = "K") -> Any:
     read = ops[reader]
 
     def write(xp: Any, self: Any, src: Any, *args: Any) -> Any:
-        result = xp.array(self, order=order, copy=True)
+        result = copied(xp, self) if order == "K" else xp.array(self, order=order, copy=True)
         place = read.view_array(xp, result, args)
         if place.shape != src.shape:
             raise RuntimeError(

@@ -10,6 +10,7 @@ import numpy
 
 from .. import dtypes
 from ..arrays.backend import is_array
+from ..arrays.kernels.order import empty_as
 from ..core.tensor import Tensor, from_array
 from ..errors import type_name
 from .arguments import NUMBERS
@@ -69,7 +70,7 @@ def _copy_into(xp: Any, self: Any, src: Any) -> None:
 
 
 def _copied(xp: Any, self: Any, src: Any) -> Any:
-    result = xp.empty_like(self)
+    result = empty_as(xp, self)
     _copy_into(xp, result, src)
     return result
 
@@ -127,7 +128,7 @@ def _fill_into(xp: Any, self: Any, value: Any) -> None:
 
 
 def _filled(xp: Any, self: Any, value: Any) -> Any:
-    result = xp.empty_like(self)
+    result = empty_as(xp, self)
     result[...] = value
     return result
 
@@ -181,7 +182,7 @@ _fill_number, _fill_tensor = _fills(
 _fills("_new", ("FillBackward0", "FillBackward1"), False, None)
 _zero = op(
     "zero_values",
-    lambda xp, self: xp.zeros_like(self),
+    lambda xp, self: _filled(xp, self, 0),
     vjp={"self": _nothing},
     inplace=lambda xp, self: _fill_into(xp, self, 0),
     repeated=ALLOWED,

@@ -45,10 +45,10 @@ LISTED = {
 REASONS = {name: reason for reason, names in LISTED.items() for name in names.split()}
 
 
-# What torch refuses for turned inputs or takes in other words than a record's; and the part of
-# as_strided whose offset counts from its input.
+# What torch refuses for inputs that are not row-major, takes in other words than a record's or
+# makes a view of; and the part of as_strided whose offset counts from its input.
 APART = ("native_group_norm", "nll_loss2d_backward", "unsafe_view", "permute", "permute_copy")
-APART += ("as_strided_from",)
+APART += ("as_strided_from", "as_strided_from_copy", "conj_values")
 
 
 def plain(array: Array) -> Array:
@@ -58,6 +58,13 @@ def plain(array: Array) -> Array:
 def turned(array: Array) -> Array:
     """The same values in memory that runs through the dimensions in reversed order."""
     return array.copy(order="F")
+
+
+def repeated(array: Array) -> Array:
+    """The first row in the place of all, in memory that is there once; plain, where indices are."""
+    if array.ndim < 2 or array.dtype.kind not in "fc":
+        return plain(array)
+    return numpy.broadcast_to(plain(array[:1]), array.shape)
 
 
 def inside(array: Array) -> Array:
@@ -74,6 +81,8 @@ def ours(array: Array, layout: Callable[[Array], Array]) -> Any:
 
 
 def theirs(array: Array, layout: Callable[[Array], Array]) -> Any:
+    if layout is repeated and array.ndim > 1 and array.dtype.kind in "fc":
+        return torch.from_numpy(plain(layout(array)[:1])).expand(array.shape)
     made = torch.from_numpy(layout(array))
     return made[4:-2].detach().view(array.shape).detach() if layout is inside else made
 
@@ -112,8 +121,8 @@ def differs(op: Op) -> str:
     if function is None:
         return ""
     for call in calls(op):
-        for layout in (plain, turned):
-            if not (call.smooth and call.oracle) or (op.strides and layout is turned):
+        for layout in (plain, turned, repeated):
+            if not (call.smooth and call.oracle) or (op.strides and layout is not plain):
                 continue
             for mine, other in results(call, layout, function):
                 if telling(mine) != telling(other) and mine.shape == tuple(other.shape):
@@ -184,3 +193,26 @@ def test_the_check_sees_another_layout() -> None:
     assert telling(from_array(a[:, :1])) == (3,)
     assert ours(a, inside).storage_offset() == 4
     assert numpy.isnan(ours(a, inside)._memory).sum() == 6
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "program",
+    [
+        "x.expand(2, *x.shape)[..., torch.tensor([0])]",
+        "x.expand(2, *x.shape)[True]",
+        "x.expand(2, *x.shape)[torch.tensor([1, 0]), :, torch.tensor([1, 0])]",
+        "x.transpose(0, 2)[:, torch.tensor([1, 0])]",
+        "x.expand(2, *x.shape).half().log_softmax(0)",
+        "(x[:, :1].expand(-1, 3, -1) * 1j).conj_physical()",
+        "x[:, :1].expand(-1, 3, -1).flip(0)",
+        "x.transpose(0, 2).expand(2, *x.shape[::-1]).clone()",
+        "torch.zeros_like(x.transpose(0, 2).expand(2, *x.shape[::-1]))",
+        "torch.autograd.grad((y := x.transpose(0, 2).detach().requires_grad_()).max(), [y])[0]",
+    ],
+)
+def test_results_of_expanded_and_turned_inputs(program: str) -> None:
+    mine, other = (
+        eval(program, {"torch": m, "x": m.arange(24.0).view(2, 3, 4)}) for m in (ag, torch)
+    )
+    assert telling(mine) == telling(other)

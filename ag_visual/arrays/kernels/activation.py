@@ -12,10 +12,11 @@ from typing import Any
 import numpy
 
 from ag_visual.arrays.backend import Array, of_namespace
+from ag_visual.arrays.kernels.order import copied
 
 
 def _wide(xp: Any, array: Array) -> Array:
-    return array if array.dtype.itemsize > 2 else array.astype(xp.float32)
+    return array if array.dtype.itemsize > 2 else copied(xp, array, xp.float32)
 
 
 _ZEROS = {each: numpy.zeros((), each) for each in map(numpy.dtype, ("float32", "float64"))}

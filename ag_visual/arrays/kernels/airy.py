@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 from ag_visual.arrays.backend import Array
+from ag_visual.arrays.kernels.order import copied
 
 _POINTS = 40
 _NEAR = 1.5
@@ -28,7 +29,7 @@ def _rule() -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 def airy_ai(xp: Any, x: Array) -> Array:
     """Ai(x), in float64 accurate to 1e-13 of max(|Ai(x)|, |x|^(-1/4) / 2)."""
-    wide = x.astype(xp.float64)
+    wide = copied(xp, x, xp.float64)
     size = xp.abs(wide)
     far = xp.maximum(size, _NEAR)
     positive = _integral(xp, far + 0j).real

@@ -12,12 +12,13 @@ from typing import Any
 import numpy
 
 from ag_visual.arrays.backend import Array
+from ag_visual.arrays.kernels.order import copied
 from ag_visual.arrays.kernels.rows import by_column, is_matrix, row_products, row_sums
 
 
 def _wide(xp: Any, array: Array) -> Array:
     """The array in a type that is wide enough to sum in: itself from float32 on."""
-    return array if array.dtype.itemsize > 2 else array.astype(xp.float32)
+    return array if array.dtype.itemsize > 2 else copied(xp, array, xp.float32)
 
 
 def _shifted(xp: Any, self: Array, dim: int) -> Array:
