@@ -13,6 +13,7 @@ import numpy
 
 from .. import dtypes
 from ..arrays.backend import backend_for, backend_of
+from ..arrays.kernels.order import empty_as
 from ..core import source
 from ..core.tensor import Tensor, accumulator, from_array, method
 from ..engine.run import run_backward, running
@@ -276,7 +277,8 @@ def _zeros_of(wanted: Tensor | GradientEdge) -> Tensor:
             "materialize_grads cannot be used when the given input is a GradientEdge: no gradient "
             f"arrived at output {wanted.output_nr} of {wanted.node.name()}"
         )
-    zeros = backend_of(wanted._array).xp.zeros_like(wanted._array)
+    zeros = empty_as(backend_of(wanted._array).xp, wanted._array)
+    zeros[...] = 0
     return from_array(zeros, requires_grad=True)  # type: ignore[no-any-return]
 
 

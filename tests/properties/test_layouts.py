@@ -208,6 +208,8 @@ def test_the_check_sees_another_layout() -> None:
         "x[:, :1].expand(-1, 3, -1).flip(0)",
         "x.transpose(0, 2).expand(2, *x.shape[::-1]).clone()",
         "torch.zeros_like(x.transpose(0, 2).expand(2, *x.shape[::-1]))",
+        "torch.autograd.grad(torch.ones(1, requires_grad=True), "
+        "[x[:1].expand(2, -1, -1).requires_grad_()], materialize_grads=True)[0]",
         "torch.autograd.grad((y := x.transpose(0, 2).detach().requires_grad_()).max(), [y])[0]",
     ],
 )

@@ -15,6 +15,7 @@ LOOKS |= {"node": "{}.grad_fn", "edges": "{}.grad_fn.next_functions", "base": "{
 VERSION = FIELDS.index("version")
 NOWHERE = "of no element"  # strides of dimensions of size 1, any of an empty tensor
 IN_ORDER = "of another order"  # strides of results that are not row-major in torch
+IN_ROWS = "row-major for a view"  # strides of results that are views in torch, not row-major
 # (Of a gradient: not how it was made, which its version and its base would tell.)
 GRADIENT_FIELDS = ("shape", "dtype", "stride", "requires_grad", "node")
 DIGITS = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4, "complex64": 1e-4}
@@ -38,6 +39,7 @@ class Difference:
     def look(self) -> str:
         """The expression that shows it in a script."""
         kind = self.about if self.kind == "grad" else self.kind
+        kind = "stride" if kind in (IN_ORDER, NOWHERE) else kind
         usual = f"{{}}.{kind}" if kind in FIELDS else "{}"
         return self.name and LOOKS.get(kind, usual).format(self.name)
 
@@ -91,8 +93,11 @@ def tensors(
             told = f"{a} for {b}" if field in ("dtype", "node", "is_view", "base") else ""
             if field in ("stride", "offset") and _placed(seen) == _placed(expected):
                 told = NOWHERE
-            elif field == "stride" and not theirs._is_view() and not theirs.is_contiguous():
-                told = IN_ORDER
+            elif field == "stride" and _placed(seen)[0] == _placed(expected)[0]:
+                told = NOWHERE  # the offset, which differs, comes next
+            elif field == "stride" and not theirs.is_contiguous():
+                told = IN_ROWS if _in_rows(ours) else ""
+                told = told if theirs._is_view() else IN_ORDER
             yield Difference(field, name, str(a), str(b), told)
     if not same(_values(ours), _values(theirs), expected[1]):
         yield Difference("values", name, shown(ours), shown(theirs))
@@ -108,6 +113,10 @@ def _placed(fields: tuple[Any, ...]) -> Any:
     return [s for s, n in zip(strides, shape, strict=True) if n > 1], offset
 
 
+def _in_rows(tensor: Any) -> bool:
+    return not tensor._is_view() and bool(tensor.is_contiguous())
+
+
 def _gradients(ours: Any, theirs: Any, name: str) -> Iterator[Difference]:
     if ours is None or theirs is None:
         if ours is not theirs:
@@ -118,7 +127,8 @@ def _gradients(ours: Any, theirs: Any, name: str) -> Iterator[Difference]:
         if field == "stride" and _placed(seen)[0] == _placed(expected)[0]:
             continue
         if a != b and field in GRADIENT_FIELDS:
-            yield Difference("grad", name, str(a), str(b), field)
+            turned = field == "stride" and _in_rows(ours) and not theirs.is_contiguous()
+            yield Difference("grad", name, str(a), str(b), IN_ORDER if turned else field)
     if not same(_values(ours), _values(theirs), expected[1]):
         yield Difference("grad", name, shown(ours), shown(theirs), "values")
 

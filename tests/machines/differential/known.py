@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .compare import IN_ORDER, NOWHERE, Difference
+from .compare import IN_ORDER, IN_ROWS, NOWHERE, Difference
 from .program import Line, Program
 
 
@@ -60,6 +60,7 @@ LENIENT = re.compile(
     r"|RuntimeError: value cannot be converted to type \w+ without overflow"
 )
 TURNS = re.compile(r"\.(t|transpose|squeeze|unsqueeze|as_strided)_\(")
+SCATTERS = re.compile(r"\.(select|slice|diagonal)_scatter\(")
 # What a call says of a dtype, of memory or of what made a tensor, whatever else is wrong with it.
 OTHER = re.compile(
     r"not implemented for|does not support|only support|Expected a floating point"
@@ -193,6 +194,28 @@ KNOWN = [
         ends=True,
     ),
     Known(
+        "order of gradients",
+        "A gradient may be row-major where torch's lies in memory in another order.",
+        """
+t0 = torch.ones(2, 2).t().requires_grad_()
+t1 = torch.autograd.grad(t0.as_strided((2,), (2,)).sum(), [t0])[0]
+""",
+        lambda difference, line, program: difference.about == IN_ROWS and _gradient(line),
+        ends=True,
+    ),
+    Known(
+        "memory around what is scattered into",
+        "`select_scatter` and its like copy the elements of `input`, not the memory around them:"
+        " the result starts at offset 0.",
+        "t0 = torch.ones(2)[1:]\nt1 = t0.select_scatter(t0[0], 0, 0)",
+        lambda difference, line, program: (
+            difference.kind == "offset"
+            and difference.ours == "0"
+            and bool(SCATTERS.search(line.form))
+        ),
+        ends=True,
+    ),
+    Known(
         "conjugates",
         "`conj()` copies, and `is_conj()` is always False.",
         "t0 = torch.tensor([1j])\nt1 = t0.conj()",
@@ -266,12 +289,10 @@ OPEN = {
     ),
     ("edges", "{w}.addcmul_({y}, {y})", ""),
     ("edges", "{x}.positive()", ""),
-    ("grad", "{f}.sum().backward(create_graph=True)", "stride"),
     ("is_leaf", "{w}.squeeze_()", ""),
     ("is_view", "{x} @ {y}", "True for False"),
     ("node", "{w}.squeeze_()", "PermuteBackward0 for AsStridedBackward0"),
     ("node", "{w}.t_()", "SelectBackward0 for AsStridedBackward0"),
-    ("offset", "{x}.select_scatter({same}.select({dim}, 0), {dim}, 0)", ""),
     (
         "raises",
         "torch.sin({x}, out={w})",
@@ -287,6 +308,5 @@ OPEN = {
         "{x}.log_softmax({dim})",
         'NotImplementedError: "log_softmax_lastdim_kernel_impl" not i',
     ),
-    ("stride", "{x}.nan_to_num()", ""),
     ("values", "torch.nn.functional.gelu({x})", ""),
 }

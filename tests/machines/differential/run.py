@@ -117,9 +117,10 @@ class Run:
             self.raising.append(len(self.program) - 1)
             if found is not None and self.often and self.unchanged():
                 return replace(found, entry=REFUSED)
-        if found is not None and self.raising and not self.often:
-            again = replay(self.program, often=True).found  # or has torch written, then refused?
-            return again if again is not None and again.entry is REFUSED else found
+        if found is not None and found.entry is None and not self.often:
+            # Has it come from one that stays, as from what torch had written when it refused?
+            again = replay(self.program, often=True).found
+            return again if again is not None and again.entry is not None else found
         return found
 
     def unchanged(self) -> bool:
