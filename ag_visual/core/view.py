@@ -7,6 +7,7 @@ the base then regenerate their grad_fn, as torch does: lazily, as AsStridedBackw
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any
 
@@ -69,14 +70,18 @@ class View:
         self.seen = seen  # the array that the step looked at
         self.made: Any = None  # where, for views that were made without a node
 
-    def steps(self) -> list[Step]:
-        """The steps from base to this view, first one first, each with the shape it looks at."""
+    def chain(self) -> list[View]:
+        """The views from base to this one, first one first."""
         found = []
         view: View | None = self
         while view is not None:
-            found.append((view.op, view.args, view.seen.shape))
+            found.append(view)
             view = view.parent
         return found[::-1]
+
+    def steps(self) -> list[Step]:
+        """The steps from base to this view, first one first, each with the shape it looks at."""
+        return [(view.op, view.args, view.seen.shape) for view in self.chain()]
 
 
 def child_meta(parent: View | None, *, multi: bool = False) -> int:
@@ -264,17 +269,40 @@ def refresh(tensor: Any) -> None:
             "squeeze_ or unsqueeze_) and was written. Change the geometry out of place, or make "
             "the view afterwards."
         )
-    if modes.state.view_replay or tensor._array.dtype != view.seen.dtype:
-        _replay(tensor, view, stamp)  # (as_strided makes no elements of another dtype)
+    if modes.state.view_replay:
+        _replay(tensor, view, stamp)
         return
-    # torch orders the two the same way: the base's history first, then the view's node.
     old = tensor._edge
-    edge = base.gradient_edge()
-    node = AsStridedBackward0(tensor._array, tensor.storage_offset(), edge, view.steps())
-    tensor._edge = node.edge()
+    tensor._edge = _regenerated(tensor, view)
     tensor._rg = True
     view.stamp = stamp
     move_retain_grad(tensor, old)
+
+
+def _regenerated(tensor: Any, view: View) -> Edge:
+    """A view's history by AsStridedBackward0, and by a step's own node where the dtype changes.
+
+    (as_strided makes no elements of another dtype.)
+    """
+    # torch orders the two the same way: the base's history first, then the view's node.
+    edge: Edge = view.base.gradient_edge()
+    views = view.chain()
+    arrays = [each.seen for each in views[1:]] + [tensor._array]
+    run: list[Step] = []
+    for each, array in zip(views, arrays, strict=True):
+        if array.dtype == each.seen.dtype:
+            run.append((each.op, each.args, each.seen.shape))
+            continue
+        if run:
+            edge = AsStridedBackward0(each.seen, None, edge, run).edge()
+            run = []
+        source = saved.constant(each.seen)
+        source._edge, source._rg = edge, True
+        again = modes.in_grad_mode(True, functools.partial(each.op.replay, source, each.args))
+        edge = again._edge
+    if run:
+        edge = AsStridedBackward0(tensor._array, tensor.storage_offset(), edge, run).edge()
+    return edge
 
 
 def _replay(tensor: Any, view: View, stamp: tuple[int, int]) -> None:

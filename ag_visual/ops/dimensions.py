@@ -382,7 +382,8 @@ def _in_place(twin: str, name: str, node_name: str) -> None:
         seen, old = self._view, self._array
         wrote(self, twin)
         if seen is not None:
-            stamp = self._storage.stamp
+            # Of a write that nobody recorded this is one more: grad_fn is to follow the base.
+            stamp = self._storage.stamp if tracked else seen.stamp
             self._view = view.View(seen.base, seen, record, args, stamp, seen.meta, old)
             self._view.own, self._view.made = seen.own, source.here()
         else:

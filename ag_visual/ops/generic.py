@@ -651,7 +651,10 @@ def _make_node(
     edges: list[Any],
     inplace: bool = False,
 ) -> Any:
-    """The node of this call, with everything it saves, made history of the outputs."""
+    """The node of this call, with everything it saves, made history of the outputs.
+
+    inplace: before the write, which makes it history and hands saved outputs to hooks.
+    """
     differentiable = range(len(outputs)) if op.multi else op.differentiable
     grown = [i for i in differentiable if outputs[i]._array.dtype.kind in "fcV"]
     if not grown:
@@ -711,7 +714,7 @@ def _save(
         if differentiable:
             number = op.differentiable.index(number)  # as the node's edges count
         setattr(node, f"o_{name}", (out._storage, number, differentiable))
-        if modes.state.saved_hooks and needed:
+        if modes.state.saved_hooks and needed and not inplace:
             pack, unpack = modes.state.saved_hooks[-1]
             packed = saved.Packed(pack, unpack, out, number if differentiable else None)
             setattr(node, slot, packed)
@@ -842,33 +845,32 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
         _refuse_complex(op, arrays)
     arguments = _arguments(op, values, arrays)
     _refuse_overlap(op, twin, target, values)
-    before = target._storage.stamp
     array = target._array
     result = None
     if op.writes is None:
         result = _assignable(op, twin, array, _compute(op, backend, arrays, arguments))
+    # What it saves is saved before the write: it may be refused, and hooks are to see it as it was.
+    node = _make_node(op, values, arguments, [target], edges, inplace=True) if grows else None
     root = target if target._view is None else target._view.base
     history = root._edge
 
     def written() -> None:
         """The write is there: count it, and make it part of the history."""
         wrote(target, twin)
-        if not grows:
+        if node is None:
             return
-        node = _make_node(op, values, arguments, [target], edges, inplace=True)
-        for name in op.saves:
-            if name in op.outputs:
-                if getattr(node, f"s_{name}") is not None:
-                    setattr(node, f"t_{name}", target._storage.stamp)
-            elif getattr(values[name], "_storage", None) is target._storage:
-                # `x.mul_(x)`: the other operand is saved as it was before this very write.
-                setattr(node, f"t_{name}", before)
+        results = [name for name in op.saves if name in op.outputs]
+        for name in results:
+            setattr(node, f"t_{name}", target._storage.stamp)
         for name in op.saves if modes.special else ():
             saved.guard(node, name)
         if seam.sink is not None:
             saved.report_node(node)
             saved.report_cuts(node, ((name, values[name]) for name in op.differentiated))
         rebase(target, node)
+        for name in results if modes.state.saved_hooks else ():
+            if getattr(node, f"s_{name}") is not None:
+                setattr(node, f"s_{name}", saved.Packed(*modes.state.saved_hooks[-1], target, 0))
 
     if op.writes is not None:
         try:

@@ -643,7 +643,7 @@ def _matmul(F: Any, self: Any, other: Any) -> Any:
     if one == 2 and two == 1:
         return F.mv(self, other)
     if one == 1 and two == 2:
-        return F.squeeze(F.mm(F.unsqueeze(self, 0), other), 0)
+        return F.mm(F.unsqueeze(self, 0), other)._squeeze_dim_(0)
     if _folds(self, other):
         return _folded(F, self, other)
     return _batched(F, self, other)

@@ -412,3 +412,48 @@ def test_lists_of_saved_tensors_are_packed_one_by_one() -> None:
         y = ag_visual.cat([x, x * 2])
     y.sum().backward()
     assert x.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("written", ["view", "base"])
+def test_hooks_see_what_an_in_place_operation_saves_before_it_writes(written: str) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([2.0, 3.0], requires_grad=True)
+        y = x - 1
+        v = y[None]
+        with t.autograd.graph.saved_tensors_hooks(lambda s: s.clone(), lambda s: s * 1):
+            if written == "view":
+                v.mul_(v)
+            else:
+                y.mul_(v[0])
+        names = [fn and fn.name() for fn, _ in v.grad_fn.next_functions]
+        (v * v).sum().backward()
+        return [names, y.grad_fn.name(), v, x.grad]
+
+    agree(program)
+
+
+def test_hooks_see_the_result_that_an_in_place_operation_saves() -> None:
+    def program(t: Any) -> Any:
+        packed = []
+        x = t.tensor([2.0, 3.0], requires_grad=True)
+        v = (x * 1)[None]
+        with t.autograd.graph.saved_tensors_hooks(
+            lambda s: (packed.append(s.clone()), s.clone())[1], lambda s: s
+        ):
+            v.exp_()
+        names = [fn and fn.name() for fn, _ in v.grad_fn.next_functions]
+        v.sum().backward()
+        return [packed, names, x.grad]
+
+    agree(program)
+
+
+def test_an_in_place_operation_that_cannot_save_writes_nothing() -> None:
+    def program(t: Any) -> Any:
+        with t.inference_mode():
+            exponent = t.ones(1) * 2
+        y = t.tensor([3.0], requires_grad=True) * 1
+        seen = raised(lambda: y.pow_(exponent))[0], raised(lambda: y.mul_(exponent))[0]
+        return [seen, y._version, y.grad_fn.name(), y]
+
+    agree(program)

@@ -482,3 +482,59 @@ def test_a_write_to_a_view_that_is_behind_its_base_blames_the_write_and_not_the_
         return [(kind, old_names(text.split("\n")[0])[:90]) for kind, text in map(raised, calls)]
 
     agree(program)
+
+
+def _history(fn: Any) -> list[str]:
+    """The names of the nodes from one on, along their first edges."""
+    names = []
+    while fn is not None:
+        names.append(fn.name())
+        fn = fn.next_functions[0][0] if fn.next_functions else None
+    return names
+
+
+@pytest.mark.parametrize("turn", ["t_", "squeeze_", "unsqueeze_", "transpose_"])
+def test_a_view_that_is_turned_without_grad_follows_its_base(turn: str) -> None:
+    def program(t: Any) -> Any:
+        dims = {"unsqueeze_": (0,), "transpose_": (0, 1)}.get(turn, ())
+        x = t.ones(2, 2, requires_grad=True)
+        leaf_view = x.view_as(x)
+        y = x * 2
+        with t.no_grad():
+            plain = t.ones(2, 2)[:1]
+            getattr(leaf_view, turn)(*dims)
+            getattr(plain, turn)(*dims)
+            made_without = y[:1]
+            getattr(made_without, turn)(*dims)
+        seen = [_history(leaf_view.grad_fn), plain.is_leaf, plain.requires_grad]
+        seen.append(raised(lambda: made_without.is_leaf)[0])
+        (leaf_view * 3).sum().backward()
+        return [*seen, leaf_view, x.grad]
+
+    agree(program)
+
+
+def test_a_view_of_another_dtype_is_followed_by_its_own_node() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(4, 2, requires_grad=True)
+        y = x * 1
+        views = [y[:2]]
+        views.append(t.view_as_complex(views[-1]))
+        views.append(views[-1][1:])
+        views.append(t.view_as_real(views[-1]))
+        views.append(views[-1][0])
+        views.append(views[2].real)
+        y.mul_(2)
+        seen = [_history(view.grad_fn) for view in views]
+        sum((view.abs() * n).sum() for n, view in enumerate(views, 1)).backward()
+        return [seen, x.grad]
+
+    agree(program)
+
+
+def test_a_vector_times_a_matrix_is_no_view() -> None:
+    def program(t: Any) -> Any:
+        product = t.ones(3, requires_grad=True) @ t.ones(3, 2)
+        return [product._is_view(), product._version, _history(product.grad_fn), product]
+
+    agree(program)

@@ -287,12 +287,7 @@ OPEN = {
         "{w}.index_add_({dim}, torch.tensor([0]), {same}.narrow({dim}, 0, 1))",
         "RuntimeError: unsupported operation: some elements of the in",
     ),
-    ("edges", "{w}.addcmul_({y}, {y})", ""),
     ("edges", "{x}.positive()", ""),
-    ("is_leaf", "{w}.squeeze_()", ""),
-    ("is_view", "{x} @ {y}", "True for False"),
-    ("node", "{w}.squeeze_()", "PermuteBackward0 for AsStridedBackward0"),
-    ("node", "{w}.t_()", "SelectBackward0 for AsStridedBackward0"),
     (
         "raises",
         "torch.sin({x}, out={w})",
