@@ -534,7 +534,8 @@ class Tensor:
 
         (They are seen here all the same: a saved tensor that was written this way warns.)
         """
-        result: Tensor = _blank(Tensor, self._array)
+        kind = InferenceTensor if self.is_inference() else Tensor
+        result: Tensor = _blank(kind, self._array)
         result._store = self._storage.alias()
         result._memory = self._memory
         self._tell_origin(result, "data")

@@ -25,8 +25,20 @@ class Known:
     ends: bool = False  # whether a program ends where it meets this difference of tensors
 
 
+EMPTY = re.compile(r"\('', 0\), |, \('', 0\)")  # an edge that leads nowhere
+COMPARED = re.compile(r"(\w+)\.(?:eq|ne|lt|le|gt|ge)_\(")
+DATA_SET = re.compile(r"(\w+)\.data = ")
+OF_VIEWS = re.compile(r"\.repeat\(|torch\.stack\(|\.select_scatter\(")  # what torch makes of views
+
+
 def _gradient(line: Line) -> bool:
     return line.form.startswith("torch.autograd.grad(")
+
+
+def _of(difference: Difference, pattern: re.Pattern[str], program: Program) -> bool:
+    """Does some line of the program do that to the very tensor that differs?"""
+    found = (pattern.search(line.source) for line in program)
+    return any(each is not None and each[1] == difference.name for each in found)
 
 
 def _traced(program: Program) -> bool:
@@ -97,7 +109,7 @@ KNOWN = [
             or (
                 difference.kind == "edges"
                 and any(" // " in each.form or "% {x}" in each.form for each in program)
-                and difference.ours.replace("('', 0), ", "") == difference.theirs
+                and EMPTY.sub("", difference.ours) == difference.theirs
             )
         ),
     ),
@@ -155,6 +167,48 @@ KNOWN = [
         "t0 = torch.ones(2)\nwith torch.inference_mode(): t1 = t0.view(torch.complex64)",
         lambda difference, line, program: (
             difference.kind in ("inference", "version") and ".view(torch." in line.form
+        ),
+    ),
+    Known(
+        "comparisons into integers",
+        "Integers and bools never require grad; in torch a comparison that is written into them"
+        " (`eq_`, `lt_`, ...) makes them require it.",
+        "t0 = torch.ones(2, requires_grad=True)\nt1 = torch.tensor([1, 2])\nt1.eq_(t0)",
+        lambda difference, line, program: (
+            difference.kind == "requires_grad"
+            and difference.ours == "False"
+            and _of(difference, COMPARED, program)
+        ),
+        ends=True,
+    ),
+    Known(
+        "data and inference",
+        "A tensor is an inference tensor by how it was made; `x.data = y` does not change it.",
+        "with torch.inference_mode(): t0 = torch.ones(2)\nt0.data = torch.ones(2)",
+        lambda difference, line, program: (
+            difference.kind == "inference" and _of(difference, DATA_SET, program)
+        ),
+        ends=True,
+    ),
+    Known(
+        "versions of inference tensors",
+        "No inference tensor has a version; in torch `detach()` and `data` of one do.",
+        "with torch.inference_mode(): t0 = torch.ones(2)\nt1 = t0.detach()",
+        lambda difference, line, program: (
+            difference.kind == "version"
+            and difference.ours.startswith("raises")
+            and line.source.endswith((".detach()", ".data"))
+        ),
+    ),
+    Known(
+        "inference tensors repeated",
+        "`repeat`, `stack` and `select_scatter` of inference tensors give no view.",
+        "with torch.inference_mode(): t0 = torch.ones(2)\nt1 = t0.repeat(2)",
+        lambda difference, line, program: (
+            difference.kind in ("is_view", "base")
+            and difference.about in ("False for True", " for one without a name")
+            and any("inference_mode" in each.mode for each in program)
+            and bool(OF_VIEWS.search(line.source))
         ),
     ),
     Known(
@@ -287,7 +341,6 @@ OPEN = {
         "{w}.index_add_({dim}, torch.tensor([0]), {same}.narrow({dim}, 0, 1))",
         "RuntimeError: unsupported operation: some elements of the in",
     ),
-    ("edges", "{x}.positive()", ""),
     (
         "raises",
         "torch.sin({x}, out={w})",
