@@ -48,10 +48,15 @@ def _evenly(F: Any, g: Any, self: Any, result: Any) -> Any:
 
 
 def _shared(F: Any, g: Any, self: Any, result: Any, dim: Dims, keepdim: bool) -> Any:
-    """g, shared within each reduced part by the elements that equal its result."""
+    """g, shared within each reduced part by the elements that equal its result.
+
+    None equals NaN: where a part's result is that, so are all its gradients.
+    """
     shape = tuple(self.shape)
     mask = self == spread(result, shape, dim, keepdim)
-    return F.where(mask, spread(g, shape, dim, keepdim) / F.sum(mask, dim, True), 0.0)
+    count = F.sum(mask, dim, True)
+    nothing = F.zeros_of(g, tuple(count.shape)) / count
+    return F.where(mask, spread(g, shape, dim, keepdim) / count, nothing)
 
 
 def _selected(F: Any, g: Any, self_shape: Any, dim: int, indices: Any, keepdim: bool = True) -> Any:

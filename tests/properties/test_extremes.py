@@ -36,6 +36,8 @@ KINKS: list[tuple[str, Any, list[Any], list[Any]]] = [
     ("max shares ties", lambda x: x.max(), [[1.0, 3, 3]], [[0, 0.5, 0.5]]),
     ("min shares ties", lambda x: x.min(), [[1.0, 1, 3]], [[0.5, 0.5, 0]]),
     ("amax shares ties", lambda x: x.amax(0), [[2.0, 2, 2, 1]], [[1 / 3, 1 / 3, 1 / 3, 0]]),
+    ("amax of NaN", lambda x: x.amax(0), [[1.0, NAN]], [[NAN, NAN]]),
+    ("aminmax of NaN", lambda x: x.aminmax().min, [[1.0, NAN]], [[NAN, NAN]]),
     ("median shares ties", lambda x: x.median(), [[2.0, 2, 3]], [[0.5, 0.5, 0]]),
     ("max(dim) takes the index", lambda x: x.max(0).values, [[1.0, 3, 3]], [[0, 1, 0]]),
     ("min(dim) takes the index", lambda x: x.min(0).values, [[1.0, 1, 3]], [[1, 0, 0]]),
