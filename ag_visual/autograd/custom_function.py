@@ -276,6 +276,7 @@ def _dirty(
         _may_be_written(o, name, count)
     finally:
         count_write(o, name)  # forward has written, whether it may or not
+    o._grad = None  # of what it was before
     rebase(o, ctx)
     if o._edge is not None and o._edge[0] is ctx:
         o._edge = ctx.edge(number)

@@ -128,6 +128,29 @@ def test_materialize_grads_can_be_switched_off() -> None:
     agree(program, [[True], [1.0]])
 
 
+def test_a_dirty_input_loses_the_gradient_it_retained() -> None:
+    def program(t: Any) -> Any:
+        class Inc(t.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                ctx.mark_dirty(x)
+                return x.add_(1)
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g * 10
+
+        x = t.ones(2, requires_grad=True) * 2
+        x.retain_grad()
+        x.sum().backward(retain_graph=True)
+        y = Inc.apply(x)
+        seen = [x.grad is None, x.retains_grad]
+        (y * 3).sum().backward()
+        return [*seen, x.grad]
+
+    agree(program, [True, True, [3.0, 3.0]])
+
+
 def test_mark_dirty_returns_the_same_object() -> None:
     def program(t: Any) -> Any:
         class Inc(t.autograd.Function):

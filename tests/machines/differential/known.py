@@ -38,7 +38,8 @@ def _gradient(line: Line) -> bool:
 def _of(difference: Difference, pattern: re.Pattern[str], program: Program) -> bool:
     """Does some line of the program do that to the very tensor that differs?"""
     found = (pattern.search(line.source) for line in program)
-    return any(each is not None and each[1] == difference.name for each in found)
+    name = difference.name.removesuffix(".grad")
+    return any(each is not None and each[1] == name for each in found)
 
 
 def _traced(program: Program) -> bool:
@@ -73,6 +74,7 @@ LENIENT = re.compile(
 )
 TURNS = re.compile(r"\.(t|transpose|squeeze|unsqueeze|as_strided)_\(")
 SCATTERS = re.compile(r"\.(select|slice|diagonal)_scatter\(")
+TURNS = re.compile(r"(\w+)\.(?:t|transpose|squeeze|unsqueeze|as_strided)_\(")
 # What a call says of a dtype, of memory or of what made a tensor, whatever else is wrong with it.
 OTHER = re.compile(
     r"not implemented for|does not support|only support|Expected a floating point"
@@ -131,7 +133,7 @@ KNOWN = [
             difference.ours.startswith(
                 ("raises RuntimeError", "RuntimeError: A view cannot be fol")
             )
-            and any(TURNS.search(each.form) for each in program)
+            and any(TURNS.search(each.source) for each in program)
         ),
         ends=True,
     ),
@@ -209,6 +211,20 @@ KNOWN = [
             and difference.about in ("False for True", " for one without a name")
             and any("inference_mode" in each.mode for each in program)
             and bool(OF_VIEWS.search(line.source))
+        ),
+    ),
+    Known(
+        "gradients of what was turned in place",
+        "`retain_grad` follows a tensor that is turned in place (`t_`, ...), as it follows one that"
+        " is written; in torch it keeps the gradient of what the tensor was, in its old shape.",
+        """
+t0 = torch.ones(2, 3, requires_grad=True) * 1
+t0.retain_grad()
+t0.t_()
+t0.sum().backward()
+""",
+        lambda difference, line, program: (
+            difference.kind == "grad" and _of(difference, TURNS, program)
         ),
     ),
     Known(
