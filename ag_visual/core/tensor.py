@@ -534,8 +534,7 @@ class Tensor:
 
         (They are seen here all the same: a saved tensor that was written this way warns.)
         """
-        kind = InferenceTensor if self.is_inference() else Tensor
-        result: Tensor = _blank(kind, self._array)
+        result: Tensor = _blank(Tensor, self._array)
         result._store = self._storage.alias()
         result._memory = self._memory
         self._tell_origin(result, "data")

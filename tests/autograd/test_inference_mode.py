@@ -233,16 +233,6 @@ def test_set_multithreading_enabled() -> None:
     agree(program, [[2.0, 2.0]])
 
 
-def test_data_of_an_inference_tensor_is_one() -> None:
-    def program(t: Any) -> Any:
-        with t.inference_mode():
-            made = t.ones(2)
-            of_normal = t.ones(2, requires_grad=True).data
-        return [made.data.is_inference(), made.detach().is_inference(), of_normal.is_inference()]
-
-    agree(program)
-
-
 def test_error_texts_of_2_8() -> None:
     def program(t: Any) -> Any:
         a = t.ones(2) * 1

@@ -194,13 +194,25 @@ KNOWN = [
     ),
     Known(
         "versions of inference tensors",
-        "No inference tensor has a version; in torch `detach()` and `data` of one do.",
+        "No inference tensor has a version; in torch `detach()` of one does.",
         "with torch.inference_mode(): t0 = torch.ones(2)\nt1 = t0.detach()",
         lambda difference, line, program: (
             difference.kind == "version"
             and difference.ours.startswith("raises")
-            and line.source.endswith((".detach()", ".data"))
+            and line.source.endswith(".detach()")
         ),
+    ),
+    Known(
+        "data of inference tensors",
+        "`data` of an inference tensor is a normal one, with a version; in torch it may be written"
+        " as one too, but says that it is an inference tensor.",
+        "with torch.inference_mode(): t0 = torch.ones(2)\nt1 = t0.data",
+        lambda difference, line, program: (
+            difference.kind == "inference"
+            and difference.ours == "False"
+            and line.source.endswith(".data")
+        ),
+        ends=True,
     ),
     Known(
         "inference tensors repeated",
