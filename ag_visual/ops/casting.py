@@ -22,6 +22,7 @@ from ..devices import device as Device
 from ..layouts import strided
 from .agreement import told
 from .batching import elementwise, in_rows, leading
+from .overlap import unless_idle
 from .record import EACH, LINEAR, ErrorSample, Sample
 from .table import composite, op, traced
 
@@ -320,6 +321,7 @@ _structural(
     _conjugate,
     vjp={"self": lambda F, g: F.conj(g)},
     inplace=True,
+    repeated=unless_idle("fiubV"),
     twin="ConjPhysicalBackward1",
     batch=elementwise,
     samples=_complex_samples,

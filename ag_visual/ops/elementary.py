@@ -84,9 +84,17 @@ unary(
     reference=lambda np, x: x**-0.5,
     doc="1 / sqrt(x), elementwise.",
 )
+
+
+def _reciprocal(xp: Any, self: Any) -> Any:
+    # (numpy.reciprocal of a complex zero has NaN for its infinity.)
+    return 1 / self if self.dtype.kind == "c" else xp.reciprocal(self)
+
+
 unary(
     "reciprocal",
     lambda g, result: -g * (result * result),
+    _reciprocal,
     low=0.3,
     high=3.0,
     doc="1 / x, elementwise.",

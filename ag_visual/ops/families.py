@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy
 
-from .. import promotion
+from .. import dtypes, promotion
 from ..core.source import evaluated
 from . import batching
+from .overflow import refuse_overflow
 from .record import FLOAT, LINEAR, PROMOTE, ErrorSample, Op, Sample, camel
 from .table import composite, op, ops
 
@@ -35,6 +36,8 @@ def number_in(number: Any, dtype: Any) -> Any:
     """
     if dtype.kind == "b":
         return bool(number)
+    if isinstance(number, complex):
+        refuse_overflow(number, dtypes.of_numpy(dtype))
     if dtype.kind not in "iu":
         return number
     whole, limits = int(number), numpy.iinfo(dtype)

@@ -902,7 +902,8 @@ def _recorded_as(op: Op, values: dict[str, Any]) -> Op:
 
 
 def _refuse_overlap(op: Op, twin: str, target: Any, values: dict[str, Any]) -> None:
-    refuse_internal(target, twin, op.repeated)
+    repeated = op.repeated
+    refuse_internal(target, twin, repeated(target, values) if callable(repeated) else repeated)
     for name in op.inputs[1:]:
         if name not in op.free:
             refuse_shared(target, values[name], twin, apart=op.apart)

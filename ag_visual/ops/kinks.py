@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .. import dtypes
 from ..arrays.kernels.order import copied, expanded
 from ..core.tensor import Tensor, method
 from . import agreement
@@ -21,12 +22,14 @@ from .families import (
     chosen_twin,
     elementwise,
     is_complex,
+    number_in,
     pair_samples,
     promoted_with,
     refused,
     unary,
     zeros,
 )
+from .overlap import unless_idle
 from .record import EACH, FLOAT, KEEP, Sample
 from .table import composite, ops
 
@@ -511,19 +514,35 @@ _one_bound("clamp_max", _clamp_max, {"self": _below, "max": _replaced_above})
 
 
 def _nan_to_num(xp: Any, self: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
-    if self.dtype.kind not in "fc":
+    if self.dtype.kind in "iub":
         return copied(xp, self)
     if expanded(self):  # NumPy's copy would lie in another order
         self = copied(xp, self)
-    return xp.nan_to_num(self, nan=0.0 if nan is None else nan, posinf=posinf, neginf=neginf)
+    if self.dtype.kind == "c":
+        result = xp.empty_like(self)
+        result.real = _nan_to_num(xp, self.real, nan, posinf, neginf)
+        result.imag = _nan_to_num(xp, self.imag, nan, posinf, neginf)
+        return result
+    # (NumPy's nan_to_num lets bfloat16 be.)
+    most = float(dtypes.finfo(dtypes.of_array(self)).max)
+    result = xp.where(xp.isnan(self), self.dtype.type(0.0 if nan is None else nan), self)
+    result = xp.where(self == xp.inf, self.dtype.type(most if posinf is None else posinf), result)
+    return xp.where(self == -xp.inf, self.dtype.type(-most if neginf is None else neginf), result)
+
+
+def _nan_to_num_rule(F: Any, g: Any, self: Any) -> Any:
+    if is_complex(self):
+        real = F.where(F.isfinite(F.real(self)), F.real(g), 0.0)
+        return F.complex(real, F.where(F.isfinite(F.imag(self)), F.imag(g), 0.0))
+    return F.where(F.isfinite(self), g, 0.0)
 
 
 unary(
     "nan_to_num",
-    lambda F, g, self: F.where(F.isfinite(self), g, 0.0),
+    _nan_to_num_rule,
     _nan_to_num,
     policy=KEEP,
-    real=True,
+    repeated=unless_idle("iub"),
     doc="NaN, inf and -inf replaced by `nan`, `posinf` and `neginf` (0 and the dtype's limits).",
 )
 
@@ -604,7 +623,7 @@ def _scaled(x: Any, value: Any) -> Any:
 
 
 def _addcmul(xp: Any, self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
-    return self + _scaled(tensor1 * tensor2, value)
+    return self + _scaled(tensor1 * tensor2, number_in(value, self.dtype))
 
 
 def _addcdiv(xp: Any, self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
@@ -613,7 +632,7 @@ def _addcdiv(xp: Any, self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) 
             "Integer division with addcdiv is no longer supported. Use (input + value * "
             "torch.trunc(tensor1 / tensor2)).to(input.dtype), or convert the tensors to floats."
         )
-    return self + _scaled(tensor1 / tensor2, value)
+    return self + _scaled(tensor1 / tensor2, number_in(value, self.dtype))
 
 
 def _three_samples(low: float) -> Callable[[Any], Iterator[Sample]]:

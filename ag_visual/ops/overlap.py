@@ -47,6 +47,23 @@ def refuse_internal(tensor: Tensor, twin: str, repeated: int = REFUSED) -> None:
     )
 
 
+def unless_itself(target: Tensor, values: dict[str, Any]) -> int:
+    """`repeated` of a write that copies: what is the very same elements is let be."""
+    source = values["src"]
+    a, b = target._array, source._array
+    same = (
+        share(target, source)
+        and (a.shape, a.strides, a.dtype) == (b.shape, b.strides, b.dtype)
+        and data_pointer(a) == data_pointer(b)
+    )
+    return ALLOWED if same else REFUSED
+
+
+def unless_idle(kinds: str) -> Any:
+    """`repeated` of a write that changes nothing in arrays of some kinds: these are let be."""
+    return lambda target, values: ALLOWED if target._array.dtype.kind in kinds else REFUSED
+
+
 def share(a: Tensor, b: Tensor) -> bool:
     """Do two tensors look into the same memory, through views, detach() or .data?"""
     mine, other = a._store, b._store

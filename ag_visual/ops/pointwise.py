@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy
 
-from .. import dtypes, promotion
-from ..arrays.backend import backend_of
-from ..core.tensor import Tensor, from_array
+from .. import dtypes
+from ..core.tensor import Tensor
 from . import build, comparison, elementary, kinks  # noqa: F401  (importing them declares their ops)
 from .arguments import NUMBERS
 from .families import (
@@ -208,7 +207,7 @@ def _int_division(xp: Any, self: Any, other: Any) -> None:
     """torch refuses to divide integers by zero; NumPy would say 0."""
     if getattr(self, "dtype", None) is not None and self.dtype.kind in "iu":
         zero = (other == 0).any() if hasattr(other, "any") else other == 0
-        if zero:
+        if zero and self.size and getattr(other, "size", 1):
             raise RuntimeError("ZeroDivisionError: integer division by zero")
 
 
@@ -296,7 +295,11 @@ def _quotient_rule(mode: str) -> Callable[..., Any]:
 
 def _remainder(xp: Any, self: Any, other: Any) -> Any:
     _int_division(xp, self, other)
-    return xp.remainder(self, other)
+    result = xp.remainder(self, other)
+    if result.dtype.kind in "iub":
+        return result
+    # NumPy's zero has the sign of the divisor, C's and torch's that of the dividend.
+    return xp.where(result == 0, xp.copysign(result, self), result)
 
 
 def _fmod(xp: Any, self: Any, other: Any) -> Any:
@@ -602,14 +605,6 @@ def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
     return operate
 
 
-def _as_tensor_of(other: Any, like: Tensor) -> Tensor:
-    """A number as a 0-d tensor on the other operand's device."""
-    if isinstance(other, Tensor):
-        return other
-    backend = backend_of(like._array)
-    return from_array(backend.asarray(other, dtype=promotion.scalar_dtype(other).np))
-
-
 _number_minus = build.operator(ops["rsub_number"])
 
 
@@ -665,6 +660,10 @@ for _dunder_name, _function in {
     "pow": _foreign(functions["pow"]),
     "rpow": _reflected(functions["pow"]),
     "mod": _foreign(functions["remainder"]),
+    "rmod": _reflected(functions["remainder"]),
+    "rfloordiv": _reflected(functions["floor_divide"]),
+    "rlshift": _reflected(functions["bitwise_left_shift"]),
+    "rrshift": _reflected(functions["bitwise_right_shift"]),
     "rsub": _rsub_operator,
     "rtruediv": _rtruediv,
     "rdiv": _rtruediv,
@@ -687,14 +686,3 @@ for _dunder_name, _function in {
     "irshift": functions["bitwise_right_shift_"],
 }.items():
     setattr(Tensor, f"__{_dunder_name}__", _function)
-for _dunder_name, _record in {
-    "rfloordiv": "floor_divide",
-    "rlshift": "bitwise_left_shift",
-    "rrshift": "bitwise_right_shift",
-}.items():
-    setattr(
-        Tensor,
-        f"__{_dunder_name}__",
-        lambda self, other, call=ops[_record].call: call(_as_tensor_of(other, self), self),
-    )
-Tensor.__rmod__ = lambda self, other: ops["remainder_tensor"].call(_as_tensor_of(other, self), self)

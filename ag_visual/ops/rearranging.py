@@ -108,6 +108,8 @@ def _normal_roll(self: Any, shifts: Any, dims: Any = ()) -> tuple[Any, Any]:
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
+    if 0 in self.shape:
+        return shifts, ()  # as torch: nothing moves, whatever dimensions are named
     return shifts, tuple(wrap(d, self.ndim) for d in dims)
 
 

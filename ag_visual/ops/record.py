@@ -216,7 +216,7 @@ class Op:
         batch: Callable[..., Any] | None = None,
         free: Sequence[str] = (),
         apart: bool = False,
-        repeated: int = 0,
+        repeated: int | Callable[[Any, dict[str, Any]], int] = 0,
         alike: Callable[..., str | None] | None = None,
         usual: tuple[str, str, Any] | None = None,
         idle: Sequence[str] = (),

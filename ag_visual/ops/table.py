@@ -185,7 +185,7 @@ def op(
     batch: Callable[..., Any] | None = None,
     free: Sequence[str] = (),
     apart: bool = False,
-    repeated: int = 0,
+    repeated: int | Callable[[Any, dict[str, Any]], int] = 0,
     alike: Callable[..., str | None] | None = None,
     usual: tuple[str, str, Any] | None = None,
     idle: Sequence[str] = (),
@@ -221,7 +221,7 @@ def op(
     strides: its result depends on the layout in memory. layout: how results lie in memory.
     free: inputs that may share memory with what the twin writes. apart: the others may not even be
     all of it, as where a write by index reads them in another order. repeated: what the twin does
-    where it writes expanded memory (see ops/overlap).
+    where it writes expanded memory (see ops/overlap), or a function of target and values.
     alike: what is wrong with the dtypes of the inputs that its parameters name (None for those that
     are no tensors), or None; asked before promotion, where they differ.
     usual: (function, argument, value): with that argument the kernel is that namespace function.

@@ -17,7 +17,7 @@ from .arguments import NUMBERS
 from .batching import Batch
 from .casting import cast_array
 from .overflow import refuse_overflow
-from .overlap import ALLOWED
+from .overlap import ALLOWED, unless_itself
 from .record import EACH, Op, Sample
 from .table import composite, function, op
 
@@ -95,6 +95,7 @@ _copy = op(
     jvp=EACH,
     inputs=("self", "src"),
     inplace=_copy_into,
+    repeated=unless_itself,
     normalize=_fits_into,
     public=False,
     called="copy",
