@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 FIELDS = ("shape", "dtype", "stride", "offset", "requires_grad", "is_leaf", "retains_grad")
@@ -18,6 +19,7 @@ IN_ORDER = "of another order"  # strides of results that are not row-major in to
 IN_ROWS = "row-major for a view"  # strides of results that are views in torch, not row-major
 # (Of a gradient: not how it was made, which its version and its base would tell.)
 GRADIENT_FIELDS = ("shape", "dtype", "stride", "requires_grad", "node")
+PARTS = "of parts of one that is not finite"  # complex numbers
 DIGITS = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4, "complex64": 1e-4}
 EXACT = 1e-7  # float64, complex128
 
@@ -99,8 +101,11 @@ def tensors(
                 told = IN_ROWS if _in_rows(ours) else ""
                 told = told if theirs._is_view() else IN_ORDER
             yield Difference(field, name, str(a), str(b), told)
-    if not same(_values(ours), _values(theirs), expected[1]):
+    values = _values(ours), _values(theirs)
+    if not same(*values, expected[1]):
         yield Difference("values", name, shown(ours), shown(theirs))
+    elif expected[1].startswith("complex") and not _alike(*values):
+        yield Difference("values", name, shown(ours), shown(theirs), PARTS)
     if expected[5] is True or expected[6] is True:  # else it has none, and torch warns
         yield from _gradients(ours.grad, theirs.grad, f"{name}.grad")
 
@@ -207,6 +212,13 @@ def same(ours: Any, theirs: Any, dtype: str) -> bool:
     scale = max((abs(v) for v in b if cmath.isfinite(v)), default=1.0)
     close = digits * max(1.0, scale)
     return len(a) == len(b) and all(_close(v, w, close) for v, w in zip(a, b, strict=True))
+
+
+def _alike(ours: Any, theirs: Any) -> bool:
+    """Have complex numbers infinities and NaN in the same parts?"""
+    parts = [[part for z in _flat(each) for part in (z.real, z.imag)] for each in (ours, theirs)]
+    pairs = zip(*parts, strict=True)
+    return all((isfinite(a) and isfinite(b)) or a == b or (a != a and b != b) for a, b in pairs)
 
 
 def _close(a: Any, b: Any, close: float) -> bool:
