@@ -121,11 +121,15 @@ def into(
         if apart:
             refuse_internal(target, name)
         looked_at = _as_it_will_be(target, each._array.shape)
+        if elementwise:
+            refuse_internal(target, name)
         for arg in (*args, *kwargs.values()) if watched else ():
             for part in arg if isinstance(arg, (tuple, list)) else (arg,):
                 if apart and part is target:
                     raise shared(name, target, target)
                 refuse_shared(looked_at, part, name, apart=apart)
+                if elementwise and looked_at is not target:  # as it is, too
+                    refuse_shared(target, part, name)
     for each, target in zip(results, targets, strict=True):
         store(name, each._array, target)
     if not several:

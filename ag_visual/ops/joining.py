@@ -51,8 +51,8 @@ def _normal_cat(tensors: Any, dim: Any = 0) -> tuple[int]:
             raise RuntimeError(
                 f"zero-dimensional tensor (at position {i}) cannot be concatenated\nUse stack."
             )
-    if not kept:
-        return (wrap(dim, 1),)
+    if not kept:  # as torch: along any dimension, of which there is one
+        return (0,)
     first = kept[0][1]
     for _, shape in kept:
         if len(shape) != len(first):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import pytest
@@ -41,6 +42,23 @@ def test_nothing_is_divided_by_zero() -> None:
         return [list(y.shape) for y in results], told(lambda: t.ones(2, dtype=t.int64) // 0)[
             "error"
         ]
+
+    agree(program)
+
+
+def test_empty_vectors_are_joined_along_any_dimension() -> None:
+    agree(lambda t: [list(t.cat([t.tensor([])] * n, d).shape) for n in (1, 2) for d in (-2, 0, 7)])
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (6,)])
+def test_an_output_that_is_resized_may_not_overlap_as_it_was(shape: tuple[int, ...]) -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(shape)
+        outputs = [x.expand(n, *shape) for n in (1, 2)] + [x.view(-1)[:1], x.unfold(-1, 1, 1)]
+        calls = [lambda o=o: t.mul(x, 1, out=o) for o in outputs]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return [told(call)["error"] for call in calls]
 
     agree(program)
 
