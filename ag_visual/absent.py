@@ -106,6 +106,10 @@ _TOLD: Final[dict[str, str]] = {
     ),
     "utils._pytree": "Nested containers are walked by hand, or by the package optree.",
     "version torch_version": "torch.__version__ says which release is followed.",
+    "nn.utils.parametrizations.orthogonal": (
+        "Register a module that makes a matrix orthogonal (by torch.linalg.qr, say) with "
+        "torch.nn.utils.parametrize.register_parametrization."
+    ),
     "nn.utils.prune": "Multiply by a mask in torch.nn.utils.parametrize.register_parametrization.",
 }
 SAID: Final[dict[str, str]] = {

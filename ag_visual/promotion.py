@@ -70,19 +70,6 @@ def _combine(higher: dtype | None, lower: dtype | None) -> dtype | None:
     return higher
 
 
-def _mixed(higher: dtype, lower: dtype) -> dtype | None:
-    try:
-        return _combine(higher, lower)
-    except RuntimeError:
-        return None
-
-
-# _MIXED[higher.index][lower.index]: one operand of each of two different ranks.
-_MIXED: Final[tuple[tuple[dtype | None, ...], ...]] = tuple(
-    tuple(_mixed(a, b) for b in dtypes.ALL) for a in dtypes.ALL
-)
-
-
 def scalar_dtype(value: Any) -> dtype:
     """What a Python number enters promotion as: bool, int64, default float or complex."""
     kind = type(value)
@@ -111,19 +98,6 @@ def _weak(of: dtype) -> dtype:
     if of.category == COMPLEX:
         return dtypes.get_default_complex_dtype()
     return of if of.category == 0 else dtypes.int64
-
-
-def pair_type(type1: dtype, rank1: int, type2: dtype, rank2: int) -> dtype:
-    """`result_type` of exactly two operands, without loops: the path of every binary op."""
-    if rank1 == rank2:
-        if rank1 == SCALAR:
-            type1, type2 = _weak(type1), _weak(type2)
-        return _TABLE[type1.index][type2.index] or _apart(type1, type2)
-    if rank1 < rank2:
-        type1, rank1, type2, rank2 = type2, rank2, type1, rank1
-    if rank2 == SCALAR:
-        type2 = _weak(type2)
-    return _MIXED[type1.index][type2.index] or _apart(type1, type2)
 
 
 def result_type(*operands: tuple[dtype, int]) -> dtype:

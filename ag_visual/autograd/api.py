@@ -249,16 +249,17 @@ def grad(
     place = source.here()
     retain = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
-        return _batched(results, roots, edges, grad_outputs, retain, create_graph, place)
-    found = run_backward(
-        roots,
-        _seeds(results, grad_outputs),
-        retain=retain,
-        create_graph=create_graph,
-        place=place,
-        inputs=edges,
-        into_leaves=False,
-    )
+        found = _batched(results, roots, edges, grad_outputs, retain, create_graph, place)
+    else:
+        found = run_backward(
+            roots,
+            _seeds(results, grad_outputs),
+            retain=retain,
+            create_graph=create_graph,
+            place=place,
+            inputs=edges,
+            into_leaves=False,
+        )
     if materialize_grads:
         return tuple(_zeros_of(t) if g is None else g for t, g in zip(wanted, found, strict=True))
     unused = [i for i, g in enumerate(found) if g is None]
@@ -290,13 +291,13 @@ def _batched(
     retain: bool,
     create_graph: bool,
     place: Any,
-) -> tuple[Any, ...]:
+) -> list[Any]:
     """One run for each slice of the first dimension of grad_outputs, stacked."""
-    if grad_outputs is None:
+    given = [None] if grad_outputs is None else _listed(grad_outputs)
+    if any(g is None for g in given):
         raise ValueError(
             "is_grads_batched=True needs grad_outputs, whose first dimension is the batch"
         )
-    given = _listed(grad_outputs)
     for index, (output, g) in enumerate(zip(outputs, given, strict=True)):
         shape = _facts(output)[0]
         if g._array.shape[1:] != shape:
@@ -308,6 +309,10 @@ def _batched(
                 f"shape of {Size(shape)}."
             )
     count = given[0].shape[0]
+    if not count:
+        raise IndexError(
+            "is_grads_batched=True needs a batch, but grad_output[0] has none (size 0)"
+        )
     rows = [
         run_backward(
             roots,
@@ -322,10 +327,10 @@ def _batched(
     ]
     from ..ops.table import traced
 
-    return tuple(
+    return [
         None if column[0] is None else traced.stack(list(column))
         for column in zip(*rows, strict=True)
-    )
+    ]
 
 
 @method("backward")

@@ -72,7 +72,7 @@ def _in_fresh_thread(work: Callable[[], list[Any]]) -> list[Any]:
     try:
         # Not by `threading.Thread`, whose `start` an interrupt can leave half done.
         start_new_thread(run, ())
-    except RuntimeError:
+    except Exception:
         raise
     except BaseException as interrupt:
         interrupts.append(interrupt)

@@ -37,6 +37,12 @@ class Parameter(Tensor):
         result._store, result._memory = seen._store, seen._memory
         return result
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        """A copy of the values alone: as in torch, without `.grad` and attributes."""
+        if id(self) not in memo:
+            memo[id(self)] = from_array(self._array.copy(), self._rg, type(self))
+        return memo[id(self)]  # type: ignore[no-any-return]
+
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 

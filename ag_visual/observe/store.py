@@ -118,11 +118,6 @@ class Store:
         start = max(serial - self.first, 0)
         return (self._chunks[i] for i in range(start, len(self._chunks)))
 
-    def bytes_since(self, serial: int) -> int:
-        if serial >= self.last:
-            return 0
-        return sum(chunk.nbytes for chunk in self.since(serial))
-
     def all(self) -> Sequence[Chunk]:
         return tuple(self._chunks)
 

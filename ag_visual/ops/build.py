@@ -701,6 +701,7 @@ def inplace(op: Op, twin: str, reference: Callable[..., Any]) -> Callable[..., A
         return reference
     kernel = op._kernel(numpy) if op.direct else op.kernel
     scope = {**_SHARED, "kernel": kernel, "slow": reference, "normalize": op.normalize}
+    scope["BOOL"] = numpy.dtype(bool)
     function = lazily(twin, scope, lambda scope: _inplace_source(op, twin, scope))
     function.__signature__ = op.signature  # type: ignore[attr-defined]
     return function
@@ -756,7 +757,8 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
     # Into a fresh array first: an exception must leave the target as it was.
     add(1, f"try: r = kernel({arrays})" if op.direct else f"try: r = kernel(np, {arrays})")
     add(1, f"except Exception: {slow}")
-    add(1, f"if r.dtype is not d or r.shape != a_{target}.shape: {slow}")
+    # (What a comparison gives is written as ones and zeros.)
+    add(1, f"if r.dtype is not d and r.dtype is not BOOL or r.shape != a_{target}.shape: {slow}")
     # Read-only memory (an expanded gradient in a hook) is refused there, with torch's words.
     add(1, f"try: a_{target}[...] = r")
     add(1, f"except ValueError: {slow}")

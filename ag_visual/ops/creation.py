@@ -26,6 +26,7 @@ from .arguments import checked, kind_named, plain_number, refused
 from .casting import cast_array, dtype_of
 from .into import made_into
 from .overflow import refuse_overflow
+from .overlap import repeats
 from .table import function
 
 NEEDS_FLOAT = "Only Tensors of floating point and complex dtype can require gradients"
@@ -330,7 +331,10 @@ def from_numpy(ndarray: Any) -> Tensor:
             UserWarning,
             stacklevel=2,
         )
-    return from_array(array)  # type: ignore[no-any-return]
+    result: Tensor = from_array(array)
+    if repeats(array):
+        result._memory = array
+    return result
 
 
 @function()

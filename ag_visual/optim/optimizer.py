@@ -232,6 +232,8 @@ class Optimizer:
     def _change(self, p: Tensor, grad: Tensor, group: Group, place: Any) -> None:
         """One step of one parameter, on arrays."""
         array, g = p._array, grad._array
+        if array.shape != g.shape:
+            raise _other_shape(array.shape, g.shape)
         plain = type(array) is numpy.ndarray is type(g)
         face = raw_numpy if plain else raw(backend_of(array).xp)
         if modes.special:
@@ -383,6 +385,22 @@ class Optimizer:
             lines += [f"    {k}: {group[k]}" for k in sorted(group) if k != "params"]
             lines.append("")
         return "\n".join([*lines[:-1], ")"])
+
+
+def _other_shape(have: tuple[int, ...], given: tuple[int, ...]) -> RuntimeError:
+    """That a gradient does not fit its parameter, whose `.data` was replaced since."""
+    said = "The size of tensor a and of tensor b must match"
+    for at, (a, b) in enumerate(zip(have, given, strict=False)):
+        if a != b:
+            said = (
+                f"The size of tensor a ({a}) must match the size of tensor b ({b}) at "
+                f"non-singleton dimension {at}"
+            )
+            break
+    return RuntimeError(
+        f"{said}\nA parameter of shape {list(have)} has a .grad of shape {list(given)}: its .data "
+        "was replaced. Set .grad to None."
+    )
 
 
 def _decayed(p: Any, g: Any, group: Group) -> Any:

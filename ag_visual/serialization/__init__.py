@@ -66,11 +66,9 @@ def load(
     default the device on which each was. weights_only and mmap are torch's, and change nothing:
     no code is ever run.
 
-    Raises:
-        FormatError: the file is of torch.save or pickle (the text says what to do), or foreign,
-            damaged or cut off. It is a ValueError. Nothing is made of such a file.
-        BackendUnavailable: a tensor was on a device that is not here: give a map_location.
-        OSError: it cannot be read at all.
+    Raises FormatError (a ValueError) for a file of torch.save or pickle, whose text says what to
+    do, and for one that is foreign, damaged or cut off: nothing is made of it. BackendUnavailable:
+    a tensor was on a device that is not here; give a map_location. OSError: it cannot be read.
     """
     if map_location is not None and not isinstance(map_location, str | dict | Device):
         raise TypeError(

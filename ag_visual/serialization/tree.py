@@ -322,6 +322,8 @@ class Reader:
         strides = tuple(s * dtype.itemsize for s in steps)
         array = backend.xp.ndarray(shape, dtype.np, memory[offset:].data, strides=strides)
         result = from_array(array, traced, Parameter if parameter else Tensor)
+        if array.nbytes != memory.nbytes or not array.flags.c_contiguous:
+            result._memory = memory  # it looks at a part of it, or in another order
         if storage is None:
             self._memory[key] = memory, result._storage
         else:

@@ -31,6 +31,7 @@ INTERNAL = frozenset(
             "absent",
             "errors",
             "files",
+            "names",
             "dtypes",
             "sizes",
             "devices",

@@ -116,7 +116,6 @@ def test_result_type_of_two_operands_is_torchs(rank_a: int, rank_b: int, default
             wanted = outcome(torch.result_type, operand(a, rank_a), operand(b, rank_b))
             pair = (dtypes.by_name(a), rank_a), (dtypes.by_name(b), rank_b)
             assert outcome(promotion.result_type, *pair) == wanted, (a, b)
-            assert outcome(promotion.pair_type, *pair[0], *pair[1]) == wanted, (a, b)
     finally:
         torch.set_default_dtype(before)
         dtypes.set_default_dtype(dtypes.float32)

@@ -630,3 +630,21 @@ def test_concurrent_backwards_over_a_shared_trunk() -> None:
 
 def test_expect_is_used_where_2_8_and_2_13_differ() -> None:
     expect(lambda t: raised(lambda: t.autograd.grad(t.ones(1), []))[0], "ValueError")
+
+
+def test_batched_gradients_of_unused_inputs_and_of_no_batch() -> None:
+    def program(t: Any) -> Any:
+        x, z = t.ones(3, requires_grad=True), t.ones(3, requires_grad=True)
+
+        def batched(inputs: Any, grads: Any, **more: Any) -> Any:
+            return t.autograd.grad(x * 2, inputs, grads, is_grads_batched=True, **more)
+
+        return [
+            raised(lambda: batched([x, z], t.eye(3)))[0],
+            batched([x, z], t.eye(3), allow_unused=True)[1],
+            batched([x, z], t.eye(3), materialize_grads=True)[1].detach(),
+            raised(lambda: batched([x], t.zeros(0, 3)))[0],
+            raised(lambda: t.autograd.grad([x.sum()], [x], [None], is_grads_batched=True))[0],
+        ]
+
+    agree(program)

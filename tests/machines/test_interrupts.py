@@ -123,7 +123,7 @@ def _written_then_counted(patch: pytest.MonkeyPatch) -> str:
             return
         xp.add(variable._grad._array, g, out=variable._grad._array)
         _work()
-        variable._grad._storage.wrote("accumulate_grad", None)
+        variable._grad._storage.wrote("accumulate_grad", None, variable._grad._array)
 
     patch.setattr(accumulate, "accumulate", late)
     return "accumulate"
@@ -136,7 +136,7 @@ def _added_by_halves(patch: pytest.MonkeyPatch) -> str:
         if variable._grad is None:
             original(xp, variable, g, *rest)
             return
-        variable._grad._storage.wrote("accumulate_grad", None)
+        variable._grad._storage.wrote("accumulate_grad", None, variable._grad._array)
         half = len(g) // 2
         variable._grad._array[:half] += g[:half]
         _work()

@@ -522,3 +522,20 @@ def test_weights_of_recurrent_layers_in_one_list() -> None:
         return [[tuple(w.shape) for w in layer._flat_weights], layer._flat_weights[0][0]]
 
     agree(program)
+
+
+def test_a_deep_copy_of_a_parameter_has_its_values_alone() -> None:
+    def program(t: Any) -> Any:
+        p = t.nn.Parameter(t.ones(2))
+        p.grad, p.told = t.ones(2), 1
+        q, again = copy.deepcopy([p, p])
+        return [
+            q.grad,
+            hasattr(q, "told"),
+            q is again,
+            q.detach(),
+            q.requires_grad,
+            type(q).__name__,
+        ]
+
+    agree(program)

@@ -362,3 +362,15 @@ def test_loading_fits_dtype_and_refuses_other_groups() -> None:
         ag.optim.Adam([p, q]).load_state_dict(one.state_dict())
     with pytest.raises(ValueError, match="different number of parameter groups"):
         ag.optim.Adam([{"params": [p]}, {"params": [q]}]).load_state_dict(one.state_dict())
+
+
+def test_a_gradient_of_another_shape_is_refused_before_anything_is_written() -> None:
+    p = ag.nn.Parameter(ag.ones(4))
+    optimizer = ag.optim.Adam([p])
+    p.grad, p.data = ag.ones(4), ag.ones(2)
+    before = p._version
+    with pytest.raises(
+        RuntimeError, match=r"size of tensor a \(2\) must match the size of tensor b"
+    ):
+        optimizer.step()
+    assert (p._version, p.tolist()) == (before, [1.0, 1.0])

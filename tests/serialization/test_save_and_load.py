@@ -318,3 +318,19 @@ def test_map_location() -> None:
         assert ag.load(file, where).device == ag.device("cpu")
     with pytest.raises(TypeError, match="map_location"):
         ag.load(file, 3)
+
+
+def test_tensors_that_lay_in_one_memory_look_into_it_again(tmp_path: Path) -> None:
+    base = ag.arange(6.0)
+    ag.save([base[2:4], base], tmp_path / "views")
+    view, whole = ag.load(tmp_path / "views")
+    assert view.storage_offset() == 2
+    assert view.as_strided((2,), (2,), 0).tolist() == [0.0, 2.0]
+    whole[3] = 7.0
+    assert view.tolist() == [2.0, 7.0]
+
+
+def test_loaded_expanded_memory_is_not_written(tmp_path: Path) -> None:
+    ag.save(ag.ones(1).expand(3), tmp_path / "expanded")
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        ag.load(tmp_path / "expanded").add_(1)

@@ -138,25 +138,9 @@ def weighted_sums(xp: Any, matrix: Array, array: Array, axis: int) -> Array:
     return xp.ascontiguousarray(result)
 
 
-# NumPy pays 30 ns for each row of a broadcast, as much as for 200 elements. So a row is repeated
-# until a line is this long (shorter ones gain nothing), and a column is written out where there
-# are many short rows. Measured on 2048 x 256: 99 -> 65 us and 113 -> 90 us.
-_LINE = 16384
+# NumPy pays 30 ns for each row of a broadcast, as much as for 200 elements. So a column is written
+# out where there are many short rows. Measured on 2048 x 256: 113 -> 90 us.
 _MANY, _SHORT = 1 << 16, 1024
-
-
-def by_row(xp: Any, combine: Any, matrix: Array, row: Array, out: Array | None = None) -> Array:
-    """combine(matrix, row) for (rows, width) and (width,); `out` may be the matrix."""
-    rows, width = matrix.shape
-    lines = rows & -rows  # the largest power of two that divides it
-    while lines > 1 and lines * width > _LINE:
-        lines //= 2
-    if lines < 2 or matrix.size < _MANY or not matrix.flags.c_contiguous:
-        return combine(matrix, row, out=out)
-    shape = (rows // lines, lines * width)
-    out = xp.empty_like(matrix) if out is None else out
-    combine(matrix.reshape(shape), xp.tile(row, lines), out=out.reshape(shape))
-    return out
 
 
 def by_column(
