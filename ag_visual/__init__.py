@@ -46,13 +46,14 @@ _functions = {
     if name not in _LAYERS and name not in _METHODS
 }
 
-from .autograd import enable_grad, is_grad_enabled, no_grad, set_grad_enabled  # noqa: E402
+from .autograd import enable_grad, no_grad, set_grad_enabled  # noqa: E402
 from .autograd.anomaly_mode import (  # noqa: E402
     is_anomaly_check_nan_enabled,
     is_anomaly_enabled,
 )
 from .autograd.grad_mode import (  # noqa: E402
     inference_mode,
+    is_grad_enabled,
     is_inference,
     is_inference_mode_enabled,
 )

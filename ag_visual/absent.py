@@ -157,7 +157,7 @@ def mark(tensor: type) -> None:
     lacking = {name for name in names if not hasattr(tensor, name)}
     for name in lacking:
         setattr(tensor, name, Method(name))
-    known = tensor.__dir__
+    known: Any = tensor.__dir__
 
     def __dir__(self: Any) -> list[str]:
         return [name for name in known(self) if name not in lacking]
