@@ -662,7 +662,8 @@ def _cauchy_into(xp: Any, self: Any, median: Any, sigma: Any, generator: Any) ->
 def _geometric_into(xp: Any, self: Any, p: Any, generator: Any) -> None:
     kind = numpy.dtype(numpy.float64)
     drawn = source_of(backends.of_namespace(xp), generator).rand(self.shape, kind)
-    self[...] = cast_array(xp.floor(xp.log1p(-drawn) / numpy.log1p(-p)) + 1, self.dtype)
+    trials = xp.asarray(xp.floor(xp.log1p(-drawn) / numpy.log1p(-p)) + 1)
+    self[...] = cast_array(trials, self.dtype)
 
 
 def _random_into(xp: Any, self: Any, low: int, high: int, generator: Any) -> None:

@@ -109,7 +109,7 @@ def _normal_roll(self: Any, shifts: Any, dims: Any = ()) -> tuple[Any, Any]:
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
     if 0 in self.shape:
-        return shifts, ()  # as torch: nothing moves, whatever dimensions are named
+        return (0,), ()  # as torch: nothing moves, whatever dimensions are named
     return shifts, tuple(wrap(d, self.ndim) for d in dims)
 
 
