@@ -330,7 +330,11 @@ class Tensor:
     @property
     def requires_grad(self) -> bool:
         """Whether gradients of this tensor are wanted, or of something it was computed from."""
-        return self._rg or (self._view is not None and self._view.base._rg)
+        view_ = self._view
+        if view_ is None:
+            return self._rg
+        # (`_rg` of a view says what its base did when somebody last looked.)
+        return self._edge is not None or view_.own or view_.base._rg
 
     @requires_grad.setter
     def requires_grad(self, value: Any) -> None:

@@ -15,7 +15,7 @@ from ..arrays.backend import backend_of
 from ..core.modes import grad_enabled
 from ..core.node import AccumulateGrad
 from ..core.source import here
-from ..core.tensor import Tensor, from_array
+from ..core.tensor import InferenceTensor, Tensor, before_write, from_array
 from ..ops.overlap import refuse_internal
 from ..ops.table import traced
 
@@ -66,6 +66,8 @@ def accumulate(xp: Any, variable: Any, g: Any, alone: bool, place: Any) -> None:
         adopt = alone and g.base is None and g.flags.c_contiguous and array.flags.c_contiguous
         variable._grad = from_array(g if adopt else laid_out(xp, g, array))
         return
+    if type(old) is InferenceTensor:
+        before_write(old)
     refuse_internal(old, "accumulating into .grad")
     if old._array.shape != g.shape:
         raise _other_shape(

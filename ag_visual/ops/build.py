@@ -556,6 +556,8 @@ def _node_part(
     first = next(name for name in op.inputs if name not in op.aside)
     add(1, "if grad:")
     wants = []
+    kinds = "(dtype is F32 or dtype is F64 or dtype.kind in 'fcV')" if op.policy == KEEP else ""
+    stale = f" and {kinds}" if kinds else ""
     for name in edges:
         maybe = name in op.optional or (op.policy != KEEP and name != first)
         wants.append(f"g_{name}")
@@ -565,12 +567,12 @@ def _node_part(
             add(2, f"if k_{name}:")
             depth = 3
         add(depth, f"v = {name}._view")
-        add(depth, f"if v is not None and v.stamp is not {name}._store.stamp: refresh({name})")
+        stamp = f"{name}._store.stamp"
+        add(depth, f"if v is not None and v.stamp is not {stamp}{stale}: refresh({name})")
         add(depth, f"g_{name} = {name}._rg")
     grown = " or ".join(wants)
-    if op.policy == KEEP:
-        kinds = "dtype is F32 or dtype is F64 or dtype.kind in 'fcV'"
-        grown = f"({grown}) and ({kinds})"
+    if kinds:
+        grown = f"({grown}) and {kinds}"
     add(2, f"if {grown}:")
     add(3, "node = cls()")
     for name in edges:

@@ -445,7 +445,8 @@ def run(op: Op, args: list[Any]) -> Any:
         else:
             out._store = FRESH
         outputs.append(out)
-    if record_grad and op.rules:
+    # Where no output can have a history, nobody asks the inputs for theirs: some can't be followed.
+    if record_grad and op.rules and _grown(op, outputs):
         edges = _edges(op, values)
         if any(edge is not None for edge in edges) or _borrows(op, values):
             _make_node(op, values, arguments, outputs, edges)
@@ -643,6 +644,12 @@ def _may_be_recorded(op: Op, values: dict[str, Any]) -> bool:
     )
 
 
+def _grown(op: Op, outputs: list[Any]) -> list[int]:
+    """The numbers of the outputs that can have a history."""
+    differentiable = range(len(outputs)) if op.multi else op.differentiable
+    return [i for i in differentiable if outputs[i]._array.dtype.kind in "fcV"]
+
+
 def _make_node(
     op: Op,
     values: dict[str, Any],
@@ -655,10 +662,7 @@ def _make_node(
 
     inplace: before the write, which makes it history and hands saved outputs to hooks.
     """
-    differentiable = range(len(outputs)) if op.multi else op.differentiable
-    grown = [i for i in differentiable if outputs[i]._array.dtype.kind in "fcV"]
-    if not grown:
-        return None
+    grown = _grown(op, outputs)
     metas = tuple((outputs[i]._array.shape, outputs[i]._array.dtype) for i in grown)
     node = op.node_class().start(tuple(edges), metas)
     if op.multi and node.outs is None:

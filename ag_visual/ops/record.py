@@ -392,11 +392,13 @@ class Op:
         self.shapes = tuple(n for n in ordered if known[n] == "shape")
 
     def wanted_by(self, name: str) -> tuple[str, ...]:
-        """The differentiable inputs whose rules ask for `name` (all, when it is only kept)."""
-        found = tuple(
-            dict.fromkeys(i for rule in self.rules if name in rule.requests for i in rule.inputs)
-        )
-        return found or tuple(i for rule in self.rules for i in rule.inputs)
+        """The differentiable inputs whose rules ask for `name`.
+
+        All of them when it is only kept and, as in torch, when several rules ask.
+        """
+        asking = [rule for rule in self.rules if name in rule.requests]
+        rules = asking if len(asking) == 1 else self.rules
+        return tuple(dict.fromkeys(i for rule in rules for i in rule.inputs))
 
     @property
     def public_signature(self) -> inspect.Signature:

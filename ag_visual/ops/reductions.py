@@ -404,7 +404,13 @@ def _var_rule(F: Any, g: Any, self: Any, dim: Dims, correction: Any, keepdim: bo
     shape = tuple(self.shape)
     mean = F.mean_dims(self, dim, True)
     free = _freedom(shape, dim, correction)
-    return spread(g, shape, dim, keepdim) * (self - mean) * (2 / free if free else math.nan)
+    g = spread(g, shape, dim, keepdim)
+    if free:
+        return g * (self - mean) * (2 / free)
+    # As torch divides by 0: by all elements it keeps no sign of their deviations.
+    if axes(dim) is None or not shape:
+        return g * F.where(self == mean, math.nan, math.inf)
+    return g * (self - mean) * math.inf
 
 
 def _std_rule(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import pytest
+
 import ag_visual
 from tests.programs import agree, expect, old_names, raised
 
@@ -249,3 +251,25 @@ def test_error_texts_of_2_8() -> None:
         "(if you don't want the inplace to be tracked) or both outside (if you want the inplace to "
         "be tracked).",
     )
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_gradients_that_were_accumulated_inside_are_not_added_to_outside() -> None:
+    """What backward makes inside is an inference tensor as any other."""
+
+    def program(t: Any) -> Any:
+        def both(first: bool, second: bool) -> Any:
+            a = t.ones(2, requires_grad=True)
+            with t.inference_mode(first):
+                a.backward(t.ones(2))
+            with t.inference_mode(second):
+                kind, text = raised(lambda: a.backward(t.ones(2)))
+            return [kind, text[:77], a.grad.is_inference()]
+
+        a = t.ones(2, requires_grad=True)
+        with t.inference_mode():
+            a.backward(t.ones(2))
+        a.backward(t.ones(2), create_graph=True)  # out of place
+        return [both(True, False), both(False, True), both(True, True), a.grad]
+
+    agree(program)

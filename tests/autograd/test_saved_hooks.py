@@ -457,3 +457,18 @@ def test_an_in_place_operation_that_cannot_save_writes_nothing() -> None:
         return [seen, y._version, y.grad_fn.name(), y]
 
     agree(program)
+
+
+@pytest.mark.parametrize("wanted", ["self", "one", "two"])
+def test_what_several_derivatives_read_is_saved_for_any_of_them(wanted: str) -> None:
+    def program(t: Any) -> Any:
+        x, a, b = (t.tensor([2.0, 3.0], requires_grad=n == wanted) for n in ("self", "one", "two"))
+        nodes = [x.addcdiv(a, b).grad_fn, x.addcmul(a, b).grad_fn, x.lerp(a, b).grad_fn]
+        names = ["tensor1", "tensor2", "tensor1", "tensor2", "end", "self", "weight"]
+        pairs = zip([nodes[0]] * 2 + [nodes[1]] * 2 + [nodes[2]] * 3, names, strict=True)
+        seen = [getattr(node, f"_saved_{name}") is None for node, name in pairs]
+        with t.inference_mode():
+            made = t.ones(2)
+        return [*seen, raised(lambda: x.addcdiv(made, made))]
+
+    agree(program)

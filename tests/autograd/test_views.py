@@ -538,3 +538,38 @@ def test_a_vector_times_a_matrix_is_no_view() -> None:
         return [product._is_view(), product._version, _history(product.grad_fn), product]
 
     agree(program)
+
+
+@pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
+def test_a_view_without_history_requires_grad_as_long_as_its_base_does(mode: str) -> None:
+    def program(t: Any) -> Any:
+        def seen(make: Any) -> Any:
+            x = t.ones(2, 2, requires_grad=True)
+            with getattr(t, mode)():
+                v = make(x)
+            found = [v.requires_grad]
+            for wanted in (False, True, False):
+                x.requires_grad_(wanted)
+                found.append(v.requires_grad)
+            return [*found, (v * 2).requires_grad]
+
+        steps = [lambda x: x.view(4), lambda x: x[0], lambda x: x.unbind()[1], lambda x: x.t()[0]]
+        return [seen(make) for make in steps]
+
+    agree(program, [[True, False, True, False, False]] * 4)
+
+
+@pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
+def test_a_view_that_cannot_be_followed_may_be_converted_to_integers(mode: str) -> None:
+    """What has no gradient asks nobody for a history."""
+
+    def program(t: Any) -> Any:
+        x = t.ones(2, requires_grad=True) * 1
+        with getattr(t, mode)():
+            v = x.view(2)
+        x.add_(1)
+        with t.autograd.graph.saved_tensors_hooks(lambda s: s, lambda s: s):  # the slow path
+            slow = [v.long(), v.to(t.bool)]
+        return [v.long(), v.bool(), v.type(t.int32), *slow, raised(lambda: v.double())[0]]
+
+    agree(program)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -75,5 +76,24 @@ def test_inputs_of_no_weight() -> None:
             t.nn.functional.interpolate(x[None], 3),
             t.nn.functional.grid_sample(x[None, None], grid, align_corners=True),
         ]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("call", ["var", "std"])
+def test_moments_without_a_degree_of_freedom(call: str) -> None:
+    """Over all elements the gradient does not depend on how far they are from their mean."""
+
+    def program(t: Any) -> Any:
+        seen = []
+        for values in ([1.0], [1.0, 2.0], [1.0, 1.0, 4.0], [[1.0, 2.0]]):
+            for dim in (None, -1):
+                x = t.tensor(values, requires_grad=True)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    y = getattr(x, call)(dim, correction=x.shape[-1])
+                (g,) = t.autograd.grad(y.sum(), [x], create_graph=True)
+                seen += [y, g, g.requires_grad]
+        return seen
 
     agree(program)

@@ -81,6 +81,7 @@ OTHER = re.compile(
     r"not implemented for|does not support|only support|Expected a floating point"
     r"|is a view and (its base|is being)|leaf Variable that requires grad"
     r"|could not infer output dtype|setStorage: sizes|self indexing axis dim should be positive"
+    r"|Inplace update to inference tensor outside InferenceMode"
 )
 
 KNOWN = [
@@ -153,8 +154,11 @@ KNOWN = [
     Known(
         "second gradients of zero",
         "Where a second gradient is zero, a first one may require grad in one engine alone.",
-        "t0 = torch.tensor(2., requires_grad=True)\n"
-        "t1 = torch.autograd.grad(t0.var(), [t0], create_graph=True)[0]",
+        """
+t0 = torch.ones(0, requires_grad=True)
+t1 = t0.as_strided((0,), (1,))
+t2 = torch.autograd.grad((t1 * t1).sum(), [t0], create_graph=True)[0]
+""",
         lambda difference, line, program: (
             (
                 difference.kind in ("requires_grad", "is_leaf")
@@ -171,6 +175,7 @@ KNOWN = [
         lambda difference, line, program: (
             difference.kind in ("inference", "version") and ".view(torch." in line.form
         ),
+        ends=True,
     ),
     Known(
         "comparisons into integers",

@@ -108,7 +108,7 @@ class Run:
         self.program.append(line)
         difference = errors(mine, error)
         if difference is not None:
-            return self.finding(difference, known(difference, self.program))
+            return self.traced(self.finding(difference, known(difference, self.program)))
         for name in line.targets:
             each = self.ours.names.get(name), self.theirs.names.get(name)
             self.births[name] = version(each[0]), version(each[1])
@@ -117,11 +117,16 @@ class Run:
             self.raising.append(len(self.program) - 1)
             if found is not None and self.often and self.unchanged():
                 return replace(found, entry=REFUSED)
-        if found is not None and found.entry is None and not self.often:
-            # Has it come from one that stays, as from what torch had written when it refused?
-            again = replay(self.program, often=True).found
-            return again if again is not None and again.entry is not None else found
-        return found
+        return found and self.traced(found)
+
+    def traced(self, found: Finding) -> Finding:
+        """The difference that stays from which a finding has come, if any, as from what torch had
+        written when it refused; else the finding.
+        """
+        if found.entry is not None or self.often:
+            return found
+        again = replay(self.program, often=True).found
+        return again if again is not None and again.entry is not None else found
 
     def unchanged(self) -> bool:
         """Is all here as it was before the last line?"""
