@@ -9,14 +9,13 @@ import warnings
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-import numpy
-
 from ..core import blame, modes, saved, seam
 from ..core.node import Node, sequence
 from ..core.saved_tensor import raw_saved
 from ..core.source import here
 from ..core.tensor import Tensor, from_array
 from ..engine.hook_calls import wrap
+from ..ops.edges import refuse_incompatible
 from .given import Given, argument_name
 
 if TYPE_CHECKING:
@@ -216,11 +215,7 @@ class BackwardCFunction(Node, FunctionCtx):
         node, number, shape, dtype = edge
         if shape is None:
             shape, dtype = node.outs[number]
-        if not _fits(g.shape, shape):
-            raise RuntimeError(
-                f"Function {self.name()} returned an invalid gradient at index {position} - got "
-                f"{list(g.shape)} but expected shape compatible with {list(shape)}"
-            )
+        refuse_incompatible(self, position, g.shape, shape)
         if g.dtype.kind == "c" != dtype.kind:
             raise RuntimeError(
                 "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == "
@@ -228,13 +223,3 @@ class BackwardCFunction(Node, FunctionCtx):
                 f"{self.name()} returned a complex gradient at index {position} for a real input; "
                 "return its real part."
             )
-
-
-def _fits(have: tuple[int, ...], want: tuple[int, ...]) -> bool:
-    """Can a gradient of shape `have` be summed to `want`?"""
-    if have == want:
-        return True
-    try:
-        return numpy.broadcast_shapes(have, want) == have
-    except ValueError:
-        return False

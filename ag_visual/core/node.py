@@ -27,6 +27,26 @@ Edge = tuple["Node", int, tuple[int, ...] | None, Any] | None
 Meta = tuple[tuple[int, ...], Any]
 """Shape and array dtype of one output."""
 
+
+class Replaced(tuple[int, ...]):
+    """A shape that gradients were to have, of a tensor that has another one (`now`) since.
+
+    So of `x.data = y` and of an operation that turns a tensor under no_grad. As in torch, what the
+    tensor was before says which gradients it takes, as long as somebody holds its node.
+    """
+
+    now: tuple[int, ...]
+
+    @classmethod
+    def by(cls, was: tuple[int, ...], now: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape for an edge to a tensor that has changed from `was` to `now`."""
+        if tuple(was) == now:
+            return now
+        shape = cls(was)
+        shape.now = now
+        return shape
+
+
 sequence = itertools.count(1)
 renumbered: weakref.WeakKeyDictionary[Node, int] | None = None
 """What `_set_sequence_nr` gave; None before the first. `seq` stays: a recorder goes by it."""
@@ -54,6 +74,7 @@ class Node:
 
     leaf: ClassVar[bool] = False
     runs_undefined: ClassVar[bool] = False  # whether it runs when no gradient arrived
+    skips: ClassVar[bool] = False  # whether it computes nothing when no input's gradient is wanted
     holomorphic: ClassVar[bool] = False
     saved_names: ClassVar[tuple[str, ...]] = ()
     value_names: ClassVar[tuple[str, ...]] = ()
@@ -123,6 +144,16 @@ class Node:
     def traced(self, g: Any) -> Any:
         """The same on Tensors, recorded while grad mode is on."""
         raise NotImplementedError(f"{type(self).__name__} has no Tensor form")
+
+    def skip(self, place: Any) -> tuple[None, ...]:
+        """What it gives where no gradient has arrived or none is wanted: as torch, it is run.
+
+        place: of the backward that lets go of what was saved; None keeps that.
+        """
+        if place is not None and self.freed is None:
+            self.claim(place)
+            self.release()
+        return (None,) * len(self.next)
 
     def release(self) -> None:
         """Drop what was saved (`freed` is set by the engine)."""

@@ -27,7 +27,7 @@ from ..layouts import contiguous_format
 from ..layouts import memory_format as MemoryFormat
 from ..sizes import Size, size_of
 from . import blame, hooks, modes, saved, seam, source, view
-from .node import AccumulateGrad, Edge, LeafState, Node
+from .node import AccumulateGrad, Edge, LeafState, Node, Replaced
 from .storage import FRESH, Storage, unwritten
 
 
@@ -574,10 +574,16 @@ class Tensor:
         self._array = new
         self._memory = memory
         self._plain = plain(new)
-        if self._leaf is not None and (
-            type(new) is not type(old) or new.dtype != old.dtype or new.shape != old.shape
-        ):
-            self._leaf.accumulator = None  # it says what gradients the old array had
+        leaf, edge = self._leaf, self._edge
+        if leaf is not None and (type(new) is not type(old) or new.dtype != old.dtype):
+            leaf.accumulator = None  # it says what gradients the old array had
+        if new.shape == old.shape:
+            return
+        node = None if leaf is None or leaf.accumulator is None else leaf.accumulator()
+        if node is not None:
+            node.shape = Replaced.by(node.shape, new.shape)
+        if edge is not None and edge[2] is not None:
+            self._edge = *edge[:2], Replaced.by(edge[2], new.shape), edge[3]
 
     # Hooks -----------------------------------------------------------------------------------
 

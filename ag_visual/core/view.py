@@ -100,6 +100,7 @@ class AsStridedBackward0(Node):
     """Backward of a regenerated view: all steps from its base at once."""
 
     __slots__ = ("a_size", "a_storage_offset", "a_stride", "steps")
+    skips = True
 
     value_names = ("size", "stride", "storage_offset")
 
@@ -121,8 +122,10 @@ class AsStridedBackward0(Node):
         return (self._back(F, g),)
 
     def traced(self, g: Any) -> Any:
-        from_op = self.steps[0][0]
-        return (self._back(from_op.table.traced, g),)
+        F = self.steps[0][0].table.traced
+        found = self._back(F, g)
+        # In memory of its own, as torch's: a hook may write it.
+        return (F.clone(found, "C") if found is g or found._view is not None else found,)
 
     def _back(self, F: Any, g: Any) -> Any:
         for op, args, shape in reversed(self.steps):
@@ -156,12 +159,13 @@ def distinct(shape: Any, strides: tuple[int, ...], item: int = 1) -> bool:
 class CopySlices(Node):
     """History of a base written through a view: the rest passes, the slice goes to `fn`."""
 
-    __slots__ = ("fn", "steps", "strides")
+    __slots__ = ("fn", "spent", "steps", "strides")
 
     def __init__(self, base: Any, edge: Edge, view: View, fn: Node) -> None:
         array = base._array
         self.start((edge, *fn.next[1:]), ((array.shape, array.dtype),))
         self.fn = fn
+        self.spent = False  # whether a backward has let go of the function
         self.steps = view.steps()
         # Of a base that is not row-major: a step may look at its memory in another order.
         self.strides = None if array.flags.c_contiguous else array.strides
@@ -182,6 +186,7 @@ class CopySlices(Node):
         return ()
 
     def raw(self, F: Any, g: Any) -> Any:
+        self._refuse_spent()
         table = self.steps[0][0].table
         xp = F.xp
         result = self._whole(g, xp)
@@ -211,6 +216,7 @@ class CopySlices(Node):
         return result
 
     def traced(self, g: Any) -> Any:
+        self._refuse_spent()
         if self.strides is None:
             result = g.clone()
         else:
@@ -240,6 +246,11 @@ class CopySlices(Node):
 
     def release(self) -> None:
         self.fn.release()
+        self.spent = True
+
+    def _refuse_spent(self) -> None:
+        if self.spent:
+            raise blame.freed_graph(self)
 
 
 def refresh(tensor: Any) -> None:

@@ -27,7 +27,7 @@ from ..arrays.quiet import IGNORE, errors
 from ..core import modes, seam
 from ..core import node as nodes
 from ..core.bell import Bell
-from ..core.node import AccumulateGrad, Edge
+from ..core.node import AccumulateGrad, Edge, Replaced
 from ..core.seam import SMALL
 from ..core.tensor import Tensor, from_array
 from ..ops import edges
@@ -37,7 +37,7 @@ from .accumulate import ALONE
 from .hook_calls import squares
 
 _ids = itertools.count(1)
-_LATER: dict[str, Callable[[], Any]] = {"captures": dict, "captured": set}
+_LATER: dict[str, Callable[[], Any]] = {"captures": dict, "captured": set, "quiet": set}
 _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 _C64, _C128 = numpy.dtype(numpy.complex64), numpy.dtype(numpy.complex128)
 
@@ -113,6 +113,7 @@ class GraphTask:
         "order",
         "parent",
         "place",
+        "quiet",
         "retain",
         "roots",
         "starts",
@@ -139,6 +140,7 @@ class GraphTask:
     roots: tuple[Any, ...]
     captures: dict[Any, list[Any]]
     captured: set[Any]  # the nodes whose gradients are returned
+    quiet: set[Any]  # of the nodes that run: those of which no input's gradient is wanted
 
     # No __init__, as a class without one makes its objects faster: `run_backward` fills one in.
 
@@ -311,7 +313,9 @@ def run_backward(
             needed = task.needed = _needed(counts, ends)
             if into_leaves:
                 # As in torch: these run, too, if only for their hooks.
-                needed.update(node for node in ends if node in counts)
+                more = {node for node in ends if node in counts and node not in needed}
+                task.quiet = {node for node in more if node.skips}
+                needed |= more
             else:
                 task.captured = ends
             task.total = len(needed)
@@ -410,6 +414,8 @@ def _loop(
     recording, id_ = task.create_graph, task.id
     retain, place = task.retain, task.place or (None, 0)
     needed = task.needed
+    quiet = task.quiet if needed is not None else ()
+    idle = False
     ranks = None if nodes.renumbered is None else _ranks(counts)
     # The nodes that a gradient is passed on to; None: all.
     reached = None if needed is None else needed | task.captured
@@ -444,7 +450,7 @@ def _loop(
             for node in leaves:
                 if task.modes is not None:
                     _as_at_first(task)
-                if reached is None or node in reached:
+                if reached is None or node in reached or len(counts) == 1:
                     _leaf(task, node, buffers)
             leaves.clear()
         if only is not None:
@@ -472,6 +478,7 @@ def _loop(
                 task.captures[node] = list(kept) if node.outs is not None and kept else [kept]
             if not runs:
                 continue
+            idle = node in quiet
         sink = seam.sink
         if sink is not None:
             started = perf_counter_ns()
@@ -480,8 +487,8 @@ def _loop(
         if seam.gate is not None:
             g = _gate(task, node, g)
         # The gradients of the node's inputs.
-        if g is None and not node.runs_undefined:
-            results: Any = (None,) * len(node.next)
+        if idle or (g is None and not node.runs_undefined):
+            results: Any = node.skip(None if retain else place)
         elif modes.anomaly is not None:
             results = _careful(task, node, g, place)
         elif recording:
@@ -521,7 +528,7 @@ def _loop(
                 if recording:
                     array = result._array
                     if shape is None or array.shape != shape or array.dtype is not dtype:
-                        result = _fit_traced(edge, result)
+                        result = _fit_traced(node, edge, result)
                     if shape is None:
                         _add(buffers, following, number, result)
                         result = None
@@ -534,7 +541,10 @@ def _loop(
                     if shape is not None:
                         if result.shape != shape or result.dtype is not dtype:
                             xp = numpy if type(result) is ndarray else _xp(result)
-                            result = edges.fit(xp, result, shape, dtype)
+                            if type(shape) is Replaced:
+                                result = edges.fit_edge(edges.fit, xp, node, edge, result)
+                            else:
+                                result = edges.fit(xp, result, shape, dtype)
                         if following in buffers:
                             if following in owned:
                                 total = buffers[following]
@@ -652,13 +662,8 @@ def _array(result: Any, like: Any) -> Any:
     return result
 
 
-def _fit_traced(edge: Any, g: Any) -> Any:
-    node, number, shape, dtype = edge
-    if shape is None:
-        shape, dtype = node.outs[number]
-    if g._array.shape != shape or g._array.dtype != dtype:
-        return edges.fit_traced(traced, g, shape, dtype)
-    return g
+def _fit_traced(node: Any, edge: Any, g: Any) -> Any:
+    return edges.fit_edge(edges.fit_traced, traced, node, edge, g)
 
 
 def _bare(value: Any, recording: bool) -> Any:
@@ -714,12 +719,7 @@ def _posted(task: GraphTask, node: Any, results: Any, g: Any) -> Any:
         if result is not None and not isinstance(result, Tensor):
             result = _array(result, g)
             if edge is not None:
-                shape, dtype = (
-                    (edge[0].shape, edge[0].dtype)
-                    if edge[0].outs is None
-                    else edge[0].outs[edge[1]]
-                )
-                result = edges.fit(_xp(result), result, shape, dtype)
+                result = edges.fit_edge(edges.fit, _xp(result), node, edge, result)
         wrapped.append(hook_calls.wrap(result))
     values = hook_calls.post_hooks(node, wrapped, [hook_calls.wrap(v) for v in given], task)
     return [_bare(v, task.create_graph) for v in values]
@@ -768,7 +768,8 @@ def _leaf(task: GraphTask, node: Any, buffers: dict[Any, Any]) -> None:
     if task.needed is not None and node not in task.needed:
         task.captures[node] = [g]
         return
-    if g is None:
+    hooked = node.hooks is not None or (leaf is not None and leaf.post_accumulate)
+    if g is None and not hooked:
         return
     sink = seam.sink
     started = perf_counter_ns() if sink is not None else 0
@@ -779,7 +780,9 @@ def _leaf(task: GraphTask, node: Any, buffers: dict[Any, Any]) -> None:
     # A gradient that nobody else holds, be it a hook's result, may become .grad itself.
     alone = getrefcount(g) == ALONE
     with node.lock:
-        if not (variable._rg or variable.requires_grad):
+        if g is None:
+            pass
+        elif not (variable._rg or variable.requires_grad):
             pass  # since the forward nobody wants its gradient any more
         elif task.create_graph:
             accumulate.accumulate_traced(traced, variable, g)

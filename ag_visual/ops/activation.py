@@ -312,7 +312,7 @@ def _hardtanh(xp: Any, self: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> An
 
 
 def _hardtanh_backward(xp: Any, grad_output: Any, self: Any, min_val: Any, max_val: Any) -> Any:
-    return xp.where((self > min_val) & (self < max_val), grad_output, 0)
+    return xp.where((self <= min_val) | (self >= max_val), 0, grad_output)
 
 
 _backward(
@@ -329,7 +329,7 @@ _backward(
     0.6,
     real=True,
     formula=lambda F, grad_output, self, min_val, max_val: F.where(
-        (self > min_val) & (self < max_val), grad_output, 0.0
+        (self <= min_val) | (self >= max_val), 0.0, grad_output
     ),
 )
 
@@ -444,7 +444,7 @@ def _elu_backward(
         rest = (alpha, scale, input_scale, is_result, self_or_result)
         return _in_float32(_elu_backward, xp, grad_output, *rest)
     below = xp.exp(xp.minimum(self_or_result, 0) * input_scale) * (input_scale * alpha * scale)
-    return grad_output * xp.where(self_or_result > 0, scale, below)
+    return grad_output * xp.where(self_or_result <= 0, below, scale)
 
 
 def _elu_curve(
@@ -771,7 +771,7 @@ def _hardswish_backward(xp: Any, grad_output: Any, self: Any) -> Any:
     if self.itemsize == 2:
         return _in_float32(_hardswish_backward, xp, grad_output, self)
     inner = grad_output * (self / 3 + 0.5)
-    return xp.where(self <= -3, 0, xp.where(self >= 3, grad_output, inner))
+    return xp.where(self <= -3, 0, xp.where(self < 3, inner, grad_output))
 
 
 def _hardswish_curve(F: Any, g: Any, grad_output: Any, self: Any) -> Any:
@@ -801,7 +801,7 @@ _backward(
     },
     "HardswishBackwardBackward0",
     formula=lambda F, grad_output, self: F.where(
-        self <= -3, 0.0, F.where(self >= 3, grad_output, grad_output * (self / 3 + 0.5))
+        self <= -3, 0.0, F.where(self < 3, grad_output * (self / 3 + 0.5), grad_output)
     ),
     real=True,
 )

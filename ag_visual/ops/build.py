@@ -801,8 +801,6 @@ def _traced_source(op: Op, scope: dict[str, Any]) -> str:
     add(1, "if self.dtype.kind == 'c': return slow(self, g)")
     add(1, f"{', '.join(f'e_{n}' for n in edges)}, = self.next")
     for name in op.saves:
-        if not any(name in rule.requests for rule in op.rules):
-            continue
         add(1, f"if {' or '.join(f'e_{i} is not None' for i in op.wanted_by(name))}:")
         add(2, f"x_{name} = self.s_{name}")
         if name in op.outputs:
@@ -897,8 +895,6 @@ def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
         add(1 + some, "else: claim(self, place)")
     for name in op.saves:
         asked = op.wanted_by(name)
-        if not any(name in rule.requests for rule in op.rules):
-            continue
         add(1, f"if {' or '.join(f'e_{i} is not None' for i in asked)}:")
         add(2, f"x_{name} = self.s_{name}")
         if name in op.outputs:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy
 
 from ..arrays.backend import of_namespace
 from ..arrays.kernels.rows import summed
+from ..core.node import Replaced
 
 _BLAS = frozenset(numpy.dtype(c) for c in "fdFD")
 
@@ -85,6 +87,35 @@ def fit(xp: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:
             g = g.real
         g = g.astype(dtype)
     return g
+
+
+def compatible(have: tuple[int, ...], want: tuple[int, ...]) -> bool:
+    """Can a gradient of shape `have` be summed to `want`?"""
+    try:
+        return have == want or numpy.broadcast_shapes(have, want) == have
+    except ValueError:
+        return False
+
+
+def refuse_incompatible(node: Any, at: int, have: tuple[int, ...], want: tuple[int, ...]) -> None:
+    """Raise where a node's gradient of input `at` cannot be one of the shape `want`."""
+    if not compatible(have, want):
+        raise RuntimeError(
+            f"Function {node.name()} returned an invalid gradient at index {at} - got "
+            f"{list(have)} but expected shape compatible with {list(want)}"
+        )
+
+
+def fit_edge(fitted: Callable[..., Any], F: Any, node: Any, edge: Any, g: Any) -> Any:
+    """A node's gradient as the input at an edge takes it, by `fit` or `fit_traced`."""
+    following, number, shape, dtype = edge
+    if shape is None:
+        shape, dtype = following.outs[number]
+    if type(shape) is Replaced:
+        g = fitted(F, g, shape.now, dtype)
+        refuse_incompatible(node, node.next.index(edge), shape.now, shape)
+        shape = tuple(shape)
+    return fitted(F, g, shape, dtype)
 
 
 def fit_traced(F: Any, g: Any, shape: tuple[int, ...], dtype: Any) -> Any:

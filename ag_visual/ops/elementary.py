@@ -267,9 +267,9 @@ unary(
 
 
 def _per_square(F: Any, part: Any, self: Any, other: Any) -> Any:
-    """part / (self^2 + other^2), 0 at the origin."""
+    """part / (self^2 + other^2): 0 at the origin, where further derivatives are NaN."""
     square = self * self + other * other
-    return F.where(square == 0, 0.0, part / F.where(square == 0, 1.0, square))
+    return part * F.where(square == 0, 0.0, 1 / square)
 
 
 binary(

@@ -45,7 +45,7 @@ from .arguments import (
     plain_number,
     pythons,
 )
-from .edges import fit_traced
+from .edges import fit_edge, fit_traced
 from .into import accepting_out
 from .memory import settled
 from .overlap import refuse_internal, refuse_shared
@@ -56,7 +56,13 @@ class OpNode(Node):
     """A node of a declared op. Subclasses carry the record and the slots of what it saves."""
 
     __slots__ = ()
+    skips = True
     op: Op
+
+    def skip(self, place: Any) -> tuple[None, ...]:
+        for name in self.saved_names:
+            saved.raw(self, name)  # refused where it was freed or written
+        return super().skip(place)
 
     def raw(self, F: Any, g: Any) -> list[Any]:
         return self._run(F, g, saved.raw)
@@ -81,6 +87,9 @@ class OpNode(Node):
             known[name] = getattr(self, f"h_{name}")
         for name in op.values:
             known[name] = getattr(self, f"a_{name}")
+        for name in op.kept:
+            if any(wanted[i] for i in op.wanted_by(name)):
+                unpack(self, name)
         grads: dict[str, Any] = {}
         for rule in op.rules:
             if not any(wanted[i] for i in rule.inputs):
@@ -106,10 +115,7 @@ class OpNode(Node):
         fitted = []
         for edge, g in zip(self.next, found if type(found) is tuple else (found,), strict=True):
             if edge is not None and g is not None:
-                node, number, shape, dtype = edge
-                if shape is None:
-                    shape, dtype = node.outs[number]
-                g = fit_traced(F, g, shape, dtype)
+                g = fit_edge(fit_traced, F, self, edge, g)
             fitted.append(g)
         return tuple(fitted) if type(found) is tuple else fitted[0]
 
@@ -191,6 +197,9 @@ def make_node_class(op: Op) -> type[OpNode]:
         if name in op.hidden:
             continue
         body[f"_saved_{name}"] = property(lambda self, n=name: getattr(self, f"a_{n}"))
+    if any(hasattr(rule.function, "refuses") for rule in op.rules):
+        # It says so whatever arrives, and whoever wants its gradients.
+        body.update(runs_undefined=True, skips=False)
     if op.fused:
         name = f"{op.node_name.removesuffix('0')}Backward0"
         body["tied"] = type(name, (Tied,), {"__slots__": (), "__module__": body["__module__"]})

@@ -377,7 +377,7 @@ def _parts(self: Tensor, index: Any) -> tuple[Tensor, list[Any] | None]:
         else:
             if kind is bool:
                 result = traced.unsqueeze(result, dim)
-                item = from_array(numpy.array([item]))
+                item = from_array(numpy.zeros((int(item),), numpy.int64))  # as torch saves it
             # As many places as it consumes dimensions, so that `dim` counts both.
             tensors.extend([None] * (dim - _width(tensors)))
             tensors.append(item)

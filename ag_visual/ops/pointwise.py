@@ -385,7 +385,9 @@ def _no_bool_powers(*arrays: Any) -> None:
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
 
 
-@on_arrays("self**exponent if self.dtype.kind == 'f' else call(xp, self, exponent)")
+@on_arrays(
+    "self**exponent if self.dtype.kind == 'f' and exponent != -0.5 else call(xp, self, exponent)"
+)
 def _pow_number(xp: Any, self: Any, exponent: Any) -> Any:
     if self.dtype.kind in "iub":
         if exponent not in (0, 1):
@@ -395,6 +397,8 @@ def _pow_number(xp: Any, self: Any, exponent: Any) -> Any:
                 "Integers to negative integer powers are not allowed. Convert with .float() first."
             )
         return xp.power(self, number_in(exponent, self.dtype)).astype(self.dtype, copy=False)
+    if exponent == -0.5:  # as the root itself: NaN at -inf, -inf at -0.0
+        return (1 / xp.sqrt(self)).astype(self.dtype, copy=False)
     return self**exponent
 
 
@@ -423,6 +427,8 @@ def _pow_number_rule(F: Any, g: Any, self: Any, exponent: Any) -> Any:
         return zeros(F, g)
     if exponent == 2 and F.xp is not None:
         return g * (self * 2)
+    if exponent == 0.5 and F.xp is not None:
+        return g * (0.5 / F.sqrt(self))  # -inf at -0.0, NaN at -inf
     # On Tensors a power again, whose own derivative is zero in the end, not none.
     return g * (exponent * self ** (exponent - 1))
 

@@ -134,6 +134,7 @@ class Op:
         "inputs",
         "jvp",
         "keeps",
+        "kept",
         "kernel",
         "keyword",
         "layout",
@@ -388,6 +389,8 @@ class Op:
             if known.get(name) not in ("saved", "value", "shape"):
                 raise TypeError(f"op {self.name!r}: keeps {name!r}, which it does not know")
         self.saves = tuple(n for n in ordered if known[n] == "saved")
+        # Saved for no rule, as torch's formulas ask for it.
+        self.kept = tuple(n for n in self.saves if n not in asked)
         self.values = tuple(n for n in ordered if known[n] == "value")
         self.shapes = tuple(n for n in ordered if known[n] == "shape")
 

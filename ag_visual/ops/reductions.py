@@ -283,8 +283,11 @@ def _prod_rule(F: Any, g: Any, self: Any, result: Any, dim: int, keepdim: bool) 
 def _prod_all_rule(F: Any, g: Any, self: Any, result: Any) -> Any:
     if not self.shape:
         return g
-    if not bool((self == 0).any()):
+    zero = self == 0
+    if not bool(zero.any()):
         return g * (result / self)
+    if F.xp is not None and int(zero.sum()) > 1:
+        return zeros(F, self)  # be the gradient infinite
     shape = tuple(self.shape)
     return g * F.product_of_others(self.reshape((-1,)), 0).reshape(shape)
 
@@ -420,17 +423,18 @@ def _std_rule(
     return _var_rule(F, g, self, dim, correction, keepdim)
 
 
-def _with_mean(gs: Any, moment: Any, shape: Any, dim: Dims, keepdim: bool) -> Any:
+def _with_mean(F: Any, gs: Any, moment: Any, shape: Any, dim: Dims, keepdim: bool) -> Any:
     """The gradient of a moment and the mean from those of both, either of which may be None."""
     total = None if gs[0] is None else moment(gs[0])
     if gs[1] is not None:
-        mean = spread(gs[1], shape, dim, keepdim) / count(shape, dim)
+        mean = _mean_rule(F, gs[1], shape, dim, keepdim)
         total = mean if total is None else total + mean
     return total
 
 
 def _var_mean_rule(F: Any, gs: Any, self: Any, dim: Dims, correction: Any, keepdim: bool) -> Any:
     return _with_mean(
+        F,
         gs,
         lambda g: _var_rule(F, g, self, dim, correction, keepdim),
         tuple(self.shape),
@@ -443,6 +447,7 @@ def _std_mean_rule(
     F: Any, gs: Any, self: Any, result0: Any, dim: Dims, correction: Any, keepdim: bool
 ) -> Any:
     return _with_mean(
+        F,
         gs,
         lambda g: _std_rule(F, g, self, result0, dim, correction, keepdim),
         tuple(self.shape),
@@ -619,11 +624,11 @@ def _norm_rule(F: Any, g: Any, self: Any, result: Any, ord: Any, dim: Dims, keep
     shape = tuple(self.shape)
     g, norm = spread(g, shape, dim, keepdim), spread(result, shape, dim, keepdim)
     if ord == 0:
-        return zeros(F, self)
+        return None
     if ord == 1:
         return g * F.sgn(self)
     if abs(ord) == math.inf:
-        mask = F.abs(self) == norm
+        mask = (F.abs(self) == norm) | ((self != self) & (norm != norm))
         return F.sgn(self) * (mask * (g / F.sum(mask, dim, True)))
     empty = norm == 0
     safe = F.where(empty, 1.0, norm)

@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -477,3 +478,119 @@ def test_threads_that_use_a_leaf_first_at_once_get_one_accumulator(
 def leaf_number(t: Any) -> int:
     x = t.tensor([1.0], requires_grad=True)
     return (x * 2).grad_fn.next_functions[0][0]._sequence_nr()
+
+
+QUIET: dict[str, Callable[[Any, Any], Any]] = {
+    "masked_fill": lambda t, x: x.masked_fill(x > 0, 1),
+    "where": lambda t, x: t.where(x > 1, x, 2 * x),
+    "True": lambda t, x: x[True],
+    "mask": lambda t, x: x[x > 1],
+    "exp": lambda t, x: x.exp(),
+}
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_a_node_of_which_no_gradient_is_wanted_looks_at_what_it_saved(name: str) -> None:
+    """It is run, as its own gradient is wanted; its formulas are not."""
+
+    def program(t: Any) -> Any:
+        calls: list[str] = []
+
+        def unpack(saved: Any) -> Any:
+            calls.append("unpack")
+            return saved * 1  # of a bool: an integer
+
+        x = t.arange(3.0).requires_grad_()
+        with t.autograd.graph.saved_tensors_hooks(lambda saved: saved, unpack):
+            y = QUIET[name](t, x)
+        y.grad_fn.register_hook(lambda given, got: calls.append(str([g is None for g in given])))
+        y.sum().backward(inputs=[y], retain_graph=True)
+        y.sum().backward(inputs=[y])
+        kind, text = raised(lambda: y.sum().backward(inputs=[y]))
+        return [calls[:2], len(calls) > 2, y.grad, kind, text[:40]]
+
+    agree(program)
+
+
+def test_a_node_of_which_no_gradient_is_wanted_refuses_what_was_written() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, requires_grad=True)
+        y = x * 1
+        z = y.exp()
+        z.add_(1)
+        kind, text = raised(lambda: z.sum().backward(inputs=[z]))
+        once = [kind, text[:40]]
+        w = y.sin()
+        y.add_(1)
+        kind, text = raised(lambda: w.sum().backward(inputs=[w]))
+        return [once, kind, text[:40]]
+
+    agree(program)
+
+
+def test_hooks_of_a_lone_leaf_that_leads_to_no_input() -> None:
+    def program(t: Any) -> Any:
+        x, y = t.ones(2, requires_grad=True), t.ones(2, requires_grad=True)
+        calls: list[Any] = []
+        y.register_hook(lambda g: calls.append(g.tolist()))
+        y.register_post_accumulate_grad_hook(lambda p: calls.append("accumulated"))
+        found = t.autograd.grad(y, [x], t.ones(2), allow_unused=True)
+        y.backward(t.ones(2), inputs=[x])
+        return [found[0] is None, calls, y.grad is None]
+
+    agree(program)
+
+
+def test_hooks_of_a_leaf_that_gets_no_gradient() -> None:
+    def program(t: Any) -> Any:
+        class Nothing(t.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                return x * 2
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> None:
+                return None
+
+        x, calls = t.ones(2, requires_grad=True), []
+        y = Nothing.apply(x)
+        node = y.grad_fn.next_functions[0][0]
+        x.register_hook(lambda g: calls.append(f"tensor {g}"))
+        node.register_prehook(lambda got: calls.append(f"before {got}"))
+        node.register_hook(lambda given, got: calls.append(f"after {given} {got}"))
+        x.register_post_accumulate_grad_hook(lambda p: calls.append(f"accumulated {p.grad}"))
+        y.sum().backward()
+        return [calls, x.grad is None]
+
+    agree(program)
+
+
+def test_what_has_no_derivative_says_so_whatever_arrives() -> None:
+    def program(t: Any) -> Any:
+        class First(t.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any, y: Any) -> Any:
+                return x * y
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return g, None
+
+        x = t.ones(2, requires_grad=True)
+        return ["not implemented" in raised(First.apply(x, 1 // x).sum().backward)[1]]
+
+    agree(program, [True])
+
+
+def test_a_hook_may_write_the_gradient_of_a_view_whose_base_was_written() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0], requires_grad=True)
+        y = x.permute((0,))
+        x.register_hook(lambda g: g.clamp_(-1, 0.5))
+        x.detach().mul_(1)
+        y.sum().backward(create_graph=True)
+        return x.grad
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agree(program, [0.5, 0.5])

@@ -149,3 +149,77 @@ def test_hooks_of_a_root_that_leads_to_no_input(several: bool, into_leaves: bool
         return [calls, x.grad, other.grad]
 
     agree(program)
+
+
+REPLACED: dict[str, Any] = {
+    "a leaf": lambda t, x: _with_data(x, x.masked_select(x > 1)),
+    "a result": lambda t, x: _with_data(t.stack([x, x]), x),
+    "a number": lambda t, x: _with_data(x * 2, x.detach().max()),
+    "wider": lambda t, x: _with_data(x[:1] * 2, x.detach()),
+}
+
+
+def _with_data(x: Any, data: Any) -> tuple[Any, Any]:
+    x.data = data.detach()
+    return x, data  # the graph that `data` has keeps the leaf's node
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("name", REPLACED)
+def test_gradients_are_those_of_the_shape_before_data_was_replaced(
+    name: str, create_graph: bool
+) -> None:
+    def program(t: Any) -> Any:
+        x = t.arange(3.0).requires_grad_()
+        y, _kept = REPLACED[name](t, x)
+        seen = []
+        for total in (y.sum(), y.mean(), (y * y).sum()):
+            kind, text = raised(
+                lambda total=total: t.autograd.grad(
+                    total, [x], create_graph=create_graph, allow_unused=True
+                )
+            )
+            seen += [kind, text.partition(" returned ")[2]]
+        return seen
+
+    agree(program)
+
+
+def test_a_gradient_of_what_was_turned_without_a_history() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, requires_grad=True)
+        y = x.sigmoid()
+        with t.no_grad():
+            y.unsqueeze_(-1)
+        seen = [raised(lambda how=how: y.sum().backward(**how)) for how in ({}, {"inputs": [x]})]
+        return [(kind, text.partition(" returned ")[2]) for kind, text in seen]
+
+    agree(program)
+
+
+def test_data_of_the_shape_before_takes_gradients_again() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(3, requires_grad=True)
+        kept = x * 2
+        x.data = t.ones(2)
+        x.data = t.full((3,), 5.0)
+        (x * x).sum().backward()
+        return [x.grad, kept]
+
+    agree(program, [[10.0] * 3, [2.0] * 3])
+
+
+def test_the_function_of_a_written_view_is_gone_after_its_first_run() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(3, 2, requires_grad=True)
+        y = x * 1
+        y[0] = 2 * x[1]
+        y.sum().backward()
+        calls = [
+            lambda: y.sum().backward(inputs=[y], retain_graph=True),
+            lambda: y.sum().backward(retain_graph=True),
+            lambda: t.autograd.grad(y.sum(), [x], create_graph=True),
+        ]
+        return [(kind, text[:40]) for kind, text in map(raised, calls)]
+
+    agree(program)

@@ -12,7 +12,7 @@ import pytest
 
 import ag_visual
 from tests.oracle import torch
-from tests.programs import agree
+from tests.programs import agree, plain
 
 INF = math.inf
 
@@ -65,6 +65,40 @@ def test_only_what_was_chosen_meets_it(name: str, bad: float) -> None:
         known = ~numpy.isnan(theirs)  # torch itself multiplies by some masks
         numpy.testing.assert_allclose(ours[known], theirs[known], rtol=1e-6, atol=1e-8)
         assert numpy.isnan(ours).sum() <= numpy.isnan(theirs).sum()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_product_of_several_zeros_has_no_gradient() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([0.0, 2.0, 0.0], requires_grad=True)
+        x.prod().backward(t.tensor(INF))
+        return x.grad
+
+    agree(program, [0.0, 0.0, 0.0])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_second_derivatives_of_an_angle_at_the_origin() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([0.0, 1.0], requires_grad=True)
+        y = t.tensor([0.0, 2.0], requires_grad=True)
+        found = t.autograd.grad(t.atan2(x, y).sum(), [x, y], create_graph=True)
+        return [*found, *t.autograd.grad(found[0].sum() + found[1].sum(), [x, y])]
+
+    assert repr(plain(program(ag_visual))[2]).startswith("[nan, ")
+    if torch.__version__:
+        for ours, theirs in zip(plain(program(ag_visual)), plain(program(torch)), strict=True):
+            numpy.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_a_count_of_elements_gives_no_gradient() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(3, requires_grad=True)
+        x.norm(0).backward()
+        t.linalg.vector_norm(x, 0).backward()
+        return [x.grad is None]
+
+    agree(program, [True])
 
 
 def test_inputs_of_no_weight() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 import pytest
 
+import ag_visual as ag
 from ag_visual.autograd.graph import saved_tensors_hooks
 from ag_visual.core.tensor import Tensor, data_pointer
 from ag_visual.ops.record import Op
@@ -76,9 +77,32 @@ def test_no_more_is_kept_than_torch_keeps(op: Op) -> None:
         assert mine <= other, f"{mine} bytes, torch keeps {other}"
 
 
-def test_the_count_sees_blocks_once_and_whole() -> None:
-    import ag_visual as ag
+def _refused(backward: Any) -> bool:
+    try:
+        backward()
+    except RuntimeError as error:
+        return "modified by an inplace operation" in str(error)
+    return False
 
+
+@every(lambda op: op.kept and differentiable(op))
+def test_what_no_rule_reads_is_refused_where_it_was_written(op: Op) -> None:
+    """As torch does, whose formulas read all that they save."""
+    names = [name for name in op.kept if name in op.inputs]
+    call = next((c for c in calls(op) if c.leaves and c.smooth), None)
+    if not names or call is None:
+        return
+    for name in names:
+        values, _ = call.tensors()
+        if not isinstance(values[name], Tensor):
+            continue
+        out = next(o for o in run(op, values) if o.requires_grad)
+        with ag.no_grad():
+            values[name].mul_(1)
+        assert _refused(lambda out=out: out.backward(ag.ones_like(out))), name
+
+
+def test_the_count_sees_blocks_once_and_whole() -> None:
     x = ag.ones(4, 5, requires_grad=True)
     half = x[:2]
     assert kept(saved_tensors_hooks, own_block, lambda: half * half) == x.nbytes

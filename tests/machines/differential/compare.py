@@ -20,6 +20,7 @@ IN_ROWS = "row-major for a view"  # strides of results that are views in torch, 
 # (Of a gradient: not how it was made, which its version and its base would tell.)
 GRADIENT_FIELDS = ("shape", "dtype", "stride", "requires_grad", "node")
 FAILED = "INTERNAL ASSERT FAILED"  # what torch says of a fault of its own
+UNKNOWN = "NaN in torch alone"
 PARTS = "of parts of one that is not finite"  # complex numbers
 DIGITS = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4, "complex64": 1e-4}
 EXACT = 1e-7  # float64, complex128
@@ -71,6 +72,11 @@ def errors(ours: BaseException | None, theirs: BaseException | None) -> Differen
     return Difference(kind, "", seen, expected, about[:60])
 
 
+def stops(ours: BaseException | None, theirs: BaseException) -> Difference:
+    """Why torch stops at a line, where ours goes on or stops later: what it did may differ."""
+    return Difference("accepts", "", _first_line(ours), _first_line(theirs))
+
+
 def _first_line(error: BaseException | None) -> str:
     if error is None:
         return "nothing is raised"
@@ -105,7 +111,7 @@ def tensors(
             yield Difference(field, name, str(a), str(b), told)
     values = _values(ours), _values(theirs)
     if not same(*values, expected[1]):
-        yield Difference("values", name, shown(ours), shown(theirs))
+        yield Difference("values", name, shown(ours), shown(theirs), _unknown(*values, expected[1]))
     elif expected[1].startswith("complex") and not _alike(*values):
         yield Difference("values", name, shown(ours), shown(theirs), PARTS)
     if expected[5] is True or expected[6] is True:  # else it has none, and torch warns
@@ -136,8 +142,10 @@ def _gradients(ours: Any, theirs: Any, name: str) -> Iterator[Difference]:
         if a != b and field in GRADIENT_FIELDS:
             turned = field == "stride" and _in_rows(ours) and not theirs.is_contiguous()
             yield Difference("grad", name, str(a), str(b), IN_ORDER if turned else field)
-    if not same(_values(ours), _values(theirs), expected[1]):
-        yield Difference("grad", name, shown(ours), shown(theirs), "values")
+    values = _values(ours), _values(theirs)
+    if not same(*values, expected[1]):
+        told = _unknown(*values, expected[1]) or "values"
+        yield Difference("grad", name, shown(ours), shown(theirs), told)
 
 
 def _node(node: Any) -> str:
@@ -214,6 +222,17 @@ def same(ours: Any, theirs: Any, dtype: str) -> bool:
     scale = max((abs(v) for v in b if cmath.isfinite(v)), default=1.0)
     close = digits * max(1.0, scale)
     return len(a) == len(b) and all(_close(v, w, close) for v, w in zip(a, b, strict=True))
+
+
+def _unknown(ours: Any, theirs: Any, dtype: str) -> str:
+    """`UNKNOWN` where values differ in nothing but that some are NaN in torch."""
+    if isinstance(ours, str) or isinstance(theirs, str):
+        return ""
+    a, b = _flat(ours), _flat(theirs)
+    if len(a) != len(b) or any(isinstance(v, complex) for v in b):
+        return ""
+    known = [(v, w) for v, w in zip(a, b, strict=True) if w == w]
+    return UNKNOWN if same([v for v, _ in known], [w for _, w in known], dtype) else ""
 
 
 def _alike(ours: Any, theirs: Any) -> bool:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .compare import FAILED, IN_ORDER, IN_ROWS, NOWHERE, PARTS, Difference
+from .compare import FAILED, IN_ORDER, IN_ROWS, NOWHERE, PARTS, UNKNOWN, Difference
 from .program import Line, Program
 
 
@@ -27,6 +27,7 @@ class Known:
 
 EMPTY = re.compile(r"\('', 0\), |, \('', 0\)")  # an edge that leads nowhere
 COMPARED = re.compile(r"(\w+)\.(?:eq|ne|lt|le|gt|ge)_\(")
+DETACHED = re.compile(r"(\w+)\.detach_\(")
 DATA_SET = re.compile(r"(\w+)\.data = ")
 OF_VIEWS = re.compile(r"\.repeat\(|torch\.stack\(|\.select_scatter\(")  # what torch makes of views
 
@@ -57,6 +58,8 @@ t0.exp_()
     lambda difference, line, program: False,
 )
 
+CHOOSES = re.compile(r"\.(amax|amin|aminmax)\(")
+READ_TWICE = re.compile(r"\.(addcdiv|hypot|atan2)_?\(")  # two formulas read one operand
 POWERS = re.compile(r" \*\* |\.pow_?\(")
 # torch's refusals that we do not share.
 LENIENT = re.compile(
@@ -178,6 +181,11 @@ t2 = torch.autograd.grad((t1 * t1).sum(), [t0], create_graph=True)[0]
                 and "materialize" not in line.form
             )
             or (difference.kind == "grad" and difference.about == "requires_grad")
+            or (
+                difference.kind == "grad"
+                and difference.about == "node"
+                and "" in (difference.ours, difference.theirs)
+            )
         ),
     ),
     Known(
@@ -410,8 +418,8 @@ t1 = torch.autograd.grad(t0.sum(), [t0])[0]
     ),
     Known(
         "saved values that nobody reads",
-        "A saved value that no wanted derivative reads may have been written: the result of `**`,"
-        " where the exponent requires no grad.",
+        "A value that no wanted derivative reads is not saved: it may be written (the result of"
+        " `**`, where the exponent requires no grad), or be an inference tensor.",
         """
 t0 = torch.tensor(2., requires_grad=True)
 t1 = torch.tensor(2.)
@@ -421,9 +429,60 @@ t2.backward()
 """,
         lambda difference, line, program: (
             difference.kind == "accepts"
-            and "modified by an inplace operation" in difference.theirs
-            and "which is output 0 of Pow" in difference.theirs
+            and (
+                (
+                    "modified by an inplace operation" in difference.theirs
+                    and (
+                        "which is output 0 of Pow" in difference.theirs
+                        or any("no_grad" in each.mode for each in program)
+                        or any(READ_TWICE.search(each.form) for each in program)
+                    )
+                )
+                or (
+                    "Inference tensors cannot be saved" in difference.theirs
+                    and bool(READ_TWICE.search(line.form))
+                )
+            )
         ),
+    ),
+    Known(
+        "retain_grad of what was detached",
+        "`detach_()` ends `retain_grad()`: `retains_grad` is False.",
+        "t0 = torch.ones(2, requires_grad=True) * 1\nt0.retain_grad()\nt0.detach_()",
+        lambda difference, line, program: (
+            difference.kind == "retains_grad"
+            and difference.ours == "False"
+            and _of(difference, DETACHED, program)
+        ),
+    ),
+    Known(
+        "where a backward fails",
+        "A backward that comes to `//` fails there: leaves that it has reached before have their"
+        " gradient; torch's fails first.",
+        """
+t0 = torch.tensor(1., requires_grad=True)
+t1 = torch.tensor(1., requires_grad=True)
+t2 = t1 // 1
+torch.autograd.backward([t0.sum(), t2.sum()])
+""",
+        lambda difference, line, program: (
+            difference.kind == "accepts"
+            and "derivative for aten::floor_divide is not implemented" in difference.theirs
+            and difference.ours != "nothing is raised"
+        ),
+    ),
+    Known(
+        "gradients that are not finite",
+        "An infinite or NaN gradient of `amax`, `amin` and `aminmax` goes to the elements that were"
+        " chosen; torch multiplies it by zero for the others, which is NaN.",
+        """
+t0 = torch.tensor([1., 2.], requires_grad=True)
+t0.amax().backward(torch.tensor(float('inf')))
+""",
+        lambda difference, line, program: (
+            difference.about == UNKNOWN and any(CHOOSES.search(each.source) for each in program)
+        ),
+        ends=True,
     ),
     Known(
         "zeros that grad() makes",
@@ -462,11 +521,6 @@ def known(difference: Difference, program: Program) -> Known | None:
 # Causes that programs of the test's seed meet and that nobody has mended yet: kind, the guilty
 # line's form, detail. What is mended goes from here; nothing is added.
 OPEN = {
-    (
-        "accepts",
-        "{f}.sum().backward(inputs=[{leaf}, {f}], retain_graph=True)",
-        "RuntimeError: Function SumBackward# returned an invalid grad",
-    ),
     (
         "accepts",
         "{w}.index_add_({dim}, torch.tensor([0]), {same}.narrow({dim}, 0, 1))",

@@ -14,7 +14,7 @@ from typing import Any
 import ag_visual
 
 from ...oracle import torch
-from .compare import Births, Difference, errors, tensors, version
+from .compare import Births, Difference, errors, stops, tensors, version
 from .fill import Filler
 from .known import REFUSED, Known, known
 from .program import PRELUDE, Line, Program
@@ -117,6 +117,8 @@ class Run:
             self.raising.append(len(self.program) - 1)
             if found is not None and self.often and self.unchanged():
                 return replace(found, entry=REFUSED)
+            if found is not None and (entry := known(stops(mine, error), self.program)) is not None:
+                return replace(found, entry=entry)
         return found and self.traced(found)
 
     def traced(self, found: Finding) -> Finding:
