@@ -1,6 +1,7 @@
 """`python -m tests.machines --minutes N --seed S`: random programs against the reference.
 
-With `--differential` they are line by line compared with torch, and what differs is told by cause.
+With `--differential` they are line by line compared with torch, and what differs is told by cause,
+a crash of an engine by the program that does it.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ parser.add_argument("--minutes", type=float, default=1.0)
 parser.add_argument("--seed", type=int, default=0)
 parser.add_argument("--differential", action="store_true", help="compare with torch")
 parser.add_argument("--causes", type=int, default=20, help="how many causes to tell")
+parser.add_argument("--jobs", type=int, help="how many processes compare; one per core")
 options = parser.parse_args()
 
 if options.differential:
     from .differential.report import search
+    from .differential.workers import JOBS
 
-    report = search(options.seed, minutes=options.minutes)
-    print(report.text(options.causes))
-    raise SystemExit(bool(report.found))
+    jobs = options.jobs or JOBS
+    report = search(options.seed, minutes=options.minutes, jobs=jobs)
+    print(report.text(options.causes, jobs))
+    raise SystemExit(bool(report.faults))
 
 from .run import EXAMPLES, run  # noqa: E402
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -35,7 +37,7 @@ def oracle() -> str:
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return search(seed=1, programs=PROGRAMS)
+    return search(seed=1, programs=PROGRAMS, jobs=2)
 
 
 def test_random_programs_agree_with_torch(report: Report) -> None:
@@ -215,6 +217,20 @@ def test_differences_are_grouped_by_cause() -> None:
     count = sum(report.found.values())
     assert count > 1
     assert f"200 programs, {count} differences" in text
+
+
+def _crash_in_sin() -> None:
+    ag.Tensor.sin = lambda self: os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def test_a_crash_is_told_with_its_program_and_the_others_go_on() -> None:
+    report = search(seed=5, programs=12, plant=_crash_in_sin)
+    (crash,) = report.crashes
+    assert report.programs == 12
+    assert report.faults == 1
+    assert crash.engine == "ag_visual"
+    assert crash.program[-1].form == "{x}.sin()"
+    assert f"crash of ag_visual by SIGSEGV, program {crash.seed}" in report.text()
 
 
 @pytest.mark.parametrize(

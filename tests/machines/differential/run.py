@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -20,6 +20,7 @@ from .known import REFUSED, Known, known
 from .program import PRELUDE, Line, Program
 
 LINES = (4, 14)  # how many a random program has
+ENGINES = {"ag_visual": ag_visual, "torch": torch}
 
 
 @dataclass(frozen=True)
@@ -168,14 +169,31 @@ def replay(program: Program, often: bool) -> Run:
     return run
 
 
-def random_program(seed: str) -> Run:
-    """The program that a seed makes, up to the first difference."""
+def alone(name: str, program: Program, often: bool) -> None:
+    """A given program on one engine alone, with the looks that a comparison takes."""
+    module = ENGINES[name]
+    engine = Engine(module, _prelude(module))
+    for number, line in enumerate(program):
+        engine.do(line)
+        if often or number == len(program) - 1:
+            for name, tensor in engine.live().items():
+                list(tensors(tensor, tensor, name, ({}, {}), (0, 0)))
+
+
+def random_program(seed: str, note: Callable[..., None] | None = None) -> Run:
+    """The program that a seed makes, up to the first difference.
+
+    Before a line is done, it is noted: the run's `often` and `raising`, then the line.
+    """
     random = Random(seed)
     run = Run(often=random.random() < 0.7)
     filler = Filler(random, {})
     length = random.randint(*LINES)
     for number in range(length):
         filler.scope = {k: t for k, t in run.theirs.live().items() if t is not None}
-        if run.step(filler.line(), last=number == length - 1):
+        line = filler.line()
+        if note is not None:
+            note(run.often, tuple(run.raising), line)
+        if run.step(line, last=number == length - 1):
             break
     return run
