@@ -97,16 +97,27 @@ def child_meta(parent: View | None, *, multi: bool = False) -> int:
 
 
 class AsStridedBackward0(Node):
-    """Backward of a regenerated view: all steps from its base at once."""
+    """Backward of a regenerated view: all steps from its base at once.
 
-    __slots__ = ("a_size", "a_storage_offset", "a_stride", "steps")
+    strides: of the base, None where it is row-major. Its gradient lies in memory as it does.
+    """
+
+    __slots__ = ("a_size", "a_storage_offset", "a_stride", "steps", "strides")
     skips = True
 
     value_names = ("size", "stride", "storage_offset")
 
-    def __init__(self, array: Any, offset: int | None, edge: Edge, steps: list[Step]) -> None:
+    def __init__(
+        self,
+        array: Any,
+        offset: int | None,
+        edge: Edge,
+        steps: list[Step],
+        strides: tuple[int, ...] | None,
+    ) -> None:
         self.start((edge,), ((array.shape, array.dtype),))
         self.steps = steps
+        self.strides = strides
         item = array.dtype.itemsize
         self.a_size = tuple(array.shape)
         self.a_stride = tuple(stride // item for stride in array.strides)
@@ -130,7 +141,24 @@ class AsStridedBackward0(Node):
     def _back(self, F: Any, g: Any) -> Any:
         for op, args, shape in reversed(self.steps):
             g = op.view_back(F, g, shape, args)
-        return g
+        if self.strides is None:
+            return F.contiguous(g)
+        array = g if F.xp is not None else g._array
+        return g if array.strides == self.strides else _laid(F, g, array, self.strides)
+
+
+def _laid(F: Any, g: Any, array: Any, strides: tuple[int, ...]) -> Any:
+    """A copy of a gradient (its array: `array`) with these strides, gaps of zeros included."""
+    memory = spread(backend_of(array).xp, array.shape, array.dtype, strides)
+    if F.xp is None:
+        return saved.constant(memory).copy_(g)
+    memory[...] = g
+    return memory
+
+
+def _own_strides(array: Any) -> tuple[int, ...] | None:
+    """The strides of an array, None for a row-major one."""
+    return None if array.flags.c_contiguous else array.strides
 
 
 def spread(xp: Any, shape: Any, dtype: Any, strides: tuple[int, ...]) -> Any:
@@ -168,7 +196,7 @@ class CopySlices(Node):
         self.spent = False  # whether a backward has let go of the function
         self.steps = view.steps()
         # Of a base that is not row-major: a step may look at its memory in another order.
-        self.strides = None if array.flags.c_contiguous else array.strides
+        self.strides = _own_strides(array)
         self.code, self.lasti = fn.code, fn.lasti
         # An output that the function saved is what the view shows now: its history is ours.
         for name in fn.saved_names:
@@ -189,7 +217,9 @@ class CopySlices(Node):
         self._refuse_spent()
         table = self.steps[0][0].table
         xp = F.xp
-        result = self._whole(g, xp)
+        # A copy of the gradient that lies in memory as the base does.
+        to = self.strides
+        result = xp.array(g, order="C", copy=True) if to is None else _laid(F, g, g, to)
         part = result
         for op, args, _ in self.steps:
             part = op.view_array(xp, part, args)
@@ -207,22 +237,10 @@ class CopySlices(Node):
         grads[0] = result
         return grads
 
-    def _whole(self, g: Any, xp: Any) -> Any:
-        """A copy of the gradient that lies in memory as the base does."""
-        if self.strides is None:
-            return xp.array(g, order="C", copy=True)
-        result = spread(xp, g.shape, g.dtype, self.strides)
-        result[...] = g
-        return result
-
     def traced(self, g: Any) -> Any:
         self._refuse_spent()
-        if self.strides is None:
-            result = g.clone()
-        else:
-            array = g._array
-            memory = spread(backend_of(array).xp, array.shape, array.dtype, self.strides)
-            result = saved.constant(memory).copy_(g)
+        F, to = self.steps[0][0].table.traced, self.strides
+        result = F.clone_in(g, "C") if to is None else _laid(F, g, g._array, to)
         part = result
         for op, args, _ in self.steps:
             part = op.replay(part, args)
@@ -237,7 +255,7 @@ class CopySlices(Node):
 
     def edge_of(self, array: Any) -> Edge:
         """Where gradients of the written view (`array`) go: through the base, to this node."""
-        return AsStridedBackward0(array, None, self.edge(), self.steps).edge()
+        return AsStridedBackward0(array, None, self.edge(), self.steps, self.strides).edge()
 
     def claim(self, place: Any) -> None:
         # As in torch the function is gone after its first run, whether it saved anything or not.
@@ -300,19 +318,22 @@ def _regenerated(tensor: Any, view: View) -> Edge:
     views = view.chain()
     arrays = [each.seen for each in views[1:]] + [tensor._array]
     run: list[Step] = []
+    strides = _own_strides(view.base._array)  # of what the run begins with
     for each, array in zip(views, arrays, strict=True):
         if array.dtype == each.seen.dtype:
             run.append((each.op, each.args, each.seen.shape))
             continue
         if run:
-            edge = AsStridedBackward0(each.seen, None, edge, run).edge()
+            edge = AsStridedBackward0(each.seen, None, edge, run, strides).edge()
             run = []
+        strides = _own_strides(array)
         source = saved.constant(each.seen)
         source._edge, source._rg = edge, True
         again = modes.in_grad_mode(True, functools.partial(each.op.replay, source, each.args))
         edge = again._edge
     if run:
-        edge = AsStridedBackward0(tensor._array, tensor.storage_offset(), edge, run).edge()
+        offset = tensor.storage_offset()
+        edge = AsStridedBackward0(tensor._array, offset, edge, run, strides).edge()
     return edge
 
 

@@ -145,7 +145,7 @@ def _xlogy(xp: Any, self: Any, other: Any) -> Any:
 
 binary(
     "xlogy",
-    lambda F, g, self, other: F.where((self == 0) & (other <= 0), 0.0, F.xlogy(g, other)),
+    lambda F, g, self, other: F.masked_fill(F.xlogy(g, other), (self == 0) & (other <= 0), 0.0),
     lambda g, self, other: g * self / other,
     _xlogy,
     policy=FLOAT,

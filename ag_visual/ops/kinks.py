@@ -79,7 +79,7 @@ def _angle_rule(F: Any, g: Any, self: Any) -> Any:
 
 def _angle(xp: Any, self: Any) -> Any:
     if self.dtype.kind == "c":
-        return xp.angle(self)
+        return xp.asarray(xp.angle(self), order="C")  # row-major, as torch's
     zero = xp.zeros_like(self)
     return xp.where(xp.isnan(self), self, xp.where(self < 0, zero + math.pi, zero))
 
@@ -221,8 +221,8 @@ def _ignoring_nan(name: str, wins: Callable[[Any, Any], Any]) -> None:
 
     binary(
         name,
-        lambda F, g, self, other: F.where(mine(F, self, other), g, 0.0),
-        lambda F, g, self, other: F.where(mine(F, self, other), 0.0, g),
+        lambda F, g, self, other: F.masked_fill(g, ~mine(F, self, other), 0),
+        lambda F, g, self, other: F.masked_fill(g, mine(F, self, other), 0),
         inplace=False,
         samples=pair_samples(),
         real=True,

@@ -15,7 +15,7 @@ from ..arrays.kernels import activation
 from ..core.source import evaluated
 from . import agreement, batching
 from .arguments import outside
-from .record import EACH, LINEAR, PROMOTE, ErrorSample, Sample
+from .record import EACH, LINEAR, PROMOTE, ROWS, ErrorSample, Sample
 from .table import composite, op
 
 NONE, MEAN, SUM = 0, 1, 2
@@ -141,6 +141,7 @@ op(
     jvp={"grad_output": LINEAR, "self": EACH, "target": EACH},
     inputs=("grad_output", "self", "target"),
     public=False,
+    layout=ROWS,
     batch=batching.reduced_back(batching.elementwise),
     samples=_back_samples((NONE,), (MEAN,), (SUM,)),
     real=True,
@@ -249,6 +250,7 @@ def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
         },
         inputs=("grad_output", "self", "target"),
         public=False,
+        layout=ROWS,
         node=f"{title}BackwardBackward0",
         batch=batching.reduced_back(batching.elementwise),
         jvp={"grad_output": LINEAR, "self": EACH, "target": EACH},

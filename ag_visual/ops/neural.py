@@ -102,6 +102,7 @@ op(
     jvp={"grad_output": LINEAR, "output": _softmax_bend},
     inputs=("grad_output", "output"),
     public=False,
+    layout=ROWS,
     node="SoftmaxBackwardDataBackward0",
     samples=_back_samples,
     formula=lambda F, grad_output, output, dim: (
@@ -118,6 +119,7 @@ op(
     jvp={"grad_output": LINEAR, "output": EACH},
     inputs=("grad_output", "output"),
     public=False,
+    layout=ROWS,
     node="LogSoftmaxBackwardDataBackward0",
     samples=_back_samples,
     formula=lambda F, grad_output, output, dim: (

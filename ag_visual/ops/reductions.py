@@ -255,7 +255,7 @@ def _product_of_others(F: Any, self: Any, dim: int) -> Any:
     n = last.shape[-1]
     ones = F.diagonal_mask(last, n, n)
     others = F.prod_dim(F.where(ones, 1.0, last), -1, False)
-    return F.movedim(others, -1, dim)
+    return F.contiguous(F.movedim(others, -1, dim))
 
 
 def _diagonal_mask(xp: Any, self: Any, rows: int, columns: int) -> Any:

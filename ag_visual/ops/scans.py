@@ -62,7 +62,7 @@ def _cumprod_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
     if F.xp is not None:  # behind a zero nothing flows, be the gradient infinite
         parts = F.where(rows == 0, 0.0, parts)
     total = F.sum(parts, -1)
-    return F.movedim(total, -1, dim)
+    return F.contiguous(F.movedim(total, -1, dim))
 
 
 def _cumprod_along(F: Any, t_self: Any, self: Any, dim: int) -> Any:

@@ -402,7 +402,7 @@ def _pair(name: str, *rules: Any, **options: Any) -> None:
 
 
 def _xlog1py_slope(F: Any, g: Any, self: Any, other: Any) -> Any:
-    return F.where((self == 0) & (other <= -1), 0.0, F.special_xlog1py(g, other))
+    return F.masked_fill(F.special_xlog1py(g, other), (self == 0) & (other <= -1), 0.0)
 
 
 _pair(

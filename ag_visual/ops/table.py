@@ -16,6 +16,7 @@ import numpy
 from ..core.tensor import Tensor
 from ..names import LAYERS
 from . import batching, build, edges, forward, generic
+from .memory import settled
 from .record import KEEP, Op
 
 ops: dict[str, Op] = {}
@@ -41,6 +42,16 @@ class Raw:
 
 
 def _raw(op: Op, xp: Any) -> Callable[..., Any]:
+    call = _kernel(op, xp)
+    if not op.layout:
+        return call
+    lay = functools.partial(settled, op.layout, xp)
+    if op.multi or len(op.outputs) > 1:
+        return lambda *args, **kwargs: tuple(map(lay, call(*args, **kwargs)))
+    return lambda *args, **kwargs: lay(call(*args, **kwargs))
+
+
+def _kernel(op: Op, xp: Any) -> Callable[..., Any]:
     kernel = op._kernel(xp)
     normalize = op.normalize
     if normalize is None and not op.varargs:
