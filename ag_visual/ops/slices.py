@@ -543,7 +543,8 @@ def _as_strided_backward(
 ) -> Any:
     """Elements added up where one geometry puts them in memory, read where another one does.
 
-    storage_offset: of the first geometry, counted from the start of the other.
+    storage_offset: of the first geometry, counted from the start of the other. The result has the
+    other geometry, but where that puts several elements in one place.
     """
     to = row_major(input_sizes) if input_stride is None else input_stride
     before = max(0, -storage_offset)
@@ -552,7 +553,8 @@ def _as_strided_backward(
     backend = of_namespace(xp)
     backend.add_at(line, at.reshape(-1), xp.ascontiguousarray(self).reshape(-1))
     strides = tuple(s * self.dtype.itemsize for s in to)
-    return xp.ascontiguousarray(backend.as_strided(line[before:], input_sizes, strides))
+    result = backend.as_strided(line[before:], input_sizes, strides)
+    return result if view.distinct(input_sizes, to) else xp.ascontiguousarray(result)
 
 
 def _backward_of_backward(

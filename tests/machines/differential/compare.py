@@ -16,7 +16,7 @@ LOOKS |= {"node": "{}.grad_fn", "edges": "{}.grad_fn.next_functions", "base": "{
 VERSION = FIELDS.index("version")
 NOWHERE = "of no element"  # strides of dimensions of size 1, any of an empty tensor
 IN_ORDER = "of another order"  # strides of results that are not row-major in torch
-IN_ROWS = "row-major for a view"  # strides of results that are views in torch, not row-major
+OWN = "of its own for a view"  # strides of results that are views in torch alone, not row-major
 # (Of a gradient: not how it was made, which its version and its base would tell.)
 GRADIENT_FIELDS = ("shape", "dtype", "stride", "requires_grad", "node")
 FAILED = "INTERNAL ASSERT FAILED"  # what torch says of a fault of its own
@@ -106,7 +106,7 @@ def tensors(
             elif field == "stride" and _placed(seen)[0] == _placed(expected)[0]:
                 told = NOWHERE  # the offset, which differs, comes next
             elif field == "stride" and not theirs.is_contiguous():
-                told = IN_ROWS if _in_rows(ours) else ""
+                told = "" if ours._is_view() else OWN
                 told = told if theirs._is_view() else IN_ORDER
             yield Difference(field, name, str(a), str(b), told)
     values = _values(ours), _values(theirs)
