@@ -276,7 +276,6 @@ def _dirty(
         _may_be_written(o, name, count)
     finally:
         count_write(o, name)  # forward has written, whether it may or not
-    o._grad = None  # of what it was before
     rebase(o, ctx)
     if o._edge is not None and o._edge[0] is ctx:
         o._edge = ctx.edge(number)
@@ -284,18 +283,18 @@ def _dirty(
 
 
 def _may_be_written(o: Tensor, name: str, count: int) -> None:
-    if o._view is not None:
-        if count > 1:
-            raise RuntimeError(
-                "If your Function modifies inplace an input that is a view of another Tensor, "
-                "your Function cannot return more than one Tensor. This is not supported by "
-                "the current autograd engine. You should either make sure the input is not a "
-                "view (using .clone() for example) or make your Function only return one "
-                f"Tensor (potentially splitting it into two Functions): {name}"
-            )
-        check_inplace(o, name)
-    elif o._rg and o._edge is None:
+    if o._edge is None and o.requires_grad:
         raise blame.leaf_inplace(o, name, view=False, used=True)
+    if o._view is not None and count > 1:
+        raise RuntimeError(
+            "If your Function modifies inplace an input that is a view of another Tensor, "
+            "your Function cannot return more than one Tensor. This is not supported by "
+            "the current autograd engine. You should either make sure the input is not a "
+            "view (using .clone() for example) or make your Function only return one "
+            f"Tensor (potentially splitting it into two Functions): {name}"
+        )
+    o._grad = None  # of what it was before, also where torch refuses next what is a view
+    check_inplace(o, name)
 
 
 def _as_view(o: Tensor) -> Tensor:

@@ -331,16 +331,15 @@ class Tensor:
     def requires_grad(self) -> bool:
         """Whether gradients of this tensor are wanted, or of something it was computed from."""
         view_ = self._view
-        if view_ is None:
+        if view_ is None or self._edge is not None:
             return self._rg
-        # (`_rg` of a view says what its base did when somebody last looked.)
-        return self._edge is not None or view_.own or view_.base._rg
+        return view_.own or view_.base._rg
 
     @requires_grad.setter
     def requires_grad(self, value: Any) -> None:
         if not isinstance(value, bool):
             raise RuntimeError("requires_grad must be a bool")
-        if value and self.grad_fn is not None:
+        if value and self._edge is not None:
             raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         self.requires_grad_(value)
 
@@ -350,7 +349,8 @@ class Tensor:
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Say whether autograd should record operations on this leaf."""
-        if self._edge is not None or (self._view is not None and self.grad_fn is not None):
+        # As in torch a view is not brought up to date with its base for this, nor refused.
+        if self._edge is not None:
             if requires_grad:
                 return self
             raise RuntimeError(
@@ -525,9 +525,10 @@ class Tensor:
                 "function in torch/optim/optimizer.py as a reference."
             )
         self._tell_origin(self, "detach_")
-        if self._edge is not None:
+        if self._rg:
             version, writes = self._storage.stamp
-            self._storage.stamp = (version, writes)  # a new object: who saved this looks again
+            # A new object: who saved this looks again, and views without history at their base.
+            self._storage.stamp = (version, writes)
         self._edge = None
         self._rg = False
         return self

@@ -276,13 +276,14 @@ def refresh(tensor: Any) -> None:
     view = tensor._view
     stamp = tensor._storage.stamp
     base = view.base
+    if tensor._edge is None and not base._rg:
+        view.stamp = stamp
+        tensor._rg = view.own
+        return
     if stamp[0] == view.stamp[0]:
         view.stamp = stamp
         if tensor._edge is None and tensor._array.dtype.kind in "fcV":
-            tensor._rg = base._rg or view.own
-        return
-    if not base._rg and tensor._edge is None:
-        view.stamp = stamp
+            tensor._rg = True
         return
     if view.meta != DEFAULT:
         raise blame.view_inplace(
@@ -311,7 +312,8 @@ def refresh(tensor: Any) -> None:
 def _regenerated(tensor: Any, view: View) -> Edge:
     """A view's history by AsStridedBackward0, and by a step's own node where the dtype changes.
 
-    (as_strided makes no elements of another dtype.)
+    (as_strided makes no elements of another dtype.) As in torch one node takes all steps up to the
+    first that changes it; each step after that has its own.
     """
     # torch orders the two the same way: the base's history first, then the view's node.
     edge: Edge = view.base.gradient_edge()
@@ -319,22 +321,35 @@ def _regenerated(tensor: Any, view: View) -> Edge:
     arrays = [each.seen for each in views[1:]] + [tensor._array]
     run: list[Step] = []
     strides = _own_strides(view.base._array)  # of what the run begins with
+    changed = False
     for each, array in zip(views, arrays, strict=True):
-        if array.dtype == each.seen.dtype:
+        changes = array.dtype != each.seen.dtype
+        if not changes:
             run.append((each.op, each.args, each.seen.shape))
-            continue
-        if run:
-            edge = AsStridedBackward0(each.seen, None, edge, run, strides).edge()
+        if run and (changes or changed):
+            strided = each.seen if changes else array
+            offset = _offset(tensor, strided)
+            edge = AsStridedBackward0(strided, offset, edge, run, strides).edge()
             run = []
-        strides = _own_strides(array)
-        source = saved.constant(each.seen)
-        source._edge, source._rg = edge, True
-        again = modes.in_grad_mode(True, functools.partial(each.op.replay, source, each.args))
-        edge = again._edge
+        if changes:
+            changed = True
+            source = saved.constant(each.seen)
+            source._edge, source._rg = edge, True
+            again = modes.in_grad_mode(True, functools.partial(each.op.replay, source, each.args))
+            edge = again._edge
+        if not run:
+            strides = _own_strides(array)
     if run:
-        offset = tensor.storage_offset()
+        offset = _offset(tensor, tensor._array)
         edge = AsStridedBackward0(tensor._array, offset, edge, run, strides).edge()
     return edge
+
+
+def _offset(tensor: Any, array: Any) -> int:
+    """The storage offset of an array in the memory that a tensor looks into."""
+    pointer = backend_of(array).pointer
+    start = array if tensor._memory is None else tensor._memory
+    return int((pointer(array) - pointer(start)) // array.itemsize)
 
 
 def _replay(tensor: Any, view: View, stamp: tuple[int, int]) -> None:

@@ -554,10 +554,10 @@ def _node_part(
 ) -> None:
     edges = op.differentiated
     first = next(name for name in op.inputs if name not in op.aside)
-    add(1, "if grad:")
+    # As in torch, a stale view may still be converted to integers, which have no history.
+    kinds = "(dtype is F32 or dtype is F64 or dtype.kind in 'fcV')"
+    add(1, f"if grad and {kinds}:" if op.policy == KEEP else "if grad:")
     wants = []
-    kinds = "(dtype is F32 or dtype is F64 or dtype.kind in 'fcV')" if op.policy == KEEP else ""
-    stale = f" and {kinds}" if kinds else ""
     for name in edges:
         maybe = name in op.optional or (op.policy != KEEP and name != first)
         wants.append(f"g_{name}")
@@ -567,13 +567,9 @@ def _node_part(
             add(2, f"if k_{name}:")
             depth = 3
         add(depth, f"v = {name}._view")
-        stamp = f"{name}._store.stamp"
-        add(depth, f"if v is not None and v.stamp is not {stamp}{stale}: refresh({name})")
+        add(depth, f"if v is not None and v.stamp is not {name}._store.stamp: refresh({name})")
         add(depth, f"g_{name} = {name}._rg")
-    grown = " or ".join(wants)
-    if kinds:
-        grown = f"({grown}) and {kinds}"
-    add(2, f"if {grown}:")
+    add(2, f"if {' or '.join(wants)}:")
     add(3, "node = cls()")
     for name in edges:
         add(3, f"e_{name} = ({name}._edge or accumulator({name})) if g_{name} else None")
@@ -639,7 +635,7 @@ def _node_part(
     _report_part(op, scope, add)
     add(3, f"return {answer}")
     if op.policy == KEEP:
-        add(2, f"elif {' or '.join(wants)}: out._origin = 'dtype', {_HERE}")
+        add(1, f"elif grad and ({_asks(op, first)}): out._origin = 'dtype', {_HERE}")
 
 
 def _report_part(op: Op, scope: dict[str, Any], add: Callable[[int, str], None]) -> None:

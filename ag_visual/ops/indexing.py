@@ -490,7 +490,7 @@ def _copy_to(target: Tensor, source: Any) -> None:
 def _without_leading_ones(tensor: Tensor) -> Tensor:
     shape = tensor._array.shape
     first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
-    return traced.reshape(tensor, shape[first:])  # type: ignore[no-any-return]
+    return traced.view_size(tensor, shape[first:])  # type: ignore[no-any-return]
 
 
 Tensor.__getitem__ = _getitem  # type: ignore[attr-defined]

@@ -145,10 +145,17 @@ def _stack_errors(make: Any) -> Iterator[ErrorSample]:
     yield ErrorSample(([make((2,)), make((3,))],), RuntimeError, "to be equal size, but got [2]")
 
 
+def _stack_back(F: Any, g: Any, dim: int) -> Any:
+    if F.xp is not None:
+        return F.unbind(g, dim)
+    # One by one, as torch: a hook may write what was selected, but no view of several at once.
+    return [F.select(g, dim, i) for i in range(g.shape[dim])]
+
+
 stack = _structural(
     "stack",
     _stack,
-    vjp={"tensors": lambda F, g, dim: F.unbind(g, dim)},
+    vjp={"tensors": _stack_back},
     lists=("tensors",),
     layout=ROWS,
     normalize=_normal_stack,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
 
 import ag_visual
-from tests.programs import agree, raised
+from tests.programs import agree, old_names, raised
 
 
 def _square(t: Any) -> Any:
@@ -401,3 +402,47 @@ def test_errors_of_nested_backwards_reach_the_outer_one() -> None:
     with pytest.raises(KeyError, match="at the bottom"):
         Fails.apply(ag_visual.ones(1, requires_grad=True), 30).sum().backward()
     assert ag_visual.is_grad_enabled()
+
+
+DIRTY = {
+    "a leaf": lambda t: t.ones(3, requires_grad=True),
+    "a view of a leaf": lambda t: t.ones(3, requires_grad=True)[1:],
+    "a leaf that is a view": lambda t: t.ones(3)[1:].requires_grad_(),
+    "computed": lambda t: t.ones(3, requires_grad=True) * 1,
+    "a view": lambda t: (t.ones(3, requires_grad=True) * 1)[1:],
+    "of several views": lambda t: (t.ones(2, 2, requires_grad=True) * 1).unbind(0)[0],
+    "a view without history": lambda t: _without_history(t),
+    "plain": lambda t: t.ones(3)[1:],
+}
+
+
+def _without_history(t: Any) -> Any:
+    x = t.ones(3, requires_grad=True) * 1
+    with t.no_grad():
+        return x[1:]
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("made", DIRTY)
+def test_a_dirty_input_that_is_refused_and_its_gradient(made: str, outputs: int) -> None:
+    def program(t: Any) -> Any:
+        class Dirty(t.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, x: Any) -> Any:
+                ctx.mark_dirty(x)
+                x.mul_(2)
+                return (x, x * 1)[:outputs] if outputs > 1 else x
+
+            @staticmethod
+            def backward(ctx: Any, *gs: Any) -> Any:
+                return gs[0] * 2
+
+        x = DIRTY[made](t)
+        base = x._base  # alive
+        x.grad = t.ones_like(x)
+        kind, text = raised(lambda: Dirty.apply(x))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return kind, old_names(text)[:60].split("\n")[0], x.grad, x._version, base is None
+
+    agree(program)

@@ -573,3 +573,141 @@ def test_a_view_that_cannot_be_followed_may_be_converted_to_integers(mode: str) 
         return [v.long(), v.bool(), v.type(t.int32), *slow, raised(lambda: v.double())[0]]
 
     agree(program)
+
+
+CHAINS = [
+    "t.real",
+    "t.real.t()",
+    "t.imag[0][1:]",
+    "t.t()[0].real.unsqueeze(0)",
+    "torch.view_as_complex(torch.view_as_real(t)[1:])[0]",
+    "torch.view_as_complex(torch.view_as_real(t)).real[0]",
+]
+
+
+@pytest.mark.parametrize("steps", CHAINS)
+def test_each_step_after_a_change_of_dtype_has_a_node_of_its_own(steps: str) -> None:
+    def program(torch: Any) -> Any:
+        x = torch.tensor([[1 + 1j, 2, 3j], [4, 5, 6]], requires_grad=True)
+        t = x * 1
+        v = eval(steps)
+        t.mul_(2j)
+        nodes, offset = _history(v.grad_fn), v.grad_fn._saved_storage_offset
+        v.abs().sum().backward()
+        return nodes, offset, x.grad.real, x.grad.imag
+
+    agree(program)
+
+
+STALE = {
+    "unbind": lambda t, x: x.unbind(0)[0],
+    "no_grad": lambda t, x: _without_grad(t, x),
+    "as it is": lambda t, x: _as_it_is(t).apply(x),
+}
+
+
+def _without_grad(t: Any, x: Any) -> Any:
+    with t.no_grad():
+        return x[0]
+
+
+def _as_it_is(t: Any) -> Any:
+    class AsItIs(t.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g
+
+    return AsItIs
+
+
+@pytest.mark.parametrize("made", STALE)
+@pytest.mark.parametrize("special", [False, True])
+def test_a_refused_view_may_be_converted_to_integers(made: str, special: bool) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0], requires_grad=True) * 1
+        v = STALE[made](t, x)
+        x.mul_(3)
+        hooks = t.autograd.graph.saved_tensors_hooks(lambda y: y, lambda y: y)
+        with hooks if special else t.enable_grad():
+            found = [v.bool(), v.long(), v.to(t.int32), v.type(t.uint8)]
+            refused = [raised(lambda: v.double())[0], raised(lambda: v.to(t.float16))[0]]
+        return found, [each.requires_grad for each in found], refused
+
+    agree(program)
+
+
+@pytest.mark.parametrize("change", ["requires_grad_", "set", "leave"])
+@pytest.mark.parametrize("value", [True, False])
+def test_requires_grad_of_a_view_that_is_behind_its_base(change: str, value: bool) -> None:
+    def changed(v: Any) -> tuple[str, str]:
+        def call() -> None:
+            if change == "set":
+                v.requires_grad = value
+            elif change == "requires_grad_":
+                v.requires_grad_(value)
+
+        return raised(call)[0], v.requires_grad, (v * 2).requires_grad if v.dim() else None
+
+    def program(t: Any) -> Any:
+        seen = []
+        x = t.zeros(2, 2, requires_grad=True)
+        with t.no_grad():
+            v, number = x[0], x[0, 0]
+            x.mul_(2)
+        seen += [changed(number), raised(lambda: v * 2)[0], raised(lambda: v.grad_fn)[0]]
+        x.detach_()
+        seen += [changed(v), changed(v)]
+        x = t.zeros(2, 2)
+        v = x[0]
+        x[1].copy_(t.ones(2, requires_grad=True))
+        seen += [changed(v), v.is_leaf]
+        return seen
+
+    agree(program)
+
+
+def test_a_view_of_a_leaf_that_is_detached_in_place_requires_no_grad() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(2, 2, requires_grad=True)
+        with t.no_grad():
+            v, own = x.t(), x.view(-1)
+        own.requires_grad_()
+        y = v * 2
+        x.detach_()
+        return y.requires_grad, [
+            (each.requires_grad, (each * 2).requires_grad) for each in (v, own)
+        ]
+
+    agree(program, [True, [[False, False], [True, True]]])
+
+
+def test_a_hook_may_write_the_gradient_of_what_was_stacked() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0], requires_grad=True)
+        y = x.exp()
+        y.register_hook(lambda g: g.mul_(2))
+        z = t.stack([x, y])
+        (g,) = t.autograd.grad((z * z).sum(), [x], create_graph=True)
+        nodes = sorted(node.name() for node, _ in z.grad_fn.next_functions if node)
+        g.sum().backward()
+        return nodes, g, x.grad
+
+    agree(program)
+
+
+def test_values_that_are_set_lose_leading_ones_by_a_view() -> None:
+    def program(t: Any) -> Any:
+        x = t.arange(6.0).view(2, 3).t().requires_grad_()
+        y = t.zeros(2, 3, 2)
+        y[t.tensor([0])] = x[None]
+        z = t.zeros(2, 3, 2)
+        z[...] = x[None, None]
+        nodes = [y.grad_fn.next_functions[-1][0].name(), z.grad_fn.next_functions[-1][0].name()]
+        (y * y + z).sum().backward()
+        return nodes, y, z, x.grad
+
+    agree(program)

@@ -26,8 +26,9 @@ class Known:
 
 
 EMPTY = re.compile(r"\('', 0\), |, \('', 0\)")  # an edge that leads nowhere
-COMPARED = re.compile(r"(\w+)\.(?:eq|ne|lt|le|gt|ge)_\(")
+WRITTEN = re.compile(r"(\w+)(?:\.(?:eq|ne|lt|le|gt|ge|fill)_\(|\[.*?\] = )")
 DETACHED = re.compile(r"(\w+)\.detach_\(")
+CONVERTED = re.compile(r"view_as_(?:real|complex)\(|\.(?:real|imag)\b")  # views of another dtype
 DATA_SET = re.compile(r"(\w+)\.data = ")
 OF_VIEWS = re.compile(r"\.repeat\(|torch\.stack\(|\.select_scatter\(")  # what torch makes of views
 
@@ -75,13 +76,17 @@ LENIENT = re.compile(
     r"|RuntimeError: Bool(ean)? inputs not supported for"
     r"|RuntimeError: value cannot be converted to type \w+ without overflow"
 )
-TURNS = re.compile(r"\.(t|transpose|squeeze|unsqueeze|as_strided)_\(")
 SCATTERS = re.compile(r"\.(select|slice|diagonal)_scatter\(")
+LEAF_VIEW = re.compile(r"\)\.requires_grad_\(\)|^t\d+\.requires_grad_\(\)")
+REFUSED_VIEW = re.compile(
+    r"is a view and its base or|[Vv]iew (of a view which )?was created in \w+"
+)
 TURNS = re.compile(r"(\w+)\.(?:t|transpose|squeeze|unsqueeze|as_strided)_\(")
 # What a call says of a dtype, of memory or of what made a tensor, whatever else is wrong with it.
 OTHER = re.compile(
     r"not implemented for|does not support|only support|Expected a floating point"
     r"|is a view and (its base|is being)|leaf Variable that requires grad"
+    r"|[Vv]iew (of a view which )?was created in \w+ mode and (its base|is being)"
     r"|could not infer output dtype|setStorage: sizes|self indexing axis dim should be positive"
     r"|Inplace update to inference tensor outside InferenceMode"
 )
@@ -155,6 +160,108 @@ t2 = t1 * 2
         ends=True,
     ),
     Known(
+        "complex views turned in place",
+        "A view of another dtype (`view_as_real`, `.imag`, ...) that was turned in place has the"
+        " node of what it is after a write; torch gives it that of what it was.",
+        """
+t0 = torch.tensor([1j], requires_grad=True)
+t1 = torch.view_as_real(t0)
+with torch.no_grad(): t1.t_()
+""",
+        lambda difference, line, program: (
+            difference.kind == "node"
+            and difference.ours == "AsStridedBackward0"
+            and difference.theirs in ("ViewAsRealBackward0", "ViewAsComplexBackward0")
+            and _of(difference, TURNS, program)
+        ),
+        ends=True,
+    ),
+    Known(
+        "complex views of leaves that are views",
+        "A complex view of a leaf that is itself a view, and what it looks into, may be written;"
+        " torch then fails inside when it is looked at.",
+        """
+t0 = torch.zeros(4).view(2, 2).requires_grad_()
+t1 = torch.view_as_complex(t0)
+t0.detach().mul_(1)
+""",
+        lambda difference, line, program: (
+            difference.theirs.startswith("raises")
+            and not difference.ours.startswith("raises")
+            and bool(CONVERTED.search(line.source))
+            and not line.mode
+            and any(LEAF_VIEW.search(each.source) for each in program)
+        ),
+        ends=True,
+    ),
+    Known(
+        "isfinite of refused views",
+        "`isfinite` reads values alone, also those of a view that autograd refuses.",
+        """
+t0 = torch.tensor([1., 2.], requires_grad=True) * 1
+t1 = t0.unbind(0)[0]
+t0.mul_(2)
+t2 = t1.isfinite()
+""",
+        lambda difference, line, program: (
+            difference.kind == "accepts"
+            and line.form.endswith(".isfinite()")
+            and bool(REFUSED_VIEW.search(difference.theirs))
+        ),
+    ),
+    Known(
+        "retained gradients and detach_",
+        "`detach_()` ends `retain_grad`; in torch `retains_grad` stays True.",
+        """
+t0 = torch.ones(2, requires_grad=True) * 1
+t0.retain_grad()
+t0.detach_()
+""",
+        lambda difference, line, program: (
+            difference.kind == "retains_grad"
+            and difference.ours == "False"
+            and _of(difference, DETACHED, program)
+        ),
+        ends=True,
+    ),
+    Known(
+        "data of another shape",
+        "What was computed from a leaf before its `data` was given another shape is no longer"
+        " computed from it for `grad()`.",
+        """
+t0 = torch.tensor(1., requires_grad=True)
+t1 = t0[None]
+t0.data = t1
+t2 = torch.autograd.grad(t1.sum(), [t0])[0]
+""",
+        lambda difference, line, program: (
+            difference.kind == "raises"
+            and _gradient(line)
+            and "appears to not have been used in the graph" in difference.ours
+            and any(
+                (found := DATA_SET.search(each.source)) and f"[{found[1]}]" in line.source
+                for each in program
+            )
+        ),
+    ),
+    Known(
+        "graphs of what hooks return",
+        "Without `create_graph=True` a gradient has no history, also where a hook gave it one.",
+        """
+t0 = torch.ones(2, requires_grad=True)
+t1 = t0 * 1
+t0.register_hook(lambda g: t1)
+t2 = torch.autograd.grad(t0.sum(), [t0])[0]
+""",
+        lambda difference, line, program: (
+            difference.kind in ("edges", "node")
+            and _gradient(line)
+            and "create_graph" not in line.form
+            and difference.ours in ("None", "")
+            and any("register_hook" in each.form for each in program)
+        ),
+    ),
+    Known(
         "gradients in hooks",
         "A gradient that a hook sees is memory of its own, which the hook may write.",
         "t0 = torch.ones(3, requires_grad=True)\n"
@@ -198,14 +305,14 @@ t2 = torch.autograd.grad((t1 * t1).sum(), [t0], create_graph=True)[0]
         ends=True,
     ),
     Known(
-        "comparisons into integers",
-        "Integers and bools never require grad; in torch a comparison that is written into them"
-        " (`eq_`, `lt_`, ...) makes them require it.",
+        "writes into integers",
+        "Integers and bools never require grad; in torch what is written into them (`eq_`, `fill_`,"
+        " `x[...] = y`, ...) may make them require it.",
         "t0 = torch.ones(2, requires_grad=True)\nt1 = torch.tensor([1, 2])\nt1.eq_(t0)",
         lambda difference, line, program: (
             difference.kind == "requires_grad"
             and difference.ours == "False"
-            and _of(difference, COMPARED, program)
+            and _of(difference, WRITTEN, program)
         ),
         ends=True,
     ),
@@ -444,16 +551,6 @@ t2.backward()
                     and bool(READ_TWICE.search(line.form))
                 )
             )
-        ),
-    ),
-    Known(
-        "retain_grad of what was detached",
-        "`detach_()` ends `retain_grad()`: `retains_grad` is False.",
-        "t0 = torch.ones(2, requires_grad=True) * 1\nt0.retain_grad()\nt0.detach_()",
-        lambda difference, line, program: (
-            difference.kind == "retains_grad"
-            and difference.ours == "False"
-            and _of(difference, DETACHED, program)
         ),
     ),
     Known(
