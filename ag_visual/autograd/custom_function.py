@@ -122,14 +122,15 @@ class Function(_SingleLevelFunction):
         if separate or kwargs:
             args = _bound(cls, separate, args, kwargs)
         positions = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
-        # Before the ctx: it must be younger than a node that a stale view gets only now.
-        edges = tuple(args[i].gradient_edge() for i in positions)
-        ctx = cls._backward_cls()
-        ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        needs = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         # A view without history may require grad because its base does: it has no edge.
-        records = modes.grad_enabled() and any(ctx.needs_input_grad)
+        records = modes.grad_enabled() and any(needs)
+        # Before the ctx: it must be younger than a node that a stale view gets only now.
+        edges = tuple(args[i].gradient_edge() for i in positions) if records else ()
+        ctx = cls._backward_cls()
+        ctx.needs_input_grad = needs
         ctx._positions = positions
-        ctx.next = edges if records else ()
+        ctx.next = edges
         if records:
             ctx._given = tuple(map(Given, args))
         tensors = [args[i] for i in positions]

@@ -625,6 +625,19 @@ def _as_it_is(t: Any) -> Any:
 
 
 @pytest.mark.parametrize("made", STALE)
+def test_a_function_takes_a_refused_view_where_it_records_nothing(made: str) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0], requires_grad=True) * 1
+        v = STALE[made](t, x)
+        x.mul_(3)
+        with t.no_grad():
+            y = _as_it_is(t).apply(v)
+        return y.tolist(), raised(lambda: _as_it_is(t).apply(v))[0]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("made", STALE)
 @pytest.mark.parametrize("special", [False, True])
 def test_a_refused_view_may_be_converted_to_integers(made: str, special: bool) -> None:
     def program(t: Any) -> Any:
@@ -683,6 +696,28 @@ def test_a_view_of_a_leaf_that_is_detached_in_place_requires_no_grad() -> None:
         ]
 
     agree(program, [True, [[False, False], [True, True]]])
+
+
+@pytest.mark.parametrize("with_graph", [False, True])
+def test_the_gradient_of_a_regenerated_view_has_memory_of_its_own(with_graph: bool) -> None:
+    def program(t: Any) -> Any:
+        seen = []
+        for step in (
+            "transpose(0, 0)",
+            "view(2, 1)",
+            "unsqueeze(0)",
+            "expand(3, 2)",
+            "narrow(0, 0, 1)",
+        ):
+            y = t.tensor([1.0, 2.0], requires_grad=True) * 1
+            v = eval(f"y.{step}", {"y": y})
+            with t.no_grad():
+                y.mul_(2)
+            (g,) = t.autograd.grad(v.sum(), [y], create_graph=with_graph)
+            seen.append([g, g.stride(), g.requires_grad])
+        return seen
+
+    agree(program)
 
 
 def test_a_hook_may_write_the_gradient_of_what_was_stacked() -> None:

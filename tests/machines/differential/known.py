@@ -27,6 +27,9 @@ class Known:
 
 EMPTY = re.compile(r"\('', 0\), |, \('', 0\)")  # an edge that leads nowhere
 WRITTEN = re.compile(r"(\w+)(?:\.(?:eq|ne|lt|le|gt|ge|fill)_\(|\[.*?\] = )")
+GROWS = re.compile(r"out=|\.resize_\(")
+SAVES_INPUT = re.compile(r"\.(?:gather|take|masked_select|cummax|cummin)\(")
+RESIZED = re.compile(r"out=(\w+)\)")
 DETACHED = re.compile(r"(\w+)\.detach_\(")
 CONVERTED = re.compile(r"view_as_(?:real|complex)\(|\.(?:real|imag)\b")  # views of another dtype
 DATA_SET = re.compile(r"(\w+)\.data = ")
@@ -405,7 +408,10 @@ t0.sum().backward()
         "A result of operands that are not row-major may be row-major where torch's is not, or lie"
         " in memory in another order.",
         "t0 = torch.ones(2, 3).t()\nt1 = torch.ones(3, 2)\nt2 = t0 + t1",
-        lambda difference, line, program: difference.about == IN_ORDER,
+        lambda difference, line, program: (
+            difference.about == IN_ORDER
+            or (difference.kind == "stride" and _of(difference, RESIZED, program))
+        ),
         ends=True,
     ),
     Known(
@@ -506,11 +512,11 @@ t1 = torch.autograd.grad(t0.sum(), [t0])[0]
     ),
     Known(
         "views that have to grow",
-        "An `out=` that is a view does not grow beyond the memory that it looks into.",
+        "A view does not grow beyond the memory that it looks into, as `out=` or by `resize_`.",
         "t0 = torch.ones(1).view(1)\ntorch.sin(torch.ones(2), out=t0)",
         lambda difference, line, program: (
             difference.kind == "raises"
-            and "out=" in line.form
+            and bool(GROWS.search(line.form))
             and "Trying to resize storage that is not resizable" in difference.ours
         ),
     ),
