@@ -28,9 +28,9 @@ class Known:
 EMPTY = re.compile(r"\('', 0\), |, \('', 0\)")  # an edge that leads nowhere
 WRITTEN = re.compile(r"(\w+)(?:\.(?:eq|ne|lt|le|gt|ge|fill)_\(|\[.*?\] = )")
 GROWS = re.compile(r"out=|\.resize_\(")
+FILLED = re.compile(r"\.(?:fill|zero|masked_fill|index_fill)_\(")
 SAVES_INPUT = re.compile(r"\.(?:gather|take|masked_select|cummax|cummin)\(")
 RESIZED = re.compile(r"out=(\w+)\)")
-DETACHED = re.compile(r"(\w+)\.detach_\(")
 CONVERTED = re.compile(r"view_as_(?:real|complex)\(|\.(?:real|imag)\b")  # views of another dtype
 DATA_SET = re.compile(r"(\w+)\.data = ")
 OF_VIEWS = re.compile(r"\.repeat\(|torch\.stack\(|\.select_scatter\(")  # what torch makes of views
@@ -223,7 +223,7 @@ t0.detach_()
         lambda difference, line, program: (
             difference.kind == "retains_grad"
             and difference.ours == "False"
-            and _of(difference, DETACHED, program)
+            and any(".detach_()" in each.source for each in program)
         ),
         ends=True,
     ),
@@ -245,6 +245,58 @@ t2 = torch.autograd.grad(t1.sum(), [t0])[0]
                 (found := DATA_SET.search(each.source)) and f"[{found[1]}]" in line.source
                 for each in program
             )
+        ),
+    ),
+    Known(
+        "gradients of data of another shape",
+        "The gradient of a computed tensor whose `data` was given another shape is broadcast to the"
+        " shape that it had; torch refuses it.",
+        """
+t0 = torch.tensor(1., requires_grad=True)
+t1 = t0.expand((2,))
+t1.data = t0
+t1.sum().backward()
+""",
+        lambda difference, line, program: (
+            difference.kind == "accepts"
+            and "returned an invalid gradient" in difference.theirs
+            and any(DATA_SET.search(each.source) for each in program)
+        ),
+    ),
+    Known(
+        "memory that grew",
+        "An `out=` that grows has memory of its own from then on: its `data`, and what was detached"
+        " from it, keep what they had.",
+        """
+t0 = torch.ones(2)
+t1 = torch.zeros(1)
+t2 = t1.data
+torch.mul(t0, 2, out=t1)
+""",
+        lambda difference, line, program: (
+            difference.kind == "values"
+            and line.source.endswith((".data", ".detach()"))
+            and any(
+                (found := RESIZED.search(each.source)) and f" = {found[1]}." in line.source
+                for each in program
+            )
+        ),
+        ends=True,
+    ),
+    Known(
+        "writes into expanded memory",
+        "What was filled through an expanded view has a gradient; torch refuses to compute it.",
+        """
+t0 = torch.ones(2, requires_grad=True) * 1
+t1 = t0[:1].expand((3,))
+t1.fill_(2)
+t0.sum().backward()
+""",
+        lambda difference, line, program: (
+            difference.kind == "accepts"
+            and "more than one element of the written-to tensor" in difference.theirs
+            and ("backward(" in line.form or _gradient(line))
+            and any(FILLED.search(each.source) for each in program)
         ),
     ),
     Known(
