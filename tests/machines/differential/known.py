@@ -29,7 +29,6 @@ EMPTY = re.compile(r"\('', 0\), |, \('', 0\)")  # an edge that leads nowhere
 WRITTEN = re.compile(r"(\w+)(?:\.(?:eq|ne|lt|le|gt|ge|fill)_\(|\[.*?\] = )")
 GROWS = re.compile(r"out=|\.resize_\(")
 FILLED = re.compile(r"\.(?:fill|zero|masked_fill|index_fill)_\(")
-SAVES_INPUT = re.compile(r"\.(?:gather|take|masked_select|cummax|cummin)\(")
 RESIZED = re.compile(r"out=(\w+)\)")
 CONVERTED = re.compile(r"view_as_(?:real|complex)\(|\.(?:real|imag)\b")  # views of another dtype
 DATA_SET = re.compile(r"(\w+)\.data = ")
