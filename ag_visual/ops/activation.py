@@ -428,7 +428,7 @@ def _elu(xp: Any, self: Any, alpha: Any = 1.0, scale: Any = 1.0, input_scale: An
     if self.itemsize == 2:
         return _in_float32(_elu, xp, self, alpha, scale, input_scale)
     below = xp.expm1(xp.minimum(self, 0) * input_scale) * (alpha * scale)
-    return xp.where(self > 0, self * scale, below)
+    return xp.where(self >= 0, self * scale, below)
 
 
 def _elu_backward(
@@ -835,7 +835,7 @@ def _softshrink(xp: Any, self: Any, lambd: Any = 0.5) -> Any:
 
 
 def _hardshrink(xp: Any, self: Any, lambd: Any = 0.5) -> Any:
-    return xp.where((self >= -lambd) & (self <= lambd), 0 * self, self)
+    return xp.where((self >= -lambd) & (self <= lambd), 0, self)
 
 
 def _shrink_backward(xp: Any, grad_output: Any, self: Any, lambd: Any) -> Any:

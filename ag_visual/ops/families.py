@@ -40,12 +40,9 @@ def number_in(number: Any, dtype: Any) -> Any:
         refuse_overflow(number, dtypes.of_numpy(dtype))
     if dtype.kind not in "iu":
         return number
-    whole, limits = int(number), numpy.iinfo(dtype)
-    if not (-limits.max if dtype.kind == "u" else limits.min) <= whole <= limits.max:
-        raise RuntimeError(
-            f"value cannot be converted to type {dtype.name}_t without overflow: {number}"
-        )
-    return whole % (int(limits.max) + 1) if dtype.kind == "u" else whole
+    whole = int(number)
+    refuse_overflow(whole, dtypes.of_numpy(dtype))
+    return whole % (int(numpy.iinfo(dtype).max) + 1) if dtype.kind == "u" else whole
 
 
 _FLAT = "It is zero almost everywhere: detach the input, or use a smooth function."

@@ -19,6 +19,7 @@ from ..arrays.backend import backend_of, is_array, of_namespace
 from ..arrays.kernels.bounds import check_index
 from ..arrays.kernels.order import arranged, sorted_dims
 from ..core.tensor import Tensor, from_array
+from .agreement import told
 from .batched_places import indexed
 from .creation import array_from
 from .overlap import WARNED, share
@@ -136,10 +137,8 @@ def _index_backward(F: Any, g: Any, indices: Any, shape: tuple[int, ...]) -> Any
     if F.xp is None:
         return F.index_put(zeros, indices, g, True)
     at = _places(F.xp, zeros, indices)
-    if all(type(each) is slice or each.dtype.kind == "b" for each in at):
-        zeros[at] = g  # a mask names no place twice
-    else:
-        of_namespace(F.xp).add_at(zeros, at, g)
+    named = [each for each in at if type(each) is not slice and each.dtype.kind != "b"]
+    _store(F.xp, zeros, at, g, bool(named))  # a mask names no place twice
     return zeros
 
 
@@ -178,14 +177,23 @@ _read = ops["index"].call
 
 def _put_into(xp: Any, self: Any, indices: Any, values: Any, accumulate: bool = False) -> None:
     at = _places(xp, self, indices)
+    tensors = [each for each in at if type(each) is not slice]
+    if values.size == 1 and not accumulate and len(tensors) == 1 and tensors[0].dtype.kind == "b":
+        # As torch, which fills where the mask is true with one number.
+        values = values.reshape(())
+        if values.dtype != self.dtype:
+            values = number_for(values.item(), self)
     if values.dtype != self.dtype:
-        if values.ndim:
-            raise RuntimeError(
-                "Index put requires the source and destination dtypes match, got "
-                f"{dtypes.of_array(self)} for the destination and {dtypes.of_array(values)} for "
-                "the source."
-            )
-        values = values.astype(self.dtype)
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{told(dtypes.of_array(self))} for the destination and "
+            f"{told(dtypes.of_array(values))} for the source."
+        )
+    _store(xp, self, at, values, accumulate)
+
+
+def _store(xp: Any, self: Any, at: Any, values: Any, accumulate: bool) -> None:
+    """Write, or add, values at places; what does not fit is told in torch's words."""
     try:
         if accumulate:
             of_namespace(xp).add_at(self, at, values)

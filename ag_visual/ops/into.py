@@ -55,6 +55,8 @@ _WATCHED = _names(
 )
 """The functions that are not elementwise here and refuse an out that overlaps an argument in part,
 as elementwise ones."""
+_BROADCASTS = _names("clamp clamp_max clamp_min copysign div fmod lerp pow remainder where")
+"""The functions that are not elementwise here and broadcast their arguments as those do."""
 _TWO = frozenset({"max", "min"})
 """The functions that cast one result, but not two."""
 _APART = _names(
@@ -123,6 +125,8 @@ def into(
         looked_at = _as_it_will_be(target, each._array.shape)
         if elementwise:
             refuse_internal(target, name)
+        if elementwise or key in _BROADCASTS:
+            _refuse_another_shape(name, each._array.shape, target, args)
         for arg in (*args, *kwargs.values()) if watched else ():
             for part in arg if isinstance(arg, (tuple, list)) else (arg,):
                 if apart and part is target:
@@ -197,6 +201,15 @@ def _check(name: str, result: Tensor, target: Tensor, casts: bool) -> None:
         raise RuntimeError(
             f"{name}(): Expected all tensors to be on the same device, but the result is on "
             f"{result.device} and out on {target.device}. Move one with .to(device)."
+        )
+
+
+def _refuse_another_shape(name: str, shape: Any, target: Tensor, args: tuple[Any, ...]) -> None:
+    """An out that is an argument, too, cannot be resized."""
+    if target._array.shape != shape and any(arg is target for arg in args):
+        raise RuntimeError(
+            f"output with shape {list(target._array.shape)} doesn't match the broadcast shape "
+            f"{list(shape)}: {name}() reads its out, too."
         )
 
 

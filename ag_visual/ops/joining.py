@@ -54,12 +54,12 @@ def _normal_cat(tensors: Any, dim: Any = 0) -> tuple[int]:
     if not kept:  # as torch: along any dimension, of which there is one
         return (0,)
     first = kept[0][1]
+    dim = wrap(dim, len(first))
     for _, shape in kept:
         if len(shape) != len(first):
             raise RuntimeError(
                 f"Tensors must have same number of dimensions: got {len(first)} and {len(shape)}"
             )
-    dim = wrap(dim, len(first))
     for i, shape in kept:
         for at, (n, m) in enumerate(zip(first, shape, strict=True)):
             if at != dim and n != m:
@@ -125,13 +125,14 @@ def _normal_stack(tensors: Any, dim: Any = 0) -> tuple[int]:
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
     first = tensors[0].shape
+    dim = wrap(dim, len(first) + 1)
     for i, a in enumerate(tensors):
         if a.shape != first:
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
                 f"{list(a.shape)} at entry {i}"
             )
-    return (wrap(dim, len(first) + 1),)
+    return (dim,)
 
 
 def _stack_samples(make: Any) -> Iterator[Sample]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import dtypes
+from ..arrays.kernels import activation as kernels
 from ..arrays.kernels.order import copied, expanded
 from ..core.tensor import Tensor, method
 from . import agreement
@@ -29,6 +30,7 @@ from .families import (
     unary,
     zeros,
 )
+from .overflow import refuse_overflow
 from .overlap import unless_idle
 from .record import EACH, FLOAT, KEEP, Sample
 from .table import composite, ops
@@ -355,8 +357,24 @@ def _bounded(name: str, min: Any, max: Any) -> None:
         raise RuntimeError(f"torch.{name}: At least one of 'min' or 'max' must not be None")
 
 
+def _bound(value: Any, self: Any) -> Any:
+    """A number in the dtype of what it bounds, as torch converts it; arrays are let be.
+
+    (So is a fraction that bounds integers in place: their result is no integer.)
+    """
+    dtype = self.dtype
+    kind = dtype.kind
+    if kind == "f" and dtype.itemsize > 2:
+        return value
+    if kind in "iu" and isinstance(value, int):
+        return number_in(value, dtype)
+    if kind in "fV" and isinstance(value, NUMBERS):
+        refuse_overflow(value, dtypes.of_array(self))
+    return value
+
+
 def _clamp(xp: Any, self: Any, min: Any = None, max: Any = None) -> Any:
-    return xp.clip(self, min, max)
+    return xp.clip(self, _bound(min, self), _bound(max, self))
 
 
 def _between(self: Any, min: Any, max: Any) -> Any:
@@ -439,11 +457,11 @@ chosen_twin("clamp_", _clamp_kind)
 
 
 def _clamp_min(xp: Any, self: Any, min: Any) -> Any:
-    return xp.maximum(self, min)
+    return kernels.at_least(xp, self, _bound(min, self))
 
 
 def _clamp_max(xp: Any, self: Any, max: Any) -> Any:
-    return xp.minimum(self, max)
+    return kernels.at_most(xp, self, _bound(max, self))
 
 
 def _above(F: Any, g: Any, self: Any, min: Any) -> Any:

@@ -43,12 +43,18 @@ def _normal_masked_tensor(self: Any, mask: Any, value: Any) -> tuple[()]:
     _check_mask("masked_fill_", self, mask)
     zero_dim("masked_fill_", value)
     if value.dtype.kind == "c" and self.dtype.kind != "c":
-        refuse_overflow(1j, dtypes.of_array(self))
+        refuse_overflow(value.item(), dtypes.of_array(self))
     return ()
 
 
+def _real(value: Any, self: Any) -> Any:
+    """A value without its imaginary part where that has no place, and is zero."""
+    kind = getattr(value, "dtype", self.dtype).kind
+    return value.real if kind == "c" and self.dtype.kind not in "cb" else value
+
+
 def _masked(xp: Any, self: Any, mask: Any, value: Any) -> Any:
-    return xp.where(mask, xp.asarray(value, dtype=self.dtype), self)
+    return xp.where(mask, xp.asarray(_real(value, self), dtype=self.dtype), self)
 
 
 def _fill_slices(batch: Batch) -> Any:
@@ -68,7 +74,7 @@ def _mask_into(xp: Any, self: Any, mask: Any, value: Any) -> None:
                 f"{list(broadcast_shape)}"
             )
         mask = xp.broadcast_to(mask, self.shape)
-    self[mask] = value
+    self[mask] = _real(value, self)
 
 
 def _mask_samples(value: Any) -> Any:

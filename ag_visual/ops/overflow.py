@@ -14,8 +14,12 @@ from .agreement import in_macros
 def refuse_overflow(value: Any, kind: dtypes.dtype) -> None:
     """Raise RuntimeError unless a dtype holds a number; negative ones may wrap around in uint8."""
     why = ""
-    if isinstance(value, (complex, numpy.complexfloating)):
-        why = "is complex" if kind.category < 3 else ""
+    if isinstance(value, (complex, numpy.complexfloating)) and kind.category < 3:
+        imaginary, value = value.imag, value.real
+    else:
+        imaginary = 0
+    if imaginary != 0 and kind.category:  # a bool holds any number
+        why = f"has the imaginary part {imaginary}"
     elif kind.category == 1:
         limits = numpy.iinfo(kind.np)
         least = -limits.max if limits.min == 0 else limits.min

@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 
 from ..arrays.kernels.runs import mode as mode_kernel
+from ..arrays.kernels.search import ascending
 from ..core.tensor import Tensor
 from .along import Dims, axes, dims_errors, dims_samples, one_dim, several_dims, spread
 from .arguments import LEFT_OUT, SomeDims, checked, kind_named
@@ -287,9 +288,9 @@ _logical(
 def _order(xp: Any, self: Any, dim: int, descending: bool) -> Any:
     """The stable order along `dim`; NaN counts as the largest."""
     if not descending:
-        return xp.argsort(self, axis=dim, kind="stable")
+        return ascending(xp, self, dim)
     # Stable from the other end: equal elements keep their order.
-    flipped = xp.argsort(xp.flip(self, dim), axis=dim, kind="stable")
+    flipped = ascending(xp, xp.flip(self, dim), dim)
     return self.shape[dim] - 1 - xp.flip(flipped, dim)
 
 
@@ -342,7 +343,7 @@ def _median(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
     if self.ndim and self.shape[dim] == 0:
         raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
     middle, indices = _ranked(xp, self, (self.shape[dim] - 1) // 2 if self.ndim else 0, dim, True)
-    if self.ndim and self.dtype.kind == "f" and bool(xp.isnan(self).any()):
+    if self.ndim and self.dtype.kind in "fV" and bool(xp.isnan(self).any()):
         first = xp.expand_dims(xp.isnan(self).argmax(axis=dim), dim)
         bad = xp.isnan(self).any(axis=dim, keepdims=True)
         indices = xp.where(bad, first, indices).astype(xp.int64)

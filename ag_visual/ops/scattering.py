@@ -618,11 +618,10 @@ def _nonzero(F: Any, self: Any, *, as_tuple: bool = False) -> Any:
     array = self if F.xp is not None else self._array
     xp = backend_of(array).xp
     if as_tuple:
-        found = tuple(xp.nonzero(array.reshape(1) if array.ndim == 0 else array))
+        found = tuple(xp.stack(xp.nonzero(array.reshape(1) if array.ndim == 0 else array)))
         return found if F.xp is not None else tuple(map(from_array, found))
-    rows = (
-        xp.stack(xp.nonzero(array), axis=-1) if array.ndim else xp.zeros((int(array != 0), 0), int)
-    )
+    # In memory one dimension's places lie behind the other's, as in torch.
+    rows = xp.stack(xp.nonzero(array)).T if array.ndim else xp.zeros((int(array != 0), 0), int)
     return rows if F.xp is not None else from_array(rows)
 
 

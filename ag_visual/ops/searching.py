@@ -191,8 +191,8 @@ def _isin(
     xp: Any, elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False
 ) -> Any:
     wide = numpy.promote_types(elements.dtype, test_elements.dtype)
-    wanted = xp.sort(test_elements.astype(wide).reshape(-1))
-    wanted = wanted[wanted == wanted]  # NaN equals nothing
+    wanted = test_elements.astype(wide).reshape(-1)
+    wanted = xp.sort(wanted[wanted == wanted])  # NaN equals nothing
     values = elements.astype(wide)
     if wanted.size == 0:
         return xp.full(values.shape, invert)

@@ -172,7 +172,7 @@ def _view_dtype(xp: Any, self: Any, dtype: Any) -> Any:
             f"self.dim() cannot be 0 to view {dtypes.of_array(self)} as {dtypes.of_numpy(dtype)} "
             "(different element sizes)"
         )
-    if self.shape[-1] > 1 and self.strides[-1] != old:
+    if self.size and self.shape[-1] > 1 and self.strides[-1] != old:
         raise RuntimeError(
             f"self.stride(-1) must be 1 to view {dtypes.of_array(self)} as "
             f"{dtypes.of_numpy(dtype)} (different element sizes), but got "

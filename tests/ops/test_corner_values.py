@@ -121,3 +121,170 @@ def test_expanded_memory_may_be_written_where_nothing_changes() -> None:
         return x._version, i._version, refused
 
     agree(program)
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize(
+    "values", [[math.nan, -1.0, 2.0], [1.0, math.nan, 3.0, math.nan, -math.inf]]
+)
+def test_nan_is_the_largest_one_in_every_order(dtype: str, values: list[float]) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor(values, dtype=getattr(t, dtype))
+        found = [*x.sort(), *x.sort(descending=True), *x.topk(2), *x.topk(2, largest=False)]
+        found += [*x.kthvalue(2), x.median(), *x.median(0), x.nanmedian(), *x.nanmedian(0)]
+        found += [x.argsort(), x.msort(), *x.unique(return_inverse=True, return_counts=True)]
+        found += [t.isin(x, x[:2]), *x.cummax(0)]
+        return [y.double() for y in found]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("count", [1, 2, 67])
+def test_a_negative_zero_stays_where_nothing_bounds_it(dtype: str, count: int) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([-0.0, 0.0] * count, dtype=getattr(t, dtype))
+        F = t.nn.functional
+        found = [x.relu(), x.clone().relu_(), x.clamp(0, 0), x.clamp_min(0), x.clamp_max(0)]
+        found += [F.elu(x), F.selu(x), F.celu(x), F.hardshrink(x), F.leaky_relu(x), F.relu6(x)]
+        return [y.signbit() for y in found]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64", "float16", "float32"])
+@pytest.mark.parametrize("number", [-1, 100, -129, 300, 70000, 2**40, True])
+def test_numbers_bound_as_the_dtype_holds_them(dtype: str, number: float) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([0, 1, 100], dtype=getattr(t, dtype))
+        calls = [
+            lambda x: x.clamp(number),
+            lambda x: x.clamp(max=number),
+            lambda x: x.clamp_(0, number),
+        ]
+        calls += [lambda x: x.clamp_min(number), lambda x: x.clamp_max_(number)]
+        texts = [told(lambda c=c: c(x.clone())) for c in calls]
+        right = [c(x.clone()) for c, text in zip(calls, texts, strict=True) if not text["error"]]
+        return [(s["error"], s["text"].split("\n")[0]) for s in texts], right
+
+    agree(program)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float64", "complex64"])
+@pytest.mark.parametrize("value", [1 + 0j, 1j, 300 + 0j, complex(1, math.nan)])
+def test_a_complex_number_is_written_where_it_is_real(dtype: str, value: complex) -> None:
+    def program(t: Any) -> Any:
+        def call(write: Any) -> Any:
+            x = t.ones(2).to(getattr(t, dtype))
+            error = told(lambda: write(x))["error"]
+            return error, x.to(t.complex64).real
+
+        mask = t.tensor([True, False])
+        writes = [lambda x: x.fill_(value), lambda x: x.masked_fill_(mask, value)]
+        writes += [lambda x: x.masked_fill_(mask, t.tensor(value)), lambda x: x[mask].fill_(value)]
+        writes += [
+            lambda x: x.__setitem__(0, value),
+            lambda x: x.__setitem__(mask, t.tensor(value)),
+        ]
+        return [call(write) for write in writes]
+
+    agree(program)
+
+
+def test_the_dtype_of_what_is_written_at_places() -> None:
+    """One number fills a mask; everything else has the dtype of what it is written into."""
+
+    def program(t: Any) -> Any:
+        def call(shape: Any, index: Any, value: Any, accumulate: bool = False) -> Any:
+            x = t.zeros(shape, dtype=t.int64)
+            index = index(x)
+            try:
+                if accumulate:
+                    x.index_put_((index,), value, accumulate=True)
+                else:
+                    x[index] = value
+            except RuntimeError as error:
+                return str(error).split("\n")[0]
+            return x
+
+        values = [t.tensor(1.5), t.tensor([1.5]), t.tensor([[1.5]]), t.tensor([[1]])]
+        places = [
+            lambda x: x == 0,
+            lambda x: t.tensor([0]),
+            lambda x: True,
+            lambda x: t.tensor(True),
+        ]
+        found = [call(s, p, v) for s in ((1,), (2,), (1, 2)) for p in places for v in values]
+        found += [call((), lambda x: x == 0, v) for v in values]
+        found.append(call((2,), lambda x: x == 0, t.tensor(1.5), accumulate=True))
+        return found
+
+    agree(program)
+
+
+def test_the_gradient_of_a_number_that_fills_a_mask() -> None:
+    def program(t: Any) -> Any:
+        found = []
+        for shape in ((), (1,)):
+            x, v = t.ones(3, requires_grad=True), t.full(shape, 2.0, requires_grad=True)
+            x.index_put((t.tensor([True, False, True]),), v).sum().backward()
+            found += [x.grad, v.grad]
+        return found
+
+    agree(program)
+
+
+def test_a_wrong_dimension_is_told_before_other_shapes() -> None:
+    def program(t: Any) -> Any:
+        x, y = t.ones(1), t.ones(1, 1)
+        calls = [lambda: t.cat([x, y], 2), lambda: t.cat([y, x], 2), lambda: t.cat([x, y], 0)]
+        calls += [lambda: t.stack([x, y], 2), lambda: t.stack([x, y], 1)]
+        return [told(call)["error"] for call in calls]
+
+    agree(program)
+
+
+NAMES = "add mul div pow fmod remainder copysign atan2 maximum eq hypot floor_divide"
+
+
+@pytest.mark.parametrize("name", NAMES.split())
+def test_an_output_that_is_an_argument_keeps_its_shape(name: str) -> None:
+    def program(t: Any) -> Any:
+        x, y = t.tensor([1.0, 3.0]), t.tensor(2.0)
+        call = getattr(t, name)
+        return told(lambda: call(x, y, out=y))["error"], y, call(x, y, out=x)
+
+    agree(program)
+
+
+def test_the_places_of_nonzero_lie_dimension_by_dimension() -> None:
+    def program(t: Any) -> Any:
+        x = t.arange(8.0).view(2, 2, 2)
+        found = x.nonzero()
+        return found, found.stride(), [y.stride() for y in x.nonzero(as_tuple=True)]
+
+    agree(program)
+
+
+def test_memory_without_elements_is_seen_as_any_dtype() -> None:
+    agree(lambda t: list(t.zeros(2, 0).t().relu().view(t.float64).shape))
+
+
+def test_the_gradient_of_cumprod_with_zeros_is_row_major() -> None:
+    def program(t: Any) -> Any:
+        x = t.arange(6.0).reshape(2, 1, 3).transpose(0, 2).requires_grad_()
+        x.cumprod(0).sin().sum().backward()
+        (g,) = t.autograd.grad(x.cumprod(0).sum(), x)
+        return g.stride(), x.grad
+
+    agree(program)
+
+
+def test_a_gradient_of_another_shape_than_what_a_hook_unpacks() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(1, requires_grad=True)
+        with t.autograd.graph.saved_tensors_hooks(lambda s: s, lambda s: s * 1):
+            y = x[x > 1]
+        return told(lambda: y.backward(t.ones(0)))
+
+    agree(program)

@@ -29,10 +29,22 @@ _INT8 = numpy.dtype(numpy.int8)
 _MANY = 256
 
 
+def at_least(xp: Any, self: Array, bound: Any) -> Array:
+    """max(x, bound), NaN where one is; a zero that equals the bound keeps its sign."""
+    # Of two equals NumPy takes the second one, in float16 the first.
+    return xp.maximum(self, bound) if self.dtype.char == "e" else xp.maximum(bound, self)
+
+
+def at_most(xp: Any, self: Array, bound: Any) -> Array:
+    """min(x, bound), NaN where one is; a zero that equals the bound keeps its sign."""
+    return xp.minimum(self, bound) if self.dtype.char == "e" else xp.minimum(bound, self)
+
+
 def positive_part(xp: Any, self: Array) -> Array:
     """max(x, 0), NaN where x is."""
     # NumPy takes an array of no dimensions quicker than a Python number.
-    return xp.maximum(self, _ZEROS.get(self.dtype, 0) if xp is numpy else 0)
+    zero = _ZEROS.get(self.dtype) if xp is numpy else None
+    return at_least(xp, self, 0) if zero is None else xp.maximum(zero, self)
 
 
 def where_above(xp: Any, self: Array, threshold: Any, values: Array) -> Array:

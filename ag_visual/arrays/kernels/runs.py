@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ag_visual.arrays.backend import Array
+from ag_visual.arrays.kernels.search import ascending
 
 
 def running_extreme(xp: Any, self: Array, dim: int, largest: bool) -> tuple[Array, Array]:
@@ -72,7 +73,7 @@ def multiply_at(xp: Any, target: Array, positions: Array, values: Array) -> None
 def mode(xp: Any, self: Array, dim: int) -> tuple[Array, Array]:
     """The most frequent value along `dim` (the smallest of several) and its last place, kept."""
     last = xp.moveaxis(self, dim, -1)
-    order = xp.argsort(last, axis=-1, kind="stable")
+    order = ascending(xp, last)
     ordered = xp.take_along_axis(last, order, axis=-1)
     n = ordered.shape[-1]
     changes = ordered[..., 1:] != ordered[..., :-1]

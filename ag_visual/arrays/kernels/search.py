@@ -10,6 +10,16 @@ from typing import Any
 from ag_visual.arrays.backend import Array
 
 
+def ascending(xp: Any, array: Array, axis: int = -1) -> Array:
+    """The stable order of the elements along an axis; NaN counts as the largest."""
+    return xp.argsort(comparable(xp, array), axis=axis, kind="stable")
+
+
+def comparable(xp: Any, array: Array) -> Array:
+    """An array that sorts as this one should: of bfloat16, NumPy leaves NaN anywhere."""
+    return array.astype(xp.float32) if array.dtype.kind == "V" else array
+
+
 def positions(xp: Any, rows: Array, values: Array, right: bool, sorter: Array | None) -> Array:
     """Where each value would be inserted into its row so that the row stays sorted (int64).
 
@@ -52,7 +62,7 @@ def distinct(xp: Any, values: Array, ordered: bool) -> tuple[Array, Array, Array
 
     ordered: take the vector as it is, and count a value anew after another one.
     """
-    order = None if ordered else xp.argsort(values, kind="stable")
+    order = None if ordered else ascending(xp, values)
     line = values if order is None else values[order]
     first = xp.concatenate([xp.ones((min(line.size, 1),), bool), line[1:] != line[:-1]])
     at, inverse, counts = _groups(xp, first, order)
@@ -63,7 +73,7 @@ def distinct_rows(xp: Any, rows: Array, ordered: bool) -> tuple[Array, Array, Ar
     """`distinct` of the rows of a matrix, in lexicographic order."""
     order = None
     if not ordered and rows.shape[0]:
-        order = xp.lexsort(xp.ascontiguousarray(rows.T[::-1]))
+        order = xp.lexsort(xp.ascontiguousarray(comparable(xp, rows).T[::-1]))
     sorted_ = rows if order is None else rows[order]
     start = xp.ones((min(rows.shape[0], 1),), bool)
     first = xp.concatenate([start, (sorted_[1:] != sorted_[:-1]).any(axis=1)])
