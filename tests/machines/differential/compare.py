@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from ...oracle import torch
+
 FIELDS = ("shape", "dtype", "stride", "offset", "requires_grad", "is_leaf", "retains_grad")
 FIELDS += ("is_view", "inference", "version", "node", "edges", "base")
 LOOKS = {"shape": "tuple({}.shape)", "stride": "{}.stride()", "offset": "{}.storage_offset()"}
@@ -248,6 +250,32 @@ def _close(a: Any, b: Any, close: float) -> bool:
             return not cmath.isfinite(a)  # one infinity, whatever its parts are
         return _close(a.real, b.real, close) and _close(a.imag, b.imag, close)
     return a == b or (a != a and b != b) or abs(a - b) <= close
+
+
+def align(ours: Any, theirs: Any) -> None:
+    """Give a tensor the last digits of another one, where the two agree.
+
+    Zeros keep their signs.
+    """
+    if ours is None or theirs is None or str(ours.dtype) != str(theirs.dtype):
+        return
+    dtype, mine = str(theirs.dtype)[6:], ours._array
+    inexact = dtype.startswith(("float", "bfloat", "complex")) and mine.flags.writeable
+    if not inexact or mine.shape != tuple(theirs.shape):
+        return
+    if not same(_values(ours), _values(theirs), dtype):
+        return
+    # (A copy: torch resizes no memory that NumPy looks at.)
+    theirs = theirs.detach().clone().resolve_conj().resolve_neg()
+    if dtype == "bfloat16":  # NumPy's torch has none
+        other = theirs.view(torch.int16).numpy().view(mine.dtype)
+    else:
+        other = theirs.numpy()
+    pairs = [(mine, other)]
+    if dtype.startswith("complex"):
+        pairs = [(mine.real, other.real), (mine.imag, other.imag)]
+    for a, b in pairs:
+        a[a != b] = b[a != b]
 
 
 def _flat(value: Any) -> list[Any]:

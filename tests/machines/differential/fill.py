@@ -153,9 +153,9 @@ class Filler:
         return self.pick(*SHAPES)
 
     def smaller(self) -> str:
-        """A shape of no more elements: what lies behind the others is anybody's."""
-        fits = [shape for shape in SHAPES if math.prod(shape) <= self.about.numel()]
-        return self.pick(*fits, tuple(self.about.shape))
+        """A shape that its memory has room for: what lies behind that is anybody's."""
+        shapes = [*SHAPES, tuple(self.about.shape)]
+        return self.pick(*(shape for shape in shapes if math.prod(shape) <= room(self.about)))
 
     def expanded(self) -> str:
         if self.about is None:
@@ -193,6 +193,7 @@ class Filler:
     def cotangent(self) -> str:
         about = self.about
         dtype = str(about.dtype) if self.random.random() < 0.9 else "torch.float64"
+        dtype = "torch.complex64" if dtype == "torch.complex32" else dtype  # ours of the same
         if not about.dim():
             return f"torch.tensor({self.pick('1.', '2.', '-0.5')}, dtype={dtype})"
         return self.pick(
@@ -222,6 +223,11 @@ class Filler:
             return "[" + ", ".join(literal(shape[1:]) for _ in range(shape[0])) + "]"
 
         return literal(self.random.choice(SHAPES))
+
+
+def room(t: Any) -> int:
+    """How many elements the memory has from the first one of a tensor on."""
+    return int(t.untyped_storage().nbytes() // t.itemsize - t.storage_offset())
 
 
 def _memory(t: Any) -> int:

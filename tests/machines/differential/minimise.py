@@ -53,13 +53,14 @@ def minimised(finding: Finding) -> Finding:
 def _one_look(finding: Finding) -> Finding:
     """The same program, looked at once, at its end: then no look before has a part in it."""
     once = replay(finding.program, often=False).found
-    return once if once is not None and once.cause == finding.cause else finding
+    same = once is not None and (once.cause, once.entry) == (finding.cause, finding.entry)
+    return once if once is not None and same else finding
 
 
 def _smaller(finding: Finding) -> Iterator[Finding]:
     for program in _candidates(finding.program):
         found = replay(program, finding.often).found
-        if found is not None and _like(found, finding):
+        if found is not None and found.entry is finding.entry and _like(found, finding):
             yield found
 
 

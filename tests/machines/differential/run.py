@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from ast import literal_eval
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,9 +16,9 @@ from typing import Any
 import ag_visual
 
 from ...oracle import torch
-from .compare import Births, Difference, errors, stops, tensors, version
-from .fill import Filler
-from .known import REFUSED, Known, known
+from .compare import Births, Difference, align, errors, stops, tensors, version
+from .fill import Filler, room
+from .known import DIGITS, REFUSED, Known, known
 from .program import PRELUDE, Line, Program
 
 LINES = (4, 14)  # how many a random program has
@@ -87,10 +89,14 @@ def quiet() -> Iterator[None]:
 
 
 class Run:
-    """A program as far as it has come, on both engines."""
+    """A program as far as it has come, on both engines.
 
-    def __init__(self, often: bool) -> None:
+    aligned: after each line our tensors that agree with torch's are given its last digits.
+    """
+
+    def __init__(self, often: bool, aligned: bool = False) -> None:
         self.often = often
+        self.aligned = aligned
         self.ours = Engine(ag_visual, _prelude(ag_visual))
         self.theirs = Engine(torch, _prelude(torch))
         self.program: list[Line] = []
@@ -109,7 +115,10 @@ class Run:
         self.program.append(line)
         difference = errors(mine, error)
         if difference is not None:
-            return self.traced(self.finding(difference, known(difference, self.program)))
+            found = self.finding(difference, known(difference, self.program))
+            return found if found.entry is not None else self.explained(found)
+        if self.aligned:
+            self.align()
         for name in line.targets:
             each = self.ours.names.get(name), self.theirs.names.get(name)
             self.births[name] = version(each[0]), version(each[1])
@@ -120,16 +129,35 @@ class Run:
                 return replace(found, entry=REFUSED)
             if found is not None and (entry := known(stops(mine, error), self.program)) is not None:
                 return replace(found, entry=entry)
-        return found and self.traced(found)
+        return found if found is None or found.entry is not None else self.explained(found)
 
-    def traced(self, found: Finding) -> Finding:
-        """The difference that stays from which a finding has come, if any, as from what torch had
-        written when it refused; else the finding.
-        """
-        if found.entry is not None or self.often:
-            return found
-        again = replay(self.program, often=True).found
-        return again if again is not None and again.entry is not None else found
+    def explained(self, found: Finding) -> Finding:
+        """A finding with the difference that stays, where it has come from one."""
+        if not self.often:
+            again = replay(self.program, often=True).found
+            if again is not None and again.entry is not None:
+                return again
+        if not self.aligned:
+            again = replay(self.program, self.often, aligned=True).found
+            if again is None or again.entry is not None:
+                return replace(found, entry=DIGITS)
+        return found
+
+    def align(self) -> None:
+        ours = self.ours.live()
+        for name, expected in self.theirs.live().items():
+            mine = ours.get(name)
+            if mine is not None and expected is not None:
+                align(mine, expected)
+                align(mine.grad, expected.grad)
+
+    def fits(self, line: Line) -> bool:
+        """Has what a line resizes room for it? (A smaller program may make less memory.)"""
+        if "smaller" not in line.holes:
+            return True
+        name, shape = line.fills
+        tensor = self.theirs.live().get(name)
+        return tensor is None or math.prod(literal_eval(shape)) <= room(tensor)
 
     def unchanged(self) -> bool:
         """Is all here as it was before the last line?"""
@@ -155,16 +183,31 @@ class Run:
             for difference in tensors(ours.get(name), expected, name, names, births):
                 entry = known(difference, self.program)
                 if entry is None or entry.ends:
+                    if entry is None and difference.kind == "values":
+                        entry = self.seen_elsewhere(name)
                     return self.finding(difference, entry)
                 self.met.add(entry.name)
         return None
 
+    def seen_elsewhere(self, name: str) -> Known | None:
+        """The entry of values that differ in the memory of a tensor, seen as another dtype."""
+        ours, theirs = self.ours.live(), self.theirs.live()
+        for other, tensor in theirs.items():
+            if tensor is None or tensor.dtype == theirs[name].dtype or ours.get(other) is None:
+                continue
+            if tensor.untyped_storage().data_ptr() == theirs[name].untyped_storage().data_ptr():
+                for difference in tensors(ours[other], tensor, other, ({}, {}), self.births[other]):
+                    entry = known(difference, self.program)
+                    if difference.kind == "values" and entry is not None:
+                        return entry
+        return None
 
-def replay(program: Program, often: bool) -> Run:
+
+def replay(program: Program, often: bool, aligned: bool = False) -> Run:
     """A given program; its `found` is the first difference."""
-    run = Run(often)
+    run = Run(often, aligned)
     for number, line in enumerate(program):
-        if run.step(line, last=number == len(program) - 1):
+        if not run.fits(line) or run.step(line, last=number == len(program) - 1):
             break
     return run
 
