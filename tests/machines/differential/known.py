@@ -208,24 +208,6 @@ with torch.no_grad(): t1.t_()
         ends=True,
     ),
     Known(
-        "complex views of leaves that are views",
-        "A complex view of a leaf that is itself a view, and what it looks into, may be written;"
-        " torch then fails inside when it is looked at.",
-        """
-t0 = torch.zeros(4).view(2, 2).requires_grad_()
-t1 = torch.view_as_complex(t0)
-t0.detach().mul_(1)
-""",
-        lambda difference, line, program: (
-            difference.theirs.startswith("raises")
-            and not difference.ours.startswith("raises")
-            and bool(CONVERTED.search(line.source))
-            and not line.mode
-            and any(LEAF_VIEW.search(each.source) for each in program)
-        ),
-        ends=True,
-    ),
-    Known(
         "isfinite of refused views",
         "`isfinite` reads values alone, also those of a view that autograd refuses.",
         """
@@ -254,42 +236,6 @@ t0.detach_()
             and any(".detach_()" in each.source for each in program)
         ),
         ends=True,
-    ),
-    Known(
-        "data of another shape",
-        "What was computed from a leaf before its `data` was given another shape is no longer"
-        " computed from it for `grad()`.",
-        """
-t0 = torch.tensor(1., requires_grad=True)
-t1 = t0[None]
-t0.data = t1
-t2 = torch.autograd.grad(t1.sum(), [t0])[0]
-""",
-        lambda difference, line, program: (
-            difference.kind == "raises"
-            and _gradient(line)
-            and "appears to not have been used in the graph" in difference.ours
-            and any(
-                (found := DATA_SET.search(each.source)) and f"[{found[1]}]" in line.source
-                for each in program
-            )
-        ),
-    ),
-    Known(
-        "gradients of data of another shape",
-        "The gradient of a computed tensor whose `data` was given another shape is broadcast to the"
-        " shape that it had; torch refuses it.",
-        """
-t0 = torch.tensor(1., requires_grad=True)
-t1 = t0.expand((2,))
-t1.data = t0
-t1.sum().backward()
-""",
-        lambda difference, line, program: (
-            difference.kind == "accepts"
-            and "returned an invalid gradient" in difference.theirs
-            and any(DATA_SET.search(each.source) for each in program)
-        ),
     ),
     Known(
         "memory that grew",
@@ -603,26 +549,6 @@ t1 = torch.autograd.grad(t0.sum(), [t0])[0]
         lambda difference, line, program: (
             difference.kind == "raises"
             and bool(re.search(r"out of bounds for dimension \d with size 0$", difference.ours))
-        ),
-    ),
-    Known(
-        "data of another shape",
-        "After `x.data = y` of another shape, what was computed before has no gradient for `x`.",
-        """
-t0 = torch.tensor(1., requires_grad=True)
-t1 = t0.sin()
-t0.data = torch.ones(2)
-t2 = torch.autograd.grad(t1, [t0])[0]
-""",
-        lambda difference, line, program: (
-            (
-                "appears to not have been used in the graph" in difference.ours
-                or (difference.kind == "shape" and "materialize_grads" in line.form)
-            )
-            and any(
-                found is not None and f"[{found[1]}]" in line.source
-                for found in (DATA_SET.search(each.source) for each in program)
-            )
         ),
     ),
     Known(
