@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib as _importlib
 import importlib.util as _util
-import pkgutil as _pkgutil
 import sys as _sys
 import warnings as _warnings
 from typing import Any as _Any
@@ -38,8 +37,6 @@ from .names import only as _only  # noqa: E402
 from .ops.table import functions as _table  # noqa: E402
 from .sizes import Size  # noqa: E402
 
-for _module in _pkgutil.iter_modules(_ops.__path__):
-    _importlib.import_module(f"{_ops.__name__}.{_module.name}")
 _functions = {
     name: function
     for name, function in _table.items()

@@ -7,20 +7,8 @@ from typing import Any
 
 from ..core.source import evaluated
 from ..names import only as _only
-
-# These modules declare the ops that are named here.
-from ..ops import (  # noqa: F401
-    contrasts,
-    ctc,
-    extremes,
-    grids,
-    matmul,
-    neural,
-    pointwise,
-    reductions,
-    upsampling,
-)
-from ..ops.patches import unfold  # noqa: F401
+from ..ops.neural import log_softmax_layer, softmax_layer
+from ..ops.patches import unfold  # noqa: F401 - a name of this module
 from ..ops.random import source_of
 from ..ops.table import functions as _functions
 from .heads import multi_head_attention_forward as multi_head_attention_forward
@@ -45,7 +33,7 @@ _SAME = (
 )
 for _name in _SAME.split():
     globals()[_name] = _functions[_name]
-softmax, log_softmax = neural.softmax_layer, neural.log_softmax_layer
+softmax, log_softmax = softmax_layer, log_softmax_layer
 
 
 def _with_indices(name: str) -> Callable[..., Any]:

@@ -8,9 +8,6 @@ from typing import Any
 from ..dtypes import bool as bool_
 from ..ops.table import functions as F
 
-# These modules declare the ops that are named here.
-from ..ops import attention, matmul, neural  # noqa: F401  isort: skip
-
 
 def multi_head_attention_forward(
     query: Any,

@@ -1,4 +1,12 @@
-"""The differentiable operations: `record` (how one is declared), families, the table, and op files.
+"""The operations, by torch's own topics. Importing this package declares every one of them.
 
-Importing this package declares every op and attaches methods to Tensor.
+`ag_visual.dispatch` says how an op is declared and called; the files here declare, and nothing else.
 """
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+for _module in pkgutil.walk_packages(__path__, f"{__name__}."):
+    importlib.import_module(_module.name)

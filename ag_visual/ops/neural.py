@@ -11,17 +11,6 @@ from ..arrays import backend as backends
 from ..arrays.kernels import scatter
 from ..arrays.kernels import softmax as kernels
 from ..core.tensor import from_array
-from . import (  # noqa: F401  (importing them declares their ops)
-    activation,
-    attention,
-    classes,
-    convolution,
-    losses,
-    margins,
-    normalization,
-    padding,
-    pooling,
-)
 from .along import dim_errors, dim_samples
 from .arguments import DType, outside
 from .bags import embedding_renorm_

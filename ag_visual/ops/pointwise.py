@@ -15,7 +15,9 @@ import numpy
 
 from .. import dtypes
 from ..core.tensor import Tensor
-from . import build, comparison, elementary, kinks  # noqa: F401  (importing them declares their ops)
+from . import build
+from . import comparison as _comparison  # noqa: F401 - declared first: operators below
+from . import kinks as _kinks  # noqa: F401 - likewise
 from .arguments import NUMBERS
 from .families import (
     binary,

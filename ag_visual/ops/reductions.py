@@ -16,7 +16,6 @@ import numpy
 from ..arrays.kernels import softmax as kernels
 from ..arrays.kernels.rows import MANY, summed
 from ..core.tensor import Tensor
-from . import ranking, scans  # noqa: F401  (importing them declares their ops)
 from .along import (
     Dims,
     all_dims,

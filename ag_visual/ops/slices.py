@@ -667,7 +667,8 @@ def _replacer(reader: str, order: str = "K") -> Any:
     return write
 
 
-_selected, _sliced, _on_diagonal = map(_replacer, ("select", "slice", "diagonal"))
+_selected, _sliced = map(_replacer, ("select", "slice"))
+_on_diagonal = _replacer("diagonal")
 _on_strides = _replacer("as_strided_from", order="C")
 
 _structural(
