@@ -17,25 +17,19 @@ __version__ = "0.1.0"
 # NumPy warns of inf and nan where torch is silent. A filter costs a call nothing, errstate 0.9 us.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"ag_visual\.")
 
-from . import absent as _absent  # noqa: E402
-from . import autograd, dtypes  # noqa: E402
-from . import ops as _ops  # noqa: E402
-from .core.printing import get_printoptions, printoptions, set_printoptions  # noqa: E402
-from .core.tensor import Tensor  # noqa: E402
-from .devices import device  # noqa: E402
-from .dtypes import dtype, finfo, get_default_dtype, iinfo, set_default_dtype  # noqa: E402
-from .layouts import (  # noqa: E402
-    contiguous_format,
-    layout,
-    memory_format,
-    preserve_format,
-    strided,
-)
-from .names import LAYERS as _LAYERS  # noqa: E402
-from .names import METHODS as _METHODS  # noqa: E402
-from .names import only as _only  # noqa: E402
-from .ops.table import functions as _table  # noqa: E402
-from .sizes import Size  # noqa: E402
+from ag_visual import absent as _absent
+from ag_visual import autograd, dtypes
+from ag_visual import ops as _ops
+from ag_visual.core.printing import get_printoptions, printoptions, set_printoptions
+from ag_visual.core.tensor import Tensor
+from ag_visual.devices import device
+from ag_visual.dispatch.table import functions as _table
+from ag_visual.dtypes import dtype, finfo, get_default_dtype, iinfo, set_default_dtype
+from ag_visual.layouts import contiguous_format, layout, memory_format, preserve_format, strided
+from ag_visual.names import LAYERS as _LAYERS
+from ag_visual.names import METHODS as _METHODS
+from ag_visual.names import only as _only
+from ag_visual.sizes import Size
 
 _functions = {
     name: function
@@ -43,18 +37,15 @@ _functions = {
     if name not in _LAYERS and name not in _METHODS
 }
 
-from .autograd import enable_grad, no_grad, set_grad_enabled  # noqa: E402
-from .autograd.anomaly_mode import (  # noqa: E402
-    is_anomaly_check_nan_enabled,
-    is_anomaly_enabled,
-)
-from .autograd.grad_mode import (  # noqa: E402
+from ag_visual.autograd import enable_grad, no_grad, set_grad_enabled
+from ag_visual.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
+from ag_visual.autograd.grad_mode import (
     inference_mode,
     is_grad_enabled,
     is_inference,
     is_inference_mode_enabled,
 )
-from .ops.random import Generator  # noqa: E402
+from ag_visual.ops.tensor.random import Generator
 
 _dtypes = {
     name: value
@@ -147,7 +138,7 @@ __dir__ = _only([*__all__, *_spaces, "special", "utils", "load_ipython_extension
 
 def load_ipython_extension(shell: _Any) -> None:
     """`%load_ext ag_visual`: the magics, and the link to the Inspector."""
-    from .session.control import attach
+    from ag_visual.session.control import attach
 
     attach(shell)
 
@@ -160,7 +151,7 @@ globals().update(_functions)
 globals().update(_dtypes)
 
 if "IPython" in _sys.modules:
-    from .session.control import attach as _attach
+    from ag_visual.session.control import attach as _attach
 
     _attach()
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from .cli.script import main
+from ag_visual.cli.script import main
 
 sys.exit(main(sys.argv[1:]))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from . import absent as _absent
-from .arrays import backend as backends
-from .devices import device as Device
-from .names import only as _only
+from ag_visual import absent as _absent
+from ag_visual.arrays import backend as backends
+from ag_visual.devices import device as Device
+from ag_visual.names import only as _only
 
 __all__ = [
     "current_device",
@@ -77,7 +77,7 @@ def empty_cache() -> None:
 
 def manual_seed(seed: int) -> None:
     """Restart the random stream of the current device."""
-    from .ops import random
+    from ag_visual.ops.tensor import random
 
     if is_available():
         random.source_of(backends.backend_for("cuda")).manual_seed(seed)

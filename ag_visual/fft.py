@@ -5,8 +5,8 @@ Layer 5: names what `ops` declares.
 
 from __future__ import annotations
 
-from .names import only as _only
-from .ops.matrices import fft as _names
+from ag_visual.names import only as _only
+from ag_visual.ops.linalg.checks import fft as _names
 
 globals().update(_names)
 

@@ -5,9 +5,9 @@ Layer 5: names what `ops` declares.
 
 from __future__ import annotations
 
-from .errors import LinAlgError as LinAlgError
-from .names import only as _only
-from .ops.matrices import linalg as _names
+from ag_visual.errors import LinAlgError as LinAlgError
+from ag_visual.names import only as _only
+from ag_visual.ops.linalg.checks import linalg as _names
 
 globals().update(_names)
 

@@ -1,10 +1,10 @@
 """torch.random's names: the default streams of random numbers, their seeds and states.
 
-Layer 5: names what `ops.random` declares.
+Layer 5: names what `ops.tensor.random` declares.
 """
 
-from .names import only as _only
-from .ops.random import (
+from ag_visual.names import only as _only
+from ag_visual.ops.tensor.random import (
     Generator,
     default_of,
     fork_rng,

@@ -5,9 +5,9 @@ Layer 5: names what `ops` declares.
 
 from __future__ import annotations
 
-from .names import only as _only
-from .ops.special import names as _names
-from .ops.table import functions as _functions
+from ag_visual.dispatch.table import functions as _functions
+from ag_visual.names import only as _only
+from ag_visual.ops.pointwise.special import names as _names
 
 _SAME = (
     "digamma erf erfc erfinv exp2 expm1 i0 log1p log_softmax logit logsumexp polygamma round sinc "

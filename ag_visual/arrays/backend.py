@@ -75,7 +75,7 @@ class Backend(ABC):
 
     def multiply_at(self, target: Array, index: Array, values: Array) -> None:
         """`target[index] *= values` in place on vectors, duplicates included."""
-        from .kernels.runs import multiply_at
+        from ag_visual.arrays.kernels.runs import multiply_at
 
         multiply_at(self.xp, target, index, values)
 

@@ -5,14 +5,12 @@ Source: https://pytorch.org/docs/2.8/autograd.html
 
 from __future__ import annotations
 
-from .. import absent as _absent
-from ..core.saved_tensor import SavedTensor
-from ..names import only as _only
-from . import anomaly_mode, function, grad_mode, graph
-from .anomaly_mode import detect_anomaly, set_detect_anomaly
-from .api import backward, grad
-from .function import Function, NestedIOFunction
-from .grad_mode import (  # noqa: F401 - torch.autograd has the private ones, too
+from ag_visual import absent as _absent
+from ag_visual.autograd import anomaly_mode, function, grad_mode, graph
+from ag_visual.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+from ag_visual.autograd.api import backward, grad
+from ag_visual.autograd.function import Function, NestedIOFunction
+from ag_visual.autograd.grad_mode import (
     _force_original_view_tracking,
     _unsafe_preserve_version_counter,
     enable_grad,
@@ -25,8 +23,10 @@ from .grad_mode import (  # noqa: F401 - torch.autograd has the private ones, to
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from .guard import guard
-from .variable import Variable, variable
+from ag_visual.autograd.guard import guard
+from ag_visual.autograd.variable import Variable, variable
+from ag_visual.core.saved_tensor import SavedTensor
+from ag_visual.names import only as _only
 
 _is_checkpoint_valid = Variable._execution_engine.is_checkpoint_valid
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 
-from ..core import modes
+from ag_visual.core import modes
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy
 
-from .. import dtypes
-from ..arrays.backend import backend_for, backend_of
-from ..arrays.kernels.order import empty_as
-from ..core import source
-from ..core.tensor import Tensor, accumulator, from_array, method
-from ..engine.run import run_backward, running
-from ..errors import type_name
-from ..sizes import Size
-from .graph import GradientEdge
+from ag_visual import dtypes
+from ag_visual.arrays.backend import backend_for, backend_of
+from ag_visual.arrays.kernels.order import empty_as
+from ag_visual.autograd.graph import GradientEdge
+from ag_visual.core import source
+from ag_visual.core.tensor import Tensor, accumulator, from_array, method
+from ag_visual.engine.run import run_backward, running
+from ag_visual.errors import type_name
+from ag_visual.sizes import Size
 
 
 def _listed(value: Any) -> list[Any]:
@@ -325,7 +325,7 @@ def _batched(
         )
         for i in range(count)
     ]
-    from ..ops.table import traced
+    from ag_visual.dispatch.table import traced
 
     return [
         None if column[0] is None else traced.stack(list(column))

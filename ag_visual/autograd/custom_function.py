@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy
 
-from ..arrays import backend as backends
-from ..core import blame, modes, saved, seam, source, view
-from ..core.node import ending
-from ..core.tensor import InferenceTensor, Tensor, cannot_be_saved, check_inplace, rebase
-from ..core.tensor import wrote as count_write
-from .function_node import BackwardCFunction, FunctionCtx
-from .given import Given, argument_name
+from ag_visual.arrays import backend as backends
+from ag_visual.autograd.function_node import BackwardCFunction, FunctionCtx
+from ag_visual.autograd.given import Given, argument_name
+from ag_visual.core import blame, modes, saved, seam, source, view
+from ag_visual.core.node import ending
+from ag_visual.core.tensor import InferenceTensor, Tensor, cannot_be_saved, check_inplace, rebase
+from ag_visual.core.tensor import wrote as count_write
 
 
 class FunctionMeta(type):
@@ -300,7 +300,7 @@ def _may_be_written(o: Tensor, name: str, count: int) -> None:
 
 def _as_view(o: Tensor) -> Tensor:
     """An input that forward returned as it is: a view of it."""
-    from ..ops.table import traced
+    from ag_visual.dispatch.table import traced
 
     result: Tensor = modes.in_grad_mode(False, traced.view_as, o, o)
     if type(o) is not Tensor and type(result) is Tensor:

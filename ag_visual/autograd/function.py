@@ -5,15 +5,14 @@ Source: https://pytorch.org/docs/2.8/autograd.html#function
 
 from __future__ import annotations
 
-from ..names import only as _only
-from .custom_function import (  # noqa: F401 - torch has the private ones here, too
+from ag_visual.autograd.custom_function import (
     Function,
     FunctionMeta,
-    _SingleLevelFunction,
     once_differentiable,
 )
-from .function_node import BackwardCFunction, FunctionCtx
-from .nested_io import InplaceFunction, NestedIOFunction
+from ag_visual.autograd.function_node import BackwardCFunction, FunctionCtx
+from ag_visual.autograd.nested_io import InplaceFunction, NestedIOFunction
+from ag_visual.names import only as _only
 
 _ContextMethodMixin = FunctionCtx
 """The name of FunctionCtx in torch 1."""

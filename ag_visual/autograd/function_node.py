@@ -9,17 +9,17 @@ import warnings
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from ..core import blame, modes, saved, seam
-from ..core.node import Node, sequence
-from ..core.saved_tensor import raw_saved
-from ..core.source import here
-from ..core.tensor import Tensor, from_array
-from ..engine.hook_calls import wrap
-from ..ops.edges import refuse_incompatible
-from .given import Given, argument_name
+from ag_visual.autograd.given import Given, argument_name
+from ag_visual.core import blame, modes, saved, seam
+from ag_visual.core.node import Node, sequence
+from ag_visual.core.saved_tensor import raw_saved
+from ag_visual.core.source import here
+from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.dispatch.validate_grad import refuse_incompatible
+from ag_visual.engine.hook_calls import wrap
 
 if TYPE_CHECKING:
-    from .custom_function import Function
+    from ag_visual.autograd.custom_function import Function
 
 
 class FunctionCtx:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..core.tensor import Tensor
-from ..devices import device
-from ..dtypes import dtype
-from ..layouts import layout, memory_format
+from ag_visual.core.tensor import Tensor
+from ag_visual.devices import device
+from ag_visual.dtypes import dtype
+from ag_visual.layouts import layout, memory_format
 
 if TYPE_CHECKING:
-    from .custom_function import Function
+    from ag_visual.autograd.custom_function import Function
 
 # What no forward can change.
 _PLAIN: Final = (

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Generator
 from typing import Any
 
-from ..core import modes
+from ag_visual.core import modes
 
 
 def is_grad_enabled() -> bool:

@@ -11,14 +11,14 @@ import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
-from ..core import modes
-from ..core.hooks import RemovableHandle
-from ..core.node import AccumulateGrad, Node
-from ..core.storage import unwritten
-from ..core.tensor import Tensor, data_pointer, from_array
-from ..engine.run import running
-from ..errors import type_name
-from ..names import only as _only
+from ag_visual.core import modes
+from ag_visual.core.hooks import RemovableHandle
+from ag_visual.core.node import AccumulateGrad, Node
+from ag_visual.core.storage import unwritten
+from ag_visual.core.tensor import Tensor, data_pointer, from_array
+from ag_visual.engine.run import running
+from ag_visual.errors import type_name
+from ag_visual.names import only as _only
 
 __all__ = [
     "AccumulateGrad",
@@ -55,7 +55,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Say that a tensor was modified by means that autograd cannot see."""
-    from ..core.tensor import wrote
+    from ag_visual.core.tensor import wrote
 
     if not isinstance(tensor, (Tensor, Iterable)):
         raise RuntimeError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core import modes
+from ag_visual.core import modes
 
 __all__ = ["guard"]
 

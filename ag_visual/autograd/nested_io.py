@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.tensor import Tensor
-from .custom_function import Function
+from ag_visual.autograd.custom_function import Function
+from ag_visual.core.tensor import Tensor
 
 
 class InplaceFunction(Function):

@@ -9,9 +9,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..core.tensor import Tensor
-from ..engine.run import running
-from ..errors import type_name
+from ag_visual.core.tensor import Tensor
+from ag_visual.engine.run import running
+from ag_visual.errors import type_name
 
 
 class _VariableMeta(type):
@@ -28,7 +28,7 @@ class _VariableMeta(type):
         if options:
             raise TypeError(f"Variable() got unexpected arguments: {', '.join(options)}")
         if data is None:
-            from ..ops.table import functions
+            from ag_visual.dispatch.table import functions
 
             return functions["empty"](0).requires_grad_(requires_grad)
         if not isinstance(data, Tensor):
@@ -63,7 +63,7 @@ class Variable(metaclass=_VariableMeta):
 
 def variable(data: Any, requires_grad: bool = False, **options: Any) -> Any:
     """A new leaf from data, as the tutorials of 0.4 made them."""
-    from ..ops.table import functions
+    from ag_visual.dispatch.table import functions
 
     return functions["tensor"](data, requires_grad=requires_grad, **options)
 

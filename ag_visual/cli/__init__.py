@@ -1,5 +1,5 @@
 """The commands `ag-visual ...` and `python -m ag_visual ...`. Nothing imports this package."""
 
-from .main import main
+from ag_visual.cli.main import main
 
 __all__ = ["main"]

@@ -52,7 +52,7 @@ def main(words: list[str] | None = None) -> int:
     known = parser()
     arguments = known.parse_args(words)
     if arguments.version:
-        from .. import __version__
+        from ag_visual import __version__
 
         print(f"ag_visual {__version__}")
         return 0
@@ -61,10 +61,10 @@ def main(words: list[str] | None = None) -> int:
         return 2
     try:
         if arguments.command == "run":
-            from . import script
+            from ag_visual.cli import script
 
             return script.main(arguments.words)
-        from . import tour
+        from ag_visual.cli import tour
 
         if arguments.headless:
             return tour.headless(arguments.output)

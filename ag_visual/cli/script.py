@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from ..session import as_torch
+from ag_visual.session import as_torch
 
 USAGE = "usage: python -m ag_visual script.py [arguments]"
 

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import ag_visual
-
-from .. import files
-from .main import CommandError
+from ag_visual import files
+from ag_visual.cli.main import CommandError
 
 NOTEBOOK = "00_tour.ipynb"
 FIRST_PORT = 8888

@@ -12,8 +12,10 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..dtypes import legacy_name, of_numpy
-from ..errors import (
+from ag_visual.core import modes, names, seam, source
+from ag_visual.core.repair import repair
+from ag_visual.dtypes import legacy_name, of_numpy
+from ag_visual.errors import (
     AutogradError,
     FreedGraphError,
     InplaceError,
@@ -21,8 +23,6 @@ from ..errors import (
     SilentWriteWarning,
     ViewInplaceError,
 )
-from . import modes, names, seam, source
-from .repair import repair
 
 SHOWN_WRITES = 3
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy
 
-from ..arrays.backend import backend_of
+from ag_visual.arrays.backend import backend_of
 
 SAMPLE = 1 << 16
 """Bytes that are read at the start, in the middle and at the end of a large array."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from . import source
+from ag_visual.core import source
 
 _ids = itertools.count()
 Hooks = Mapping[int, Callable[..., Any]]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
-from . import source
+from ag_visual.core import source
 
 tensor_type: type = object  # core.tensor.Tensor, bound by `saved.bind`
 

@@ -2,7 +2,7 @@
 
 An edge is `(node, output number, shape, dtype)`, or None where no gradient flows; shape and dtype
 of that output are None where the node has several (`outs` tells). Op nodes are subclasses made
-by `ops.record` from each declaration; what they save is described by `saved_names`.
+by `dispatch.record` from each declaration; what they save is described by `saved_names`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
 
-from .. import dtypes
-from ..arrays.backend import backend_of
-from ..devices import device as Device
-from ..sizes import Size
-from . import modes, saved, seam, source
-from .hooks import HookTable, NodeHooks, RemovableHandle, register
+from ag_visual import dtypes
+from ag_visual.arrays.backend import backend_of
+from ag_visual.core import modes, saved, seam, source
+from ag_visual.core.hooks import HookTable, NodeHooks, RemovableHandle, register
+from ag_visual.devices import device as Device
+from ag_visual.sizes import Size
 
 Edge = tuple["Node", int, tuple[int, ...] | None, Any] | None
 Meta = tuple[tuple[int, ...], Any]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import modes
+from ag_visual.core import modes
 
 _tensor_type: Any = None
 _rebuild: Callable[..., Any]

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy
 
-from .. import dtypes
-from ..arrays import backend as backends
+from ag_visual import dtypes
+from ag_visual.arrays import backend as backends
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ import ast
 import textwrap
 from typing import Final, NamedTuple
 
-from .rewrite import (
+from ag_visual.core.rewrite import (
     Place,
     as_out_of_place,
     assignment,

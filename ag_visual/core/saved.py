@@ -13,10 +13,10 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 from weakref import ref
 
-from . import blame, fingerprint, modes, names, packed, seam
-from .packed import Packed
-from .source import last_return
-from .storage import unwritten
+from ag_visual.core import blame, fingerprint, modes, names, packed, seam
+from ag_visual.core.packed import Packed
+from ag_visual.core.source import last_return
+from ag_visual.core.storage import unwritten
 
 NOTHING = False
 """The stamp of a field that holds nothing (an input left out): there is nothing to free."""
@@ -289,8 +289,8 @@ _slots = _Slots()
 def report_node(node: Any, log: seam.Log | None = None) -> None:
     """Send the birth of a node to the seam (or, told later, to the given log).
 
-    The record's fields are described in core.seam, ops.build writes them out, observe.streams reads
-    them: change all of them.
+    The record's fields are described in core.seam, dispatch.codegen writes them out,
+    observe.streams reads them: change all of them.
     """
     log = log or seam.sink
     if log is None:

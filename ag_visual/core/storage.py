@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 
-from ..arrays.backend import backend_of
+from ag_visual.arrays.backend import backend_of
 
 Place = tuple[CodeType, int] | None
 """Where in the user's code: (code object, instruction offset). Resolved by `core.source`."""

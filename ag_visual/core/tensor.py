@@ -19,16 +19,16 @@ from typing import Any, ClassVar
 
 import numpy
 
-from .. import dtypes
-from ..arrays import backend as backends
-from ..devices import device as Device
-from ..errors import type_name
-from ..layouts import contiguous_format
-from ..layouts import memory_format as MemoryFormat
-from ..sizes import Size, size_of
-from . import blame, hooks, modes, saved, seam, source, view
-from .node import AccumulateGrad, Edge, LeafState, Node, Replaced
-from .storage import FRESH, Storage, unwritten
+from ag_visual import dtypes
+from ag_visual.arrays import backend as backends
+from ag_visual.core import blame, hooks, modes, saved, seam, source, view
+from ag_visual.core.node import AccumulateGrad, Edge, LeafState, Node, Replaced
+from ag_visual.core.storage import FRESH, Storage, unwritten
+from ag_visual.devices import device as Device
+from ag_visual.errors import type_name
+from ag_visual.layouts import contiguous_format
+from ag_visual.layouts import memory_format as MemoryFormat
+from ag_visual.sizes import Size, size_of
 
 
 class Tensor:
@@ -657,7 +657,7 @@ class Tensor:
         )
 
     def __repr__(self) -> str:
-        from .printing import tensor_repr
+        from ag_visual.core.printing import tensor_repr
 
         return tensor_repr(self)
 

@@ -11,9 +11,9 @@ import functools
 import weakref
 from typing import Any
 
-from ..arrays.backend import backend_of, of_namespace
-from . import blame, modes, saved, seam
-from .node import Edge, Node
+from ag_visual.arrays.backend import backend_of, of_namespace
+from ag_visual.core import blame, modes, saved, seam
+from ag_visual.core.node import Edge, Node
 
 DEFAULT, NO_GRAD, MULTI_OUTPUT, INFERENCE, IN_FUNCTION = range(5)
 """Under which circumstances a view was made (torch's CreationMeta)."""

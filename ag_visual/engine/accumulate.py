@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy
 
-from ..arrays.backend import backend_of
-from ..core.modes import grad_enabled
-from ..core.node import AccumulateGrad
-from ..core.source import here
-from ..core.tensor import InferenceTensor, Tensor, before_write, from_array
-from ..ops.overlap import refuse_internal
-from ..ops.table import traced
+from ag_visual.arrays.backend import backend_of
+from ag_visual.core.modes import grad_enabled
+from ag_visual.core.node import AccumulateGrad
+from ag_visual.core.source import here
+from ag_visual.core.tensor import InferenceTensor, Tensor, before_write, from_array
+from ag_visual.dispatch.memory_overlap import refuse_internal
+from ag_visual.dispatch.table import traced
 
 
 def _probe() -> int:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..core import modes
+from ag_visual.core import modes
 
 
 def describe(node: Any) -> list[str]:

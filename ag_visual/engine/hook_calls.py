@@ -11,13 +11,13 @@ from typing import Any
 
 from numpy import ndarray
 
-from ..core import seam
-from ..core.blame import type_name
-from ..core.hooks import HookTable, hook_name
-from ..core.tensor import Tensor, from_array
-from ..ops.overlap import repeats
-from ..ops.table import traced
-from .hook_watch import Watch, norm2, squares, told_retained
+from ag_visual.core import seam
+from ag_visual.core.blame import type_name
+from ag_visual.core.hooks import HookTable, hook_name
+from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.dispatch.memory_overlap import repeats
+from ag_visual.dispatch.table import traced
+from ag_visual.engine.hook_watch import Watch, norm2, squares, told_retained
 
 
 def wrap(value: Any) -> Any:

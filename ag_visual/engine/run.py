@@ -22,19 +22,19 @@ from typing import Any
 import numpy
 from numpy import add, asarray, generic, ndarray
 
-from ..arrays import backend as backends
-from ..arrays.quiet import IGNORE, errors
-from ..core import modes, seam
-from ..core import node as nodes
-from ..core.bell import Bell
-from ..core.node import AccumulateGrad, Edge, Replaced
-from ..core.seam import SMALL
-from ..core.tensor import Tensor, from_array
-from ..ops import edges
-from ..ops.table import raw, raw_numpy, traced
-from . import accumulate, anomaly, hook_calls
-from .accumulate import ALONE
-from .hook_calls import squares
+from ag_visual.arrays import backend as backends
+from ag_visual.arrays.quiet import IGNORE, errors
+from ag_visual.core import modes, seam
+from ag_visual.core import node as nodes
+from ag_visual.core.bell import Bell
+from ag_visual.core.node import AccumulateGrad, Edge, Replaced
+from ag_visual.core.seam import SMALL
+from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.dispatch import validate_grad
+from ag_visual.dispatch.table import raw, raw_numpy, traced
+from ag_visual.engine import accumulate, anomaly, hook_calls
+from ag_visual.engine.accumulate import ALONE
+from ag_visual.engine.hook_calls import squares
 
 _ids = itertools.count(1)
 _LATER: dict[str, Callable[[], Any]] = {"captures": dict, "captured": set, "quiet": set}
@@ -542,9 +542,11 @@ def _loop(
                         if result.shape != shape or result.dtype is not dtype:
                             xp = numpy if type(result) is ndarray else _xp(result)
                             if type(shape) is Replaced:
-                                result = edges.fit_edge(edges.fit, xp, node, edge, result)
+                                result = validate_grad.fit_edge(
+                                    validate_grad.fit, xp, node, edge, result
+                                )
                             else:
-                                result = edges.fit(xp, result, shape, dtype)
+                                result = validate_grad.fit(xp, result, shape, dtype)
                         if following in buffers:
                             if following in owned:
                                 total = buffers[following]
@@ -555,7 +557,7 @@ def _loop(
                                     owned.add(following)
                             result = None
                     else:
-                        result = edges.fit(_xp(result), result, *following.outs[number])
+                        result = validate_grad.fit(_xp(result), result, *following.outs[number])
                         _add(buffers, following, number, result)
                         result = None
             # `result` is now what has arrived at that node alone, or None: look in the buffers.
@@ -663,7 +665,7 @@ def _array(result: Any, like: Any) -> Any:
 
 
 def _fit_traced(node: Any, edge: Any, g: Any) -> Any:
-    return edges.fit_edge(edges.fit_traced, traced, node, edge, g)
+    return validate_grad.fit_edge(validate_grad.fit_traced, traced, node, edge, g)
 
 
 def _bare(value: Any, recording: bool) -> Any:
@@ -719,7 +721,7 @@ def _posted(task: GraphTask, node: Any, results: Any, g: Any) -> Any:
         if result is not None and not isinstance(result, Tensor):
             result = _array(result, g)
             if edge is not None:
-                result = edges.fit_edge(edges.fit, _xp(result), node, edge, result)
+                result = validate_grad.fit_edge(validate_grad.fit, _xp(result), node, edge, result)
         wrapped.append(hook_calls.wrap(result))
     values = hook_calls.post_hooks(node, wrapped, [hook_calls.wrap(v) for v in given], task)
     return [_bare(v, task.create_graph) for v in values]

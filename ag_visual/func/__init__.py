@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .. import absent as _absent
-from ..names import only as _only
-from ..nn.module import Module
-from ..nn.utils.stateless import call_with
+from ag_visual import absent as _absent
+from ag_visual.names import only as _only
+from ag_visual.nn.module import Module
+from ag_visual.nn.utils.stateless import call_with
 
 Tensors = Mapping[str, Any]
 

@@ -1,9 +1,9 @@
 """torch.nn: modules, and the functions that they are made of (`nn.functional`)."""
 
-from .. import absent as _absent
-from ..names import only as _only
-from . import functional, init, utils
-from .activation import (
+from ag_visual import absent as _absent
+from ag_visual.names import only as _only
+from ag_visual.nn import functional, init, utils
+from ag_visual.nn.activation import (
     CELU,
     ELU,
     GELU,
@@ -33,14 +33,28 @@ from .activation import (
     Tanhshrink,
     Threshold,
 )
-from .attention import MultiheadAttention
-from .containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
-from .distance import CosineSimilarity, PairwiseDistance
-from .dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
-from .embedding import Embedding, EmbeddingBag
-from .linear import Bilinear, Flatten, Identity, Linear, Unflatten
-from .loss import (
+from ag_visual.nn.attention import MultiheadAttention
+from ag_visual.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from ag_visual.nn.convolution import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
+from ag_visual.nn.distance import CosineSimilarity, PairwiseDistance
+from ag_visual.nn.dropout import (
+    AlphaDropout,
+    Dropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    FeatureAlphaDropout,
+)
+from ag_visual.nn.embedding import Embedding, EmbeddingBag
+from ag_visual.nn.linear import Bilinear, Flatten, Identity, Linear, Unflatten
+from ag_visual.nn.loss import (
     BCELoss,
     BCEWithLogitsLoss,
     CosineEmbeddingLoss,
@@ -63,8 +77,8 @@ from .loss import (
     TripletMarginLoss,
     TripletMarginWithDistanceLoss,
 )
-from .module import Module
-from .normalization import (
+from ag_visual.nn.module import Module
+from ag_visual.nn.normalization import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
@@ -76,7 +90,7 @@ from .normalization import (
     LocalResponseNorm,
     RMSNorm,
 )
-from .padding import (
+from ag_visual.nn.padding import (
     CircularPad1d,
     CircularPad2d,
     CircularPad3d,
@@ -93,8 +107,8 @@ from .padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
-from .parameter import Buffer, Parameter
-from .pooling import (
+from ag_visual.nn.parameter import Buffer, Parameter
+from ag_visual.nn.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
     AdaptiveAvgPool3d,
@@ -116,9 +130,9 @@ from .pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
-from .recurrent import GRUCell, LSTMCell, RNNCell, RNNCellBase
-from .rnn import GRU, LSTM, RNN, RNNBase
-from .spatial import (
+from ag_visual.nn.recurrent import GRUCell, LSTMCell, RNNCell, RNNCellBase
+from ag_visual.nn.rnn import GRU, LSTM, RNN, RNNBase
+from ag_visual.nn.spatial import (
     ChannelShuffle,
     Fold,
     PixelShuffle,
@@ -128,7 +142,7 @@ from .spatial import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
-from .transformer import (
+from ag_visual.nn.transformer import (
     Transformer,
     TransformerDecoder,
     TransformerDecoderLayer,

@@ -6,11 +6,11 @@ import warnings
 from functools import partial
 from typing import Any
 
-from ..ops.table import functions as F
-from . import functional
-from .module import Module
-from .of_function import of_function
-from .parameter import Parameter
+from ag_visual.dispatch.table import functions as F
+from ag_visual.nn import functional
+from ag_visual.nn.module import Module
+from ag_visual.nn.of_function import of_function
+from ag_visual.nn.parameter import Parameter
 
 _activation = partial(of_function, __name__)
 

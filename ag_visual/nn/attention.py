@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import absent as _absent
-from . import functional, init
-from .linear import Linear, new_parameter
-from .module import Module
+from ag_visual import absent as _absent
+from ag_visual.nn import functional, init
+from ag_visual.nn.linear import Linear, new_parameter
+from ag_visual.nn.module import Module
 
 
 class NonDynamicallyQuantizableLinear(Linear):

@@ -11,9 +11,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..autograd.function import Function
-from ..core import modes
-from ..core.tensor import Tensor
+from ag_visual.autograd.function import Function
+from ag_visual.core import modes
+from ag_visual.core.tensor import Tensor
 
 Gradients = tuple[Any, ...]
 

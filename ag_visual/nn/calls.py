@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ag_visual.core import seam
 
 if TYPE_CHECKING:
-    from .module import Module
+    from ag_visual.nn.module import Module
 
 
 class _Call(NamedTuple):

@@ -8,10 +8,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from ..core.tensor import Tensor
-from ..ops.table import functions as F
-from .module import Module, indented, listed
-from .parameter import Parameter
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.table import functions as F
+from ag_visual.nn.module import Module, indented, listed
+from ag_visual.nn.parameter import Parameter
 
 
 def _position(owner: Any, index: Any) -> int:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from . import functional, init
-from .linear import new_parameter
-from .module import Module
+from ag_visual.nn import functional, init
+from ag_visual.nn.linear import new_parameter
+from ag_visual.nn.module import Module
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from .of_function import of_function
+from ag_visual.nn.of_function import of_function
 
 _distance = partial(of_function, __name__, shown=False)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import functional
-from .module import Module
+from ag_visual.nn import functional
+from ag_visual.nn.module import Module
 
 
 class _Dropout(Module):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from . import functional, init
-from .linear import new_parameter
-from .module import Module
-from .parameter import Parameter
+from ag_visual.nn import functional, init
+from ag_visual.nn.linear import new_parameter
+from ag_visual.nn.module import Module
+from ag_visual.nn.parameter import Parameter
 
 
 def _dense(name: str, sparse: bool) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.source import evaluated
-from ..names import only as _only
-from ..ops.neural import log_softmax_layer, softmax_layer
-from ..ops.patches import unfold  # noqa: F401 - a name of this module
-from ..ops.random import source_of
-from ..ops.table import functions as _functions
-from .heads import multi_head_attention_forward as multi_head_attention_forward
+from ag_visual.core.source import evaluated
+from ag_visual.dispatch.table import functions as _functions
+from ag_visual.names import only as _only
+from ag_visual.nn.heads import multi_head_attention_forward as multi_head_attention_forward
+from ag_visual.ops.nn.fold import unfold  # noqa: F401 - a name of this module
+from ag_visual.ops.nn.softmax import log_softmax_layer, softmax_layer
+from ag_visual.ops.tensor.random import source_of
 
 _SAME = (
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
@@ -107,8 +107,8 @@ def gumbel_softmax(
     logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Any:
     """softmax((logits + Gumbel noise) / tau); hard: one-hot values, the soft gradient."""
-    from ..arrays.backend import backend_of
-    from ..core.tensor import from_array
+    from ag_visual.arrays.backend import backend_of
+    from ag_visual.core.tensor import from_array
 
     backend = backend_of(logits._array)
     drawn = source_of(backend).rand(tuple(logits.shape), logits._array.dtype)

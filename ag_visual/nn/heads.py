@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dtypes import bool as bool_
-from ..ops.table import functions as F
+from ag_visual.dispatch.table import functions as F
+from ag_visual.dtypes import bool as bool_
 
 
 def multi_head_attention_forward(

@@ -9,12 +9,12 @@ import math
 import warnings
 from typing import Any
 
-from .. import absent as _absent
-from ..arrays.backend import backend_of
-from ..autograd.grad_mode import no_grad
-from ..core.tensor import from_array
-from ..names import only as _only
-from ..ops.table import functions as F
+from ag_visual import absent as _absent
+from ag_visual.arrays.backend import backend_of
+from ag_visual.autograd.grad_mode import no_grad
+from ag_visual.core.tensor import from_array
+from ag_visual.dispatch.table import functions as F
+from ag_visual.names import only as _only
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..ops.table import functions as F
-from . import functional, init
-from .module import Module
-from .parameter import Parameter
+from ag_visual.dispatch.table import functions as F
+from ag_visual.nn import functional, init
+from ag_visual.nn.module import Module
+from ag_visual.nn.parameter import Parameter
 
 
 def new_parameter(shape: tuple[int, ...], device: Any, dtype: Any) -> Parameter:

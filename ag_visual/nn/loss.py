@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import functional
-from .distance import PairwiseDistance
-from .module import Module
-from .of_function import of_function
+from ag_visual.nn import functional
+from ag_visual.nn.distance import PairwiseDistance
+from ag_visual.nn.module import Module
+from ag_visual.nn.of_function import of_function
 
 _loss = partial(of_function, __name__, shown=False)
 _OLD = {"size_average": None, "reduce": None, "reduction": "mean"}

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
-from ..core.tensor import Tensor
-from ..ops.table import functions as F
-from .parameter import Buffer, Parameter
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.table import functions as F
+from ag_visual.nn.parameter import Buffer, Parameter
 
 
 class Members:

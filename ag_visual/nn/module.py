@@ -9,11 +9,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..core import seam
-from ..core.hooks import HookTable, RemovableHandle, register
-from . import calls
-from .backward_hooks import BackwardHooks
-from .saving import Saving
+from ag_visual.core import seam
+from ag_visual.core.hooks import HookTable, RemovableHandle, register
+from ag_visual.nn import calls
+from ag_visual.nn.backward_hooks import BackwardHooks
+from ag_visual.nn.saving import Saving
 
 _hook_tables = (
     "_forward_pre_hooks",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops.table import functions as F
-from . import functional
-from .module import Module
-from .parameter import Parameter
+from ag_visual.dispatch.table import functions as F
+from ag_visual.nn import functional
+from ag_visual.nn.module import Module
+from ag_visual.nn.parameter import Parameter
 
 
 class _Norm(Module):

@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..core.source import evaluated
-from ..core.tensor import Tensor
-from . import functional
-from .module import Module
+from ag_visual.core.source import evaluated
+from ag_visual.core.tensor import Tensor
+from ag_visual.nn import functional
+from ag_visual.nn.module import Module
 
 LEGACY = ("size_average", "reduce")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import functional
-from .convolution import each
-from .module import Module
+from ag_visual.nn import functional
+from ag_visual.nn.convolution import each
+from ag_visual.nn.module import Module
 
 
 class _Pad(Module):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.tensor import Tensor, from_array
-from ..errors import type_name
-from ..names import only as _only
-from ..ops.build import take_fast
-from ..ops.creation import NEEDS_FLOAT
+from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.dispatch.codegen.build import take_fast
+from ag_visual.errors import type_name
+from ag_visual.names import only as _only
+from ag_visual.ops.tensor.creation import NEEDS_FLOAT
 
 
 def _check(name: str, data: Any) -> None:
@@ -23,7 +23,7 @@ class Parameter(Tensor):
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:
-            from ..ops.table import functions
+            from ag_visual.dispatch.table import functions
 
             data = functions["empty"](0)
         _check("Parameter", data)
@@ -62,7 +62,7 @@ class Buffer(Tensor, metaclass=_MarkedAsBuffer):
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
-            from ..ops.table import functions
+            from ag_visual.dispatch.table import functions
 
             data = functions["empty"](0)
         _check("Buffer", data)

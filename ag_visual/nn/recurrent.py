@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..ops.table import functions as F
-from . import functional, init
-from .linear import new_parameter
-from .module import Module
+from ag_visual.dispatch.table import functions as F
+from ag_visual.nn import functional, init
+from ag_visual.nn.linear import new_parameter
+from ag_visual.nn.module import Module
 
 
 def elman(nonlinearity: str, a: Any, b: Any) -> Any:

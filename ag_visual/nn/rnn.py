@@ -10,13 +10,13 @@ import math
 import warnings
 from typing import Any
 
-from ..core.tensor import Tensor
-from ..ops.table import functions as F
-from . import functional, init
-from .linear import new_parameter
-from .module import Module
-from .recurrent import elman, gru, lstm
-from .utils.rnn import PackedSequence
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.table import functions as F
+from ag_visual.nn import functional, init
+from ag_visual.nn.linear import new_parameter
+from ag_visual.nn.module import Module
+from ag_visual.nn.recurrent import elman, gru, lstm
+from ag_visual.nn.utils.rnn import PackedSequence
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 

@@ -7,12 +7,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
-from .. import dtypes
-from ..core import modes
-from ..core.hooks import HookTable, RemovableHandle, register
-from ..core.tensor import Tensor
-from .members import Members
-from .parameter import Parameter
+from ag_visual import dtypes
+from ag_visual.core import modes
+from ag_visual.core.hooks import HookTable, RemovableHandle, register
+from ag_visual.core.tensor import Tensor
+from ag_visual.nn.members import Members
+from ag_visual.nn.parameter import Parameter
 
 EXTRA = "_extra_state"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from . import functional
-from .module import Module
-from .of_function import of_function
+from ag_visual.nn import functional
+from ag_visual.nn.module import Module
+from ag_visual.nn.of_function import of_function
 
 _moved = partial(of_function, __name__)
 

@@ -11,14 +11,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..ops.table import functions as F
-from . import functional, init
-from .attention import MultiheadAttention
-from .containers import ModuleList
-from .dropout import Dropout
-from .linear import Linear
-from .module import Module
-from .normalization import LayerNorm
+from ag_visual.dispatch.table import functions as F
+from ag_visual.nn import functional, init
+from ag_visual.nn.attention import MultiheadAttention
+from ag_visual.nn.containers import ModuleList
+from ag_visual.nn.dropout import Dropout
+from ag_visual.nn.linear import Linear
+from ag_visual.nn.module import Module
+from ag_visual.nn.normalization import LayerNorm
 
 
 def _activation(activation: str | Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from ag_visual.core import saved
 from ag_visual.core.node import Meta, Node
 from ag_visual.core.packed import Packed
-from ag_visual.ops.generic import OpNode
+from ag_visual.dispatch.interpreted import OpNode
 
 
 class NotThereError(LookupError):

@@ -10,12 +10,12 @@ from typing import Any, Final
 import numpy as np
 
 from ag_visual.core.node import Node
+from ag_visual.dispatch.interpreted import OpNode
 from ag_visual.observe.card_numbers import NoNumbersError, kept_gradients, numbers
 from ag_visual.observe.cards import card, card_by_name
 from ag_visual.observe.columns import Chunk
 from ag_visual.observe.derivation import elements_of
 from ag_visual.observe.recorder import Recorder
-from ag_visual.ops.generic import OpNode
 
 MOST_CARDS: Final = 2000
 """Nodes of which a file keeps a card."""

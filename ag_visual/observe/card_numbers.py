@@ -15,15 +15,15 @@ import numpy as np
 
 from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.dispatch import vmap
+from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch.table import ops, traced
 from ag_visual.observe import cards, derivation, notation
 from ag_visual.observe.at_node import NotThereError
 from ag_visual.observe.cards import partial_of
 from ag_visual.observe.derivation import Derivation
 from ag_visual.observe.notation import Math, Typesetter, linear, operator, row
 from ag_visual.observe.terms import OPERATORS, Term, canonical, plain
-from ag_visual.ops import batching
-from ag_visual.ops.generic import OpNode
-from ag_visual.ops.table import ops, traced
 
 TERMS: Final = 3
 """Summands that are written out; the rest is counted."""
@@ -245,7 +245,7 @@ def _value(term: Term, index: Index) -> Term:
 def _pointwise(head: str) -> bool:
     if head in OPERATORS or head in POINTWISE:
         return head not in ("matmul", "getitem")
-    return head in ops and batching.rule_of(ops[head]) is batching.elementwise
+    return head in ops and vmap.rule_of(ops[head]) is vmap.elementwise
 
 
 def _moved(term: Term, index: Index) -> Index | None:

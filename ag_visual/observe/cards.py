@@ -14,6 +14,9 @@ from ag_visual.autograd.function_node import BackwardCFunction
 from ag_visual.autograd.given import argument_name
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch.record import Op
+from ag_visual.dispatch.table import functions, ops
 from ag_visual.observe import notation
 from ag_visual.observe.at_node import NotThereError
 from ag_visual.observe.derivation import (
@@ -25,9 +28,6 @@ from ag_visual.observe.derivation import (
 from ag_visual.observe.notation import Math, Typesetter, linear, operator, row, spoken
 from ag_visual.observe.op_samples import sample_derivation
 from ag_visual.observe.terms import Term, canonical, formula_of, plain, symbol
-from ag_visual.ops.generic import OpNode
-from ag_visual.ops.record import Op
-from ag_visual.ops.table import functions, ops
 
 LONG: Final = 26
 """Steps in one line of a formula; more are named and told below it."""

@@ -16,11 +16,11 @@ import numpy as np
 from ag_visual.core import modes
 from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.dispatch import arguments
+from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch.record import Op
 from ag_visual.observe.at_node import edges_by_name, meta_of, outputs_of, saved_value
 from ag_visual.observe.terms import Term, face, input_term, labelled, trace
-from ag_visual.ops import arguments
-from ag_visual.ops.generic import OpNode
-from ag_visual.ops.record import Op
 
 MOST_ELEMENTS: Final = 2_000_000
 """A node with more elements than this is explained on a sample, not with its own numbers."""

@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ag_visual.autograd.given import argument_name
+from ag_visual.core import source
+from ag_visual.core.node import Node
+from ag_visual.core.rewrite import without_attribute
+from ag_visual.core.saved import origin_of
+from ag_visual.core.tensor import Tensor
 from ag_visual.errors import type_name
-
-from ..autograd.given import argument_name
-from ..core import source
-from ..core.node import Node
-from ..core.rewrite import without_attribute
-from ..core.saved import origin_of
-from ..core.tensor import Tensor
-from .names import scopes_of
-from .source_cuts import source_cuts
+from ag_visual.observe.names import scopes_of
+from ag_visual.observe.source_cuts import source_cuts
 
 MANY = 3
 """Places of one kind that are named."""

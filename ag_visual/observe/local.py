@@ -16,11 +16,11 @@ from ag_visual.arrays.backend import backend_for, backend_of, is_array
 from ag_visual.core import saved
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.packed import Packed
+from ag_visual.dispatch import validate_grad
+from ag_visual.dispatch.record import LINEAR, Op
+from ag_visual.dispatch.table import raw
 from ag_visual.engine.run import conjugated
 from ag_visual.observe.at_node import below, kept, meta_of, outputs_of
-from ag_visual.ops import edges
-from ag_visual.ops.record import LINEAR, Op
-from ag_visual.ops.table import raw
 
 Floats = NDArray[np.float64]
 Place = tuple[int, int]
@@ -109,7 +109,7 @@ def handed(node: Node, grads: Sequence[Any]) -> list[Any]:
         if edge is None or result is None:
             found.append(None)
         else:
-            found.append(edges.fit(xp, result, *meta_of(edge)))
+            found.append(validate_grad.fit(xp, result, *meta_of(edge)))
     return found
 
 

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from ag_visual.dispatch.table import ops
 from ag_visual.observe.terms import CONSTANTS, Term, label_of, symbol
-from ag_visual.ops.table import ops
 
 Math = dict[str, Any]
 """{tag, text} or {tag, children}: an element of MathML Core."""

@@ -11,11 +11,11 @@ import numpy as np
 
 from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.dispatch import interpreted
+from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch.record import Op, Sample
 from ag_visual.observe.derivation import Derivation, derived, gradients_as_terms, ones_like
 from ag_visual.observe.terms import input_term, labelled, trace
-from ag_visual.ops import generic
-from ag_visual.ops.generic import OpNode
-from ag_visual.ops.record import Op, Sample
 
 
 class _Maker:
@@ -77,9 +77,9 @@ class CallRecord:
 
 def record_call(op: Op, values: dict[str, Any]) -> CallRecord:
     """Run an op's kernel, and gather what its rules ask for as terms."""
-    backend, arrays = generic.arrays_of(op, values)
-    arguments = generic._arguments(op, values, arrays)
-    results = generic._compute(op, backend, arrays, arguments)
+    backend, arrays = interpreted.arrays_of(op, values)
+    arguments = interpreted._arguments(op, values, arrays)
+    results = interpreted._compute(op, backend, arrays, arguments)
     several = op.multi or len(op.outputs) > 1
     outputs = [from_array(np.asarray(r)) for r in (results if several else [results])]
     known: dict[str, Any] = {}
@@ -92,7 +92,7 @@ def record_call(op: Op, values: dict[str, Any]) -> CallRecord:
         known[name] = input_term(name, arguments[name])
     for name in op.shapes:
         owner, _, what = name.rpartition("_")
-        known[name] = labelled(name.replace("_", " "), generic._fact(values[owner], what))
+        known[name] = labelled(name.replace("_", " "), interpreted._fact(values[owner], what))
     node = _Call()
     node.op = op
     differentiable = range(len(outputs)) if op.multi else op.differentiable

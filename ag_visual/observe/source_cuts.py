@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Final, NamedTuple
 
-from ..core import source
-from ..core.rewrite import Place, method_call, names_in
+from ag_visual.core import source
+from ag_visual.core.rewrite import Place, method_call, names_in
 
 _METHODS: Final = {
     "item": "a Python number",

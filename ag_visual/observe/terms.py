@@ -15,8 +15,8 @@ from inspect import signature
 from typing import Any, Final
 
 from ag_visual.core.tensor import Tensor
-from ag_visual.ops.record import Op
-from ag_visual.ops.table import ops, traced
+from ag_visual.dispatch.record import Op
+from ag_visual.dispatch.table import ops, traced
 
 CONSTANTS: Final = {
     math.pi: "pi",

@@ -1,6 +1,6 @@
 """The operations, by torch's own topics. Importing this package declares every one of them.
 
-`ag_visual.dispatch` says how an op is declared and called; the files here declare, and nothing else.
+`ag_visual.dispatch` says how an op is declared and called; the files here declare.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Optimizers in torch's shape, and schedulers of their learning rates (`lr_scheduler`)."""
 
-from ..names import only as _only
-from . import lr_scheduler, swa_utils
-from .adam import Adam, Adamax, AdamW, NAdam, RAdam
-from .lbfgs import LBFGS
-from .optimizer import Optimizer
-from .rules import ASGD, SGD, Adadelta, Adagrad, RMSprop, Rprop
+from ag_visual.names import only as _only
+from ag_visual.optim import lr_scheduler, swa_utils
+from ag_visual.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
+from ag_visual.optim.lbfgs import LBFGS
+from ag_visual.optim.optimizer import Optimizer
+from ag_visual.optim.rules import ASGD, SGD, Adadelta, Adagrad, RMSprop, Rprop
 
 __all__ = [
     "ASGD",

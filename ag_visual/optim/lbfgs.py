@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from ..autograd.grad_mode import enable_grad, no_grad
-from ..core.tensor import Tensor
-from ..ops.table import functions as F
-from .optimizer import Optimizer, at_least_zero, number
+from ag_visual.autograd.grad_mode import enable_grad, no_grad
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.table import functions as F
+from ag_visual.optim.optimizer import Optimizer, at_least_zero, number
 
 
 class LBFGS(Optimizer):

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..core.tensor import Tensor
-from ..ops.table import functions
-from .optimizer import Group, Optimizer, State, at_least_zero, not_both, scalar
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.table import functions
+from ag_visual.optim.optimizer import Group, Optimizer, State, at_least_zero, not_both, scalar
 
 
 class SGD(Optimizer):

@@ -8,12 +8,12 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..autograd.grad_mode import no_grad
-from ..names import only as _only
-from ..nn.module import Module
-from ..ops.table import functions as F
-from .lr_scheduler.scheduler import LRScheduler, per_group
-from .optimizer import Optimizer
+from ag_visual.autograd.grad_mode import no_grad
+from ag_visual.dispatch.table import functions as F
+from ag_visual.names import only as _only
+from ag_visual.nn.module import Module
+from ag_visual.optim.lr_scheduler.scheduler import LRScheduler, per_group
+from ag_visual.optim.optimizer import Optimizer
 
 Average = Callable[[Any, Any, Any], Any]
 

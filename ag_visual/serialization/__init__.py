@@ -10,12 +10,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ..core.tensor import from_array
-from ..devices import device as Device
-from ..errors import FormatError
-from ..names import only as _only
-from . import container
-from .tree import Reader, Writer
+from ag_visual.core.tensor import from_array
+from ag_visual.devices import device as Device
+from ag_visual.errors import FormatError
+from ag_visual.names import only as _only
+from ag_visual.serialization import container
+from ag_visual.serialization.tree import Reader, Writer
 
 _KEY = "ag_visual"
 # What a wrong type, name, number or depth raises while objects are made of JSON.

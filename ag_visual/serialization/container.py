@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 
 import numpy
 
-from .. import dtypes, files
-from ..errors import FormatError
+from ag_visual import dtypes, files
+from ag_visual.errors import FormatError
 
 NAMES = {
     "bool": "BOOL",

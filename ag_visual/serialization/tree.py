@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy
 
-from .. import dtypes
-from ..arrays import backend as backends
-from ..core.tensor import Tensor, from_array
-from ..devices import device as Device
-from ..errors import FormatError
-from ..nn.parameter import Parameter
-from ..sizes import Size
-from .container import NAMES
+from ag_visual import dtypes
+from ag_visual.arrays import backend as backends
+from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.devices import device as Device
+from ag_visual.errors import FormatError
+from ag_visual.nn.parameter import Parameter
+from ag_visual.serialization.container import NAMES
+from ag_visual.sizes import Size
 
 _KINDS = frozenset(
     {"float", "complex", "bytes", "dtype", "device", "dict", "counter", "ordered", "numpy"}

@@ -26,7 +26,18 @@ VERSION = "2.8.0+ag_visual"
 # Our own layers: torch has no such modules, or others of the same name.
 INTERNAL = frozenset(
     (
-        *("arrays", "core", "ops", "engine", "observe", "session", "display", "cli", "notebooks"),
+        *(
+            "arrays",
+            "core",
+            "dispatch",
+            "ops",
+            "engine",
+            "observe",
+            "session",
+            "display",
+            "cli",
+            "notebooks",
+        ),
         *(
             "absent",
             "errors",

@@ -21,12 +21,12 @@ from ag_visual.autograd.function_node import BackwardCFunction, FunctionCtx
 from ag_visual.autograd.given import argument_name
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.tensor import from_array
+from ag_visual.dispatch import validate_grad, vmap
+from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch.record import LINEAR, Op
+from ag_visual.dispatch.table import raw
 from ag_visual.observe import at_node
 from ag_visual.observe.at_node import edges_by_name, meta_of
-from ag_visual.ops import batching, edges
-from ag_visual.ops.generic import OpNode
-from ag_visual.ops.record import LINEAR, Op
-from ag_visual.ops.table import raw
 
 DEEPEST: Final = 200
 """Nodes below a node that are computed again at most to find one of its inputs."""
@@ -142,7 +142,7 @@ def _of_op(node: OpNode) -> Again:
             if edge is not None and g is not None:
                 shape, dtype = meta_of(edge)
                 g = xp.conj(g) if turned else g
-                result[name] = edges.fit(xp, xp.asarray(g), shape, _double(dtype))
+                result[name] = validate_grad.fit(xp, xp.asarray(g), shape, _double(dtype))
         return result
 
     _refuse_other_results(node, op, xp, inputs, values, arguments, kept)
@@ -240,7 +240,7 @@ def _input(
         return None
     elif shape is None:
         shape = getattr(node, f"h_{name}_shape", None)
-    if shape is None and batching.rule_of(op) is batching.elementwise:
+    if shape is None and vmap.rule_of(op) is vmap.elementwise:
         shape = node.shape
     if free and shape is not None:
         made_up.append(name)
@@ -385,7 +385,7 @@ def _of_function(node: BackwardCFunction) -> Again:
                 shape, dtype = meta_of(edge)
                 xp = backend_of(inputs[names[position]]).xp
                 value = xp.zeros(shape) if g is None else g._array
-                result[names[position]] = edges.fit(xp, value, shape, _double(dtype))
+                result[names[position]] = validate_grad.fit(xp, value, shape, _double(dtype))
         return result
 
     wanted = tuple(

@@ -1,8 +1,8 @@
 """torch.utils: what is around training."""
 
-from .. import absent as _absent
-from ..names import only as _only
-from . import checkpoint, data, hooks
+from ag_visual import absent as _absent
+from ag_visual.names import only as _only
+from ag_visual.utils import checkpoint, data, hooks
 
 __all__ = ["checkpoint", "data", "hooks"]
 __dir__ = _only(__all__, __name__)

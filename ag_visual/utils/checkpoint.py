@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy
 
-from ..autograd import Function, Variable
-from ..autograd import backward as run_backward
-from ..autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
-from ..autograd.graph import _current_graph_task_id, saved_tensors_hooks
-from ..core import source
-from ..core.tensor import Tensor, from_array
-from ..names import only as _only
-from ..ops.random import get_rng_state, set_rng_state
+from ag_visual.autograd import Function, Variable
+from ag_visual.autograd import backward as run_backward
+from ag_visual.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
+from ag_visual.autograd.graph import _current_graph_task_id, saved_tensors_hooks
+from ag_visual.core import source
+from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.names import only as _only
+from ag_visual.ops.tensor.random import get_rng_state, set_rng_state
 
 __all__ = [
     "CheckpointError",

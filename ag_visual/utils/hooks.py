@@ -5,8 +5,8 @@ Source: https://pytorch.org/docs/2.8/autograd.html#torch.Tensor.register_hook
 
 from __future__ import annotations
 
-from ..core.hooks import RemovableHandle
-from ..names import only as _only
+from ag_visual.core.hooks import RemovableHandle
+from ag_visual.names import only as _only
 
 __all__ = ["RemovableHandle"]
 __dir__ = _only(__all__, __name__)

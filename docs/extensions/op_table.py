@@ -17,9 +17,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import ag_visual  # noqa: F401  (importing the package declares its ops)
+from ag_visual.dispatch import table
+from ag_visual.dispatch.record import Op
 from ag_visual.names import LAYERS, METHODS
-from ag_visual.ops import table
-from ag_visual.ops.record import Op
 
 HEAD = ("function", "node in the graph", "saved for backward")
 WIDTHS = (56, 24, 20)

@@ -15,7 +15,8 @@ from collections.abc import Callable
 import numpy
 
 import ag_visual
-from ag_visual.ops import build, table
+from ag_visual.dispatch import table
+from ag_visual.dispatch.codegen import build
 from ag_visual.session.session import current
 
 from . import THREADS, cases

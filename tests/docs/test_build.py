@@ -13,7 +13,7 @@ import pytest
 
 import ag_visual
 from ag_visual import autograd, cuda, nn, optim
-from ag_visual.ops import table
+from ag_visual.dispatch import table
 
 from .pages import DOCS
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 import pytest
 
-from ag_visual.ops import edges
+from ag_visual.dispatch import validate_grad
 from tests.programs import agree, raised
 
 
@@ -77,13 +77,13 @@ def test_a_gradient_of_the_shape_before_data_was_exchanged(shape: tuple[int, ...
     agree(program)
 
 
-@pytest.mark.parametrize("rows", [0, 1, edges._KEPT, edges._KEPT + 1])
+@pytest.mark.parametrize("rows", [0, 1, validate_grad._KEPT, validate_grad._KEPT + 1])
 def test_a_sum_over_rows_keeps_no_large_array(rows: int) -> None:
-    edges._ones.cache_clear()
+    validate_grad._ones.cache_clear()
     g = numpy.arange(rows * 2, dtype=numpy.float64).reshape(rows, 2)
-    found = edges.fit(numpy, g, (2,), g.dtype)
+    found = validate_grad.fit(numpy, g, (2,), g.dtype)
     assert found.tolist() == g.sum(0).tolist()
-    assert edges._ones.cache_info().currsize == (rows <= edges._KEPT)
+    assert validate_grad._ones.cache_info().currsize == (rows <= validate_grad._KEPT)
 
 
 def test_infinities_cancel_in_a_sum_over_rows_as_in_torch() -> None:

@@ -16,8 +16,9 @@ PYTHON_LAYERS = (
     ),
     ("arrays",),
     ("core",),
-    ("ops",),
+    ("dispatch",),
     ("engine",),
+    ("ops",),
     (
         *("autograd", "cuda", "fft", "func", "linalg", "nn", "optim", "random", "special"),
         *("serialization", "utils"),

@@ -9,14 +9,14 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.dispatch import vmap
+from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch.table import ops, traced
 from ag_visual.observe import card_numbers, cards, derivation
 from ag_visual.observe.at_node import edges_by_name
 from ag_visual.observe.card_numbers import NoNumbersError, kept_gradients, numbers
 from ag_visual.observe.notation import linear, parse
 from ag_visual.observe.terms import OPERATORS, Term, computed, formula_of, input_term, trace
-from ag_visual.ops import batching
-from ag_visual.ops.generic import OpNode
-from ag_visual.ops.table import ops, traced
 
 from ..properties import cases
 
@@ -315,7 +315,7 @@ def test_leaves_and_unknown_nodes_have_a_card():
     lambda op: (
         cases.differentiable(op)
         and op.public
-        and batching.rule_of(op) is batching.elementwise
+        and vmap.rule_of(op) is vmap.elementwise
         and not op.name.endswith("_backward")
     )
 )

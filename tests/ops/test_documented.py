@@ -8,7 +8,7 @@ from types import FunctionType
 import pytest
 
 import ag_visual as ag
-from ag_visual.ops.table import functions
+from ag_visual.dispatch.table import functions
 
 SPACES = ("special", "random", "linalg", "fft", "nn.functional")
 

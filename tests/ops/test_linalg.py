@@ -16,8 +16,8 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core.tensor import from_array
-from ag_visual.ops import table
-from ag_visual.ops.table import ops, raw_numpy
+from ag_visual.dispatch import table
+from ag_visual.dispatch.table import ops, raw_numpy
 
 from ..oracle import torch
 from ..properties.cases import settled

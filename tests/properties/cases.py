@@ -16,8 +16,8 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.ops.record import Op, Sample
-from ag_visual.ops.table import ops
+from ag_visual.dispatch.record import Op, Sample
+from ag_visual.dispatch.table import ops
 
 Array = numpy.ndarray[Any, Any]
 

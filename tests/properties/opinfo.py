@@ -23,7 +23,7 @@ import numpy
 
 import ag_visual as ag
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.ops.table import traced
+from ag_visual.dispatch.table import traced
 
 from ..oracle import torch
 from .test_golden import public, reasons, rows

@@ -11,9 +11,9 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core.tensor import from_array
-from ag_visual.ops import batching, table
-from ag_visual.ops.record import Op
-from ag_visual.ops.table import ops
+from ag_visual.dispatch import table, vmap
+from ag_visual.dispatch.record import Op
+from ag_visual.dispatch.table import ops
 
 from .cases import Array, Maker, call_of, differentiable, every, host, settled
 from .checks import close
@@ -122,12 +122,12 @@ def batched(op: Op, values: dict[str, Any], dims: dict[str, Any], **options: Any
 
 
 def has_rule(op: Op) -> bool:
-    return batching.rule_of(op) is not batching.data_dependent and not random(op)
+    return vmap.rule_of(op) is not vmap.data_dependent and not random(op)
 
 
 @pytest.mark.parametrize("op", ops.values(), ids=lambda op: op.name)
 def test_every_op_states_how_it_batches(op: Op) -> None:
-    assert batching.rule_of(op) is not None
+    assert vmap.rule_of(op) is not None
 
 
 def slices_of(op: Op, slices: list[dict[str, Any]], where: dict[str, int]) -> list[dict[str, Any]]:
@@ -242,7 +242,7 @@ def test_a_twin_writes_the_results_of_all_slices(op: Op) -> None:
             batched(op, inputs, dims, inplace=True)
 
 
-@every(lambda op: batching.rule_of(op) is batching.data_dependent)
+@every(lambda op: vmap.rule_of(op) is vmap.data_dependent)
 def test_a_result_whose_shape_depends_on_values_is_refused(op: Op) -> None:
     for slices in stacks(op):
         refused(op, slices, dict.fromkeys(names_of(op, slices[0]), 0))

@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from ag_visual.core.tensor import from_array
-from ag_visual.ops.record import KEEP, Op
+from ag_visual.dispatch.record import KEEP, Op
 
 from ..oracle import torch
 from .cases import arguments, calls, every, host

@@ -13,7 +13,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core.tensor import from_array
-from ag_visual.ops.record import KEEP, Op
+from ag_visual.dispatch.record import KEEP, Op
 
 from ..oracle import torch
 from .cases import arguments, calls, differentiable, every, host, run

@@ -11,7 +11,7 @@ import pytest
 import ag_visual as ag
 from ag_visual.autograd.graph import saved_tensors_hooks
 from ag_visual.core.tensor import Tensor, data_pointer
-from ag_visual.ops.record import Op
+from ag_visual.dispatch.record import Op
 
 from ..oracle import torch
 from .cases import Call, calls, differentiable, every, run

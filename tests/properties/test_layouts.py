@@ -15,7 +15,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core.tensor import Tensor, data_pointer, from_array
-from ag_visual.ops.record import Op
+from ag_visual.dispatch.record import Op
 
 from ..oracle import torch
 from . import checks

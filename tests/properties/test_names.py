@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import ag_visual as ag
+from ag_visual.dispatch.table import functions
 from ag_visual.names import LAYERS, METHODS, OWN
-from ag_visual.ops.table import functions
 
 from ..oracle import torch
 

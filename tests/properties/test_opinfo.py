@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 import ag_visual as ag
-from ag_visual.ops.table import ops
+from ag_visual.dispatch.table import ops
 
 from ..oracle import torch
 from . import opinfo

@@ -9,8 +9,8 @@ from typing import Any
 import numpy
 import pytest
 
-from ag_visual.ops.overlap import repeats
-from ag_visual.ops.record import Op
+from ag_visual.dispatch.memory_overlap import repeats
+from ag_visual.dispatch.record import Op
 
 from ..oracle import torch
 from .cases import (

@@ -13,9 +13,9 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.ops import into
-from ag_visual.ops.record import KEEP, Op
-from ag_visual.ops.table import functions
+from ag_visual.dispatch import out_argument
+from ag_visual.dispatch.record import KEEP, Op
+from ag_visual.dispatch.table import functions
 
 from ..oracle import torch
 from . import opinfo
@@ -56,8 +56,8 @@ def casts(op: Op) -> bool:
     """Whether torch casts a result into out, instead of refusing an out of another dtype."""
     key = op.called.replace(".", "_")
     if op.policy != KEEP:
-        return key not in into._EXACT
-    return key in into._CASTS and not (len(op.outputs) > 1 and key in into._TWO)
+        return key not in out_argument._EXACT
+    return key in out_argument._CASTS and not (len(op.outputs) > 1 and key in out_argument._TWO)
 
 
 def check(call: Call, kind: str) -> None:

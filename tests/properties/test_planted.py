@@ -9,9 +9,9 @@ import numpy
 import pytest
 
 from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.dispatch import families, table
+from ag_visual.dispatch.record import KEEP, LINEAR, PROMOTE, Op, Sample
 from ag_visual.engine import hook_calls
-from ag_visual.ops import families, table
-from ag_visual.ops.record import KEEP, LINEAR, PROMOTE, Op, Sample
 
 from ..arrays.strict import STRICT
 from . import checks

@@ -11,8 +11,8 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core.tensor import from_array
-from ag_visual.ops import batching
-from ag_visual.ops.record import Op
+from ag_visual.dispatch import vmap
+from ag_visual.dispatch.record import Op
 
 from ..oracle import torch
 from .cases import (
@@ -32,7 +32,7 @@ from .test_oracle import counterpart, listed
 
 
 def pointwise(op: Op) -> bool:
-    return batching.rule_of(op) is batching.elementwise and not op.strides
+    return vmap.rule_of(op) is vmap.elementwise and not op.strides
 
 
 def reshaped(call: Call, change: Callable[[Array], Array]) -> Call:

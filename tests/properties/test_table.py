@@ -9,8 +9,8 @@ import numpy
 import pytest
 
 from ag_visual.arrays import BackendUnavailable, backend_for
-from ag_visual.ops.record import Op
-from ag_visual.ops.table import ops
+from ag_visual.dispatch.record import Op
+from ag_visual.dispatch.table import ops
 
 from ..arrays.strict import STRICT
 from . import checks

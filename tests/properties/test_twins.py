@@ -11,8 +11,8 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core.tensor import from_array
-from ag_visual.ops.record import Op
-from ag_visual.ops.table import ops
+from ag_visual.dispatch.record import Op
+from ag_visual.dispatch.table import ops
 
 from ..oracle import torch
 from ..programs import old_names

@@ -12,7 +12,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core import node as nodes
-from ag_visual.ops.generic import OpNode
+from ag_visual.dispatch.interpreted import OpNode
 from ag_visual.session import node_check
 from ag_visual.session.node_check import check_node
 from ag_visual.session.session import current
@@ -47,7 +47,7 @@ def test_no_right_derivative_is_called_wrong(op):
 
 def test_most_ops_can_be_checked():
     verdicts = []
-    for op in ag.ops.table.ops.values():
+    for op in ag.dispatch.table.ops.values():
         if not cases.differentiable(op) or not op.samples or op.name.endswith("_backward"):
             continue
         call = next((c for c in cases.calls(op) if c.smooth and c.leaves), None)

@@ -4,17 +4,17 @@
 which changed weights in hooks, are left out.
 """
 
-from ... import absent as _absent
-from ...names import only as _only
-from . import parametrizations, parametrize, rnn, stateless
-from .clip_grad import (
+from ag_visual import absent as _absent
+from ag_visual.names import only as _only
+from ag_visual.nn.utils import parametrizations, parametrize, rnn, stateless
+from ag_visual.nn.utils.clip_grad import (
     clip_grad_norm_,
     clip_grad_value_,
     clip_grads_with_norm_,
     get_total_norm,
 )
-from .convert_parameters import parameters_to_vector, vector_to_parameters
-from .parametrizations import (
+from ag_visual.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
+from ag_visual.nn.utils.parametrizations import (
     remove_spectral_norm,
     remove_weight_norm,
     spectral_norm,

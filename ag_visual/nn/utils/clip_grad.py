@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from ...autograd.grad_mode import no_grad
-from ...core.tensor import Tensor
-from ...ops.table import functions as F
+from ag_visual.autograd.grad_mode import no_grad
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.table import functions as F
 
 
 def _gradients(parameters: Any) -> list[Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ...core.tensor import Tensor
-from ...ops.table import functions as F
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.table import functions as F
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Tensor:

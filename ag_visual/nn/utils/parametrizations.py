@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...autograd.grad_mode import no_grad
-from ...names import only as _only
-from .. import functional
-from ..module import Module
-from . import parametrize
+from ag_visual.autograd.grad_mode import no_grad
+from ag_visual.names import only as _only
+from ag_visual.nn import functional
+from ag_visual.nn.module import Module
+from ag_visual.nn.utils import parametrize
 
 
 def norm_except(v: Any, dim: int) -> Any:

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ...autograd.grad_mode import no_grad
-from ...core.tensor import Tensor
-from ...names import only as _only
-from ..containers import ModuleDict, ModuleList
-from ..module import Module
-from ..parameter import Parameter
+from ag_visual.autograd.grad_mode import no_grad
+from ag_visual.core.tensor import Tensor
+from ag_visual.names import only as _only
+from ag_visual.nn.containers import ModuleDict, ModuleList
+from ag_visual.nn.module import Module
+from ag_visual.nn.parameter import Parameter
 
 _cache_depth = 0
 _cache: dict[tuple[int, str], Any] = {}

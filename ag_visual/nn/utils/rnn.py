@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ...core.tensor import Tensor
-from ...names import only as _only
-from ...ops.table import functions as F
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.table import functions as F
+from ag_visual.names import only as _only
 
 
 class _Packed(NamedTuple):

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ...core.tensor import Tensor
-from ...names import only as _only
-from ..module import Module
+from ag_visual.core.tensor import Tensor
+from ag_visual.names import only as _only
+from ag_visual.nn.module import Module
 
 Tensors = Mapping[str, Any]
 _ABSENT = object()

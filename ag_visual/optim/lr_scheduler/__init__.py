@@ -4,10 +4,10 @@ Each scheduler goes on from the rate that the group has now, as torch's do, so t
 chained; `step(epoch)` uses the closed form where there is one.
 """
 
-from ...names import only as _only
-from .combined import ChainedScheduler, SequentialLR
-from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
-from .decay import (
+from ag_visual.names import only as _only
+from ag_visual.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
+from ag_visual.optim.lr_scheduler.cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
+from ag_visual.optim.lr_scheduler.decay import (
     ConstantLR,
     CosineAnnealingLR,
     ExponentialLR,
@@ -18,8 +18,8 @@ from .decay import (
     PolynomialLR,
     StepLR,
 )
-from .plateau import ReduceLROnPlateau
-from .scheduler import LRScheduler
+from ag_visual.optim.lr_scheduler.plateau import ReduceLROnPlateau
+from ag_visual.optim.lr_scheduler.scheduler import LRScheduler
 
 __all__ = [
     "ChainedScheduler",

@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from ..optimizer import Optimizer
-from .plateau import ReduceLROnPlateau
-from .scheduler import LRScheduler, options, set_option
+from ag_visual.optim.lr_scheduler.plateau import ReduceLROnPlateau
+from ag_visual.optim.lr_scheduler.scheduler import LRScheduler, options, set_option
+from ag_visual.optim.optimizer import Optimizer
 
 
 class _Combined(LRScheduler):

@@ -6,8 +6,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..optimizer import Optimizer
-from .scheduler import LRScheduler, check_optimizer, per_group, saved_callable, set_option
+from ag_visual.optim.lr_scheduler.scheduler import (
+    LRScheduler,
+    check_optimizer,
+    per_group,
+    saved_callable,
+    set_option,
+)
+from ag_visual.optim.optimizer import Optimizer
 
 
 class _WithMomentum(LRScheduler):

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..optimizer import Optimizer
-from .scheduler import LRScheduler, options, saved_callable
+from ag_visual.optim.lr_scheduler.scheduler import LRScheduler, options, saved_callable
+from ag_visual.optim.optimizer import Optimizer
 
 
 class _ByFunction(LRScheduler):

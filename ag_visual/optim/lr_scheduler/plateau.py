@@ -6,8 +6,14 @@ import math
 import warnings
 from typing import Any
 
-from ..optimizer import Optimizer
-from .scheduler import _EPOCH, LRScheduler, check_optimizer, options, set_option
+from ag_visual.optim.lr_scheduler.scheduler import (
+    _EPOCH,
+    LRScheduler,
+    check_optimizer,
+    options,
+    set_option,
+)
+from ag_visual.optim.optimizer import Optimizer
 
 
 class ReduceLROnPlateau(LRScheduler):

@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...core.tensor import Tensor
-from ..optimizer import Optimizer, number
+from ag_visual.core.tensor import Tensor
+from ag_visual.optim.optimizer import Optimizer, number
 
 _EPOCH = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "

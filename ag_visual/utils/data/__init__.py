@@ -1,9 +1,9 @@
 """torch.utils.data in one process: datasets, samplers, and the loader that makes batches."""
 
-from ... import absent as _absent
-from ...names import only as _only
-from .collate import default_collate, default_convert
-from .dataset import (
+from ag_visual import absent as _absent
+from ag_visual.names import only as _only
+from ag_visual.utils.data.collate import default_collate, default_convert
+from ag_visual.utils.data.dataset import (
     ChainDataset,
     ConcatDataset,
     Dataset,
@@ -13,8 +13,8 @@ from .dataset import (
     TensorDataset,
     random_split,
 )
-from .loader import DataLoader, get_worker_info
-from .sampler import (
+from ag_visual.utils.data.loader import DataLoader, get_worker_info
+from ag_visual.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
     Sampler,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy
 
-from ...core.tensor import Tensor
-from ...dtypes import float64
-from ...ops.table import functions as F
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.table import functions as F
+from ag_visual.dtypes import float64
 
 
 def default_convert(data: Any) -> Any:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from ...ops.table import functions as F
+from ag_visual.dispatch.table import functions as F
 
 T = TypeVar("T", covariant=True)
 

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .collate import default_collate, default_convert
-from .dataset import IterableDataset
-from .sampler import BatchSampler, RandomSampler, SequentialSampler
+from ag_visual.utils.data.collate import default_collate, default_convert
+from ag_visual.utils.data.dataset import IterableDataset
+from ag_visual.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 
 
 def get_worker_info() -> None:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
-from ...ops.table import functions as F
+from ag_visual.dispatch.table import functions as F
 
 T = TypeVar("T", covariant=True)
 

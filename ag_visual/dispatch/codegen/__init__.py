@@ -1,0 +1,1 @@
+"""Wrappers that are written out and compiled, one for each op."""

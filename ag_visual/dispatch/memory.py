@@ -1,0 +1,84 @@
+"""The memory that tensors look into, as vectors: for as_strided, set_, resize_ and out=; and how
+results lie in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ag_visual.arrays.backend import backend_of
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.record import CHANNELS
+
+
+def reach(size: Sequence[int], stride: Sequence[int]) -> int:
+    """How many elements of memory a geometry touches, from its first one on."""
+    if 0 in size:
+        return 0
+    return 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+
+
+def row_major(size: Sequence[int]) -> tuple[int, ...]:
+    """The strides, in elements, of row-major memory."""
+    strides, step = [], 1
+    for n in reversed(size):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def memory_of(tensor: Any) -> Any:
+    """An array over all the memory that a tensor looks into."""
+    return tensor._array if tensor._memory is None else tensor._memory
+
+
+def line_of(memory: Any, like: Any = None) -> Any:
+    """All of the memory that an array spans as a vector, of the dtype of a part of it, `like`."""
+    backend = backend_of(memory)
+    item = memory.dtype.itemsize
+    length = 1 + sum((n - 1) * s for n, s in zip(memory.shape, memory.strides, strict=True)) // item
+    line = backend.as_strided(memory, (length if memory.size else 0,), (item,))
+    if like is None or like.dtype == line.dtype:
+        return line
+    # Bytes before the first whole element and behind the last one belong to none.
+    item = like.dtype.itemsize
+    before = (backend.pointer(like) - backend.pointer(memory)) % item
+    count = (line.nbytes - before) // item
+    return line.view("u1")[before : before + count * item].view(like.dtype)
+
+
+def resize(tensor: Tensor, shape: tuple[int, ...]) -> None:
+    """Give a tensor another size, in its memory where that is large enough.
+
+    Elements keep their places in memory. A tensor that needs more memory than it has gets new one,
+    with its elements copied; a view cannot.
+    """
+    array = tensor._array
+    # What a smaller size left over is still there.
+    memory = memory_of(tensor)
+    here = line_of(memory, array)[tensor.storage_offset() :]
+    needed = math.prod(shape)
+    if needed <= here.size:
+        tensor._exchange(here[:needed].reshape(shape), memory)
+        return
+    if tensor._view is not None:
+        raise RuntimeError(
+            f"Trying to resize storage that is not resizable: {list(shape)} needs {needed} "
+            f"elements, and the memory that this view looks into has {here.size}."
+        )
+    larger = backend_of(array).xp.empty((needed,), array.dtype)
+    larger[: here.size] = here
+    tensor._exchange(larger.reshape(shape))
+
+
+def settled(layout: str, xp: Any, array: Any) -> Any:
+    """A result in the layout that its op declares."""
+    if array.flags.c_contiguous:
+        return array
+    if layout == CHANNELS and array.ndim in (4, 5):
+        order = (0, *range(2, array.ndim), 1)
+        if array.transpose(order).flags.c_contiguous:
+            return array
+    return xp.ascontiguousarray(array)

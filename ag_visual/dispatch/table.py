@@ -1,0 +1,390 @@
+"""The table of ops and its two faces: `traced` maps Tensors to Tensors, `raw(xp)` arrays.
+
+`op` declares one op; `composite` declares a function written on the face `F` it is given.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch import interpreted, validate_grad, vmap
+from ag_visual.dispatch import jvp as jvp_rules
+from ag_visual.dispatch.codegen import build
+from ag_visual.dispatch.memory import settled
+from ag_visual.dispatch.record import KEEP, Op
+from ag_visual.names import LAYERS
+
+ops: dict[str, Op] = {}
+composites: dict[str, Callable[..., Any]] = {}
+fit = validate_grad.fit
+
+
+class Raw:
+    """The op namespace on arrays of one library. Attributes are made when first asked for."""
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name in composites:
+            function = functools.partial(composites[name], self)
+        elif name in ops:
+            function = _raw(ops[name], self.xp)
+        else:
+            raise AttributeError(f"no op is called {name!r}")
+        setattr(self, name, function)
+        return function
+
+
+def _raw(op: Op, xp: Any) -> Callable[..., Any]:
+    call = _kernel(op, xp)
+    if not op.layout:
+        return call
+    lay = functools.partial(settled, op.layout, xp)
+    if op.multi or len(op.outputs) > 1:
+        return lambda *args, **kwargs: tuple(map(lay, call(*args, **kwargs)))
+    return lambda *args, **kwargs: lay(call(*args, **kwargs))
+
+
+def _kernel(op: Op, xp: Any) -> Callable[..., Any]:
+    kernel = op._kernel(xp)
+    normalize = op.normalize
+    if normalize is None and not op.varargs:
+        return kernel
+    bind = interpreted.binder(op, op.called)
+    count = len(op.params) - len(op.arguments)
+    if op.arguments != op.params[count:] or op.keyword:
+        return lambda *args, **kwargs: _invoked(op, xp, bind(args, kwargs))
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        values = bind(args, kwargs)
+        if normalize is not None:
+            values[count:] = normalize(*values)
+        return kernel(*values)
+
+    return call
+
+
+def _invoked(op: Op, xp: Any, values: list[Any]) -> Any:
+    """A kernel whose arguments come between its arrays, or by keyword."""
+    known = dict(zip(op.params, values, strict=True))
+    if op.normalize is not None:
+        known.update(zip(op.arguments, op.normalize(*values), strict=True))
+    return op.invoke(xp, known)
+
+
+class Traced:
+    """The op namespace on Tensors."""
+
+    xp = None
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name in composites:
+            function = functools.partial(composites[name], self)
+        elif name in ops:
+            function = ops[name].call
+        else:
+            raise AttributeError(f"no op is called {name!r}")
+        setattr(self, name, function)
+        return function
+
+
+traced = Traced()
+_raws: dict[int, Raw] = {}
+
+
+def raw(xp: Any) -> Raw:
+    """The raw face on one array namespace."""
+    found = _raws.get(id(xp))
+    if found is None:
+        found = _raws[id(xp)] = Raw(xp)
+    return found
+
+
+raw_numpy = raw(numpy)
+
+
+def batch(
+    record: Op | str,
+    args: tuple[Any, ...],
+    in_dims: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    face: Any = traced,
+    randomness: str = "error",
+    inplace: bool = False,
+) -> Any:
+    """An op on stacked inputs, in one call: see `batching.batch`. The batch comes first.
+
+    inplace: its twin; see `batching.batch_inplace`.
+    """
+    found = ops[record] if isinstance(record, str) else record
+    run = vmap.batch_inplace if inplace else vmap.batch
+    return run(face, found, args, in_dims, kwargs, randomness)
+
+
+def jvp(
+    record: Op | str,
+    args: tuple[Any, ...],
+    tangents: dict[str, Any],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    face: Any = traced,
+) -> tuple[Any, Any]:
+    """An op's results and their tangents, by what its record says of jvp: see `forward.jvp`."""
+    found = ops[record] if isinstance(record, str) else record
+    return jvp_rules.jvp(face, found, args, kwargs or {}, tangents)
+
+
+class _Table:
+    """What core objects reach through an op, without importing this layer."""
+
+    traced = traced
+    fit = staticmethod(validate_grad.fit)
+    raw = staticmethod(raw)
+    of = ops.__getitem__
+
+
+_table = _Table()
+functions: dict[str, Callable[..., Any]] = {}
+"""Public functions by torch's name: `ag.<name>`, or what `names` says of where they stand."""
+
+# Where pickle finds a public function again, for instance as the activation of a module.
+_PACKAGE = __name__.partition(".")[0]
+
+
+def op(
+    name: str,
+    kernel: str | Callable[..., Any],
+    *,
+    vjp: dict[Any, Callable[..., Any]] | None = None,
+    jvp: Any = None,
+    inputs: Sequence[str] | None = None,
+    lists: Sequence[str] = (),
+    outputs: Sequence[str] | str = ("result",),
+    differentiable: Sequence[int] | None = None,
+    policy: str = KEEP,
+    normalize: Callable[..., Any] | None = None,
+    view: bool = False,
+    inplace: bool | Callable[..., Any] = False,
+    holomorphic: bool = True,
+    public: bool = True,
+    method: bool = True,
+    varargs: str | None = None,
+    node: str | None = None,
+    keeps: Sequence[str] = (),
+    hidden: Sequence[str] = (),
+    check: Callable[..., None] | None = None,
+    returns: str | None = None,
+    samples: Any = None,
+    errors: Any = None,
+    params: Sequence[str] | None = None,
+    aside: Sequence[str] = (),
+    called: str | None = None,
+    doc: str | None = None,
+    real: bool = False,
+    strides: bool = False,
+    reuses: bool = False,
+    layout: str = "",
+    phases: Sequence[str] = (),
+    out: bool | None = None,
+    batch: Callable[..., Any] | None = None,
+    free: Sequence[str] = (),
+    apart: bool = False,
+    repeated: int | Callable[[Any, dict[str, Any]], int] = 0,
+    alike: Callable[..., str | None] | None = None,
+    usual: tuple[str, str, Any] | None = None,
+    idle: Sequence[str] = (),
+    oracle: Any = None,
+    reference: Any = None,
+    formula: str | Callable[..., Any] | None = None,
+    twin: str | dict[str, dict[str, Callable[..., Any]]] | None = None,
+    fused: Sequence[str] = (),
+) -> Op:
+    """Declare an op.
+
+    kernel: a function `(xp, *params)` on arrays, or the name of one in the array namespace.
+    vjp: {input: rule} or {(inputs): rule returning a tuple}; None: not differentiable.
+    jvp: LINEAR, EACH, {input: rule on t_input}, or None where torch has none, either.
+    inputs: which parameters are tensors (default: those with a rule, and self, other, input).
+    lists: parameters that are sequences of tensors. outputs: names, or "list".
+    differentiable: which outputs carry gradients. policy: what happens to dtypes first.
+    check: looks at what was given, before promotion, and may raise.
+    normalize: checks and completes the arguments: `(arrays..., arguments...) -> arguments`.
+    view: the result shares memory with self. inplace: has a twin `name_`; a
+    function `(xp, *params)` writes into self where that beats computing and copying.
+    twin: the node's name where the in-place form has one of its own, or {node: rules} where its
+    rules differ, too; of several it is the first whose inputs were given as tensors.
+    fused: the inputs that torch's backward op takes beside the gradient, so that what it gives is
+    a function of them, if only a constant one (see `generic.Tied`).
+    holomorphic: rules may leave out conjugation (docs/notes/holomorphic-rules).
+    keeps: further fields that torch's node has. hidden: fields that it has not.
+    returns: torch's name of the named tuple.
+    aside: tensor inputs that take no part in promotion (masks, indices).
+    called: the public name in error texts, where several ops share one.
+    doc: the docstring of the public function, where the kernel's own does not serve.
+    real: defined on real numbers only, refuses complex ones.
+    strides: its result depends on the layout in memory. layout: how results lie in memory.
+    free: inputs that may share memory with what the twin writes. apart: the others may not even be
+    all of it, as where a write by index reads them in another order. repeated: what the twin does
+    where it writes expanded memory (see memory_overlap), or a function of target and values.
+    alike: what is wrong with the dtypes of the inputs that its parameters name (None for those that
+    are no tensors), or None; asked before promotion, where they differ.
+    usual: (function, argument, value): with that argument the kernel is that namespace function.
+    idle: flags that torch takes by name and that change nothing; only with varargs.
+    out: whether it takes `out=` (default: an op that is no view does).
+    batch: how it runs on stacked inputs: a family of dispatch/vmap, or a rule of its own; what
+    follows from the parameters (dimensions shift, promoting ops are elementwise) need not be said.
+    reuses: no view, but takes over the memory of an input that nobody else holds.
+    formula: what readers see (observe.cards), where the reference or the op's name do not serve: a
+    function of F and parameters, which the tests compute, or, with subscripts, an expression
+    in quotes: "Sum(k, self[i, k] * mat2[k, j])".
+    phases: outputs whose columns are free up to a phase; gradients must not depend on it.
+    For the tests: samples(make) and errors(make), with make(shape, low=, high=) giving an array;
+    reference: the value by an independent formula `(numpy, *params)`; oracle: how torch is called,
+    a dotted name or `(torch, *params)`, where it is not by the public name; False: not at all.
+    """
+    if name in ops:
+        raise TypeError(f"op {name!r} is declared twice")
+    record = Op(
+        name,
+        kernel,
+        vjp=vjp,
+        jvp=jvp,
+        inputs=inputs,
+        lists=lists,
+        outputs=outputs,
+        differentiable=differentiable,
+        policy=policy,
+        normalize=normalize,
+        view=view,
+        inplace=inplace,
+        holomorphic=holomorphic,
+        public=public,
+        method=method,
+        varargs=varargs,
+        node=node,
+        keeps=keeps,
+        hidden=hidden,
+        check=check,
+        returns=returns,
+        samples=samples,
+        errors=errors,
+        table=_table,
+        params=params,
+        aside=aside,
+        called=called,
+        doc=doc,
+        real=real,
+        strides=strides,
+        reuses=reuses,
+        layout=layout,
+        phases=phases,
+        out=out,
+        batch=batch,
+        free=free,
+        apart=apart,
+        repeated=repeated,
+        alike=alike,
+        usual=usual,
+        idle=idle,
+        oracle=oracle,
+        reference=reference,
+        formula=formula,
+        twin=twin,
+        fused=fused,
+    )
+    record.files = sys._getframe(1).f_code.co_filename
+    ops[name] = record
+    interpreted.equip(record)
+    build.specialize(record)
+    if public:
+        _publish(name, record.call, method, record.signature.parameters.get(varargs or ""))
+    if inplace:
+        for each in record.twins:
+            each.node_class = interpreted.make_node_class(each)
+            build.backward(each)
+        write = interpreted.inplace_twin(record)
+        write = record.write = build.inplace(record, f"{record.called}_", write)
+        write.__doc__ = f"`{record.called}`, written into its first argument, which it returns."
+        if public:
+            functions[f"{name}_"] = write
+        if public and method:
+            setattr(Tensor, f"{name}_", write)
+    return record
+
+
+def _publish(
+    name: str, call: Callable[..., Any], method: bool, several: inspect.Parameter | None
+) -> None:
+    """Make a call the function and the method of a name; only methods take sizes one by one."""
+    functions[name] = call if several is None else build.as_function(call, name, several)
+    functions[name].__module__ = f"{_PACKAGE}.nn.functional" if name in LAYERS else _PACKAGE
+    if method:
+        setattr(Tensor, name, call)
+
+
+def alias(name: str, *others: str) -> None:
+    """Further names of a public function, of its method and of its in-place twin."""
+    for suffix in ("", "_"):
+        function = functions.get(name + suffix)
+        for other in others if function is not None else ():
+            functions[other + suffix] = function
+            if hasattr(Tensor, name + suffix):
+                setattr(Tensor, other + suffix, function)
+
+
+def composite(
+    name: str | None = None,
+    *,
+    public: bool = True,
+    method: bool = True,
+    aliases: Sequence[str] = (),
+    out: bool = False,
+    doc: str | None = None,
+    varargs: str | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a function of other ops: `def name(F, self, ...)`, usable on both faces.
+
+    out: whether the public function takes `out=`. doc: its docstring, where the body has none.
+    varargs: the last parameter, a tuple of ints, which the method takes one by one, too.
+    """
+
+    def declare(body: Callable[..., Any]) -> Callable[..., Any]:
+        body.__doc__ = doc or body.__doc__
+        key = name or body.__name__
+        if key in composites or key in ops:
+            raise TypeError(f"op {key!r} is declared twice")
+        composites[key] = body
+        call = build.bind_face(body, traced, key, out, varargs)
+        if public:
+            for each in (key, *aliases):
+                _publish(each, call, method, inspect.signature(body).parameters.get(varargs or ""))
+        return call
+
+    return declare
+
+
+def function(
+    *, name: str | None = None, method: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a plain function (one that is neither op nor composite) public under torch's name."""
+
+    def declare(body: Callable[..., Any]) -> Callable[..., Any]:
+        key = name or body.__name__
+        functions[key] = body
+        if body.__name__ != key:  # errors and pickle call it by its public name
+            body.__name__ = body.__qualname__ = key
+            body.__module__ = _PACKAGE
+        if method:
+            setattr(Tensor, key, body)
+        return body
+
+    return declare

@@ -1,0 +1,1 @@
+"""Products of matrices, decompositions, and what is solved with them."""

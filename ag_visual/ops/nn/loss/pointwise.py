@@ -1,0 +1,560 @@
+"""Loss functions: fused ops with torch's nodes, and cross_entropy, which is made of them.
+
+A reduction is torch's number inside: 0 none, 1 mean, 2 sum. Each `x_backward` is an op of its own
+with rules of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ag_visual.arrays.kernels import activation
+from ag_visual.core.source import evaluated
+from ag_visual.dispatch import dtype_errors, vmap
+from ag_visual.dispatch.arguments import outside
+from ag_visual.dispatch.record import EACH, LINEAR, PROMOTE, ROWS, ErrorSample, Sample
+from ag_visual.dispatch.table import composite, op
+
+NONE, MEAN, SUM = 0, 1, 2
+_REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
+
+
+def reduction_of(reduction: Any, size_average: Any = None, reduce: Any = None) -> int:
+    """The number of a reduction by name; the old size_average and reduce warn."""
+    if size_average is not None or reduce is not None:
+        average = True if size_average is None else size_average
+        together = True if reduce is None else reduce
+        reduction = ("mean" if average else "sum") if together else "none"
+        warnings.warn(
+            "size_average and reduce args will be deprecated, please use "
+            f"reduction='{reduction}' instead.",
+            UserWarning,
+            stacklevel=outside(),
+        )
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return _REDUCTIONS[reduction]
+
+
+def _reduced(values: Any, reduction: int) -> Any:
+    if reduction == NONE:
+        return values
+    total = values.sum()
+    return total if reduction == SUM else total / values.size
+
+
+def reduced(F: Any, values: Any, reduction: int) -> Any:
+    """The same of Tensors, where torch makes a loss of smaller ops."""
+    if reduction == NONE:
+        return values
+    return F.mean(values) if reduction == MEAN else F.sum(values)
+
+
+def _weighted_mean(F: Any, values: Any, weight: Any, reduction: int) -> Any:
+    """Losses times their weights; the mean is divided by the sum of the weights."""
+    total = reduced(F, values * weight, SUM if reduction == MEAN else reduction)
+    return total / F.sum(weight) if reduction == MEAN else total
+
+
+def _check_weight(input: Any, weight: Any) -> None:
+    if tuple(weight.shape) != tuple(input.shape):
+        raise ValueError(
+            f"Weights and input must have the same size. They have {list(weight.shape)} and "
+            f"{list(input.shape)}."
+        )
+
+
+def _share(self: Any, reduction: int) -> float:
+    """What the reduction multiplies each element's gradient with."""
+    return 1 / max(math.prod(self.shape), 1) if reduction == MEAN else 1.0
+
+
+def _shared(grad_output: Any, slope: Any, reduction: int) -> Any:
+    """The backward op of a loss as readers see it: divided by what the mean divides by."""
+    share = grad_output * slope
+    return share / max(math.prod(slope.shape), 1) if reduction == MEAN else share
+
+
+def _pair_samples(
+    *options: tuple[Any, ...], low: float = -2.0, high: float = 2.0
+) -> Callable[[Any], Iterator[Sample]]:
+    def samples(make: Any) -> Iterator[Sample]:
+        for args in options:
+            yield Sample(
+                (make((3, 4), low=low, high=high), make((3, 4), low=low, high=high), *args)
+            )
+
+    return samples
+
+
+def _back_samples(*options: tuple[Any, ...]) -> Callable[[Any], Iterator[Sample]]:
+    def samples(make: Any) -> Iterator[Sample]:
+        for args in options:
+            g = make((3, 4)) if args[0] == NONE else make(())
+            yield Sample((g, make((3, 4)), make((3, 4)), *args))
+
+    return samples
+
+
+def _same_size(name: str, input: Any, target: Any) -> None:
+    if tuple(input.shape) != tuple(target.shape):
+        warnings.warn(
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}). This will likely lead to incorrect results due to broadcasting. "
+            "Please ensure they have the same size.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+# Squares and absolute values ----------------------------------------------------------------------
+
+
+def _mse(xp: Any, self: Any, target: Any, reduction: int = MEAN) -> Any:
+    off = self - target
+    return _reduced(off * off, reduction)
+
+
+def _mse_backward(xp: Any, grad_output: Any, self: Any, target: Any, reduction: int) -> Any:
+    return grad_output * ((2 * _share(self, reduction)) * (self - target))
+
+
+def _mse_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
+    return g * ((2 * _share(self, reduction)) * (self - target))
+
+
+op(
+    "mse_loss_backward",
+    _mse_backward,
+    vjp={
+        "grad_output": _mse_slope,
+        "self": lambda g, grad_output, self, reduction: (
+            g * (grad_output * (2 * _share(self, reduction)))
+        ),
+        "target": lambda g, grad_output, self, reduction: (
+            -g * (grad_output * (2 * _share(self, reduction)))
+        ),
+    },
+    jvp={"grad_output": LINEAR, "self": EACH, "target": EACH},
+    inputs=("grad_output", "self", "target"),
+    public=False,
+    layout=ROWS,
+    batch=vmap.reduced_back(vmap.elementwise),
+    samples=_back_samples((NONE,), (MEAN,), (SUM,)),
+    real=True,
+    formula=lambda grad_output, self, target, reduction: _shared(
+        grad_output, 2 * (self - target), reduction
+    ),
+)
+op(
+    "mse_of",
+    _mse,
+    vjp={
+        "self": lambda F, g, self, target, reduction: F.mse_loss_backward(
+            g, self, target, reduction
+        ),
+        "target": lambda F, g, self, target, reduction: F.mse_loss_backward(
+            g, target, self, reduction
+        ),
+    },
+    jvp=EACH,
+    inputs=("self", "target"),
+    policy=PROMOTE,
+    public=False,
+    node="MseLossBackward0",
+    called="mse_loss",
+    batch=vmap.reduced(vmap.elementwise),
+    samples=_pair_samples((NONE,), (MEAN,), (SUM,)),
+    real=True,
+    reference=lambda np, x, t, reduction: [lambda v: v, np.mean, np.sum][reduction]((x - t) ** 2),
+    formula=lambda F, self, target, reduction: reduced(F, (self - target) ** 2, reduction),
+)
+
+
+@composite("mse_loss", method=False)
+def _mse_loss(
+    F: Any,
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Any = None,
+) -> Any:
+    """The mean (or sum, or all) of (input - target)^2, with weights a weighted mean."""
+    _same_size("mse_loss", input, target)
+    number = reduction_of(reduction, size_average, reduce)
+    if weight is not None:
+        _check_weight(input, weight)
+        return _weighted_mean(F, F.pow(input - target, 2), weight, number)
+    return F.mse_of(*F.broadcast_tensors(input, target), number)
+
+
+@composite("l1_loss", method=False)
+def _l1_loss(
+    F: Any,
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Any = None,
+) -> Any:
+    """The mean (or sum, or all) of |input - target|, with weights a weighted mean."""
+    _same_size("l1_loss", input, target)
+    number, values = reduction_of(reduction, size_average, reduce), F.abs(input - target)
+    if weight is None:
+        return reduced(F, values, number)
+    _check_weight(input, weight)
+    return _weighted_mean(F, values, weight, number)
+
+
+def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
+    """A loss of the difference alone, quadratic inside and linear outside of a bound."""
+    title = "".join(part.capitalize() for part in name.split("_")).replace("L1L", "L1L")
+
+    def kernel(xp: Any, self: Any, target: Any, reduction: int, bound: float) -> Any:
+        return _reduced(value(xp, self - target, bound), reduction)
+
+    def backward(
+        xp: Any, grad_output: Any, self: Any, target: Any, reduction: int, bound: float
+    ) -> Any:
+        return grad_output * (slope(xp, self - target, bound) * _share(self, reduction))
+
+    scope: dict[str, Any] = {
+        "kernel": kernel,
+        "backward": backward,
+        "slope": slope,
+        "curve": curve,
+        "share": _share,
+        "name": name,
+    }
+    given = f"self, target, reduction, {arg}"
+
+    def made(text: str) -> Any:
+        return evaluated(f"lambda {text}", scope)
+
+    bend = f"g * (grad_output * (curve(F, self - target, {arg}) * share(self, reduction)))"
+    op(
+        f"{name}_backward",
+        made(f"xp, grad_output, {given}: backward(xp, grad_output, {given})"),
+        vjp={
+            "grad_output": made(
+                f"F, g, {given}: g * (slope(F, self - target, {arg}) * share(self, reduction))"
+            ),
+            "self": made(f"F, g, grad_output, {given}: {bend}"),
+            "target": made(f"F, g, grad_output, {given}: -({bend})"),
+        },
+        inputs=("grad_output", "self", "target"),
+        public=False,
+        layout=ROWS,
+        node=f"{title}BackwardBackward0",
+        batch=vmap.reduced_back(vmap.elementwise),
+        jvp={"grad_output": LINEAR, "self": EACH, "target": EACH},
+        samples=_back_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
+        real=True,
+    )
+    op(
+        f"{name}_of",
+        made(f"xp, self, target, reduction=1, {arg}=1.0: kernel(xp, {given})"),
+        vjp={
+            "self": made(f"F, g, {given}: F.{name}_backward(g, self, target, reduction, {arg})"),
+            "target": made(f"F, g, {given}: F.{name}_backward(g, target, self, reduction, {arg})"),
+        },
+        inputs=("self", "target"),
+        policy=PROMOTE,
+        public=False,
+        node=f"{title}Backward0",
+        batch=vmap.reduced(vmap.elementwise),
+        jvp=EACH,
+        called=name,
+        samples=_pair_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
+        real=True,
+    )
+
+
+# These are written on what arrays' and Tensors' namespaces share (abs, where), for kernel and rule.
+def _huber_value(xp: Any, off: Any, delta: float) -> Any:
+    size = xp.abs(off)
+    return xp.where(size <= delta, 0.5 * (off * off), delta * (size - 0.5 * delta))
+
+
+def _huber_slope(F: Any, off: Any, delta: float) -> Any:
+    return F.where(off < -delta, -delta, F.where(off > delta, delta, off))
+
+
+def _huber_curve(F: Any, off: Any, delta: float) -> Any:
+    return F.where(F.abs(off) <= delta, off * 0 + 1, 0.0)
+
+
+def _smooth_value(xp: Any, off: Any, beta: float) -> Any:
+    size = xp.abs(off)
+    return xp.where(size < beta, (0.5 / beta) * (off * off), size - 0.5 * beta)
+
+
+def _smooth_slope(F: Any, off: Any, beta: float) -> Any:
+    return F.where(off <= -beta, -1.0, F.where(off >= beta, 1.0, off / beta))
+
+
+def _smooth_curve(F: Any, off: Any, beta: float) -> Any:
+    return F.where(F.abs(off) < beta, off * 0 + 1 / beta, 0.0)
+
+
+_bowl("huber_loss", "delta", _huber_value, _huber_slope, _huber_curve)
+_bowl("smooth_l1_loss", "beta", _smooth_value, _smooth_slope, _smooth_curve)
+
+
+@composite("huber_loss", method=False)
+def _huber_loss(
+    F: Any, input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
+) -> Any:
+    """d^2 / 2 for |d| <= delta, delta (|d| - delta / 2) beyond, of d = input - target."""
+    _same_size("huber_loss", input, target)
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    if weight is not None:
+        _check_weight(input, weight)
+        return reduced(
+            F, F.huber_loss_of(input, target, NONE, delta) * weight, reduction_of(reduction)
+        )
+    return F.huber_loss_of(*F.broadcast_tensors(input, target), reduction_of(reduction), delta)
+
+
+@composite("smooth_l1_loss", method=False)
+def _smooth_l1_loss(
+    F: Any,
+    input: Any,
+    target: Any,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Any:
+    """d^2 / (2 beta) for |d| < beta, |d| - beta / 2 beyond, of d = input - target."""
+    _same_size("smooth_l1_loss", input, target)
+    number = reduction_of(reduction, size_average, reduce)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    if beta == 0:
+        return reduced(F, F.abs(input - target), number)
+    return F.smooth_l1_loss_of(*F.broadcast_tensors(input, target), number, float(beta))
+
+
+# Binary cross entropy -----------------------------------------------------------------------------
+
+_LEAST = 1e-12
+
+
+def weighted(x: Any, weight: Any) -> Any:
+    return x if weight is None else x * weight
+
+
+def _bce(xp: Any, self: Any, target: Any, weight: Any = None, reduction: int = MEAN) -> Any:
+    if self.size and not bool(((self >= 0) & (self <= 1)).all()):
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    known = xp.maximum(xp.log(self), -100)
+    missed = xp.maximum(xp.log1p(-self), -100)
+    return _reduced(weighted(-(target * known + (1 - target) * missed), weight), reduction)
+
+
+def _bce_slope(F: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    slope = (self - target) / F.clamp_min((1 - self) * self, _LEAST)
+    return weighted(slope, weight) * _share(self, reduction)
+
+
+def _bce_backward(
+    xp: Any, grad_output: Any, self: Any, target: Any, weight: Any = None, reduction: int = MEAN
+) -> Any:
+    slope = (self - target) / xp.maximum((1 - self) * self, _LEAST)
+    return grad_output * (weighted(slope, weight) * _share(self, reduction))
+
+
+def _bce_target(F: Any, g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    odds = F.log(1 - self) - F.log(self)
+    return g * (weighted(odds, weight) * _share(self, reduction))
+
+
+def _bce_curve(
+    F: Any, g: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int
+) -> Any:
+    inner = F.clamp_min((1 - self) * self, _LEAST)
+    bend = (self * self - 2 * (self * target) + target) / (inner * inner)
+    return g * (grad_output * (weighted(bend, weight) * _share(self, reduction)))
+
+
+def _bce_cross(F: Any, g: Any, grad_output: Any, self: Any, weight: Any, reduction: int) -> Any:
+    inner = F.clamp_min((1 - self) * self, _LEAST)
+    return -g * (grad_output * (weighted(1 / inner, weight) * _share(self, reduction)))
+
+
+def _bce_samples(make: Any) -> Iterator[Sample]:
+    for reduction in (NONE, MEAN, SUM):
+        x, t = make((3, 4), low=0.1, high=0.9), make((3, 4), low=0.1, high=0.9)
+        yield Sample((x, t, None, reduction))
+    yield Sample((x, t, make((4,), low=0.2, high=1.0), MEAN))
+
+
+def _bce_back_samples(make: Any) -> Iterator[Sample]:
+    for reduction in (NONE, MEAN):
+        x, t = make((3, 4), low=0.1, high=0.9), make((3, 4), low=0.1, high=0.9)
+        yield Sample((make((3, 4) if reduction == NONE else ()), x, t, None, reduction))
+    yield Sample((make(()), x, t, make((4,), low=0.2, high=1.0), SUM))
+
+
+op(
+    "binary_cross_entropy_backward",
+    _bce_backward,
+    vjp={
+        "grad_output": lambda F, g, self, target, weight, reduction: (
+            g * _bce_slope(F, self, target, weight, reduction)
+        ),
+        "self": _bce_curve,
+        "target": _bce_cross,
+    },
+    jvp={"grad_output": LINEAR, "self": EACH, "target": EACH},
+    inputs=("grad_output", "self", "target", "weight"),
+    public=False,
+    batch=vmap.reduced_back(vmap.elementwise),
+    samples=_bce_back_samples,
+    real=True,
+)
+op(
+    "binary_cross_entropy_of",
+    _bce,
+    vjp={
+        "self": lambda F, g, self, target, weight, reduction: F.binary_cross_entropy_backward(
+            g, self, target, weight, reduction
+        ),
+        "target": _bce_target,
+    },
+    jvp=EACH,
+    inputs=("self", "target", "weight"),
+    public=False,
+    policy=PROMOTE,
+    node="BinaryCrossEntropyBackward0",
+    called="binary_cross_entropy",
+    alike=lambda self, target: (
+        None
+        if self is target
+        else f"Found dtype {dtype_errors.told(target)} but expected {dtype_errors.told(self)}"
+    ),
+    batch=vmap.reduced(vmap.elementwise),
+    samples=_bce_samples,
+    errors=lambda make: iter(
+        [ErrorSample((make((2,)) + 9, make((2,))), RuntimeError, "should be between 0 and 1")]
+    ),
+    real=True,
+)
+
+
+@composite("binary_cross_entropy", method=False)
+def _binary_cross_entropy(
+    F: Any,
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """-(t log x + (1 - t) log(1 - x)) of probabilities x; logarithms not below -100."""
+    if tuple(target.shape) != tuple(input.shape):
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}) is deprecated. Please ensure they have the same size."
+        )
+    number = reduction_of(reduction, size_average, reduce)
+    return F.binary_cross_entropy_of(input, target, weight, number)
+
+
+def _bce_logits(
+    xp: Any,
+    self: Any,
+    target: Any,
+    weight: Any = None,
+    pos_weight: Any = None,
+    reduction: int = MEAN,
+) -> Any:
+    log = activation.log_sigmoid(xp, self)
+    if pos_weight is None:
+        values = (1 - target) * self - log
+    else:
+        values = (1 - target) * self - (1 + (pos_weight - 1) * target) * log
+    return _reduced(weighted(values, weight), reduction)
+
+
+def _bce_logits_rule(
+    F: Any, g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int
+) -> Any:
+    if pos_weight is None:
+        slope = F.sigmoid(self) - target
+    else:
+        t = pos_weight * target
+        slope = (t + 1 - target) * F.sigmoid(self) - t
+    return g * (weighted(slope, weight) * _share(self, reduction))
+
+
+def _bce_logits_target(
+    F: Any, g: Any, self: Any, weight: Any, pos_weight: Any, reduction: int
+) -> Any:
+    slope = -self
+    if pos_weight is not None:
+        slope = F.logsigmoid(-self) - pos_weight * F.logsigmoid(self)
+    return g * (weighted(slope, weight) * _share(self, reduction))
+
+
+def _bce_logits_samples(make: Any) -> Iterator[Sample]:
+    x, t = make((3, 4)), make((3, 4), low=0.0, high=1.0)
+    for reduction in (NONE, MEAN, SUM):
+        yield Sample((x, t, None, None, reduction))
+    yield Sample((x, t, make((4,), low=0.2, high=1), make((4,), low=0.5, high=2), MEAN))
+
+
+def _logits_alike(self: Any, target: Any) -> str | None:
+    """Classes as whole numbers are no targets: the loss is computed in their dtype."""
+    if target.category > 1:
+        return None
+    return (
+        f"result type {dtype_errors.told(self)} can't be cast to the desired output type "
+        f"{dtype_errors.told(target)}: targets are probabilities"
+    )
+
+
+op(
+    "binary_cross_entropy_with_logits_of",
+    _bce_logits,
+    vjp={"self": _bce_logits_rule, "target": _bce_logits_target},
+    jvp=EACH,
+    inputs=("self", "target", "weight", "pos_weight"),
+    public=False,
+    policy=PROMOTE,
+    node="BinaryCrossEntropyWithLogitsBackward0",
+    called="binary_cross_entropy_with_logits",
+    alike=_logits_alike,
+    batch=vmap.reduced(vmap.elementwise),
+    samples=_bce_logits_samples,
+    real=True,
+)
+
+
+@composite("binary_cross_entropy_with_logits", method=False)
+def _binary_cross_entropy_with_logits(
+    F: Any,
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    pos_weight: Any = None,
+) -> Any:
+    """binary_cross_entropy of sigmoid(input), without overflow."""
+    if tuple(target.shape) != tuple(input.shape):
+        raise ValueError(
+            f"Target size ({target.shape}) must be the same as input size ({input.shape})"
+        )
+    number = reduction_of(reduction, size_average, reduce)
+    return F.binary_cross_entropy_with_logits_of(input, target, weight, pos_weight, number)

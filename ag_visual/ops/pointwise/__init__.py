@@ -1,0 +1,1 @@
+"""Ops that work on each element by itself."""

@@ -1,0 +1,706 @@
+"""Elementwise arithmetic: one line each, the derivative beside the name, and Python's operators.
+
+The built functions themselves are the dunder methods. The other elementwise ops are in elementary
+(exp, sin ...), kinks (abs, maximum, where ...) and comparison.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+
+from ag_visual import dtypes
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.arguments import NUMBERS
+from ag_visual.dispatch.codegen import build
+from ag_visual.dispatch.families import (
+    binary,
+    binary_errors,
+    binary_samples,
+    chosen_twin,
+    elementwise,
+    is_complex,
+    number_in,
+    pair_samples,
+    promoted_with,
+    refused,
+    unary,
+    zeros,
+)
+from ag_visual.dispatch.record import (
+    FLOAT,
+    KEEP,
+    LINEAR,
+    PROMOTE,
+    ROWS,
+    Sample,
+    on_arrays,
+    unchanged,
+    written,
+)
+from ag_visual.dispatch.table import alias, composite, functions, op, ops
+from ag_visual.ops.pointwise import clamp as _kinks  # noqa: F401 - likewise
+from ag_visual.ops.pointwise import comparison as _comparison  # noqa: F401 - declared first: operators below
+
+# Arithmetic ---------------------------------------------------------------------------------------
+
+_BOOL_MINUS = (
+    "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+    "invert a mask, use the `~` or `logical_not()` operator instead."
+)
+_BOOLS_MINUS = (
+    "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+    "`logical_xor()` operator instead."
+)
+
+
+def _add(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    plain = type(alpha) is int and alpha == 1
+    return xp.add(self, other if plain else _times_alpha(xp, "add", self, other, alpha))
+
+
+def _sub(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    plain = type(alpha) is int and alpha == 1
+    return xp.subtract(self, other if plain else _times_alpha(xp, "sub", self, other, alpha))
+
+
+def _number(name: str, alpha: Any) -> Any:
+    if isinstance(alpha, Tensor) and alpha._array.ndim == 0 and not alpha.requires_grad:
+        return alpha.item()
+    if not isinstance(alpha, NUMBERS):
+        raise TypeError(f"{name}(): argument 'alpha' must be Number, not {type(alpha).__name__}")
+    return alpha
+
+
+def _times_alpha(xp: Any, name: str, self: Any, other: Any, alpha: Any) -> Any:
+    """alpha * other in the dtype of the result, with torch's restrictions on alpha."""
+    alpha = _number(name, alpha)
+    given = numpy.asarray(alpha).dtype.kind
+    dtype = (other if hasattr(other, "dtype") else self).dtype
+    kind = dtype.kind
+    if given == "b" and kind != "b":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if given in "fc" and kind in "biu":
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+    if given == "c" and kind != "c":
+        raise RuntimeError(
+            "For non-complex input tensors, argument alpha must not be a complex number."
+        )
+    if alpha == 1:
+        return other
+    if type(other) is float or type(other) is int:
+        return other * alpha  # Python's product: NumPy's would have a dtype of its own
+    return xp.multiply(other, number_in(alpha, dtype))
+
+
+def _no_bools(self: Any, other: Any, alpha: Any) -> None:
+    """torch's `-` takes no bools, whatever they would be promoted to."""
+    _number("sub", alpha)
+    bools = [type(x) is bool or getattr(x, "dtype", None) is dtypes.bool for x in (self, other)]
+    if any(bools):
+        raise RuntimeError(_BOOLS_MINUS if all(bools) else _BOOL_MINUS)
+
+
+def _rsub(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    return _sub(xp, other, self, alpha=alpha)
+
+
+@on_arrays("g if alpha == 1 else call(g, alpha)")
+def _scaled(g: Any, alpha: Any) -> Any:
+    return g if alpha == 1 else g * (alpha.item() if isinstance(alpha, Tensor) else alpha)
+
+
+def _sum_samples(make: Any) -> Iterator[Sample]:
+    yield from binary_samples()(make)
+    yield Sample((make((3, 4)), make((3, 4))), {"alpha": 2.5})
+
+
+add = op(
+    "add",
+    _add,
+    vjp={"self": unchanged, "other": _scaled},
+    jvp=LINEAR,
+    inputs=("self", "other"),
+    policy=PROMOTE,
+    inplace=True,
+    samples=_sum_samples,
+    errors=binary_errors,
+    usual=("add", "alpha", 1),
+    reference=lambda np, x, y, alpha: x + alpha * y,
+    doc="self + alpha * other, elementwise.",
+)
+sub = op(
+    "sub",
+    _sub,
+    vjp={"self": unchanged, "other": lambda g, alpha: -_scaled(g, alpha)},
+    jvp=LINEAR,
+    inputs=("self", "other"),
+    policy=PROMOTE,
+    inplace=True,
+    samples=_sum_samples,
+    check=_no_bools,
+    errors=binary_errors,
+    usual=("subtract", "alpha", 1),
+    reference=lambda np, x, y, alpha: x - alpha * y,
+    doc="self - alpha * other, elementwise. Raises RuntimeError for bools.",
+)
+
+
+def _rsub_rule(g: Any, alpha: Any) -> Any:
+    return -_scaled(g, alpha)
+
+
+def _from_number(make: Any) -> Iterator[Sample]:
+    yield Sample((make((2, 3)), 1.5))
+
+
+_RSUB = {"self": _rsub_rule, "other": lambda g: g}
+_RSUB_NUMBER = {"self": lambda t_self, alpha: _rsub_rule(t_self, alpha)}
+for _name, _node, _rules, _moves, _pairs in (
+    ("rsub_tensor", "RsubBackward0", _RSUB, LINEAR, pair_samples()),
+    ("rsub_number", "RsubBackward1", {"self": _rsub_rule}, _RSUB_NUMBER, _from_number),
+):
+    op(
+        _name,
+        _rsub,
+        vjp=_rules,
+        jvp=_moves,
+        inputs=("self", "other"),
+        policy=PROMOTE,
+        node=_node,
+        check=_no_bools,
+        called="rsub",
+        public=False,
+        keeps=("alpha",),
+        samples=_pairs,
+        errors=binary_errors,
+        formula=lambda self, other, alpha: other - alpha * self,
+    )
+
+
+@composite(method=False)
+def rsub(F: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """other - alpha * self."""
+    kind = F.rsub_number if isinstance(other, NUMBERS) else F.rsub_tensor
+    return kind(self, other, alpha=alpha)
+
+
+mul = binary(
+    "mul",
+    written("g * other"),
+    written("g * self"),
+    "multiply",
+    doc="self * other, elementwise.",
+    formula=lambda self, other: self * other,
+)
+true_divide = binary(
+    "true_divide",
+    lambda g, other: g / other,
+    lambda g, self, other: -g * ((self / other) / other),
+    policy=FLOAT,
+    node="DivBackward0",
+    called="div",
+    samples=binary_samples(0.5, 2.0),
+    reference=lambda np, x, y: x * (1 / y),
+    doc="self / other, elementwise, as floating-point numbers.",
+    formula=lambda self, other: self / other,
+)
+
+_ROUNDING = {"floor": "floor_divide", "trunc": "trunc_divide"}
+
+
+def _int_division(xp: Any, self: Any, other: Any) -> None:
+    """torch refuses to divide integers by zero; NumPy would say 0."""
+    if getattr(self, "dtype", None) is not None and self.dtype.kind in "iu":
+        zero = (other == 0).any() if hasattr(other, "any") else other == 0
+        if zero and self.size and getattr(other, "size", 1):
+            raise RuntimeError("ZeroDivisionError: integer division by zero")
+
+
+def _div_mode(xp: Any, self: Any, other: Any, *, rounding_mode: str) -> Any:
+    _int_division(xp, self, other)
+    if rounding_mode == "floor":
+        return xp.floor_divide(self, other)
+    if self.dtype.kind in "iub":
+        quotient = xp.floor_divide(self, other)
+        uneven = (quotient * other != self) & ((self < 0) != (other < 0))
+        return quotient + uneven.astype(quotient.dtype)
+    return xp.trunc(xp.true_divide(self, other))
+
+
+def _check_mode(self: Any, other: Any, rounding_mode: Any) -> tuple[Any]:
+    if rounding_mode not in _ROUNDING:
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'"
+        )
+    return (rounding_mode,)
+
+
+def _div_mode_samples(make: Any) -> Iterator[Sample]:
+    for mode in _ROUNDING:
+        for sample in binary_samples(-3.7, 3.3, 0.6, 1.9)(make):
+            yield Sample(sample.args, {"rounding_mode": mode})
+
+
+elementwise(
+    "div_mode",
+    _div_mode,
+    {
+        # They name what torch's node saves for them.
+        "self": lambda F, g, other, rounding_mode: zeros(F, g),
+        "other": lambda F, g, self, other, rounding_mode: zeros(F, g),
+    },
+    normalize=_check_mode,
+    public=False,
+    inplace=True,
+    node="DivBackward2",
+    called="div",
+    samples=_div_mode_samples,
+    real=True,
+)
+
+
+@composite(aliases=("divide",), out=True)
+def div(F: Any, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """self / other, optionally rounded: rounding_mode 'floor', or 'trunc' (towards zero)."""
+    if rounding_mode is None:
+        return F.true_divide(self, other)
+    return F.div_mode(self, other, rounding_mode=rounding_mode)
+
+
+@composite(aliases=("divide_",))
+def div_(F: Any, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    """`div` in place."""
+    if rounding_mode is None:
+        return ops["true_divide"].write(self, other)
+    return ops["div_mode"].write(self, other, rounding_mode=rounding_mode)
+
+
+def _floor_divide(xp: Any, self: Any, other: Any) -> Any:
+    _int_division(xp, self, other)
+    return xp.floor_divide(self, other)
+
+
+# As in torch: the result requires grad, and its backward says that there is none.
+floor_divide = binary(
+    "floor_divide",
+    refused("floor_divide"),
+    refused("floor_divide"),
+    _floor_divide,
+    node="NotImplemented",
+    samples=binary_samples(-3.7, 3.3, 0.6, 1.9),
+    real=True,
+    doc="floor(self / other), elementwise. Not differentiable.",
+)
+
+
+def _quotient_rule(mode: str) -> Callable[..., Any]:
+    return lambda F, g, self, other: -g * F.div_mode(self, other, rounding_mode=mode)
+
+
+def _remainder(xp: Any, self: Any, other: Any) -> Any:
+    _int_division(xp, self, other)
+    result = xp.remainder(self, other)
+    if result.dtype.kind in "iub":
+        return result
+    # NumPy's zero has the sign of the divisor, C's and torch's that of the dividend.
+    return xp.where(result == 0, xp.copysign(result, self), result)
+
+
+def _fmod(xp: Any, self: Any, other: Any) -> Any:
+    _int_division(xp, self, other)
+    return xp.fmod(self, other)
+
+
+def _modulus(name: str, kernel: Any, mode: str) -> None:
+    """remainder and fmod: one op for a tensor divisor, one for a number, as torch has them."""
+    node = name.capitalize()
+    binary(
+        f"{name}_tensor",
+        lambda g: g,
+        _quotient_rule(mode),
+        kernel,
+        public=False,
+        node=f"{node}Backward1",
+        called=name,
+        samples=pair_samples(-3.7, 3.3, 0.6, 1.9),
+        real=True,
+    )
+    elementwise(
+        f"{name}_number",
+        kernel,
+        {"self": lambda g: g},
+        inputs=("self", "other"),
+        public=False,
+        inplace=True,
+        node=f"{node}Backward0",
+        called=name,
+        samples=lambda make: iter([Sample((make((3, 4), low=-3.7, high=3.3), 0.9))]),
+        real=True,
+    )
+
+    def kind(other: Any) -> str:
+        return f"{name}_number" if isinstance(other, NUMBERS) else f"{name}_tensor"
+
+    def body(F: Any, self: Any, other: Any) -> Any:
+        return getattr(F, kind(other))(self, other)
+
+    rounded, owner = ("floor", "other") if mode == "floor" else ("trunc", "self")
+    body.__doc__ = f"self - other * {rounded}(self / other), elementwise: the sign is {owner}'s."
+    composite(name, out=True)(body)
+    chosen_twin(f"{name}_", kind)
+
+
+_modulus("remainder", _remainder, "floor")
+_modulus("fmod", _fmod, "trunc")
+
+
+def _neg(xp: Any, self: Any) -> Any:
+    try:
+        return xp.negative(self)
+    except TypeError:
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+            "invert a mask, use the `~` or `logical_not()` operator instead."
+        ) from None
+
+
+neg = unary(
+    "neg",
+    lambda g: -g,
+    _neg,
+    policy=KEEP,
+    doc="-x, elementwise. Raises RuntimeError for bools.",
+)
+
+
+@composite()
+def positive(F: Any, self: Any) -> Any:
+    """The tensor itself."""
+    if self.dtype.category == 0:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return self
+
+
+# Powers -------------------------------------------------------------------------------------------
+
+
+def _no_bool_powers(*arrays: Any) -> None:
+    if all(getattr(array, "dtype", None) == numpy.bool_ for array in arrays):
+        raise NotImplementedError("\"pow\" not implemented for 'Bool'")
+
+
+@on_arrays(
+    "self**exponent if self.dtype.kind == 'f' and exponent != -0.5 else call(xp, self, exponent)"
+)
+def _pow_number(xp: Any, self: Any, exponent: Any) -> Any:
+    if self.dtype.kind in "iub":
+        if exponent not in (0, 1):
+            _no_bool_powers(self)
+        if exponent < 0:
+            raise RuntimeError(
+                "Integers to negative integer powers are not allowed. Convert with .float() first."
+            )
+        return xp.power(self, number_in(exponent, self.dtype)).astype(self.dtype, copy=False)
+    if exponent == -0.5:  # as the root itself: NaN at -inf, -inf at -0.0
+        return (1 / xp.sqrt(self)).astype(self.dtype, copy=False)
+    return self**exponent
+
+
+def _integer_power(xp: Any, self: Any, exponent: Any) -> Any:
+    """self ** exponent of one integer dtype; a fraction is 0, as torch has it."""
+    negative = exponent < 0
+    if not bool(negative.any()):
+        return xp.power(self, exponent)
+    sign = xp.where(self == -1, 1 - 2 * (exponent & 1), 0)
+    fraction = xp.where(self == 1, 1, sign)
+    powers = xp.power(self, xp.where(negative, 0, exponent))
+    return xp.where(negative, fraction, powers).astype(self.dtype)
+
+
+# Built code meets floating-point numbers alone.
+@on_arrays("xp.power(self, exponent)")
+def _power(xp: Any, self: Any, exponent: Any) -> Any:
+    if self.dtype.kind in "iub":
+        _no_bool_powers(self, exponent)
+        return _integer_power(xp, self, exponent)
+    return xp.power(self, exponent)
+
+
+def _pow_number_rule(F: Any, g: Any, self: Any, exponent: Any) -> Any:
+    if exponent == 0:
+        return zeros(F, g)
+    if exponent == 2 and F.xp is not None:
+        return g * (self * 2)
+    if exponent == 0.5 and F.xp is not None:
+        return g * (0.5 / F.sqrt(self))  # -inf at -0.0, NaN at -inf
+    # On Tensors a power again, whose own derivative is zero in the end, not none.
+    return g * (exponent * self ** (exponent - 1))
+
+
+def _pow_number_samples(make: Any) -> Iterator[Sample]:
+    for exponent in (2, 3, 0, 0.5, -1.5):
+        yield Sample((make((3, 4), low=0.5, high=2.0), exponent))
+    yield Sample((make((), low=-2, high=2), 3))
+    yield Sample((make((2, 0)), 2))
+
+
+elementwise(
+    "pow_number",
+    _pow_number,
+    {"self": _pow_number_rule},
+    policy=KEEP,
+    public=False,
+    inplace=True,
+    node="PowBackward0",
+    called="pow",
+    samples=_pow_number_samples,
+    reference=lambda np, x, e: np.exp(e * np.log(np.abs(x))) * np.where(x < 0, -1.0, 1.0) ** e,
+    formula=lambda self, exponent: self**exponent,
+)
+
+
+def _base_rule(F: Any, g: Any, self: Any, exponent: Any) -> Any:
+    return F.where(exponent == 0, 0.0, g * (exponent * self ** (exponent - 1)))
+
+
+def _ends_at_zero(F: Any, exponent: Any) -> Any:
+    """Where 0 ** exponent stays as it is when the exponent moves."""
+    if is_complex(exponent):
+        return (F.imag(exponent) == 0) & (F.real(exponent) >= 0)
+    return exponent >= 0
+
+
+def _exponent_rule(F: Any, g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    flat = (self == 0) & _ends_at_zero(F, exponent)
+    # In the dtype of the result: the logarithm of a negative number is complex there.
+    base = F.cast(self, getattr(result, "_array", result).dtype)
+    return g * F.where(flat, 0.0, result * F.log(base))
+
+
+elementwise(
+    "pow_tensor",
+    _power,
+    {"self": _base_rule, "exponent": _exponent_rule},
+    public=False,
+    inplace=True,
+    node="PowBackward1",
+    called="pow",
+    samples=pair_samples(0.5, 2.0, -1.5, 1.5),
+    errors=binary_errors,
+    reference=lambda np, x, e: np.exp(e * np.log(x)),
+    formula=lambda self, exponent: self**exponent,
+)
+
+
+def _pow_base(xp: Any, self: Any, exponent: Any) -> Any:
+    if exponent.dtype.kind in "iub":
+        _no_bool_powers(exponent)
+        return _integer_power(xp, xp.asarray(self).astype(exponent.dtype), exponent)
+    return self**exponent
+
+
+def _pow_base_rule(F: Any, g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    if self == 0:
+        return g * F.where(_ends_at_zero(F, exponent), 0.0, result * -math.inf)
+    if isinstance(self, complex) or is_complex(exponent):
+        return g * (result * cmath.log(self))
+    return g * (result * (math.log(self) if self > 0 else math.nan))
+
+
+elementwise(
+    "pow_base",
+    _pow_base,
+    {"exponent": _pow_base_rule},
+    policy=KEEP,
+    layout=ROWS,
+    public=False,
+    node="PowBackward2",
+    called="pow",
+    samples=lambda make: iter([Sample((2.0, make((3, 4)))), Sample((0.7, make(())))]),
+    formula=lambda self, exponent: self**exponent,
+)
+
+
+@composite(out=True)
+def pow(F: Any, self: Any, exponent: Any) -> Any:
+    """self to the power of exponent, elementwise; either may be a number."""
+    if isinstance(exponent, NUMBERS):
+        return F.pow_number(promoted_with(F, self, exponent), exponent)
+    if isinstance(self, NUMBERS):
+        return F.pow_base(self, promoted_with(F, exponent, self))
+    return F.pow_tensor(self, exponent)
+
+
+chosen_twin("pow_", lambda e: "pow_number" if isinstance(e, NUMBERS) else "pow_tensor")
+
+
+@composite(out=True)
+def square(F: Any, self: Any) -> Any:
+    """self * self."""
+    return F.pow(self, 2)
+
+
+@composite()
+def square_(F: Any, self: Any) -> Any:
+    """`square` in place."""
+    return ops["pow_number"].write(self, 2)
+
+
+@composite(out=True)
+def float_power(F: Any, self: Any, exponent: Any) -> Any:
+    """`pow` in double precision."""
+    wide = [
+        x
+        if isinstance(x, NUMBERS)
+        else x.to(dtypes.complex128 if x.dtype.is_complex else dtypes.float64)
+        for x in (self, exponent)
+    ]
+    return F.pow(*wide)
+
+
+@composite()
+def float_power_(F: Any, self: Any, exponent: Any) -> Any:
+    """`float_power` in place, of a tensor that is double precision already."""
+    complex_ = self.dtype.is_complex or isinstance(exponent, complex)
+    wide = dtypes.complex128 if complex_ else dtypes.float64
+    if self.dtype is not wide:
+        one, other = (dtypes.legacy_name(t).removesuffix("Tensor") for t in (self.dtype, wide))
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {one} but the operation's result requires "
+            f"dtype {other}"
+        )
+    return F.pow_(self, exponent if isinstance(exponent, NUMBERS) else exponent.to(wide))
+
+
+# Names and operators ------------------------------------------------------------------------------
+
+for _name, *_others in (
+    ("sub", "subtract"),
+    ("mul", "multiply"),
+    ("neg", "negative"),
+    ("abs", "absolute"),
+    ("asin", "arcsin"),
+    ("acos", "arccos"),
+    ("atan", "arctan"),
+    ("asinh", "arcsinh"),
+    ("acosh", "arccosh"),
+    ("atanh", "arctanh"),
+    ("atan2", "arctan2"),
+    ("clamp", "clip"),
+    ("trunc", "fix"),
+    ("ne", "not_equal"),
+    ("lt", "less"),
+    ("le", "less_equal"),
+    ("gt", "greater"),
+    ("ge", "greater_equal"),
+):
+    alias(_name, *_others)
+
+_KNOWN = (Tensor, *NUMBERS)
+
+
+def _foreign(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A composite as an operator: NotImplemented for operands it does not know."""
+
+    def operate(self: Any, other: Any) -> Any:
+        return function(self, other) if isinstance(other, _KNOWN) else NotImplemented
+
+    return operate
+
+
+def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
+    def operate(self: Any, other: Any) -> Any:
+        return function(other, self) if isinstance(other, _KNOWN) else NotImplemented
+
+    return operate
+
+
+_number_minus = build.operator(ops["rsub_number"])
+
+
+def _invert(self: Tensor) -> Any:
+    if self.dtype.category > 1:
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors, not on "
+            f"{self.dtype}"
+        )
+    return functions["bitwise_not"](self)
+
+
+def _rsub_operator(self: Any, other: Any) -> Any:
+    # Python itself comes here with numbers alone.
+    return (
+        ops["rsub_tensor"].call(self, other)
+        if type(other) is Tensor
+        else _number_minus(self, other)
+    )
+
+
+def _rtruediv(self: Any, other: Any) -> Any:
+    """other / self, as torch records it: reciprocal, then a product."""
+    return functions["reciprocal"](self) * other if isinstance(other, _KNOWN) else NotImplemented
+
+
+for _dunder_name, _record in {
+    "add": "add",
+    "radd": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "rmul": "mul",
+    "truediv": "true_divide",
+    "div": "true_divide",
+    "floordiv": "floor_divide",
+    "eq": "eq",
+    "ne": "ne",
+    "lt": "lt",
+    "le": "le",
+    "gt": "gt",
+    "ge": "ge",
+    "and": "bitwise_and",
+    "rand": "bitwise_and",
+    "or": "bitwise_or",
+    "ror": "bitwise_or",
+    "xor": "bitwise_xor",
+    "rxor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}.items():
+    setattr(Tensor, f"__{_dunder_name}__", build.operator(ops[_record]))
+for _dunder_name, _function in {
+    "pow": _foreign(functions["pow"]),
+    "rpow": _reflected(functions["pow"]),
+    "mod": _foreign(functions["remainder"]),
+    "rmod": _reflected(functions["remainder"]),
+    "rfloordiv": _reflected(functions["floor_divide"]),
+    "rlshift": _reflected(functions["bitwise_left_shift"]),
+    "rrshift": _reflected(functions["bitwise_right_shift"]),
+    "rsub": _rsub_operator,
+    "rtruediv": _rtruediv,
+    "rdiv": _rtruediv,
+    "neg": functions["neg"],
+    "pos": functions["positive"],
+    "abs": functions["abs"],
+    "invert": _invert,
+    "iadd": functions["add_"],
+    "isub": functions["sub_"],
+    "imul": functions["mul_"],
+    "itruediv": functions["div_"],
+    "idiv": functions["div_"],
+    "ifloordiv": functions["floor_divide_"],
+    "imod": functions["remainder_"],
+    "ipow": functions["pow_"],
+    "iand": functions["bitwise_and_"],
+    "ior": functions["bitwise_or_"],
+    "ixor": functions["bitwise_xor_"],
+    "ilshift": functions["bitwise_left_shift_"],
+    "irshift": functions["bitwise_right_shift_"],
+}.items():
+    setattr(Tensor, f"__{_dunder_name}__", _function)

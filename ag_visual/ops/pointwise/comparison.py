@@ -1,0 +1,223 @@
+"""Comparisons, questions about elements, logic and bits: nothing here has a derivative."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ag_visual.dispatch import dtype_errors
+from ag_visual.dispatch.families import binary, compared, pair_samples, tested, unary, zeros
+from ag_visual.dispatch.record import KEEP, PROMOTE, ErrorSample, Sample
+from ag_visual.dispatch.table import composite, op
+
+# Questions: no derivative -------------------------------------------------------------------------
+
+compared(
+    "eq",
+    "equal",
+    doc="self == other, elementwise, as bools.",
+)
+compared(
+    "ne",
+    "not_equal",
+    doc="self != other, elementwise, as bools.",
+)
+compared(
+    "lt",
+    "less",
+    real=True,
+    doc="self < other, elementwise, as bools.",
+)
+compared(
+    "le",
+    "less_equal",
+    real=True,
+    doc="self <= other, elementwise, as bools.",
+)
+compared(
+    "gt",
+    "greater",
+    real=True,
+    doc="self > other, elementwise, as bools.",
+)
+compared(
+    "ge",
+    "greater_equal",
+    real=True,
+    doc="self >= other, elementwise, as bools.",
+)
+tested(
+    "isnan",
+    "isnan",
+    doc="Where elements are NaN, as bools.",
+)
+tested(
+    "isinf",
+    "isinf",
+    doc="Where elements are infinite, as bools.",
+)
+tested(
+    "isfinite",
+    "isfinite",
+    doc="Where elements are neither infinite nor NaN, as bools.",
+)
+tested(
+    "logical_not",
+    "logical_not",
+    inplace=True,
+    doc="Where elements are zero, as bools.",
+)
+
+
+def _is_infinite(sign: int) -> Callable[..., Any]:
+    return lambda xp, self: xp.equal(self, sign * math.inf)
+
+
+def _is_real(xp: Any, self: Any) -> Any:
+    return xp.isreal(self)
+
+
+tested(
+    "isposinf",
+    _is_infinite(1),
+    doc="Where elements are +inf, as bools.",
+)
+tested(
+    "isneginf",
+    _is_infinite(-1),
+    doc="Where elements are -inf, as bools.",
+)
+tested(
+    "isreal",
+    _is_real,
+    doc="Where elements have no imaginary part, as bools.",
+)
+tested(
+    "signbit",
+    "signbit",
+    doc="Where the sign bit is set (negative numbers and -0.0), as bools.",
+)
+for _name, _which in (
+    ("logical_and", "both elements are"),
+    ("logical_or", "one element is, or both are,"),
+    ("logical_xor", "exactly one of both elements is"),
+):
+    binary(
+        _name,
+        None,
+        None,
+        samples=pair_samples(),
+        doc=f"Whether {_which} nonzero, elementwise, as bools.",
+    )
+
+
+def _integer_samples(make: Any) -> Iterator[Sample]:
+    a, b = (make(shape, low=0, high=9).astype(int) for shape in ((3, 4), (4,)))
+    yield Sample((a, b + 1))
+
+
+def _integer_errors(make: Any) -> Iterator[ErrorSample]:
+    a, b = (make(shape, low=0, high=9).astype(int) for shape in ((2, 3), (4,)))
+    yield ErrorSample((a, b), RuntimeError, "must match the size of tensor")
+    yield ErrorSample((make((2,)), make((2,))), RuntimeError, "not implemented for 'Double'")
+
+
+for _name, _which in (("gcd", "greatest common divisor"), ("lcm", "least common multiple")):
+    binary(
+        _name,
+        None,
+        None,
+        samples=_integer_samples,
+        errors=_integer_errors,
+        doc=f"The {_which} of integers, elementwise.",
+    )
+binary(
+    "nextafter",
+    lambda F, g, self, other: F.where(self == other, 0.0, g),
+    lambda F, g: zeros(F, g),
+    real=True,
+    samples=pair_samples(),
+    doc="The next floating-point number from self towards other, elementwise.",
+)
+
+
+def _isclose(
+    xp: Any,
+    self: Any,
+    other: Any,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> Any:
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if not value >= 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
+    return xp.isclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+def _isclose_errors(make: Any) -> Iterator[ErrorSample]:
+    a, b = make((2,)), make((2,))
+    yield ErrorSample((a, b, -1.0), RuntimeError, "rtol must be greater than or equal to zero")
+    yield ErrorSample((a, b, 0.1, -1.0), RuntimeError, "atol must be greater than or equal to zero")
+
+
+op(
+    "isclose",
+    _isclose,
+    inputs=("self", "other"),
+    policy=PROMOTE,
+    alike=lambda self, other: f"{dtype_errors.told(self)} did not match {dtype_errors.told(other)}",
+    samples=pair_samples(),
+    errors=_isclose_errors,
+    doc="|self - other| <= atol + rtol * |other|, elementwise; equal_nan: NaN is close to NaN.",
+)
+
+
+@composite()
+def allclose(
+    F: Any,
+    input: Any,
+    other: Any,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = False,
+) -> bool:
+    """Whether all elements agree: |input - other| <= atol + rtol * |other|."""
+    return bool(F.isclose(input, other, rtol, atol, equal_nan).all())
+
+
+@composite()
+def equal(F: Any, self: Any, other: Any) -> bool:
+    """Whether two tensors have the same shape and the same elements."""
+    return tuple(self.shape) == tuple(other.shape) and bool(F.eq(self, other).all())
+
+
+# Bits ---------------------------------------------------------------------------------------------
+
+
+def _bits(name: str, kernel: str, sign: str) -> Any:
+    return binary(
+        name,
+        None,
+        None,
+        kernel,
+        samples=_integer_samples,
+        errors=_integer_errors,
+        doc=f"self {sign} other, bit by bit, of integers{' or bools' if len(sign) == 1 else ''}.",
+    )
+
+
+bitwise_and = _bits("bitwise_and", "bitwise_and", "&")
+bitwise_or = _bits("bitwise_or", "bitwise_or", "|")
+bitwise_xor = _bits("bitwise_xor", "bitwise_xor", "^")
+left_shift = _bits("bitwise_left_shift", "left_shift", "<<")
+right_shift = _bits("bitwise_right_shift", "right_shift", ">>")
+bitwise_not = unary(
+    "bitwise_not",
+    None,
+    "invert",
+    policy=KEEP,
+    samples=lambda make: (Sample(s.args[:1]) for s in _integer_samples(make)),
+    doc="~self, bit by bit, of integers; the opposite of bools.",
+)

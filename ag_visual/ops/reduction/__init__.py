@@ -1,0 +1,1 @@
+"""Ops that reduce, order or accumulate along dimensions."""

@@ -1,0 +1,235 @@
+"""Running sums and products along a dimension."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+
+from ag_visual.arrays.kernels.runs import running_extreme
+from ag_visual.dispatch.arguments import DType
+from ag_visual.dispatch.dims import wrap
+from ag_visual.dispatch.families import is_complex
+from ag_visual.dispatch.record import LINEAR, ROWS, Sample
+from ag_visual.dispatch.table import composite, op, ops
+from ag_visual.ops.pointwise.elementary import logaddexp
+from ag_visual.ops.reduction.along_dim import dim_errors, dim_samples, wide
+
+# Scans --------------------------------------------------------------------------------------------
+
+
+def _scan(self: Any, dim: Any) -> tuple[int]:
+    return (wrap(dim, self.ndim),)
+
+
+# Each element takes over what all before it were rounded by: float32 runs in float64, as torch's.
+_RUNNING = {"f": numpy.float64, "F": numpy.complex128}
+
+
+def _scanned_in(xp: Any, self: Any, dim: int, name: str) -> Any:
+    kind = self.dtype
+    among = _RUNNING.get(kind.char) or wide(xp, self)
+    if self.ndim == 0:
+        return self.astype(xp.int64) if kind.kind in "iub" else self.copy()
+    found = getattr(self, name)(axis=dim, dtype=among)
+    return found if kind.kind in "iub" else found.astype(kind, copy=False)
+
+
+def _cumsum(xp: Any, self: Any, dim: Any) -> Any:
+    return _scanned_in(xp, self, dim, "cumsum")
+
+
+def _cumprod(xp: Any, self: Any, dim: Any) -> Any:
+    return _scanned_in(xp, self, dim, "cumprod")
+
+
+def _from_the_end(F: Any, x: Any, dim: int) -> Any:
+    return F.flip(F.cumsum_dim(F.flip(x, (dim,)), dim), (dim,)) if x.ndim else x
+
+
+def _cumprod_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
+    if not self.shape or self.shape[dim] < 2:
+        return g
+    if not bool((self == 0).any()):
+        return _from_the_end(F, g * result, dim) / self
+    # Row k: the scan with element k replaced by one, which is what multiplies it from k on.
+    last = F.unsqueeze(F.movedim(self, dim, -1), -2)
+    n = last.shape[-1]
+    rows = F.cumprod_dim(F.where(F.diagonal_mask(last, n, n), 1.0, last), last.ndim - 1)
+    parts = F.triu(rows * F.unsqueeze(F.movedim(g, dim, -1), -2))
+    if F.xp is not None:  # behind a zero nothing flows, be the gradient infinite
+        parts = F.where(rows == 0, 0.0, parts)
+    total = F.sum(parts, -1)
+    return F.contiguous(F.movedim(total, -1, dim))
+
+
+def _cumprod_along(F: Any, t_self: Any, self: Any, dim: int) -> Any:
+    if not self.shape:
+        return t_self
+    last = F.unsqueeze(F.movedim(self, dim, -1), -2)
+    n = last.shape[-1]
+    rows = F.cumprod_dim(F.where(F.diagonal_mask(last, n, n), 1.0, last), last.ndim - 1)
+    total = F.sum(F.triu(rows * F.unsqueeze(F.movedim(t_self, dim, -1), -1)), -2)
+    return F.movedim(total, -1, dim)
+
+
+def _cumprod_samples(make: Any) -> Iterator[Sample]:
+    yield from dim_samples(0.3, 2.0)(make)
+    x = make((2, 4), low=0.3, high=2.0)
+    x[0, 1] = x[1, 2] = x[1, 3] = 0.0
+    yield Sample((x, 1))
+
+
+op(
+    "cumsum_dim",
+    _cumsum,
+    vjp={"self": lambda F, g, dim: _from_the_end(F, g, dim)},
+    jvp=LINEAR,
+    layout=ROWS,
+    normalize=_scan,
+    public=False,
+    inplace=True,
+    node="CumsumBackward0",
+    called="cumsum",
+    samples=dim_samples(),
+    errors=dim_errors,
+)
+op(
+    "cumprod_dim",
+    _cumprod,
+    vjp={"self": _cumprod_rule},
+    jvp={"self": _cumprod_along},
+    layout=ROWS,
+    normalize=_scan,
+    public=False,
+    inplace=True,
+    node="CumprodBackward0",
+    called="cumprod",
+    samples=_cumprod_samples,
+    errors=dim_errors,
+)
+
+
+def _scanned(name: str, what: str) -> None:
+    def body(F: Any, self: Any, dim: int, *, dtype: DType | None = None) -> Any:
+        if dtype is None:
+            return getattr(F, f"{name}_dim")(self, dim)
+        return getattr(F, f"{name}_dim")(self.to(dtype), dim).to(dtype)
+
+    def twin(F: Any, self: Any, dim: int) -> Any:
+        return ops[f"{name}_dim"].write(self, dim)
+
+    body.__doc__ = f"The running {what} along `dim`."
+    twin.__doc__ = f"`{name}` in place."
+    composite(name, out=True)(body)
+    composite(f"{name}_")(twin)
+
+
+_scanned("cumsum", "sum")
+_scanned("cumprod", "product")
+
+
+def _logcumsumexp(xp: Any, self: Any, dim: int) -> Any:
+    if self.ndim == 0 or self.size == 0:
+        return self.copy()
+    running = _RUNNING.get(self.dtype.char, self.dtype)
+    result = xp.moveaxis(self, dim, 0).astype(running)
+    for i in range(1, result.shape[0]):
+        result[i] = logaddexp(xp, result[i - 1], result[i])
+    return xp.ascontiguousarray(xp.moveaxis(result, 0, dim)).astype(self.dtype, copy=False)
+
+
+def _logcumsumexp_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
+    """sum over k >= i of g[k] exp(x[i] - r[k]), in logarithms: its factors alone overflow."""
+    if not self.shape:
+        return g
+
+    # Where everything so far is exp(-inf) nothing flows.
+    empty = result == -math.inf
+    result = F.where(empty, 0.0, result)
+
+    def part(weights: Any, there: Any) -> Any:
+        there = F.logical_and(there, F.logical_not(empty))
+        logs = F.where(there, F.log(F.where(there, weights, 1.0)), -math.inf)
+        back = F.flip(F.logcumsumexp(F.flip(logs - result, (dim,)), dim), (dim,))
+        return F.exp(back + self)
+
+    if is_complex(g):
+        return part(g, g != 0)
+    return part(g, g > 0) - part(-g, g < 0)
+
+
+op(
+    "logcumsumexp",
+    _logcumsumexp,
+    vjp={"self": _logcumsumexp_rule},
+    jvp={
+        "self": lambda F, t_self, self, result, dim: (
+            F.cumsum_dim(t_self * F.exp(self), dim) * F.exp(-result)
+        )
+    },
+    normalize=_scan,
+    samples=dim_samples(),
+    errors=dim_errors,
+    doc="log of the running sum of exp(x) along `dim`, without overflow.",
+)
+
+
+def _running(name: str, largest: bool) -> None:
+    def kernel(xp: Any, self: Any, dim: int) -> Any:
+        if self.ndim == 0:
+            return self.copy(), xp.zeros((), xp.int64)
+        return running_extreme(xp, self, dim, largest)
+
+    op(
+        name,
+        kernel,
+        vjp={
+            "self": lambda F, g, self_shape, dim, indices: F.scatter_add(
+                F.zeros_of(g, self_shape), dim, indices, g
+            )
+        },
+        jvp={"self": lambda F, t_self, dim, indices: F.gather(t_self, dim, indices)},
+        outputs=("values", "indices"),
+        differentiable=(0,),
+        normalize=_scan,
+        keeps=("self",),
+        real=True,
+        samples=dim_samples(),
+        errors=dim_errors,
+        doc=f"The {'largest' if largest else 'smallest'} value so far along `dim`, and the last "
+        "index where it stands.",
+    )
+
+
+_running("cummax", True)
+_running("cummin", False)
+
+
+@composite("diff", out=True)
+def _diff(
+    F: Any, self: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
+) -> Any:
+    """The n-th difference of neighbours along `dim`; of bools, whether they differ."""
+    if self.ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    for end in (prepend, append):
+        if end is not None and end.ndim != self.ndim:
+            raise RuntimeError(
+                "diff expects prepend or append to be the same dimension as input: they have "
+                f"{end.ndim} and {self.ndim} dimensions"
+            )
+    dim = wrap(dim, self.ndim)
+    if n == 0:
+        return F.clone(self)
+    parts = [x for x in (prepend, self, append) if x is not None]
+    x = F.cat(parts, dim) if len(parts) > 1 else self
+    less = F.logical_xor if x.dtype.category == 0 else F.sub
+    for _ in range(min(n, x.shape[dim])):
+        size = x.shape[dim]
+        x = less(F.narrow(x, dim, 1, size - 1), F.narrow(x, dim, 0, size - 1))
+    return x

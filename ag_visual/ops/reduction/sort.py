@@ -1,0 +1,559 @@
+"""Extrema and order: max, min, sort, topk, median, with the ties and indices torch gives.
+
+Values chosen by index along a dimension send their gradient to that place; values of a whole
+reduction share it among equals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+
+from ag_visual.arrays.kernels.runs import mode as mode_kernel
+from ag_visual.arrays.kernels.search import ascending
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.arguments import LEFT_OUT, SomeDims, checked, kind_named
+from ag_visual.dispatch.dims import wrap
+from ag_visual.dispatch.record import EACH, ErrorSample, Sample
+from ag_visual.dispatch.table import composite, op
+from ag_visual.dispatch.vmap import flattened, over_all
+from ag_visual.ops.reduction.along_dim import (
+    Dims,
+    axes,
+    dims_errors,
+    dims_samples,
+    one_dim,
+    several_dims,
+    spread,
+)
+
+# Extrema ------------------------------------------------------------------------------------------
+
+
+def _need_elements(name: str) -> Callable[..., None]:
+    def check(self: Any, dims: Dims | None = None) -> None:
+        if self.size:
+            return
+        if dims is None or dims == ():
+            raise (IndexError if name.startswith("arg") else RuntimeError)(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
+                "the reduction dim with the 'dim' argument."
+            )
+        for dim in dims or range(self.ndim):
+            if self.shape[dim] == 0:
+                raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+
+    return check
+
+
+def _evenly(F: Any, g: Any, self: Any, result: Any) -> Any:
+    """g, shared by the elements that equal the result."""
+    mask = F.contiguous((self == result) | ((self != self) & (result != result)))
+    # Chosen, not multiplied: zero times an infinite gradient is NaN.
+    return F.where(mask, g / F.sum(mask), 0.0)
+
+
+def _shared(F: Any, g: Any, self: Any, result: Any, dim: Dims, keepdim: bool) -> Any:
+    """g, shared within each reduced part by the elements that equal its result.
+
+    None equals NaN: where a part's result is that, so are all its gradients.
+    """
+    shape = tuple(self.shape)
+    mask = self == spread(result, shape, dim, keepdim)
+    count = F.sum(mask, dim, True)
+    nothing = F.zeros_of(g, tuple(count.shape)) / count
+    return F.where(mask, spread(g, shape, dim, keepdim) / count, nothing)
+
+
+def _selected(F: Any, g: Any, self_shape: Any, dim: int, indices: Any, keepdim: bool = True) -> Any:
+    """g where the indices chose, zero elsewhere."""
+    if not self_shape:
+        return g
+    if not keepdim:
+        g, indices = F.unsqueeze(g, dim), F.unsqueeze(indices, dim)
+    return F.scatter_src(F.zeros_of(g, self_shape), dim, indices, g)
+
+
+def _numbers(make: Any, shape: tuple[int, ...]) -> Any:
+    """Distinct values in some order, far enough from ties for finite differences."""
+    order = make((math.prod(shape),)).argsort()
+    return (order * 0.37 - 1.1).reshape(shape)
+
+
+def _distinct_samples(cases: Any) -> Callable[[Any], Iterator[Sample]]:
+    def samples(make: Any) -> Iterator[Sample]:
+        for shape, *args in cases:
+            yield Sample((_numbers(make, shape), *args))
+
+    return samples
+
+
+_DIM_CASES = (
+    ((3, 4), 0, False),
+    ((3, 4), -1, True),
+    ((2, 3, 4), 1, False),
+    ((5,), 0, False),
+    ((), 0, False),
+)
+
+
+def _selected_along(F: Any, t_self: Any, self_shape: Any, dim: int, indices: Any) -> Any:
+    """The tangents of the elements that were selected."""
+    if not self_shape:
+        return t_self
+    if indices.ndim == len(self_shape):
+        return F.gather(t_self, dim, indices)
+    return F.squeeze(F.gather(t_self, dim, F.unsqueeze(indices, dim)), dim)
+
+
+def _extremum(name: str, arg: str) -> None:
+    """max or min: of everything, along a dimension with indices, of two tensors; amax or amin."""
+    check, check_a, check_arg = map(_need_elements, (name, f"a{name}", arg))
+    title = name.capitalize()
+    most = "largest" if name == "max" else "smallest"
+
+    def whole(xp: Any, self: Any) -> Any:
+        check(self)
+        return getattr(self, name)()
+
+    def over(xp: Any, self: Any, dim: SomeDims | None = (), keepdim: bool = False) -> Any:
+        check_a(self, dim)
+        return getattr(self, name)(axis=axes(dim), keepdims=keepdim)
+
+    def along(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+        if self.ndim == 0:
+            return self.copy(), xp.zeros((), xp.int64)
+        check(self, (dim,))
+        indices = xp.expand_dims(getattr(self, arg)(axis=dim).astype(xp.int64, copy=False), dim)
+        values = xp.take_along_axis(self, indices, axis=dim)
+        if keepdim:
+            return values, indices
+        return values.squeeze(dim), indices.squeeze(dim)
+
+    def where(xp: Any, self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        check_arg(self, None if dim is None else (dim,) if self.ndim else ())
+        if dim is None or self.ndim == 0:
+            found = xp.asarray(getattr(self.reshape(-1), arg)()).astype(xp.int64)
+            return found.reshape((1,) * self.ndim if keepdim else ())
+        found = getattr(self, arg)(axis=dim).astype(xp.int64, copy=False)
+        return xp.expand_dims(found, dim) if keepdim else found
+
+    op(
+        f"{name}_all",
+        whole,
+        vjp={"self": _evenly},
+        jvp=EACH,
+        batch=over_all(f"a{name}", False),
+        public=False,
+        node=f"{title}Backward1",
+        called=name,
+        samples=_distinct_samples([((3, 4),), ((),), ((5,),)]),
+        errors=lambda make: iter([ErrorSample((make((0,)),), RuntimeError, "reduction dim")]),
+        real=True,
+    )
+    op(
+        f"a{name}",
+        over,
+        vjp={"self": _shared},
+        jvp=EACH,
+        normalize=several_dims,
+        samples=_distinct_samples([*_DIM_CASES, ((2, 3, 4), (0, 2), True), ((2, 3, 4), (), False)]),
+        errors=dims_errors,
+        real=True,
+        doc=f"The {most} element over `dim` (an int or several; all); ties share the gradient.",
+    )
+    op(
+        f"{name}_dim",
+        along,
+        vjp={"self": _selected},
+        jvp={"self": _selected_along},
+        outputs=("values", "indices"),
+        differentiable=(0,),
+        normalize=one_dim,
+        public=False,
+        node=f"{title}Backward0",
+        called=name,
+        returns=name,
+        keeps=("dim", "keepdim"),
+        samples=_distinct_samples(_DIM_CASES),
+        errors=lambda make: iter(
+            [
+                ErrorSample((make((2, 3)), 2, False), IndexError, "Dimension out of range"),
+                ErrorSample((make((2, 0)), 1, False), IndexError, "to have non-zero size"),
+            ]
+        ),
+        real=True,
+    )
+    op(
+        arg,
+        where,
+        normalize=lambda self, dim, keepdim: (
+            None if dim is None else wrap(dim, self.ndim),
+            bool(keepdim),
+        ),
+        samples=_distinct_samples([((3, 4),), ((3, 4), 1), ((3, 4), 0, True), ((), 0)]),
+        doc=f"The place of the {most} element: of all in row-major order, or along `dim`.",
+    )
+
+    # Not None: torch refuses that as a dim.
+    def body(F: Any, self: Any, dim: Any = ..., keepdim: bool = False, *, other: Any = None) -> Any:
+        other = dim if isinstance(dim, Tensor) else other
+        if other is not None:
+            return getattr(F, f"{name}imum")(self, other)
+        if dim is ...:
+            return getattr(F, f"{name}_all")(self)
+        dim = checked(name, "dim", kind_named("int"), dim)
+        return getattr(F, f"{name}_dim")(self, dim, keepdim)
+
+    body.__doc__ = (
+        f"The {name}imum of all elements (ties share the gradient); along `dim` with the indices "
+        f"(as a named tuple; the index takes the gradient); or elementwise of two tensors."
+    )
+    composite(name, out=True)(body)
+
+
+_extremum("max", "argmax")
+_extremum("min", "argmin")
+
+
+def _aminmax(xp: Any, self: Any, dim: Any = (), keepdim: Any = False) -> Any:
+    return tuple(f(axis=axes(dim), keepdims=keepdim) for f in (self.min, self.max))
+
+
+def _aminmax_rule(F: Any, gs: Any, self: Any, min: Any, max: Any, dim: Dims, keepdim: bool) -> Any:
+    pairs = zip(gs, (min, max), strict=True)
+    parts = [_shared(F, g, self, found, dim, keepdim) for g, found in pairs if g is not None]
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+def _aminmax_along(
+    F: Any, t_self: Any, self: Any, min: Any, max: Any, dim: Dims, keepdim: bool
+) -> Any:
+    def along(found: Any) -> Any:
+        mask = self == spread(found, tuple(self.shape), dim, keepdim)
+        return F.sum(F.where(mask, t_self, 0.0), dim, keepdim) / F.sum(mask, dim, keepdim)
+
+    return along(min), along(max)
+
+
+op(
+    "aminmax_dims",
+    _aminmax,
+    vjp={"self": _aminmax_rule},
+    jvp={"self": _aminmax_along},
+    outputs=("min", "max"),
+    normalize=several_dims,
+    public=False,
+    node="AminmaxBackward0",
+    called="aminmax",
+    returns="aminmax",
+    oracle=lambda torch, self, dim, keepdim: torch.aminmax(
+        self, dim=None if dim == () else dim, keepdim=keepdim
+    ),
+    samples=_distinct_samples([*_DIM_CASES, ((3, 4), (), False), ((), (), False)]),
+    errors=dims_errors,
+    real=True,
+)
+
+
+@composite("aminmax", out=True)
+def _aminmax_of(F: Any, self: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The smallest and the largest elements, of all or along `dim`; ties share the gradient."""
+    if dim is None and 0 in self.shape:
+        raise RuntimeError(
+            "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+            "identity."
+        )
+    if dim is not None and self.ndim and not self.shape[wrap(dim, self.ndim)]:
+        at = wrap(dim, self.ndim)
+        raise IndexError(f"aminmax: Expected reduction dim {at} to have non-zero size.")
+    return F.aminmax_dims(self, () if dim is None else dim, keepdim)
+
+
+def _logical(name: str, doc: str) -> None:
+    def kernel(xp: Any, self: Any, dim: SomeDims | None = None, keepdim: bool = False) -> Any:
+        found = getattr(self, name)(axis=axes(dim), keepdims=keepdim)
+        return found.astype(self.dtype) if self.dtype.char == "B" else found
+
+    op(name, kernel, normalize=several_dims, samples=dims_samples(), doc=doc)
+
+
+_logical(
+    "any",
+    doc="Whether any element is nonzero, of all or over `dim`: a bool, of uint8 a uint8.",
+)
+_logical(
+    "all",
+    doc="Whether every element is nonzero, of all or over `dim`: a bool, of uint8 a uint8.",
+)
+
+# Order --------------------------------------------------------------------------------------------
+
+
+def _order(xp: Any, self: Any, dim: int, descending: bool) -> Any:
+    """The stable order along `dim`; NaN counts as the largest."""
+    if not descending:
+        return ascending(xp, self, dim)
+    # Stable from the other end: equal elements keep their order.
+    flipped = ascending(xp, xp.flip(self, dim), dim)
+    return self.shape[dim] - 1 - xp.flip(flipped, dim)
+
+
+def _sort(xp: Any, self: Any, dim: Any = -1, descending: Any = False) -> Any:
+    if self.ndim == 0:
+        return self.copy(), xp.zeros((), xp.int64)
+    indices = _order(xp, self, dim, descending).astype(xp.int64, copy=False)
+    return xp.take_along_axis(self, indices, axis=dim), indices
+
+
+def _topk(
+    xp: Any, self: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Any:
+    if not 0 <= k <= (self.shape[dim] if self.ndim else 1):
+        raise RuntimeError(
+            f"selected index k out of range: topk of {k} along a dimension of size "
+            f"{self.shape[dim] if self.ndim else 1}"
+        )
+    if self.ndim == 0:
+        return self.copy(), xp.zeros((), xp.int64)
+    indices = _order(xp, self, dim, bool(largest)).astype(xp.int64, copy=False)
+    indices = indices[(slice(None),) * dim + (slice(0, k),)].copy()
+    return xp.take_along_axis(self, indices, axis=dim), indices
+
+
+def _normal_topk(self: Any, k: int, dim: Any, largest: Any, sorted: Any) -> tuple[Any, ...]:
+    return k, wrap(dim, self.ndim), bool(largest), bool(sorted)
+
+
+def _kthvalue(xp: Any, self: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    size = self.shape[dim] if self.ndim else 1
+    if not size:
+        raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
+    if not 1 <= k <= size:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    return _ranked(xp, self, k - 1, dim, keepdim)
+
+
+def _ranked(xp: Any, self: Any, rank: int, dim: int, keepdim: bool) -> Any:
+    if self.ndim == 0:
+        return self.copy(), xp.zeros((), xp.int64)
+    at = (slice(None),) * dim + (slice(rank, rank + 1),)
+    indices = _order(xp, self, dim, False)[at].astype(xp.int64)
+    values = xp.take_along_axis(self, indices, axis=dim)
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+
+def _median(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+    """The lower one of two middles; NaN where there is one."""
+    if self.ndim and self.shape[dim] == 0:
+        raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
+    middle, indices = _ranked(xp, self, (self.shape[dim] - 1) // 2 if self.ndim else 0, dim, True)
+    if self.ndim and self.dtype.kind in "fV" and bool(xp.isnan(self).any()):
+        first = xp.expand_dims(xp.isnan(self).argmax(axis=dim), dim)
+        bad = xp.isnan(self).any(axis=dim, keepdims=True)
+        indices = xp.where(bad, first, indices).astype(xp.int64)
+        middle = xp.take_along_axis(self, indices, axis=dim)
+    if keepdim or self.ndim == 0:
+        return middle, indices
+    return middle.squeeze(dim), indices.squeeze(dim)
+
+
+def _nanmedian(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+    """The lower one of two middles of what is no NaN; NaN where there is nothing else."""
+    if self.ndim == 0:
+        return self.copy(), xp.zeros((), xp.int64)
+    if self.shape[dim] == 0:
+        raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
+    count = (self == self).sum(axis=dim, keepdims=True)
+    order = _order(xp, self, dim, False).astype(xp.int64, copy=False)
+    indices = xp.take_along_axis(order, xp.maximum(count - 1, 0) // 2, axis=dim)
+    values = xp.take_along_axis(self, indices, axis=dim)
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+
+def _nanmedian_all(xp: Any, self: Any) -> Any:
+    if self.size == 0:
+        return xp.full((), math.nan, self.dtype)
+    return _nanmedian(xp, self.reshape(-1), 0)[0]
+
+
+def _mode(xp: Any, self: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    if self.ndim == 0:
+        return self.copy(), xp.zeros((), xp.int64)
+    if self.shape[dim] == 0:
+        raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
+    if self.size == 0:
+        shape = (*self.shape[:dim], 1, *self.shape[dim + 1 :])
+        values, indices = xp.empty(shape, self.dtype), xp.empty(shape, xp.int64)
+    else:
+        values, indices = mode_kernel(xp, self, dim)
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+
+def _median_all(xp: Any, self: Any) -> Any:
+    if self.size == 0:
+        return xp.full((), math.nan, self.dtype)
+    return _median(xp, self.reshape(-1), 0)[0]
+
+
+def _along(name: str, kernel: Any, node: str, *cases: Any, **options: Any) -> None:
+    """An op that selects values and their indices along a dimension."""
+    op(
+        name,
+        kernel,
+        vjp={"self": options.pop("rule", _selected)},
+        jvp={"self": _selected_along},
+        outputs=("values", "indices"),
+        differentiable=(0,),
+        node=node,
+        returns=options.get("called", name),
+        samples=options.pop("given", None) or _distinct_samples(cases),
+        **options,
+    )
+
+
+def _selected_kept(F: Any, g: Any, self_shape: Any, dim: int, indices: Any) -> Any:
+    return _selected(F, g, self_shape, dim, indices)
+
+
+_along(
+    "sort_dim",
+    _sort,
+    "SortBackward0",
+    ((3, 4), -1),
+    ((3, 4), 0, True),
+    ((), 0),
+    rule=_selected_kept,
+    normalize=lambda self, dim, descending: (wrap(dim, self.ndim), bool(descending)),
+    public=False,
+    called="sort",
+    real=True,
+)
+_along(
+    "topk",
+    _topk,
+    "TopkBackward0",
+    ((3, 5), 2),
+    ((3, 5), 2, 0, False),
+    rule=_selected_kept,
+    normalize=_normal_topk,
+    errors=lambda make: iter([ErrorSample((make((3,)), 4), RuntimeError, "k out of range")]),
+    real=True,
+    doc="The k largest (or smallest) elements along `dim` in order, and their indices.",
+)
+_along(
+    "kthvalue",
+    _kthvalue,
+    "KthvalueBackward0",
+    ((3, 5), 2),
+    ((3, 5), 2, 0, True),
+    normalize=lambda self, k, dim, keepdim: (k, wrap(dim, self.ndim), bool(keepdim)),
+    real=True,
+    doc="The k-th smallest element along `dim`, and its index.",
+)
+_along(
+    "median_dim",
+    _median,
+    "MedianBackward1",
+    *_DIM_CASES,
+    normalize=one_dim,
+    public=False,
+    called="median",
+    real=True,
+)
+op(
+    "median_all",
+    _median_all,
+    vjp={"self": _evenly},
+    jvp=EACH,
+    batch=flattened("median_dim", False, output=0),
+    public=False,
+    node="MedianBackward0",
+    called="median",
+    samples=_distinct_samples([((3, 4),), ((5,),), ((),)]),
+    real=True,
+)
+
+
+def _with_nans(make: Any) -> Iterator[Sample]:
+    yield from _distinct_samples(_DIM_CASES)(make)
+    x = _numbers(make, (3, 5))
+    x[0, 1:3] = x[1] = math.nan
+    yield Sample((x, 1, False), smooth=False)
+
+
+_along(
+    "nanmedian_dim",
+    _nanmedian,
+    "NanmedianBackward1",
+    normalize=one_dim,
+    public=False,
+    called="nanmedian",
+    real=True,
+    given=_with_nans,
+)
+op(
+    "nanmedian_all",
+    _nanmedian_all,
+    vjp={"self": _evenly},
+    jvp=EACH,
+    batch=flattened("nanmedian_dim", False, output=0),
+    public=False,
+    node="NanmedianBackward0",
+    called="nanmedian",
+    samples=_distinct_samples([((3, 4),), ((5,),), ((),)]),
+    real=True,
+)
+_along(
+    "mode",
+    _mode,
+    "ModeBackward0",
+    normalize=one_dim,
+    real=True,
+    given=lambda make: iter(
+        [
+            Sample((numpy.array([[1.0, 2, 2, 3], [4, 1, 4, 1]]), 1, False), smooth=False),
+            Sample((numpy.array([3.0, 1, 3, 1, 1, 3]), 0, True), smooth=False),
+            *_distinct_samples([((3, 4), 0, True), ((), 0, False)])(make),
+        ]
+    ),
+    errors=lambda make: iter([ErrorSample((make((2, 0)),), IndexError, "to have non-zero size")]),
+    doc="The most frequent value along `dim` (the smallest of several) and its last index.",
+)
+
+
+@composite("median", out=True)
+def _median_of(F: Any, self: Any, dim: int = LEFT_OUT, keepdim: bool = False) -> Any:
+    """The lower median of all elements, or along `dim` with its indices."""
+    return F.median_all(self) if dim is None else F.median_dim(self, dim, keepdim)
+
+
+@composite("nanmedian")
+def _nanmedian_of(F: Any, self: Any, dim: int = LEFT_OUT, keepdim: bool = False) -> Any:
+    """The lower median of all elements that are no NaN, or along `dim` with its indices."""
+    return F.nanmedian_all(self) if dim is None else F.nanmedian_dim(self, dim, keepdim)
+
+
+@composite("sort", out=True)
+def _sort_of(
+    F: Any, self: Any, dim: int = -1, descending: bool = False, *, stable: bool = True
+) -> Any:
+    """Values in order along `dim`, and their indices; always stable here."""
+    return F.sort_dim(self, dim, descending)
+
+
+@composite("argsort", out=True)
+def _argsort(
+    F: Any, self: Any, dim: int = -1, descending: bool = False, *, stable: bool = True
+) -> Any:
+    """The indices that put `dim` in order."""
+    return F.sort_dim(self, dim, descending)[1]
+
+
+@composite("msort", out=True)
+def _msort(F: Any, self: Any) -> Any:
+    """Values in order along the first dimension."""
+    return F.sort_dim(self, 0, False)[0]

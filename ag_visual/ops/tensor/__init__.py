@@ -1,0 +1,1 @@
+"""Making tensors, converting them, and questions about them."""

@@ -1,0 +1,111 @@
+"""What programs of torch 0.3 and 0.4 call on tensors and torch still answers.
+
+`x.new(...)`, `x.volatile`, elementwise Python functions, shared memory.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ag_visual.arrays.backend import backend_of
+from ag_visual.core.tensor import Tensor, before_write, wrote
+from ag_visual.dispatch.arguments import NUMBERS, refused
+from ag_visual.ops.tensor.creation import empty, tensor
+from ag_visual.ops.view.reshape import expand
+from ag_visual.sizes import Size
+
+
+def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+    """A tensor in this one's dtype: of data (a sequence), or uninitialised in sizes (ints)."""
+    where = self.device if device is None else device
+    data = args[0] if len(args) == 1 else args or 0
+    if isinstance(data, (Size, int, numpy.integer)):
+        return empty(data, dtype=self.dtype, device=where)
+    if len(args) > 1:
+        return empty(*args, dtype=self.dtype, device=where)
+    if isinstance(data, Tensor):
+        if data.dtype is not self.dtype:
+            raise TypeError(f"new(): expected a tensor of {self.dtype}, but got {data.dtype}")
+        return data.detach()
+    if not hasattr(data, "__len__") or isinstance(data, str):
+        raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+    return tensor(data, dtype=self.dtype, device=where)
+
+
+def _volatile(self: Tensor) -> bool:
+    """Always False, with a warning: `no_grad` has taken its place."""
+    warnings.warn(
+        "volatile was removed (Variable.volatile is always False)", UserWarning, stacklevel=2
+    )
+    return False
+
+
+def _called(self: Tensor, name: str, function: Callable[..., Any], *others: Tensor) -> Tensor:
+    """Write `function` of each element, and of those of others, over it; no gradient flows."""
+    if self.requires_grad:
+        raise RuntimeError(
+            f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() "
+            "instead."
+        )
+    if not self.is_cpu:
+        raise TypeError(f"{name} is only implemented on CPU tensors")
+    if not callable(function):
+        raise TypeError(f"{name}(): '{type(function).__name__}' object is not callable")
+    before_write(self)
+    array = self._array
+    columns = [each._array.reshape(-1).tolist() for each in (self, *others)]
+    values = [function(*each) for each in zip(*columns, strict=True)]
+    for value in values:
+        if not isinstance(value, (*NUMBERS, Tensor)):
+            raise TypeError(f"must be real number, not {type(value).__name__}")
+    found = numpy.array(values).astype(array.dtype, casting="unsafe")
+    found = found.reshape(array.shape)
+    wrote(self, name)
+    array[...] = found
+    return self
+
+
+def _apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
+    """Each element replaced by a Python function of it. Slow: for small CPU tensors."""
+    return _called(self, "apply_", callable)
+
+
+def _map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+    """Each element replaced by a Python function of it and of its partner in `tensor`."""
+    if not isinstance(tensor, Tensor):
+        raise refused("map_", "other", "Tensor", tensor)
+    if tensor.dtype is not self.dtype:
+        raise TypeError(f"map_: expected {self.type()} for 'other' (got {tensor.type()})")
+    return _called(self, "map_", callable, expand.call(tensor.detach(), tuple(self.shape)))
+
+
+def _map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+    """Each element replaced by a Python function of it and of its partners in `x` and `y`."""
+    others = []
+    for name, other in (("x", x), ("y", y)):
+        if not isinstance(other, Tensor):
+            raise refused("map2_", name, "Tensor", other)
+        if other.dtype is not self.dtype:
+            raise TypeError(f"map2_: expected {self.type()} for '{name}' (got {other.type()})")
+        others.append(expand.call(other.detach(), tuple(self.shape)))
+    return _called(self, "map2_", callable, *others)
+
+
+def _is_shared(self: Tensor) -> bool:
+    """Whether other processes share the memory: those of CUDA are, as in torch, always."""
+    return backend_of(self._array).device_type != "cpu"
+
+
+def _share_memory_(self: Tensor) -> Tensor:
+    """The tensor itself: memory is not shared between processes here, only between threads."""
+    return self
+
+
+for _method in (_new, _apply_, _map_, _map2_, _is_shared, _share_memory_):
+    _method.__name__ = _method.__qualname__ = _method.__name__[1:]
+    setattr(Tensor, _method.__name__, _method)
+Tensor.volatile = property(_volatile)  # type: ignore[attr-defined]

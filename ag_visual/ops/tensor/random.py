@@ -1,0 +1,803 @@
+"""Random tensors, random in-place fills, and the generators they draw from.
+
+The numbers differ from torch's; shapes, ranges, dtypes, errors and gradients (zero) don't. Other
+op files draw through `source_of`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy
+
+from ag_visual import devices, dtypes
+from ag_visual.arrays import backend as backends
+from ag_visual.arrays.random import Generator as ArrayGenerator
+from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.devices import device as Device
+from ag_visual.dispatch import vmap
+from ag_visual.dispatch.arguments import checked, kind_named
+from ag_visual.dispatch.dims import broadcast
+from ag_visual.dispatch.dtype_errors import told
+from ag_visual.dispatch.out_argument import into, made_into
+from ag_visual.dispatch.record import EACH, ErrorSample, Sample
+from ag_visual.dispatch.table import function, op
+from ag_visual.ops.tensor.cast import cast_array, dtype_of
+from ag_visual.ops.tensor.creation import leaf, like, shape_of
+
+_structural = functools.partial(op, jvp=None, holomorphic=False)
+
+
+# Generators -------------------------------------------------------------------------------------
+
+
+class Generator(ArrayGenerator):
+    """A stream of random numbers on one device, seeded and restorable.
+
+    >>> import ag_visual as ag
+    >>> g = ag.Generator().manual_seed(0)
+    >>> h = ag.Generator().manual_seed(0)
+    >>> bool((ag.rand(3, generator=g) == ag.rand(3, generator=h)).all())
+    True
+    """
+
+    __slots__ = ("device",)
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = Device(device)
+        super().__init__(backends.backend_for(self.device))
+
+    def get_state(self) -> Tensor:  # type: ignore[override]
+        """The seed and the position in the stream, as a uint8 tensor."""
+        return from_array(super().get_state())  # type: ignore[no-any-return]
+
+    def set_state(self, state: Tensor) -> None:  # type: ignore[override]
+        """Return to a state of `get_state`."""
+        if not isinstance(state, Tensor):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
+        super().set_state(
+            numpy.ascontiguousarray(backends.backend_of(state._array).to_numpy(state._array))
+        )
+
+    def get_offset(self) -> int:
+        """Where in the stream a CUDA generator of torch is; no stream here counts."""
+        raise RuntimeError(f"{self.device.type.upper()} Generator does not use offset")
+
+    def set_offset(self, offset: int) -> None:
+        """See `get_offset`; `set_state` returns to a place of the stream."""
+        raise RuntimeError(f"{self.device.type.upper()} Generator does not use offset")
+
+    def clone_state(self) -> Generator:
+        """A new generator at the same place of the same stream."""
+        other = Generator(self.device)
+        other.set_state(self.get_state())
+        return other
+
+
+_default: dict[str, Generator] = {}
+
+
+def default_of(device_type: str) -> Generator:
+    """The default stream of a device type, seeded when it is first asked for."""
+    found = _default.get(device_type)
+    if found is None:
+        found = _default[device_type] = Generator(device_type)
+        if device_type != "cpu":
+            found.manual_seed(default_of("cpu").initial_seed())
+        else:
+            found.manual_seed(secrets.randbits(63))
+    return found
+
+
+def source_of(backend: Any, generator: Any = None) -> ArrayGenerator:
+    """The generator to draw from on a backend: the given one, or the device's default."""
+    if generator is None:
+        return default_of(backend.device_type)
+    if not isinstance(generator, ArrayGenerator):
+        raise TypeError(
+            f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"
+        )
+    if generator.backend is not backend:
+        raise RuntimeError(
+            f"Expected a '{backend.device_type}' device type for generator but found "
+            f"'{generator.backend.device_type}'"
+        )
+    return generator
+
+
+@function()
+def manual_seed(seed: int) -> Generator:
+    """Restart the default streams of all devices, and return that of the CPU."""
+    found = default_of("cpu")
+    found.manual_seed(seed)
+    for other in _default.values():
+        other.manual_seed(seed)
+    return found
+
+
+@function()
+def seed() -> int:
+    """Restart the default streams from a seed of the operating system's, and return it."""
+    return manual_seed(secrets.randbits(64)).initial_seed()
+
+
+@function()
+def initial_seed() -> int:
+    """The seed with which the default stream of the CPU began."""
+    return default_of("cpu").initial_seed()
+
+
+@function()
+def get_rng_state() -> Tensor:
+    """The state of the CPU's default stream, as a uint8 tensor."""
+    return default_of("cpu").get_state()
+
+
+@function()
+def set_rng_state(new_state: Tensor) -> None:
+    """Return the CPU's default stream to a state of `get_rng_state`."""
+    default_of("cpu").set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(
+    devices: Iterable[Any] | None = None, enabled: bool = True, device_type: str = "cuda"
+) -> Iterator[None]:
+    """A block after which the default streams are where they were before it.
+
+    devices: which devices' streams, besides the CPU's (all that are in use); enabled=False does
+    nothing.
+    """
+    if not enabled:
+        yield
+        return
+    kinds = set(_default) if devices is None else {Device(each).type for each in devices}
+    kept = {kind: default_of(kind).get_state() for kind in {"cpu", *kinds}}
+    try:
+        yield
+    finally:
+        for kind, state in kept.items():
+            default_of(kind).set_state(state)
+
+
+# New tensors ------------------------------------------------------------------------------------
+
+
+def _drawn(
+    draw: Callable[[ArrayGenerator], Any], device: Any, generator: Any, requires_grad: bool
+) -> Tensor:
+    where = Device((devices.default or "cpu") if device is None else device)
+    backend = backends.backend_for(where)
+    with backend.on(where.index):
+        return leaf(draw(source_of(backend, generator)), requires_grad)
+
+
+def _float_only(name: str, kind: dtypes.dtype) -> Any:
+    if kind.category < 2:
+        label = dtypes.legacy_name(kind).removesuffix("Tensor")
+        raise NotImplementedError(
+            f"\"{name}\" not implemented for '{label}': random floating-point numbers need a "
+            f"floating-point dtype, not {kind}"
+        )
+    return kind.np
+
+
+def _floats(name: str, method: str, text: str) -> None:
+    def create(
+        *size: Any,
+        generator: Any = None,
+        out: Any = None,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        **named: Any,
+    ) -> Tensor:
+        if out is not None:
+            again = partial(create, *size, generator=generator, **named)
+            return made_into(name, out, dtype, device, again)
+        if "size" in named:
+            size = (named.pop("size"),)
+        elif not size:
+            raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+        if named:
+            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(named))}'")
+        shape = shape_of(name, size)
+        kind = _float_only(name, dtype_of(name, dtype))
+        return _drawn(
+            lambda source: getattr(source, method)(shape, kind), device, generator, requires_grad
+        )
+
+    def create_like(
+        input: Tensor,
+        *,
+        generator: Any = None,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+    ) -> Tensor:
+        def build(backend: Any, array: Any, kind: Any) -> Any:
+            _float_only(f"{name}_like", dtypes.of_numpy(kind))
+            return getattr(source_of(backend, generator), method)(array.shape, kind)
+
+        return like(input, f"{name}_like", build, dtype, device, requires_grad)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = f"{text}, in a new tensor of a shape: `{name}(2, 3)`."
+    create_like.__name__ = create_like.__qualname__ = f"{name}_like"
+    create_like.__doc__ = f"{text}, with the shape, dtype and device of `input`."
+    function()(create)
+    function()(create_like)
+
+
+_floats("rand", "rand", "Uniform random numbers in [0, 1)")
+_floats("randn", "randn", "Standard normal random numbers")
+
+
+def _span(name: str, low: Any, high: Any) -> tuple[int, int]:
+    for value in (low, high):
+        if not hasattr(value, "__index__"):
+            raise TypeError(f"{name}(): bounds must be int, not {type(value).__name__}")
+    return int(low), int(high)
+
+
+@function()
+def randint(
+    *args: Any,
+    low: int | None = None,
+    high: int | None = None,
+    size: Any = None,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Random integers in [low, high): `randint(high, size)` or `randint(low, high, size)`."""
+    if out is not None:
+        again = partial(randint, *args, low=low, high=high, size=size, generator=generator)
+        return made_into("randint", out, dtype, device, again)
+    given = list(args)
+    if size is None:
+        if not given:
+            raise TypeError('randint() missing required argument: "size"')
+        size = given.pop()
+    if high is None:
+        if not given:
+            raise TypeError('randint() missing required argument: "high"')
+        high = given.pop()
+    if given:
+        low = given.pop()
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(
+            f"randint(): argument 'size' must be tuple of ints, not {type(size).__name__}"
+        )
+    first, last = _span("randint", 0 if low is None else low, high)
+    shape = shape_of("randint", (size,))
+    kind = dtype_of("randint", dtype, dtypes.int64).np
+    return _drawn(
+        lambda source: source.randint(first, last, shape, kind), device, generator, requires_grad
+    )
+
+
+@function()
+def randint_like(
+    input: Tensor,
+    low: int | None = None,
+    high: int | None = None,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Random integers in [low, high), with the shape, dtype and device of `input`."""
+    first, last = _span("randint_like", *((0, low) if high is None else (low or 0, high)))
+
+    def build(backend: Any, array: Any, kind: Any) -> Any:
+        return source_of(backend, generator).randint(first, last, array.shape, kind)
+
+    return like(input, "randint_like", build, dtype, device, requires_grad)
+
+
+@function()
+def randperm(
+    n: int,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """The integers below n in random order."""
+    if out is not None:
+        return made_into("randperm", out, dtype, device, partial(randperm, n, generator=generator))
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    kind = dtype_of("randperm", dtype, dtypes.int64).np
+    return _drawn(lambda source: source.randperm(n, kind), device, generator, requires_grad)
+
+
+# Distributions with parameters ------------------------------------------------------------------
+
+
+def _no_gradient(F: Any, g: Any) -> Any:
+    return F.zeros_of(g, tuple(g.shape))
+
+
+def _check_std(std: Any) -> None:
+    if std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+
+
+def _normal(xp: Any, shape: Any, mean: Any, std: Any, kind: Any, generator: Any) -> Any:
+    drawn = source_of(backends.of_namespace(xp), generator).randn(shape, kind)
+    return drawn * xp.asarray(std, dtype=kind) + xp.asarray(mean, dtype=kind)
+
+
+def _normal_around(xp: Any, self: Any, std: Any, generator: Any = None) -> Any:
+    return _normal(xp, self.shape, self, std, self.dtype, generator)
+
+
+def _normal_within(xp: Any, self: Any, mean: Any, generator: Any = None) -> Any:
+    return _normal(xp, self.shape, mean, self, self.dtype, generator)
+
+
+def _normal_both(xp: Any, self: Any, std: Any, generator: Any = None) -> Any:
+    return _normal(xp, broadcast(self.shape, std.shape), self, std, self.dtype, generator)
+
+
+def _random_op(name: str, kernel: Any, node: str, inputs: tuple[str, ...] = ("self",)) -> Any:
+    """A random function of tensors, through which no gradient flows."""
+
+    def samples(make: Any) -> Iterator[Sample]:
+        other = make((3, 1), low=0.5, high=1.0) if len(inputs) > 1 else 0.7
+        yield Sample((make((3, 4), low=0.5, high=1.0), other), smooth=False)
+
+    return _structural(
+        name,
+        kernel,
+        vjp=dict.fromkeys(inputs, _no_gradient),
+        inputs=inputs,
+        public=False,
+        called="normal",
+        jvp=EACH,
+        batch=vmap.random(vmap.elementwise),
+        node=node,
+        real=name != "normal_around",  # a mean may be complex, a deviation not
+        samples=samples,
+    )
+
+
+_around = _random_op("normal_around", _normal_around, "NormalBackward1")
+_within = _random_op("normal_within", _normal_within, "NormalBackward2")
+_both = _random_op("normal_both", _normal_both, "NormalBackward3", ("self", "std"))
+
+
+@function()
+def normal(
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Normal random numbers: one per element of the tensors mean and/or std, or a shape of them."""
+    if out is not None:
+        again = partial(normal, mean, std, size, generator=generator)
+        if isinstance(mean, Tensor) or isinstance(std, Tensor):
+            return into("normal", out, again, (), {}, True)  # type: ignore[no-any-return]
+        return made_into("normal", out, dtype, device, again)
+    if not isinstance(std, Tensor):
+        _check_std(std)
+    elif std.numel() and bool((std._array < 0).any()):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    if isinstance(mean, Tensor):
+        if isinstance(std, Tensor):
+            return _both.call(mean, std, generator)  # type: ignore[no-any-return]
+        return _around.call(mean, std, generator)  # type: ignore[no-any-return]
+    if isinstance(std, Tensor):
+        return _within.call(std, mean, generator)  # type: ignore[no-any-return]
+    if size is None:
+        raise TypeError('normal() missing required argument: "size" (mean and std are numbers)')
+    shape = shape_of("normal", (size,))
+    kind = _float_only("normal", dtype_of("normal", dtype))
+    return _drawn(
+        lambda source: (
+            source.randn(shape, kind) * kind.type(std) + kind.type(_of_parts(mean, kind))
+        ),
+        device,
+        generator,
+        requires_grad,
+    )
+
+
+def _poisson(xp: Any, self: Any, generator: Any = None) -> Any:
+    if self.size and bool((self < 0).any()):
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    return source_of(backends.of_namespace(xp), generator).poisson(self).astype(self.dtype)
+
+
+def _rates(self: Any, generator: Any) -> tuple[Any]:
+    _floating("poisson_cpu", self)
+    return (generator,)
+
+
+def _floating(name: str, array: Any) -> None:
+    if array.dtype.kind not in "fV":
+        label = dtypes.legacy_name(dtypes.of_array(array)).removesuffix("Tensor")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{label}'")
+
+
+_structural(
+    "poisson",
+    _poisson,
+    vjp={"self": _no_gradient},
+    inputs=("self",),
+    normalize=_rates,
+    batch=vmap.random(vmap.elementwise),
+    method=False,
+    real=True,
+    samples=lambda make: iter([Sample((make((3, 4), low=0.1, high=9.0),), smooth=False)]),
+    errors=lambda make: iter(
+        [ErrorSample((make((2,), low=-2, high=-1),), RuntimeError, "invalid Poisson rate")]
+    ),
+    doc="Poisson random numbers, one for each rate, in the dtype of the rates.",
+)
+
+
+def _binomial(xp: Any, count: Any, prob: Any, generator: Any = None) -> Any:
+    if count.size and bool((count < 0).any()):
+        raise RuntimeError("binomial expects count >= 0")
+    if prob.size and not bool(((prob >= 0) & (prob <= 1)).all()):
+        raise RuntimeError("binomial expects 0 <= prob <= 1")
+    shape = broadcast(count.shape, prob.shape)
+    source = source_of(backends.of_namespace(xp), generator)
+    return source.binomial(count, prob, shape).astype(prob.dtype)
+
+
+def _counts(count: Any, prob: Any, generator: Any) -> tuple[Any]:
+    _floating("binomial_cpu", count)
+    if count.dtype != prob.dtype:
+        raise RuntimeError(
+            f"binomial: expected count and prob of one dtype, got {dtypes.of_array(count)} and "
+            f"{dtypes.of_array(prob)}"
+        )
+    return (generator,)
+
+
+_structural(
+    "binomial",
+    _binomial,
+    vjp={"count": _no_gradient, "prob": _no_gradient},
+    inputs=("count", "prob"),
+    normalize=_counts,
+    batch=vmap.random(vmap.elementwise),
+    method=False,
+    real=True,
+    samples=lambda make: iter(
+        [Sample((numpy.array([[3.0], [9.0]]), make((4,), low=0.0, high=1.0)), smooth=False)]
+    ),
+    errors=lambda make: iter(
+        [ErrorSample((numpy.array([2.0]), numpy.array([2.0])), RuntimeError, "0 <= prob <= 1")]
+    ),
+    doc="How many of `count` trials succeed, each with probability `prob`, elementwise.",
+)
+
+
+def _chances(xp: Any, self: Any, p: Any = None, generator: Any = None) -> Any:
+    source = source_of(backends.of_namespace(xp), generator)
+    return source.bernoulli(self if p is None else p, self.shape).astype(self.dtype)
+
+
+_structural(
+    "bernoulli",
+    _chances,
+    vjp={"self": _no_gradient},
+    jvp=EACH,
+    inputs=("self",),
+    normalize=lambda self, p, generator: (_chance(self, p), generator),
+    real=True,
+    batch=vmap.random(vmap.leading()),
+    samples=lambda make: iter([Sample((make((3, 4), low=0.0, high=1.0),), smooth=False)]),
+    errors=lambda make: iter(
+        [ErrorSample((make((2,), low=2, high=3),), RuntimeError, "p_in >= 0 && p_in <= 1")]
+    ),
+    doc="1 with probability `self` (or p), elsewhere 0, elementwise.",
+)
+
+
+def _chance(self: Any, p: Any) -> Any:
+    if p is None and self.dtype.kind not in "fV":
+        label = dtypes.legacy_name(dtypes.of_array(self)).removesuffix("Tensor")
+        raise NotImplementedError(
+            f"\"bernoulli\" not implemented for '{label}': probabilities are floating-point"
+        )
+    return p
+
+
+@function(method=True)
+def multinomial(
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Any = None,
+    out: Any = None,
+) -> Tensor:
+    """Indices drawn from each row of weights, with or without replacement."""
+    if out is not None:
+        if isinstance(out, Tensor) and out.dtype is not dtypes.int64:
+            raise RuntimeError(f"multinomial expects Long tensor out, got: {told(out.dtype)}")
+        again = partial(multinomial, input, num_samples, replacement, generator=generator)
+        return into("multinomial", out, again, (), {})  # type: ignore[no-any-return]
+    array = input._array
+    backend = backends.backend_of(array)
+    num_samples = checked("multinomial", "num_samples", kind_named("int"), num_samples)
+    if array.ndim not in (1, 2):
+        raise RuntimeError(f"prob_dist must be 1 or 2 dim\nIt has {array.ndim}.")
+    if array.dtype.kind not in "fV":
+        raise RuntimeError(
+            "multinomial only supports floating-point dtypes for input, got: "
+            f"{told(dtypes.of_array(array))}"
+        )
+    if num_samples <= 0:
+        raise RuntimeError(f"cannot sample n_sample <= 0 samples\n{num_samples} are asked for.")
+    if not replacement and num_samples > array.shape[-1]:
+        raise RuntimeError(
+            "cannot sample n_sample > prob_dist.size(-1) samples without replacement\n"
+            f"{num_samples} > {array.shape[-1]}."
+        )
+    xp, source = backend.xp, source_of(backend, generator)
+    if bool((array < 0).any()) or not bool(xp.isfinite(array).all()):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    weights = array.reshape(-1, array.shape[-1]).astype(numpy.float64)
+    if bool((weights.sum(axis=1) <= 0).any()):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    if replacement:
+        steps = weights.cumsum(axis=1)
+        drawn = source.rand((*steps.shape[:1], num_samples), numpy.dtype(numpy.float64))
+        at = (drawn * steps[:, -1:])[:, :, None] >= steps[:, None, :]
+        found = at.sum(axis=-1)
+    else:
+        # The largest of weight ** (1 / u): a draw without replacement (Efraimidis and Spirakis).
+        drawn = 1.0 - source.rand(weights.shape, numpy.dtype(numpy.float64))
+        with numpy.errstate(divide="ignore"):
+            keys = xp.where(weights > 0, -xp.log(drawn) / weights, xp.inf)
+        found = xp.argsort(keys, axis=1)[:, :num_samples]
+    found = found.astype(numpy.int64).reshape((*array.shape[:-1], num_samples))
+    return from_array(found)  # type: ignore[no-any-return]
+
+
+# In place ---------------------------------------------------------------------------------------
+
+
+def _fill(
+    name: str,
+    write: Any,
+    node: str,
+    called: str,
+    *given: float,
+    normalize: Any = None,
+    real: bool = True,
+) -> Any:
+    """An in-place random fill: `write(xp, self, ...)`; what was there gets no gradient."""
+
+    def kernel(xp: Any, self: Any, *args: Any) -> Any:
+        result = xp.empty_like(self)
+        write(xp, result, *args)
+        return result
+
+    kernel.__signature__ = inspect.signature(write)  # type: ignore[attr-defined]
+    return _structural(
+        name,
+        kernel,
+        vjp={"self": _no_gradient},
+        inputs=("self",),
+        inplace=write,
+        normalize=normalize,
+        public=False,
+        called=called,
+        jvp=EACH,
+        batch=vmap.random(vmap.leading()),
+        node=node,
+        real=real,
+        samples=lambda make: iter([Sample((make((3, 4)), *given, None), smooth=False)]),
+    )
+
+
+def _method(name: str, body: Callable[..., Any]) -> None:
+    body.__name__ = body.__qualname__ = name
+    setattr(Tensor, name, body)
+
+
+def _normal_into(xp: Any, self: Any, mean: Any, std: Any, generator: Any) -> None:
+    self[...] = _normal(xp, self.shape, _of_parts(mean, self.dtype), std, self.dtype, generator)
+
+
+def _of_parts(mean: Any, kind: Any) -> Any:
+    """A mean as torch takes it: of a complex number's parts each."""
+    return mean * (1 + 1j) if kind.kind == "c" else mean
+
+
+def _uniform_into(xp: Any, self: Any, low: Any, high: Any, generator: Any) -> None:
+    drawn = source_of(backends.of_namespace(xp), generator).rand(self.shape, self.dtype)
+    self[...] = drawn * self.dtype.type(high - low) + self.dtype.type(low)
+
+
+def _exponential_into(xp: Any, self: Any, lambd: Any, generator: Any) -> None:
+    drawn = source_of(backends.of_namespace(xp), generator).rand(self.shape, self.dtype)
+    self[...] = -xp.log1p(-drawn) / self.dtype.type(lambd)
+
+
+def _log_normal_into(xp: Any, self: Any, mean: Any, std: Any, generator: Any) -> None:
+    self[...] = xp.exp(_normal(xp, self.shape, mean, std, self.dtype, generator))
+
+
+def _cauchy_into(xp: Any, self: Any, median: Any, sigma: Any, generator: Any) -> None:
+    drawn = source_of(backends.of_namespace(xp), generator).rand(self.shape, self.dtype)
+    self[...] = self.dtype.type(median) + self.dtype.type(sigma) * xp.tan(numpy.pi * (drawn - 0.5))
+
+
+def _geometric_into(xp: Any, self: Any, p: Any, generator: Any) -> None:
+    kind = numpy.dtype(numpy.float64)
+    drawn = source_of(backends.of_namespace(xp), generator).rand(self.shape, kind)
+    trials = xp.asarray(xp.floor(xp.log1p(-drawn) / numpy.log1p(-p)) + 1)
+    self[...] = cast_array(trials, self.dtype)
+
+
+def _random_into(xp: Any, self: Any, low: int, high: int, generator: Any) -> None:
+    source = source_of(backends.of_namespace(xp), generator)
+    self[...] = source.randint(low, high, self.shape, self.dtype)
+
+
+def _bernoulli_into(xp: Any, self: Any, p: Any, generator: Any) -> None:
+    source = source_of(backends.of_namespace(xp), generator)
+    self[...] = source.bernoulli(p, self.shape)
+
+
+_normal_fill = _fill("normal_fill", _normal_into, "NormalBackward0", "normal", 0.5, 2.0, real=False)
+_uniform_fill = _fill("uniform_fill", _uniform_into, "UniformBackward0", "uniform", -1.0, 2.0)
+_exponential_fill = _fill(
+    "exponential_fill", _exponential_into, "ExponentialBackward0", "exponential", 1.5
+)
+_log_normal_fill = _fill(
+    "log_normal_fill", _log_normal_into, "LogNormalBackward0", "log_normal", 0.1, 0.5
+)
+_cauchy_fill = _fill("cauchy_fill", _cauchy_into, "CauchyBackward0", "cauchy", 0.5, 1.5)
+_geometric_fill = _fill("geometric_fill", _geometric_into, "GeometricBackward0", "geometric", 0.3)
+_bernoulli_fill = _fill("bernoulli_fill", _bernoulli_into, "BernoulliBackward2", "bernoulli", 0.4)
+_random_fills = [
+    _fill(f"random_fill{i}", _random_into, f"RandomBackward{i}", "random", 2, 9) for i in range(3)
+]
+
+
+def _normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Fill with normal random numbers."""
+    _float_only("normal_", self.dtype)
+    _check_std(std)
+    return _normal_fill.write(self, mean, std, generator)  # type: ignore[no-any-return]
+
+
+# `from` is a keyword of Python: torch's name of the bound can only be passed by position here.
+def _uniform_(
+    self: Tensor, low: float = 0.0, to: float = 1.0, *, generator: Any = None, **named: Any
+) -> Tensor:
+    """Fill with random numbers from [low, to)."""
+    low = named.pop("from", low)
+    if named:
+        raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(named))}'")
+    _float_only("uniform_", self.dtype)
+    if low > to:
+        raise RuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={low} > to={to}"
+        )
+    return _uniform_fill.write(self, low, to, generator)  # type: ignore[no-any-return]
+
+
+def _exponential_(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
+    """Fill with exponentially distributed random numbers of rate lambd."""
+    _float_only("exponential_", self.dtype)
+    if lambd <= 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    return _exponential_fill.write(self, lambd, generator)  # type: ignore[no-any-return]
+
+
+def _log_normal_(
+    self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None
+) -> Tensor:
+    """Fill with exp of normal random numbers."""
+    _float_only("log_normal_", self.dtype)
+    if std <= 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
+    return _log_normal_fill.write(self, mean, std, generator)  # type: ignore[no-any-return]
+
+
+def _cauchy_(
+    self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None
+) -> Tensor:
+    """Fill with Cauchy random numbers."""
+    _float_only("cauchy_", self.dtype)
+    if sigma <= 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
+    return _cauchy_fill.write(self, median, sigma, generator)  # type: ignore[no-any-return]
+
+
+def _geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
+    """Fill with the number of trials until the first success."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
+    return _geometric_fill.write(self, p, generator)  # type: ignore[no-any-return]
+
+
+def _largest(kind: dtypes.dtype) -> int:
+    """Up to where `random_()` draws: what the dtype counts exactly."""
+    if kind.category == 0:
+        return 1
+    if kind.category == 1:
+        return int(numpy.iinfo(kind.np).max)
+    digits = {"float16": 11, "bfloat16": 8, "float32": 24}.get(kind.name, 53)
+    return int(2**digits)
+
+
+def _random_(self: Tensor, *bounds: Any, generator: Any = None, **named: Any) -> Tensor:
+    """Fill with random integers: `random_()`, `random_(to)`, `random_(from, to)`."""
+    low = named.pop("from", None)
+    to = named.pop("to", None)
+    if named:
+        raise TypeError(f"random_() got an unexpected keyword argument '{next(iter(named))}'")
+    given = [b for b in (*bounds[:-1], low, to, *bounds[-1:]) if b is not None]
+    if len(given) > 2:
+        raise TypeError(f"random_() takes at most two bounds, got {given}")
+    if not given:
+        first, last = 0, min(_largest(self.dtype), 2**63 - 2) + 1
+        return _random_fills[2].write(self, first, last, generator)  # type: ignore[no-any-return]
+    first, last = _span("random_", *((0, *given) if len(given) == 1 else given))
+    if first >= last:
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={first} >= to={last}"
+        )
+    record = _random_fills[1 if len(given) == 1 else 0]
+    return record.write(self, first, last, generator)  # type: ignore[no-any-return]
+
+
+def _bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+    """Fill with ones (with probability p, a number or a tensor) and zeros."""
+    if isinstance(p, Tensor):
+        p = p._array
+    elif not 0.0 <= p <= 1.0:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+    return _bernoulli_fill.write(self, p, generator)  # type: ignore[no-any-return]
+
+
+for _name, _body in (
+    ("normal_", _normal_),
+    ("uniform_", _uniform_),
+    ("exponential_", _exponential_),
+    ("log_normal_", _log_normal_),
+    ("cauchy_", _cauchy_),
+    ("geometric_", _geometric_),
+    ("random_", _random_),
+    ("bernoulli_", _bernoulli_),
+):
+    _method(_name, _body)

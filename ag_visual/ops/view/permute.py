@@ -1,0 +1,440 @@
+"""The order and number of dimensions: transpose, permute, squeeze, unsqueeze, also in place.
+
+See ops/view/reshape.py for what rules of views may ask for.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ag_visual.arrays.backend import backend_of
+from ag_visual.core import modes, seam, source, view
+from ag_visual.core import saved as saved_fields
+from ag_visual.core.tensor import Tensor, before_write, check_inplace, method, wrote
+from ag_visual.dispatch.arguments import LEFT_OUT, Sizes, SomeDims, fitted, one_by_one
+from ag_visual.dispatch.dims import sizes_of, wrap, wrap_all
+from ag_visual.dispatch.interpreted import binder
+from ag_visual.dispatch.memory import memory_of
+from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.table import composite, op, ops
+from ag_visual.dispatch.vmap import Batch, along
+from ag_visual.ops.view.reshape import back_to_shape
+from ag_visual.ops.view.slice import geometry, straighten
+
+_view = functools.partial(op, jvp=LINEAR, holomorphic=False, view=True)
+Samples = Iterator[Sample]
+Errors = Iterator[ErrorSample]
+
+
+# The order of dimensions ------------------------------------------------------------------------
+
+
+def _transpose(xp: Any, self: Any, dim0: int, dim1: int) -> Any:
+    return self.swapaxes(dim0, dim1) if self.ndim else self[...]
+
+
+def _normal_pair(self: Any, dim0: Any, dim1: Any) -> tuple[int, int]:
+    return wrap(dim0, self.ndim), wrap(dim1, self.ndim)
+
+
+def _transpose_samples(make: Any) -> Samples:
+    yield Sample((make((2, 3, 4)), 0, -1))
+    yield Sample((make((2, 3)), 1, 0))
+    yield Sample((make(()), 0, 0))
+
+
+def _transpose_errors(make: Any) -> Errors:
+    yield ErrorSample((make((2, 3)), 0, 2), IndexError, "Dimension out of range (expected to be")
+
+
+transpose = _view(
+    "transpose",
+    _transpose,
+    vjp={"self": lambda F, g, dim0, dim1: F.transpose(g, dim0, dim1)},
+    normalize=_normal_pair,
+    samples=_transpose_samples,
+    errors=_transpose_errors,
+    doc="Two dimensions exchanged, as a view.",
+)
+
+
+@composite("swapdims")
+def _swapdims(F: Any, self: Any, dim0: int, dim1: int) -> Any:
+    """Another name of `transpose`."""
+    return F.transpose(self, dim0, dim1)
+
+
+@composite("swapaxes")
+def _swapaxes(F: Any, self: Any, axis0: int, axis1: int) -> Any:
+    """Another name of `transpose`, with NumPy's names of its arguments."""
+    return F.transpose(self, axis0, axis1)
+
+
+def _permute(xp: Any, self: Any, dims: Sizes) -> Any:
+    return self.transpose(dims)
+
+
+def _normal_dims(self: Any, dims: Any) -> tuple[Any, ...]:
+    dims = sizes_of("permute", (dims,))
+    if len(dims) != self.ndim:
+        raise RuntimeError(
+            "permute: number of dimensions in the tensor input does not match the length of the "
+            f"desired ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to "
+            f"len(dims) = {len(dims)}"
+        )
+    found = tuple(wrap(d, self.ndim) for d in dims)
+    if len(set(found)) != len(found):
+        raise RuntimeError(f"permute(): duplicate dims are not allowed, got {list(dims)}.")
+    return (found,)
+
+
+def _inverse(dims: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(dims)), key=dims.__getitem__))
+
+
+def _permute_samples(make: Any) -> Samples:
+    yield Sample((make((2, 3, 4)), (2, 0, 1)))
+    yield Sample((make((2, 3)), (-1, 0)))
+    yield Sample((make(()), ()))
+
+
+permute = _view(
+    "permute",
+    _permute,
+    vjp={"self": lambda F, g, dims: F.permute(g, _inverse(dims))},
+    batch=lambda batch: batch.run(dims=(0, *(d + 1 for d in batch["dims"]))),
+    normalize=_normal_dims,
+    varargs="dims",
+    samples=_permute_samples,
+    doc="The dimensions in another order, as a view.",
+)
+
+
+def _t(xp: Any, self: Any) -> Any:
+    return self.T
+
+
+def _normal_t(self: Any) -> tuple[()]:
+    if self.ndim > 2:
+        raise RuntimeError(
+            f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D; use "
+            "transpose(dim0, dim1) or permute"
+        )
+    return ()
+
+
+def _t_samples(make: Any) -> Samples:
+    yield Sample((make((2, 3)),))
+    yield Sample((make((3,)),))
+
+
+def _t_errors(make: Any) -> Errors:
+    yield ErrorSample((make((2, 3, 4)),), RuntimeError, "t() expects a tensor with <= 2 dimensions")
+
+
+def _sibling(batch: Batch, name: str) -> Any:
+    """Another op of the same kind: a view, or a copy where this op is one."""
+    return batch.on(name if batch.op.view else f"{name}_copy")
+
+
+def _turn_slices(batch: Batch) -> Any:
+    dims = (1, 2) if batch.rank("self") == 2 else (0, 0)
+    return _sibling(batch, "transpose")(batch["self"], *dims)
+
+
+t = _view(
+    "t",
+    _t,
+    vjp={"self": lambda F, g: F.t(g)},
+    batch=_turn_slices,
+    normalize=_normal_t,
+    samples=_t_samples,
+    errors=_t_errors,
+    doc="A matrix transposed, as a view; a vector is itself.",
+)
+
+
+@composite("movedim", aliases=("moveaxis",))
+def _movedim(F: Any, self: Any, source: SomeDims, destination: SomeDims) -> Any:
+    """Dimensions moved to other places, the others in their order."""
+    if isinstance(source, int) is not isinstance(destination, int):
+        raise TypeError(
+            f"movedim(): source and destination must both be int or both be tuple of ints, got "
+            f"{source} and {destination}"
+        )
+    sources = (source,) if isinstance(source, int) else tuple(source)
+    targets = (destination,) if isinstance(destination, int) else tuple(destination)
+    if len(sources) != len(targets):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should "
+            f"contain the same number of dims as destination ({list(targets)} dims)"
+        )
+    ndim = self.ndim
+    found = []
+    for name, dims in (("source", sources), ("destination", targets)):
+        wrapped = [wrap(d, ndim) for d in dims]
+        if len(set(wrapped)) != len(wrapped):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(dims)})")
+        found.append(wrapped)
+    if ndim == 0:
+        return F.alias(self)
+    order = [d for d in range(ndim) if d not in found[0]]
+    for to, from_ in sorted(zip(found[1], found[0], strict=True)):
+        order.insert(to, from_)
+    return F.permute(self, tuple(order))
+
+
+def _turned(self: Tensor, name: str, only: bool = False) -> Tensor:
+    """The transposed matrices; a tensor without dimensions is its own, as in torch."""
+    if self._array.ndim == 0:
+        instead = "This function is the identity in these cases."
+        if name != "mT":
+            instead = "Consider using x.conj()."
+        text = f"Tensor.{name} is deprecated on 0-D tensors. {instead}"
+        warnings.warn(text, UserWarning, stacklevel=3)
+        return self
+    if self._array.ndim != 2 if only else self._array.ndim < 2:
+        what = "matrices (2-D tensors)" if only else "matrices or batches of matrices"
+        raise RuntimeError(
+            f"tensor.{name} is only supported on {what}. Got {self._array.ndim}-D tensor."
+        )
+    return transpose.call(self, -2, -1)  # type: ignore[no-any-return]
+
+
+def _big_t(self: Tensor) -> Tensor:
+    """The transposed matrix (for other numbers of dimensions, in reversed order)."""
+    ndim = self._array.ndim
+    if ndim not in (1, 2):
+        warnings.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+            "deprecated and it will throw an error in a future release. Consider `x.mT` to "
+            "transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to "
+            "reverse the dimensions of a tensor.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return permute.call(self, tuple(range(ndim - 1, -1, -1)))
+
+
+def _m_t(self: Tensor) -> Tensor:
+    """The last two dimensions exchanged."""
+    return _turned(self, "mT")
+
+
+def _big_h(self: Tensor) -> Tensor:
+    """The conjugate transposed of a matrix."""
+    return _turned(self, "H", only=True).conj()
+
+
+def _m_h(self: Tensor) -> Tensor:
+    """The last two dimensions exchanged and conjugated."""
+    return _turned(self, "mH").conj()
+
+
+for _name, _getter in (("T", _big_t), ("mT", _m_t), ("H", _big_h), ("mH", _m_h)):
+    setattr(Tensor, _name, property(_getter))
+
+
+@composite("adjoint")
+def _adjoint(F: Any, self: Any) -> Any:
+    """The last two dimensions exchanged and conjugated."""
+    if self.ndim == 1:
+        raise RuntimeError(
+            "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor."
+        )
+    return F.conj(F.transpose(self, -2, -1) if self.ndim else self)
+
+
+# Dimensions of size one -------------------------------------------------------------------------
+
+
+def _squeeze_all(xp: Any, self: Any) -> Any:
+    return self.reshape(tuple(n for n in self.shape if n != 1))
+
+
+def _squeeze_dim(xp: Any, self: Any, dim: int) -> Any:
+    if self.ndim == 0 or self.shape[dim] != 1:
+        return self[...]
+    return self[(slice(None),) * dim + (0, ...)]
+
+
+def _squeeze_dims(xp: Any, self: Any, dim: Any) -> Any:
+    return self[
+        (*tuple(0 if i in dim and n == 1 else slice(None) for i, n in enumerate(self.shape)), ...)
+    ]
+
+
+def _normal_dim(self: Any, dim: Any) -> tuple[int]:
+    return (wrap(dim, self.ndim),)
+
+
+def _normal_several(self: Any, dim: Any) -> tuple[Any, ...]:
+    return (wrap_all(dim, self.ndim),)
+
+
+def _squeeze_samples(*arguments: Any) -> Any:
+    def samples(make: Any) -> Samples:
+        for shape in ((1, 3, 1, 2), (1, 1), (2, 1)):
+            yield Sample((make(shape), *arguments))
+
+    return samples
+
+
+_SQUEEZES = (
+    ("squeeze_all", _squeeze_all, None, "SqueezeBackward0", _squeeze_samples()),
+    ("squeeze_dim", _squeeze_dim, _normal_dim, "SqueezeBackward1", _squeeze_samples(-2)),
+    ("squeeze_dims", _squeeze_dims, _normal_several, "SqueezeBackward2", _squeeze_samples((0, -1))),
+)
+
+
+def _squeeze_slices(batch: Batch) -> Any:
+    dims = tuple(i + 1 for i, n in enumerate(batch.shape("self")) if n == 1)
+    return _sibling(batch, "squeeze_dims")(batch["self"], dims)
+
+
+for _name, _kernel, _normal, _node, _samples in _SQUEEZES:
+    _view(
+        _name,
+        _kernel,
+        vjp={"self": back_to_shape},
+        batch=_squeeze_slices if _name == "squeeze_all" else along,
+        normalize=_normal,
+        public=False,
+        called="squeeze",
+        node=_node,
+        keeps=() if _normal is None else ("dim",),
+        samples=_samples,
+    )
+
+
+@composite("squeeze", varargs="dim")
+def _squeeze(F: Any, self: Any, dim: SomeDims = LEFT_OUT) -> Any:
+    """Without the dimensions of size one (all, or those named)."""
+    if dim is None:
+        return F.squeeze_all(self)
+    if isinstance(dim, tuple):
+        return F.squeeze_dims(self, dim)
+    return F.squeeze_dim(self, dim)
+
+
+def _unsqueeze(xp: Any, self: Any, dim: int) -> Any:
+    return self[(slice(None),) * dim + (None,)]
+
+
+def _normal_new(self: Any, dim: Any) -> tuple[int]:
+    return (wrap(dim, self.ndim + 1),)
+
+
+def _unsqueeze_samples(make: Any) -> Samples:
+    for dim in (0, 1, -1):
+        yield Sample((make((2, 3)), dim))
+    yield Sample((make(()), 0))
+
+
+def _unsqueeze_errors(make: Any) -> Errors:
+    yield ErrorSample(
+        (make((2, 3)), 3), IndexError, "expected to be in range of [-3, 2], but got 3"
+    )
+
+
+unsqueeze = _view(
+    "unsqueeze",
+    _unsqueeze,
+    vjp={"self": lambda F, g, dim: F.squeeze_dim(g, dim)},
+    batch=lambda batch: batch.run(dim=batch["dim"] + 1),
+    normalize=_normal_new,
+    samples=_unsqueeze_samples,
+    errors=_unsqueeze_errors,
+    doc="A new dimension of size 1 at `dim`, as a view.",
+)
+
+
+# In place: the tensor itself gets another geometry ----------------------------------------------
+
+
+def _in_place(twin: str, name: str, node_name: str) -> None:
+    """`twin`: rebind a tensor's geometry by the view op `name`; memory is not written."""
+    record = ops[name]
+    bind = binder(record, twin)
+    node_class = type(node_name, (record.node_class,), {"__slots__": ()})
+
+    def call(self: Tensor, *args: Any, **named: Any) -> Tensor:
+        args = fitted(twin, record, tuple(bind((self, *args), named)[1:]))
+        before_write(self)
+        tracked = modes.grad_enabled() and self.requires_grad
+        if tracked:
+            check_inplace(self, twin)
+        if record.normalize is not None:
+            args = tuple(record.normalize(self._array, *args))
+        array = record.view_array(backend_of(self._array).xp, self._array, args)
+        node = None
+        if tracked:
+            meta = (array.shape, array.dtype)
+            node = node_class().start((self.gradient_edge(),), (meta,))
+            for field in record.values:
+                setattr(node, f"a_{field}", args[record.arguments.index(field)])
+            for fact in record.shapes:
+                setattr(node, f"h_{fact}", self._array.shape)
+        seen, old = self._view, self._array
+        wrote(self, twin)
+        if seen is not None:
+            # Of a write that nobody recorded this is one more: grad_fn is to follow the base.
+            stamp = self._storage.stamp if tracked else seen.stamp
+            self._view = view.View(seen.base, seen, record, args, stamp, seen.meta, old)
+            self._view.own, self._view.made = seen.own, source.here()
+        else:
+            self.__dict__[view.TURNED] = self._storage.stamp[0]
+        self._exchange(array, memory_of(self))
+        if node is not None:
+            before = self._edge
+            self._edge = node.edge()
+            view.move_retain_grad(self, before)
+            if seam.sink is not None:
+                saved_fields.report_node(node)
+        return self
+
+    call.__name__ = call.__qualname__ = twin
+    call.__doc__ = f"`{twin[:-1]}` of this very tensor: its geometry changes, its memory does not."
+    setattr(Tensor, twin, call)
+
+
+_in_place("t_", "t", "TBackward1")
+_in_place("transpose_", "transpose", "TransposeBackward1")
+_in_place("swapaxes_", "transpose", "TransposeBackward1")
+_in_place("swapdims_", "transpose", "TransposeBackward1")
+_in_place("unsqueeze_", "unsqueeze", "UnsqueezeBackward1")
+_in_place("_squeeze_all_", "squeeze_all", "SqueezeBackward3")
+_in_place("_squeeze_dim_", "squeeze_dim", "SqueezeBackward4")
+_in_place("_squeeze_dims_", "squeeze_dims", "SqueezeBackward5")
+
+
+_in_place("_as_strided_from_", "as_strided_from", "AsStridedBackward1")
+
+
+@method("as_strided_")
+def _as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """`as_strided` of this very tensor: its geometry changes, its memory does not.
+
+    Raises RuntimeError for a geometry that leaves the memory.
+    """
+    args = geometry("as_strided_", self, size, stride, storage_offset)
+    self._as_strided_from_(*args)
+    if self._view is not None:
+        straighten(self, self._view, args)
+    return self
+
+
+_SQUEEZED = inspect.signature(_squeeze.__wrapped__).parameters["dim"]
+
+
+@method("squeeze_")
+def _squeeze_(self: Tensor, *dim: Any, **named: Any) -> Tensor:
+    """`squeeze` of this very tensor: its geometry changes, its memory does not."""
+    dims = one_by_one("squeeze_", _SQUEEZED, dim, named)
+    if dims is None:
+        return self._squeeze_all_()
+    return self._squeeze_dims_(dims) if isinstance(dims, tuple) else self._squeeze_dim_(dims)

@@ -1,0 +1,446 @@
+"""Reshaping and broadcasting: the same elements in another shape, as views.
+
+A view's rule may ask for F, g, self_shape and its arguments only: CopySlices and regenerated views
+run it without a node. Structural ops commute with conjugation, hence `holomorphic=False`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+from ag_visual import dtypes
+from ag_visual.arrays.backend import backend_of, of_namespace
+from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.dispatch import validate_grad
+from ag_visual.dispatch.arguments import Sizes, loose, refused
+from ag_visual.dispatch.dims import broadcast, sizes_of, wrap
+from ag_visual.dispatch.interpreted import flat
+from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.table import composite, function, op
+from ag_visual.dispatch.vmap import Batch, in_rows
+
+_structural = functools.partial(op, jvp=LINEAR, holomorphic=False)
+_view = functools.partial(op, jvp=LINEAR, holomorphic=False, view=True)
+Samples = Iterator[Sample]
+Errors = Iterator[ErrorSample]
+
+
+# Zeros for rules --------------------------------------------------------------------------------
+
+
+@composite("zeros_of", public=False)
+def _zeros_of(F: Any, like: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of a shape, in the dtype and on the device of another."""
+    if F.xp is not None:
+        return F.xp.zeros(shape, dtype=like.dtype)
+    array = like._array
+    return from_array(backend_of(array).xp.zeros(shape, dtype=array.dtype))
+
+
+def _reshape_slices(batch: Batch) -> Any:
+    """As views where the memory allows it: a batch that was moved to the front may need a copy."""
+    size = (batch.size, *batch["size"])
+    if batch.op.view:
+        return batch.F.reshape(batch["self"], size)
+    return batch.run(size=size)
+
+
+# One shape for another --------------------------------------------------------------------------
+
+
+def resolve_shape(size: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A wanted shape for `size` elements, with its -1 filled in."""
+    known = 1
+    free = None
+    for at, n in enumerate(shape):
+        if n == -1:
+            if free is not None:
+                raise RuntimeError("only one dimension can be inferred")
+            free = at
+        elif n < 0:
+            raise RuntimeError(f"invalid shape dimension {n} at index {at} of shape {list(shape)}")
+        else:
+            known *= n
+    if free is None:
+        if known == size:
+            return shape
+    elif known == 0 and size == 0:
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified "
+            "dimension size -1 can be any value and is ambiguous"
+        )
+    elif known and size % known == 0:
+        return (*shape[:free], size // known, *shape[free + 1 :])
+    asked = f"a multiple of {known}" if free is not None else f"{known}"
+    raise RuntimeError(
+        f"shape '{list(shape)}' is invalid for input of size {size}: it asks for {asked} elements"
+        + ("" if free is not None else "; one size may be -1")
+    )
+
+
+def _viewed(xp: Any, self: Any, size: tuple[int, ...]) -> Any:
+    """The reshaped array if that needs no copy, else None."""
+    result = self.reshape(size)
+    if self.flags.c_contiguous or result.size == 0:
+        return result
+    pointer = of_namespace(xp).pointer
+    return result if pointer(result) == pointer(self) else None
+
+
+def _view_size(xp: Any, self: Any, size: Any) -> Any:
+    result = _viewed(xp, self, size)
+    if result is None:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one "
+            "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
+        )
+    return result
+
+
+def _normal_size(self: Any, size: Any) -> tuple[Any, ...]:
+    if type(size) is tuple and prod(size) == self.size and min(size, default=0) >= 0:
+        return (size,)
+    return (resolve_shape(self.size, sizes_of("view", (size,))),)
+
+
+def _view_samples(make: Any) -> Samples:
+    yield Sample((make((2, 3, 4)), (6, 4)))
+    yield Sample((make((2, 3, 4)), (2, -1)))
+    yield Sample((make(()), (1, 1)))
+    yield Sample((make((2, 0)), (0, 5)))
+
+
+def _view_errors(make: Any) -> Errors:
+    yield ErrorSample((make((2, 3)), (4, 2)), RuntimeError, "shape '[4, 2]' is invalid for input")
+    yield ErrorSample((make((2, 3)), (-1, -1)), RuntimeError, "only one dimension can be inferred")
+
+
+def back_to_shape(F: Any, g: Any, self_shape: Any) -> Any:
+    return F.reshape(g, self_shape)
+
+
+view_size = _view(
+    "view_size",
+    _view_size,
+    vjp={"self": back_to_shape},
+    batch=_reshape_slices,
+    normalize=_normal_size,
+    public=False,
+    called="view",
+    node="ViewBackward0",
+    strides=True,
+    samples=_view_samples,
+    errors=_view_errors,
+)
+_reshape_alias = _view(
+    "reshape_alias",
+    _view_size,
+    vjp={"self": back_to_shape},
+    batch=_reshape_slices,
+    normalize=_normal_size,
+    public=False,
+    called="reshape",
+    node="ReshapeAliasBackward0",
+    strides=True,
+    samples=lambda make: iter([Sample((make((2, 3)).T[:, None], (3, 2)))]),
+    oracle=False,
+)
+# The second half of a reshape that had to copy: it looks at a copy that nobody else sees.
+_unsafe_view = _structural(
+    "unsafe_view",
+    lambda xp, self, size: self.reshape(size),
+    vjp={"self": back_to_shape},
+    public=False,
+    called="reshape",
+    node="UnsafeViewBackward0",
+    reuses=True,
+    samples=lambda make: iter([Sample((make((2, 3)), (3, 2)))]),
+    oracle="_unsafe_view",
+)
+
+
+def _view_dtype(xp: Any, self: Any, dtype: Any) -> Any:
+    old, new = self.dtype.itemsize, dtype.itemsize
+    if old == new:
+        return self.view(dtype)
+    if self.ndim == 0:
+        raise RuntimeError(
+            f"self.dim() cannot be 0 to view {dtypes.of_array(self)} as {dtypes.of_numpy(dtype)} "
+            "(different element sizes)"
+        )
+    if self.size and self.shape[-1] > 1 and self.strides[-1] != old:
+        raise RuntimeError(
+            f"self.stride(-1) must be 1 to view {dtypes.of_array(self)} as "
+            f"{dtypes.of_numpy(dtype)} (different element sizes), but got "
+            f"{self.strides[-1] // old}"
+        )
+    if new > old and (self.shape[-1] * old) % new:
+        raise RuntimeError(
+            f"self.size(-1) must be divisible by {new // old} to view {dtypes.of_array(self)} as "
+            f"{dtypes.of_numpy(dtype)} (different element sizes), but got {self.shape[-1]}"
+        )
+    return self.view(dtype)
+
+
+_view_dtype_op = op(
+    "view_dtype",
+    _view_dtype,
+    inputs=("self",),
+    view=True,
+    public=False,
+    called="view",
+    strides=True,
+    batch=in_rows,
+    samples=lambda make: iter([Sample((make((2, 3)), dtypes.int32.np))]),
+)
+
+
+@composite("view")
+def _view_any(F: Any, self: Any, *shape: Any, dtype: Any = None, size: Any = None) -> Any:
+    """The same elements in another shape (or their bytes as another dtype), sharing memory.
+
+    One size may be -1. Raises RuntimeError when the memory layout does not allow it; `reshape`
+    copies then.
+    """
+    if size is not None:
+        shape = (size,)
+    elif dtype is not None:
+        if shape or not isinstance(dtype, dtypes.dtype):
+            raise refused("view", "dtype", "torch.dtype alone", (*shape, dtype))
+        shape = (dtype,)
+    first = shape[0] if shape else None
+    if isinstance(first, dtypes.dtype):
+        result = F.view_dtype(self, first.np)
+        if isinstance(result, Tensor):
+            # Bytes have no derivative: the same memory and version, but nobody's view.
+            result._view, result._rg = None, False
+        return result
+    return F.view_size(self, loose("view", "size", shape))
+
+
+@composite("reshape", varargs="shape")
+def _reshape(F: Any, self: Any, shape: Sizes) -> Any:
+    """The same elements in another shape: a view where the layout allows it, else a copy."""
+    if F.xp is not None:
+        return self.reshape(shape)
+    array = self._array
+    size = resolve_shape(array.size, shape)
+    if array.flags.c_contiguous:
+        return F.view_size(self, size)
+    if _viewed(backend_of(array).xp, array, size) is not None:
+        return F.reshape_alias(self, size)
+    return F.unsafe_view(F.clone(self, "C"), size)
+
+
+@composite("view_as")
+def _view_as(F: Any, self: Any, other: Any) -> Any:
+    """`self.view(other.size())`."""
+    return F.view_size(self, tuple(other.shape))
+
+
+@composite("reshape_as")
+def _reshape_as(F: Any, self: Any, other: Any) -> Any:
+    """`self.reshape(other.size())`."""
+    return F.reshape(self, tuple(other.shape))
+
+
+@composite("flatten")
+def _flatten(F: Any, self: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """The dimensions from start_dim to end_dim (included) as one."""
+    shape = tuple(self.shape)
+    start, end = wrap(start_dim, len(shape)), wrap(end_dim, len(shape))
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not shape:
+        return F.reshape(self, (1,))
+    if start == end:
+        return self
+    return F.reshape(self, (*shape[:start], math.prod(shape[start : end + 1]), *shape[end + 1 :]))
+
+
+@composite("unflatten")
+def _unflatten(F: Any, self: Any, dim: int, sizes: Sizes) -> Any:
+    """One dimension as several, whose sizes multiply to its size (one may be -1)."""
+    shape = tuple(self.shape)
+    if not shape and dim in (0, -1):
+        raise RuntimeError(
+            "unflatten got an unexpected error:\n"
+            f"Dimension specified as {dim} but tensor has no dimensions"
+        )
+    dim = wrap(dim, len(shape))
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    try:
+        inner = resolve_shape(shape[dim], sizes)
+    except RuntimeError:
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
+            f"({shape[dim]}) in the input tensor"
+        ) from None
+    return F.view_size(self, (*shape[:dim], *inner, *shape[dim + 1 :]))
+
+
+@composite("ravel")
+def _ravel(F: Any, self: Any) -> Any:
+    """All elements in one dimension."""
+    return F.view_size(F.contiguous(self), (-1,))
+
+
+# Broadcasting -----------------------------------------------------------------------------------
+
+
+def _expand(xp: Any, self: Any, size: Sizes) -> Any:
+    return validate_grad.expand(xp, self, size)
+
+
+def _normal_expand(self: Any, size: Any) -> tuple[Any, ...]:
+    size = sizes_of("expand", (size,))
+    shape = self.shape
+    extra = len(size) - len(shape)
+    if extra < 0:
+        raise RuntimeError(
+            f"expand(torch.{dtypes.legacy_name(dtypes.of_array(self))}{{{list(shape)}}}, "
+            f"size={list(size)}): the number of sizes provided ({len(size)}) must be greater or "
+            f"equal to the number of dimensions in the tensor ({len(shape)})"
+        )
+    found = []
+    for at, wanted in enumerate(size):
+        if at < extra:
+            if wanted < 0:
+                raise RuntimeError(
+                    f"The expanded size of the tensor ({wanted}) isn't allowed in a leading, "
+                    f"non-existing dimension {at}"
+                )
+            found.append(wanted)
+            continue
+        n = shape[at - extra]
+        if wanted == -1:
+            wanted = n
+        if n not in (1, wanted) or wanted < 0:
+            raise RuntimeError(
+                f"The expanded size of the tensor ({wanted}) must match the existing size ({n}) at "
+                f"non-singleton dimension {at}.  Target sizes: {list(size)}.  Tensor sizes: "
+                f"{list(shape)}"
+            )
+        found.append(wanted)
+    return (tuple(found),)
+
+
+def _expand_samples(make: Any) -> Samples:
+    yield Sample((make((3, 1)), (2, 3, 4)))
+    yield Sample((make((3, 1)), (-1, 4)))
+    yield Sample((make(()), (2, 2)))
+    yield Sample((make((1,)), (0,)))
+
+
+def _expand_errors(make: Any) -> Errors:
+    yield ErrorSample((make((2, 3)), (2, 4)), RuntimeError, "must match the existing size (3) at")
+
+
+def _expand_slices(batch: Batch) -> Any:
+    size = batch["size"]
+    return batch.run(self=batch.padded("self", len(size)), size=(batch.size, *size))
+
+
+expand = _view(
+    "expand",
+    _expand,
+    vjp={"self": lambda F, g, self_shape: F.sum_to_size(g, self_shape)},
+    batch=_expand_slices,
+    normalize=_normal_expand,
+    varargs="size",
+    idle=("implicit",),
+    samples=_expand_samples,
+    errors=_expand_errors,
+    doc="Dimensions of size 1 repeated to a size, as a view; -1 keeps one, new ones come first.",
+)
+
+
+@composite("expand_as")
+def _expand_as(F: Any, self: Any, other: Any) -> Any:
+    """`self.expand(other.size())`."""
+    return F.expand(self, tuple(other.shape))
+
+
+@composite("broadcast_to", varargs="size")
+def _broadcast_to(F: Any, self: Any, size: Sizes) -> Any:
+    """Another name of `expand`."""
+    return F.expand(self, size)
+
+
+@composite("broadcast_tensors", method=False)
+def _broadcast_tensors(F: Any, *tensors: Any) -> Any:
+    """All tensors, expanded to their common shape."""
+    tensors = flat(tensors)
+    shape = broadcast(*(tuple(each.shape) for each in tensors))
+    return tuple(each if tuple(each.shape) == shape else F.expand(each, shape) for each in tensors)
+
+
+@function()
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The shape that tensors of these shapes broadcast to."""
+    from ag_visual.sizes import Size
+
+    return Size(broadcast(*((s,) if isinstance(s, int) else tuple(s) for s in shapes)))
+
+
+@composite("sum_to_size", varargs="size")
+def _sum_to_size(F: Any, self: Any, size: Sizes) -> Any:
+    """Summed over the dimensions that expanding a tensor of this size would add or stretch."""
+    if F.xp is not None:
+        return validate_grad.sum_to(F.xp, self, size)
+    shape, wanted = self._array.shape, size
+    if not wanted:
+        return F.sum(self)
+    extra = len(shape) - len(wanted)
+    if extra < 0 or any(w not in (1, n) for w, n in zip(wanted, shape[extra:], strict=True)):
+        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
+    dims = tuple(range(extra)) + tuple(
+        i for i in range(extra, len(shape)) if wanted[i - extra] == 1 and shape[i] != 1
+    )
+    if not dims:
+        return self
+    result = F.sum(self, dims, keepdim=True)
+    return F.view_size(result, wanted) if extra else result
+
+
+# At least so many dimensions --------------------------------------------------------------------
+
+
+def _at_least(name: str, grow: Any, doc: str) -> None:
+    @composite(name, method=False, doc=doc)
+    def at_least(F: Any, *tensors: Any) -> Any:
+        if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+            return tuple(grow(F, each) for each in tensors[0])
+        found = tuple(grow(F, each) for each in tensors)
+        return found[0] if len(found) == 1 else found
+
+
+def _one(F: Any, self: Any) -> Any:
+    return F.reshape(self, (1,)) if self.ndim == 0 else self
+
+
+def _two(F: Any, self: Any) -> Any:
+    if self.ndim == 0:
+        return F.reshape(self, (1, 1))
+    return F.unsqueeze(self, 0) if self.ndim == 1 else self
+
+
+def _three(F: Any, self: Any) -> Any:
+    if self.ndim == 0:
+        return F.reshape(self, (1, 1, 1))
+    if self.ndim == 1:
+        return F.unsqueeze(F.unsqueeze(self, 0), -1)
+    return F.unsqueeze(self, -1) if self.ndim == 2 else self
+
+
+for _name, _grow, _doc in (
+    ("atleast_1d", _one, "Tensors with at least one dimension."),
+    ("atleast_2d", _two, "Tensors with at least two dimensions; new ones come first."),
+    ("atleast_3d", _three, "Tensors with at least three; the third of a matrix comes last."),
+):
+    _at_least(_name, _grow, _doc)
