@@ -65,7 +65,7 @@ _lazy = {
     "check_node": "session.node_check",
     "debugger": "session.api",
     "default_generator": "random",
-    "explain": "observe.explain",
+    "explain": "observe.diagnose.explain",
     "lesson": "session.lessons",
     "load": "serialization",
     "load_recording": "session.api",
@@ -73,7 +73,7 @@ _lazy = {
     "save": "serialization",
     "save_recording": "session.api",
     "show": "display",
-    "to_dot": "observe.dot",
+    "to_dot": "observe.export.dot",
 }
 __all__ = [
     "Generator",
@@ -138,7 +138,7 @@ __dir__ = _only([*__all__, *_spaces, "special", "utils", "load_ipython_extension
 
 def load_ipython_extension(shell: _Any) -> None:
     """`%load_ext ag_visual`: the magics, and the link to the Inspector."""
-    from ag_visual.session.control import attach
+    from ag_visual.session.kernel import attach
 
     attach(shell)
 
@@ -151,7 +151,7 @@ globals().update(_functions)
 globals().update(_dtypes)
 
 if "IPython" in _sys.modules:
-    from ag_visual.session.control import attach as _attach
+    from ag_visual.session.kernel import attach as _attach
 
     _attach()
 

@@ -17,7 +17,8 @@ import numpy
 from ag_visual.arrays import backend as backends
 from ag_visual.autograd.function_node import BackwardCFunction, FunctionCtx
 from ag_visual.autograd.given import Given, argument_name
-from ag_visual.core import blame, modes, saved, seam, source, view
+from ag_visual.core import modes, saved, seam, source, view
+from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import ending
 from ag_visual.core.tensor import InferenceTensor, Tensor, cannot_be_saved, check_inplace, rebase
 from ag_visual.core.tensor import wrote as count_write
@@ -285,7 +286,7 @@ def _dirty(
 
 def _may_be_written(o: Tensor, name: str, count: int) -> None:
     if o._edge is None and o.requires_grad:
-        raise blame.leaf_inplace(o, name, view=False, used=True)
+        raise errors.leaf_inplace(o, name, view=False, used=True)
     if o._view is not None and count > 1:
         raise RuntimeError(
             "If your Function modifies inplace an input that is a view of another Tensor, "

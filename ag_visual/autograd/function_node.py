@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from ag_visual.autograd.given import Given, argument_name
-from ag_visual.core import blame, modes, saved, seam
+from ag_visual.core import modes, saved, seam
+from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import Node, sequence
 from ag_visual.core.saved_tensor import raw_saved
 from ag_visual.core.source import here
@@ -115,7 +116,7 @@ class BackwardCFunction(Node, FunctionCtx):
     def saved_tensors(self) -> tuple[Any, ...]:
         """What `save_for_backward` was given; raises when it was freed or modified since."""
         if self.s_saved_tensors is None:
-            raise blame.freed_graph(self)
+            raise errors.freed_graph(self)
         return saved.traced_all(self, "saved_tensors", self.s_saved_tensors)
 
     @property
@@ -128,7 +129,7 @@ class BackwardCFunction(Node, FunctionCtx):
     @property
     def _raw_saved_tensors(self) -> tuple[Any, ...]:
         if self.s_saved_tensors is None:
-            raise blame.freed_graph(self)
+            raise errors.freed_graph(self)
         return raw_saved(self, "saved_tensors")  # type: ignore[no-any-return]
 
     def raw(self, F: Any, g: Any) -> list[Any]:

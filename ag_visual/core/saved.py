@@ -13,8 +13,9 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 from weakref import ref
 
-from ag_visual.core import blame, fingerprint, modes, names, packed, seam
-from ag_visual.core.packed import Packed
+from ag_visual.core import modes, saved_packed, seam
+from ag_visual.core.diagnosis import checksum, errors, variable_names
+from ag_visual.core.saved_packed import Packed
 from ag_visual.core.source import last_return
 from ag_visual.core.storage import unwritten
 
@@ -29,8 +30,8 @@ def bind(tensor_type: Any, rebuild: Callable[..., Any]) -> None:
     """Called once by core.tensor."""
     global _tensor_type, _rebuild
     _tensor_type, _rebuild = tensor_type, rebuild
-    packed.bind(tensor_type, rebuild)
-    names.tensor_type = tensor_type
+    saved_packed.bind(tensor_type, rebuild)
+    variable_names.tensor_type = tensor_type
 
 
 def constant(array: Any) -> Any:
@@ -75,16 +76,16 @@ def check(node: Any, name: str, storage: Any, then: tuple[int, int]) -> None:
     now = storage.stamp
     if now == then:
         _refuse_detached(node, name)
-        if fingerprint.kept and fingerprint.changed(node, name, storage):
-            raise blame.written_around(node, name, storage, then)
+        if checksum.kept and checksum.changed(node, name, storage):
+            raise errors.written_around(node, name, storage, then)
         return
     if now[0] != then[0]:
-        raise blame.modified(node, name, storage, then)
+        raise errors.modified(node, name, storage, then)
     value = getattr(node, f"s_{name}")
     parts = value if isinstance(value, tuple) else (value,)
     own = [p._array for p in parts if getattr(p, "_storage", None) is storage] or [value]
     if any(storage.touched_since(then[1], array) for array in own):
-        blame.warn_silent(node, name, storage, then)
+        errors.warn_silent(node, name, storage, then)
     if isinstance(value, tuple):
         now = tuple(now if t is then else t for t in getattr(node, f"t_{name}"))
     setattr(node, f"t_{name}", now)
@@ -100,7 +101,7 @@ def _refuse_detached(node: Any, name: str) -> None:
     if edge is None or edge[0].leaf or not isinstance(value, _tensor_type):
         return
     if value._edge is None:
-        raise blame.detached(node, name, value)
+        raise errors.detached(node, name, value)
 
 
 def raw(node: Any, name: str) -> Any:
@@ -108,7 +109,7 @@ def raw(node: Any, name: str) -> Any:
     value = getattr(node, f"s_{name}")
     if value is None:
         if node.freed is not None and getattr(node, f"t_{name}") is not NOTHING:
-            raise blame.freed_graph(node)
+            raise errors.freed_graph(node)
         return None
     if isinstance(value, Packed):
         return value.tensor(node)._array
@@ -128,7 +129,7 @@ def traced(node: Any, name: str) -> Any:
     value = getattr(node, f"s_{name}")
     if value is None:
         if node.freed is not None and getattr(node, f"t_{name}") is not NOTHING:
-            raise blame.freed_graph(node)
+            raise errors.freed_graph(node)
         return None
     if isinstance(value, Packed):
         return value.tensor(node)
@@ -172,7 +173,7 @@ def claim(node: Any, place: Any) -> None:
     if node.freed is None:
         node.freed = place
     else:
-        raise blame.freed_graph(node)
+        raise errors.freed_graph(node)
 
 
 def peek(node: Any, name: str) -> Any:
@@ -196,7 +197,7 @@ def guard(node: Any, name: str) -> None:
         # Written already (`x.mul_(x)`): what is there is not what was saved.
         if storage.stamp != stamp:
             return stamp
-        return fingerprint.remember(node, name, array, storage, whole)
+        return checksum.remember(node, name, array, storage, whole)
 
     if isinstance(value, tuple):
         then = tuple(
@@ -290,7 +291,7 @@ def report_node(node: Any, log: seam.Log | None = None) -> None:
     """Send the birth of a node to the seam (or, told later, to the given log).
 
     The record's fields are described in core.seam, dispatch.codegen writes them out,
-    observe.streams reads them: change all of them.
+    observe.wire.streams reads them: change all of them.
     """
     log = log or seam.sink
     if log is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ag_visual.core.packed import Packed
 from ag_visual.core.saved import OwnOutput, traced, traced_all
+from ag_visual.core.saved_packed import Packed
 
 
 def raw_saved(node: Any, name: str) -> Any:

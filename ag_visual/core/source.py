@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from ag_visual.core.rewrite import parsed
+from ag_visual.core.diagnosis.source_rewrite import parsed
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 

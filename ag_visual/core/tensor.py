@@ -21,7 +21,8 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
-from ag_visual.core import blame, hooks, modes, saved, seam, source, view
+from ag_visual.core import hooks, modes, saved, seam, source, view
+from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import AccumulateGrad, Edge, LeafState, Node, Replaced
 from ag_visual.core.storage import FRESH, Storage, unwritten
 from ag_visual.devices import device as Device
@@ -836,16 +837,16 @@ def check_inplace(tensor: Tensor, op: str) -> None:
     view_ = tensor._view
     if view_ is None:
         if tensor._rg and tensor._edge is None:
-            raise blame.leaf_inplace(tensor, op, view=False)
+            raise errors.leaf_inplace(tensor, op, view=False)
         return
     # First: bringing such a view up to date would blame the write to its base.
     if view_.meta != view.DEFAULT:
         made = view_.made or (tensor._edge and tensor._edge[0].place)
-        raise blame.view_inplace(tensor, op, view.message(tensor), made)
+        raise errors.view_inplace(tensor, op, view.message(tensor), made)
     if view_.stamp is not tensor._storage.stamp:
         view.refresh(tensor)
     if view_.base._edge is None and (view_.base._rg or tensor._rg):
-        raise blame.leaf_inplace(tensor, op, view=True)
+        raise errors.leaf_inplace(tensor, op, view=True)
 
 
 def before_write(tensor: Tensor) -> None:

@@ -12,7 +12,8 @@ import weakref
 from typing import Any
 
 from ag_visual.arrays.backend import backend_of, of_namespace
-from ag_visual.core import blame, modes, saved, seam
+from ag_visual.core import modes, saved, seam
+from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import Edge, Node
 
 DEFAULT, NO_GRAD, MULTI_OUTPUT, INFERENCE, IN_FUNCTION = range(5)
@@ -268,7 +269,7 @@ class CopySlices(Node):
 
     def _refuse_spent(self) -> None:
         if self.spent:
-            raise blame.freed_graph(self)
+            raise errors.freed_graph(self)
 
 
 def refresh(tensor: Any) -> None:
@@ -286,7 +287,7 @@ def refresh(tensor: Any) -> None:
             tensor._rg = True
         return
     if view.meta != DEFAULT:
-        raise blame.view_inplace(
+        raise errors.view_inplace(
             tensor,
             "",
             message(tensor, indirect=True),

@@ -243,7 +243,7 @@ def op(
     batch: how it runs on stacked inputs: a family of dispatch/vmap, or a rule of its own; what
     follows from the parameters (dimensions shift, promoting ops are elementwise) need not be said.
     reuses: no view, but takes over the memory of an input that nobody else holds.
-    formula: what readers see (observe.cards), where the reference or the op's name do not serve: a
+    formula: what readers see (observe.formulas), where reference or op's name do not serve: a
     function of F and parameters, which the tests compute, or, with subscripts, an expression
     in quotes: "Sum(k, self[i, k] * mat2[k, j])".
     phases: outputs whose columns are free up to a phase; gradients must not depend on it.

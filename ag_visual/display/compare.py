@@ -9,8 +9,8 @@ from typing import Any
 from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
 from ag_visual.display.show import HEIGHT, Picture, graph_recording
-from ag_visual.observe.differences import Comparison, compare_recordings
-from ag_visual.observe.export import Recording, load_recording
+from ag_visual.observe.compare.differences import Comparison, compare_recordings
+from ag_visual.observe.export.export import Recording, load_recording
 from ag_visual.session.api import record
 
 Comparable = Tensor | Node | Recording | record | str | os.PathLike[str] | Iterable[Tensor | Node]

@@ -16,13 +16,13 @@ from typing import Any, Final
 from ag_visual.core import source
 from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
-from ag_visual.observe.bundle import BundleMissingError, bundle_text
-from ag_visual.observe.dot import roots_of
-from ag_visual.observe.export import Recording, take, to_html
-from ag_visual.observe.lesson import Lesson
-from ag_visual.observe.names import scopes_of
-from ag_visual.observe.recorder import Recorder
-from ag_visual.observe.scalars import NOT_KEPT
+from ag_visual.observe.export.bundle import BundleMissingError, bundle_text
+from ag_visual.observe.export.dot import roots_of
+from ag_visual.observe.export.export import Recording, take, to_html
+from ag_visual.observe.record.leaf_names import scopes_of
+from ag_visual.observe.record.lesson import Lesson
+from ag_visual.observe.record.recorder import Recorder
+from ag_visual.observe.record.scalars import NOT_KEPT
 from ag_visual.session.api import record
 from ag_visual.session.session import current, package_version
 

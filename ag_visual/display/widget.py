@@ -10,8 +10,8 @@ from typing import Any
 import anywidget
 import traitlets
 
-from ag_visual.observe.bundle import bundle_digest, bundle_text
-from ag_visual.observe.export import Recording
+from ag_visual.observe.export.bundle import bundle_digest, bundle_text
+from ag_visual.observe.export.export import Recording
 from ag_visual.session.session import current
 
 # Every instance carries this text; the renderer itself is asked for by the first one on a page. A

@@ -12,7 +12,7 @@ from typing import Any
 from numpy import ndarray
 
 from ag_visual.core import seam
-from ag_visual.core.blame import type_name
+from ag_visual.core.diagnosis.errors import type_name
 from ag_visual.core.hooks import HookTable, hook_name
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.memory_overlap import repeats

@@ -16,10 +16,10 @@ from ag_visual import files
 from ag_visual.core import source
 from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
-from ag_visual.observe.bundle import bundle_text
-from ag_visual.observe.details import array_of
-from ag_visual.observe.export import Recording, load_recording, to_html
-from ag_visual.observe.lesson import Lesson
+from ag_visual.observe.export.bundle import bundle_text
+from ag_visual.observe.export.export import Recording, load_recording, to_html
+from ag_visual.observe.record.details import array_of
+from ag_visual.observe.record.lesson import Lesson
 from ag_visual.session.breakpoints import finite
 from ag_visual.session.prompt import Prompt, interactive
 from ag_visual.session.session import Session, current

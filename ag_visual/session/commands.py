@@ -11,13 +11,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ag_visual.core.node import Node
-from ag_visual.observe import schema
-from ag_visual.observe.bundle import bundle_text
-from ag_visual.observe.card_numbers import kept_gradients, numbers
-from ag_visual.observe.cards import card
-from ag_visual.observe.check import check_fields
-from ag_visual.observe.dead_units import ROOM, with_dead_units
-from ag_visual.observe.details import (
+from ag_visual.observe.diagnose.dead_units import ROOM, with_dead_units
+from ag_visual.observe.export.bundle import bundle_text
+from ag_visual.observe.formulas.card_numbers import kept_gradients, numbers
+from ag_visual.observe.formulas.cards import card
+from ag_visual.observe.record.details import (
     NotKeptError,
     all_hooks,
     array_of,
@@ -25,9 +23,11 @@ from ag_visual.observe.details import (
     recorded_card,
     recorded_details,
 )
-from ag_visual.observe.scalars import arrived_at, beyond
-from ag_visual.observe.summaries import DEFAULT_LIMIT, summarize
-from ag_visual.observe.texts import fit, fit_all
+from ag_visual.observe.record.scalars import arrived_at, beyond
+from ag_visual.observe.record.summaries import DEFAULT_LIMIT, summarize
+from ag_visual.observe.wire import schema
+from ag_visual.observe.wire.check import check_fields
+from ag_visual.observe.wire.text import fit, fit_all
 from ag_visual.session.node_check import ELEMENTS, check_node, in_own_thread
 from ag_visual.session.session import Session, package_version
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from ag_visual.observe.lesson import Lesson, made
+from ag_visual.observe.record.lesson import Lesson, made
 from ag_visual.session.session import current
 
 __all__ = ["Lesson", "lesson"]
@@ -25,7 +25,7 @@ def lesson(
     """Set up the Inspector of this notebook for a lesson; without arguments, end the lesson.
 
     text: what the students are to do, shown above the graph. hide: controls that are not there,
-    with their keys (`ag_visual.observe.lesson.HIDDEN` lists them). node and step: what is selected
+    with their keys (`observe.record.lesson.HIDDEN` lists them). node and step: what is selected
     and which moment of a recording is shown at first. predict: each gradient is guessed before it
     is shown. scalars: the graph is drawn number by number. speed and direction: of playing; 1 is
     two nodes a second, "back" plays a recording backwards.

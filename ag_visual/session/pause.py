@@ -20,7 +20,7 @@ from ag_visual.core import seam
 from ag_visual.core.bell import Bell
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.session.breakpoints import Breakpoint, line_of, problem_of
-from ag_visual.session.edits import edited
+from ag_visual.session.gradient_edits import edited
 
 PATIENCE: Final = 30.0
 """Seconds without a sign of any page after which a pause ends by itself."""
@@ -142,7 +142,7 @@ class Gate:
         )
 
     def edit(self, how: str, value: float | None = None, **where: int | None) -> None:
-        """Change the gradient that waits (see session.edits.edited); in the paused thread."""
+        """Change the gradient that waits (see gradient_edits.edited); in the paused thread."""
         paused = self.paused
         if paused is None:
             raise RuntimeError("edit: no backward is paused; ask for a pause first")

@@ -14,9 +14,9 @@ import numpy as np
 
 from ag_visual.core import source
 from ag_visual.core.node import AccumulateGrad, Node
-from ag_visual.observe.summaries import summarize
+from ag_visual.observe.record.summaries import summarize
 from ag_visual.session.breakpoints import arrays_of
-from ag_visual.session.edits import EditError
+from ag_visual.session.gradient_edits import EditError
 from ag_visual.session.pause import Gate, Paused
 
 Ask = Callable[[str], str]

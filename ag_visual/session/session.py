@@ -25,13 +25,13 @@ from typing import Any, Final, Protocol
 from ag_visual import files
 from ag_visual.core import seam
 from ag_visual.core.bell import Bell
-from ag_visual.observe import blame
-from ag_visual.observe.bundle import bundle_text
-from ag_visual.observe.export import Recording, take, to_html
-from ag_visual.observe.lesson import Lesson
-from ag_visual.observe.names import Scope, scopes_of
-from ag_visual.observe.recorder import Recorder
-from ag_visual.observe.scalars import Log
+from ag_visual.observe.diagnose import problems
+from ag_visual.observe.export.bundle import bundle_text
+from ag_visual.observe.export.export import Recording, take, to_html
+from ag_visual.observe.record.leaf_names import Scope, scopes_of
+from ag_visual.observe.record.lesson import Lesson
+from ag_visual.observe.record.recorder import Recorder
+from ag_visual.observe.record.scalars import Log
 from ag_visual.session.pause import Gate
 from ag_visual.session.transport import Page, Send
 
@@ -226,11 +226,11 @@ class Session:
             self._problem_keys.add(key)
             number = len(self.problems) + 1
             text = fields.get("text") or str(error)
-            self.problems = [*self.problems, blame.problem(number, fields, text)]
+            self.problems = [*self.problems, problems.problem(number, fields, text)]
         self.changed()
 
     def recording(self, *, values: bool = False, source: bool = True) -> Recording:
-        """Everything that is kept, as a recording (see observe.export.take)."""
+        """Everything that is kept, as a recording (see observe.export.export.take)."""
         with self._lock:
             problems = list(self.problems)
         return take(

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-from ag_visual.observe import schema
-from ag_visual.observe.batch import Header, Stream
-from ag_visual.observe.columns import Chunk
-from ag_visual.observe.recorder import Recorder
-from ag_visual.observe.store import thin
+from ag_visual.observe.record.recorder import Recorder
+from ag_visual.observe.wire import schema
+from ag_visual.observe.wire.batch import Header, Stream
+from ag_visual.observe.wire.columns import Chunk
+from ag_visual.observe.wire.store import thin
 
 BATCH_BYTES: Final = 500_000
 """Bytes of columns from which on a batch is sent off; a batch is at most one chunk larger."""

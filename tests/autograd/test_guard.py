@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import ag_visual as ag
-from ag_visual.core import fingerprint
+from ag_visual.core.diagnosis import checksum
 
 AROUND = "modified by means that autograd cannot see"
 
@@ -100,12 +100,12 @@ def test_nothing_is_kept_of_dead_graphs() -> None:
     gc.disable()
     try:
         x = ag.ones(3, requires_grad=True)
-        before = len(fingerprint.kept)
+        before = len(checksum.kept)
         with ag.autograd.guard():
             y = x.exp()
-        assert len(fingerprint.kept) == before + 1
+        assert len(checksum.kept) == before + 1
         del y
-        assert len(fingerprint.kept) == before
+        assert len(checksum.kept) == before
     finally:
         gc.enable()
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ag_visual.core.repair import Repair, repair
+from ag_visual.core.diagnosis.repair import Repair, repair
 
 KINDS = ("modified-by-inplace", "leaf-inplace", "view-inplace", "second-backward", "silent")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import ag_visual as ag
-from ag_visual.observe.align import align, rising
-from ag_visual.observe.differences import compare_recordings, gradient_text
+from ag_visual.observe.compare.align import align, rising
+from ag_visual.observe.compare.differences import compare_recordings, gradient_text
 from tests.work import counted
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "recordings"

@@ -15,8 +15,8 @@ import pytest
 import ag_visual as ag
 from ag_visual.core import seam
 from ag_visual.display.show import graph_recording
-from ag_visual.observe import bundle
-from ag_visual.observe.check import check
+from ag_visual.observe.export import bundle
+from ag_visual.observe.wire.check import check
 from ag_visual.session.commands import handle
 from ag_visual.session.session import current
 

@@ -40,7 +40,7 @@ def test_typescript_imports_point_down() -> None:
         ("core/tensor.py", "from ag_visual import tensor", "imports the package itself"),
         ("core/tensor.py", "def f():\n    from ..session import watch", "imports session"),
         ("errors.py", "from .core.node import Node", "imports core"),
-        ("observe/recorder.py", "from ag_visual.session import batches", "imports session"),
+        ("observe/record/recorder.py", "from ag_visual.session import batches", "imports session"),
         ("strange.py", "from .errors import AutogradError", "'strange' has no layer"),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ag_visual.core import seam
-from ag_visual.observe.recorder import Recorder
+from ag_visual.observe.record.recorder import Recorder
 
 HOOKS = ("sink", "gate", "begin", "end", "problem")
 

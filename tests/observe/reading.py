@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ag_visual.observe import schema
-from ag_visual.observe.columns import Chunk, Tables
-from ag_visual.observe.recorder import Recorder
+from ag_visual.observe.record.recorder import Recorder
+from ag_visual.observe.wire import schema
+from ag_visual.observe.wire.columns import Chunk, Tables
 
 
 def tables(recorder: Recorder) -> Tables:

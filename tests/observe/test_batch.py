@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ag_visual.errors import FormatError
-from ag_visual.observe import schema
-from ag_visual.observe.batch import Stream, decode_tables, encode_tables, without_source
-from ag_visual.observe.check import check
-from ag_visual.observe.columns import DTYPES, Chunk, Encoder
-from ag_visual.observe.store import thin
+from ag_visual.observe.wire import schema
+from ag_visual.observe.wire.batch import Stream, decode_tables, encode_tables, without_source
+from ag_visual.observe.wire.check import check
+from ag_visual.observe.wire.columns import DTYPES, Chunk, Encoder
+from ag_visual.observe.wire.store import thin
 
 STATE = {
     "recording": True,

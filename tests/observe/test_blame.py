@@ -9,8 +9,8 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core import seam
-from ag_visual.observe.blame import op_word, problem
-from ag_visual.observe.check import check
+from ag_visual.observe.diagnose.problems import op_word, problem
+from ag_visual.observe.wire.check import check
 
 
 @pytest.fixture

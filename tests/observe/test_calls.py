@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import ag_visual as ag
-from ag_visual.observe import store
+from ag_visual.observe.wire import store
 
 from .reading import rows
 

@@ -12,11 +12,18 @@ from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.interpreted import OpNode
 from ag_visual.dispatch.table import ops, traced
-from ag_visual.observe import card_numbers, cards, derivation
-from ag_visual.observe.at_node import edges_by_name
-from ag_visual.observe.card_numbers import NoNumbersError, kept_gradients, numbers
-from ag_visual.observe.notation import linear, parse
-from ag_visual.observe.terms import OPERATORS, Term, computed, formula_of, input_term, trace
+from ag_visual.observe.formulas import card_numbers, cards, derivation
+from ag_visual.observe.formulas.card_numbers import NoNumbersError, kept_gradients, numbers
+from ag_visual.observe.formulas.notation import linear, parse
+from ag_visual.observe.formulas.terms import (
+    OPERATORS,
+    Term,
+    computed,
+    formula_of,
+    input_term,
+    trace,
+)
+from ag_visual.observe.record.node_view import edges_by_name
 
 from ..properties import cases
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ag_visual.errors import FormatError
-from ag_visual.observe.check import check, check_fields
+from ag_visual.observe.wire.check import check, check_fields
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core import seam
-from ag_visual.observe.recorder import Recorder
+from ag_visual.observe.record.recorder import Recorder
 
 from .reading import rows
 

@@ -7,9 +7,9 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.nn import functional as F
-from ag_visual.observe.dead_units import dead_units
-from ag_visual.observe.details import array_of
-from ag_visual.observe.recorder import Recorder
+from ag_visual.observe.diagnose.dead_units import dead_units
+from ag_visual.observe.record.details import array_of
+from ag_visual.observe.record.recorder import Recorder
 
 
 def relu_of(values: np.ndarray) -> ag.Tensor:

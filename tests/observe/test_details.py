@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import ag_visual as ag
-from ag_visual.observe.check import check
-from ag_visual.observe.details import NotKeptError, array_of, node_details, recorded_details
+from ag_visual.observe.record.details import NotKeptError, array_of, node_details, recorded_details
+from ag_visual.observe.wire.check import check
 
 
 def leaf(*values):

@@ -10,7 +10,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.errors import MissingExtraError
-from ag_visual.observe.dot import dot_text, to_dot
+from ag_visual.observe.export.dot import dot_text, to_dot
 
 
 def graph():

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ag_visual.observe.blame import problem
-from ag_visual.observe.edits import edit_of
+from ag_visual.observe.diagnose.problems import problem
+from ag_visual.observe.diagnose.source_edits import edit_of
 from tests.blame.test_cases import CASES, _run, as_torch
 
 __all__ = ["as_torch"]

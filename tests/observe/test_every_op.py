@@ -11,13 +11,13 @@ import ag_visual as ag
 from ag_visual.core import seam
 from ag_visual.core.node import AccumulateGrad
 from ag_visual.dispatch.record import Op
-from ag_visual.observe.check import check
-from ag_visual.observe.columns import Encoder, by_kind
-from ag_visual.observe.details import array_of, node_details, recorded_details
-from ag_visual.observe.dot import dot_text
-from ag_visual.observe.graph import tell, walk
-from ag_visual.observe.recorder import Recorder
-from ag_visual.observe.summaries import summarize
+from ag_visual.observe.export.dot import dot_text
+from ag_visual.observe.record.details import array_of, node_details, recorded_details
+from ag_visual.observe.record.graph import tell, walk
+from ag_visual.observe.record.recorder import Recorder
+from ag_visual.observe.record.summaries import summarize
+from ag_visual.observe.wire.check import check
+from ag_visual.observe.wire.columns import Encoder, by_kind
 
 from ..properties.cases import calls, carrying, differentiable, every, run, settled
 

@@ -11,9 +11,9 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.errors import FormatError
-from ag_visual.observe import export
-from ag_visual.observe.check import check
-from ag_visual.observe.export import load_recording, pieces_of, take, to_html
+from ag_visual.observe.export import export
+from ag_visual.observe.export.export import load_recording, pieces_of, take, to_html
+from ag_visual.observe.wire.check import check
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core.hooks import HookTable, full_name, register
-from ag_visual.observe import schema
-from ag_visual.observe.check import check
-from ag_visual.observe.details import all_hooks, hooks_of
+from ag_visual.observe.record.details import all_hooks, hooks_of
+from ag_visual.observe.wire import schema
+from ag_visual.observe.wire.check import check
 
 
 def leaf(*values):

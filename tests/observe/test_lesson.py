@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import parse_qs
 
-from ag_visual.observe import schema
-from ag_visual.observe.check import check_fields
-from ag_visual.observe.lesson import Lesson, made
+from ag_visual.observe.record.lesson import Lesson, made
+from ag_visual.observe.wire import schema
+from ag_visual.observe.wire.check import check_fields
 
 CHECKOUT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ import sys
 import weakref
 
 import ag_visual as ag
-from ag_visual.observe.names import Labels, names_by_storage, scopes_of, tensors_in
+from ag_visual.observe.record.leaf_names import Labels, names_by_storage, scopes_of, tensors_in
 
 
 def leaf():

@@ -11,9 +11,9 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core import seam
-from ag_visual.observe import schema
-from ag_visual.observe.columns import _Steps, by_kind
-from ag_visual.observe.recorder import CHUNK_ROWS, Recorder
+from ag_visual.observe.record.recorder import CHUNK_ROWS, Recorder
+from ag_visual.observe.wire import schema
+from ag_visual.observe.wire.columns import _Steps, by_kind
 from tests.observe.reading import tables, texts
 from tests.work import counted
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import ag_visual as torch
-from ag_visual.observe.graph import walk
-from ag_visual.observe.local import NUMBERS
-from ag_visual.observe.scalars import beyond, of_living
+from ag_visual.observe.formulas.local import NUMBERS
+from ag_visual.observe.record.graph import walk
+from ag_visual.observe.record.scalars import beyond, of_living
 
 Net = Callable[[], tuple[Any, dict[str, Any]]]
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ag_visual.observe import schema
-from ag_visual.observe.typescript import render
+from ag_visual.observe.wire import schema
+from ag_visual.observe.wire.typescript import render
 
 GENERATED = Path(__file__).parents[2] / "extension" / "src" / "protocol" / "schema.ts"
 
 
 def test_committed_typescript_is_what_the_schema_generates():
     assert GENERATED.read_text(encoding="utf-8") == render(), (
-        "run: python -m ag_visual.observe.schema > extension/src/protocol/schema.ts"
+        "run: python -m ag_visual.observe.wire.schema > extension/src/protocol/schema.ts"
     )
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from ag_visual.observe.check import check
-from ag_visual.observe.summaries import EXACT, SMALLEST_LIMIT, summarize
+from ag_visual.observe.record.summaries import EXACT, SMALLEST_LIMIT, summarize
+from ag_visual.observe.wire.check import check
 
 DTYPES = [
     np.bool_,

@@ -7,8 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ag_visual.observe.columns import Strings
-from ag_visual.observe.texts import LONGEST, fit, fit_all
+from ag_visual.observe.wire.columns import Strings
+from ag_visual.observe.wire.text import LONGEST, fit, fit_all
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=30)  # lone surrogates, too
 

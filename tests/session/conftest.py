@@ -16,7 +16,7 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
-from ag_visual.observe import schema
+from ag_visual.observe.wire import schema
 
 from .waiting import PATIENCE
 

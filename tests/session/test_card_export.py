@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import ag_visual as ag
-from ag_visual.observe import card_export
+from ag_visual.observe.formulas import card_export
 
 
 def recorded():

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from ag_visual.observe import schema
-from ag_visual.session import control
+from ag_visual.observe.wire import schema
+from ag_visual.session import kernel
 from ag_visual.session.session import current
 
 from .waiting import PATIENCE, until
@@ -348,7 +348,7 @@ class SlowComm:
 
 def test_answers_and_batches_may_leave_at_once():
     comm = SlowComm()
-    control._open(comm, {"content": {"data": {"v": schema.VERSION, "page": "slow"}}})
+    kernel._open(comm, {"content": {"data": {"v": schema.VERSION, "page": "slow"}}})
     page = current().pages["slow"]
     threads = [threading.Thread(target=page.reply, args=[{"id": n}]) for n in "ab"]
     for thread in threads:

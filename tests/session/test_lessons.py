@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import ag_visual as torch
-from ag_visual.observe import scalars, schema
-from ag_visual.observe.check import check_fields
-from ag_visual.observe.lesson import made
+from ag_visual.observe.record import scalars
+from ag_visual.observe.record.lesson import made
+from ag_visual.observe.wire import schema
+from ag_visual.observe.wire.check import check_fields
 from ag_visual.session.session import current
 
 

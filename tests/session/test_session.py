@@ -16,7 +16,7 @@ import pytest
 import ag_visual as ag
 from ag_visual.core import seam
 from ag_visual.core.bell import Bell
-from ag_visual.observe import bundle
+from ag_visual.observe.export import bundle
 from ag_visual.session import api
 from ag_visual.session.commands import handle
 from ag_visual.session.session import MOST_PAGES, Session, current

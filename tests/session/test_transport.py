@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from ag_visual.observe import schema
-from ag_visual.observe.batch import decode_tables
-from ag_visual.observe.columns import DTYPES, Chunk
-from ag_visual.observe.recorder import Recorder
+from ag_visual.observe.record.recorder import Recorder
+from ag_visual.observe.wire import schema
+from ag_visual.observe.wire.batch import decode_tables
+from ag_visual.observe.wire.columns import DTYPES, Chunk
 from ag_visual.session import transport
 from ag_visual.session.transport import Page
 

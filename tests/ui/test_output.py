@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import ag_visual as torch
-from ag_visual.observe.bundle import bundle_text
+from ag_visual.observe.export.bundle import bundle_text
 
 from .lab import NOTEBOOK, Lab
 from .test_accessibility import faults

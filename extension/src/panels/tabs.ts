@@ -1,5 +1,5 @@
 // The tabs of the side, in their order. A tab is one line here, and one in `HIDDEN` of
-// ag_visual/observe/lesson.py where a lesson can hide it.
+// ag_visual/observe/record/lesson.py where a lesson can hide it.
 
 import type { ComponentType } from 'react';
 import type { Control } from '../protocol/schema';

@@ -1,0 +1,1 @@
+"""What an error says beyond torch's first line: variables, places in the source, repairs."""

@@ -1,0 +1,1 @@
+"""Problems and their reasons: None gradients, graph breaks, dead units."""

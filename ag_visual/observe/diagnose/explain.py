@@ -1,0 +1,345 @@
+"""`ag.explain(x, loss)`: why a tensor has no gradient, or does not require one, in words.
+
+Reads what tensors and nodes remember anyway; looks into the user's variables for the place where a
+path was cut.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ag_visual.autograd.given import argument_name
+from ag_visual.core import source
+from ag_visual.core.diagnosis.source_rewrite import without_attribute
+from ag_visual.core.node import Node
+from ag_visual.core.saved import origin_of
+from ag_visual.core.tensor import Tensor
+from ag_visual.errors import type_name
+from ag_visual.observe.diagnose.graph_breaks import source_cuts
+from ag_visual.observe.record.leaf_names import scopes_of
+
+MANY = 3
+"""Places of one kind that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason: words, and where there is one the line.
+
+    kind: 'has-grad', 'integer-dtype', 'inference', 'detached', 'no-grad', 'non-differentiable',
+    'not-asked', 'not-leaf', 'not-connected', 'cut', 'no-backward', 'undefined' or 'requires-grad'.
+    repair: what to do about it, where something can be done.
+    """
+
+    kind: str
+    text: str
+    site: source.Site | None = None
+    repair: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer of `explain`: reasons, the nearest one first, and what to do."""
+
+    question: str
+    reasons: tuple[Reason, ...]
+    advice: str
+
+    def __str__(self) -> str:
+        lines = [self.question, *(f"  - {reason.text}" for reason in self.reasons)]
+        if self.advice:
+            lines.append(f"  what to do: {self.advice}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+_CUT = {
+    "detach": "detached",
+    "detach_": "taken out of the graph by detach_()",
+    "data": "taken from .data",
+    "no_grad": "made under no_grad",
+    "inference": "made in inference mode",
+    "non_differentiable": "marked with ctx.mark_non_differentiable in the forward of its Function",
+    "dtype": "made by an operation whose result is not differentiable (an integer or bool dtype)",
+}
+
+
+def explain(x: Tensor, loss: Tensor | None = None) -> Explanation:
+    """Why is `x.grad` None, or why does `x` not require grad?
+
+    loss: what backward was (or will be) called on; with it the answer says whether `loss` depends
+    on `x`, and where the path between them was cut. Nothing is computed and nothing is changed.
+    Raises TypeError when one of them is no Tensor.
+
+    >>> import ag_visual as ag
+    >>> x = ag.tensor([1.], requires_grad=True)
+    >>> y = (x * 2).detach()
+    >>> ag.explain(y).reasons[0].kind
+    'detached'
+    """
+    for name, value in (("x", x), ("loss", loss)):
+        if not isinstance(value, Tensor) and (name == "x" or value is not None):
+            raise TypeError(f"explain(): {name} must be a Tensor, not {type_name(value)}")
+    frame = sys._getframe(1)
+    if not x.requires_grad:
+        return _explain_requires_grad(x, _label(x, frame, "This tensor"), frame)
+    return _explain_grad(x, loss, frame)
+
+
+def _label(x: Tensor, frame: Any, default: str) -> str:
+    for scope in scopes_of(frame):
+        for name, value in scope.items():
+            if value is x and not name.startswith("_"):
+                return f"`{name}`"
+    return default
+
+
+def _at(site: source.Site | None) -> str:
+    return f" at {site.where}: {site.text}" if site is not None and site.line else ""
+
+
+def _origin(x: Tensor) -> tuple[str, source.Site] | None:
+    """How and where a tensor left the graph."""
+    origin = origin_of(x)
+    if origin is None:
+        return None
+    return origin[0], source.resolve_place(origin[1])
+
+
+def _cut(what: str, kind: str, site: source.Site) -> Reason:
+    named = {
+        "dtype": "integer-dtype",
+        "no_grad": "no-grad",
+        "inference": "inference",
+        "non_differentiable": "non-differentiable",
+    }
+    text = f"{what} was {_CUT[kind]}{_at(site)}"
+    return Reason(named.get(kind, "detached"), text, site, _repair(kind, site))
+
+
+def _repair(kind: str, site: source.Site) -> str:
+    """What to change at the place where a tensor left the graph."""
+    place = f" at {site.where}" if site.line else ""
+    if kind == "detach_":
+        return f"remove the detach_(){place}"
+    if kind == "non_differentiable":
+        return "leave it out of ctx.mark_non_differentiable, and return its gradient in backward"
+    if kind in ("detach", "data"):
+        remove = f"remove the {'detach()' if kind == 'detach' else '.data'}{place}"
+        line = without_attribute(site.source_line.strip(), site.text)
+        return f"{remove}: `{line}`" if line else remove
+    if kind in ("no_grad", "inference"):
+        block = "no_grad" if kind == "no_grad" else "inference_mode"
+        what = f"`{site.text}`" if site.text else "the operation"
+        return f"move {what}{place} out of the {block} block"
+    return f"choose an operation with a derivative{place} (softmax for argmax, sigmoid for >)"
+
+
+def _advice(cuts: list[Reason], otherwise: str) -> str:
+    """The repairs of all cuts, each once; what to do where nothing was cut."""
+    return "; ".join(dict.fromkeys(cut.repair for cut in cuts)) or otherwise
+
+
+def _explain_requires_grad(x: Tensor, label: str, frame: Any) -> Explanation:
+    question = f"{label} does not require grad:"
+    origin = _origin(x)
+    if x.dtype.category < 2:
+        what = f"its dtype is {x.dtype}, and only floating point and complex tensors can"
+        cuts = _suspects(frame, x) if origin is None else [_cut("it", *origin)]
+        advice = _advice(cuts, "convert it before the computation: x.to(ag.float32)")
+        return Explanation(question, (Reason("integer-dtype", what), *cuts), advice)
+    if origin is not None:
+        cut = _cut("it", *origin)
+        clone = ", or clone it outside" if origin[0] == "inference" else ""
+        return Explanation(question, (cut,), cut.repair + clone)
+    if x.is_inference():
+        return Explanation(
+            question,
+            (Reason("inference", "it was made in inference mode"),),
+            "make a clone() of it outside of inference mode",
+        )
+    reasons = [
+        Reason(
+            "not-asked",
+            "nothing asked for it: neither requires_grad=True nor requires_grad_(), and no tensor "
+            "that it was computed from requires grad",
+        )
+    ]
+    cuts = _suspects(frame, x) or _written(frame, label)
+    asked = "requires_grad=True for the leaves whose gradients you want"
+    return Explanation(question, (*reasons, *cuts), _advice(cuts, asked))
+
+
+def _suspects(frame: Any, but: Tensor, node: Node | None = None) -> list[Reason]:
+    """Tensors in the user's variables that left a graph: where a path may have been cut.
+
+    node: where that path begins; tensors that left a graph without it are left out, as far as
+    their graphs still live.
+    """
+    found: list[Reason] = []
+    seen = {id(but)}
+    for scope in scopes_of(frame):
+        for name, value in list(scope.items()):
+            if not isinstance(value, Tensor) or id(value) in seen or name.startswith("_"):
+                continue
+            seen.add(id(value))
+            origin = _origin(value)
+            if origin is None or value.requires_grad:
+                continue
+            known = origin_of(value) or ()
+            graph = known[2]() if len(known) > 2 and known[2] else None
+            if node is not None and graph is not None and node not in _reachable(graph):
+                continue
+            found.append(replace(_cut(f"`{name}`", *origin), kind="cut"))
+    return found[:MANY]
+
+
+def _written(frame: Any, label: str) -> list[Reason]:
+    """What leaves the graph in the expressions that made a variable, read off the source."""
+    found = []
+    for cut in source_cuts(frame, label.strip("`"))[:MANY]:
+        text = f"`{cut.text}` at {cut.site.where} gives {cut.gives}"
+        repair = f"compute without `{cut.text}` at {cut.site.where}"
+        found.append(Reason("cut", text, cut.site, repair))
+    return found
+
+
+def _reachable(start: Node) -> dict[Any, None]:
+    seen: dict[Any, None] = {start: None}
+    pending = [start]
+    while pending:
+        for edge in pending.pop().next:
+            if edge is not None and edge[0] not in seen:
+                seen[edge[0]] = None
+                pending.append(edge[0])
+    return seen
+
+
+def _saved_cuts(nodes: Any) -> list[Reason]:
+    """Saved tensors of a graph that had left another one."""
+    found: dict[str, Reason] = {}
+    for node in nodes:
+        kept = [getattr(node, f"s_{name}", None) for name in node.saved_names]
+        parts = [part for value in kept for part in (value if type(value) is tuple else (value,))]
+        # A custom Function remembers what it was given, saved or not.
+        parts += [given.value for given in getattr(node, "_given", ())]
+        for part in parts:
+            origin = _origin(part) if isinstance(part, Tensor) else None
+            if origin is None or part.requires_grad:
+                continue
+            cut = _cut(f"an input of {node.name()}", *origin)
+            found.setdefault(cut.text, replace(cut, kind="cut"))
+    return list(found.values())[:MANY]
+
+
+def _explain_grad(x: Tensor, loss: Tensor | None, frame: Any) -> Explanation:
+    label = _label(x, frame, "This tensor")
+    if x._grad is not None:
+        return Explanation(
+            f"{label} has a gradient:",
+            (Reason("has-grad", f"its .grad has shape {list(x._grad.shape)}"),),
+            "",
+        )
+    question = f"{label}.grad is None:" if label.startswith("`") else f"{label} has no gradient:"
+    reasons: list[Reason] = []
+    node = x.grad_fn
+    if node is not None and not x.retains_grad:
+        site = source.resolve_place(node.place)
+        text = f"it is no leaf: {node.name()} made it{_at(site)}, and backward keeps gradients of "
+        reasons.append(Reason("not-leaf", text + "leaves only", site))
+    edge = x.gradient_edge()
+    if edge is None:
+        made = None if x._view is None else source.resolve_place(x._view.made)
+        text = f"it is a view without history, made under no_grad{_at(made)}"
+        return Explanation(question, (Reason("no-grad", text, made),), "make the view outside")
+    if loss is not None:
+        return _explain_path(x, edge[0], loss, question, reasons, frame)
+    if node is not None:
+        advice = "call retain_grad() on it before backward, or ask autograd.grad for it"
+        return Explanation(question, tuple(reasons), advice)
+    alive = x._leaf is not None and x._leaf.accumulator is not None and _in_use(x)
+    if alive:
+        text = "a graph that uses it is alive, but no backward has reached it"
+        advice = "call backward() on the result; explain(x, loss) says whether loss depends on x"
+        reasons.append(Reason("no-backward", text))
+    else:
+        text = (
+            "no living graph uses it: no recorded operation took it, or the results are gone, or "
+            "the gradient was reset"
+        )
+        advice = "explain(x, loss) says whether loss depends on x"
+        reasons.append(Reason("not-connected", text))
+    cuts = _suspects(frame, x, edge[0])
+    if cuts:
+        advice = f"{_advice(cuts, advice)}; {advice}"
+    return Explanation(question, (*reasons, *cuts), advice)
+
+
+def _in_use(x: Tensor) -> bool:
+    """Does a node beside this question hold the accumulator of a leaf?"""
+    edge = x.gradient_edge()
+    # This frame's edge (twice: the name and the call's argument) and its node's own weak reference.
+    return edge is not None and sys.getrefcount(edge[0]) > 3
+
+
+def _explain_path(
+    x: Tensor, node: Node, loss: Tensor, question: str, reasons: list[Reason], frame: Any
+) -> Explanation:
+    name = _label(loss, frame, "the loss")
+    start = loss.gradient_edge() if loss.requires_grad else None
+    if start is None:
+        inner = _explain_requires_grad(loss, name, frame)
+        text = f"{name} itself does not require grad"
+        return Explanation(
+            question,
+            (*reasons, Reason("not-connected", text), *inner.reasons),
+            inner.advice,
+        )
+    reached = _reachable(start[0])
+    if node not in reached:
+        text = f"{name} does not depend on it: no path leads from {start[0].name()} to it"
+        cuts = _saved_cuts(reached) or _suspects(frame, x, node) or _written(frame, name)
+        return Explanation(
+            question,
+            (*reasons, Reason("not-connected", text), *cuts),
+            _advice(cuts, "use it in the computation"),
+        )
+    if reasons:
+        return Explanation(
+            question,
+            (*reasons, Reason("requires-grad", f"{name} depends on it")),
+            "call retain_grad() on it before backward, or ask autograd.grad for it",
+        )
+    freed = next((n for n in reached if n.freed is not None and n.freed[0] is not None), None)
+    if freed is None:
+        text = f"{name} depends on it, but backward() has not been called (or the graph saves "
+        text += "nothing that tells)"
+        return Explanation(
+            question, (*reasons, Reason("no-backward", text)), f"call {name.strip('`')}.backward()"
+        )
+    site = source.resolve_place(freed.freed)
+    text = f"a backward ran{_at(site)}, but left no gradient here"
+    found = [Reason("undefined", text, site)]
+    missed = list(_missed(node, reached))[:MANY]
+    advice = "was it reset (zero_grad), or was inputs= given?"
+    return Explanation(question, (*reasons, *found, *missed), _advice(missed, advice))
+
+
+def _missed(node: Node, reached: Any) -> Iterator[Reason]:
+    """The custom Functions on the way to a node whose backward returned None there."""
+    for n in reached:
+        for at in getattr(n, "_missed", ()):
+            edge = n.next[n._positions.index(at)]
+            if edge is None or node not in _reachable(edge[0]):
+                continue
+            function = n._forward_cls
+            backward = source.resolve_place(source.last_return(function._user_backward()))
+            name = argument_name(function, at)
+            text = f"the backward of {function.__name__} returned None for `{name}`{_at(backward)}"
+            where = f" at {backward.where}" if backward.line else ""
+            repair = f"return the gradient of `{name}` in {function.__name__}.backward{where}"
+            yield Reason("undefined", text, backward, repair)

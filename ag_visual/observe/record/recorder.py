@@ -1,0 +1,381 @@
+"""Records a running program: what to record, the log that the seam fills, its encoding.
+
+The log's lists are filled by their own methods: no Python function runs per event. Everything else
+happens when somebody drains: every 40 ms while a page looks, else when somebody asks or much waits.
+"""
+
+from __future__ import annotations
+
+import operator
+import struct
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from ag_visual.core import node as nodes
+from ag_visual.core import seam
+from ag_visual.core.node import AccumulateGrad, Node
+from ag_visual.observe.record.graph import tell, walk
+from ag_visual.observe.record.leaf_names import Labels
+from ag_visual.observe.wire import columns
+from ag_visual.observe.wire.columns import Array, Chunk, Encoder
+from ag_visual.observe.wire.store import Store
+from ag_visual.observe.wire.streams import Fields, Nodes, Told, integers
+
+Scope = Literal["off", "block", "once", "every"]
+
+LIMIT: Final = 64 * 2**20
+"""Bytes of encoded events that are kept."""
+
+CHUNK_ROWS: Final = 8192
+"""Nodes and runs of one chunk, about half of them nodes."""
+
+TOO_LONG: Final = 100_000
+"""Undrained nodes (about 0.5 kB each with their runs) at which a backward first drains them."""
+
+
+class _NodeRef(weakref.ref[Node]):
+    """A weak reference that still knows its node's number when the node is gone."""
+
+    __slots__ = ("seq",)
+    seq: int
+
+
+_MOMENT = _THREAD = struct.Struct("<q").unpack_from
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What was taken out of a log."""
+
+    nodes: list[Told]
+    events: list[seam.Event]
+    runs: list[list[Any]]
+    leaves: list[list[Any]]
+    writes: list[list[Any]]
+    refs: list[weakref.ref[Any]]
+
+    def add(self, later: _Taken) -> None:
+        self.nodes += later.nodes
+        self.events += later.events
+        for name in ("runs", "leaves", "writes"):
+            for field, rest in zip(getattr(self, name), getattr(later, name), strict=True):
+                field += rest
+        self.refs += later.refs
+
+
+class Recorder:
+    """One recording at a time. `start` and `stop` set and clear the seam's sink.
+
+    Whoever owns it passes the beginnings and ends of backwards on to `began` and `ended`.
+    """
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        self.scope: Scope = "off"
+        self.every = 1
+        self.store = Store(limit)
+        self.encoder = Encoder(time.perf_counter_ns())
+        self.labels = Labels()
+        self.on_scope_end: Callable[[], None] | None = None
+        self._log = seam.Log()
+        self._dead: deque[_NodeRef] = deque()
+        self._live: dict[int, _NodeRef] = {}
+        self._unnamed: dict[int, tuple[weakref.ref[Any], list[int]]] = {}
+        self._lock = threading.RLock()
+        self._since = 0  # seq of the first node that a continuous recording has seen
+        self._skipped = 0
+        self.ignored: set[int] = set()  # threads that work for the observer
+        self._ignored_tasks: set[int] = set()  # their backwards
+
+    # What to record --------------------------------------------------------------------------
+
+    @property
+    def on(self) -> bool:
+        return self.scope != "off"
+
+    def start(self, scope: Scope = "block", every: int = 1) -> None:
+        """Record from now on: until `stop`, for one backward, or every n-th backward."""
+        if scope not in ("block", "once", "every"):
+            raise ValueError(f"scope should be 'block', 'once' or 'every', but is {scope!r}")
+        if every < 1:
+            raise ValueError(f"every should be 1 or more, but is {every}")
+        self.scope = scope
+        self.every = every if scope == "every" else 1
+        self._skipped = 0
+        self._listen()
+
+    def stop(self) -> None:
+        """Stop recording; what was recorded stays."""
+        self.scope = "off"
+        if self._listening:
+            seam.sink = None
+
+    @property
+    def _listening(self) -> bool:
+        return seam.sink is self._log
+
+    def _listen(self) -> None:
+        if not self._listening:
+            self._since = next(nodes.sequence)
+            seam.sink = self._log
+
+    def began(self, task: Any, frame: FrameType | None) -> None:
+        """A backward begins, in this thread, called from this frame."""
+        log = self._log
+        if seam.sink is not log:
+            return
+        if len(log.refs) > TOO_LONG:
+            self.drain()
+        since, live, ref = self._since, self._live, weakref.ref
+        older = [edge[0] for edge in task.starts if edge[0].seq < since]
+        sinks, keys = [], []
+        for node in task.counts:
+            if type(node) is AccumulateGrad:
+                sinks.append(node)
+                keys.append(id(ref(node.variable)))
+                # Of a leaf, an older graph may hold the node that this one ends in.
+                if node.seq < since and node.seq not in live:
+                    older.append(node)
+        # What a small backward would feel most: looking through the variables of all frames.
+        if keys != self.labels.known[0]:
+            leaves = [node.variable for node in sinks]
+            if not self.labels.know(leaves):
+                self.labels.learn(frame, leaves)
+        if older:
+            self.add_graph(older)
+
+    def ended(self, task: Any) -> None:
+        """A backward ended: the scopes 'once' and 'every' may change what is recorded next."""
+        if self.scope in ("off", "block") or task.parent is not None:
+            return
+        if self.scope == "once":
+            self.stop()
+            if self.on_scope_end is not None:
+                self.on_scope_end()
+        elif self._listening and self.every > 1:
+            seam.sink = None
+            self._skipped = 1
+        elif not self._listening:
+            self._skipped += 1
+            if self._skipped >= self.every:
+                self._listen()
+
+    def add_graph(self, roots: Iterable[Node]) -> None:
+        """Tell the graph below `roots` as far as it is not known yet."""
+        with self._lock:
+            self.drain()
+            tell(walk(roots, self._live), self._log)
+
+    # Encoding --------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        """Events that were not encoded yet."""
+        return self._log.waiting + len(self._dead)
+
+    def drain(self) -> None:
+        """Encode all events that came so far into the store.
+
+        What comes meanwhile waits for the next call: a program that runs on would never let this
+        one end, and pages would see nothing before it did.
+        """
+        with self._lock:
+            if self.waiting:
+                self._drain_some()
+            self.labels.forget_dead()
+
+    def _drain_some(self) -> None:
+        """Encode what came up to this moment."""
+        # A node is told before it dies, and kept before it is told: looked at the other way round.
+        freed = self._buried()
+        taken = self._take()
+        told = self.encoder.nodes(taken.nodes)
+        while older := self._follow(told, taken, freed):
+            tell(older, self._log)
+            taken.add(self._take())
+            told = self.encoder.nodes(taken.nodes)
+        kinds = columns.by_kind(taken.events)
+        names = self.labels.texts(taken.leaves[-1])
+        chunk = self.encoder.encode(
+            kinds,
+            nodes=told,
+            runs=taken.runs,
+            leaves=taken.leaves,
+            names=names,
+            writes=taken.writes,
+            labels=self._name_leaves(taken.leaves, names),
+            freed=freed,
+            now=time.perf_counter_ns(),
+        )
+        for part in chunk.parts(CHUNK_ROWS):
+            self.store.add(part)
+            if self.store.full:
+                self.store.make_room(self.alive())
+
+    def _of_others(self, taken: _Taken) -> _Taken:
+        """Leave out what ignored threads did: their events, nodes, and runs of their tasks."""
+        ignored = self.ignored
+        told = [
+            (stream, [record for record in records if _THREAD(record, 16)[0] not in ignored])
+            for stream, records in taken.nodes
+        ]
+        # A drain may come inside of a backward, or between its beginning and this moment.
+        tasks = self._ignored_tasks
+        for event in (*taken.events, *self._log.events.copy()):
+            if event[0] == seam.BEGIN and event[2] in ignored:
+                tasks.add(event[3])
+        return _Taken(
+            told,
+            [event for event in taken.events if event[2] not in ignored],
+            _without(tasks, taken.runs),
+            _without(ignored, taken.leaves),
+            _without(ignored, taken.writes),
+            taken.refs,
+        )
+
+    def _take(self) -> _Taken:
+        """All events up to now. Those of a thread are in the order in which they happened."""
+        log, now = self._log, time.perf_counter_ns()
+        nodes = []
+        for stream in list(log.nodes.values()):
+            records = stream.records
+            end = len(records)
+            while end and _MOMENT(records[end - 1], 8)[0] > now:
+                end -= 1
+            nodes.append((stream, records[:end]))
+            del records[:end]
+        events = []
+        while log.events and log.events[0][1] <= now:
+            events.append(log.events.popleft())
+        runs = _emptied(log.runs, seam.RUN)
+        leaves = _emptied(log.leaves, seam.LEAF)
+        writes = _emptied(log.writes, seam.WRITE)
+        (refs,) = _emptied(log.refs, 1)
+        taken = _Taken(nodes, events, runs, leaves, writes, refs)
+        return self._of_others(taken) if self.ignored else taken
+
+    def _buried(self) -> list[int]:
+        """The numbers of nodes that died since the last call."""
+        found = []
+        while self._dead:
+            seq = self._dead.popleft().seq
+            if self._live.pop(seq, None) is not None:
+                found.append(seq)
+        return found
+
+    def _follow(self, told: Nodes | None, taken: _Taken, freed: list[int]) -> list[Node]:
+        """Hold new nodes weakly; those that are dead already go to `freed`.
+
+        Returns the nodes below them that came to life while nobody listened.
+        """
+        nodes = list(filter(None, map(operator.call, taken.refs)))
+        self._hold(nodes)
+        leaves = integers(taken.leaves[2])
+        born = leaves if told is None else np.concatenate([told.seq, leaves])
+        live, before = self._live, set(freed)
+        freed += [seq for seq in born.tolist() if seq not in live and seq not in before]
+        if told is None:
+            return []
+        wanted = told.edges["dst"]
+        wanted = wanted[~np.isin(wanted, born)]
+        missing = {seq for seq in wanted.tolist() if seq not in live} - {-1}
+        roots = [
+            below
+            for node in (nodes if missing else ())
+            for below, _ in node.next_functions
+            if below is not None and below.seq in missing
+        ]
+        return walk(roots, self._live)
+
+    def _hold(self, nodes: Iterable[Node]) -> None:
+        live, died = self._live, self._dead.append
+        for node in nodes:
+            seq = node.seq
+            if seq not in live:
+                live[seq] = ref = _NodeRef(node, died)
+                ref.seq = seq
+
+    def _name_leaves(self, leaves: Fields, names: list[str]) -> list[tuple[int, str]]:
+        """Names found for leaves that were told without one."""
+        if not all(names):
+            for seq, ref, name in zip(leaves[2], leaves[-1], names, strict=True):
+                if not name:
+                    self._unnamed.setdefault(id(ref), (ref, []))[1].append(seq)
+        found: list[tuple[int, str]] = []
+        for key, (ref, seqs) in list(self._unnamed.items()):
+            name = self.labels(ref)
+            found += [(seq, name) for seq in seqs if name]
+            if name or ref() is None:
+                del self._unnamed[key]
+        return found
+
+    @contextmanager
+    def ignoring(self, thread: int) -> Iterator[None]:
+        """Leave out what this thread does: it works for the observer, not for the program."""
+        self.drain()
+        try:
+            self.ignored.add(thread)
+            yield
+        finally:
+            try:
+                self.drain()
+            finally:  # whatever an interrupt ended
+                self.ignored.discard(thread)
+                if not self.ignored:
+                    self._ignored_tasks.clear()
+
+    # What is known ---------------------------------------------------------------------------
+
+    def node(self, seq: int) -> Node | None:
+        """The node of that number if it is alive."""
+        ref = self._live.get(seq)
+        return None if ref is None else ref()
+
+    def alive(self) -> Array:
+        """Numbers of all nodes that were alive at the last drain, sorted."""
+        with self._lock:
+            return np.sort(np.fromiter(self._live, np.uint32, len(self._live)))
+
+    def chunks(self) -> list[Chunk]:
+        """Everything that is kept, encoded."""
+        with self._lock:
+            self.drain()
+            return list(self.store.all())
+
+    def clear(self) -> None:
+        """Forget what was recorded. Nodes that still live are told again when they are needed."""
+        with self._lock:
+            listening = self._listening
+            self._log = seam.Log()
+            if listening:
+                seam.sink = self._log
+            self._dead = deque()
+            self._live = {}
+            self._unnamed = {}
+            self.store.clear()
+            zero, steps = self.encoder.zero, self.encoder.steps
+            self.encoder = Encoder(zero)
+            self.encoder.steps = steps
+            self._since = next(nodes.sequence)
+
+
+def _emptied(records: list[Any], width: int) -> list[list[Any]]:
+    """What was in the list, which goes on being filled: a list for each field of its records."""
+    end = len(records)
+    taken = [records[i:end:width] for i in range(width)]
+    del records[:end]
+    return taken
+
+
+def _without(unwanted: set[int], fields: list[list[Any]]) -> list[list[Any]]:
+    """The records whose second field, a thread or a task, is not one of these."""
+    kept = [i for i, key in enumerate(fields[1]) if key not in unwanted]
+    return [[field[i] for i in kept] for field in fields]

@@ -1,0 +1,1 @@
+"""The format in which a recording travels, and its encoding."""
