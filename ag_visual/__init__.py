@@ -45,7 +45,7 @@ from ag_visual.autograd.grad_mode import (
     is_inference,
     is_inference_mode_enabled,
 )
-from ag_visual.ops.tensor.random import Generator
+from ag_visual.ops.tensor.generator import Generator
 
 _dtypes = {
     name: value

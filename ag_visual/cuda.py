@@ -77,10 +77,10 @@ def empty_cache() -> None:
 
 def manual_seed(seed: int) -> None:
     """Restart the random stream of the current device."""
-    from ag_visual.ops.tensor import random
+    from ag_visual.ops.tensor import generator
 
     if is_available():
-        random.source_of(backends.backend_for("cuda")).manual_seed(seed)
+        generator.source_of(backends.backend_for("cuda")).manual_seed(seed)
 
 
 manual_seed_all = manual_seed

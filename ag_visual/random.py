@@ -4,7 +4,7 @@ Layer 5: names what `ops.tensor.random` declares.
 """
 
 from ag_visual.names import only as _only
-from ag_visual.ops.tensor.random import (
+from ag_visual.ops.tensor.generator import (
     Generator,
     default_of,
     fork_rng,

@@ -16,20 +16,13 @@ from ag_visual import dtypes, promotion
 from ag_visual.arrays import backend as backends
 from ag_visual.arrays.kernels.order import copied
 from ag_visual.arrays.quiet import quietly
-from ag_visual.core import modes, saved, seam, source, view
-from ag_visual.core.node import Node
-from ag_visual.core.saved_tensor import raw_saved
+from ag_visual.core import modes, source
 from ag_visual.core.storage import FRESH
 from ag_visual.core.tensor import (
     InferenceTensor,
     Tensor,
     _blank,
-    before_write,
-    cannot_be_saved,
-    check_inplace,
     from_array,
-    rebase,
-    wrote,
 )
 from ag_visual.dispatch.arguments import (
     NUMBERS,
@@ -45,165 +38,17 @@ from ag_visual.dispatch.arguments import (
     pythons,
 )
 from ag_visual.dispatch.memory import settled
-from ag_visual.dispatch.memory_overlap import refuse_internal, refuse_shared
+from ag_visual.dispatch.op_node import (
+    _edges,
+    _grown,
+    borrows,
+    link_views,
+    make_node,
+    make_node_class,
+)
 from ag_visual.dispatch.out_argument import accepting_out
 from ag_visual.dispatch.record import FLOAT, KEEP, PROMOTE, Op
-from ag_visual.dispatch.validate_grad import fit_edge, fit_traced
 from ag_visual.errors import type_name
-
-
-class OpNode(Node):
-    """A node of a declared op. Subclasses carry the record and the slots of what it saves."""
-
-    __slots__ = ()
-    skips = True
-    op: Op
-
-    def skip(self, place: Any) -> tuple[None, ...]:
-        for name in self.saved_names:
-            saved.raw(self, name)  # refused where it was freed or written
-        return super().skip(place)
-
-    def raw(self, F: Any, g: Any) -> list[Any]:
-        return self._run(F, g, saved.raw)
-
-    def traced(self, g: Any) -> list[Any]:
-        F = self.op.table.traced
-        if self.op.holomorphic and self.dtype.kind == "c":
-            conj = [x if x is None else F.conj(x) for x in g] if self.outs else F.conj(g)
-            found = [x if x is None else F.conj(x) for x in self._run(F, conj, saved.traced)]
-        else:
-            found = self._run(F, g, saved.traced)
-        return tied(self, found) if self.op.fused else found
-
-    def _run(self, F: Any, g: Any, unpack: Callable[[Any, str], Any]) -> list[Any]:
-        op = self.op
-        known: dict[str, Any] = {"F": F, "g": g, "gs": g}
-        edges = op.differentiated
-        wanted = dict(zip(edges, (edge is not None for edge in self.next), strict=False))
-        if op.lists and op.lists[0] in edges:
-            wanted = {op.lists[0]: True}
-        for name in op.shapes:
-            known[name] = getattr(self, f"h_{name}")
-        for name in op.values:
-            known[name] = getattr(self, f"a_{name}")
-        for name in op.kept:
-            if any(wanted[i] for i in op.wanted_by(name)):
-                unpack(self, name)
-        grads: dict[str, Any] = {}
-        for rule in op.rules:
-            if not any(wanted[i] for i in rule.inputs):
-                continue
-            known["needs"] = tuple(wanted[i] for i in rule.inputs)
-            arguments = {
-                name: unpack(self, name) if name in op.saves else known[name]
-                for name in rule.requests
-            }
-            result = rule.function(**arguments)
-            if rule.joint:
-                grads.update(zip(rule.inputs, result, strict=True))
-            else:
-                grads[rule.inputs[0]] = result
-        if op.lists and op.lists[0] in edges:
-            return list(grads[op.lists[0]])
-        return [grads.get(i) if wanted[i] else None for i in edges]
-
-    def __call__(self, *grads: Any) -> Any:
-        """The gradients of the inputs, in their shapes and dtypes, from those of the outputs."""
-        found = super().__call__(*grads)
-        F = self.op.table.traced
-        fitted = []
-        for edge, g in zip(self.next, found if type(found) is tuple else (found,), strict=True):
-            if edge is not None and g is not None:
-                g = fit_edge(fit_traced, F, self, edge, g)
-            fitted.append(g)
-        return tuple(fitted) if type(found) is tuple else fitted[0]
-
-    def release(self) -> None:
-        for name in self.op.saves:
-            setattr(self, f"s_{name}", None)
-
-
-class Tied(Node):
-    """History of a gradient that is the same whatever the op's inputs are.
-
-    torch forms it in one op that takes some of these inputs, so it requires grad as they do. As
-    there, the gradient of a single input is zeros, and of several inputs none gets any.
-    """
-
-    __slots__ = ()
-
-    def raw(self, F: Any, g: Any) -> list[Any]:
-        return [None if m is None else F.xp.zeros(*m) for m in self._metas()]
-
-    def traced(self, g: Any) -> list[Any]:
-        xp = backends.backend_of(g._array).xp
-        return [None if m is None else from_array(xp.zeros(*m)) for m in self._metas()]
-
-    def _metas(self) -> list[Any]:
-        if len(self.next) > 2:
-            return [None] * len(self.next)
-        node, number, shape, dtype = self.next[1]  # type: ignore[misc]
-        return [None, node.outs[number] if shape is None else (shape, dtype)]
-
-
-def tied(node: Any, grads: Sequence[Any]) -> Sequence[Any]:
-    """Gradients of a fused backward: those that are constants still lead to the op's inputs."""
-    if not modes.grad_enabled():
-        return grads
-    op = node.op
-    edges = [e for e, name in zip(node.next, op.differentiated, strict=True) if name in op.fused]
-    if not any(edges):
-        return grads
-    return [g if g is None or g._rg else _tie(node.tied, edges, g) for g in grads]
-
-
-def _tie(cls: Any, edges: list[Any], g: Any) -> Any:
-    result = _blank(Tensor, g._array)
-    result._store = g._storage
-    tie = cls().start((None, *edges), ((g._array.shape, g._array.dtype),))
-    result._edge = tie.edge()
-    result._rg = True
-    if seam.sink is not None:
-        saved.report_node(tie)
-    return result
-
-
-def _value(node: Any, name: str) -> Any:
-    """What `node._saved_<name>` reads."""
-    value = saved.traced(node, name)
-    if isinstance(value, NUMBERS):
-        return from_array(numpy.asarray(value))
-    return value
-
-
-def make_node_class(op: Op) -> type[OpNode]:
-    """The node class of a record, with torch's attribute names."""
-    slots = [f"s_{n}" for n in op.saves] + [f"t_{n}" for n in op.saves]
-    slots += [f"o_{n}" for n in op.saves if n in op.outputs]
-    slots += [f"a_{n}" for n in op.values] + [f"h_{n}" for n in op.shapes]
-    body: dict[str, Any] = {
-        "__slots__": tuple(slots),
-        "__module__": "torch.autograd.graph",
-        "op": op,
-        "holomorphic": op.holomorphic,
-        "saved_names": op.saves,
-        "value_names": tuple(n for n in op.values if n not in op.hidden),
-    }
-    for name in op.saves:
-        body[f"_saved_{name}"] = property(lambda self, n=name: _value(self, n))
-        body[f"_raw_saved_{name}"] = property(lambda self, n=name: raw_saved(self, n))
-    for name in op.values:
-        if name in op.hidden:
-            continue
-        body[f"_saved_{name}"] = property(lambda self, n=name: getattr(self, f"a_{n}"))
-    if any(hasattr(rule.function, "refuses") for rule in op.rules):
-        # It says so whatever arrives, and whoever wants its gradients.
-        body.update(runs_undefined=True, skips=False)
-    if op.fused:
-        name = f"{op.node_name.removesuffix('0')}Backward0"
-        body["tied"] = type(name, (Tied,), {"__slots__": (), "__module__": body["__module__"]})
-    return type(op.node_name, (OpNode,), body)
 
 
 def equip(op: Op) -> None:
@@ -403,7 +248,7 @@ def refuse_unlike(op: Op, values: dict[str, Any]) -> None:
         raise RuntimeError(f"{text}. Convert one of them, .to({given[0]}) or .to({given[1]}).")
 
 
-def _refuse_complex(op: Op, arrays: dict[str, Any]) -> None:
+def refuse_complex(op: Op, arrays: dict[str, Any]) -> None:
     for name in op.inputs:
         kind = getattr(arrays[name], "dtype", None)
         if kind is not None and kind.kind == "c":
@@ -433,7 +278,7 @@ def run(op: Op, args: list[Any]) -> Any:
         refuse_unlike(op, values)
     backend, arrays = arrays_of(op, values)
     if op.real:
-        _refuse_complex(op, arrays)
+        refuse_complex(op, arrays)
     arguments = _arguments(op, values, arrays)
     results = _compute(op, backend, arrays, arguments)
     several = op.multi or len(op.outputs) > 1
@@ -457,18 +302,18 @@ def run(op: Op, args: list[Any]) -> Any:
     # Where no output can have a history, nobody asks the inputs for theirs: some can't be followed.
     if record_grad and op.rules and _grown(op, outputs):
         edges = _edges(op, values)
-        if any(edge is not None for edge in edges) or _borrows(op, values):
-            _make_node(op, values, arguments, outputs, edges)
+        if any(edge is not None for edge in edges) or borrows(op, values):
+            make_node(op, values, arguments, outputs, edges)
     if op.rules and outputs and not outputs[0]._rg and (record_grad or modes.special):
         _tell_origin(op, values, outputs, record_grad)
     if op.view and kind is Tensor:
-        _link_views(op, values[op.params[0]], arguments, outputs)
+        link_views(op, values[op.params[0]], arguments, outputs)
     return _package(op, outputs)
 
 
 def _tell_origin(op: Op, values: dict[str, Any], outputs: list[Any], record_grad: bool) -> None:
     """Remember why results of inputs that require grad don't."""
-    if not _borrows(op, values):
+    if not borrows(op, values):
         return
     kind = "dtype" if record_grad else "inference" if modes.state.inference else "no_grad"
     for out in outputs:
@@ -619,344 +464,10 @@ def _fields_in_lines(self: Any) -> str:
     return f"torch.return_types.{type(self).__name__}(\n{fields})"
 
 
-def _edges(op: Op, values: dict[str, Any]) -> list[Any]:
-    edges: list[Any] = []
-    for name in op.differentiated:
-        value = values[name]
-        if name in op.lists:
-            edges.extend(None if v is None else _edge(v) for v in value)
-        else:
-            edges.append(_edge(value) if isinstance(value, Tensor) else None)
-    return edges
-
-
-def _edge(tensor: Any) -> Any:
-    return tensor.gradient_edge()
-
-
-def _given(op: Op, values: dict[str, Any]) -> list[Any]:
-    given = [values[n] for n in op.differentiated if n not in op.lists]
-    given += [v for n in op.lists if n in op.differentiated for v in values[n]]
-    return [v for v in given if isinstance(v, Tensor)]
-
-
-def _borrows(op: Op, values: dict[str, Any]) -> bool:
-    """Does a view without history take part, which requires grad because its base does?"""
-    return any(v._rg for v in _given(op, values))
-
-
-def _may_be_recorded(op: Op, values: dict[str, Any]) -> bool:
-    """Does an operand require grad, or will it when it is brought up to date with its base?"""
-    return any(
-        v._rg or (v._view is not None and v._view.base._rg and v._array.dtype.kind in "fcV")
-        for v in _given(op, values)
-    )
-
-
-def _grown(op: Op, outputs: list[Any]) -> list[int]:
-    """The numbers of the outputs that can have a history."""
-    differentiable = range(len(outputs)) if op.multi else op.differentiable
-    return [i for i in differentiable if outputs[i]._array.dtype.kind in "fcV"]
-
-
-def _make_node(
-    op: Op,
-    values: dict[str, Any],
-    arguments: dict[str, Any],
-    outputs: list[Any],
-    edges: list[Any],
-    inplace: bool = False,
-) -> Any:
-    """The node of this call, with everything it saves, made history of the outputs.
-
-    inplace: before the write, which makes it history and hands saved outputs to hooks.
-    """
-    grown = _grown(op, outputs)
-    metas = tuple((outputs[i]._array.shape, outputs[i]._array.dtype) for i in grown)
-    node = op.node_class().start(tuple(edges), metas)
-    if op.multi and node.outs is None:
-        node.outs = metas
-    if not inplace:
-        for number, i in enumerate(grown):
-            outputs[i]._edge = node.edge(number)
-            outputs[i]._rg = True
-    wanted = dict(zip(op.differentiated, (e is not None for e in edges), strict=False))
-    if op.lists and op.lists[0] in op.differentiated:
-        wanted = dict.fromkeys(op.differentiated, True)
-    for name in op.saves:
-        needed = any(wanted.get(i, False) for i in op.wanted_by(name))
-        _save(op, node, name, values, outputs, needed, inplace)
-        if modes.special and not inplace:
-            saved.guard(node, name)
-    for name in op.values:
-        setattr(node, f"a_{name}", arguments[name])
-    for name in op.shapes:
-        owner, _, what = name.rpartition("_")
-        setattr(node, f"h_{name}", _fact(values[owner], what))
-    if seam.sink is not None and not inplace:
-        saved.report_node(node)
-        saved.report_cuts(node, ((name, values[name]) for name in op.differentiated))
-    return node
-
-
-def _fact(value: Any, what: str) -> Any:
-    """The shape, dtype or device of an input (of each, for a list)."""
-    if value is None:
-        return None
-    if isinstance(value, (tuple, list)):
-        return tuple(_fact(v, what) for v in value)
-    if not isinstance(value, Tensor):
-        return () if what == "shape" else None
-    return value.device if what == "device" else getattr(value._array, what)
-
-
-def _save(
-    op: Op,
-    node: Any,
-    name: str,
-    values: dict[str, Any],
-    outputs: list[Any],
-    needed: bool,
-    inplace: bool,
-) -> None:
-    slot, stamp = f"s_{name}", f"t_{name}"
-    if name in op.outputs:
-        number = op.outputs.index(name)
-        out = outputs[number]
-        differentiable = number in op.differentiable
-        if differentiable:
-            number = op.differentiable.index(number)  # as the node's edges count
-        setattr(node, f"o_{name}", (out._storage, number, differentiable))
-        if modes.state.saved_hooks and needed and not inplace:
-            pack, unpack = modes.state.saved_hooks[-1]
-            packed = saved.Packed(pack, unpack, out, number if differentiable else None)
-            setattr(node, slot, packed)
-        else:
-            setattr(node, slot, out._array if needed else None)
-        setattr(node, stamp, out._storage.stamp)
-        return
-    value = values[name] if needed else None
-    if isinstance(value, list):
-        value = tuple(value)
-    for part in value if isinstance(value, tuple) else (value,):
-        if type(part) is InferenceTensor:
-            raise cannot_be_saved()
-    if isinstance(value, Tensor) and modes.state.saved_hooks:
-        pack, unpack = modes.state.saved_hooks[-1]
-        setattr(node, stamp, value._storage.stamp)
-        setattr(node, slot, saved.Packed(pack, unpack, value))
-        return
-    if isinstance(value, tuple) and modes.state.saved_hooks:
-        pack, unpack = modes.state.saved_hooks[-1]
-        setattr(node, stamp, saved.stamp_of(value))
-        packed_ = [saved.Packed(pack, unpack, v) if isinstance(v, Tensor) else v for v in value]
-        setattr(node, slot, tuple(packed_))
-        return
-    setattr(node, slot, value)
-    setattr(node, stamp, saved.stamp_of(value))
-
-
-def _link_views(op: Op, source_: Any, arguments: dict[str, Any], outputs: list[Any]) -> None:
-    """Tell each output of a view op what it looks into."""
-    parent = source_._view
-    base = source_ if parent is None else parent.base
-    args = tuple(arguments[n] for n in op.arguments)
-    meta = view.child_meta(parent, multi=op.multi)
-    for i, out in enumerate(outputs):
-        step_op, step_args = (ListItem(op, i), args) if op.multi else (op, args)
-        stamp, seen = out._storage.stamp, source_._array
-        out._view = view.View(base, parent, step_op, step_args, stamp, meta, seen)
-        if out._edge is None:
-            out._view.made = source.here()
-            out._rg = base._rg and out._array.dtype.kind in "fcV"
-
-
-class ListItem:
-    """One output of a view op with several, as a step that can be replayed."""
-
-    __slots__ = ("called", "index", "op")
-
-    def __init__(self, op: Op, index: int) -> None:
-        self.op = op
-        self.index = index
-        self.called = op.called
-
-    @property
-    def table(self) -> Any:
-        return self.op.table
-
-    def view_array(self, xp: Any, array: Any, args: Any) -> Any:
-        return self.op._kernel(xp)(array, *args)[self.index]
-
-    def replay(self, tensor: Any, args: Any) -> Any:
-        return self.op.call(tensor, *args)[self.index]
-
-    def view_back(self, F: Any, g: Any, shape: Any, args: Any) -> Any:
-        count = len(self.op._kernel(numpy)(numpy.broadcast_to(numpy.empty(()), shape), *args))
-        gs = [None] * count
-        gs[self.index] = g
-        rule = self.op.rules[0]
-        known = dict(zip(self.op.params[1:], args, strict=True))
-        known.update(F=F, gs=gs, g=g, self_shape=shape, self_dtype=g.dtype)
-        return rule.function(**{name: known[name] for name in rule.requests})
-
-
-# In place ---------------------------------------------------------------------------------------
-
-
-def _can_hold(target: Any, dtype: Any) -> bool:
-    return promotion.can_cast(dtypes.of_numpy(dtype), dtypes.of_numpy(target))
-
-
-def inplace_twin(op: Op) -> Callable[..., Any]:
-    """`name_`: the same op, written into its first argument."""
-    twin = f"{op.called}_"
-    bind = binder(op, twin)
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return run_inplace(op, twin, bind(args, kwargs))
-
-    call.__name__ = call.__qualname__ = twin
-    call.__signature__ = op.signature  # type: ignore[attr-defined]
-    op.write = call
-    return call
-
-
-def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
-    args = _fitted(op, twin, args)
-    values = dict(zip(op.params, args, strict=True))
-    if op.check is not None:
-        op.check(*args)
-    if op.alike is not None:
-        refuse_unlike(op, values)
-    target = values[op.params[0]]
-    if not isinstance(target, Tensor):
-        raise bad_argument(op.called, op.params, op.params[0], target)
-    before_write(target)
-    op = _recorded_as(op, values)
-    edges = []
-    # Only an in-place comparison may write into integers beside a tensor that requires grad.
-    if modes.grad_enabled() and op.rules and target._array.dtype.kind in "fcV":
-        # The written tensor first: the edges would blame a view for the write to its base.
-        if _may_be_recorded(op, values):
-            check_inplace(target, twin)
-        edges = _edges(op, values)
-    grows = any(edge is not None for edge in edges) or bool(edges and _borrows(op, values))
-    if (
-        grows
-        and op.params[0] in op.saves
-        and any(
-            e is not None
-            for i, e in zip(op.differentiated, edges, strict=True)
-            if i in op.wanted_by(op.params[0])
-        )
-    ):
-        # The rule wants the value from before the write; the node keeps a copy of it.
-        values = {**values, op.params[0]: _copy_of(target)}
-    backend, arrays = arrays_of(op, values)
-    if op.real:
-        _refuse_complex(op, arrays)
-    arguments = _arguments(op, values, arrays)
-    _refuse_overlap(op, twin, target, values)
-    array = target._array
-    result = None
-    if op.writes is None:
-        result = _assignable(op, twin, array, _compute(op, backend, arrays, arguments))
-    # What it saves is saved before the write: it may be refused, and hooks are to see it as it was.
-    node = _make_node(op, values, arguments, [target], edges, inplace=True) if grows else None
-    root = target if target._view is None else target._view.base
-    history = root._edge
-
-    def written() -> None:
-        """The write is there: count it, and make it part of the history."""
-        wrote(target, twin)
-        if node is None:
-            return
-        results = [name for name in op.saves if name in op.outputs]
-        for name in results:
-            setattr(node, f"t_{name}", target._storage.stamp)
-        for name in op.saves if modes.special else ():
-            saved.guard(node, name)
-        if seam.sink is not None:
-            saved.report_node(node)
-            saved.report_cuts(node, ((name, values[name]) for name in op.differentiated))
-        rebase(target, node)
-        for name in results if modes.state.saved_hooks else ():
-            if getattr(node, f"s_{name}") is not None:
-                setattr(node, f"s_{name}", saved.Packed(*modes.state.saved_hooks[-1], target, 0))
-
-    if op.writes is not None:
-        try:
-            _compute(op, backend, arrays, arguments, writing=True)
-        except Exception:
-            raise
-        except BaseException:
-            wrote(target, twin)  # an interrupt: perhaps it has written
-            raise
-    try:
-        if op.writes is None:
-            array[...] = result
-        written()
-    except Exception:
-        raise
-    except BaseException:  # an interrupt, after the write: its history must not be missing
-        if root._edge is history:
-            written()
-        raise
-    return target
-
-
-def _recorded_as(op: Op, values: dict[str, Any]) -> Op:
-    """The op as its in-place form is recorded: see `twin` in `table.op`."""
-    for twin in op.twins:
-        if all(isinstance(values[name], Tensor) for name in twin.differentiated):
-            return twin
-    return op
-
-
-def _refuse_overlap(op: Op, twin: str, target: Any, values: dict[str, Any]) -> None:
-    repeated = op.repeated
-    refuse_internal(target, twin, repeated(target, values) if callable(repeated) else repeated)
-    for name in op.inputs[1:]:
-        if name not in op.free:
-            refuse_shared(target, values[name], twin, apart=op.apart)
-    for name in op.lists:
-        for value in values[name]:
-            refuse_shared(target, value, twin, apart=op.apart)
-
-
-def _assignable(op: Op, twin: str, array: Any, result: Any) -> Any:
-    """A kernel's result, if shape and dtype allow that it is written into the array."""
-    if op.outputs != ("result",):
-        result = result[0]
-    shape = getattr(result, "shape", ())
-    if shape != array.shape:
-        raise RuntimeError(
-            f"output with shape {list(array.shape)} doesn't match the broadcast shape "
-            f"{list(shape)} in {twin}"
-        )
-    if result.dtype != array.dtype and not _can_hold(array.dtype, result.dtype):
-        raise RuntimeError(
-            f"result type {dtypes.of_numpy(result.dtype).name} can't be cast to the desired output "
-            f"type {dtypes.of_numpy(array.dtype).name} in {twin}"
-        )
-    return result
-
-
-def _copy_of(tensor: Any) -> Any:
-    copy = _blank(Tensor, tensor._array.copy())
-    copy._store = FRESH
-    copy._edge = tensor._edge
-    copy._rg = tensor._rg
-    return copy
-
-
 __all__ = [
     "PROMOTE",
-    "OpNode",
     "equip",
     "flat",
-    "inplace_twin",
     "named_tuple",
     "run",
 ]

@@ -14,9 +14,10 @@ from typing import Any
 import numpy
 
 from ag_visual.core.tensor import Tensor
-from ag_visual.dispatch import interpreted, validate_grad, vmap
+from ag_visual.dispatch import interpreted, op_node, validate_grad, vmap
 from ag_visual.dispatch import jvp as jvp_rules
 from ag_visual.dispatch.codegen import build
+from ag_visual.dispatch.inplace import inplace_twin
 from ag_visual.dispatch.memory import settled
 from ag_visual.dispatch.record import KEEP, Op
 from ag_visual.names import LAYERS
@@ -309,9 +310,9 @@ def op(
         _publish(name, record.call, method, record.signature.parameters.get(varargs or ""))
     if inplace:
         for each in record.twins:
-            each.node_class = interpreted.make_node_class(each)
+            each.node_class = op_node.make_node_class(each)
             build.backward(each)
-        write = interpreted.inplace_twin(record)
+        write = inplace_twin(record)
         write = record.write = build.inplace(record, f"{record.called}_", write)
         write.__doc__ = f"`{record.called}`, written into its first argument, which it returns."
         if public:

@@ -11,7 +11,7 @@ from ag_visual.names import only as _only
 from ag_visual.nn.heads import multi_head_attention_forward as multi_head_attention_forward
 from ag_visual.ops.nn.fold import unfold  # noqa: F401 - a name of this module
 from ag_visual.ops.nn.softmax import log_softmax_layer, softmax_layer
-from ag_visual.ops.tensor.random import source_of
+from ag_visual.ops.tensor.generator import source_of
 
 _SAME = (
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "

@@ -8,7 +8,7 @@ from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.codegen.build import take_fast
 from ag_visual.errors import type_name
 from ag_visual.names import only as _only
-from ag_visual.ops.tensor.creation import NEEDS_FLOAT
+from ag_visual.ops.tensor.make import NEEDS_FLOAT
 
 
 def _check(name: str, data: Any) -> None:

@@ -8,5 +8,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-for _module in pkgutil.walk_packages(__path__, f"{__name__}."):
-    importlib.import_module(_module.name)
+_modules = [module.name for module in pkgutil.walk_packages(__path__, f"{__name__}.")]
+# Python's operators name ops of other files: last.
+for _name in sorted(_modules, key=lambda name: name.endswith(".operators")):
+    importlib.import_module(_name)

@@ -24,7 +24,7 @@ from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
 from ag_visual.observe.formulas.derivation import MOST_ELEMENTS, elements_of
 from ag_visual.observe.formulas.notation import number_text
-from ag_visual.ops.tensor.random import fork_rng
+from ag_visual.ops.tensor.generator import fork_rng
 from ag_visual.session.recompute import Again, CannotCheckError, again
 from ag_visual.session.session import current
 

@@ -22,7 +22,7 @@ from ag_visual.autograd.given import argument_name
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.tensor import from_array
 from ag_visual.dispatch import validate_grad, vmap
-from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.record import LINEAR, Op
 from ag_visual.dispatch.table import raw
 from ag_visual.observe.record import node_view

@@ -24,7 +24,7 @@ from ag_visual.autograd.graph import _current_graph_task_id, saved_tensors_hooks
 from ag_visual.core import source
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.names import only as _only
-from ag_visual.ops.tensor.random import get_rng_state, set_rng_state
+from ag_visual.ops.tensor.generator import get_rng_state, set_rng_state
 
 __all__ = [
     "CheckpointError",

@@ -147,16 +147,16 @@ def _added_by_halves(patch: pytest.MonkeyPatch) -> str:
 
 
 def _history_after_the_write(patch: pytest.MonkeyPatch) -> str:
-    from ag_visual.dispatch import interpreted
+    from ag_visual.dispatch import inplace
 
-    original = interpreted._make_node
+    original = inplace._make_node
 
     def once(*args: Any, **kwargs: Any) -> Any:
         _work()
         return original(*args, **kwargs)
 
-    patch.setattr(interpreted, "_make_node", once)
-    patch.setattr(interpreted, "BaseException", Exception, raising=False)  # nothing is made good
+    patch.setattr(inplace, "_make_node", once)
+    patch.setattr(inplace, "BaseException", Exception, raising=False)  # nothing is made good
     return "writes"
 
 

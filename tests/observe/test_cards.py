@@ -10,7 +10,7 @@ import pytest
 import ag_visual as ag
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import vmap
-from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.table import ops, traced
 from ag_visual.observe.formulas import card_numbers, cards, derivation
 from ag_visual.observe.formulas.card_numbers import NoNumbersError, kept_gradients, numbers

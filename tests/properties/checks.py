@@ -13,7 +13,7 @@ import numpy
 
 from ag_visual.autograd.api import backward, grad
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.dispatch import interpreted, table
+from ag_visual.dispatch import op_node, table
 from ag_visual.dispatch.memory_overlap import repeats
 from ag_visual.dispatch.table import raw_numpy, traced
 
@@ -273,14 +273,14 @@ def _check_backward_paths(call: Call) -> None:
     values, _ = call.tensors()
     outputs = carrying(call.op, run(call.op, values))
     node = outputs[0].grad_fn
-    if not isinstance(node, interpreted.OpNode):
+    if not isinstance(node, op_node.OpNode):
         return
     gs = cotangents(call.op, run(call.op, values))
     g: Any = gs if node.outs is not None else gs[0]
     F = call.op.table.raw(numpy)
     with numpy.errstate(all="ignore"):
         built = node.raw(F, g)
-        plain = interpreted.OpNode.raw(node, F, g)
+        plain = op_node.OpNode.raw(node, F, g)
     for a, b in zip(built, plain, strict=True):
         assert (a is None) == (b is None)
         if a is not None:

@@ -12,7 +12,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core import node as nodes
-from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch.op_node import OpNode
 from ag_visual.session import node_check
 from ag_visual.session.node_check import check_node
 from ag_visual.session.session import current

@@ -26,7 +26,7 @@ from ag_visual.core import modes, saved, seam, source, view
 from ag_visual.core.node import sequence
 from ag_visual.core.storage import FRESH, ZERO, Storage, uids
 from ag_visual.core.tensor import Tensor, accumulator, from_array, wrote
-from ag_visual.dispatch import arguments, interpreted
+from ag_visual.dispatch import arguments, interpreted, op_node
 from ag_visual.dispatch.memory import settled
 from ag_visual.dispatch.out_argument import into
 from ag_visual.dispatch.record import KEEP, Op
@@ -782,7 +782,7 @@ def _raw(op: Op, take: bool = False) -> Callable[..., Any]:
 
 def _traced(op: Op) -> Callable[..., Any]:
     scope = {**_SHARED, "F": op.table.traced, "unpack": saved.traced}
-    scope.update(slow=interpreted.OpNode.traced, tied=interpreted.tied)
+    scope.update(slow=op_node.OpNode.traced, tied=op_node.tied)
     return lazily("traced", scope, lambda scope: _traced_source(op, scope), f"{op.name} traced")
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from ag_visual.core.node import Node
-from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch.op_node import OpNode
 from ag_visual.observe.formulas.card_numbers import NoNumbersError, kept_gradients, numbers
 from ag_visual.observe.formulas.cards import card, card_by_name
 from ag_visual.observe.formulas.derivation import elements_of

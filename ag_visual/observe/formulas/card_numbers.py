@@ -16,7 +16,7 @@ import numpy as np
 from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import vmap
-from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.table import ops, traced
 from ag_visual.observe.formulas import cards, derivation, notation
 from ag_visual.observe.formulas.cards import partial_of

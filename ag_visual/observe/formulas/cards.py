@@ -14,7 +14,7 @@ from ag_visual.autograd.function_node import BackwardCFunction
 from ag_visual.autograd.given import argument_name
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.tensor import Tensor
-from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.record import Op
 from ag_visual.dispatch.table import functions, ops
 from ag_visual.observe.formulas import notation

@@ -17,7 +17,7 @@ from ag_visual.core import modes
 from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import arguments
-from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.record import Op
 from ag_visual.observe.formulas.terms import Term, face, input_term, labelled, trace
 from ag_visual.observe.record.node_view import edges_by_name, meta_of, outputs_of, saved_value

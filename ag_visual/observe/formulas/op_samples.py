@@ -11,8 +11,8 @@ import numpy as np
 
 from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.dispatch import interpreted
-from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch import interpreted, op_node
+from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.record import Op, Sample
 from ag_visual.observe.formulas.derivation import Derivation, derived, gradients_as_terms, ones_like
 from ag_visual.observe.formulas.terms import input_term, labelled, trace
@@ -92,7 +92,7 @@ def record_call(op: Op, values: dict[str, Any]) -> CallRecord:
         known[name] = input_term(name, arguments[name])
     for name in op.shapes:
         owner, _, what = name.rpartition("_")
-        known[name] = labelled(name.replace("_", " "), interpreted._fact(values[owner], what))
+        known[name] = labelled(name.replace("_", " "), op_node._fact(values[owner], what))
     node = _Call()
     node.op = op
     differentiable = range(len(outputs)) if op.multi else op.differentiable

@@ -11,7 +11,7 @@ from typing import Any
 from ag_visual.core import saved
 from ag_visual.core.node import Meta, Node
 from ag_visual.core.saved_packed import Packed
-from ag_visual.dispatch.interpreted import OpNode
+from ag_visual.dispatch.op_node import OpNode
 
 
 class NotThereError(LookupError):

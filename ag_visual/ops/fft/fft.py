@@ -20,7 +20,7 @@ from ag_visual.dispatch.out_argument import made_into
 from ag_visual.dispatch.record import LINEAR, ROWS, ErrorSample, Sample
 from ag_visual.dispatch.table import functions, op
 from ag_visual.ops.linalg.checks import array_of, composed, fft, kind_of
-from ag_visual.ops.tensor.creation import arange
+from ag_visual.ops.tensor.ranges import arange
 
 NONE, BY_ROOT, BY_N = 0, 1, 2
 """How a transform is scaled: not, by 1 / sqrt(n), by 1 / n (n: how many points are transformed)."""

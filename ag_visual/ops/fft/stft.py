@@ -19,7 +19,7 @@ from ag_visual.dispatch.table import composite, function
 from ag_visual.ops.fft.fft import BY_N, BY_ROOT, NONE
 from ag_visual.ops.linalg.checks import array_of
 from ag_visual.ops.tensor.cast import dtype_of
-from ag_visual.ops.tensor.creation import make
+from ag_visual.ops.tensor.make import make
 
 # Windows ------------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -11,20 +10,15 @@ from typing import Any
 import numpy
 
 from ag_visual import dtypes
-from ag_visual.arrays.backend import backend_of, of_namespace
 from ag_visual.arrays.kernels import scatter as kernels
-from ag_visual.arrays.kernels.bounds import check_index
-from ag_visual.core.tensor import Tensor, from_array, method
+from ag_visual.core.tensor import Tensor, method
 from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.dims import broadcast, wrap
-from ag_visual.dispatch.families import number_in
-from ag_visual.dispatch.memory_overlap import WARNED
 from ag_visual.dispatch.record import EACH, LINEAR, ROWS, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, ops, traced
-from ag_visual.dispatch.vmap_indexing import places, slices
-from ag_visual.ops.tensor.copy_fill import by_kind, number_for, zero_dim
+from ag_visual.ops.tensor.copy_fill import by_kind, number_for
 
-_structural = functools.partial(op, holomorphic=False)
+structural = functools.partial(op, holomorphic=False)
 Samples = Iterator[Sample]
 Errors = Iterator[ErrorSample]
 
@@ -61,7 +55,7 @@ def _gather(xp: Any, self: Any, dim: int, index: Any, *, sparse_grad: bool = Fal
     return kernels.gather(xp, self, dim, index)
 
 
-_structural(
+structural(
     "gather",
     _gather,
     vjp={
@@ -112,7 +106,7 @@ def _scatter_errors(make: Any) -> Errors:
     )
 
 
-_structural(
+structural(
     "scatter_src",
     kernels.scatter,
     vjp={
@@ -140,7 +134,7 @@ def _normal_value(self: Any, dim: Any, index: Any, value: Any) -> tuple[Any, ...
     return dim_and_index("scatter", self, dim, index), number_for(value, self).item()
 
 
-_structural(
+structural(
     "scatter_value",
     _scatter_value,
     vjp={"self": lambda F, g, dim, index: F.scatter_value(g, dim, index, 0)},
@@ -232,7 +226,7 @@ def _scatter_add_samples(make: Any) -> Samples:
     yield Sample((make((3, 4)), 0, index, make((2, 4))), oracle=False)
 
 
-_structural(
+structural(
     "scatter_add",
     kernels.scatter_add,
     vjp={
@@ -269,363 +263,3 @@ def _take_along_dim(F: Any, self: Any, indices: Any, dim: int | None = None) -> 
 
 
 # Whole slices -----------------------------------------------------------------------------------
-
-
-def vector(name: str, self: Any, dim: Any, index: Any) -> int:
-    if index.ndim > 1:
-        raise IndexError(
-            f"{name}(): Index is supposed to be a vector, got shape {list(index.shape)}"
-        )
-    if index.dtype.kind != "i" or index.dtype.itemsize < 4:
-        raise RuntimeError(
-            f"{name}(): Expected dtype int32 or int64 for index, got {dtypes.of_array(index)}"
-        )
-    return wrap(dim, self.ndim)
-
-
-def _normal_index_select(self: Any, dim: Any, index: Any) -> tuple[int]:
-    return (vector("index_select", self, dim, index),)
-
-
-def _index_select_back(F: Any, g: Any, self_shape: Any, dim: int, index: Any) -> Any:
-    return F.index_add(F.zeros_of(g, self_shape), dim, index, g)
-
-
-def _index_select_samples(make: Any) -> Samples:
-    yield Sample((make((3, 4)), 0, numpy.array([2, 0, 2])))
-    yield Sample((make((3, 4)), -1, numpy.array([1])))
-
-
-def _index_select_errors(make: Any) -> Errors:
-    x = make((2, 3))
-    yield ErrorSample((x, 0, numpy.array([2])), IndexError, "index out of range in self")
-    yield ErrorSample((x, 0, numpy.array([[0]])), IndexError, "Index is supposed to be a vector")
-
-
-_structural(
-    "index_select",
-    kernels.index_select,
-    vjp={"self": _index_select_back},
-    jvp=LINEAR,
-    inputs=("self", "index"),
-    normalize=_normal_index_select,
-    batch=slices,
-    samples=_index_select_samples,
-    errors=_index_select_errors,
-    doc="The slices of `dim` that the vector `index` names, in its order.",
-)
-
-
-def _source_back(F: Any, g: Any, source_shape: Any, dim: int, index: Any) -> Any:
-    return F.reshape(F.index_select(g, dim, index), source_shape)
-
-
-# It names the source, as torch's node saves it where that requires grad.
-def _source_back_scaled(
-    F: Any, g: Any, source: Any, source_shape: Any, dim: int, index: Any, alpha: Any
-) -> Any:
-    found = _source_back(F, g, source_shape, dim, index)
-    return found if alpha == 1 else found * alpha
-
-
-def _same_type(name: str, self: Any, source: Any) -> None:
-    if self.dtype != source.dtype:
-        raise RuntimeError(
-            f"{name}(): self ({dtypes.of_array(self)}) and source ({dtypes.of_array(source)}) must "
-            "have the same scalar type"
-        )
-
-
-def _normal_index_add(
-    self: Any, dim: Any, index: Any, source: Any, alpha: Any = 1
-) -> tuple[Any, ...]:
-    _same_type("index_add_", self, source)
-    return vector("index_add", self, dim, index), number_in(alpha, self.dtype)
-
-
-def _index_add(xp: Any, self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
-    return kernels.index_add(xp, self, dim, index, source, alpha)
-
-
-def _slices_samples(make: Any) -> Samples:
-    yield Sample((make((3, 4)), 0, numpy.array([2, 0]), make((2, 4))))
-    yield Sample((make((3, 4)), -1, numpy.array([1]), make((3, 1))))
-
-
-def _index_add_samples(make: Any) -> Samples:
-    yield from _slices_samples(make)
-    yield Sample((make((3, 2)), 0, numpy.array([1, 1]), make((2, 2))), {"alpha": 2.5})
-
-
-def _index_add_errors(make: Any) -> Errors:
-    places = numpy.array([0, 1])
-    yield ErrorSample(
-        (make((2, 3)), 0, places, make((1, 3))), RuntimeError, "should be equal to source.size(dim)"
-    )
-
-
-_structural(
-    "index_add",
-    _index_add,
-    vjp={"self": lambda g: g, "source": _source_back_scaled},
-    jvp=LINEAR,
-    inputs=("self", "index", "source"),
-    normalize=_normal_index_add,
-    inplace=True,
-    apart=True,
-    batch=slices,
-    samples=_index_add_samples,
-    errors=_index_add_errors,
-    doc="`self` with alpha * source[i] added to slice index[i] of `dim`.",
-)
-
-
-def _normal_index_copy(self: Any, dim: Any, index: Any, source: Any) -> tuple[int]:
-    _same_type("index_copy_", self, source)
-    return (vector("index_copy", self, dim, index),)
-
-
-_structural(
-    "index_copy",
-    kernels.index_copy,
-    vjp={
-        "self": lambda F, g, dim, index: F.index_fill_number(g, dim, index, 0),
-        "source": _source_back,
-    },
-    jvp=LINEAR,
-    inputs=("self", "index", "source"),
-    normalize=_normal_index_copy,
-    inplace=True,
-    apart=True,
-    keeps=("source",),
-    batch=slices,
-    samples=_slices_samples,
-    doc="`self` with source[i] written to slice index[i] of `dim`.",
-)
-for _name in ("index_add", "index_copy"):
-    ops[_name].node_class._saved_source_dim = property(lambda self: len(self.h_source_shape))
-
-
-def _fill_slices(xp: Any, self: Any, dim: int, index: Any, value: Any) -> None:
-    index = index.reshape(-1)
-    if self.ndim == 0:
-        self[...] = value
-        return
-    n = self.shape[dim]
-    wrapped = xp.where(index < 0, index + n, index)
-    check_index(xp, wrapped, n, dim)
-    self[(slice(None),) * dim + (wrapped,)] = value
-
-
-def _filled_slices(xp: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
-    result = xp.array(self, order="C", copy=True)
-    _fill_slices(xp, result, dim, index, value)
-    return result
-
-
-def _normal_fill_number(self: Any, dim: Any, index: Any, value: Any) -> tuple[Any, ...]:
-    return vector("index_fill_", self, dim, index), number_for(value, self)
-
-
-def _normal_fill_tensor(self: Any, dim: Any, index: Any, value: Any) -> tuple[int]:
-    zero_dim("index_fill_", value)
-    return (vector("index_fill_", self, dim, index),)
-
-
-_structural(
-    "index_fill_number",
-    _filled_slices,
-    vjp={"self": lambda F, g, dim, index: F.index_fill_number(g, dim, index, 0)},
-    jvp=EACH,
-    inputs=("self", "index"),
-    normalize=_normal_fill_number,
-    inplace=_fill_slices,
-    repeated=WARNED,
-    apart=True,
-    public=False,
-    called="index_fill",
-    node="IndexFillBackward0",
-    batch=slices,
-    samples=lambda make: iter([Sample((make((3, 4)), 1, numpy.array([0, -1]), 1.5))]),
-)
-
-
-def _filled_value(F: Any, g: Any, dim: int, index: Any) -> Any:
-    """The sum of g where it was filled; a slice that the index names twice counts once."""
-    filled = F.index_fill_number(F.zeros_of(g, tuple(g.shape)), dim, index, 1) != 0
-    return F.sum(F.where(filled, g, 0.0))
-
-
-_structural(
-    "index_fill_tensor",
-    _filled_slices,
-    vjp={
-        "self": lambda F, g, dim, index: F.index_fill_number(g, dim, index, 0),
-        "value": _filled_value,
-    },
-    jvp=LINEAR,
-    inputs=("self", "index", "value"),
-    free=("value",),
-    normalize=_normal_fill_tensor,
-    inplace=_fill_slices,
-    repeated=WARNED,
-    apart=True,
-    public=False,
-    called="index_fill",
-    node="IndexFillBackward1",
-    batch=slices,
-    samples=lambda make: iter([Sample((make((3, 4)), 1, numpy.array([0, 2]), make(())))]),
-)
-
-
-@composite("index_fill")
-def _index_fill(F: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
-    """`self` with one value in the slices of `dim` that the vector `index` names."""
-    kind = by_kind(value, "index_fill_tensor", "index_fill_number")
-    return getattr(F, kind)(self, dim, index, value)
-
-
-@method("index_fill_")
-def _index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """`index_fill`, written into this tensor."""
-    record = ops[by_kind(value, "index_fill_tensor", "index_fill_number")]
-    return record.write(self, dim, index, value)  # type: ignore[no-any-return]
-
-
-# Flat positions ---------------------------------------------------------------------------------
-
-
-def _take(xp: Any, self: Any, index: Any) -> Any:
-    n = self.size
-    wrapped = xp.where(index < 0, index + n, index)
-    if index.size and not (int(wrapped.min()) >= 0 and int(wrapped.max()) < n):
-        raise IndexError(
-            f"out of range: tried to access index {_outside(xp, index, n)} on a tensor of {n} "
-            "elements."
-        )
-    return xp.ascontiguousarray(self).reshape(-1)[wrapped]
-
-
-def _outside(xp: Any, index: Any, n: int) -> int:
-    return int(index[(index < -n) | (index >= n)][0])
-
-
-def _take_back(F: Any, g: Any, self_shape: Any, index: Any) -> Any:
-    flat = F.zeros_of(g, (math.prod(self_shape),))
-    put = F.index_put(flat, (F.reshape(index, (-1,)),), F.reshape(g, (-1,)), True)
-    return F.reshape(put, self_shape)
-
-
-def _normal_take(self: Any, index: Any) -> tuple[()]:
-    if index.dtype != numpy.int64:
-        raise RuntimeError(
-            f"take(): Expected a long tensor for index, but got {dtypes.of_array(index)}"
-        )
-    return ()
-
-
-_structural(
-    "take",
-    _take,
-    vjp={"self": _take_back},
-    jvp=LINEAR,
-    inputs=("self", "index"),
-    layout=ROWS,
-    normalize=_normal_take,
-    keeps=("self",),
-    batch=places,
-    samples=lambda make: iter([Sample((make((2, 3)), numpy.array([[0, 5], [-1, 0]])))]),
-    errors=lambda make: iter(
-        [ErrorSample((make((2,)), numpy.array([2])), IndexError, "tried to access index 2 on a")]
-    ),
-    doc="The elements at row-major positions, in the shape of `index`.",
-)
-
-
-def _put_flat_into(xp: Any, self: Any, index: Any, source: Any, accumulate: bool = False) -> None:
-    at = xp.where(index < 0, index + self.size, index).reshape(-1)
-    if at.size and not (int(at.min()) >= 0 and int(at.max()) < self.size):
-        raise IndexError(
-            f"out of range: tried to access index {_outside(xp, index, self.size)} on a tensor of "
-            f"{self.size} elements."
-        )
-    line = xp.ascontiguousarray(self).reshape(-1)
-    if accumulate:
-        of_namespace(xp).add_at(line, at, source.reshape(-1))
-    else:
-        line[at] = source.reshape(-1)
-    self[...] = line.reshape(self.shape)
-
-
-def _put_flat(xp: Any, self: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    result = xp.array(self, order="C", copy=True)
-    _put_flat_into(xp, result, index, source, accumulate)
-    return result
-
-
-def _normal_put_flat(self: Any, index: Any, source: Any, accumulate: bool = False) -> tuple[bool]:
-    _same_type("put_", self, source)
-    if index.dtype != numpy.int64:
-        raise RuntimeError(
-            f"put_(): Expected a long tensor for index, but got {dtypes.of_array(index)}"
-        )
-    if index.size != source.size:
-        raise RuntimeError(
-            "put_(): Expected source and index to have the same number of elements, but got source "
-            f"with {source.size} elements and index with {index.size}"
-        )
-    return (accumulate,)
-
-
-def _put_flat_self(F: Any, g: Any, index: Any, accumulate: bool) -> Any:
-    return g if accumulate else F.put(g, index, F.zeros_of(g, tuple(index.shape)), False)
-
-
-_structural(
-    "put",
-    _put_flat,
-    vjp={
-        "self": _put_flat_self,
-        "source": lambda F, g, index, source_shape: F.reshape(F.take(g, index), source_shape),
-    },
-    jvp=LINEAR,
-    inputs=("self", "index", "source"),
-    normalize=_normal_put_flat,
-    inplace=_put_flat_into,
-    apart=True,
-    keeps=("source",),
-    batch=places,
-    samples=lambda make: iter(
-        [
-            Sample((make((2, 3)), numpy.array([[0, -1]]), make((2,)))),
-            Sample((make((2, 3)), numpy.array([5, 1, 5]), make((3,)), True)),
-        ]
-    ),
-    errors=lambda make: iter(
-        [
-            ErrorSample(
-                (make((2,)), numpy.array([2]), make((1,))), IndexError, "tried to access index 2"
-            )
-        ]
-    ),
-    doc="`self` with `source` written (or added) at row-major positions.",
-)
-
-
-@composite("nonzero", out=True)
-def _nonzero(F: Any, self: Any, *, as_tuple: bool = False) -> Any:
-    """The places of the elements that are not zero: one row each, or one vector per dimension."""
-    array = self if F.xp is not None else self._array
-    xp = backend_of(array).xp
-    if as_tuple:
-        found = tuple(xp.stack(xp.nonzero(array.reshape(1) if array.ndim == 0 else array)))
-        return found if F.xp is not None else tuple(map(from_array, found))
-    # In memory one dimension's places lie behind the other's, as in torch.
-    rows = xp.stack(xp.nonzero(array)).T if array.ndim else xp.zeros((int(array != 0), 0), int)
-    return rows if F.xp is not None else from_array(rows)
-
-
-@composite("argwhere")
-def _argwhere(F: Any, self: Any) -> Any:
-    """The places of the elements that are not zero, one row each."""
-    return F.nonzero(self)

@@ -25,7 +25,7 @@ from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, ops, traced
 from ag_visual.dispatch.vmap_indexing import indexed
 from ag_visual.ops.tensor.copy_fill import number_for
-from ag_visual.ops.tensor.creation import array_from
+from ag_visual.ops.tensor.from_data import array_from
 from ag_visual.ops.view.slice import select, slice_op
 
 _structural = functools.partial(op, holomorphic=False)

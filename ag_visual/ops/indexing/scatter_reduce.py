@@ -17,7 +17,8 @@ from ag_visual.core.node import ending
 from ag_visual.dispatch.record import EACH, ErrorSample, Sample
 from ag_visual.dispatch.table import op
 from ag_visual.dispatch.vmap_indexing import slices
-from ag_visual.ops.indexing.gather_scatter import dim_and_index, grown, vector
+from ag_visual.ops.indexing.gather_scatter import dim_and_index, grown
+from ag_visual.ops.indexing.index_select import vector
 
 _ZEROS = (
     "{}(): Double backward is unsupported for {} when >1 zeros in {} are scattered to the same "

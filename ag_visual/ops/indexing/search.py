@@ -22,7 +22,8 @@ from ag_visual.dispatch.families import refused
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, function, op
 from ag_visual.ops.reduction.along_dim import all_dims
-from ag_visual.ops.tensor.creation import scalar_tensor, tensor
+from ag_visual.ops.tensor.creation import scalar_tensor
+from ag_visual.ops.tensor.from_data import tensor
 
 Samples = Iterator[Sample]
 Errors = Iterator[ErrorSample]

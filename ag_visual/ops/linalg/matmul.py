@@ -6,22 +6,17 @@ without conjugation: the engine conjugates for complex results.
 
 from __future__ import annotations
 
-import functools
 import math
-import re
-import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
-from ag_visual import dtypes, promotion
-from ag_visual.core.source import evaluated
+from ag_visual import dtypes
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.codegen import build
 from ag_visual.dispatch.dims import broadcast
 from ag_visual.dispatch.dtype_errors import in_macros, told
-from ag_visual.dispatch.families import number_in
 from ag_visual.dispatch.record import ErrorSample, Sample, on_arrays
 from ag_visual.dispatch.table import composite, functions, op, ops
 from ag_visual.dispatch.vmap import Batch
@@ -52,7 +47,7 @@ _DTYPES = {
 """What torch says of factors of different dtypes."""
 
 
-def _same_dtype(name: str, *arrays: Any) -> None:
+def same_dtype(name: str, *arrays: Any) -> None:
     if arrays[0].dtype != arrays[1].dtype:
         kinds = [dtypes.of_array(a) for a in arrays]
         named = [(in_macros if name == "mm" else told)(kind) for kind in kinds]
@@ -112,7 +107,7 @@ _BLAS = frozenset(numpy.dtype(c) for c in "fdFD")
     "self.dot(mat2) if self.ndim == 2 == mat2.ndim and self.dtype is mat2.dtype "
     "and self.dtype in _BLAS else call(xp, self, mat2)"
 )
-def _mm(xp: Any, self: Any, mat2: Any) -> Any:
+def mm(xp: Any, self: Any, mat2: Any) -> Any:
     dtype = self.dtype
     if self.ndim == 2 == mat2.ndim and mat2.dtype is dtype and dtype in _BLAS:
         try:
@@ -132,7 +127,7 @@ def _mm(xp: Any, self: Any, mat2: Any) -> Any:
             f"({mat2.shape[0]}); .T transposes a matrix"
         )
     if self.dtype != mat2.dtype:
-        _same_dtype("mm", self, mat2)
+        same_dtype("mm", self, mat2)
     return _product(xp, self, mat2)
 
 
@@ -179,7 +174,7 @@ def _mm_errors(make: Any) -> Iterator[ErrorSample]:
 
 op(
     "mm",
-    _mm,
+    mm,
     vjp={
         "self": _left,
         "mat2": _right,
@@ -209,7 +204,7 @@ def _bmm(xp: Any, self: Any, mat2: Any) -> Any:
             f"{self.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}]."
         )
     if self.dtype != mat2.dtype:
-        _same_dtype("bmm", self, mat2)
+        same_dtype("bmm", self, mat2)
     return _product(xp, self, mat2)
 
 
@@ -240,7 +235,7 @@ op(
 )
 
 
-def _mv(xp: Any, self: Any, vec: Any) -> Any:
+def mv(xp: Any, self: Any, vec: Any) -> Any:
     if self.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {self.ndim}D tensor and {vec.ndim}D tensor"
@@ -251,19 +246,19 @@ def _mv(xp: Any, self: Any, vec: Any) -> Any:
             f"vec ({vec.shape[0]})"
         )
     if self.dtype != vec.dtype:
-        _same_dtype("mv", self, vec)
+        same_dtype("mv", self, vec)
     return _product(xp, self, vec)
 
 
-def _outer_product(a: Any, b: Any) -> Any:
+def outer_product(a: Any, b: Any) -> Any:
     return a.reshape((-1, 1)) * b
 
 
 op(
     "mv",
-    _mv,
+    mv,
     vjp={
-        "self": lambda g, vec: _outer_product(g, vec),
+        "self": lambda g, vec: outer_product(g, vec),
         "vec": lambda F, g, self: F.mv(_turned(F, self), g),
     },
     jvp={
@@ -293,7 +288,7 @@ def _check_vectors(name: str, self: Any, tensor: Any) -> None:
             f"{self.size} and {tensor.size} elements respectively"
         )
     if self.dtype != tensor.dtype:
-        _same_dtype(name, self, tensor)
+        same_dtype(name, self, tensor)
 
 
 def _dot(xp: Any, self: Any, tensor: Any) -> Any:
@@ -348,224 +343,6 @@ op(
 )
 
 # Products that are added --------------------------------------------------------------------------
-
-
-def _plus(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    """beta * self + alpha * product; a zero beta ignores self, NaN included, as torch does."""
-    if product.dtype.kind in "iub":
-        alpha, beta = number_in(alpha, product.dtype), number_in(beta, product.dtype)
-    if alpha != 1:
-        product = _scaled(product, alpha)
-    if beta == 0:
-        return product
-    if beta != 1:
-        self = _scaled(self, beta)
-    if product.ndim and numpy.broadcast_shapes(self.shape, product.shape) != product.shape:
-        raise RuntimeError(
-            f"The expanded size of the tensor must match: self {list(self.shape)} does not "
-            f"broadcast to the product's shape {list(product.shape)}"
-        )
-    return self + product
-
-
-def _plus_alike(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    """`_plus` for all but addr."""
-    if self.dtype != product.dtype:
-        _same_dtype("self", self, product)
-    return _plus(xp, self, product, beta, alpha)
-
-
-def _plus_promoted(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    """`_plus` of addr."""
-    self, product = _in_common(self, product)
-    for name, factor in (("alpha", alpha), ("beta", beta)):
-        if product.dtype.kind in "iub" and isinstance(factor, (float, complex)):
-            raise RuntimeError(
-                f"For integral input tensors, argument {name} must not be a floating point number."
-            )
-    return _plus(xp, self, product, beta, alpha)
-
-
-def _mm_added(xp: Any, mat1: Any, mat2: Any) -> Any:
-    if mat1.dtype != mat2.dtype:
-        _same_dtype("addmm", mat1, mat2)
-    return _mm(xp, mat1, mat2)
-
-
-def _times(x: Any, factor: Any) -> Any:
-    return x if factor == 1 else x * factor
-
-
-def _addition(
-    name: str,
-    left: str,
-    right: str,
-    product: Callable[..., Any],
-    rules: tuple[Callable[..., Any], Callable[..., Any]],
-    shapes: tuple[tuple[int, ...], ...],
-    strides: bool = False,
-    *,
-    doc: str,
-) -> None:
-    """beta * self + alpha * (left x right), with the rules of the product."""
-    fact = f", {right}_strides" if strides else ""
-    plus = _plus_promoted if name == "addr" else _plus_alike
-    scope: dict[str, Any] = {"product": product, "plus": plus, "times": _times}
-    scope["rule_left"], scope["rule_right"] = rules
-    kernel = (
-        f"lambda xp, self, {left}, {right}, *, beta=1, alpha=1: "
-        f"plus(xp, self, product(xp, {left}, {right}), beta, alpha)"
-    )
-    given = f", {right}_strides" if strides else ""
-    vjp = {
-        "self": lambda g, beta: _times(g, beta),
-        left: evaluated(
-            f"lambda F, g, {right}, alpha: times(rule_left(F, g, {right}), alpha)", scope
-        ),
-        right: evaluated(
-            f"lambda F, g, {left}{fact}, alpha: times(rule_right(F, g, {left}{given}), alpha)",
-            scope,
-        ),
-    }
-
-    def samples(make: Any) -> Iterator[Sample]:
-        for shape in shapes[:-2]:
-            yield Sample((make(shape), make(shapes[-2]), make(shapes[-1])))
-        yield Sample(
-            (make(shapes[0]), make(shapes[-2]), make(shapes[-1])), {"beta": 0.5, "alpha": -2}
-        )
-
-    def slices(batch: Batch) -> Any:
-        """The product of the slices, and what is added to it."""
-        F = batch.F
-        found = multiplied(batch, left, right)
-        if left not in batch and right not in batch and name not in ("addbmm", "baddbmm"):
-            found = F.unsqueeze(found, 0)
-        rank = found.ndim - 1
-        if name == "addbmm":
-            found = F.sum(found, 1)
-            rank -= 1
-        scaled = found if batch["alpha"] == 1 else found * batch["alpha"]
-        if batch["beta"] == 0:
-            return scaled
-        return scaled + batch.padded("self", rank) * batch["beta"]
-
-    op(
-        name,
-        evaluated(kernel, scope),
-        vjp=vjp,
-        jvp={
-            "self": lambda F, t_self, result, beta: F.expand(
-                _times(t_self, beta), tuple(result.shape)
-            ),
-            left: evaluated(
-                f"lambda F, self, t_{left}, {right}, alpha: "
-                f"F.{name}(self, t_{left}, {right}, beta=0, alpha=alpha)",
-                scope,
-            ),
-            right: evaluated(
-                f"lambda F, self, {left}, t_{right}, alpha: "
-                f"F.{name}(self, {left}, t_{right}, beta=0, alpha=alpha)",
-                scope,
-            ),
-        },
-        batch=slices,
-        inputs=("self", left, right),
-        inplace=True,
-        # torch computes addr element by element, the others whole.
-        free=() if name == "addr" else (left, right),
-        samples=samples,
-        doc=doc,
-        formula=evaluated(
-            f"lambda self, {left}, {right}, beta, alpha: beta * self + alpha * ({left} @ {right})",
-            scope,
-        )
-        if name not in ("addbmm", "addr")
-        else None,
-    )
-
-
-def _addbmm_left(F: Any, g: Any, batch2: Any) -> Any:
-    return F.bmm(_repeated(F, g, batch2), _turned(F, batch2))
-
-
-def _addbmm_right(F: Any, g: Any, batch1: Any) -> Any:
-    return F.bmm(_turned(F, batch1), _repeated(F, g, batch1))
-
-
-def _repeated(F: Any, g: Any, batch: Any) -> Any:
-    return F.expand(g, (batch.shape[0], *g.shape))
-
-
-def _in_common(*arrays: Any) -> tuple[Any, ...]:
-    """Arrays in the dtype that torch gives them together, 0-d ones counting like others."""
-    kinds = [dtypes.of_array(a) for a in arrays]
-    common = functools.reduce(promotion.promote_types, kinds).np
-    return tuple(a.astype(common, copy=False) for a in arrays)
-
-
-def _bmm_added(xp: Any, batch1: Any, batch2: Any) -> Any:
-    products = _bmm(xp, batch1, batch2)
-    whole = products.dtype if products.dtype.kind in "iu" else None
-    return products.sum(axis=0, dtype=whole)
-
-
-def _outer_kernel(xp: Any, vec1: Any, vec2: Any) -> Any:
-    vec1, vec2 = _in_common(vec1, vec2)
-    return vec1.reshape(-1, 1) * vec2
-
-
-_addition(
-    "addmm",
-    "mat1",
-    "mat2",
-    _mm_added,
-    (_left, _right),
-    ((3, 2), (2,), (3, 1), (3, 4), (4, 2)),
-    strides=True,
-    doc="beta * self + alpha * (mat1 @ mat2).",
-)
-_addition(
-    "addmv",
-    "mat",
-    "vec",
-    _mv,
-    (lambda F, g, vec: _outer_product(g, vec), lambda F, g, mat: F.mv(_turned(F, mat), g)),
-    ((3,), (), (3, 4), (4,)),
-    doc="beta * self + alpha * (mat @ vec).",
-)
-_addition(
-    "baddbmm",
-    "batch1",
-    "batch2",
-    _bmm,
-    (
-        lambda F, g, batch2: F.bmm(g, _turned(F, batch2)),
-        lambda F, g, batch1: F.bmm(_turned(F, batch1), g),
-    ),
-    ((2, 3, 2), (3, 1), (2, 3, 4), (2, 4, 2)),
-    doc="beta * self + alpha * (batch1 @ batch2), batch by batch.",
-)
-_addition(
-    "addbmm",
-    "batch1",
-    "batch2",
-    _bmm_added,
-    (_addbmm_left, _addbmm_right),
-    ((3, 2), (2,), (2, 3, 4), (2, 4, 2)),
-    doc="beta * self + alpha * the sum of the products of both batches.",
-)
-_addition(
-    "addr",
-    "vec1",
-    "vec2",
-    _outer_kernel,
-    (lambda F, g, vec2: F.mv(g, vec2), lambda F, g, vec1: F.mv(_turned(F, g), vec1)),
-    ((3, 4), (4,), (3,), (4,)),
-    doc="beta * self + alpha * the outer product of two vectors.",
-)
-
-# Composites ---------------------------------------------------------------------------------------
 
 
 def _folds(tensor1: Any, tensor2: Any) -> bool:
@@ -743,245 +520,3 @@ def _kron(F: Any, self: Any, other: Any) -> Any:
 
 
 # Einstein's sums ----------------------------------------------------------------------------------
-
-
-_WITHOUT_ELLIPSIS = re.compile("[a-zA-Z, ]*(->[a-zA-Z ]*)?")
-
-
-def _check_equation(equation: str) -> None:
-    """RuntimeError unless there are letters, commas, one arrow, one ellipsis for each term."""
-    if _WITHOUT_ELLIPSIS.fullmatch(equation):
-        return
-    arrow = equation.find("->")
-    left = len(equation) if arrow < 0 else arrow
-    operand, at, dots = 0, 0, False
-    while at < len(equation):
-        what = f"operand {operand}" if at < left else "output"
-        step = 1
-        if at == arrow:
-            step, dots = 2, False
-        elif equation[at] == ".":
-            if dots:
-                but = "but" if at > left else "for which"
-                raise RuntimeError(
-                    f"einsum(): found '.' for {what} {but} an ellipsis (...) was already found: "
-                    f"{equation!r}"
-                )
-            if not equation.startswith("...", at):
-                raise RuntimeError(
-                    f"einsum(): found '.' for {what} that is not part of any ellipsis (...): "
-                    f"{equation!r}"
-                )
-            step, dots = 3, True
-        elif equation[at] == "," and at < left:
-            operand, dots = operand + 1, False
-        elif equation[at] not in string.ascii_letters + " ":
-            raise RuntimeError(
-                f"einsum(): invalid subscript given at index {at} in the equation string, "
-                f"subscripts must be in [a-zA-Z]: {equation!r}"
-            )
-        at += step
-
-
-_LETTERS = string.ascii_uppercase + string.ascii_lowercase
-
-
-def _letters(subscripts: Any) -> str:
-    """The part of an equation that a list of numbers and `...` stands for: [0, 27] is "Ab"."""
-    if not isinstance(subscripts, (list, tuple)):
-        raise TypeError(
-            "einsum(): expected a list of subscripts after each operand, but got "
-            f"{type(subscripts).__name__}"
-        )
-    for x in subscripts:
-        if x is not Ellipsis and not isinstance(x, int):
-            raise TypeError(
-                f"einsum(): a subscript must be int or Ellipsis, not {type(x).__name__}"
-            )
-        if x is not Ellipsis and not 0 <= x < len(_LETTERS):
-            raise ValueError(
-                "einsum(): subscript in subscript list is not within the valid range "
-                f"[0, {len(_LETTERS)}): {x}"
-            )
-    return "".join("..." if x is Ellipsis else _LETTERS[x] for x in subscripts)
-
-
-def _equation_of(args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """The equation and the operands of `einsum(x, [0, 1], y, [1, 2], [0, 2])`."""
-    if len(args) < 2:
-        raise ValueError(
-            "einsum(): must specify the equation string and at least one operand, or at least one "
-            "operand and its subscripts list"
-        )
-    pairs = len(args) // 2 * 2
-    equation = ",".join(map(_letters, args[1:pairs:2]))
-    if len(args) > pairs:
-        equation += f"->{_letters(args[-1])}"
-    return equation, args[0:pairs:2]
-
-
-def _subscripts(equation: str, ndims: list[int]) -> tuple[list[list[str]], list[str]]:
-    """The labels of each operand and of the result; an ellipsis becomes labels of its own."""
-    _check_equation(equation)
-    equation = equation.replace(" ", "")
-    left, arrow, right = equation.partition("->")
-    terms = left.split(",")
-    if len(terms) != len(ndims):
-        amount = "more" if len(terms) < len(ndims) else "fewer"
-        raise RuntimeError(
-            f"einsum(): {amount} operands were provided than specified in the equation: "
-            f"{len(ndims)} for {equation!r}"
-        )
-    longest = 0
-    for i, (term, ndim) in enumerate(zip(terms, ndims, strict=True)):
-        named = len(term.replace("...", ""))
-        if named > ndim or ("..." not in term and named != ndim):
-            raise RuntimeError(
-                f"einsum(): the number of subscripts in the equation ({named}) does not match the "
-                f"number of dimensions ({ndim}) for operand {i}"
-                f"{'' if '...' in term else ' and no ellipsis was given'}"
-            )
-        longest = max(longest, ndim - named if "..." in term else 0)
-    extra = [f"...{i}" for i in range(longest)]
-
-    def labels(term: str, ndim: int) -> list[str]:
-        before, dots, after = term.partition("...")
-        rest = extra[len(extra) - (ndim - len(before) - len(after)) :] if dots else []
-        return [*before, *rest, *after]
-
-    found = [labels(term, ndim) for term, ndim in zip(terms, ndims, strict=True)]
-    if arrow:
-        letters = right.replace("...", "")
-        for x in letters:
-            if letters.count(x) > 1:
-                raise RuntimeError(
-                    f"einsum(): output subscript {x} appears more than once in the output: "
-                    f"{right!r}"
-                )
-        named = len(letters)
-        return found, labels(right, named + longest if "..." in right else named)
-    seen = [label for term in found for label in term]
-    return found, [*extra, *sorted({x for x in seen if seen.count(x) == 1 and x not in extra})]
-
-
-def _check_sizes(terms: list[list[str]], operands: Sequence[Any]) -> None:
-    """One label, one size (or 1)."""
-    seen: dict[str, int] = {}
-    for i, (labels, x) in enumerate(zip(terms, operands, strict=True)):
-        for label, size in zip(labels, x.shape, strict=True):
-            known = seen.get(label, 1)
-            if size != known and size != 1 and known != 1:
-                raise RuntimeError(
-                    f"einsum(): subscript {label} has size {size} for operand {i} which does not "
-                    f"broadcast with previously seen size {known}"
-                )
-            seen[label] = size if known == 1 else known
-
-
-def _diagonals(F: Any, x: Any, labels: list[str]) -> tuple[Any, list[str]]:
-    """Labels that repeat within one operand, as diagonals."""
-    for label in dict.fromkeys(labels):
-        while labels.count(label) > 1:
-            i = labels.index(label)
-            j = labels.index(label, i + 1)
-            x = F.movedim(F.diagonal(x, 0, i, j), -1, i)
-            labels = labels[:j] + labels[j + 1 :]
-    return x, labels
-
-
-def _aligned(F: Any, x: Any, labels: list[str], order: list[str]) -> Any:
-    """An operand with one dimension for each label of `order`, of size 1 where it has none."""
-    missing = [label for label in order if label not in labels]
-    for _ in missing:
-        x = F.unsqueeze(x, x.ndim)
-    labels = labels + missing
-    return F.permute(x, tuple(labels.index(label) for label in order))
-
-
-def _sum_of_products(F: Any, left: Any, right: Any, summed: list[int]) -> Any:
-    """Two aligned operands multiplied and summed over dimensions that both have: one bmm."""
-    # Where nothing is summed torch multiplies, which promotes; a batched product does not.
-    if not summed:
-        return F.mul(left, right)
-    both: list[int] = []
-    ours: list[int] = []
-    theirs: list[int] = []
-    for i, (m, n) in enumerate(zip(left.shape, right.shape, strict=True)):
-        if i not in summed:
-            (both if m != 1 != n else ours if m != 1 else theirs).append(i)
-    if ours and theirs and theirs[-1] < ours[0]:
-        # The result is wanted the other way round: no need to transpose it.
-        left, right, ours, theirs = right, left, theirs, ours
-
-    def arranged(x: Any, *groups: list[int]) -> Any:
-        rest = theirs if groups[1] is ours else ours
-        x = F.permute(x, tuple(i for group in (*groups, rest) for i in group))
-        count = len(x.shape) - len(rest)
-        sizes = iter(tuple(x.shape)[:count])
-        return F.reshape(x, tuple(math.prod(next(sizes) for _ in group) for group in groups))
-
-    product = F.bmm(arranged(left, both, ours, summed), arranged(right, both, summed, theirs))
-    order = both + ours + summed + theirs
-    shape = [left.shape[i] for i in both + ours] + [1] * len(summed)
-    shape += [right.shape[i] for i in theirs]
-    places = tuple(order.index(i) for i in range(len(order)))
-    return F.permute(F.view_size(product, tuple(shape)), places)
-
-
-@composite("einsum", method=False)
-def _einsum(F: Any, equation: str, *operands: Any) -> Any:
-    """Products of operands, summed over the labels that the result does not name.
-
-    `einsum("bij,bjk->bik", x, y)` is a batch of matrix products; so is the form with numbers,
-    `einsum(x, [0, 1, 2], y, [0, 2, 3], [0, 1, 3])`.
-    """
-    if not isinstance(equation, str):
-        if not hasattr(equation, "ndim"):
-            raise TypeError(
-                "einsum(): argument 'equation' (position 1) must be str, not "
-                f"{type(equation).__name__}"
-            )
-        equation, operands = _equation_of((equation, *operands))
-    if not operands:
-        _equation_of(())
-    if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
-        operands = tuple(operands[0])
-    for i, x in enumerate(operands):
-        if not isinstance(x, Tensor) and F.xp is None:
-            raise TypeError(
-                f"einsum(): expected Tensor as element {i} in argument 1, but got {type_name(x)}"
-            )
-    terms, output = _subscripts(equation, [x.ndim for x in operands])
-    for label in output:
-        if not any(label in term for term in terms):
-            raise RuntimeError(
-                f"einsum(): output subscript {label} does not appear in the equation for any "
-                f"input operand: {equation}"
-            )
-    _check_sizes(terms, operands)
-    names = {label for term in terms for label in term}
-    order = [*output, *sorted(names - set(output))]
-    pairs = (_diagonals(F, x, labels) for x, labels in zip(operands, terms, strict=True))
-    aligned = [_aligned(F, x, labels, order) for x, labels in pairs]
-    inner = range(len(output), len(order))
-    if len(aligned) == 1:
-        return F.sum(aligned[0], tuple(inner)) if inner else aligned[0]
-    # How many operands still have a dimension that is to be summed.
-    left = [sum(x.shape[i] != 1 for x in aligned) for i in range(len(order))]
-    result = aligned[0]
-    for x in aligned[1:]:
-        summed: list[int] = []
-        alone: tuple[list[int], list[int]] = ([], [])
-        for i in inner:
-            if result.shape[i] != 1 != x.shape[i]:
-                left[i] -= 1
-                if left[i] == 1:
-                    summed.append(i)
-                    left[i] = 0
-            elif left[i] == 1 and (result.shape[i] != 1 or x.shape[i] != 1):
-                alone[result.shape[i] == 1].append(i)
-                left[i] = 0
-        result = F.sum(result, tuple(alone[0]), True) if alone[0] else result
-        x = F.sum(x, tuple(alone[1]), True) if alone[1] else x
-        result = _sum_of_products(F, result, x, summed)
-    return F.view_size(result, tuple(result.shape)[: len(output)]) if inner else result

@@ -17,7 +17,7 @@ from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import Batch, folded
 from ag_visual.ops.nn.pool_arguments import Ints, adaptive_size, option, refuse_negative
 from ag_visual.ops.nn.pooling import distinct, picked
-from ag_visual.ops.tensor.random import source_of
+from ag_visual.ops.tensor.generator import source_of
 
 
 def _check_spatial(name: str, shape: Ints, rank: int) -> None:

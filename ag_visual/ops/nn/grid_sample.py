@@ -19,7 +19,7 @@ from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, raw
 from ag_visual.dispatch.vmap import folded
-from ag_visual.ops.tensor.creation import evenly
+from ag_visual.ops.tensor.ranges import evenly
 
 BILINEAR, NEAREST, BICUBIC = 0, 1, 2
 ZEROS, BORDER, REFLECTION = 0, 1, 2

@@ -14,7 +14,7 @@ from ag_visual.dispatch.families import zeros
 from ag_visual.dispatch.record import Sample
 from ag_visual.dispatch.table import composite, op, ops
 from ag_visual.dispatch.vmap import Batch
-from ag_visual.ops.tensor.random import source_of
+from ag_visual.ops.tensor.generator import source_of
 
 # Randomised leaky ReLU ----------------------------------------------------------------------------
 

@@ -6,8 +6,6 @@ The built functions themselves are the dunder methods. The other elementwise ops
 
 from __future__ import annotations
 
-import cmath
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,17 +14,14 @@ import numpy
 from ag_visual import dtypes
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.arguments import NUMBERS
-from ag_visual.dispatch.codegen import build
 from ag_visual.dispatch.families import (
     binary,
     binary_errors,
     binary_samples,
     chosen_twin,
     elementwise,
-    is_complex,
     number_in,
     pair_samples,
-    promoted_with,
     refused,
     unary,
     zeros,
@@ -36,15 +31,12 @@ from ag_visual.dispatch.record import (
     KEEP,
     LINEAR,
     PROMOTE,
-    ROWS,
     Sample,
     on_arrays,
     unchanged,
     written,
 )
-from ag_visual.dispatch.table import alias, composite, functions, op, ops
-from ag_visual.ops.pointwise import clamp as _kinks  # noqa: F401 - likewise
-from ag_visual.ops.pointwise import comparison as _comparison  # noqa: F401 - declared first: operators below
+from ag_visual.dispatch.table import composite, op, ops
 
 # Arithmetic ---------------------------------------------------------------------------------------
 
@@ -390,317 +382,3 @@ def positive(F: Any, self: Any) -> Any:
 
 
 # Powers -------------------------------------------------------------------------------------------
-
-
-def _no_bool_powers(*arrays: Any) -> None:
-    if all(getattr(array, "dtype", None) == numpy.bool_ for array in arrays):
-        raise NotImplementedError("\"pow\" not implemented for 'Bool'")
-
-
-@on_arrays(
-    "self**exponent if self.dtype.kind == 'f' and exponent != -0.5 else call(xp, self, exponent)"
-)
-def _pow_number(xp: Any, self: Any, exponent: Any) -> Any:
-    if self.dtype.kind in "iub":
-        if exponent not in (0, 1):
-            _no_bool_powers(self)
-        if exponent < 0:
-            raise RuntimeError(
-                "Integers to negative integer powers are not allowed. Convert with .float() first."
-            )
-        return xp.power(self, number_in(exponent, self.dtype)).astype(self.dtype, copy=False)
-    if exponent == -0.5:  # as the root itself: NaN at -inf, -inf at -0.0
-        return (1 / xp.sqrt(self)).astype(self.dtype, copy=False)
-    return self**exponent
-
-
-def _integer_power(xp: Any, self: Any, exponent: Any) -> Any:
-    """self ** exponent of one integer dtype; a fraction is 0, as torch has it."""
-    negative = exponent < 0
-    if not bool(negative.any()):
-        return xp.power(self, exponent)
-    sign = xp.where(self == -1, 1 - 2 * (exponent & 1), 0)
-    fraction = xp.where(self == 1, 1, sign)
-    powers = xp.power(self, xp.where(negative, 0, exponent))
-    return xp.where(negative, fraction, powers).astype(self.dtype)
-
-
-# Built code meets floating-point numbers alone.
-@on_arrays("xp.power(self, exponent)")
-def _power(xp: Any, self: Any, exponent: Any) -> Any:
-    if self.dtype.kind in "iub":
-        _no_bool_powers(self, exponent)
-        return _integer_power(xp, self, exponent)
-    return xp.power(self, exponent)
-
-
-def _pow_number_rule(F: Any, g: Any, self: Any, exponent: Any) -> Any:
-    if exponent == 0:
-        return zeros(F, g)
-    if exponent == 2 and F.xp is not None:
-        return g * (self * 2)
-    if exponent == 0.5 and F.xp is not None:
-        return g * (0.5 / F.sqrt(self))  # -inf at -0.0, NaN at -inf
-    # On Tensors a power again, whose own derivative is zero in the end, not none.
-    return g * (exponent * self ** (exponent - 1))
-
-
-def _pow_number_samples(make: Any) -> Iterator[Sample]:
-    for exponent in (2, 3, 0, 0.5, -1.5):
-        yield Sample((make((3, 4), low=0.5, high=2.0), exponent))
-    yield Sample((make((), low=-2, high=2), 3))
-    yield Sample((make((2, 0)), 2))
-
-
-elementwise(
-    "pow_number",
-    _pow_number,
-    {"self": _pow_number_rule},
-    policy=KEEP,
-    public=False,
-    inplace=True,
-    node="PowBackward0",
-    called="pow",
-    samples=_pow_number_samples,
-    reference=lambda np, x, e: np.exp(e * np.log(np.abs(x))) * np.where(x < 0, -1.0, 1.0) ** e,
-    formula=lambda self, exponent: self**exponent,
-)
-
-
-def _base_rule(F: Any, g: Any, self: Any, exponent: Any) -> Any:
-    return F.where(exponent == 0, 0.0, g * (exponent * self ** (exponent - 1)))
-
-
-def _ends_at_zero(F: Any, exponent: Any) -> Any:
-    """Where 0 ** exponent stays as it is when the exponent moves."""
-    if is_complex(exponent):
-        return (F.imag(exponent) == 0) & (F.real(exponent) >= 0)
-    return exponent >= 0
-
-
-def _exponent_rule(F: Any, g: Any, self: Any, exponent: Any, result: Any) -> Any:
-    flat = (self == 0) & _ends_at_zero(F, exponent)
-    # In the dtype of the result: the logarithm of a negative number is complex there.
-    base = F.cast(self, getattr(result, "_array", result).dtype)
-    return g * F.where(flat, 0.0, result * F.log(base))
-
-
-elementwise(
-    "pow_tensor",
-    _power,
-    {"self": _base_rule, "exponent": _exponent_rule},
-    public=False,
-    inplace=True,
-    node="PowBackward1",
-    called="pow",
-    samples=pair_samples(0.5, 2.0, -1.5, 1.5),
-    errors=binary_errors,
-    reference=lambda np, x, e: np.exp(e * np.log(x)),
-    formula=lambda self, exponent: self**exponent,
-)
-
-
-def _pow_base(xp: Any, self: Any, exponent: Any) -> Any:
-    if exponent.dtype.kind in "iub":
-        _no_bool_powers(exponent)
-        return _integer_power(xp, xp.asarray(self).astype(exponent.dtype), exponent)
-    return self**exponent
-
-
-def _pow_base_rule(F: Any, g: Any, self: Any, exponent: Any, result: Any) -> Any:
-    if self == 0:
-        return g * F.where(_ends_at_zero(F, exponent), 0.0, result * -math.inf)
-    if isinstance(self, complex) or is_complex(exponent):
-        return g * (result * cmath.log(self))
-    return g * (result * (math.log(self) if self > 0 else math.nan))
-
-
-elementwise(
-    "pow_base",
-    _pow_base,
-    {"exponent": _pow_base_rule},
-    policy=KEEP,
-    layout=ROWS,
-    public=False,
-    node="PowBackward2",
-    called="pow",
-    samples=lambda make: iter([Sample((2.0, make((3, 4)))), Sample((0.7, make(())))]),
-    formula=lambda self, exponent: self**exponent,
-)
-
-
-@composite(out=True)
-def pow(F: Any, self: Any, exponent: Any) -> Any:
-    """self to the power of exponent, elementwise; either may be a number."""
-    if isinstance(exponent, NUMBERS):
-        return F.pow_number(promoted_with(F, self, exponent), exponent)
-    if isinstance(self, NUMBERS):
-        return F.pow_base(self, promoted_with(F, exponent, self))
-    return F.pow_tensor(self, exponent)
-
-
-chosen_twin("pow_", lambda e: "pow_number" if isinstance(e, NUMBERS) else "pow_tensor")
-
-
-@composite(out=True)
-def square(F: Any, self: Any) -> Any:
-    """self * self."""
-    return F.pow(self, 2)
-
-
-@composite()
-def square_(F: Any, self: Any) -> Any:
-    """`square` in place."""
-    return ops["pow_number"].write(self, 2)
-
-
-@composite(out=True)
-def float_power(F: Any, self: Any, exponent: Any) -> Any:
-    """`pow` in double precision."""
-    wide = [
-        x
-        if isinstance(x, NUMBERS)
-        else x.to(dtypes.complex128 if x.dtype.is_complex else dtypes.float64)
-        for x in (self, exponent)
-    ]
-    return F.pow(*wide)
-
-
-@composite()
-def float_power_(F: Any, self: Any, exponent: Any) -> Any:
-    """`float_power` in place, of a tensor that is double precision already."""
-    complex_ = self.dtype.is_complex or isinstance(exponent, complex)
-    wide = dtypes.complex128 if complex_ else dtypes.float64
-    if self.dtype is not wide:
-        one, other = (dtypes.legacy_name(t).removesuffix("Tensor") for t in (self.dtype, wide))
-        raise RuntimeError(
-            f"the base given to float_power_ has dtype {one} but the operation's result requires "
-            f"dtype {other}"
-        )
-    return F.pow_(self, exponent if isinstance(exponent, NUMBERS) else exponent.to(wide))
-
-
-# Names and operators ------------------------------------------------------------------------------
-
-for _name, *_others in (
-    ("sub", "subtract"),
-    ("mul", "multiply"),
-    ("neg", "negative"),
-    ("abs", "absolute"),
-    ("asin", "arcsin"),
-    ("acos", "arccos"),
-    ("atan", "arctan"),
-    ("asinh", "arcsinh"),
-    ("acosh", "arccosh"),
-    ("atanh", "arctanh"),
-    ("atan2", "arctan2"),
-    ("clamp", "clip"),
-    ("trunc", "fix"),
-    ("ne", "not_equal"),
-    ("lt", "less"),
-    ("le", "less_equal"),
-    ("gt", "greater"),
-    ("ge", "greater_equal"),
-):
-    alias(_name, *_others)
-
-_KNOWN = (Tensor, *NUMBERS)
-
-
-def _foreign(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A composite as an operator: NotImplemented for operands it does not know."""
-
-    def operate(self: Any, other: Any) -> Any:
-        return function(self, other) if isinstance(other, _KNOWN) else NotImplemented
-
-    return operate
-
-
-def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
-    def operate(self: Any, other: Any) -> Any:
-        return function(other, self) if isinstance(other, _KNOWN) else NotImplemented
-
-    return operate
-
-
-_number_minus = build.operator(ops["rsub_number"])
-
-
-def _invert(self: Tensor) -> Any:
-    if self.dtype.category > 1:
-        raise TypeError(
-            "~ (operator.invert) is only implemented on integer and Boolean-type tensors, not on "
-            f"{self.dtype}"
-        )
-    return functions["bitwise_not"](self)
-
-
-def _rsub_operator(self: Any, other: Any) -> Any:
-    # Python itself comes here with numbers alone.
-    return (
-        ops["rsub_tensor"].call(self, other)
-        if type(other) is Tensor
-        else _number_minus(self, other)
-    )
-
-
-def _rtruediv(self: Any, other: Any) -> Any:
-    """other / self, as torch records it: reciprocal, then a product."""
-    return functions["reciprocal"](self) * other if isinstance(other, _KNOWN) else NotImplemented
-
-
-for _dunder_name, _record in {
-    "add": "add",
-    "radd": "add",
-    "sub": "sub",
-    "mul": "mul",
-    "rmul": "mul",
-    "truediv": "true_divide",
-    "div": "true_divide",
-    "floordiv": "floor_divide",
-    "eq": "eq",
-    "ne": "ne",
-    "lt": "lt",
-    "le": "le",
-    "gt": "gt",
-    "ge": "ge",
-    "and": "bitwise_and",
-    "rand": "bitwise_and",
-    "or": "bitwise_or",
-    "ror": "bitwise_or",
-    "xor": "bitwise_xor",
-    "rxor": "bitwise_xor",
-    "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-}.items():
-    setattr(Tensor, f"__{_dunder_name}__", build.operator(ops[_record]))
-for _dunder_name, _function in {
-    "pow": _foreign(functions["pow"]),
-    "rpow": _reflected(functions["pow"]),
-    "mod": _foreign(functions["remainder"]),
-    "rmod": _reflected(functions["remainder"]),
-    "rfloordiv": _reflected(functions["floor_divide"]),
-    "rlshift": _reflected(functions["bitwise_left_shift"]),
-    "rrshift": _reflected(functions["bitwise_right_shift"]),
-    "rsub": _rsub_operator,
-    "rtruediv": _rtruediv,
-    "rdiv": _rtruediv,
-    "neg": functions["neg"],
-    "pos": functions["positive"],
-    "abs": functions["abs"],
-    "invert": _invert,
-    "iadd": functions["add_"],
-    "isub": functions["sub_"],
-    "imul": functions["mul_"],
-    "itruediv": functions["div_"],
-    "idiv": functions["div_"],
-    "ifloordiv": functions["floor_divide_"],
-    "imod": functions["remainder_"],
-    "ipow": functions["pow_"],
-    "iand": functions["bitwise_and_"],
-    "ior": functions["bitwise_or_"],
-    "ixor": functions["bitwise_xor_"],
-    "ilshift": functions["bitwise_left_shift_"],
-    "irshift": functions["bitwise_right_shift_"],
-}.items():
-    setattr(Tensor, f"__{_dunder_name}__", _function)

@@ -17,7 +17,7 @@ from ag_visual.dispatch import vmap
 from ag_visual.dispatch.interpreted import named_tuple
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, function, op
-from ag_visual.ops.tensor.creation import evenly
+from ag_visual.ops.tensor.ranges import evenly
 
 _OPTIONS: dict[str, Any] = {"holomorphic": False, "real": True}
 

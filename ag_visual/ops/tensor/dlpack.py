@@ -22,8 +22,9 @@ from ag_visual.dispatch.memory import line_of, memory_of, resize, row_major
 from ag_visual.dispatch.table import function
 from ag_visual.errors import type_name
 from ag_visual.ops.tensor.cast import dtype_of
-from ag_visual.ops.tensor.creation import array_from, checked_numpy, leaf, make, moved, shape_of
-from ag_visual.ops.view.slice import geometry
+from ag_visual.ops.tensor.from_data import array_from, checked_numpy, moved
+from ag_visual.ops.tensor.make import leaf, make, shape_of
+from ag_visual.ops.view.as_strided import geometry
 
 _READ_ONLY = (
     "The given {} is not writable, and PyTorch does not support non-writable tensors. Copy it "

@@ -14,7 +14,8 @@ import numpy
 from ag_visual.arrays.backend import backend_of
 from ag_visual.core.tensor import Tensor, before_write, wrote
 from ag_visual.dispatch.arguments import NUMBERS, refused
-from ag_visual.ops.tensor.creation import empty, tensor
+from ag_visual.ops.tensor.creation import empty
+from ag_visual.ops.tensor.from_data import tensor
 from ag_visual.ops.view.reshape import expand
 from ag_visual.sizes import Size
 

@@ -10,7 +10,8 @@ from ag_visual import devices, dtypes, promotion
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import function, functions
 from ag_visual.ops.tensor.cast import legacy_type
-from ag_visual.ops.tensor.creation import empty, tensor
+from ag_visual.ops.tensor.creation import empty
+from ag_visual.ops.tensor.from_data import tensor
 
 
 @function()

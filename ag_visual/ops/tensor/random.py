@@ -6,11 +6,8 @@ op files draw through `source_of`.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import inspect
-import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -28,145 +25,15 @@ from ag_visual.dispatch.dtype_errors import told
 from ag_visual.dispatch.out_argument import into, made_into
 from ag_visual.dispatch.record import EACH, ErrorSample, Sample
 from ag_visual.dispatch.table import function, op
-from ag_visual.ops.tensor.cast import cast_array, dtype_of
-from ag_visual.ops.tensor.creation import leaf, like, shape_of
+from ag_visual.ops.tensor.cast import dtype_of
+from ag_visual.ops.tensor.creation import like
+from ag_visual.ops.tensor.generator import source_of
+from ag_visual.ops.tensor.make import leaf, shape_of
 
-_structural = functools.partial(op, jvp=None, holomorphic=False)
+structural = functools.partial(op, jvp=None, holomorphic=False)
 
 
 # Generators -------------------------------------------------------------------------------------
-
-
-class Generator(ArrayGenerator):
-    """A stream of random numbers on one device, seeded and restorable.
-
-    >>> import ag_visual as ag
-    >>> g = ag.Generator().manual_seed(0)
-    >>> h = ag.Generator().manual_seed(0)
-    >>> bool((ag.rand(3, generator=g) == ag.rand(3, generator=h)).all())
-    True
-    """
-
-    __slots__ = ("device",)
-
-    def __init__(self, device: Any = "cpu") -> None:
-        self.device = Device(device)
-        super().__init__(backends.backend_for(self.device))
-
-    def get_state(self) -> Tensor:  # type: ignore[override]
-        """The seed and the position in the stream, as a uint8 tensor."""
-        return from_array(super().get_state())  # type: ignore[no-any-return]
-
-    def set_state(self, state: Tensor) -> None:  # type: ignore[override]
-        """Return to a state of `get_state`."""
-        if not isinstance(state, Tensor):
-            raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
-        super().set_state(
-            numpy.ascontiguousarray(backends.backend_of(state._array).to_numpy(state._array))
-        )
-
-    def get_offset(self) -> int:
-        """Where in the stream a CUDA generator of torch is; no stream here counts."""
-        raise RuntimeError(f"{self.device.type.upper()} Generator does not use offset")
-
-    def set_offset(self, offset: int) -> None:
-        """See `get_offset`; `set_state` returns to a place of the stream."""
-        raise RuntimeError(f"{self.device.type.upper()} Generator does not use offset")
-
-    def clone_state(self) -> Generator:
-        """A new generator at the same place of the same stream."""
-        other = Generator(self.device)
-        other.set_state(self.get_state())
-        return other
-
-
-_default: dict[str, Generator] = {}
-
-
-def default_of(device_type: str) -> Generator:
-    """The default stream of a device type, seeded when it is first asked for."""
-    found = _default.get(device_type)
-    if found is None:
-        found = _default[device_type] = Generator(device_type)
-        if device_type != "cpu":
-            found.manual_seed(default_of("cpu").initial_seed())
-        else:
-            found.manual_seed(secrets.randbits(63))
-    return found
-
-
-def source_of(backend: Any, generator: Any = None) -> ArrayGenerator:
-    """The generator to draw from on a backend: the given one, or the device's default."""
-    if generator is None:
-        return default_of(backend.device_type)
-    if not isinstance(generator, ArrayGenerator):
-        raise TypeError(
-            f"argument 'generator' must be torch.Generator, not {type(generator).__name__}"
-        )
-    if generator.backend is not backend:
-        raise RuntimeError(
-            f"Expected a '{backend.device_type}' device type for generator but found "
-            f"'{generator.backend.device_type}'"
-        )
-    return generator
-
-
-@function()
-def manual_seed(seed: int) -> Generator:
-    """Restart the default streams of all devices, and return that of the CPU."""
-    found = default_of("cpu")
-    found.manual_seed(seed)
-    for other in _default.values():
-        other.manual_seed(seed)
-    return found
-
-
-@function()
-def seed() -> int:
-    """Restart the default streams from a seed of the operating system's, and return it."""
-    return manual_seed(secrets.randbits(64)).initial_seed()
-
-
-@function()
-def initial_seed() -> int:
-    """The seed with which the default stream of the CPU began."""
-    return default_of("cpu").initial_seed()
-
-
-@function()
-def get_rng_state() -> Tensor:
-    """The state of the CPU's default stream, as a uint8 tensor."""
-    return default_of("cpu").get_state()
-
-
-@function()
-def set_rng_state(new_state: Tensor) -> None:
-    """Return the CPU's default stream to a state of `get_rng_state`."""
-    default_of("cpu").set_state(new_state)
-
-
-@contextlib.contextmanager
-def fork_rng(
-    devices: Iterable[Any] | None = None, enabled: bool = True, device_type: str = "cuda"
-) -> Iterator[None]:
-    """A block after which the default streams are where they were before it.
-
-    devices: which devices' streams, besides the CPU's (all that are in use); enabled=False does
-    nothing.
-    """
-    if not enabled:
-        yield
-        return
-    kinds = set(_default) if devices is None else {Device(each).type for each in devices}
-    kept = {kind: default_of(kind).get_state() for kind in {"cpu", *kinds}}
-    try:
-        yield
-    finally:
-        for kind, state in kept.items():
-            default_of(kind).set_state(state)
-
-
-# New tensors ------------------------------------------------------------------------------------
 
 
 def _drawn(
@@ -178,7 +45,7 @@ def _drawn(
         return leaf(draw(source_of(backend, generator)), requires_grad)
 
 
-def _float_only(name: str, kind: dtypes.dtype) -> Any:
+def float_only(name: str, kind: dtypes.dtype) -> Any:
     if kind.category < 2:
         label = dtypes.legacy_name(kind).removesuffix("Tensor")
         raise NotImplementedError(
@@ -210,7 +77,7 @@ def _floats(name: str, method: str, text: str) -> None:
         if named:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(named))}'")
         shape = shape_of(name, size)
-        kind = _float_only(name, dtype_of(name, dtype))
+        kind = float_only(name, dtype_of(name, dtype))
         return _drawn(
             lambda source: getattr(source, method)(shape, kind), device, generator, requires_grad
         )
@@ -226,7 +93,7 @@ def _floats(name: str, method: str, text: str) -> None:
         memory_format: Any = None,
     ) -> Tensor:
         def build(backend: Any, array: Any, kind: Any) -> Any:
-            _float_only(f"{name}_like", dtypes.of_numpy(kind))
+            float_only(f"{name}_like", dtypes.of_numpy(kind))
             return getattr(source_of(backend, generator), method)(array.shape, kind)
 
         return like(input, f"{name}_like", build, dtype, device, requires_grad)
@@ -243,7 +110,7 @@ _floats("rand", "rand", "Uniform random numbers in [0, 1)")
 _floats("randn", "randn", "Standard normal random numbers")
 
 
-def _span(name: str, low: Any, high: Any) -> tuple[int, int]:
+def span(name: str, low: Any, high: Any) -> tuple[int, int]:
     for value in (low, high):
         if not hasattr(value, "__index__"):
             raise TypeError(f"{name}(): bounds must be int, not {type(value).__name__}")
@@ -282,7 +149,7 @@ def randint(
         raise TypeError(
             f"randint(): argument 'size' must be tuple of ints, not {type(size).__name__}"
         )
-    first, last = _span("randint", 0 if low is None else low, high)
+    first, last = span("randint", 0 if low is None else low, high)
     shape = shape_of("randint", (size,))
     kind = dtype_of("randint", dtype, dtypes.int64).np
     return _drawn(
@@ -304,7 +171,7 @@ def randint_like(
     memory_format: Any = None,
 ) -> Tensor:
     """Random integers in [low, high), with the shape, dtype and device of `input`."""
-    first, last = _span("randint_like", *((0, low) if high is None else (low or 0, high)))
+    first, last = span("randint_like", *((0, low) if high is None else (low or 0, high)))
 
     def build(backend: Any, array: Any, kind: Any) -> Any:
         return source_of(backend, generator).randint(first, last, array.shape, kind)
@@ -336,11 +203,11 @@ def randperm(
 # Distributions with parameters ------------------------------------------------------------------
 
 
-def _no_gradient(F: Any, g: Any) -> Any:
+def no_gradient(F: Any, g: Any) -> Any:
     return F.zeros_of(g, tuple(g.shape))
 
 
-def _check_std(std: Any) -> None:
+def check_std(std: Any) -> None:
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
 
@@ -369,10 +236,10 @@ def _random_op(name: str, kernel: Any, node: str, inputs: tuple[str, ...] = ("se
         other = make((3, 1), low=0.5, high=1.0) if len(inputs) > 1 else 0.7
         yield Sample((make((3, 4), low=0.5, high=1.0), other), smooth=False)
 
-    return _structural(
+    return structural(
         name,
         kernel,
-        vjp=dict.fromkeys(inputs, _no_gradient),
+        vjp=dict.fromkeys(inputs, no_gradient),
         inputs=inputs,
         public=False,
         called="normal",
@@ -409,7 +276,7 @@ def normal(
             return into("normal", out, again, (), {}, True)  # type: ignore[no-any-return]
         return made_into("normal", out, dtype, device, again)
     if not isinstance(std, Tensor):
-        _check_std(std)
+        check_std(std)
     elif std.numel() and bool((std._array < 0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     if isinstance(mean, Tensor):
@@ -421,11 +288,9 @@ def normal(
     if size is None:
         raise TypeError('normal() missing required argument: "size" (mean and std are numbers)')
     shape = shape_of("normal", (size,))
-    kind = _float_only("normal", dtype_of("normal", dtype))
+    kind = float_only("normal", dtype_of("normal", dtype))
     return _drawn(
-        lambda source: (
-            source.randn(shape, kind) * kind.type(std) + kind.type(_of_parts(mean, kind))
-        ),
+        lambda source: source.randn(shape, kind) * kind.type(std) + kind.type(of_parts(mean, kind)),
         device,
         generator,
         requires_grad,
@@ -449,10 +314,10 @@ def _floating(name: str, array: Any) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{label}'")
 
 
-_structural(
+structural(
     "poisson",
     _poisson,
-    vjp={"self": _no_gradient},
+    vjp={"self": no_gradient},
     inputs=("self",),
     normalize=_rates,
     batch=vmap.random(vmap.elementwise),
@@ -486,10 +351,10 @@ def _counts(count: Any, prob: Any, generator: Any) -> tuple[Any]:
     return (generator,)
 
 
-_structural(
+structural(
     "binomial",
     _binomial,
-    vjp={"count": _no_gradient, "prob": _no_gradient},
+    vjp={"count": no_gradient, "prob": no_gradient},
     inputs=("count", "prob"),
     normalize=_counts,
     batch=vmap.random(vmap.elementwise),
@@ -510,10 +375,10 @@ def _chances(xp: Any, self: Any, p: Any = None, generator: Any = None) -> Any:
     return source.bernoulli(self if p is None else p, self.shape).astype(self.dtype)
 
 
-_structural(
+structural(
     "bernoulli",
     _chances,
-    vjp={"self": _no_gradient},
+    vjp={"self": no_gradient},
     jvp=EACH,
     inputs=("self",),
     normalize=lambda self, p, generator: (_chance(self, p), generator),
@@ -592,212 +457,6 @@ def multinomial(
 # In place ---------------------------------------------------------------------------------------
 
 
-def _fill(
-    name: str,
-    write: Any,
-    node: str,
-    called: str,
-    *given: float,
-    normalize: Any = None,
-    real: bool = True,
-) -> Any:
-    """An in-place random fill: `write(xp, self, ...)`; what was there gets no gradient."""
-
-    def kernel(xp: Any, self: Any, *args: Any) -> Any:
-        result = xp.empty_like(self)
-        write(xp, result, *args)
-        return result
-
-    kernel.__signature__ = inspect.signature(write)  # type: ignore[attr-defined]
-    return _structural(
-        name,
-        kernel,
-        vjp={"self": _no_gradient},
-        inputs=("self",),
-        inplace=write,
-        normalize=normalize,
-        public=False,
-        called=called,
-        jvp=EACH,
-        batch=vmap.random(vmap.leading()),
-        node=node,
-        real=real,
-        samples=lambda make: iter([Sample((make((3, 4)), *given, None), smooth=False)]),
-    )
-
-
-def _method(name: str, body: Callable[..., Any]) -> None:
-    body.__name__ = body.__qualname__ = name
-    setattr(Tensor, name, body)
-
-
-def _normal_into(xp: Any, self: Any, mean: Any, std: Any, generator: Any) -> None:
-    self[...] = _normal(xp, self.shape, _of_parts(mean, self.dtype), std, self.dtype, generator)
-
-
-def _of_parts(mean: Any, kind: Any) -> Any:
+def of_parts(mean: Any, kind: Any) -> Any:
     """A mean as torch takes it: of a complex number's parts each."""
     return mean * (1 + 1j) if kind.kind == "c" else mean
-
-
-def _uniform_into(xp: Any, self: Any, low: Any, high: Any, generator: Any) -> None:
-    drawn = source_of(backends.of_namespace(xp), generator).rand(self.shape, self.dtype)
-    self[...] = drawn * self.dtype.type(high - low) + self.dtype.type(low)
-
-
-def _exponential_into(xp: Any, self: Any, lambd: Any, generator: Any) -> None:
-    drawn = source_of(backends.of_namespace(xp), generator).rand(self.shape, self.dtype)
-    self[...] = -xp.log1p(-drawn) / self.dtype.type(lambd)
-
-
-def _log_normal_into(xp: Any, self: Any, mean: Any, std: Any, generator: Any) -> None:
-    self[...] = xp.exp(_normal(xp, self.shape, mean, std, self.dtype, generator))
-
-
-def _cauchy_into(xp: Any, self: Any, median: Any, sigma: Any, generator: Any) -> None:
-    drawn = source_of(backends.of_namespace(xp), generator).rand(self.shape, self.dtype)
-    self[...] = self.dtype.type(median) + self.dtype.type(sigma) * xp.tan(numpy.pi * (drawn - 0.5))
-
-
-def _geometric_into(xp: Any, self: Any, p: Any, generator: Any) -> None:
-    kind = numpy.dtype(numpy.float64)
-    drawn = source_of(backends.of_namespace(xp), generator).rand(self.shape, kind)
-    trials = xp.asarray(xp.floor(xp.log1p(-drawn) / numpy.log1p(-p)) + 1)
-    self[...] = cast_array(trials, self.dtype)
-
-
-def _random_into(xp: Any, self: Any, low: int, high: int, generator: Any) -> None:
-    source = source_of(backends.of_namespace(xp), generator)
-    self[...] = source.randint(low, high, self.shape, self.dtype)
-
-
-def _bernoulli_into(xp: Any, self: Any, p: Any, generator: Any) -> None:
-    source = source_of(backends.of_namespace(xp), generator)
-    self[...] = source.bernoulli(p, self.shape)
-
-
-_normal_fill = _fill("normal_fill", _normal_into, "NormalBackward0", "normal", 0.5, 2.0, real=False)
-_uniform_fill = _fill("uniform_fill", _uniform_into, "UniformBackward0", "uniform", -1.0, 2.0)
-_exponential_fill = _fill(
-    "exponential_fill", _exponential_into, "ExponentialBackward0", "exponential", 1.5
-)
-_log_normal_fill = _fill(
-    "log_normal_fill", _log_normal_into, "LogNormalBackward0", "log_normal", 0.1, 0.5
-)
-_cauchy_fill = _fill("cauchy_fill", _cauchy_into, "CauchyBackward0", "cauchy", 0.5, 1.5)
-_geometric_fill = _fill("geometric_fill", _geometric_into, "GeometricBackward0", "geometric", 0.3)
-_bernoulli_fill = _fill("bernoulli_fill", _bernoulli_into, "BernoulliBackward2", "bernoulli", 0.4)
-_random_fills = [
-    _fill(f"random_fill{i}", _random_into, f"RandomBackward{i}", "random", 2, 9) for i in range(3)
-]
-
-
-def _normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
-    """Fill with normal random numbers."""
-    _float_only("normal_", self.dtype)
-    _check_std(std)
-    return _normal_fill.write(self, mean, std, generator)  # type: ignore[no-any-return]
-
-
-# `from` is a keyword of Python: torch's name of the bound can only be passed by position here.
-def _uniform_(
-    self: Tensor, low: float = 0.0, to: float = 1.0, *, generator: Any = None, **named: Any
-) -> Tensor:
-    """Fill with random numbers from [low, to)."""
-    low = named.pop("from", low)
-    if named:
-        raise TypeError(f"uniform_() got an unexpected keyword argument '{next(iter(named))}'")
-    _float_only("uniform_", self.dtype)
-    if low > to:
-        raise RuntimeError(
-            f"uniform_ expects to return a [from, to) range, but found from={low} > to={to}"
-        )
-    return _uniform_fill.write(self, low, to, generator)  # type: ignore[no-any-return]
-
-
-def _exponential_(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
-    """Fill with exponentially distributed random numbers of rate lambd."""
-    _float_only("exponential_", self.dtype)
-    if lambd <= 0:
-        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
-    return _exponential_fill.write(self, lambd, generator)  # type: ignore[no-any-return]
-
-
-def _log_normal_(
-    self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None
-) -> Tensor:
-    """Fill with exp of normal random numbers."""
-    _float_only("log_normal_", self.dtype)
-    if std <= 0:
-        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
-    return _log_normal_fill.write(self, mean, std, generator)  # type: ignore[no-any-return]
-
-
-def _cauchy_(
-    self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None
-) -> Tensor:
-    """Fill with Cauchy random numbers."""
-    _float_only("cauchy_", self.dtype)
-    if sigma <= 0:
-        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma}")
-    return _cauchy_fill.write(self, median, sigma, generator)  # type: ignore[no-any-return]
-
-
-def _geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
-    """Fill with the number of trials until the first success."""
-    if not 0 < p < 1:
-        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
-    return _geometric_fill.write(self, p, generator)  # type: ignore[no-any-return]
-
-
-def _largest(kind: dtypes.dtype) -> int:
-    """Up to where `random_()` draws: what the dtype counts exactly."""
-    if kind.category == 0:
-        return 1
-    if kind.category == 1:
-        return int(numpy.iinfo(kind.np).max)
-    digits = {"float16": 11, "bfloat16": 8, "float32": 24}.get(kind.name, 53)
-    return int(2**digits)
-
-
-def _random_(self: Tensor, *bounds: Any, generator: Any = None, **named: Any) -> Tensor:
-    """Fill with random integers: `random_()`, `random_(to)`, `random_(from, to)`."""
-    low = named.pop("from", None)
-    to = named.pop("to", None)
-    if named:
-        raise TypeError(f"random_() got an unexpected keyword argument '{next(iter(named))}'")
-    given = [b for b in (*bounds[:-1], low, to, *bounds[-1:]) if b is not None]
-    if len(given) > 2:
-        raise TypeError(f"random_() takes at most two bounds, got {given}")
-    if not given:
-        first, last = 0, min(_largest(self.dtype), 2**63 - 2) + 1
-        return _random_fills[2].write(self, first, last, generator)  # type: ignore[no-any-return]
-    first, last = _span("random_", *((0, *given) if len(given) == 1 else given))
-    if first >= last:
-        raise RuntimeError(
-            f"random_ expects 'from' to be less than 'to', but got from={first} >= to={last}"
-        )
-    record = _random_fills[1 if len(given) == 1 else 0]
-    return record.write(self, first, last, generator)  # type: ignore[no-any-return]
-
-
-def _bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
-    """Fill with ones (with probability p, a number or a tensor) and zeros."""
-    if isinstance(p, Tensor):
-        p = p._array
-    elif not 0.0 <= p <= 1.0:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
-    return _bernoulli_fill.write(self, p, generator)  # type: ignore[no-any-return]
-
-
-for _name, _body in (
-    ("normal_", _normal_),
-    ("uniform_", _uniform_),
-    ("exponential_", _exponential_),
-    ("log_normal_", _log_normal_),
-    ("cauchy_", _cauchy_),
-    ("geometric_", _geometric_),
-    ("random_", _random_),
-    ("bernoulli_", _bernoulli_),
-):
-    _method(_name, _body)

@@ -22,8 +22,8 @@ from ag_visual.dispatch.memory import memory_of
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, ops
 from ag_visual.dispatch.vmap import Batch, along
+from ag_visual.ops.view.as_strided import geometry, straighten
 from ag_visual.ops.view.reshape import back_to_shape
-from ag_visual.ops.view.slice import geometry, straighten
 
 _view = functools.partial(op, jvp=LINEAR, holomorphic=False, view=True)
 Samples = Iterator[Sample]

@@ -18,7 +18,8 @@ from ag_visual.dispatch.table import composite, op, ops
 # These declare the views.
 from ag_visual.ops.tensor import cast  # noqa: F401
 from ag_visual.ops.view import permute, reshape  # noqa: F401
-from ag_visual.ops.view.slice import geometry, limits, start_of, strided_forward
+from ag_visual.ops.view.as_strided import geometry, strided_forward
+from ag_visual.ops.view.slice import limits, start_of
 from ag_visual.ops.view.split import chunk_size
 
 

@@ -1,0 +1,364 @@
+"""The node of an op: what it saves, its edges, its class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from ag_visual.arrays import backend as backends
+from ag_visual.core import modes, saved, seam, source, view
+from ag_visual.core.node import Node
+from ag_visual.core.saved_tensor import raw_saved
+from ag_visual.core.tensor import (
+    InferenceTensor,
+    Tensor,
+    _blank,
+    cannot_be_saved,
+    from_array,
+)
+from ag_visual.dispatch.arguments import (
+    NUMBERS,
+)
+from ag_visual.dispatch.record import Op
+from ag_visual.dispatch.validate_grad import fit_edge, fit_traced
+
+
+class OpNode(Node):
+    """A node of a declared op. Subclasses carry the record and the slots of what it saves."""
+
+    __slots__ = ()
+    skips = True
+    op: Op
+
+    def skip(self, place: Any) -> tuple[None, ...]:
+        for name in self.saved_names:
+            saved.raw(self, name)  # refused where it was freed or written
+        return super().skip(place)
+
+    def raw(self, F: Any, g: Any) -> list[Any]:
+        return self._run(F, g, saved.raw)
+
+    def traced(self, g: Any) -> list[Any]:
+        F = self.op.table.traced
+        if self.op.holomorphic and self.dtype.kind == "c":
+            conj = [x if x is None else F.conj(x) for x in g] if self.outs else F.conj(g)
+            found = [x if x is None else F.conj(x) for x in self._run(F, conj, saved.traced)]
+        else:
+            found = self._run(F, g, saved.traced)
+        return tied(self, found) if self.op.fused else found
+
+    def _run(self, F: Any, g: Any, unpack: Callable[[Any, str], Any]) -> list[Any]:
+        op = self.op
+        known: dict[str, Any] = {"F": F, "g": g, "gs": g}
+        edges = op.differentiated
+        wanted = dict(zip(edges, (edge is not None for edge in self.next), strict=False))
+        if op.lists and op.lists[0] in edges:
+            wanted = {op.lists[0]: True}
+        for name in op.shapes:
+            known[name] = getattr(self, f"h_{name}")
+        for name in op.values:
+            known[name] = getattr(self, f"a_{name}")
+        for name in op.kept:
+            if any(wanted[i] for i in op.wanted_by(name)):
+                unpack(self, name)
+        grads: dict[str, Any] = {}
+        for rule in op.rules:
+            if not any(wanted[i] for i in rule.inputs):
+                continue
+            known["needs"] = tuple(wanted[i] for i in rule.inputs)
+            arguments = {
+                name: unpack(self, name) if name in op.saves else known[name]
+                for name in rule.requests
+            }
+            result = rule.function(**arguments)
+            if rule.joint:
+                grads.update(zip(rule.inputs, result, strict=True))
+            else:
+                grads[rule.inputs[0]] = result
+        if op.lists and op.lists[0] in edges:
+            return list(grads[op.lists[0]])
+        return [grads.get(i) if wanted[i] else None for i in edges]
+
+    def __call__(self, *grads: Any) -> Any:
+        """The gradients of the inputs, in their shapes and dtypes, from those of the outputs."""
+        found = super().__call__(*grads)
+        F = self.op.table.traced
+        fitted = []
+        for edge, g in zip(self.next, found if type(found) is tuple else (found,), strict=True):
+            if edge is not None and g is not None:
+                g = fit_edge(fit_traced, F, self, edge, g)
+            fitted.append(g)
+        return tuple(fitted) if type(found) is tuple else fitted[0]
+
+    def release(self) -> None:
+        for name in self.op.saves:
+            setattr(self, f"s_{name}", None)
+
+
+class Tied(Node):
+    """History of a gradient that is the same whatever the op's inputs are.
+
+    torch forms it in one op that takes some of these inputs, so it requires grad as they do. As
+    there, the gradient of a single input is zeros, and of several inputs none gets any.
+    """
+
+    __slots__ = ()
+
+    def raw(self, F: Any, g: Any) -> list[Any]:
+        return [None if m is None else F.xp.zeros(*m) for m in self._metas()]
+
+    def traced(self, g: Any) -> list[Any]:
+        xp = backends.backend_of(g._array).xp
+        return [None if m is None else from_array(xp.zeros(*m)) for m in self._metas()]
+
+    def _metas(self) -> list[Any]:
+        if len(self.next) > 2:
+            return [None] * len(self.next)
+        node, number, shape, dtype = self.next[1]  # type: ignore[misc]
+        return [None, node.outs[number] if shape is None else (shape, dtype)]
+
+
+def tied(node: Any, grads: Sequence[Any]) -> Sequence[Any]:
+    """Gradients of a fused backward: those that are constants still lead to the op's inputs."""
+    if not modes.grad_enabled():
+        return grads
+    op = node.op
+    edges = [e for e, name in zip(node.next, op.differentiated, strict=True) if name in op.fused]
+    if not any(edges):
+        return grads
+    return [g if g is None or g._rg else _tie(node.tied, edges, g) for g in grads]
+
+
+def _tie(cls: Any, edges: list[Any], g: Any) -> Any:
+    result = _blank(Tensor, g._array)
+    result._store = g._storage
+    tie = cls().start((None, *edges), ((g._array.shape, g._array.dtype),))
+    result._edge = tie.edge()
+    result._rg = True
+    if seam.sink is not None:
+        saved.report_node(tie)
+    return result
+
+
+def _value(node: Any, name: str) -> Any:
+    """What `node._saved_<name>` reads."""
+    value = saved.traced(node, name)
+    if isinstance(value, NUMBERS):
+        return from_array(numpy.asarray(value))
+    return value
+
+
+def make_node_class(op: Op) -> type[OpNode]:
+    """The node class of a record, with torch's attribute names."""
+    slots = [f"s_{n}" for n in op.saves] + [f"t_{n}" for n in op.saves]
+    slots += [f"o_{n}" for n in op.saves if n in op.outputs]
+    slots += [f"a_{n}" for n in op.values] + [f"h_{n}" for n in op.shapes]
+    body: dict[str, Any] = {
+        "__slots__": tuple(slots),
+        "__module__": "torch.autograd.graph",
+        "op": op,
+        "holomorphic": op.holomorphic,
+        "saved_names": op.saves,
+        "value_names": tuple(n for n in op.values if n not in op.hidden),
+    }
+    for name in op.saves:
+        body[f"_saved_{name}"] = property(lambda self, n=name: _value(self, n))
+        body[f"_raw_saved_{name}"] = property(lambda self, n=name: raw_saved(self, n))
+    for name in op.values:
+        if name in op.hidden:
+            continue
+        body[f"_saved_{name}"] = property(lambda self, n=name: getattr(self, f"a_{n}"))
+    if any(hasattr(rule.function, "refuses") for rule in op.rules):
+        # It says so whatever arrives, and whoever wants its gradients.
+        body.update(runs_undefined=True, skips=False)
+    if op.fused:
+        name = f"{op.node_name.removesuffix('0')}Backward0"
+        body["tied"] = type(name, (Tied,), {"__slots__": (), "__module__": body["__module__"]})
+    return type(op.node_name, (OpNode,), body)
+
+
+def _edges(op: Op, values: dict[str, Any]) -> list[Any]:
+    edges: list[Any] = []
+    for name in op.differentiated:
+        value = values[name]
+        if name in op.lists:
+            edges.extend(None if v is None else _edge(v) for v in value)
+        else:
+            edges.append(_edge(value) if isinstance(value, Tensor) else None)
+    return edges
+
+
+def _edge(tensor: Any) -> Any:
+    return tensor.gradient_edge()
+
+
+def _given(op: Op, values: dict[str, Any]) -> list[Any]:
+    given = [values[n] for n in op.differentiated if n not in op.lists]
+    given += [v for n in op.lists if n in op.differentiated for v in values[n]]
+    return [v for v in given if isinstance(v, Tensor)]
+
+
+def borrows(op: Op, values: dict[str, Any]) -> bool:
+    """Does a view without history take part, which requires grad because its base does?"""
+    return any(v._rg for v in _given(op, values))
+
+
+def may_be_recorded(op: Op, values: dict[str, Any]) -> bool:
+    """Does an operand require grad, or will it when it is brought up to date with its base?"""
+    return any(
+        v._rg or (v._view is not None and v._view.base._rg and v._array.dtype.kind in "fcV")
+        for v in _given(op, values)
+    )
+
+
+def _grown(op: Op, outputs: list[Any]) -> list[int]:
+    """The numbers of the outputs that can have a history."""
+    differentiable = range(len(outputs)) if op.multi else op.differentiable
+    return [i for i in differentiable if outputs[i]._array.dtype.kind in "fcV"]
+
+
+def make_node(
+    op: Op,
+    values: dict[str, Any],
+    arguments: dict[str, Any],
+    outputs: list[Any],
+    edges: list[Any],
+    inplace: bool = False,
+) -> Any:
+    """The node of this call, with everything it saves, made history of the outputs.
+
+    inplace: before the write, which makes it history and hands saved outputs to hooks.
+    """
+    grown = _grown(op, outputs)
+    metas = tuple((outputs[i]._array.shape, outputs[i]._array.dtype) for i in grown)
+    node = op.node_class().start(tuple(edges), metas)
+    if op.multi and node.outs is None:
+        node.outs = metas
+    if not inplace:
+        for number, i in enumerate(grown):
+            outputs[i]._edge = node.edge(number)
+            outputs[i]._rg = True
+    wanted = dict(zip(op.differentiated, (e is not None for e in edges), strict=False))
+    if op.lists and op.lists[0] in op.differentiated:
+        wanted = dict.fromkeys(op.differentiated, True)
+    for name in op.saves:
+        needed = any(wanted.get(i, False) for i in op.wanted_by(name))
+        _save(op, node, name, values, outputs, needed, inplace)
+        if modes.special and not inplace:
+            saved.guard(node, name)
+    for name in op.values:
+        setattr(node, f"a_{name}", arguments[name])
+    for name in op.shapes:
+        owner, _, what = name.rpartition("_")
+        setattr(node, f"h_{name}", _fact(values[owner], what))
+    if seam.sink is not None and not inplace:
+        saved.report_node(node)
+        saved.report_cuts(node, ((name, values[name]) for name in op.differentiated))
+    return node
+
+
+def _fact(value: Any, what: str) -> Any:
+    """The shape, dtype or device of an input (of each, for a list)."""
+    if value is None:
+        return None
+    if isinstance(value, (tuple, list)):
+        return tuple(_fact(v, what) for v in value)
+    if not isinstance(value, Tensor):
+        return () if what == "shape" else None
+    return value.device if what == "device" else getattr(value._array, what)
+
+
+def _save(
+    op: Op,
+    node: Any,
+    name: str,
+    values: dict[str, Any],
+    outputs: list[Any],
+    needed: bool,
+    inplace: bool,
+) -> None:
+    slot, stamp = f"s_{name}", f"t_{name}"
+    if name in op.outputs:
+        number = op.outputs.index(name)
+        out = outputs[number]
+        differentiable = number in op.differentiable
+        if differentiable:
+            number = op.differentiable.index(number)  # as the node's edges count
+        setattr(node, f"o_{name}", (out._storage, number, differentiable))
+        if modes.state.saved_hooks and needed and not inplace:
+            pack, unpack = modes.state.saved_hooks[-1]
+            packed = saved.Packed(pack, unpack, out, number if differentiable else None)
+            setattr(node, slot, packed)
+        else:
+            setattr(node, slot, out._array if needed else None)
+        setattr(node, stamp, out._storage.stamp)
+        return
+    value = values[name] if needed else None
+    if isinstance(value, list):
+        value = tuple(value)
+    for part in value if isinstance(value, tuple) else (value,):
+        if type(part) is InferenceTensor:
+            raise cannot_be_saved()
+    if isinstance(value, Tensor) and modes.state.saved_hooks:
+        pack, unpack = modes.state.saved_hooks[-1]
+        setattr(node, stamp, value._storage.stamp)
+        setattr(node, slot, saved.Packed(pack, unpack, value))
+        return
+    if isinstance(value, tuple) and modes.state.saved_hooks:
+        pack, unpack = modes.state.saved_hooks[-1]
+        setattr(node, stamp, saved.stamp_of(value))
+        packed_ = [saved.Packed(pack, unpack, v) if isinstance(v, Tensor) else v for v in value]
+        setattr(node, slot, tuple(packed_))
+        return
+    setattr(node, slot, value)
+    setattr(node, stamp, saved.stamp_of(value))
+
+
+def link_views(op: Op, source_: Any, arguments: dict[str, Any], outputs: list[Any]) -> None:
+    """Tell each output of a view op what it looks into."""
+    parent = source_._view
+    base = source_ if parent is None else parent.base
+    args = tuple(arguments[n] for n in op.arguments)
+    meta = view.child_meta(parent, multi=op.multi)
+    for i, out in enumerate(outputs):
+        step_op, step_args = (ListItem(op, i), args) if op.multi else (op, args)
+        stamp, seen = out._storage.stamp, source_._array
+        out._view = view.View(base, parent, step_op, step_args, stamp, meta, seen)
+        if out._edge is None:
+            out._view.made = source.here()
+            out._rg = base._rg and out._array.dtype.kind in "fcV"
+
+
+class ListItem:
+    """One output of a view op with several, as a step that can be replayed."""
+
+    __slots__ = ("called", "index", "op")
+
+    def __init__(self, op: Op, index: int) -> None:
+        self.op = op
+        self.index = index
+        self.called = op.called
+
+    @property
+    def table(self) -> Any:
+        return self.op.table
+
+    def view_array(self, xp: Any, array: Any, args: Any) -> Any:
+        return self.op._kernel(xp)(array, *args)[self.index]
+
+    def replay(self, tensor: Any, args: Any) -> Any:
+        return self.op.call(tensor, *args)[self.index]
+
+    def view_back(self, F: Any, g: Any, shape: Any, args: Any) -> Any:
+        count = len(self.op._kernel(numpy)(numpy.broadcast_to(numpy.empty(()), shape), *args))
+        gs = [None] * count
+        gs[self.index] = g
+        rule = self.op.rules[0]
+        known = dict(zip(self.op.params[1:], args, strict=True))
+        known.update(F=F, gs=gs, g=g, self_shape=shape, self_dtype=g.dtype)
+        return rule.function(**{name: known[name] for name in rule.requests})
+
+
+# In place ---------------------------------------------------------------------------------------

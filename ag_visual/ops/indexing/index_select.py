@@ -1,0 +1,244 @@
+"""Slices along a dimension, by their indices: index_select, index_add, index_copy, index_fill."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ag_visual import dtypes
+from ag_visual.arrays.kernels import scatter as kernels
+from ag_visual.arrays.kernels.bounds import check_index
+from ag_visual.core.tensor import Tensor, method
+from ag_visual.dispatch.dims import wrap
+from ag_visual.dispatch.families import number_in
+from ag_visual.dispatch.memory_overlap import WARNED
+from ag_visual.dispatch.record import EACH, LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.table import composite, ops
+from ag_visual.dispatch.vmap_indexing import slices
+from ag_visual.ops.indexing.gather_scatter import Errors, Samples, structural
+from ag_visual.ops.tensor.copy_fill import by_kind, number_for, zero_dim
+
+
+def vector(name: str, self: Any, dim: Any, index: Any) -> int:
+    if index.ndim > 1:
+        raise IndexError(
+            f"{name}(): Index is supposed to be a vector, got shape {list(index.shape)}"
+        )
+    if index.dtype.kind != "i" or index.dtype.itemsize < 4:
+        raise RuntimeError(
+            f"{name}(): Expected dtype int32 or int64 for index, got {dtypes.of_array(index)}"
+        )
+    return wrap(dim, self.ndim)
+
+
+def _normal_index_select(self: Any, dim: Any, index: Any) -> tuple[int]:
+    return (vector("index_select", self, dim, index),)
+
+
+def _index_select_back(F: Any, g: Any, self_shape: Any, dim: int, index: Any) -> Any:
+    return F.index_add(F.zeros_of(g, self_shape), dim, index, g)
+
+
+def _index_select_samples(make: Any) -> Samples:
+    yield Sample((make((3, 4)), 0, numpy.array([2, 0, 2])))
+    yield Sample((make((3, 4)), -1, numpy.array([1])))
+
+
+def _index_select_errors(make: Any) -> Errors:
+    x = make((2, 3))
+    yield ErrorSample((x, 0, numpy.array([2])), IndexError, "index out of range in self")
+    yield ErrorSample((x, 0, numpy.array([[0]])), IndexError, "Index is supposed to be a vector")
+
+
+structural(
+    "index_select",
+    kernels.index_select,
+    vjp={"self": _index_select_back},
+    jvp=LINEAR,
+    inputs=("self", "index"),
+    normalize=_normal_index_select,
+    batch=slices,
+    samples=_index_select_samples,
+    errors=_index_select_errors,
+    doc="The slices of `dim` that the vector `index` names, in its order.",
+)
+
+
+def _source_back(F: Any, g: Any, source_shape: Any, dim: int, index: Any) -> Any:
+    return F.reshape(F.index_select(g, dim, index), source_shape)
+
+
+# It names the source, as torch's node saves it where that requires grad.
+def _source_back_scaled(
+    F: Any, g: Any, source: Any, source_shape: Any, dim: int, index: Any, alpha: Any
+) -> Any:
+    found = _source_back(F, g, source_shape, dim, index)
+    return found if alpha == 1 else found * alpha
+
+
+def same_type(name: str, self: Any, source: Any) -> None:
+    if self.dtype != source.dtype:
+        raise RuntimeError(
+            f"{name}(): self ({dtypes.of_array(self)}) and source ({dtypes.of_array(source)}) must "
+            "have the same scalar type"
+        )
+
+
+def _normal_index_add(
+    self: Any, dim: Any, index: Any, source: Any, alpha: Any = 1
+) -> tuple[Any, ...]:
+    same_type("index_add_", self, source)
+    return vector("index_add", self, dim, index), number_in(alpha, self.dtype)
+
+
+def _index_add(xp: Any, self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    return kernels.index_add(xp, self, dim, index, source, alpha)
+
+
+def _slices_samples(make: Any) -> Samples:
+    yield Sample((make((3, 4)), 0, numpy.array([2, 0]), make((2, 4))))
+    yield Sample((make((3, 4)), -1, numpy.array([1]), make((3, 1))))
+
+
+def _index_add_samples(make: Any) -> Samples:
+    yield from _slices_samples(make)
+    yield Sample((make((3, 2)), 0, numpy.array([1, 1]), make((2, 2))), {"alpha": 2.5})
+
+
+def _index_add_errors(make: Any) -> Errors:
+    places = numpy.array([0, 1])
+    yield ErrorSample(
+        (make((2, 3)), 0, places, make((1, 3))), RuntimeError, "should be equal to source.size(dim)"
+    )
+
+
+structural(
+    "index_add",
+    _index_add,
+    vjp={"self": lambda g: g, "source": _source_back_scaled},
+    jvp=LINEAR,
+    inputs=("self", "index", "source"),
+    normalize=_normal_index_add,
+    inplace=True,
+    apart=True,
+    batch=slices,
+    samples=_index_add_samples,
+    errors=_index_add_errors,
+    doc="`self` with alpha * source[i] added to slice index[i] of `dim`.",
+)
+
+
+def _normal_index_copy(self: Any, dim: Any, index: Any, source: Any) -> tuple[int]:
+    same_type("index_copy_", self, source)
+    return (vector("index_copy", self, dim, index),)
+
+
+structural(
+    "index_copy",
+    kernels.index_copy,
+    vjp={
+        "self": lambda F, g, dim, index: F.index_fill_number(g, dim, index, 0),
+        "source": _source_back,
+    },
+    jvp=LINEAR,
+    inputs=("self", "index", "source"),
+    normalize=_normal_index_copy,
+    inplace=True,
+    apart=True,
+    keeps=("source",),
+    batch=slices,
+    samples=_slices_samples,
+    doc="`self` with source[i] written to slice index[i] of `dim`.",
+)
+for _name in ("index_add", "index_copy"):
+    ops[_name].node_class._saved_source_dim = property(lambda self: len(self.h_source_shape))
+
+
+def _fill_slices(xp: Any, self: Any, dim: int, index: Any, value: Any) -> None:
+    index = index.reshape(-1)
+    if self.ndim == 0:
+        self[...] = value
+        return
+    n = self.shape[dim]
+    wrapped = xp.where(index < 0, index + n, index)
+    check_index(xp, wrapped, n, dim)
+    self[(slice(None),) * dim + (wrapped,)] = value
+
+
+def _filled_slices(xp: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
+    result = xp.array(self, order="C", copy=True)
+    _fill_slices(xp, result, dim, index, value)
+    return result
+
+
+def _normal_fill_number(self: Any, dim: Any, index: Any, value: Any) -> tuple[Any, ...]:
+    return vector("index_fill_", self, dim, index), number_for(value, self)
+
+
+def _normal_fill_tensor(self: Any, dim: Any, index: Any, value: Any) -> tuple[int]:
+    zero_dim("index_fill_", value)
+    return (vector("index_fill_", self, dim, index),)
+
+
+structural(
+    "index_fill_number",
+    _filled_slices,
+    vjp={"self": lambda F, g, dim, index: F.index_fill_number(g, dim, index, 0)},
+    jvp=EACH,
+    inputs=("self", "index"),
+    normalize=_normal_fill_number,
+    inplace=_fill_slices,
+    repeated=WARNED,
+    apart=True,
+    public=False,
+    called="index_fill",
+    node="IndexFillBackward0",
+    batch=slices,
+    samples=lambda make: iter([Sample((make((3, 4)), 1, numpy.array([0, -1]), 1.5))]),
+)
+
+
+def _filled_value(F: Any, g: Any, dim: int, index: Any) -> Any:
+    """The sum of g where it was filled; a slice that the index names twice counts once."""
+    filled = F.index_fill_number(F.zeros_of(g, tuple(g.shape)), dim, index, 1) != 0
+    return F.sum(F.where(filled, g, 0.0))
+
+
+structural(
+    "index_fill_tensor",
+    _filled_slices,
+    vjp={
+        "self": lambda F, g, dim, index: F.index_fill_number(g, dim, index, 0),
+        "value": _filled_value,
+    },
+    jvp=LINEAR,
+    inputs=("self", "index", "value"),
+    free=("value",),
+    normalize=_normal_fill_tensor,
+    inplace=_fill_slices,
+    repeated=WARNED,
+    apart=True,
+    public=False,
+    called="index_fill",
+    node="IndexFillBackward1",
+    batch=slices,
+    samples=lambda make: iter([Sample((make((3, 4)), 1, numpy.array([0, 2]), make(())))]),
+)
+
+
+@composite("index_fill")
+def _index_fill(F: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
+    """`self` with one value in the slices of `dim` that the vector `index` names."""
+    kind = by_kind(value, "index_fill_tensor", "index_fill_number")
+    return getattr(F, kind)(self, dim, index, value)
+
+
+@method("index_fill_")
+def _index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """`index_fill`, written into this tensor."""
+    record = ops[by_kind(value, "index_fill_tensor", "index_fill_number")]
+    return record.write(self, dim, index, value)  # type: ignore[no-any-return]
+
+
+# Flat positions ---------------------------------------------------------------------------------

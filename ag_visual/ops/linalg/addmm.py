@@ -1,0 +1,246 @@
+"""A product added to a tensor: addmm, addbmm, baddbmm, addmv, addr."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+
+from ag_visual import dtypes, promotion
+from ag_visual.core.source import evaluated
+from ag_visual.dispatch.families import number_in
+from ag_visual.dispatch.record import Sample
+from ag_visual.dispatch.table import op
+from ag_visual.dispatch.vmap import Batch
+from ag_visual.ops.linalg.matmul import (
+    _bmm,
+    _left,
+    _right,
+    _scaled,
+    _turned,
+    mm,
+    multiplied,
+    mv,
+    outer_product,
+    same_dtype,
+)
+
+
+def _plus(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """beta * self + alpha * product; a zero beta ignores self, NaN included, as torch does."""
+    if product.dtype.kind in "iub":
+        alpha, beta = number_in(alpha, product.dtype), number_in(beta, product.dtype)
+    if alpha != 1:
+        product = _scaled(product, alpha)
+    if beta == 0:
+        return product
+    if beta != 1:
+        self = _scaled(self, beta)
+    if product.ndim and numpy.broadcast_shapes(self.shape, product.shape) != product.shape:
+        raise RuntimeError(
+            f"The expanded size of the tensor must match: self {list(self.shape)} does not "
+            f"broadcast to the product's shape {list(product.shape)}"
+        )
+    return self + product
+
+
+def _plus_alike(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """`_plus` for all but addr."""
+    if self.dtype != product.dtype:
+        same_dtype("self", self, product)
+    return _plus(xp, self, product, beta, alpha)
+
+
+def _plus_promoted(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    """`_plus` of addr."""
+    self, product = _in_common(self, product)
+    for name, factor in (("alpha", alpha), ("beta", beta)):
+        if product.dtype.kind in "iub" and isinstance(factor, (float, complex)):
+            raise RuntimeError(
+                f"For integral input tensors, argument {name} must not be a floating point number."
+            )
+    return _plus(xp, self, product, beta, alpha)
+
+
+def _mm_added(xp: Any, mat1: Any, mat2: Any) -> Any:
+    if mat1.dtype != mat2.dtype:
+        same_dtype("addmm", mat1, mat2)
+    return mm(xp, mat1, mat2)
+
+
+def _times(x: Any, factor: Any) -> Any:
+    return x if factor == 1 else x * factor
+
+
+def _addition(
+    name: str,
+    left: str,
+    right: str,
+    product: Callable[..., Any],
+    rules: tuple[Callable[..., Any], Callable[..., Any]],
+    shapes: tuple[tuple[int, ...], ...],
+    strides: bool = False,
+    *,
+    doc: str,
+) -> None:
+    """beta * self + alpha * (left x right), with the rules of the product."""
+    fact = f", {right}_strides" if strides else ""
+    plus = _plus_promoted if name == "addr" else _plus_alike
+    scope: dict[str, Any] = {"product": product, "plus": plus, "times": _times}
+    scope["rule_left"], scope["rule_right"] = rules
+    kernel = (
+        f"lambda xp, self, {left}, {right}, *, beta=1, alpha=1: "
+        f"plus(xp, self, product(xp, {left}, {right}), beta, alpha)"
+    )
+    given = f", {right}_strides" if strides else ""
+    vjp = {
+        "self": lambda g, beta: _times(g, beta),
+        left: evaluated(
+            f"lambda F, g, {right}, alpha: times(rule_left(F, g, {right}), alpha)", scope
+        ),
+        right: evaluated(
+            f"lambda F, g, {left}{fact}, alpha: times(rule_right(F, g, {left}{given}), alpha)",
+            scope,
+        ),
+    }
+
+    def samples(make: Any) -> Iterator[Sample]:
+        for shape in shapes[:-2]:
+            yield Sample((make(shape), make(shapes[-2]), make(shapes[-1])))
+        yield Sample(
+            (make(shapes[0]), make(shapes[-2]), make(shapes[-1])), {"beta": 0.5, "alpha": -2}
+        )
+
+    def slices(batch: Batch) -> Any:
+        """The product of the slices, and what is added to it."""
+        F = batch.F
+        found = multiplied(batch, left, right)
+        if left not in batch and right not in batch and name not in ("addbmm", "baddbmm"):
+            found = F.unsqueeze(found, 0)
+        rank = found.ndim - 1
+        if name == "addbmm":
+            found = F.sum(found, 1)
+            rank -= 1
+        scaled = found if batch["alpha"] == 1 else found * batch["alpha"]
+        if batch["beta"] == 0:
+            return scaled
+        return scaled + batch.padded("self", rank) * batch["beta"]
+
+    op(
+        name,
+        evaluated(kernel, scope),
+        vjp=vjp,
+        jvp={
+            "self": lambda F, t_self, result, beta: F.expand(
+                _times(t_self, beta), tuple(result.shape)
+            ),
+            left: evaluated(
+                f"lambda F, self, t_{left}, {right}, alpha: "
+                f"F.{name}(self, t_{left}, {right}, beta=0, alpha=alpha)",
+                scope,
+            ),
+            right: evaluated(
+                f"lambda F, self, {left}, t_{right}, alpha: "
+                f"F.{name}(self, {left}, t_{right}, beta=0, alpha=alpha)",
+                scope,
+            ),
+        },
+        batch=slices,
+        inputs=("self", left, right),
+        inplace=True,
+        # torch computes addr element by element, the others whole.
+        free=() if name == "addr" else (left, right),
+        samples=samples,
+        doc=doc,
+        formula=evaluated(
+            f"lambda self, {left}, {right}, beta, alpha: beta * self + alpha * ({left} @ {right})",
+            scope,
+        )
+        if name not in ("addbmm", "addr")
+        else None,
+    )
+
+
+def _addbmm_left(F: Any, g: Any, batch2: Any) -> Any:
+    return F.bmm(_repeated(F, g, batch2), _turned(F, batch2))
+
+
+def _addbmm_right(F: Any, g: Any, batch1: Any) -> Any:
+    return F.bmm(_turned(F, batch1), _repeated(F, g, batch1))
+
+
+def _repeated(F: Any, g: Any, batch: Any) -> Any:
+    return F.expand(g, (batch.shape[0], *g.shape))
+
+
+def _in_common(*arrays: Any) -> tuple[Any, ...]:
+    """Arrays in the dtype that torch gives them together, 0-d ones counting like others."""
+    kinds = [dtypes.of_array(a) for a in arrays]
+    common = functools.reduce(promotion.promote_types, kinds).np
+    return tuple(a.astype(common, copy=False) for a in arrays)
+
+
+def _bmm_added(xp: Any, batch1: Any, batch2: Any) -> Any:
+    products = _bmm(xp, batch1, batch2)
+    whole = products.dtype if products.dtype.kind in "iu" else None
+    return products.sum(axis=0, dtype=whole)
+
+
+def _outer_kernel(xp: Any, vec1: Any, vec2: Any) -> Any:
+    vec1, vec2 = _in_common(vec1, vec2)
+    return vec1.reshape(-1, 1) * vec2
+
+
+_addition(
+    "addmm",
+    "mat1",
+    "mat2",
+    _mm_added,
+    (_left, _right),
+    ((3, 2), (2,), (3, 1), (3, 4), (4, 2)),
+    strides=True,
+    doc="beta * self + alpha * (mat1 @ mat2).",
+)
+_addition(
+    "addmv",
+    "mat",
+    "vec",
+    mv,
+    (lambda F, g, vec: outer_product(g, vec), lambda F, g, mat: F.mv(_turned(F, mat), g)),
+    ((3,), (), (3, 4), (4,)),
+    doc="beta * self + alpha * (mat @ vec).",
+)
+_addition(
+    "baddbmm",
+    "batch1",
+    "batch2",
+    _bmm,
+    (
+        lambda F, g, batch2: F.bmm(g, _turned(F, batch2)),
+        lambda F, g, batch1: F.bmm(_turned(F, batch1), g),
+    ),
+    ((2, 3, 2), (3, 1), (2, 3, 4), (2, 4, 2)),
+    doc="beta * self + alpha * (batch1 @ batch2), batch by batch.",
+)
+_addition(
+    "addbmm",
+    "batch1",
+    "batch2",
+    _bmm_added,
+    (_addbmm_left, _addbmm_right),
+    ((3, 2), (2,), (2, 3, 4), (2, 4, 2)),
+    doc="beta * self + alpha * the sum of the products of both batches.",
+)
+_addition(
+    "addr",
+    "vec1",
+    "vec2",
+    _outer_kernel,
+    (lambda F, g, vec2: F.mv(g, vec2), lambda F, g, vec1: F.mv(_turned(F, g), vec1)),
+    ((3, 4), (4,), (3,), (4,)),
+    doc="beta * self + alpha * the outer product of two vectors.",
+)
+
+# Composites ---------------------------------------------------------------------------------------

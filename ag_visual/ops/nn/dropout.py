@@ -1,0 +1,113 @@
+"""Dropout of elements and of channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ag_visual.arrays import backend as backends
+from ag_visual.core.tensor import from_array
+from ag_visual.dispatch.families import elementwise
+from ag_visual.dispatch.record import EACH, FLOAT, Sample
+from ag_visual.dispatch.table import composite, op
+from ag_visual.dispatch.vmap import leading, random
+from ag_visual.ops.tensor.generator import source_of
+
+# Softmax ------------------------------------------------------------------------------------------
+
+
+def _check_probability(p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _dropped(F: Any, input: Any, p: float, shape: tuple[int, ...]) -> Any:
+    """input * mask / (1 - p): the product is what torch's graph on the CPU shows."""
+    if p == 0:
+        return input
+    array = input._array
+    backend = backends.backend_of(array)
+    if p == 1:
+        return F.mul(input, from_array(backend.xp.zeros((), array.dtype)))
+    mask = source_of(backend).bernoulli(1 - p, shape).astype(array.dtype)
+    mask /= 1 - p
+    return F.mul(input, from_array(mask))
+
+
+def _noised(F: Any, input: Any, p: float, training: bool, inplace: bool, whole: int | None) -> Any:
+    """Dropout of elements, or (whole = number of leading dimensions) of whole channels."""
+    _check_probability(p)
+    if not training:
+        return input
+    shape = tuple(input.shape)
+    if whole is not None:
+        shape = (*shape[:whole], *(1,) * (len(shape) - whole))
+    result = _dropped(F, input, p, shape)
+    return input.copy_(result) if inplace and result is not input else result
+
+
+@composite("dropout", method=False)
+def _dropout(
+    F: Any, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Any:
+    """Zero each element with probability p and multiply the others with 1 / (1 - p)."""
+    return _noised(F, input, p, training, inplace, None)
+
+
+def _declare_dropout(rank: int) -> None:
+    def body(
+        F: Any, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False
+    ) -> Any:
+        return _noised(F, input, p, training, inplace, max(input.ndim - rank, 1))
+
+    body.__doc__ = f"Dropout of whole channels: of (N, C, ...) with {rank} spatial dimension(s)."
+    composite(f"dropout{rank}d", method=False)(body)
+
+
+for _rank in (1, 2, 3):
+    _declare_dropout(_rank)
+
+
+def _native_dropout(xp: Any, input: Any, p: float, train: Any = True) -> tuple[Any, Any]:
+    if not train or p == 0:
+        return input.copy(), xp.ones(input.shape, bool)
+    mask = source_of(backends.backend_of(input)).bernoulli(1 - p, input.shape)
+    return input * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
+
+
+def _native_rule(F: Any, g: Any, result1: Any, p: float, train: Any) -> Any:
+    scale = 1.0 if not train or p == 0 else 0.0 if p == 1 else 1 / (1 - p)
+    return F.native_dropout_backward(g, result1, scale)
+
+
+def _native_backward(xp: Any, grad_output: Any, mask: Any, scale: float) -> Any:
+    return grad_output * mask * scale
+
+
+op(
+    "native_dropout",
+    _native_dropout,
+    vjp={"input": _native_rule},
+    outputs=("result0", "result1"),
+    differentiable=(0,),
+    method=False,
+    jvp=EACH,
+    batch=random(leading()),
+    samples=lambda make: iter([Sample((make((3, 4)), 0.5, True), smooth=False)]),
+    hidden=("train",),
+    doc="`dropout` with the mask that it drew.",
+)
+elementwise(
+    "native_dropout_backward",
+    _native_backward,
+    {"grad_output": lambda F, g, mask, scale: F.native_dropout_backward(g, mask, scale)},
+    inputs=("grad_output", "mask"),
+    policy=FLOAT,
+    aside=("mask",),
+    method=False,
+    samples=lambda make: iter([Sample((make((3, 4)), make((3, 4)) > 0, 2.0))]),
+    keeps=("grad_output",),
+    doc="The gradient of `native_dropout`: grad_output where the mask is true, times scale.",
+    formula=lambda grad_output, mask, scale: grad_output * mask * scale,
+)
+
+# Embedding ----------------------------------------------------------------------------------------

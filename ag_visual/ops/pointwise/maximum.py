@@ -1,0 +1,182 @@
+"""The larger or smaller of two, copysign, heaviside and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ag_visual.core.tensor import Tensor, method
+from ag_visual.dispatch.arguments import NUMBERS
+from ag_visual.dispatch.families import (
+    binary,
+    binary_samples,
+    chosen_twin,
+    elementwise,
+    pair_samples,
+    refused,
+    zeros,
+)
+from ag_visual.dispatch.record import FLOAT, Sample
+from ag_visual.dispatch.table import composite, ops
+
+# Steps, signs and kinks ---------------------------------------------------------------------------
+
+
+def _tie(F: Any, g: Any, mine: Any, theirs: Any) -> Any:
+    """g where mine is the larger, half of it in a tie."""
+    return F.where(mine == theirs, g / 2, F.where(mine < theirs, 0.0, g))
+
+
+def _extremum(name: str, sign: int) -> None:
+    """maximum (sign 1) or minimum (-1): NaN wins, ties share the gradient."""
+    binary(
+        name,
+        lambda F, g, self, other: _tie(F, g, sign * self, sign * other),
+        lambda F, g, self, other: _tie(F, g, sign * other, sign * self),
+        inplace=False,
+        samples=pair_samples(),
+        real=True,
+        doc=f"The {'larger' if sign > 0 else 'smaller'} of two elements, NaN if one of them is. "
+        "Ties share the gradient.",
+    )
+
+
+_extremum("maximum", 1)
+_extremum("minimum", -1)
+
+
+def _ignoring_nan(name: str, wins: Callable[[Any, Any], Any]) -> None:
+    """fmax and fmin: a number wins over NaN, the first of two equal ones takes the gradient."""
+
+    def mine(F: Any, self: Any, other: Any) -> Any:
+        return wins(self, other) | F.isnan(other)
+
+    binary(
+        name,
+        lambda F, g, self, other: F.masked_fill(g, ~mine(F, self, other), 0),
+        lambda F, g, self, other: F.masked_fill(g, mine(F, self, other), 0),
+        inplace=False,
+        samples=pair_samples(),
+        real=True,
+        doc=f"The {'larger' if name == 'fmax' else 'smaller'} of two elements; a number wins over "
+        "NaN.",
+    )
+
+
+_ignoring_nan("fmax", lambda a, b: a >= b)
+_ignoring_nan("fmin", lambda a, b: a <= b)
+
+
+def _copysign(xp: Any, self: Any, other: Any) -> Any:
+    return xp.copysign(self, other)
+
+
+def _copysign_rule(F: Any, g: Any, self: Any, result: Any) -> Any:
+    return F.where(self == 0, 0.0, g * (result / F.where(self == 0, 1.0, self)))
+
+
+binary(
+    "copysign_tensor",
+    _copysign_rule,
+    lambda F, g: zeros(F, g),
+    _copysign,
+    policy=FLOAT,
+    public=False,
+    node="CopysignBackward0",
+    called="copysign",
+    samples=pair_samples(0.3, 2.0, -2.0, 1.0),
+    real=True,
+)
+elementwise(
+    "copysign_number",
+    _copysign,
+    {"self": _copysign_rule},
+    inputs=("self", "other"),
+    policy=FLOAT,
+    public=False,
+    inplace=True,
+    node="CopysignBackward1",
+    called="copysign",
+    samples=lambda make: iter([Sample((make((3, 4), low=-2.0, high=2.0), -0.5))]),
+    real=True,
+)
+
+
+def _copysign_kind(other: Any) -> str:
+    return "copysign_number" if isinstance(other, NUMBERS) else "copysign_tensor"
+
+
+@composite(out=True)
+def copysign(F: Any, self: Any, other: Any) -> Any:
+    """|self| with the sign of other, elementwise."""
+    return getattr(F, _copysign_kind(other))(self, other)
+
+
+chosen_twin("copysign_", _copysign_kind)
+
+
+def _heaviside(xp: Any, self: Any, values: Any) -> Any:
+    return xp.where(self == 0, values, (self > 0).astype(self.dtype))
+
+
+elementwise(
+    "heaviside",
+    _heaviside,
+    {"self": refused("heaviside"), "values": refused("heaviside")},
+    inplace=True,
+    node="NotImplemented",
+    alike=lambda self, values: "heaviside is not yet implemented for tensors with different dtypes",
+    samples=pair_samples(),
+    doc="0 below 0, 1 above it, `values` at 0, elementwise. Not differentiable.",
+)
+
+# Bounds and choice --------------------------------------------------------------------------------
+
+
+def _where(xp: Any, condition: Any, self: Any, other: Any) -> Any:
+    if condition.dtype != bool:
+        raise RuntimeError(
+            "where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{condition.dtype.name}. Compare it with something first."
+        )
+    return xp.where(condition, self, other)
+
+
+def _where_samples(make: Any) -> Iterator[Sample]:
+    for sample in binary_samples()(make):
+        a = sample.args[0]
+        yield Sample((make(a.shape) > 0, *sample.args))
+    yield Sample((make((3, 1)) > 0, make((4,)), make((3, 4))))
+    yield Sample((make((3,)) > 0, 1.5, make((3,))))
+
+
+elementwise(
+    "where_of",
+    _where,
+    {
+        "self": lambda F, g, condition: F.where(condition, g, 0.0),
+        "other": lambda F, g, condition: F.where(condition, 0.0, g),
+    },
+    inputs=("condition", "self", "other"),
+    aside=("condition",),
+    public=False,
+    node="WhereBackward0",
+    called="where",
+    samples=_where_samples,
+    reference=lambda np, c, x, y: c * x + (1 - c) * y,
+    formula=lambda F, condition, self, other: F.where(condition, self, other),
+)
+
+
+@composite(method=False, out=True)
+def where(F: Any, condition: Any, input: Any = None, other: Any = None) -> Any:
+    """Elementwise `input` where condition is true and `other` elsewhere; alone: the true places."""
+    if input is None and other is None:
+        return F.nonzero(condition, as_tuple=True)
+    return F.where_of(condition, input, other)
+
+
+@method("where")
+def _where_method(self: Tensor, condition: Any, other: Any) -> Any:
+    """`self` where condition is true and `other` elsewhere."""
+    return ops["where_of"].call(condition, self, other)

@@ -1,0 +1,172 @@
+"""Sign, absolute value, angle, rounding and fractions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ag_visual.arrays.kernels.order import copied
+from ag_visual.dispatch.families import (
+    is_complex,
+    unary,
+    zeros,
+)
+from ag_visual.dispatch.record import EACH, KEEP, Sample
+from ag_visual.dispatch.table import composite, ops
+
+# Steps, signs and kinks ---------------------------------------------------------------------------
+
+
+def _step(name: str, kernel: Any = None, **options: Any) -> Any:
+    """An op whose derivative is zero wherever it has one; integers stay as they are."""
+    options.setdefault("policy", KEEP)
+    return unary(name, lambda F, g: zeros(F, g), kernel, **options)
+
+
+def _sign(xp: Any, self: Any) -> Any:
+    """-1, 0 or 1, and 0 for NaN, where NumPy says NaN."""
+    if self.dtype.kind == "b":
+        return copied(xp, self)
+    return xp.subtract(self > 0, self < 0, dtype=self.dtype)
+
+
+def _sgn(xp: Any, self: Any) -> Any:
+    if self.dtype.kind != "c":
+        return _sign(xp, self)
+    size = xp.abs(self)
+    return xp.where(size == 0, xp.zeros_like(self), self / xp.where(size == 0, 1, size))
+
+
+def _sgn_rule(F: Any, g: Any, self: Any, result: Any) -> Any:
+    """For complex numbers the part of g across the direction of self, over its size."""
+    if not is_complex(self):
+        return zeros(F, g)
+    along = F.real(g * F.conj(result)) * result
+    size = F.abs(self)
+    return F.where(size == 0, 0.0, (g - along) / F.where(size == 0, 1.0, size))
+
+
+def _abs_jvp(F: Any, t_self: Any, self: Any) -> Any:
+    moved = t_self * F.conj(F.sgn(self)) if is_complex(self) else t_self * F.sgn(self)
+    return F.real(moved) if is_complex(moved) else moved
+
+
+def _angle_rule(F: Any, g: Any, self: Any) -> Any:
+    if not is_complex(self):
+        return zeros(F, g)
+    size = F.abs(self)
+    return F.where(size == 0, 0.0, g * (1j * self) / F.where(size == 0, 1.0, size * size))
+
+
+def _angle(xp: Any, self: Any) -> Any:
+    if self.dtype.kind == "c":
+        return xp.asarray(xp.angle(self), order="C")  # row-major, as torch's
+    zero = xp.zeros_like(self)
+    return xp.where(xp.isnan(self), self, xp.where(self < 0, zero + math.pi, zero))
+
+
+unary(
+    "abs",
+    lambda F, g, self: g * F.sgn(self),
+    policy=KEEP,
+    holomorphic=False,
+    jvp={"self": _abs_jvp},
+    doc="|x|, elementwise; of complex numbers their size. The derivative at 0 is 0.",
+)
+unary(
+    "sgn",
+    lambda F, g, self, result: _sgn_rule(F, g, self, result),
+    _sgn,
+    policy=KEEP,
+    holomorphic=False,
+    doc="The sign of x; of complex numbers x / |x|, elementwise: 0 at 0.",
+)
+unary(
+    "angle",
+    _angle_rule,
+    _angle,
+    holomorphic=False,
+    inplace=False,
+    jvp=EACH,
+    doc="The angle of complex numbers in radians; of real ones 0, or pi below 0.",
+)
+_step("sign", _sign, real=True)
+
+
+def _rounded(name: str) -> Callable[..., Any]:
+    def kernel(xp: Any, self: Any) -> Any:
+        return copied(xp, self) if self.dtype.kind in "iub" else getattr(xp, name)(self)
+
+    return kernel
+
+
+def _round_to(xp: Any, self: Any, decimals: int) -> Any:
+    return xp.around(self, decimals)
+
+
+_step(
+    "floor",
+    _rounded("floor"),
+    real=True,
+    doc="The largest integer not above x, elementwise.",
+)
+_step(
+    "ceil",
+    _rounded("ceil"),
+    real=True,
+    doc="The smallest integer not below x, elementwise.",
+)
+_step(
+    "trunc",
+    _rounded("trunc"),
+    real=True,
+    doc="x without its fraction (rounded towards zero), elementwise.",
+)
+_step(
+    "round_even",
+    _rounded("rint"),
+    public=False,
+    node="RoundBackward0",
+    called="round",
+    real=True,
+    reference=lambda np, x: np.round(x),
+)
+_step(
+    "round_to",
+    _round_to,
+    public=False,
+    node="RoundBackward1",
+    called="round",
+    oracle=lambda torch, self, decimals: torch.round(self, decimals=decimals),
+    samples=lambda make: iter([Sample((make((3, 4)), 1))]),
+    real=True,
+)
+
+
+@composite(out=True)
+def round(F: Any, self: Any, *, decimals: int = 0) -> Any:
+    """The nearest integer (or multiple of 10**-decimals); ties go to the even one."""
+    return F.round_even(self) if decimals == 0 else F.round_to(self, decimals)
+
+
+@composite()
+def round_(F: Any, self: Any, *, decimals: int = 0) -> Any:
+    """`round` in place."""
+    if decimals == 0:
+        return ops["round_even"].write(self)
+    return ops["round_to"].write(self, decimals)
+
+
+def _frac(xp: Any, self: Any) -> Any:
+    return self - xp.trunc(self)
+
+
+unary(
+    "frac",
+    lambda g: g,
+    _frac,
+    real=True,
+    reference=lambda np, x: np.sign(x) * (np.abs(x) - np.floor(np.abs(x))),
+    doc="x - trunc(x), elementwise.",
+)

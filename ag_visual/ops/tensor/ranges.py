@@ -1,0 +1,214 @@
+"""Ranges and grids: arange, linspace, logspace, eye, tril_indices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy
+
+from ag_visual import dtypes
+from ag_visual.arrays.kernels.fused import multiply_add
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.arguments import checked, kind_named
+from ag_visual.dispatch.out_argument import made_into
+from ag_visual.dispatch.table import function
+from ag_visual.ops.tensor.cast import cast_array, dtype_of
+from ag_visual.ops.tensor.creation import _number
+from ag_visual.ops.tensor.make import make
+
+
+@function()
+def arange(
+    start: Any = None,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """start, start + step, ... below end; int64 where all three are integers."""
+    if out is not None:
+        return made_into("arange", out, dtype, device, partial(arange, start, end, step))
+    if end is None:
+        start, end = None, start
+    start = 0 if start is None else start
+    start, end, step = (
+        _number("arange", n, v) for n, v in (("start", start), ("end", end), ("step", step))
+    )
+    whole = all(isinstance(v, (int, numpy.integer)) for v in (start, end, step))
+    kind = dtype_of("arange", dtype, dtypes.int64 if whole else None).np
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if any(isinstance(v, complex) for v in (start, end, step)):
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    if not all(math.isfinite(v) for v in (start, end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (step > 0) != (end >= start) and start != end:
+        raise RuntimeError(
+            "upper bound and lower bound inconsistent with step sign\n"
+            f"from {start} to {end} by {step}"
+        )
+    if not whole and kind.kind in "iu":  # torch counts in doubles, in int64 in whole numbers
+        if kind == numpy.int64:
+            start, end, step = int(start), int(end), int(step)
+            if step == 0:
+                raise ValueError("step must be nonzero")
+        count = math.ceil((end - start) / step)
+        start, step, whole = int(start), int(step), True
+    else:
+        count = -((start - end) // step) if whole else math.ceil((end - start) / step)
+
+    def build(b: Any) -> Any:
+        steps = b.xp.arange(int(count))
+        if whole:
+            return (start + steps * step).astype(kind)
+        return (start + steps.astype(numpy.float64) * step).astype(kind)
+
+    return make(build, device, requires_grad)
+
+
+def evenly(xp: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
+    """As torch computes it, to the last digit: from both ends, so that a symmetric range is exactly
+    symmetric, and with one rounding for each number.
+    """
+    wide = kind if kind.kind in "fc" and kind.itemsize >= 4 else numpy.dtype(numpy.float64)
+    if steps <= 1:
+        return xp.full((steps,), start, dtype=wide)
+    at = xp.arange(steps).astype(wide)
+    first, last = xp.asarray(start, dtype=wide), xp.asarray(end, dtype=wide)
+    step = (last - first) / (steps - 1)
+    if wide.kind == "c":
+        up, down = first + at * step, last - (steps - 1 - at) * step
+    else:
+        up, down = (
+            multiply_add(xp, at, step, first),
+            multiply_add(xp, steps - 1 - at, -step, last),
+        )
+    return xp.where(xp.arange(steps) < steps // 2, up, down)
+
+
+def _range_dtype(name: str, dtype: Any, *ends: Any) -> Any:
+    complex_ends = any(isinstance(v, (complex, numpy.complexfloating)) for v in ends)
+    return dtype_of(name, dtype, dtypes.get_default_complex_dtype() if complex_ends else None).np
+
+
+def _ends(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
+    """The ends of a range as numbers (no gradient flows to them), and the number of its steps."""
+    several = [
+        f"{what} with {each.ndim} dimension(s)"
+        for what, each in (("start", start), ("end", end))
+        if isinstance(each, Tensor) and each.ndim
+    ]
+    if several:
+        raise RuntimeError(
+            f"{name} only supports 0-dimensional start and end tensors, but got "
+            f"{' and '.join(several)}."
+        )
+    steps = checked(name, "steps", kind_named("int"), steps)
+    if steps < 0:
+        raise RuntimeError(f"number of steps must be non-negative\nIt is {steps}.")
+    start, end = (
+        _number(name, what, each.detach() if isinstance(each, Tensor) else each)
+        for what, each in (("start", start), ("end", end))
+    )
+    return start, end, steps
+
+
+def _whole(kind: Any, start: Any, end: Any) -> tuple[Any, Any]:
+    """The ends as a range of integers has them: without their fractions."""
+    return (int(start), int(end)) if kind.kind in "iub" else (start, end)
+
+
+@function()
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`steps` numbers from start to end, both included, evenly spaced."""
+    if out is not None:
+        return made_into("linspace", out, dtype, device, partial(linspace, start, end, steps))
+    start, end, steps = _ends("linspace", start, end, steps)
+    kind = _range_dtype("linspace", dtype, start, end)
+    start, end = _whole(kind, start, end)
+    return make(
+        lambda b: cast_array(evenly(b.xp, start, end, steps, kind), kind), device, requires_grad
+    )
+
+
+@function()
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """base**start ... base**end: `steps` numbers evenly spaced on a logarithmic scale."""
+    if out is not None:
+        return made_into("logspace", out, dtype, device, partial(logspace, start, end, steps, base))
+    start, end, steps = _ends("logspace", start, end, steps)
+    kind = _range_dtype("logspace", dtype, start, end)
+    start, end = _whole(kind, start, end)
+
+    def build(b: Any) -> Any:
+        line = evenly(b.xp, start, end, steps, numpy.dtype(numpy.float64))
+        return cast_array(b.xp.asarray(base, dtype=line.dtype) ** line, kind)
+
+    return make(build, device, requires_grad)
+
+
+@function()
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Ones on the diagonal of an n x m matrix of zeros."""
+    if out is not None:
+        return made_into("eye", out, dtype, device, partial(eye, n, m))
+    for name, size in (("n", n), ("m", m)):
+        if size is not None and size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
+    kind = dtype_of("eye", dtype).np
+    return make(lambda b: b.xp.eye(n, m, dtype=kind), device, requires_grad)
+
+
+def _triangle_indices(name: str, side: str) -> Callable[..., Tensor]:
+    def create(
+        row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None
+    ) -> Tensor:
+        kind = dtype_of(name, dtype, dtypes.int64).np
+        found = numpy.stack(getattr(numpy, side)(row, offset, col)).astype(kind)
+        return make(lambda b: b.from_numpy(found), device)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = f"Row and column numbers of a matrix's {name[:4]} part, row by row."
+    return function()(create)
+
+
+tril_indices = _triangle_indices("tril_indices", "tril_indices")
+triu_indices = _triangle_indices("triu_indices", "triu_indices")

@@ -1,0 +1,369 @@
+"""as_strided: any geometry within a storage."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ag_visual.arrays.backend import of_namespace
+from ag_visual.core import view
+from ag_visual.dispatch.memory import line_of, memory_of, reach, row_major
+from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.table import composite, op
+from ag_visual.dispatch.vmap import Batch
+from ag_visual.ops.view.slice import Samples, _structural, replacer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """How a tensor lies in its memory: strides and offset in elements.
+
+    memory: a weak reference to the array over all of it. Where that is gone, or another array lies
+    at the place (a step of a view that is played on a gradient), only the elements between the
+    tensor's first and last one are within reach.
+    """
+
+    stride: tuple[int, ...]
+    offset: int
+    memory: Any
+
+    @classmethod
+    def of(cls, tensor: Any) -> Place:
+        return cls(tensor.stride(), tensor.storage_offset(), weakref.ref(memory_of(tensor)))
+
+    def line(self, xp: Any, array: Any, first: int, last: int) -> tuple[Any, int]:
+        """A vector over memory that reaches from element `first` to `last`, and where it begins."""
+        item = array.dtype.itemsize
+        span = reach(array.shape, self.stride)
+        strides = tuple(s * item for s in self.stride)
+        if self.offset <= first and last <= self.offset + span:
+            if not _lies_so(array, strides):
+                array = _copy_into(view.spread(xp, array.shape, array.dtype, strides), array)
+            return line_of(array), self.offset
+        memory = self.memory()
+        pointer = of_namespace(xp).pointer
+        if memory is None or pointer(array) - pointer(memory) != self.offset * item:
+            raise RuntimeError(
+                f"as_strided: elements {first} to {last} of the memory are needed, where only "
+                f"{self.offset} to {self.offset + span} are within reach"
+            )
+        return line_of(memory, array), 0
+
+
+def _lies_so(array: Any, strides: tuple[int, ...]) -> bool:
+    """Has an array these strides, where they count?"""
+    triples = zip(array.shape, array.strides, strides, strict=True)
+    return all(n < 2 or a == b for n, a, b in triples)
+
+
+def _copy_into(target: Any, source: Any) -> Any:
+    target[...] = source
+    return target
+
+
+def _strided_slices(batch: Batch) -> Any:
+    """The slices lie one behind the other."""
+    if batch.values.get("place") is not None:
+        return _placed_slices(batch)
+    size, stride = (batch.size, *batch["size"]), (math.prod(batch.shape("self")), *batch["stride"])
+    whole = {n: batch.F.contiguous(batch.full(n)) for n in batch.tensors}
+    return batch.run(**whole, size=size, stride=stride)
+
+
+def _placed_slices(batch: Batch) -> Any:
+    """Each slice is laid into memory of its own as its place says, and read there."""
+    F, count, shape, place = batch.F, batch.size, batch.shape("self"), batch["place"]
+    size, stride, offset = batch["size"], batch["stride"], place.offset - batch["storage_offset"]
+    length = _span(size, stride, shape, place.stride, offset)
+    shape, own = (count, *shape), (length, *place.stride)
+    slices = _once(F, batch.full("self"), shape, own)
+    return F.as_strided_backward(slices, (count, *size), shape, own, offset, (length, *stride))
+
+
+def _strided_slices_back(batch: Batch) -> Any:
+    count, to = batch.size, batch["input_sizes"]
+    size, stride, offset = batch["size"], batch["stride"], batch["storage_offset"]
+    own = row_major(to) if batch["input_stride"] is None else batch["input_stride"]
+    length = _span(to, own, size, stride, offset)
+    return batch.run(
+        input_sizes=(count, *to),
+        size=(count, *size),
+        stride=(length, *stride),
+        input_stride=(length, *own),
+    )
+
+
+def _span(to: Any, to_stride: Any, size: Any, stride: Any, storage_offset: int) -> int:
+    """How many elements of memory two geometries touch, the second so far behind the first."""
+    before = max(0, -storage_offset)
+    return max(before + reach(to, to_stride), before + storage_offset + reach(size, stride))
+
+
+def _strided(
+    xp: Any, self: Any, size: Any, stride: Any, storage_offset: int, place: Place | None = None
+) -> Any:
+    item = self.dtype.itemsize
+    if place is None:
+        line = xp.ascontiguousarray(self).reshape(-1)
+    else:
+        last = storage_offset + reach(size, stride)
+        line, begin = place.line(xp, self, storage_offset, last)
+        storage_offset -= begin
+    return of_namespace(xp).as_strided(line[storage_offset:], size, tuple(s * item for s in stride))
+
+
+def _positions(xp: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int) -> Any:
+    at = xp.full((1,) * len(size), storage_offset)
+    for i, (n, s) in enumerate(zip(size, stride, strict=True)):
+        at = at + (xp.arange(n) * s).reshape((n,) + (1,) * (len(size) - i - 1))
+    return at
+
+
+def _once(F: Any, g: Any, shape: Any, stride: Any) -> Any:
+    """`g`, where several elements of a geometry are one place each with its share of that."""
+    if view.distinct(shape, stride):
+        return g
+    ones = F.zeros_of(g, shape) + 1
+    return g / F.as_strided_backward(ones, shape, shape, stride, 0, stride)
+
+
+def _strided_back(
+    F: Any,
+    g: Any,
+    self_shape: Any,
+    size: Any,
+    stride: Any,
+    storage_offset: int,
+    place: Place | None,
+) -> Any:
+    if place is None:
+        return F.as_strided_backward(g, self_shape, size, stride, storage_offset)
+    to, offset = place.stride, storage_offset - place.offset
+    found = F.as_strided_backward(g, self_shape, size, stride, offset, to)
+    return _once(F, found, self_shape, to)
+
+
+def strided_forward(
+    F: Any,
+    t_self: Any,
+    self_shape: Any,
+    size: Any,
+    stride: Any,
+    storage_offset: int,
+    place: Place | None,
+) -> Any:
+    if place is None:
+        return F.as_strided_from(F.clone(t_self, "C"), size, stride, storage_offset)
+    t_self = _once(F, t_self, self_shape, place.stride)
+    offset = place.offset - storage_offset
+    return F.as_strided_backward(t_self, size, self_shape, place.stride, offset, stride)
+
+
+def _strided_samples(make: Any) -> Samples:
+    yield Sample((make((3, 4)), (2, 2), (1, 2), 1))
+    yield Sample((make((6,)), (3, 3), (1, 1), 0))
+    # A transposed matrix that begins at the fifth element of memory.
+    place = Place((1, 3), 4, lambda: None)
+    yield Sample((make((2, 3)).T, (2, 2), (1, 2), 5, place), oracle=False)
+
+
+op(
+    "as_strided_from",
+    _strided,
+    vjp={"self": _strided_back},
+    jvp={"self": strided_forward},
+    holomorphic=False,
+    view=True,
+    public=False,
+    called="as_strided",
+    node="AsStridedBackward0",
+    keeps=("size", "stride", "storage_offset"),
+    hidden=("place",),
+    batch=_strided_slices,
+    oracle=lambda torch, self, size, stride, offset, _: self.as_strided(size, stride, offset),
+    samples=_strided_samples,
+)
+
+
+def _as_strided_backward(
+    xp: Any,
+    self: Any,
+    input_sizes: Any,
+    size: Any,
+    stride: Any,
+    storage_offset: int,
+    input_stride: Any = None,
+) -> Any:
+    """Elements added up where one geometry puts them in memory, read where another one does.
+
+    storage_offset: of the first geometry, counted from the start of the other. The result has the
+    other geometry, but where that puts several elements in one place.
+    """
+    to = row_major(input_sizes) if input_stride is None else input_stride
+    before = max(0, -storage_offset)
+    line = xp.zeros((_span(input_sizes, to, size, stride, storage_offset),), dtype=self.dtype)
+    at = _positions(xp, size, stride, storage_offset + before)
+    backend = of_namespace(xp)
+    backend.add_at(line, at.reshape(-1), xp.ascontiguousarray(self).reshape(-1))
+    strides = tuple(s * self.dtype.itemsize for s in to)
+    result = backend.as_strided(line[before:], input_sizes, strides)
+    return result if view.distinct(input_sizes, to) else xp.ascontiguousarray(result)
+
+
+def _backward_of_backward(
+    F: Any,
+    g: Any,
+    input_sizes: Any,
+    size: Any,
+    stride: Any,
+    storage_offset: int,
+    input_stride: Any,
+) -> Any:
+    to = row_major(input_sizes) if input_stride is None else input_stride
+    return F.as_strided_backward(g, size, input_sizes, to, -storage_offset, stride)
+
+
+_structural(
+    "as_strided_backward",
+    _as_strided_backward,
+    vjp={"self": _backward_of_backward},
+    public=False,
+    batch=_strided_slices_back,
+    samples=lambda make: iter(
+        [
+            Sample((make((3, 3)), (6,), (3, 3), (1, 1), 0)),
+            Sample((make((2, 2)), (3, 2), (2, 2), (1, 2), -1, (1, 3))),
+        ]
+    ),
+)
+
+
+def geometry(
+    name: str, self: Any, size: Any, stride: Any, storage_offset: int | None
+) -> tuple[tuple[int, ...], tuple[int, ...], int, Place | None]:
+    """A geometry that stays within the memory of `self`, and where `self` lies in that."""
+    size, stride = tuple(size), tuple(stride)
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(s < 0 for s in stride):
+        raise RuntimeError(
+            f"{name}: Negative strides are not supported at the moment, got strides: {list(stride)}"
+        )
+    offset = self.storage_offset() if storage_offset is None else storage_offset
+    array = self._array
+    item, held = array.itemsize, line_of(memory_of(self)).nbytes
+    elements = reach(size, stride)
+    needed = (elements + offset) * item if elements else 0
+    if offset < 0 or needed > held:
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
+            f"itemsize {item} requiring a storage size of {needed} are out of bounds for storage "
+            f"of size {held}"
+        )
+    plain = self._memory is None or self._memory is array
+    if plain and array.flags.c_contiguous and needed <= array.nbytes:
+        return size, stride, offset, None
+    return size, stride, offset, Place.of(self)
+
+
+@composite("as_strided")
+def _as_strided(
+    F: Any, self: Any, size: Any, stride: Any, storage_offset: int | None = None
+) -> Any:
+    """A view with any size, stride and offset (in elements) into the memory of `self`.
+
+    The offset counts from the start of the memory that `self` looks into. Raises RuntimeError for
+    a geometry that leaves it.
+    """
+    args = geometry("as_strided", self, size, stride, storage_offset)
+    result = F.as_strided_from(self, *args)
+    if result._view is not None and result._view.parent is not None:
+        straighten(self, result._view, args)
+    return result
+
+
+def straighten(self: Any, seen: view.View, args: tuple[Any, ...]) -> None:
+    """Let an as_strided view of a view start at the base, where that reaches as far."""
+    base = seen.base
+    size, stride, offset, _ = args
+    step: view.View | None = seen
+    while step is not None:
+        if step.seen.dtype != base._array.dtype:
+            return
+        step = step.parent
+    if memory_of(base) is not memory_of(self):
+        return
+    begin = base.storage_offset()
+    if begin <= offset and offset + reach(size, stride) <= begin + reach(base.shape, base.stride()):
+        seen.parent, seen.seen = None, base._array
+        seen.args = geometry("as_strided", base, size, stride, offset)
+
+
+# One slice replaced -----------------------------------------------------------------------------
+
+
+_on_strides = replacer("as_strided_from", order="C")
+
+
+def _in_memory(self: Any, src: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
+    """A geometry within row-major memory of self's own, as the result has it."""
+    size, stride = tuple(size), tuple(stride)
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    offset = storage_offset or 0
+    if offset < 0 or min(stride, default=0) < 0 or reach(size, stride) + offset > self.size:
+        raise RuntimeError(
+            f"as_strided_scatter: sizes {list(size)}, strides {list(stride)} and storage offset "
+            f"{offset} are out of bounds for storage of {self.size} elements"
+        )
+    return size, stride, offset
+
+
+def _scattered(np: Any, self: Any, src: Any, size: Any, stride: Any, offset: Any) -> Any:
+    line = self.reshape(-1).copy()
+    for at in np.ndindex(*size):
+        line[(offset or 0) + sum(i * s for i, s in zip(at, stride, strict=True))] = src[at]
+    return line.reshape(self.shape)
+
+
+_structural(
+    "as_strided_scatter",
+    lambda xp, self, src, size, stride, storage_offset=None: _on_strides(
+        xp, self, src, size, stride, storage_offset
+    ),
+    vjp={
+        "self": lambda F, g, src_shape, size, stride, storage_offset: F.as_strided_scatter(
+            g, F.zeros_of(g, src_shape), size, stride, storage_offset
+        ),
+        "src": lambda F, g, size, stride, storage_offset: F.as_strided_from(
+            F.clone(g, "C"), size, stride, storage_offset
+        ),
+    },
+    jvp=LINEAR,
+    inputs=("self", "src"),
+    batch=_strided_slices,
+    normalize=_in_memory,
+    samples=lambda make: iter(
+        [
+            Sample((make((3, 4)), make((2, 2)), (2, 2), (1, 2), 1)),
+            Sample((make((6,)), make((3,)), (3,), (2,))),
+        ]
+    ),
+    errors=lambda make: iter(
+        [
+            ErrorSample(
+                (make((3,)), make((4,)), (4,), (1,)), RuntimeError, "out of bounds for storage"
+            ),
+            ErrorSample(
+                (make((3,)), make((4,)), (2,), (1,)), RuntimeError, "expected src to have a size"
+            ),
+        ]
+    ),
+    oracle=False,  # torch's gradient of self is right where it should be zero, and zero elsewhere
+    reference=_scattered,
+    doc="A row-major copy of `self` with `src` at the elements that "
+    "`as_strided(size, stride, storage_offset)` sees.",
+)
