@@ -1,5 +1,5 @@
 # One word each; what they run stands here and in CONTRIBUTING.md.
-.PHONY: install front check test bench docs images clean
+.PHONY: install front check test ci wheel oldest python313 bench docs images clean
 
 install:          ## an editable install with everything to work on it
 	pip install -e ".[test,oracle,docs,check]"
@@ -13,6 +13,18 @@ check:            ## format, lint and types of Python, types of the front end, l
 
 test:             ## the whole Python suite, browser tests included
 	pytest
+
+ci:               ## what CI runs, from the system packages on
+	bash .ci/run
+
+wheel:            ## a wheel and an sdist, installed without Node
+	bash .ci/wheel
+
+oldest:           ## the suite on the lowest versions that pyproject.toml allows
+	bash .ci/versions oldest
+
+python313:        ## the suite on Python 3.13 and the newest packages, in a Debian of its own
+	bash .ci/versions python313
 
 bench:            ## ratios to torch and autograd, measured interleaved
 	python -m tests.bench

@@ -28,7 +28,7 @@ _BESIDE: Final = ".ag_visual-saving-"
 _LEFT: Final = re.compile(re.escape(_BESIDE) + "[0-9a-f]{16}")
 _FLAGS: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _OPEN_FILES: Final = re.compile(r"/proc/[^/]+(/task/[^/]+)?/fd")
-_PIECE: Final = 1 << 20
+_PIECE: Final = 1 << 18
 
 
 def write(path: Name, data: bytes) -> Path:

@@ -5,6 +5,8 @@ Layer 5: names what `ops` declares.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ag_visual.errors import LinAlgError as LinAlgError
 from ag_visual.names import only as _only
 from ag_visual.ops.linalg.checks import linalg as _names
@@ -13,3 +15,7 @@ globals().update(_names)
 
 __all__ = sorted([*_names, "LinAlgError"])
 __dir__ = _only(__all__, __name__)
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...  # what the declarations name

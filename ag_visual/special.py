@@ -5,6 +5,8 @@ Layer 5: names what `ops` declares.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ag_visual.dispatch.table import functions as _functions
 from ag_visual.names import only as _only
 from ag_visual.ops.pointwise.special import names as _names
@@ -27,3 +29,7 @@ globals().update({name: _functions[ours] for name, ours in _OTHER.items()})
 
 __all__ = sorted([*_names, *_SAME.split(), *_OTHER])
 __dir__ = _only(__all__, __name__)
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...  # what the declarations name

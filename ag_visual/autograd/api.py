@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
+from types import CodeType
 from typing import Any
 
 import numpy
@@ -16,10 +18,18 @@ from ag_visual.arrays.backend import backend_for, backend_of
 from ag_visual.arrays.kernels.order import empty_as
 from ag_visual.autograd.graph import GradientEdge
 from ag_visual.core import source
+from ag_visual.core.node import Edge
 from ag_visual.core.tensor import Tensor, accumulator, from_array, method
+from ag_visual.devices import device as Device
 from ag_visual.engine.run import run_backward, running
 from ag_visual.errors import type_name
 from ag_visual.sizes import Size
+
+End = Tensor | GradientEdge
+"""Where a backward begins, or ends."""
+
+Ends = End | Iterable[End]
+Seeds = Tensor | Iterable[Tensor | None] | None
 
 
 def _listed(value: Any) -> list[Any]:
@@ -35,9 +45,9 @@ def _listed(value: Any) -> list[Any]:
         ) from None
 
 
-def _root(tensor: Any, index: int) -> Any:
+def _root(tensor: End, index: int) -> Edge:
     if isinstance(tensor, GradientEdge):
-        return tensor[:2]
+        return tensor.node.edge(tensor.output_nr)
     if not isinstance(tensor, Tensor):
         raise TypeError(f"element {index} of tensors must be a Tensor, but got {type_name(tensor)}")
     edge = tensor.gradient_edge()
@@ -51,7 +61,7 @@ def _root(tensor: Any, index: int) -> Any:
     return edge
 
 
-def _facts(output: Any) -> tuple[tuple[int, ...], dtypes.dtype, Any]:
+def _facts(output: End) -> tuple[tuple[int, ...], dtypes.dtype, Device]:
     """Shape, dtype and device of a root, which may be a tensor or an edge."""
     if isinstance(output, GradientEdge):
         meta = output.node._input_metadata[output.output_nr]
@@ -63,7 +73,7 @@ _ONE = {each: numpy.ones((), each) for each in map(numpy.dtype, ("float32", "flo
 """Copying a number takes a third of the time of making one."""
 
 
-def _plain_seed(array: Any, grad: Any) -> Any:
+def _plain_seed(array: Any, grad: Tensor | None) -> numpy.ndarray | None:
     """The array to start with, of the plain cases that need no question; None for all others."""
     if type(array) is not numpy.ndarray:
         return None
@@ -79,12 +89,12 @@ def _plain_seed(array: Any, grad: Any) -> Any:
     return None
 
 
-def _seed(output: Any, grad: Any, index: int) -> Tensor:
+def _seed(output: End, grad: Tensor | None, index: int) -> Tensor:
     """The gradient to start with: what was given, checked, or one for a real scalar."""
     if isinstance(output, Tensor):
         plain = _plain_seed(output._array, grad)
         if plain is not None:
-            return from_array(plain) if grad is None else grad  # type: ignore[no-any-return]
+            return from_array(plain) if grad is None else grad
     shape, dtype, device = _facts(output)
     if grad is None:
         if math.prod(shape) != 1:
@@ -97,8 +107,8 @@ def _seed(output: Any, grad: Any, index: int) -> Tensor:
                 f"grad can be implicitly created only for real scalar outputs but got {dtype}"
             )
         if isinstance(output, Tensor):
-            return from_array(backend_of(output._array).xp.ones_like(output._array))  # type: ignore[no-any-return]
-        return from_array(backend_for(device).xp.ones(shape, dtype=dtype.np))  # type: ignore[no-any-return]
+            return from_array(backend_of(output._array).xp.ones_like(output._array))
+        return from_array(backend_for(device).xp.ones(shape, dtype=dtype.np))
     _check_kind(grad)
     if grad._array.shape != shape:
         raise RuntimeError(
@@ -119,12 +129,12 @@ def _seed(output: Any, grad: Any, index: int) -> Tensor:
     return grad if grad.dtype is dtype else grad.to(dtype)
 
 
-def _check_kind(grad: Any) -> None:
+def _check_kind(grad: object) -> None:
     if grad is not None and not isinstance(grad, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type_name(grad)}")
 
 
-def _seeds(outputs: list[Any], grads: Any) -> list[Tensor]:
+def _seeds(outputs: list[End], grads: Seeds) -> list[Tensor]:
     given = [None] * len(outputs) if grads is None else _listed(grads)
     for grad in given:
         _check_kind(grad)
@@ -134,12 +144,12 @@ def _seeds(outputs: list[Any], grads: Any) -> list[Tensor]:
 
 
 def backward(
-    tensors: Any,
-    grad_tensors: Any = None,
+    tensors: Ends,
+    grad_tensors: Seeds = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    grad_variables: Any = None,
-    inputs: Any = None,
+    grad_variables: Seeds = None,
+    inputs: Ends | None = None,
 ) -> None:
     """Add the gradients of `tensors` with respect to the graph's leaves to their `.grad`.
 
@@ -193,9 +203,9 @@ def backward(
     )
 
 
-def _input(tensor: Any) -> Any:
+def _input(tensor: End) -> Edge:
     if isinstance(tensor, GradientEdge):
-        return tensor[:2]
+        return tensor.node.edge(tensor.output_nr)
     if not isinstance(tensor, Tensor):
         raise RuntimeError(
             f"all inputs have to be Tensors or GradientEdges, but got {type_name(tensor)}"
@@ -212,16 +222,16 @@ def _input(tensor: Any) -> Any:
 
 
 def grad(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
+    outputs: Ends,
+    inputs: Ends,
+    grad_outputs: Seeds = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Any, ...]:
+) -> tuple[Tensor, ...]:
     """The gradients of `outputs` with respect to `inputs`, as a tuple; no `.grad` is touched.
 
     grad_outputs: as grad_tensors of `backward`. allow_unused: None for inputs that `outputs` do
@@ -248,6 +258,7 @@ def grad(
     roots = [_root(t, i) for i, t in enumerate(results)]
     place = source.here()
     retain = create_graph if retain_graph is None else retain_graph
+    found: list[Any]  # None where nothing arrived
     if is_grads_batched:
         found = _batched(results, roots, edges, grad_outputs, retain, create_graph, place)
     else:
@@ -280,21 +291,22 @@ def _zeros_of(wanted: Tensor | GradientEdge) -> Tensor:
         )
     zeros = empty_as(backend_of(wanted._array).xp, wanted._array)
     zeros[...] = 0
-    return from_array(zeros, requires_grad=True)  # type: ignore[no-any-return]
+    return from_array(zeros, requires_grad=True)
 
 
 def _batched(
-    outputs: list[Any],
-    roots: list[Any],
-    edges: list[Any],
-    grad_outputs: Any,
+    outputs: list[End],
+    roots: list[Edge],
+    edges: list[Edge],
+    grad_outputs: Seeds,
     retain: bool,
     create_graph: bool,
-    place: Any,
-) -> list[Any]:
+    place: tuple[CodeType, int] | None,
+) -> list[Tensor | None]:
     """One run for each slice of the first dimension of grad_outputs, stacked."""
-    given = [None] if grad_outputs is None else _listed(grad_outputs)
-    if any(g is None for g in given):
+    asked: list[Tensor | None] = [] if grad_outputs is None else _listed(grad_outputs)
+    given = [g for g in asked if g is not None]
+    if not given or len(given) < len(asked):
         raise ValueError(
             "is_grads_batched=True needs grad_outputs, whose first dimension is the batch"
         )
@@ -339,7 +351,7 @@ def _tensor_backward(
     gradient: Tensor | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Any = None,
+    inputs: Ends | None = None,
 ) -> None:
     """Add the gradients of this tensor with respect to the graph's leaves to their `.grad`."""
     if not create_graph and inputs is None:

@@ -20,6 +20,8 @@ from ag_visual.autograd.given import Given, argument_name
 from ag_visual.core import modes, saved, seam, source, view
 from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import ending
+from ag_visual.core.saved import OwnOutput
+from ag_visual.core.saved_packed import Packed
 from ag_visual.core.tensor import InferenceTensor, Tensor, cannot_be_saved, check_inplace, rebase
 from ag_visual.core.tensor import wrote as count_write
 
@@ -27,7 +29,7 @@ from ag_visual.core.tensor import wrote as count_write
 class FunctionMeta(type):
     """Gives each Function class the class of its nodes."""
 
-    def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> None:
+    def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, object]) -> None:
         super().__init__(name, bases, body)
         # Its node says where it is from, as torch's does: no op of the package made it.
         own = {"_forward_cls": cls, "__module__": "torch.autograd.function"}
@@ -161,7 +163,9 @@ class Function(_SingleLevelFunction):
         return vjp
 
 
-def _bound(cls: type[Function], separate: bool, args: Any, kwargs: Any) -> tuple[Any, ...]:
+def _bound(
+    cls: type[Function], separate: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
     """Positional arguments with keywords and defaults filled in."""
     signature = inspect.signature(cls.forward)
     if not separate:
@@ -173,7 +177,7 @@ def _bound(cls: type[Function], separate: bool, args: Any, kwargs: Any) -> tuple
 
 
 def _wrapped(
-    cls: type[Function], ctx: BackwardCFunction, tensors: list[Any], output: Any, records: bool
+    cls: type[Function], ctx: BackwardCFunction, tensors: list[Tensor], output: Any, records: bool
 ) -> Any:
     """The outputs of forward as part of the graph."""
     single = not isinstance(output, tuple)
@@ -229,7 +233,7 @@ def _tell_why(o: Tensor, ctx: BackwardCFunction, records: bool, fixed: bool) -> 
     o._origin = (kind, source.here(), weakref.ref(ctx) if records else None)
 
 
-def _check_dirty(dirty: set[int], inputs: set[int], outputs: list[Any]) -> None:
+def _check_dirty(dirty: set[int], inputs: set[int], outputs: list[object]) -> None:
     if (dirty & {id(o) for o in outputs}) - inputs:
         warnings.warn(
             "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that "
@@ -309,14 +313,14 @@ def _as_view(o: Tensor) -> Tensor:
     return result
 
 
-def _save(ctx: BackwardCFunction, outputs: list[Any], results: list[Any], records: bool) -> None:
+def _save(ctx: BackwardCFunction, outputs: list[object], results: list[Any], records: bool) -> None:
     """Turn what save_for_backward was given into saved tensors of the node."""
     if not records:
         # Nobody will run this node; forward's temporaries should not live on in it.
         ctx.to_save = ()
         return
-    kept: list[Any] = []
-    stamps: list[Any] = []
+    kept: list[Tensor | OwnOutput | Packed | None] = []
+    stamps: list[tuple[int, int] | None] = []
     numbers = {id(o): i for i, o in enumerate(outputs)}
     pair = modes.state.saved_hooks[-1] if modes.state.saved_hooks else None
     for tensor in ctx.to_save:
@@ -333,9 +337,9 @@ def _save(ctx: BackwardCFunction, outputs: list[Any], results: list[Any], record
             stamps[-1] = tensor._storage.stamp
         if pair is not None:
             own = number if number is not None and tensor._rg else None
-            kept.append(saved.Packed(pair[0], pair[1], tensor, own))
+            kept.append(Packed(pair[0], pair[1], tensor, own))
         elif number is not None and tensor._rg:
-            kept.append(saved.OwnOutput(tensor._array, tensor._storage, number, True))
+            kept.append(OwnOutput(tensor._array, tensor._storage, number, True))
         else:
             kept.append(tensor)
     ctx.s_saved_tensors, ctx.t_saved_tensors = tuple(kept), tuple(stamps)

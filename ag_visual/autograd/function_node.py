@@ -9,11 +9,12 @@ import warnings
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from ag_visual.arrays.backend import Backend
 from ag_visual.autograd.given import Given, argument_name
 from ag_visual.core import modes, saved, seam
 from ag_visual.core.diagnosis import errors
-from ag_visual.core.node import Node, sequence
-from ag_visual.core.saved_tensor import raw_saved
+from ag_visual.core.node import Meta, Node, sequence
+from ag_visual.core.saved_tensor import SavedTensor, raw_saved
 from ag_visual.core.source import here
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.validate_grad import refuse_incompatible
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 class FunctionCtx:
     """What `forward`, `setup_context` and `backward` may call on their ctx."""
 
-    def save_for_backward(self, *tensors: Any) -> None:
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors (or None) for `backward`; read them as `ctx.saved_tensors`."""
         for i, tensor in enumerate(tensors):
             if tensor is not None and not isinstance(tensor, Tensor):
@@ -36,7 +37,7 @@ class FunctionCtx:
                 )
         self.to_save = tensors
 
-    def save_for_forward(self, *tensors: Any) -> None:
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
         """Keep tensors (or None) for `jvp`."""
         for i, tensor in enumerate(tensors):
             if tensor is not None and not isinstance(tensor, Tensor):
@@ -59,7 +60,7 @@ class FunctionCtx:
         """Whether `backward` gets zeros (default) or None for outputs without gradient."""
         self.materialize_grads = value
 
-    def mark_shared_storage(self, *pairs: Any) -> None:
+    def mark_shared_storage(self, *pairs: object) -> None:
         """Deprecated and without effect, as in torch."""
         warnings.warn(
             "mark_shared_storage is deprecated. Tensors with shared storages are automatically "
@@ -88,20 +89,23 @@ class BackwardCFunction(Node, FunctionCtx):
         self.materialize_grads = True
         # Whether backward gets zeros (else None) for outputs that carry no gradient.
         self._materialize_non_diff_grads = True
-        self.to_save: tuple[Any, ...] = ()
-        self.dirty_tensors: tuple[Any, ...] = ()
-        self.non_differentiable: tuple[Any, ...] = ()
+        self.to_save: tuple[Tensor | None, ...] = ()
+        self.dirty_tensors: tuple[Tensor, ...] = ()
+        self.non_differentiable: tuple[Tensor, ...] = ()
         self._saves = False
         self.s_saved_tensors: Any = ()
         self.t_saved_tensors: Any = ()
         self._positions: tuple[int, ...] = ()
         self._given: tuple[Given, ...] = ()  # all arguments of forward, to run it again
-        self._backend: Any = None
-        self._metas: tuple[Any, ...] = ()
+        self._backend: Backend | None = None  # of its outputs; None where it returned no tensor
+        self._metas: tuple[Meta | None, ...] = ()
         self._fixed: tuple[bool, ...] = ()  # which outputs carry no gradient
         # Positions of the inputs that backward gave None, though they wanted a gradient.
         self._missed: frozenset[int] = frozenset()
-        self._told: tuple[Any, frozenset[int]] = (None, frozenset())  # which of them, and to whom
+        self._told: tuple[ref[seam.Log] | None, frozenset[int]] = (
+            None,
+            frozenset(),
+        )  # which of them, and to whom
         if modes.anomaly is not None:
             self.keep_stack()
 
@@ -113,24 +117,24 @@ class BackwardCFunction(Node, FunctionCtx):
         return ("saved_tensors",) if self._saves else ()
 
     @property
-    def saved_tensors(self) -> tuple[Any, ...]:
+    def saved_tensors(self) -> tuple[Tensor, ...]:
         """What `save_for_backward` was given; raises when it was freed or modified since."""
         if self.s_saved_tensors is None:
             raise errors.freed_graph(self)
         return saved.traced_all(self, "saved_tensors", self.s_saved_tensors)
 
     @property
-    def saved_variables(self) -> tuple[Any, ...]:
+    def saved_variables(self) -> tuple[Tensor, ...]:
         warnings.warn(
             "'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2
         )
         return self.saved_tensors
 
     @property
-    def _raw_saved_tensors(self) -> tuple[Any, ...]:
+    def _raw_saved_tensors(self) -> SavedTensor | tuple[SavedTensor, ...]:
         if self.s_saved_tensors is None:
             raise errors.freed_graph(self)
-        return raw_saved(self, "saved_tensors")  # type: ignore[no-any-return]
+        return raw_saved(self, "saved_tensors")
 
     def raw(self, F: Any, g: Any) -> list[Any]:
         arrived = [g] if self.outs is None else g or ()
@@ -138,16 +142,16 @@ class BackwardCFunction(Node, FunctionCtx):
         found = self._run(given)
         return [None if x is None else x._array for x in found]
 
-    def traced(self, g: Any) -> list[Any]:
+    def traced(self, g: Any) -> list[Tensor | None]:
         return self._run(list(g) if self.outs and g is not None else [g])
 
     def release(self) -> None:
         self.s_saved_tensors = None
 
-    def _run(self, grads: list[Any]) -> list[Any]:
+    def _run(self, grads: list[Any]) -> list[Tensor | None]:
         count = len(self._metas)
         grads = grads if len(grads) == count else [None] * count
-        if self.materialize_grads:
+        if self.materialize_grads and self._backend is not None:
             xp = self._backend.xp
             grads = [
                 from_array(xp.zeros(meta[0], dtype=meta[1]))
@@ -161,7 +165,7 @@ class BackwardCFunction(Node, FunctionCtx):
             self._tell_missed(results)
         return results
 
-    def _tell_missed(self, results: list[Any]) -> None:
+    def _tell_missed(self, results: list[Tensor | None]) -> None:
         edges = zip(self._positions, self.next, results, strict=True)
         missed = {at: edge for at, edge, g in edges if edge is not None and g is None}
         self._missed |= missed.keys()
@@ -181,7 +185,7 @@ class BackwardCFunction(Node, FunctionCtx):
         """Call the user's backward (or vjp)."""
         return self._forward_cls._user_backward()(self, *grads)
 
-    def _checked(self, found: Any) -> list[Any]:
+    def _checked(self, found: object) -> list[Tensor | None]:
         """The user's gradients, one for each tensor input."""
         values = list(found) if isinstance(found, tuple) else [found]
         expected = len(self.needs_input_grad)
@@ -193,7 +197,7 @@ class BackwardCFunction(Node, FunctionCtx):
                 f"{expected}, got {len(values)})"
             )
         edges = dict(zip(self._positions, self.next, strict=True))
-        results: list[Any] = []
+        results: list[Tensor | None] = []
         for position, value in enumerate(values):
             if position not in edges:
                 if value is not None:
@@ -211,11 +215,13 @@ class BackwardCFunction(Node, FunctionCtx):
             results.append(value)  # where no gradient is wanted, too: hooks and NaN checks see it
         return results
 
-    def _check_gradient(self, position: int, g: Any, edge: tuple[Any, ...]) -> None:
+    def _check_gradient(
+        self, position: int, g: Any, edge: tuple[Node, int, tuple[int, ...] | None, Any]
+    ) -> None:
         """A gradient that the user's backward returned must be one of its input."""
         node, number, shape, dtype = edge
-        if shape is None:
-            shape, dtype = node.outs[number]
+        if shape is None:  # of a node with several outputs, each with its own
+            shape, dtype = (node.shape, node.dtype) if node.outs is None else node.outs[number]
         refuse_incompatible(self, position, g.shape, shape)
         if g.dtype.kind == "c" != dtype.kind:
             raise RuntimeError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -34,10 +35,10 @@ class Given:
     kind: str
     """The class of another object, which belongs to the program; empty for the rest."""
 
-    def __init__(self, value: Any) -> None:
-        self._ref: Any = None
-        self._value: Any = None
-        self._stamp: Any = None
+    def __init__(self, value: object) -> None:
+        self._ref: Callable[[], object] | None = None
+        self._value: object = None
+        self._stamp: tuple[int, int] | None = None
         self.kind = ""
         if _plain(value):
             self._value = value
@@ -71,7 +72,7 @@ def _nobody() -> None:
     return None
 
 
-def _plain(value: Any) -> bool:
+def _plain(value: object) -> bool:
     if isinstance(value, (tuple, list)):
         return all(map(_plain, value))
     return isinstance(value, _PLAIN)

@@ -8,10 +8,13 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Generator
-from typing import Any
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Self, TypeVar, cast, overload
 
 from ag_visual.core import modes
+from ag_visual.core.tensor import Tensor
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def is_grad_enabled() -> bool:
@@ -22,7 +25,7 @@ def is_grad_enabled() -> bool:
 class _DecoratorContextManager:
     """A context manager whose instances decorate functions, generators and (deprecated) classes."""
 
-    def clone(self) -> Any:
+    def clone(self) -> Self:
         """A fresh one for each call; override it where the class takes arguments."""
         return type(self)()
 
@@ -32,7 +35,7 @@ class _DecoratorContextManager:
     def __exit__(self, *_: object) -> None:
         raise NotImplementedError
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: Decorated) -> Decorated:
         if inspect.isclass(function):
             warnings.warn(
                 "Decorating classes is deprecated and will be disabled in future versions. You "
@@ -42,17 +45,18 @@ class _DecoratorContextManager:
                 FutureWarning,
                 stacklevel=2,
             )
-            function.__init__ = self(function.__init__)
+            decorated: Any = function
+            decorated.__init__ = self(decorated.__init__)
             return function
         if inspect.isgeneratorfunction(function):
-            return self._generator(function)
+            return cast(Decorated, self._generator(function))
 
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             with self.clone():
                 return function(*args, **kwargs)
 
-        return wrapped
+        return cast(Decorated, wrapped)
 
     def _generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A generator runs each of its steps in this mode and its caller in the caller's."""
@@ -121,7 +125,11 @@ class no_grad(_GradMode):
 
     mode = False
 
-    def __new__(cls, function: Any = None) -> Any:
+    @overload
+    def __new__(cls) -> Self: ...
+    @overload
+    def __new__(cls, function: Callable[..., Any]) -> Any: ...
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         mode = super().__new__(cls)
         if function is None:
             return mode
@@ -134,7 +142,11 @@ class enable_grad(_GradMode):
 
     mode = True
 
-    def __new__(cls, function: Any = None) -> Any:
+    @overload
+    def __new__(cls) -> Self: ...
+    @overload
+    def __new__(cls, function: Callable[..., Any]) -> Any: ...
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
         mode = super().__new__(cls)
         if function is None:
             return mode
@@ -153,13 +165,13 @@ class set_grad_enabled(_GradMode):
         self.mode = mode
         self._previous = modes.switch_grad(mode), None
 
-    def clone(self) -> set_grad_enabled:
+    def clone(self) -> Self:
         return type(self)(self.mode)
 
     def __repr__(self) -> str:
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: Decorated) -> Decorated:
         modes.set_grad(self._previous[0])  # a decorator changes nothing where it is applied
         return super().__call__(function)
 
@@ -181,10 +193,10 @@ class _force_original_view_tracking(_DecoratorContextManager):
         self._before = modes.state.view_replay
         modes.state.view_replay = mode
 
-    def clone(self) -> _force_original_view_tracking:
+    def clone(self) -> Self:
         return type(self)(self.mode)
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: Decorated) -> Decorated:
         modes.state.view_replay = self._before
         return super().__call__(function)
 
@@ -235,9 +247,9 @@ class inference_mode(_GradMode):
     def __init__(self, mode: bool = True) -> None:
         super().__init__()
         self.mode = mode
-        self._entered: list[_Entered] = []
+        self._entered: list[_Left] = []
 
-    def clone(self) -> inference_mode:
+    def clone(self) -> Self:
         return type(self)(self.mode)
 
     def __enter__(self) -> None:
@@ -258,9 +270,9 @@ def is_inference_mode_enabled() -> bool:
     return modes.state.inference
 
 
-def is_inference(tensor: Any) -> bool:
+def is_inference(tensor: Tensor) -> bool:
     """Was this tensor made in inference mode?"""
-    return bool(tensor.is_inference())
+    return tensor.is_inference()
 
 
 class set_multithreading_enabled(_DecoratorContextManager):
@@ -272,10 +284,10 @@ class set_multithreading_enabled(_DecoratorContextManager):
         self._before = modes.state.multithreading
         modes.state.multithreading = mode
 
-    def clone(self) -> set_multithreading_enabled:
+    def clone(self) -> Self:
         return type(self)(self.mode)
 
-    def __call__(self, function: Any) -> Any:
+    def __call__(self, function: Decorated) -> Decorated:
         modes.state.multithreading = self._before
         return super().__call__(function)
 
@@ -291,7 +303,7 @@ def is_multithreading_enabled() -> bool:
     return modes.state.multithreading
 
 
-def _unsafe_set_version_counter(tensors: tuple[Any, ...], versions: tuple[int, ...]) -> None:
+def _unsafe_set_version_counter(tensors: Iterable[Tensor], versions: Iterable[int]) -> None:
     """Set version counters, so that autograd does not see writes that happened."""
     for tensor, version in zip(tensors, versions, strict=True):
         tensor._storage.set_version(version)
@@ -300,11 +312,11 @@ def _unsafe_set_version_counter(tensors: tuple[Any, ...], versions: tuple[int, .
 class _unsafe_preserve_version_counter(_DecoratorContextManager):
     """Writes to these tensors inside are not seen by autograd."""
 
-    def __init__(self, tensors: Any) -> None:
+    def __init__(self, tensors: Tensor | tuple[Tensor, ...]) -> None:
         self.tensors = tensors if isinstance(tensors, tuple) else (tensors,)
         self._versions: tuple[int, ...] = ()
 
-    def clone(self) -> _unsafe_preserve_version_counter:
+    def clone(self) -> Self:
         return type(self)(self.tensors)
 
     def __enter__(self) -> None:

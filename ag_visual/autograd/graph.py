@@ -9,14 +9,15 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from ag_visual.core import modes
 from ag_visual.core.hooks import RemovableHandle
 from ag_visual.core.node import AccumulateGrad, Node
-from ag_visual.core.storage import unwritten
+from ag_visual.core.storage import Storage, unwritten
 from ag_visual.core.tensor import Tensor, data_pointer, from_array
-from ag_visual.engine.run import running
+from ag_visual.devices import device as Device
+from ag_visual.engine.run import GraphTask, running
 from ag_visual.errors import type_name
 from ag_visual.names import only as _only
 
@@ -39,7 +40,7 @@ class GradientEdge(NamedTuple):
 
     node: Node
     output_nr: int
-    ownership_token: Any = None
+    ownership_token: object = None
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
@@ -106,14 +107,15 @@ class save_on_cpu(saved_tensors_hooks):
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        def pack(tensor: Tensor) -> Any:
+        def pack(tensor: Tensor) -> tuple[Device, Tensor]:
             if tensor.device.type == "cpu":
                 return (tensor.device, tensor.clone() if pin_memory else tensor)
             return (tensor.device, tensor.cpu())
 
-        def unpack(packed: Any) -> Tensor:
+        def unpack(packed: tuple[Device, Tensor]) -> Tensor:
             device, tensor = packed
-            return tensor.to(device)
+            moved: Tensor = tensor.to(device)
+            return moved
 
         super().__init__(pack, unpack)
 
@@ -162,7 +164,7 @@ def register_multi_grad_hook(
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     lock = threading.Lock()
     if mode == "any":
-        done: weakref.WeakSet[Any] = weakref.WeakSet()
+        done: weakref.WeakSet[GraphTask] = weakref.WeakSet()
 
         def first(grad: Tensor) -> None:
             task = _task()
@@ -178,7 +180,7 @@ def register_multi_grad_hook(
     count = len(tensors)
     owners = [_owner(t) for t in tensors]
     # Per backward: how many gradients are still to come, and those that came. Dropped with it.
-    waiting: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
+    waiting: weakref.WeakKeyDictionary[GraphTask, list[Any]] = weakref.WeakKeyDictionary()
 
     def make(index: int) -> Callable[[Tensor], None]:
         def hook(grad: Tensor) -> None:
@@ -199,20 +201,20 @@ def register_multi_grad_hook(
     return _Handles([t.register_hook(make(i)) for i, t in enumerate(tensors)])
 
 
-def _owner(tensor: Tensor) -> weakref.ref[Any]:
+def _owner(tensor: Tensor) -> weakref.ref[Node | Tensor]:
     """What holds the hooks of a tensor: its node, or a leaf itself. Weakly: they hold this."""
     return weakref.ref(tensor.grad_fn or tensor)
 
 
-def _node_of(owner: weakref.ref[Any]) -> Node | None:
+def _node_of(owner: weakref.ref[Node | Tensor]) -> Node | None:
     found = owner()
     if not isinstance(found, Tensor):
-        return cast("Node | None", found)
+        return found
     edge = found.gradient_edge()
     return None if edge is None else edge[0]
 
 
-def _task() -> Any:
+def _task() -> GraphTask:
     task = running()
     if task is None:
         raise RuntimeError("multi-grad hooks run only during a backward pass")
@@ -225,7 +227,7 @@ def _current_graph_task_id() -> int:
     return -1 if task is None else int(task.id)
 
 
-def _will_engine_execute_node(node: Any) -> bool:
+def _will_engine_execute_node(node: Node) -> bool:
     """Whether the backward that runs in this thread runs this node."""
     if not isinstance(node, Node):
         raise RuntimeError(
@@ -295,7 +297,7 @@ class _Mutation:
     """What was saved under `allow_mutation_on_saved_tensors`, by storage."""
 
     def __init__(self) -> None:
-        self.saved: weakref.WeakKeyDictionary[Any, list[weakref.ref[_Kept]]] = (
+        self.saved: weakref.WeakKeyDictionary[Storage, list[weakref.ref[_Kept]]] = (
             weakref.WeakKeyDictionary()
         )
         self.active = True

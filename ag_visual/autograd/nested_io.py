@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ag_visual.autograd.custom_function import Function
@@ -16,7 +17,7 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
-def _flatten(value: Any, found: list[Any]) -> Any:
+def _flatten(value: Any, found: list[Tensor]) -> Any:
     """The structure of nested tuples, lists and dicts, their tensors collected in `found`."""
     if isinstance(value, Tensor):
         found.append(value)
@@ -31,7 +32,7 @@ def _flatten(value: Any, found: list[Any]) -> Any:
 _LEAF = object()
 
 
-def _unflatten(structure: Any, values: Any) -> Any:
+def _unflatten(structure: Any, values: Iterator[Any]) -> Any:
     if structure is _LEAF:
         return next(values)
     if isinstance(structure, (tuple, list)):
@@ -64,7 +65,7 @@ class NestedIOFunction(Function):
     @classmethod
     def apply_nested(cls, *args: Any) -> Any:
         """Call the function on arguments that may be nested tuples, lists and dicts of tensors."""
-        found: list[Any] = []
+        found: list[Tensor] = []
         structure = _flatten(args, found)
         box: list[Any] = []
         flat = cls.apply(structure, box, *found)
@@ -76,7 +77,7 @@ class NestedIOFunction(Function):
         cls = ctx._forward_cls
         ctx.nested_inputs = structure
         result = cls.forward_extended(ctx, *_unflatten(structure, iter(flat)))
-        found: list[Any] = []
+        found: list[Tensor] = []
         box.append(_flatten(result, found))
         ctx.nested_outputs = box[0]
         return tuple(found)

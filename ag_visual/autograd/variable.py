@@ -15,10 +15,10 @@ from ag_visual.errors import type_name
 
 
 class _VariableMeta(type):
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor)
 
-    def __call__(cls, data: Any = None, requires_grad: bool = False, **options: Any) -> Any:
+    def __call__(cls, data: object = None, requires_grad: bool = False, **options: Any) -> Tensor:
         if options.pop("volatile", False):
             warnings.warn(
                 "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
@@ -30,7 +30,8 @@ class _VariableMeta(type):
         if data is None:
             from ag_visual.dispatch.table import functions
 
-            return functions["empty"](0).requires_grad_(requires_grad)
+            empty: Tensor = functions["empty"](0)
+            return empty.requires_grad_(requires_grad)
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type_name(data)}")
         result = data.detach()

@@ -9,7 +9,7 @@ from ag_visual.core.saved import OwnOutput, traced, traced_all
 from ag_visual.core.saved_packed import Packed
 
 
-def raw_saved(node: Any, name: str) -> Any:
+def raw_saved(node: Any, name: str) -> SavedTensor | tuple[SavedTensor, ...]:
     """The field as a `SavedTensor`; a sequence of tensors as a tuple of these."""
     value = getattr(node, f"s_{name}")
     if not isinstance(value, tuple):

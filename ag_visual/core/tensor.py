@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from threading import get_ident
 from time import perf_counter_ns
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
 
@@ -31,8 +31,13 @@ from ag_visual.layouts import contiguous_format
 from ag_visual.layouts import memory_format as MemoryFormat
 from ag_visual.sizes import Size, size_of
 
+if TYPE_CHECKING:
+    from ag_visual.core.attached import Attached  # what upper layers attach with `method`
+else:
+    Attached = object
 
-class Tensor:
+
+class Tensor(Attached):
     """A multi-dimensional array that autograd can follow.
 
     `Tensor(data)` makes a copy in the default dtype; prefer `ag.tensor(data)`.
@@ -288,11 +293,11 @@ class Tensor:
     def __iter__(self) -> Iterator[Tensor]:
         if self._array.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
-        return iter(self.unbind(0))  # type: ignore[attr-defined]
+        return iter(self.unbind(0))
 
     def __reversed__(self) -> Tensor:
         """The rows in reverse order, as `flip(0)` gives them."""
-        return self if self._array.ndim == 0 else self.flip(0)  # type: ignore[attr-defined]
+        return self if self._array.ndim == 0 else self.flip(0)
 
     def __contains__(self, element: Any) -> bool:
         """Whether any element equals this number, or any of this tensor broadcast over it."""
@@ -301,7 +306,7 @@ class Tensor:
                 "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
                 f"{type(element)}."
             )
-        return bool((self == element).any())  # type: ignore[attr-defined]
+        return bool((self == element).any())
 
     # Version ---------------------------------------------------------------------------------
 
@@ -644,7 +649,7 @@ class Tensor:
         memo[id(self)] = result
         result._grad = copy.deepcopy(self._grad, memo)
         result.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        return result  # type: ignore[no-any-return]
+        return result
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """The values, without the graph: what comes back is a leaf, as in torch."""
@@ -727,11 +732,11 @@ class InferenceTensor(Tensor):
 InferenceTensor.__name__ = InferenceTensor.__qualname__ = "Tensor"
 
 
-def from_array(array: Any, requires_grad: bool = False, cls: type = Tensor) -> Any:
+def from_array(array: Any, requires_grad: bool = False, cls: type[Tensor] = Tensor) -> Tensor:
     """A new leaf around `array` (no copy)."""
     if modes.special and cls is Tensor and modes.state.inference:
         cls = InferenceTensor
-    result = _blank(cls, array)
+    result: Tensor = _blank(cls, array)
     result._store = FRESH
     result._rg = requires_grad
     return result

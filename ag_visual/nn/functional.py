@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ag_visual.core.source import evaluated
 from ag_visual.dispatch.table import functions as _functions
@@ -135,3 +135,7 @@ __all__ = sorted(
     if callable(value) and name[0] != "_" and name not in ("Any", "evaluated", "source_of")
 )
 __dir__ = _only(__all__, __name__)
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...  # what the declarations name

@@ -375,7 +375,7 @@ def _of_function(node: BackwardCFunction) -> Again:
     def back(gs: list[Any]) -> dict[str, Any]:
         shadow = copy.copy(node)
         tensors = [
-            None if g is None else from_array(g.astype(meta[1]))
+            None if g is None or meta is None else from_array(g.astype(meta[1]))
             for g, meta in zip(gs, node._metas, strict=True)
         ]
         found = shadow._run(tensors)

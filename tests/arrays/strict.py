@@ -327,13 +327,16 @@ class StrictNamespace:
 
     def __init__(self, name: str, inside: Any, offered: dict[str, Any], parts: Any = ()) -> None:
         self.__name__ = name
+        # Without what NumPy has dropped since: nothing here could compute it.
         for key, parameters in offered["functions"].items():
-            function = _wrapped(f"{name}.{key}", parameters, getattr(inside, key))
-            setattr(self, key, function)
+            if hasattr(inside, key):
+                setattr(self, key, _wrapped(f"{name}.{key}", parameters, getattr(inside, key)))
         for key, arity in offered["ufuncs"].items():
-            setattr(self, key, StrictUfunc(key, getattr(inside, key), arity))
+            if hasattr(inside, key):
+                setattr(self, key, StrictUfunc(key, getattr(inside, key), arity))
         for key in offered["values"]:
-            setattr(self, key, getattr(inside, key))
+            if hasattr(inside, key):
+                setattr(self, key, getattr(inside, key))
         for key, part in dict(parts).items():
             setattr(self, key, part)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -42,6 +44,22 @@ def test_the_front_end_came_along(files: dict[str, Path]) -> None:
 def test_the_tour_came_along(files: dict[str, Path]) -> None:
     tour = json.loads(files["ag_visual/notebooks/00_tour.ipynb"].read_text())
     assert tour["metadata"]["ag_visual"] == {"inspector": "open"}
+
+
+def test_type_checkers_may_read_it(files: dict[str, Path]) -> None:
+    assert files["ag_visual/py.typed"].exists()
+    assert files["ag_visual/core/attached.pyi"].exists()
+
+
+def test_the_version_is_one() -> None:
+    """`ag_visual/__init__.py` says it; pyproject.toml reads it there, these repeat it."""
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    assert "version" in project["project"]["dynamic"]
+    assert project["tool"]["hatch"]["version"]["path"] == "ag_visual/__init__.py"
+    extension = json.loads((CHECKOUT / "extension" / "package.json").read_text())
+    assert extension["version"] == ag_visual.__version__
+    news = (CHECKOUT / "CHANGELOG.md").read_text()
+    assert re.findall(r"^## (\S+)", news, re.MULTILINE)[0] == ag_visual.__version__
 
 
 def test_only_what_runs_is_installed(files: dict[str, Path]) -> None:

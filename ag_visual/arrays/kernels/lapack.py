@@ -307,9 +307,45 @@ def _ldl_solve(hermitian: bool) -> Callable[..., Host]:
         batch, (ld, pivots, b) = _together((ld, 2), (pivots, 1), (b, 2))
         x = numpy.empty((*batch, *b.shape[-2:]), b.dtype)
         if x.size:
-            routine = _routine(f"{_ldl_name(ld, hermitian)}trs", ld)
+            turned = numpy.conj if hermitian else numpy.asarray
             for one, swaps, right, out in zip(ld, pivots, b, _flat(x, 2), strict=True):
-                out[...] = routine(one, swaps, right, lower=True)[0]
+                out[...] = right
+                _solve_ldl(one, swaps, out, turned)
         return x
 
     return solve
+
+
+def _solve_ldl(ld: Host, pivots: Host, x: Host, turned: Callable[[Host], Host]) -> None:
+    """Solve L D L^T X = B in place, block by block (LAPACK's ?sytrs, which SciPy has since 1.15).
+
+    A pivot p > 0 swapped its row with row p - 1; a pair of -p is a block of D with two rows, whose
+    second was swapped with row p - 1. turned: the conjugate of what is L^H, or as it is for L^T.
+    """
+    blocks = []
+    k = 0
+    while k < len(ld):
+        rows = slice(k, k + (1 if pivots[k] > 0 else 2))
+        swap = [rows.stop - 1, abs(int(pivots[k])) - 1]
+        blocks.append((rows, swap))
+        k = rows.stop
+    for rows, swap in blocks:
+        x[swap] = x[swap[::-1]]
+        x[rows.stop :] -= ld[rows.stop :, rows] @ x[rows]
+        _solve_block(ld[rows, rows], x[rows], turned)
+    for rows, swap in reversed(blocks):
+        x[rows] -= turned(ld[rows.stop :, rows]).T @ x[rows.stop :]
+        x[swap] = x[swap[::-1]]
+
+
+def _solve_block(d: Host, x: Host, turned: Callable[[Host], Host]) -> None:
+    """Solve with a block of D in place; a singular one gives inf and nan, as LAPACK does."""
+    if len(d) == 1:
+        x /= d
+        return
+    below = d[1, 0]
+    above = turned(below)
+    first, second = d[0, 0] / above, d[1, 1] / below
+    top, bottom = x[0] / above, x[1] / below
+    x[0] = (second * top - bottom) / (first * second - 1)
+    x[1] = (first * bottom - top) / (first * second - 1)

@@ -161,12 +161,27 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
                 "consumed only once, so you might have already constructed a tensor from it once. "
                 f"({problem})"
             ) from None
-        found = from_array(array)
+        found = from_array(array if _TELLS_READ_ONLY else _writable(array))
     if device is not None and found.device != Device(device):
         if copy is False:
             raise ValueError(f"cannot move tensor from {found.device} to {device} without copying")
         return found.to(device)  # type: ignore[attr-defined, no-any-return]
     return found.clone() if copy else found  # type: ignore[attr-defined]
+
+
+_TELLS_READ_ONLY = numpy.lib.NumpyVersion(numpy.__version__) >= "2.1.0"
+"""Whether an imported array that is not writable is one whose owner said so.
+
+NumPy 2.0 imports all of them so; its own arrays it exports only where they may be written.
+"""
+
+
+def _writable(array: Any) -> Any:
+    """The same memory of the host as an array that may be written."""
+    if not isinstance(array, numpy.ndarray):
+        return array
+    seen = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+    return numpy.asarray(type("Shown", (), {"__array_interface__": seen, "owner": array})())
 
 
 @function()
