@@ -1,4 +1,4 @@
-"""Options of the whole suite, and what happens to the browser tests where there is no browser.
+"""Options of the whole suite, its two lanes, and what becomes of browser tests without a browser.
 
 Without Chromium the browser tests are not run and the report's last lines say so once; with CI=true
 a missing Chromium is an error, so that nobody takes silence for success.
@@ -24,16 +24,37 @@ settings.load_profile("any machine")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HOW_TO = "`apt-get install chromium` or `pytest --chromium PATH`"
 NOT_RUN = pytest.StashKey[str]()
+HERE = Path(__file__).parent
+LANES = ("python", "browser")
+SLOW_TO_ANSWER = ("cli", "display", "session", "ui")
+"""Folders of the lane `browser`: what they run are kernels, terminals and pages."""
+
+
+def lane_of(path: Path) -> str | None:
+    """The lane of what stands below this folder: every test has exactly one; None for all else."""
+    parts = path.relative_to(HERE).parts if path.is_relative_to(HERE) else ()
+    return LANES[parts[0] in SLOW_TO_ANSWER] if parts else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("ag_visual")
     group.addoption("--chromium", metavar="PATH", help="the Chromium that the browser tests drive")
     group.addoption(
+        "--lane",
+        choices=LANES,
+        help="one of the two parts of the suite, to be run beside the other in another process",
+    )
+    group.addoption(
         "--docs-images",
         action="store_true",
         help="copy the screenshots that the documentation shows to docs/images",
     )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    wanted = config.getoption("--lane")
+    own = lane_of(collection_path)
+    return True if wanted and own and own != wanted else None
 
 
 def chromium(config: pytest.Config) -> str | None:
@@ -58,9 +79,8 @@ def missing(config: pytest.Config) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
     for item in items:
-        if (here / "ui") in item.path.parents:
+        if (HERE / "ui") in item.path.parents:
             item.add_marker("ui")
     browser_tests = [item for item in items if item.get_closest_marker("ui")]
     if not browser_tests:

@@ -7,9 +7,9 @@ of ops and no list of exceptions anywhere.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy
 import pytest
@@ -20,12 +20,25 @@ from ag_visual.dispatch.record import Op, Sample
 from ag_visual.dispatch.table import ops
 
 Array = numpy.ndarray[Any, Any]
+T = TypeVar("T")
 
 
 def every(condition: Callable[[Op], Any]) -> pytest.MarkDecorator:
     """Parametrise a test's `op` over all ops of the table that meet a condition on their record."""
     chosen = [pytest.param(op, id=op.name) for op in ops.values() if op.samples and condition(op)]
     return pytest.mark.parametrize("op", chosen)
+
+
+def for_all(items: Iterable[T], check: Callable[[T], None]) -> None:
+    """A check holds for each item of a list; one that fails names all of which it does not hold."""
+    failed = []
+    for item in items:
+        try:
+            check(item)
+        except Exception as error:
+            told = str(error).strip().splitlines() or [""]
+            failed.append(f"{item}: {type(error).__name__}: {told[0]}")
+    assert not failed, f"{len(failed)} do not hold:\n" + "\n".join(failed)
 
 
 def refuses(op: Op) -> bool:

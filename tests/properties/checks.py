@@ -70,24 +70,51 @@ def gradients(
     }
 
 
-def numeric(
-    loss: Callable[[dict[str, Array]], float], leaves: dict[str, Array]
-) -> dict[str, Array]:
-    """The gradient of a real function of arrays by central differences."""
-    result = {}
+Loss = Callable[[dict[str, Array]], float]
+
+
+def _difference(loss: Loss, leaves: dict[str, Array], label: str, move: Array) -> float:
+    """The slope of a loss where one leaf moves along an array, by a central difference."""
+    array = leaves[label]
+    ends = (numpy.asarray(array + step * move) for step in (STEP, -STEP))
+    high, low = (loss({**leaves, label: end}) for end in ends)
+    return (high - low) / (2 * STEP)
+
+
+def numeric(loss: Loss, leaves: dict[str, Array], label: str) -> Array:
+    """The gradient of a loss by central differences, element by element."""
+    array = leaves[label]
+    slopes = numpy.zeros(array.shape, array.dtype)
+    for at in numpy.ndindex(array.shape):
+        for direction in (1, 1j) if array.dtype.kind == "c" else (1,):
+            move = numpy.zeros(array.shape, array.dtype)
+            move[at] = direction
+            slopes[at] += direction * _difference(loss, leaves, label, move)
+    return slopes
+
+
+def check_slopes(
+    loss: Loss, leaves: dict[str, Array], found: dict[str, Array], rtol: float, atol: float
+) -> None:
+    """Gradients agree with differences of a loss, along two random directions of each leaf.
+
+    A wrong element shows along nearly every direction; the second one is for the others. Where a
+    slope is not finite, a sum would hide all other elements: there each one is looked at.
+    """
     for label, array in leaves.items():
-        slopes = numpy.zeros(array.shape, array.dtype)
-        moved = array.copy()
-        for at in numpy.ndindex(array.shape):
-            for direction in (1, 1j) if array.dtype.kind == "c" else (1,):
-                ends = []
-                for step in (STEP, -STEP):
-                    moved[at] = array[at] + step * direction
-                    ends.append(loss({**leaves, label: moved}))
-                slopes[at] += direction * (ends[0] - ends[1]) / (2 * STEP)
-                moved[at] = array[at]
-        result[label] = slopes
-    return result
+        gradient = found[label]
+        assert gradient.shape == array.shape, f"gradient of {label}"
+        for seed in (9, 10):
+            move = directions({label: array}, seed)[label]
+            terms = (numpy.conj(gradient) * move).real
+            slope = _difference(loss, leaves, label, move)
+            if not numpy.isfinite([slope, terms.sum()]).all():
+                close(gradient, numeric(loss, leaves, label), f"gradient of {label}", rtol, atol)
+                break
+            allowed = atol * max(1.0, array.size**0.5) + rtol * abs(terms).sum()
+            assert abs(terms.sum() - slope) <= allowed, (
+                f"gradient of {label}: {terms.sum()} along a direction, by differences {slope}"
+            )
 
 
 # Derivatives ------------------------------------------------------------------------------------
@@ -101,12 +128,11 @@ def check_vjp(call: Call) -> None:
     def loss(leaves: dict[str, Array]) -> float:
         return sum(_inner(g, f) for g, f in zip(gs, forward(call.replaced(leaves)), strict=True))
 
-    expected = numeric(loss, call.leaves)
-    found = vjp(call, gs)
-    assert found.keys() <= expected.keys()
-    for label, array in expected.items():
-        close(found[label], array, f"vjp of {label}", rtol=2e-5, atol=1e-6)
-        assert found[label].dtype == call.leaves[label].dtype
+    leaves, found = call.leaves, vjp(call, gs)
+    assert found.keys() <= leaves.keys()
+    check_slopes(loss, leaves, found, rtol=2e-5, atol=1e-6)
+    for label, array in leaves.items():
+        assert found[label].dtype == array.dtype
 
 
 def tangent(call: Call, moves: dict[str, Array]) -> list[Array]:
@@ -168,8 +194,9 @@ def _transposed(call: Call, moves: dict[str, Array]) -> list[Array]:
     ]
 
 
-def directions(leaves: dict[str, Array]) -> dict[str, Array]:
-    random = numpy.random.default_rng(9)
+def directions(leaves: dict[str, Array], seed: int = 9) -> dict[str, Array]:
+    """An array of each leaf's shape to move it along; the same in every run."""
+    random = numpy.random.default_rng(seed)
     moves = {}
     for label, array in leaves.items():
         move = random.uniform(-1, 1, array.shape)
@@ -220,7 +247,6 @@ def check_double(call: Call) -> None:
         for label, each in zip(leaves, found, strict=True)
         if each is not None and each.requires_grad
     ]
-    expected = numeric(loss, {k: v.detach().numpy() for k, v in variables.items()})
     analytic: Any = [None] * len(variables)
     if pairs:
         analytic = grad(
@@ -229,9 +255,12 @@ def check_double(call: Call) -> None:
             [p[1] for p in pairs],
             allow_unused=True,
         )
-    for (label, _), each in zip(variables.items(), analytic, strict=True):
-        got = numpy.zeros_like(expected[label]) if each is None else host(each)
-        close(got, expected[label], f"double backward of {label}", rtol=1e-4, atol=2e-6)
+    arrays_of = {label: variable.detach().numpy() for label, variable in variables.items()}
+    twice = {
+        label: numpy.zeros_like(array) if each is None else host(each)
+        for (label, array), each in zip(arrays_of.items(), analytic, strict=True)
+    }
+    check_slopes(loss, arrays_of, twice, rtol=1e-4, atol=2e-6)
 
 
 # Paths ------------------------------------------------------------------------------------------

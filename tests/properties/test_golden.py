@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ag_visual.dispatch.record import Op
 from ag_visual.dispatch.table import ops
 
 from ..oracle import torch
-from .cases import differentiable
+from .cases import calls, differentiable, for_all, run
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -39,9 +40,12 @@ def attributes(node_class: Any) -> set[str]:
     return {name for name in dir(node_class) if name.startswith("_saved_")}
 
 
-@pytest.mark.parametrize("node", sorted(NODES))
-def test_a_node_has_torchs_saved_attributes(node: str) -> None:
+def test_a_node_has_torchs_saved_attributes() -> None:
     """Together the ops of one node have all of torch's attributes, and none has another."""
+    for_all(sorted(NODES), has_torchs_attributes)
+
+
+def has_torchs_attributes(node: str) -> None:
     if node not in ATTRIBUTES:
         # Newer than the list (2.8), or ours alone: it must not take a name from it.
         assert node.removesuffix("0") not in {known.removesuffix("0") for known in ATTRIBUTES}
@@ -57,10 +61,11 @@ def test_the_golden_list_has_no_rows_that_nobody_uses() -> None:
     assert sorted(set(ATTRIBUTES) - set(NODES) - {"AccumulateGrad", "CopySlices"}) == []
 
 
-@pytest.mark.parametrize("node", sorted(NODES))
-def test_each_saved_attribute_can_be_read(node: str) -> None:
-    from .cases import calls, run
+def test_each_saved_attribute_can_be_read() -> None:
+    for_all(sorted(NODES), reads_saved_attributes)
 
+
+def reads_saved_attributes(node: str) -> None:
     for op in NODES[node]:
         values, _ = calls(op)[0].tensors()
         grad_fn = run(op, values)[op.differentiable[0]].grad_fn
@@ -70,6 +75,7 @@ def test_each_saved_attribute_can_be_read(node: str) -> None:
             assert hasattr(op.node_class, f"_raw_saved_{name}")
 
 
+@cache
 def reasons(what: str) -> dict[str, str]:
     """The names of which something in the list does not hold, and why."""
     lines = (GOLDEN / "ops_reasons.tsv").read_text(encoding="utf-8").splitlines()
@@ -96,41 +102,44 @@ def holds(name: str, what: str, found: bool) -> None:
     assert found != (name in reasons(what)), f"{name}: {what}"
 
 
-@pytest.mark.parametrize("name", LISTED)
-def test_every_name_of_torchs_list_is_here(name: str) -> None:
-    holds(name, "name", public(name) is not None)
+def test_every_name_of_torchs_list_is_here() -> None:
+    for_all(LISTED, lambda name: holds(name, "name", public(name) is not None))
 
 
-@pytest.mark.parametrize("name", LISTED)
 @pytest.mark.oracle
-def test_what_is_a_method_there_is_one_here(name: str) -> None:
-    if hasattr(torch.Tensor, name):
-        holds(name, "method", hasattr(Tensor, name))
+def test_what_is_a_method_there_is_one_here() -> None:
+    methods = [name for name in LISTED if hasattr(torch.Tensor, name)]
+    for_all(methods, lambda name: holds(name, "method", hasattr(Tensor, name)))
 
 
 def parameters(function: Any) -> Any:
     return inspect.signature(function).parameters
 
 
-@pytest.mark.parametrize("name", [name for name, row in LISTED.items() if row[3:4] == ["yes"]])
-def test_what_has_a_writing_twin_there_has_one_here(name: str) -> None:
-    last = name.rpartition(".")[2]
-    found = last.endswith("_") or any(public(f"{n}_") for n in (name, last))
-    holds(name, "twin", bool(found) or "inplace" in parameters(public(name)))
+def test_what_has_a_writing_twin_there_has_one_here() -> None:
+    def check(name: str) -> None:
+        last = name.rpartition(".")[2]
+        found = last.endswith("_") or any(public(f"{n}_") for n in (name, last))
+        holds(name, "twin", bool(found) or "inplace" in parameters(public(name)))
+
+    for_all([name for name, row in LISTED.items() if row[3:4] == ["yes"]], check)
 
 
-@pytest.mark.parametrize("name", [name for name, row in LISTED.items() if row[4:5] == ["yes"]])
-def test_what_takes_out_there_takes_it_here(name: str) -> None:
-    holds(name, "out", "out" in parameters(public(name)))
+def test_what_takes_out_there_takes_it_here() -> None:
+    taking = [name for name, row in LISTED.items() if row[4:5] == ["yes"]]
+    for_all(taking, lambda name: holds(name, "out", "out" in parameters(public(name))))
 
 
 def public_names(op: Op) -> list[str]:
     return [f"{space}{op.called}" for space in ("", "nn.functional.", "linalg.")]
 
 
-@pytest.mark.parametrize("op", [op for op in ops.values() if op.public], ids=lambda op: op.name)
-def test_the_record_agrees_with_torchs_op_list(op: Op) -> None:
+def test_the_record_agrees_with_torchs_op_list() -> None:
     """What torch differentiates, also forwards, and on complex numbers, is so here."""
+    for_all([op for op in ops.values() if op.public], agrees_with_the_list)
+
+
+def agrees_with_the_list(op: Op) -> None:
     row = next((LISTED[name] for name in public_names(op) if name in LISTED), None)
     if row is None:
         return
@@ -141,3 +150,12 @@ def test_the_record_agrees_with_torchs_op_list(op: Op) -> None:
         assert not op.real
     if forward and op.rules:
         assert op.jvp is not None
+
+
+def test_a_list_names_all_that_does_not_hold() -> None:
+    def odd(number: int) -> None:
+        assert number % 2, f"{number} is even"
+
+    for_all([1, 3], odd)
+    with pytest.raises(AssertionError, match=r"2 do not hold:\n2: .*: 2 is even\n4: .*: 4 is even"):
+        for_all(range(1, 6), odd)

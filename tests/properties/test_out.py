@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -19,7 +20,7 @@ from ag_visual.dispatch.table import functions
 
 from ..oracle import torch
 from . import opinfo
-from .cases import Call, calls, every, host, run
+from .cases import Call, calls, every, for_all, host, run
 from .checks import strided
 
 DATABASE = "torch.testing._internal.common_methods_invocations"
@@ -89,10 +90,9 @@ def listed(answer: Any) -> list[Any]:
 
 
 @every(lambda op: op.out and not op.multi)
-@pytest.mark.parametrize("kind", OUTS)
-def test_out_gets_what_is_returned_without(op: Op, kind: str) -> None:
+def test_out_gets_what_is_returned_without(op: Op) -> None:
     for call in calls(op):
-        check(call, kind)
+        for_all(OUTS, partial(check, call))
 
 
 @every(lambda op: op.out and op.rules and not op.multi)

@@ -87,6 +87,16 @@ def test_a_wrong_factor(plant: Any) -> None:
     finds(checks.check_vjp, only(op))
 
 
+@pytest.mark.parametrize("at", [(0, 0), (2, 1)])
+def test_one_wrong_element_of_many(plant: Any, at: tuple[int, int]) -> None:
+    def wrong(g: Any, self: Any) -> Any:
+        found = g * (3 * self * self)
+        found[at] *= 0.99
+        return found
+
+    finds(checks.check_vjp, only(plant(table.op, _cube, vjp={"self": wrong})))
+
+
 def test_a_derivative_of_the_wrong_input(plant: Any) -> None:
     op = plant(
         table.op,

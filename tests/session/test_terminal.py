@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pexpect
+import psutil
 import pytest
 
-from .waiting import PATIENCE
+from .waiting import PATIENCE, until
 
 ROOT = Path(__file__).parents[2]
 START = [*("-m", "IPython", "--simple-prompt", "--no-banner", "--no-confirm-exit"), "--quick"]
@@ -46,6 +47,13 @@ class Terminal:
         """Wait for the debugger's prompt; what was printed before it."""
         self.child.expect_exact("(autograd) ")
         return str(self.child.before)
+
+    def reads(self) -> None:
+        """Wait until the program reads: Python looks for signals before that and after, and what
+        comes in between is seen with the next key only.
+        """
+        program = psutil.Process(self.child.pid)
+        until(lambda: program.status() == psutil.STATUS_SLEEPING)
 
     def type(self, text: str) -> None:
         self.child.sendline(text)
@@ -102,6 +110,7 @@ def test_a_cell_is_stepped_by_its_magic_and_stopped_by_q(terminal: Terminal) -> 
 def test_ctrl_c_ends_the_pause_and_leaves_the_terminal_usable(terminal: Terminal) -> None:
     terminal.enter("with ag.debugger('MulBackward0'): run()")
     assert "-- step 2 of 3: MulBackward0" in terminal.asked()
+    terminal.reads()
     terminal.child.sendintr()
     assert "KeyboardInterrupt" in terminal.ready()
     terminal.type("run(); print('gradient', x.grad.tolist())")

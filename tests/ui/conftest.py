@@ -1,4 +1,6 @@
-"""Fixtures of the browser tests: one JupyterLab and one Chromium a session, a fresh page a test."""
+"""Fixtures of the browser tests: one JupyterLab and one Chromium a session. A test with JupyterLab
+has a notebook and a kernel of its own in a page that all of them share; others have a fresh page.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 
-from .lab import CHECKOUT, EXTENSION, PATIENCE, Lab, Server
+from .lab import CHECKOUT, EXTENSION, PATIENCE, VIEWPORT, Lab, Server
 
 HERE = Path(__file__).parent
 # the pictures that the documentation shows; docs/images/README.md says what was checked in each
@@ -39,18 +41,21 @@ def browser(chromium_path: str) -> Iterator[Browser]:
         browser.close()
 
 
+def context_of(browser: Browser) -> BrowserContext:
+    context = browser.new_context(viewport=VIEWPORT)
+    context.set_default_timeout(1000 * PATIENCE)
+    return context
+
+
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
-    context = browser.new_context(viewport={"width": 1560, "height": 900})
-    context.set_default_timeout(1000 * PATIENCE)
+    context = context_of(browser)
     yield context
     context.close()
 
 
-@pytest.fixture
-def page(context: BrowserContext) -> Iterator[Page]:
-    """A page that fails its test when a script of ours failed in it (the hosts have their own)."""
-    page = context.new_page()
+def heard(page: Page) -> list[str]:
+    """Failures of scripts of ours in this page, as they come (the hosts have their own)."""
     errors: list[str] = []
 
     def on_error(error: Error) -> None:
@@ -60,6 +65,14 @@ def page(context: BrowserContext) -> Iterator[Page]:
             errors.append(told)
 
     page.on("pageerror", on_error)
+    return errors
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A page that fails its test when a script of ours failed in it."""
+    page = context.new_page()
+    errors = heard(page)
     yield page
     assert not errors, "scripts failed in the page:\n" + "\n".join(errors)
 
@@ -91,15 +104,66 @@ def pytest_runtest_makereport(
     return report
 
 
+class Desk:
+    """The page with JupyterLab that tests share, until one of them leaves something behind."""
+
+    def __init__(self, browser: Browser, server: Server, screenshots: Path) -> None:
+        self.browser = browser
+        self.server = server
+        self.screenshots = screenshots
+        self.errors: list[str] = []
+        self._lab: Lab | None = None
+
+    def lab(self) -> Lab:
+        """JupyterLab with nothing open in it."""
+        if self._lab is None:
+            page = context_of(self.browser).new_page()
+            self.errors = heard(page)
+            self._lab = Lab(self.server, page, self.screenshots)
+        return self._lab
+
+    def renew(self) -> None:
+        """The next test loads JupyterLab in a browser that has seen nothing."""
+        if self._lab is not None:
+            self._lab.page.context.close()
+            self._lab = None
+
+
+@pytest.fixture(scope="session")
+def desk(browser: Browser, server: Server, screenshots: Path) -> Iterator[Desk]:
+    desk = Desk(browser, server, screenshots)
+    yield desk
+    desk.renew()
+
+
 @pytest.fixture
-def lab(
-    request: pytest.FixtureRequest, server: Server, page: Page, screenshots: Path
-) -> Iterator[Lab]:
-    """JupyterLab in a fresh page; a test that fails leaves a picture of it."""
-    lab = Lab(server, page, screenshots)
+def anew(desk: Desk) -> Iterator[None]:
+    """For tests of how a page begins or ends: no other test is in the same page."""
+    desk.renew()
+    yield
+    desk.renew()
+
+
+@pytest.fixture
+def lab(request: pytest.FixtureRequest, desk: Desk, server: Server) -> Iterator[Lab]:
+    """JupyterLab with nothing open; a test that fails leaves a picture of it, and a new page."""
+    lab = desk.lab()
     yield lab
-    if not page.is_closed():
-        if request.node.stash.get(FAILED, False):
-            lab.screenshot(f"failed_{request.node.name}")
-        page.goto("about:blank")
+    left: list[str] = []
+    if lab.page.is_closed():
+        desk.renew()
+    elif request.node.stash.get(FAILED, True):
+        lab.screenshot(f"failed_{request.node.name}")
+        desk.renew()
+    elif lab.loaded:
+        # JupyterLab itself cancels what it asked of kernels whose notebook is put away.
+        own = len(desk.errors)
+        left = lab.clear()
+        desk.errors[own:] = [told for told in desk.errors[own:] if EXTENSION in told]
     server.end_sessions()
+    errors = [*desk.errors]
+    desk.errors.clear()
+    if left or errors:
+        desk.renew()
+    assert not errors, "scripts failed in the page:\n" + "\n".join(errors)
+    assert not left, f"the test left in the page: {left}"

@@ -18,13 +18,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import psutil
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, ViewportSize
 
 import ag_visual
 
@@ -34,6 +34,8 @@ PATIENCE = 90.0
 """Seconds after which something counts as never happening: several times what the slowest takes."""
 CELL_SECONDS = 600.0
 """The same for a cell that computes, and for a server that starts."""
+VIEWPORT: ViewportSize = {"width": 1560, "height": 900}
+THEMES = ("JupyterLab Dark", "JupyterLab Light")
 MOMENTS = 20
 """Pictures that are taken of a page until two of them agree."""
 
@@ -174,6 +176,8 @@ class Lab:
         self.server = server
         self.page = page
         self.screenshots = screenshots
+        self.workspace = ""
+        self.theme = ""
 
     def open(
         self,
@@ -186,9 +190,17 @@ class Lab:
         """Write a notebook with these code cells, open it and wait for its kernel."""
         self.write(name, cells, kernel=kernel)
         self.load()
-        self.command("apputils:change-theme", theme=theme)
+        self.dress(theme)
+        if kernel != "python3":  # told to the server after the page was loaded
+            self.page.evaluate("() => window.jupyterapp.serviceManager.kernelspecs.refreshSpecs()")
         self.open_path(name)
         return self
+
+    def dress(self, theme: str) -> None:
+        """Show all of JupyterLab in this theme."""
+        if theme != self.theme:
+            self.command("apputils:change-theme", theme=theme)
+            self.theme = theme
 
     def write(
         self,
@@ -208,11 +220,35 @@ class Lab:
         )
         nbformat.write(notebook, path)
 
+    @property
+    def loaded(self) -> bool:
+        return self.workspace != ""
+
     def load(self) -> None:
-        """Load JupyterLab in a workspace of this test's own."""
-        self.workspace = f"{self.server.url}/lab/workspaces/{secrets.token_hex(4)}"
-        self.page.goto(f"{self.workspace}?token={self.server.token}")
+        """JupyterLab with nothing open, in a workspace of this page's own."""
+        if self.loaded:
+            return
+        workspace = f"{self.server.url}/lab/workspaces/{secrets.token_hex(4)}"
+        self.page.goto(f"{workspace}?token={self.server.token}")
         self.started()
+        self.workspace = workspace
+
+    def clear(self) -> list[str]:
+        """Put away all that a test opened; what does not go."""
+        self.page.set_viewport_size(VIEWPORT)
+        self.page.emulate_media(reduced_motion="null", color_scheme="null")
+        self.page.mouse.move(0, 0)
+        self.page.evaluate(CLEAR)
+        self.dress("JupyterLab Light")
+        left: list[str] = []
+
+        def nothing() -> bool:
+            left[:] = self.page.evaluate(STANDS)
+            return not left
+
+        with contextlib.suppress(AssertionError):
+            self.wait_until(nothing, "an empty page")
+        return left
 
     def reload(self) -> None:
         """Reload the page, as a person does; the layout and the kernels are found again."""
@@ -446,7 +482,48 @@ class Lab:
         """Take a picture of the page once nothing moves in it."""
         return picture(self.page, self.screenshots / f"{name}.png")
 
+    def themes(self) -> Iterator[str]:
+        """`dark` and `light`, while JupyterLab is shown so: what stands there changes its look."""
+        for theme in THEMES:
+            self.dress(theme)
+            yield theme.split()[-1].lower()
 
+    def pictures(self, name: str) -> None:
+        """Take a picture in each theme."""
+        for theme in self.themes():
+            self.screenshot(f"{name}_{theme}")
+
+
+# Documents, Inspectors and what they keep in the browser; side bars are as JupyterLab begins.
+CLEAR = """async () => {
+    const {shell} = window.jupyterapp;
+    const opened = {
+        main: id => !id.startsWith('launcher'),
+        right: id => id.startsWith('ag-visual'),
+        down: id => id.startsWith('ag-visual')
+    };
+    for (const [area, own] of Object.entries(opened))
+        for (const widget of [...shell.widgets(area)].filter(({id}) => own(id))) {
+            await widget.sessionContext?.ready;
+            widget.dispose();
+        }
+    shell.collapseRight();
+    localStorage.clear();
+    sessionStorage.clear();
+    for (const name of ['started', 'ended', 'reply']) delete window[name];
+}"""
+# A question of JupyterLab that a test leaves unanswered is answered by its first button.
+STANDS = """() => {
+    document.querySelector('.jp-Dialog-footer button')?.click();
+    const widgets = [...window.jupyterapp.shell.widgets('main')];
+    const elements = [...document.querySelectorAll(
+        '.jp-Dialog, .lm-Menu, .ag-inspector-panel, .agv-root, .jp-Notebook, #jp-splash'
+    )];
+    return [
+        ...widgets.map(({id}) => id).filter(id => !id.startsWith('launcher')),
+        ...elements.map(one => `${one.className}: ${one.textContent.slice(0, 200)}`)
+    ];
+}"""
 NOTEBOOK = (
     "[...window.jupyterapp.shell.widgets('main')].find(w => w.isVisible && w.content?.widgets)"
 )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 from .lab import Lab
-from .test_accessibility import faults
+from .test_accessibility import in_both
 
 IMPORT = "import ag_visual as torch\nx = torch.ones(3, requires_grad=True)"
 WRITE = """\
@@ -21,10 +20,8 @@ def marks(lab: Lab, kind: str) -> Locator:
     return lab.page.locator(f".jp-Notebook .ag-place[data-kind={kind}]")
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_both_lines_are_marked_and_the_repair_is_tried_out(lab: Lab, theme: str) -> None:
-    name = theme.split()[-1].lower()
-    lab.open(f"blame/{name}.ipynb", [IMPORT, WRITE, "'after'"], theme=theme)
+def test_both_lines_are_marked_and_the_repair_is_tried_out(lab: Lab) -> None:
+    lab.open("blame/both.ipynb", [IMPORT, WRITE, "'after'"])
     panel = lab.inspector()
     lab.run(0)
     panel.get_by_role("button", name="Record").first.click()
@@ -38,15 +35,15 @@ def test_both_lines_are_marked_and_the_repair_is_tried_out(lab: Lab, theme: str)
     expect(card.locator(".agv-v")).to_have_text(["v0", "v1"])
     expect(card.locator(".agv-aliases")).to_contain_text("part")
     expect(card.locator(".agv-aliases")).to_contain_text("a view: slice of y")
-    lab.screenshot(f"blame_{name}")
-    assert not faults(lab.page, ".ag-inspector-panel")
+    lab.pictures("blame")
+    assert not in_both(lab, ".ag-inspector-panel")
 
     card.get_by_role("button", name="Try it").click()
     lab.wait_until(lambda: lab.cells() == 4, "the changed cell")
     assert lab.source(1) == WRITE
     assert lab.source(2) == WRITE.replace("y += 1", "y = y + 1")
     expect(panel.locator(".agv-notice")).to_contain_text("Run it to try it")
-    lab.screenshot(f"blame_tried_{name}")
+    lab.pictures("blame_tried")
     assert "Error" not in lab.run(2)
 
     # An edited cell is told, not guessed at; its marks are gone.

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page, expect
 
 import ag_visual as torch
 
 from .lab import Lab
-from .test_accessibility import faults
+from .test_accessibility import in_both
 
 CHAIN = """\
 %load_ext ag_visual
@@ -33,10 +32,8 @@ def place(lab: Lab) -> list[float] | None:
     return None if found is None else [round(found[side]) for side in ("x", "y", "width")]
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_a_digit_goes_back_to_the_view(lab: Lab, theme: str) -> None:
-    name = theme.split()[-1].lower()
-    lab.open(f"bookmarks/{name}.ipynb", [CHAIN, RECORD], theme=theme)
+def test_a_digit_goes_back_to_the_view(lab: Lab) -> None:
+    lab.open("bookmarks/both.ipynb", [CHAIN, RECORD])
     panel = lab.inspector()
     lab.run_all()
     lab.wait_until(lambda: len(lab.nodes()) > 20, "the graph")
@@ -54,8 +51,8 @@ def test_a_digit_goes_back_to_the_view(lab: Lab, theme: str) -> None:
     lab.page.keyboard.press("Space")
     panel.get_by_role("button", name="Views").click()
     expect(panel.locator(".agv-sheet")).to_contain_text("3  SinBackward0")
-    assert not faults(lab.page, ".ag-inspector-panel")
-    lab.screenshot(f"bookmarks_{name}")
+    assert not in_both(lab, ".ag-inspector-panel")
+    lab.pictures("bookmarks")
     lab.page.keyboard.press("Escape")
     graph.focus()
     lab.page.keyboard.press("3")

@@ -12,7 +12,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 import ag_visual as torch
 
 from .lab import Lab, picture, wait_until
-from .test_accessibility import faults
+from .test_accessibility import faults, in_both
 
 NET = """\
 import ag_visual as torch
@@ -30,15 +30,13 @@ def train(weights, activation, scale):
 DEEPER = "weights.insert(2, torch.randn(16, 16, requires_grad=True))"
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_two_passes_of_a_notebook_are_compared(lab: Lab, theme: str) -> None:
-    name = theme.split()[-1].lower()
+def test_two_passes_of_a_notebook_are_compared(lab: Lab) -> None:
     cells = [
         f"%load_ext ag_visual\n{NET}",
         "%ag_visual record on\ntrain(weights, torch.relu, 1.0)",
         f"{DEEPER}\ntrain(weights, torch.tanh, 4.0)",
     ]
-    lab.open(f"compare/{name}.ipynb", cells, theme=theme)
+    lab.open("compare/both.ipynb", cells)
     panel = lab.inspector()
     lab.run_all()
     lab.wait_until(lambda: lab.model("model.tasks.length") == 2, "two passes")
@@ -54,8 +52,8 @@ def test_two_passes_of_a_notebook_are_compared(lab: Lab, theme: str) -> None:
     panel.locator(".agv-compared .agv-graph").nth(1).focus()
     lab.page.keyboard.press("n")
     expect(panel.locator(".agv-difference").nth(1)).to_have_attribute("aria-current", "true")
-    lab.screenshot(f"compare_{name}")
-    assert not faults(lab.page, ".ag-inspector-panel")
+    lab.pictures("compare")
+    assert not in_both(lab, ".ag-inspector-panel")
     lab.page.keyboard.press("Escape")
     expect(panel.locator(".agv-compare")).to_have_count(0)
     lab.command("ag-visual:compare")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import expect
 
 from .lab import Lab
@@ -23,10 +22,8 @@ with torch.record():
 w.grad, c.grad, b.grad"""
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_a_cut_names_its_line_and_whose_gradient_is_missing(lab: Lab, theme: str) -> None:
-    name = theme.split()[-1].lower()
-    lab.open(f"cuts/{name}.ipynb", [START, TRAIN], theme=theme)
+def test_a_cut_names_its_line_and_whose_gradient_is_missing(lab: Lab) -> None:
+    lab.open("cuts/both.ipynb", [START, TRAIN])
     panel = lab.inspector()
     lab.run(0)
     assert lab.run(1).startswith("(None, None, tensor(")
@@ -42,7 +39,7 @@ def test_a_cut_names_its_line_and_whose_gradient_is_missing(lab: Lab, theme: str
     expect(hints.filter(has_text="made under no_grad")).to_contain_text("In[2] line 6")
     expect(hints.filter(has_text="b.grad")).to_have_count(0)
     expect(hints).to_have_count(3)
-    lab.screenshot(f"cuts_hints_{name}")
+    lab.pictures("cuts_hints")
     detached.get_by_role("button", name="In[2] line 3").click()
     lab.wait_until(lambda: lab.focused(".jp-Cell"), "the cell to have the focus")
     detached.get_by_role("button", name="Show the node").click()
@@ -55,7 +52,7 @@ def test_a_cut_names_its_line_and_whose_gradient_is_missing(lab: Lab, theme: str
     lab.page.keyboard.press("+")
     lab.page.keyboard.press("f")
     lab.wait_until(lambda: lab.model("inspector.placeOf(model.selected)"), "the node in view")
-    lab.screenshot(f"cuts_{name}")
+    lab.pictures("cuts")
 
 
 FUNCTION = """\
@@ -73,10 +70,8 @@ with torch.record():
 w.grad, c.grad, b.grad"""
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_a_function_that_returns_none_and_a_view_are_cuts(lab: Lab, theme: str) -> None:
-    name = theme.split()[-1].lower()
-    lab.open(f"cuts/function_{name}.ipynb", [START, FUNCTION], theme=theme)
+def test_a_function_that_returns_none_and_a_view_are_cuts(lab: Lab) -> None:
+    lab.open("cuts/function.ipynb", [START, FUNCTION])
     panel = lab.inspector()
     lab.run(0)
     assert lab.run(1).startswith("(None, None, tensor(")
@@ -91,4 +86,4 @@ def test_a_function_that_returns_none_and_a_view_are_cuts(lab: Lab, theme: str) 
     details = panel.locator(".agv-det")
     expect(details.locator("h3")).to_have_text("ProductBackward")
     expect(details).to_contain_text("b was given None by this backward at In[2] line 7")
-    lab.screenshot(f"cuts_function_{name}")
+    lab.pictures("cuts_function")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from .lab import Lab
@@ -24,10 +22,8 @@ def train():
 TOPS = "Array.from(model.graph.seqs, seq => inspector.placeOf(seq)?.y ?? null)"
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_the_graph_is_turned_round_and_back(lab: Lab, theme: str, screenshots: Path) -> None:
-    name = theme.split()[-1].lower()
-    lab.open(f"direction/{name}.ipynb", [RUN, "train()"], theme=theme)
+def test_the_graph_is_turned_round_and_back(lab: Lab) -> None:
+    lab.open("direction/both.ipynb", [RUN, "train()"])
     panel = lab.inspector()
     lab.run(0)
     panel.get_by_role("button", name="Record").first.click()
@@ -46,7 +42,7 @@ def test_the_graph_is_turned_round_and_back(lab: Lab, theme: str, screenshots: P
     turn.click()
     lab.wait_until(lambda: order(True), "the loss at the bottom")
     expect(turn).to_have_attribute("aria-pressed", "true")
-    panel.screenshot(path=screenshots / f"direction_{name}.png")
+    lab.pictures("direction")
 
     # What is below on the page is what came later in the program.
     graph = panel.locator(".agv-graph")

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
-from playwright.sync_api import Page
-
 from .lab import Lab
 from .test_live import IMPORT, MODEL, NAMES, RECORD
 
@@ -25,7 +23,7 @@ def saved(lab: Lab, choice: str, folder: Path) -> Path:
     return path
 
 
-def test_the_graph_is_saved_as_svg_dot_and_json(lab: Lab, page: Page, tmp_path: Path) -> None:
+def test_the_graph_is_saved_as_svg_dot_and_json(lab: Lab, tmp_path: Path) -> None:
     lab.open("exports/all.ipynb", [IMPORT, MODEL, RECORD])
     lab.inspector()
     lab.run_all()
@@ -39,6 +37,7 @@ def test_the_graph_is_saved_as_svg_dot_and_json(lab: Lab, page: Page, tmp_path: 
     assert [node["name"] for node in found["nodes"]] == NAMES
     assert found["nodes"][0]["gradient_norm"] == 1
     assert found["leaves"][0]["name"] == "W"
-    other = page.context.new_page()
+    other = lab.page.context.new_page()
     other.goto(drawing.as_uri())
     other.screenshot(path=lab.screenshots / "export_svg.png")
+    other.close()

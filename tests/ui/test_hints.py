@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import expect
 
 from .lab import Lab
@@ -27,10 +26,8 @@ with torch.record():
     y.exp().sum().backward()"""
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_hints_lead_to_their_moment(lab: Lab, theme: str) -> None:
-    name = theme.split()[-1].lower()
-    lab.open(f"hints/{name}.ipynb", [START, TRAIN, HOOKED], theme=theme)
+def test_hints_lead_to_their_moment(lab: Lab) -> None:
+    lab.open("hints/both.ipynb", [START, TRAIN, HOOKED])
     panel = lab.inspector()
     lab.run(0)
     lab.run(1)
@@ -45,7 +42,7 @@ def test_hints_lead_to_their_moment(lab: Lab, theme: str) -> None:
     expect(shut).to_contain_text("since ClampBackward1 gave it zeros")
     # They are no problems: nothing failed.
     expect(panel.locator(".agv-count")).to_have_count(0)
-    lab.screenshot(f"hints_{name}")
+    lab.pictures("hints")
 
     hints.first.get_by_role("button", name="Jump to the first NaN").click()
     expect(panel.locator(".agv-det h3")).to_have_text("MulBackward0")
@@ -62,7 +59,7 @@ def test_hints_lead_to_their_moment(lab: Lab, theme: str) -> None:
         "2 of 3 units of this relu are dead on this batch"
     )
     panel.locator(".agv-dead").scroll_into_view_if_needed()
-    lab.screenshot(f"dead_units_{name}")
+    lab.pictures("dead_units")
 
     lab.run(2)
     lab.wait_until(lambda: "ExpBackward0" in lab.nodes(), "the next graph's nodes")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import expect
 
 from .lab import Lab
-from .test_accessibility import faults
+from .test_accessibility import in_both
 
 START = """\
 import ag_visual as torch
@@ -33,10 +32,8 @@ with torch.debugger(stop="MmBackward0"):
     loss.backward()"""
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_hooks_in_order_with_what_each_changed(lab: Lab, theme: str) -> None:
-    name = theme.split()[-1].lower()
-    lab.open(f"hooks/{name}.ipynb", [START, PAUSED], theme=theme)
+def test_hooks_in_order_with_what_each_changed(lab: Lab) -> None:
+    lab.open("hooks/both.ipynb", [START, PAUSED])
     panel = lab.inspector()
     lab.run(0)
     lab.start(1)
@@ -52,8 +49,8 @@ def test_hooks_in_order_with_what_each_changed(lab: Lab, theme: str) -> None:
     expect(ran.nth(1)).to_contain_text("it made 8 NaN of none")
     expect(ran.nth(2)).to_contain_text("multi-grad hook")
     expect(panel.get_by_text("The first NaN comes from")).to_be_visible()
-    lab.screenshot(f"hooks_{name}")
-    assert not faults(lab.page, ".ag-inspector-panel")
+    lab.pictures("hooks")
+    assert not in_both(lab, ".ag-inspector-panel")
 
     # A line link leads to where the hook was added.
     hooks.nth(1).get_by_role("button", name="In[2] line 7").click()
@@ -65,7 +62,7 @@ def test_hooks_in_order_with_what_each_changed(lab: Lab, theme: str) -> None:
     lab.wait_until(lambda: lab.model(selected) == "MmBackward0", "the node to be selected")
     panel.get_by_role("tab", name="Node").click()
     expect(panel.locator(".agv-hook")).to_contain_text(["halve", "retain_grad", "clip"])
-    lab.screenshot(f"hooks_node_{name}")
+    lab.pictures("hooks_node")
     panel.get_by_role("button", name="Continue").click()
     panel.get_by_role("tab", name="Hooks").click()
     expect(waiting).to_have_count(0)

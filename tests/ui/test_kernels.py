@@ -201,6 +201,6 @@ def test_a_kernel_that_takes_no_commands_is_recorded_and_looked_through(lab: Lab
     lab.page.keyboard.press(",")
     expect(panel.locator(".agv-pill")).to_contain_text("Before step")
     lab.screenshot("kernels_plain_light")
-    lab.command("apputils:change-theme", theme="JupyterLab Dark")
+    lab.dress("JupyterLab Dark")
     expect(panel.locator(".agv-root")).to_have_attribute("data-agv-theme", "dark")
     lab.screenshot("kernels_plain_dark")

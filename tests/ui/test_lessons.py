@@ -130,11 +130,9 @@ def test_a_recording_plays(page: Page, handout: str, screenshots: Path) -> None:
     expect(play).to_be_visible()  # at the end it stops by itself
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_a_cell_sets_up_the_panel_and_the_backward_is_guessed(lab: Lab, theme: str) -> None:
-    name = theme.split()[-1].lower()
+def test_a_cell_sets_up_the_panel_and_the_backward_is_guessed(lab: Lab) -> None:
     cells = [NETWORK, LESSON, DEBUG, "ended = torch.lesson()"]
-    lab.open(f"teaching/live_{name}.ipynb", cells, theme=theme)
+    lab.open("teaching/live.ipynb", cells)
     panel = lab.inspector()
     lab.run(0)
     lab.run(1)
@@ -150,14 +148,14 @@ def test_a_cell_sets_up_the_panel_and_the_backward_is_guessed(lab: Lab, theme: s
     card.get_by_role("button", name="Next node").click()
     expect(pill).to_contain_text("Paused before step 2")
     expect(panel.get_by_role("button", name="Reveal")).to_be_disabled()
-    lab.screenshot(f"teaching_live_{name}")
+    lab.pictures("teaching_live")
     assert not faults(lab.page, ".ag-inspector-panel")
     panel.get_by_role("button", name="Skip").click()
     panel.get_by_role("button", name="Numbers").click()
     expect(
         panel.get_by_role("button", name=re.compile("^W1\\[0,0\\].*not known yet"))
     ).to_be_visible()
-    lab.screenshot(f"teaching_live_numbers_{name}")
+    lab.pictures("teaching_live_numbers")
     panel.get_by_role("button", name="Nodes").click()
     # Without predicting, playing runs to the end.
     panel.get_by_role("button", name="8×").click()

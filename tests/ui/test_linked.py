@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 from .lab import NOTEBOOK, Lab
-from .test_accessibility import faults
+from .test_accessibility import in_both
 from .test_views import PIN, panel_of
 
 START = """\
@@ -39,8 +38,8 @@ def selects(lab: Lab, name: str) -> None:
     lab.wait_until(lambda: selected() == name, f"{name} to be selected")
 
 
-def recorded(lab: Lab, name: str, theme: str = "JupyterLab Light") -> Locator:
-    lab.open(f"linked/{name}.ipynb", [START, RUN, "'else'"], theme=theme)
+def recorded(lab: Lab, name: str) -> Locator:
+    lab.open(f"linked/{name}.ipynb", [START, RUN, "'else'"])
     panel = lab.inspector()
     lab.run(0)
     lab.run(1)
@@ -49,10 +48,8 @@ def recorded(lab: Lab, name: str, theme: str = "JupyterLab Light") -> Locator:
     return panel
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_lines_and_nodes_lead_to_each_other(lab: Lab, theme: str) -> None:
-    name = theme.split()[-1].lower()
-    panel = recorded(lab, name, theme)
+def test_lines_and_nodes_lead_to_each_other(lab: Lab) -> None:
+    panel = recorded(lab, "both")
     [mark] = dots(lab, 0).all()
     expect(mark).to_have_attribute("title", "2 nodes of the graph: click to select")
     expect(dots(lab, 1)).to_have_attribute("title", "3 nodes of the graph: click to select")
@@ -66,8 +63,8 @@ def test_lines_and_nodes_lead_to_each_other(lab: Lab, theme: str) -> None:
     # From the node to exactly its columns, wherever it is selected.
     expect(place(lab)).to_have_text("x @ W")
     assert len(lab.model("model.hits")) == 2
-    lab.screenshot(f"linked_{name}")
-    assert not faults(lab.page, ".ag-inspector-panel")
+    lab.pictures("linked")
+    assert not in_both(lab, ".ag-inspector-panel")
     lab.select("ExpBackward0")
     expect(place(lab)).to_have_text("(layer(torch.ones(2, 4)) * 2).exp()")
     # Its rows in the table of tensors are marked and in view; a row leads to its node.
@@ -76,7 +73,7 @@ def test_lines_and_nodes_lead_to_each_other(lab: Lab, theme: str) -> None:
     expect(own).to_have_count(1)
     expect(own).to_contain_text("ExpBackward0")
     expect(own).to_be_in_viewport()
-    lab.screenshot(f"linked_tensors_{name}")
+    lab.pictures("linked_tensors")
     panel.locator(".agv-tensors tbody tr").filter(has_text="TanhBackward0").click()
     expect(place(lab)).to_have_text("torch.tanh(x @ W)")
     # From an event of the timeline to its node.

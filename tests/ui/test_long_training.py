@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 SETUP = """\
 import ag_visual as torch
 W = torch.full((8, 8), 0.01, requires_grad=True)
@@ -20,9 +18,8 @@ PARTS = ["train(2000)", "train(300)", "train(300)"]
 SAID = "document.querySelector('.agv-time-head .agv-small').textContent"
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_memory_is_bounded_and_what_was_forgotten_is_said(lab, theme):
-    lab.open("long_training.ipynb", [SETUP, *PARTS], theme=theme)
+def test_memory_is_bounded_and_what_was_forgotten_is_said(lab):
+    lab.open("long_training.ipynb", [SETUP, *PARTS])
     lab.run(0)
     panel = lab.inspector()
     panel.get_by_role("button", name="Record").first.click()
@@ -53,5 +50,4 @@ def test_memory_is_bounded_and_what_was_forgotten_is_said(lab, theme):
     panel.get_by_role("button", name="Backward pass before this one").click()
     lab.wait_until(lambda: lab.model(f"model.graph.task < {before}"), "the step before")
     lab.wait_until(lambda: len(lab.nodes()) == 141, "its whole graph")
-    shade = theme.rsplit(maxsplit=1)[-1].lower()
-    lab.screenshot(f"long_training_{shade}")
+    lab.pictures("long_training")

@@ -39,19 +39,17 @@ def notebook(notebook_server: Server, page: Page, screenshots: Path) -> Iterator
     notebook_server.end_sessions()
 
 
-def open_in(notebook: Lab, name: str, theme: str, cells: list[str]) -> None:
+def open_in(notebook: Lab, name: str, cells: list[str]) -> None:
     notebook.write(name, cells)
     notebook.page.goto(f"{notebook.server.url}/notebooks/{name}?token={notebook.server.token}")
     notebook.started()
-    notebook.command("apputils:change-theme", theme=theme)
     notebook.page.wait_for_function(f"() => {NOTEBOOK} !== undefined")
     notebook.kernel_ready()
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_records_pauses_and_steps_beside_the_notebook(notebook: Lab, theme: str) -> None:
+def test_records_pauses_and_steps_beside_the_notebook(notebook: Lab) -> None:
     cells = [IMPORT, MODEL, RECORD, DEBUG]
-    open_in(notebook, f"seven_{theme.split()[-1].lower()}.ipynb", theme, cells)
+    open_in(notebook, "seven.ipynb", cells)
     notebook.page.locator("[data-command='ag-visual:open-inspector'] button").click()
     panel = notebook.page.locator(".ag-inspector-panel")
     panel.wait_for(state="visible")
@@ -73,7 +71,7 @@ def test_records_pauses_and_steps_beside_the_notebook(notebook: Lab, theme: str)
     expect(pill).to_have_text("Paused before step 1 of 5")
     notebook.page.keyboard.press("F10")
     expect(pill).to_have_text("Paused before step 2 of 5")
-    notebook.screenshot(f"notebook7_{theme.split()[-1].lower()}")
+    notebook.pictures("notebook7")
     for name in ("Run on", "Breakpoints", "Export"):
         panel.get_by_role("button", name=name).click()
         sheet = panel.locator(".agv-sheet").bounding_box()
@@ -90,14 +88,14 @@ def test_records_pauses_and_steps_beside_the_notebook(notebook: Lab, theme: str)
 
 def test_the_whole_story_in_notebook_7(notebook: Lab, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    open_in(notebook, "story.ipynb", "JupyterLab Light", story(go))
+    open_in(notebook, "story.ipynb", story(go))
     whole_story(notebook, go)
 
 
 def test_an_output_is_live_in_notebook_7(notebook: Lab) -> None:
     show = "loss = forward()\ntorch.show(loss)"
     debug = "with torch.debugger():\n    loss.backward()\nprint('went on')"
-    open_in(notebook, "output.ipynb", "JupyterLab Dark", [IMPORT, MODEL, show, debug])
+    open_in(notebook, "output.ipynb", [IMPORT, MODEL, show, debug])
     for cell in range(3):
         notebook.run(cell)
     notebook.start(3)

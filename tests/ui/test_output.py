@@ -12,7 +12,7 @@ import ag_visual as torch
 from ag_visual.observe.export.bundle import bundle_text
 
 from .lab import NOTEBOOK, Lab
-from .test_accessibility import faults
+from .test_accessibility import faults, in_both
 from .test_live import IMPORT, MODEL
 
 SHOW = "loss = forward()\ntorch.show(loss)"
@@ -47,10 +47,8 @@ def output(lab: Lab, cell: int) -> Locator:
     return lab.page.locator(".jp-Notebook .jp-Cell").nth(cell).locator(".agv-output")
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_the_picture_of_a_graph_turns_live_when_its_backward_stops(lab: Lab, theme: str) -> None:
-    name = theme.split()[-1].lower()
-    lab.open(f"output/turns_{name}.ipynb", [IMPORT, MODEL, SHOW, DEBUG], theme=theme)
+def test_the_picture_of_a_graph_turns_live_when_its_backward_stops(lab: Lab) -> None:
+    lab.open("output/turns.ipynb", [IMPORT, MODEL, SHOW, DEBUG])
     for cell in range(3):
         lab.run(cell)
     shown = output(lab, 2)
@@ -69,15 +67,16 @@ def test_the_picture_of_a_graph_turns_live_when_its_backward_stops(lab: Lab, the
     saved = shown.locator(".agv-saved tbody tr")
     expect(saved.filter(has_text=re.compile("result.*4 × 2"))).to_have_count(1)
     shown.scroll_into_view_if_needed()
-    found = faults(lab.page, ".agv-output")
+    found = in_both(lab, ".agv-output")
     assert not found, "\n".join(found)
-    lab.screenshot(f"output_live_{name}")
+    lab.pictures("output_live")
     shown.get_by_role("button", name="Continue").click()
     lab.wait_until(lambda: "went on" in lab.output(3), "the cell to go on")
     bar.get_by_role("button", name="Picture").click()
     expect(bar.get_by_role("status")).to_contain_text("as it was when its cell ran")
 
 
+@pytest.mark.usefixtures("anew")
 def test_outputs_and_panel_keep_in_step_and_load_one_script(lab: Lab) -> None:
     cells = [IMPORT, MODEL, SHOW, "torch.show(height=420)", "torch.show(loss)", DEBUG, "1"]
     lab.open("output/several.ipynb", cells)
@@ -178,10 +177,8 @@ loss = (a * b).sum()
 torch.show(loss)"""
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_numbers_of_a_picture_come_when_a_reader_wants_them(lab: Lab, theme: str) -> None:
-    name = theme.split()[-1].lower()
-    lab.open(f"output/numbers_{name}.ipynb", [IMPORT, TINY, "loss = a = b = None"], theme=theme)
+def test_numbers_of_a_picture_come_when_a_reader_wants_them(lab: Lab) -> None:
+    lab.open("output/numbers.ipynb", [IMPORT, TINY, "loss = a = b = None"])
     for cell in range(2):
         lab.run(cell)
     shown = output(lab, 1)
@@ -189,4 +186,4 @@ def test_numbers_of_a_picture_come_when_a_reader_wants_them(lab: Lab, theme: str
     boxes = shown.locator(".agv-scalars .agv-num")
     expect(boxes).to_have_count(7)  # a, b, their product and the sum
     shown.scroll_into_view_if_needed()
-    lab.screenshot(f"output_numbers_{name}")
+    lab.pictures("output_numbers")

@@ -56,6 +56,7 @@ def test_follows_the_active_notebook(lab: Lab) -> None:
     expect(tab).to_have_attribute("title", re.compile("first.ipynb"))
     lab.command("docmanager:open", path="follows/second.ipynb")
     expect(tab).to_have_attribute("title", re.compile("second.ipynb"))
+    lab.command("docmanager:save-all")
     lab.command("application:close-all")
     lab.command("ag-visual:open-inspector")
     expect(lab.page.locator(".ag-inspector-panel")).to_contain_text("Open a notebook")

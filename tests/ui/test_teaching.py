@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, expect
 import ag_visual as torch
 
 from .lab import Lab
-from .test_accessibility import faults
+from .test_accessibility import in_both
 
 START = """\
 import ag_visual as torch
@@ -46,10 +46,8 @@ def paused(lab: Lab, cell: int) -> Locator:
     return panel
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_a_card_shows_formula_derivative_and_numbers(lab: Lab, theme: str) -> None:
-    name = theme.split()[-1].lower()
-    lab.open(f"teaching/card_{name}.ipynb", [START, PRODUCT], theme=theme)
+def test_a_card_shows_formula_derivative_and_numbers(lab: Lab) -> None:
+    lab.open("teaching/card.ipynb", [START, PRODUCT])
     panel = lab.inspector()
     lab.run(0)
     paused(lab, 1)
@@ -69,7 +67,7 @@ def test_a_card_shows_formula_derivative_and_numbers(lab: Lab, theme: str) -> No
     card.get_by_role("button", name="Next element").click()
     expect(card.get_by_label("(∂L) / (∂other)[0] = 1 · 19 + 1 · 43 = 62")).to_be_visible()
     card.get_by_text("Chain rule").scroll_into_view_if_needed()
-    lab.screenshot(f"teaching_card_{name}")
+    lab.pictures("teaching_card")
 
     panel.get_by_role("button", name="Continue").click()
     expect(panel.get_by_role("heading", name="MmBackward0")).to_be_visible()
@@ -81,9 +79,9 @@ def test_a_card_shows_formula_derivative_and_numbers(lab: Lab, theme: str) -> No
     expect(card.locator(".agv-outcome[data-verdict=agrees]")).to_contain_text(
         "✓ MmBackward0 agrees with finite differences"
     )
-    assert not faults(lab.page, ".ag-inspector-panel")
+    assert not in_both(lab, ".ag-inspector-panel")
     card.get_by_text("Numbers of this node").scroll_into_view_if_needed()
-    lab.screenshot(f"teaching_matmul_{name}")
+    lab.pictures("teaching_matmul")
     panel.get_by_role("button", name="Continue").click()
     lab.wait_until(lambda: "end" in lab.output(1), "the cell to end")
     # The backward freed what the node had saved: the card says so, and nothing can be checked.
@@ -91,11 +89,9 @@ def test_a_card_shows_formula_derivative_and_numbers(lab: Lab, theme: str) -> No
     expect(card.get_by_role("button", name="Check by finite differences")).to_be_disabled()
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_a_wrong_backward_of_a_custom_function_is_found(lab: Lab, theme: str) -> None:
-    name = theme.split()[-1].lower()
+def test_a_wrong_backward_of_a_custom_function_is_found(lab: Lab) -> None:
     cells = [START, CUSTOM.format(factor=2), CUSTOM.format(factor=3)]
-    lab.open(f"teaching/check_{name}.ipynb", cells, theme=theme)
+    lab.open("teaching/check.ipynb", cells)
     panel = lab.inspector()
     lab.run(0)
     paused(lab, 1)
@@ -106,9 +102,9 @@ def test_a_wrong_backward_of_a_custom_function_is_found(lab: Lab, theme: str) ->
     expect(wrong).to_contain_text("✗ CubeBackward differs from finite differences")
     expect(wrong).to_contain_text("x[2]")
     expect(wrong).to_contain_text("relative 0.3333")
-    assert not faults(lab.page, ".ag-inspector-panel")
+    assert not in_both(lab, ".ag-inspector-panel")
     wrong.scroll_into_view_if_needed()
-    lab.screenshot(f"teaching_wrong_{name}")
+    lab.pictures("teaching_wrong")
     panel.get_by_role("button", name="Continue").click()
     lab.wait_until(lambda: "end" in lab.output(1), "the cell to end")
     paused(lab, 2)

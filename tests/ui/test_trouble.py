@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipykernel
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import expect
 
 from .lab import Lab, Server
 from .test_live import DEBUG, IMPORT, MODEL, NAMES, RECORD
@@ -81,18 +81,16 @@ def test_two_notebooks_have_two_graphs(lab: Lab) -> None:
     lab.wait_until(lambda: lab.nodes() == NAMES, "the first graph again")
 
 
-def test_a_closed_page_does_not_hold_a_cell_for_ever(
-    lab: Lab, context: BrowserContext, server: Server
-) -> None:
+def test_a_closed_page_does_not_hold_a_cell_for_ever(anew: None, lab: Lab, server: Server) -> None:
     patient = "with torch.debugger(patience=10):\n    forward().backward()"
     paused_lab(lab, "trouble/closed.ipynb", patient)
     [session] = server.api("GET", "sessions")
     path = f"kernels/{session['kernel']['id']}"
-    lab.page.close()
-    page = lab.page = context.new_page()
+    own, lab.page = lab.page, lab.page.context.new_page()
+    own.close()
 
     def went_on() -> bool:
         return bool(server.api("GET", path)["execution_state"] == "idle")
 
     lab.wait_until(went_on, "the cell to go on by itself")
-    page.goto("about:blank")
+    lab.page.close()

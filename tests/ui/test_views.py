@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Locator, expect
+from playwright.sync_api import Locator, expect
 
 from .lab import Lab, Server
-from .test_accessibility import faults
+from .test_accessibility import in_both
 from .test_live import DEBUG, IMPORT, MODEL, NAMES, RECORD
 
 PIN = "ag-visual:open-pinned-inspector"
@@ -27,19 +27,16 @@ def panel_of(lab: Lab, name: str) -> Locator:
 
 
 @pytest.fixture
-def second(server: Server, context: BrowserContext, screenshots: Path, lab: Lab) -> Iterator[Lab]:
-    """Another browser page on the same server."""
-    other = Lab(server, context.new_page(), screenshots)
+def second(server: Server, screenshots: Path, lab: Lab) -> Iterator[Lab]:
+    """Another page in the same browser, on the same server."""
+    other = Lab(server, lab.page.context.new_page(), screenshots)
     yield other
-    if not other.page.is_closed():
-        other.page.goto("about:blank")
+    other.page.close()
 
 
-@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_two_notebooks_are_watched_in_two_panels(lab: Lab, theme: str) -> None:
-    name = theme.split()[-1].lower()
+def test_two_notebooks_are_watched_in_two_panels(lab: Lab) -> None:
     lab.write("views/right.ipynb", [IMPORT, MODEL, OTHER])
-    lab.open("views/left.ipynb", [IMPORT, MODEL, DEBUG], theme=theme)
+    lab.open("views/left.ipynb", [IMPORT, MODEL, DEBUG])
     lab.command(PIN)
     for cell in range(2):
         lab.run(cell)
@@ -56,8 +53,8 @@ def test_two_notebooks_are_watched_in_two_panels(lab: Lab, theme: str) -> None:
     panel_of(lab, "right.ipynb").get_by_role("button", name="Step").click()
     expect(right).to_have_text("Paused before step 2 of 3")
     expect(left).to_have_text("Paused before step 1 of 5")
-    lab.screenshot(f"views_two_panels_{name}")
-    found = faults(lab.page, PINNED.format("right.ipynb"))
+    lab.pictures("views_two_panels")
+    found = in_both(lab, PINNED.format("right.ipynb"))
     assert not found, "\n".join(found)
     # F10 in a notebook steps the backward of that notebook.
     lab.command("docmanager:open", path="views/left.ipynb")
@@ -94,6 +91,7 @@ def test_a_pinned_panel_and_the_following_one_show_one_kernel(lab: Lab) -> None:
     lab.wait_until(lambda: "went on" in lab.output(2), "the cell to go on")
 
 
+@pytest.mark.usefixtures("anew")
 def test_two_pages_follow_one_kernel_and_share_breakpoints(lab: Lab, second: Lab) -> None:
     patient = DEBUG.replace("debugger()", f"debugger(patience={WAITS})")
     lab.open("views/shared.ipynb", [IMPORT, MODEL, patient])

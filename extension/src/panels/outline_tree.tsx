@@ -72,7 +72,7 @@ export function OutlineTree(): ReactElement {
       model.select(row.seq);
       presenter.canvas?.reveal(row.seq);
     } else {
-      presenter.chooseGroup(row.group);
+      presenter.goToGroup(row.group);
     }
   };
   const key = (event: KeyboardEvent): void => {

@@ -232,12 +232,17 @@ export class Presenter implements Disposable {
     this.show();
   }
 
-  /** Selects a container and brings its first node into view. */
+  /** Selects a container; nothing moves, so that a second click meets what the first one met. */
   chooseGroup(container: Container): void {
     this.model.selectGroup(container);
     if (this.tab.value === 'problems') this.tab.set('node');
-    this.canvas?.reveal(this.model.graph.seqs[container.first]);
     this.show();
+  }
+
+  /** Selects a container and brings its first node into view. */
+  goToGroup(container: Container): void {
+    this.canvas?.reveal(this.model.graph.seqs[container.first]);
+    this.chooseGroup(container);
   }
 
   /** Opens or closes a container; what is around it stays where it is. */
