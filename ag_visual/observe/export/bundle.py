@@ -6,7 +6,7 @@ import functools
 import hashlib
 from pathlib import Path
 
-PATH = Path(__file__).parents[1] / "display" / "static" / "inspector.js"
+PATH = Path(__file__).parents[2] / "display" / "static" / "inspector.js"
 
 
 class BundleMissingError(FileNotFoundError):
