@@ -9,8 +9,8 @@ from ag_visual.core.source import evaluated
 from ag_visual.dispatch.table import functions as _functions
 from ag_visual.names import only as _only
 from ag_visual.nn.heads import multi_head_attention_forward as multi_head_attention_forward
+from ag_visual.ops.nn import softmax as _softmax
 from ag_visual.ops.nn.fold import unfold  # noqa: F401 - a name of this module
-from ag_visual.ops.nn.softmax import log_softmax_layer, softmax_layer
 from ag_visual.ops.tensor.generator import source_of
 
 _SAME = (
@@ -33,7 +33,7 @@ _SAME = (
 )
 for _name in _SAME.split():
     globals()[_name] = _functions[_name]
-softmax, log_softmax = softmax_layer, log_softmax_layer
+softmax, log_softmax = _softmax.softmax_layer, _softmax.log_softmax_layer
 
 
 def _with_indices(name: str) -> Callable[..., Any]:

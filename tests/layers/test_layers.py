@@ -50,6 +50,7 @@ def test_a_planted_python_import_is_found(tmp_path: Path, file: str, line: str, 
         (package / folder).mkdir(parents=True)
     (package / "errors.py").write_text("")
     assert upward(python_imports(package), PYTHON_LAYERS) == []
+    (package / file).parent.mkdir(parents=True, exist_ok=True)
     (package / file).write_text(f"{line}\n")
     [sentence] = upward(python_imports(package), PYTHON_LAYERS)
     assert told in sentence

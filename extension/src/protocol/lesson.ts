@@ -1,5 +1,5 @@
 // A lesson as the page knows it: read from the kernel's state, a recording or the page's address,
-// and written back into one. Pure; names and meaning are those of ag_visual/observe/record/lesson.py.
+// and written back into one. Pure; names and meaning: ag_visual/observe/record/lesson.py.
 
 import type { Control, Lesson } from './schema';
 import { CONTROLS } from './schema';
