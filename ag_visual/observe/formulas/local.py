@@ -19,7 +19,7 @@ from ag_visual.core.saved_packed import Packed
 from ag_visual.dispatch import validate_grad
 from ag_visual.dispatch.record import LINEAR, Op
 from ag_visual.dispatch.table import raw
-from ag_visual.engine.run import conjugated
+from ag_visual.engine.compute import conjugated
 from ag_visual.observe.record.node_view import below, kept, meta_of, outputs_of
 
 Floats = NDArray[np.float64]

@@ -1,0 +1,73 @@
+"""A gradient on its way over an edge: made to fit the input that takes it, added to what is there.
+
+While no graph is recorded gradients are plain arrays, otherwise Tensors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+from numpy import add, asarray, generic, ndarray
+
+from ag_visual.arrays.backend import backend_of
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch import validate_grad
+from ag_visual.dispatch.table import traced
+from ag_visual.engine.task import GraphTask
+
+
+def fitted(node: Any, edge: Any, g: Any, like: Any) -> Any:
+    """A node's gradient with the shape and dtype of the input at an edge.
+
+    like: what arrived at the node; of its kind is the array made of a scalar.
+    """
+    if isinstance(g, Tensor):
+        return validate_grad.fit_edge(validate_grad.fit_traced, traced, node, edge, g)
+    if type(g) is not ndarray:
+        g = as_array(g, like)
+    return validate_grad.fit_edge(validate_grad.fit, namespace(g), node, edge, g)
+
+
+def gathered(task: GraphTask, edge: Any, g: Any) -> Any:
+    """What has arrived at the node behind an edge, `g` included: it leaves the buffer."""
+    node, number = edge[0], edge[1]
+    old = task.buffers.pop(node, None)
+    if g is None:
+        return old
+    if node.outs is not None:
+        slots = [None] * len(node.outs) if old is None else old
+        slots[number] = g if slots[number] is None else _sum(slots[number], g)
+        return slots
+    if old is None:
+        return g
+    if node in task.owned:
+        return add(old, g, old)
+    total = _sum(old, g)
+    if type(total) is ndarray:
+        task.owned.add(node)
+    return total
+
+
+def _sum(a: Any, b: Any) -> Any:
+    result = a + b
+    return asarray(result) if isinstance(result, generic) else result
+
+
+def as_array(result: Any, like: Any) -> Any:
+    """Scalars that NumPy returns for 0-d arithmetic, as arrays; other backends' arrays as is."""
+    if isinstance(result, generic) or not hasattr(result, "shape"):
+        first = any_of(like)
+        backend = backend_of(first) if first is not None else None
+        return asarray(result) if backend is None else backend.asarray(result)
+    return result
+
+
+def any_of(g: Any) -> Any:
+    """One of the gradients that arrived at a node; None where none did."""
+    return next((x for x in g if x is not None), None) if isinstance(g, list) else g
+
+
+def namespace(array: Any) -> Any:
+    """The functions of the library that an array is of."""
+    return numpy if type(array) is ndarray else backend_of(array).xp

@@ -1,0 +1,56 @@
+"""An AccumulateGrad runs: hooks of the leaf, and of it, around the accumulation."""
+
+from __future__ import annotations
+
+from sys import getrefcount
+from time import perf_counter_ns
+from typing import Any
+
+from ag_visual.core import seam
+from ag_visual.dispatch.table import traced
+from ag_visual.engine import accumulate, hook_calls, stages
+from ag_visual.engine.accumulate import ALONE
+from ag_visual.engine.input_buffer import namespace
+from ag_visual.engine.task import GraphTask
+
+
+def run_leaf(task: GraphTask, node: Any) -> None:
+    """Leaf hooks, pre-hooks, accumulate, post-accumulate hooks, hooks."""
+    if task.modes is not None:
+        stages.as_at_first(task)
+    g = task.buffers.pop(node, None)
+    variable = node.variable
+    leaf = variable._leaf
+    if leaf is not None and leaf.hooks:
+        g = hook_calls.tensor_hooks(leaf.hooks, hook_calls.wrap(g), node, task)
+        g = stages.bare(g, task)
+    if task.needed is not None and node not in task.needed:
+        task.captures[node] = [g]
+        return
+    hooked = node.hooks is not None or (leaf is not None and leaf.post_accumulate)
+    if g is None and not hooked:
+        return
+    sink = seam.sink
+    started = perf_counter_ns() if sink is not None else 0
+    if node.hooks is not None and node.hooks.pre:
+        g = stages.pre_hooks(task, node, g)
+    if seam.gate is not None:
+        g = stages.gated(task, node, g)
+    # A gradient that nobody else holds, be it a hook's result, may become .grad itself.
+    alone = getrefcount(g) == ALONE
+    with node.lock:
+        if g is None:
+            pass
+        elif not (variable._rg or variable.requires_grad):
+            pass  # since the forward nobody wants its gradient any more
+        elif task.create_graph:
+            accumulate.accumulate_traced(traced, variable, g)
+        else:
+            accumulate.accumulate(namespace(g), variable, g, alone, task.place)
+    if sink is not None:
+        stages.record(sink, task, node, g, started)
+    task.order += 1
+    if leaf is not None and leaf.post_accumulate:
+        hook_calls.post_accumulate_hooks(node, task)
+    if node.hooks is not None and node.hooks.post:
+        hook_calls.post_hooks(node, [], [hook_calls.wrap(g)], task)

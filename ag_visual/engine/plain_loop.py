@@ -1,0 +1,85 @@
+"""The backward pass where nothing looks on: no hooks, no capture, no graph of the gradients.
+
+This is all of reverse mode. What is unusual is left to `full_loop`, which goes on from the same
+GraphTask; both must give the same (tests/engine/test_loops.py).
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ag_visual.core import modes, seam
+from ag_visual.core.node import AccumulateGrad
+from ag_visual.dispatch.table import raw_numpy
+from ag_visual.engine.compute import compute
+from ag_visual.engine.input_buffer import fitted, gathered
+from ag_visual.engine.leaf import run_leaf
+from ag_visual.engine.task import GraphTask
+
+_C64, _C128 = numpy.dtype(numpy.complex64), numpy.dtype(numpy.complex128)
+
+
+def plain_loop(task: GraphTask, place: Any) -> bool:
+    """Run nodes until none is left (True), or until something unusual comes (False).
+
+    place: of who frees what nodes saved; None keeps that.
+    """
+    if task.needed is not None or task.create_graph or task.ranks is not None:
+        return False
+    counts, buffers, ready, leaves = task.counts, task.buffers, task.ready, task.leaves
+    # A node that alone is ready, and what has arrived at it: a chain needs no heap.
+    only: Any = None
+    arrived: Any = None
+    while True:
+        for leaf in leaves:
+            run_leaf(task, leaf)
+        leaves.clear()
+        if only is not None:
+            node, g = only, arrived
+            only = arrived = None
+        elif ready:
+            _, node, g = heappop(ready)
+        else:
+            return True
+        watched = seam.sink is not None or seam.gate is not None or modes.anomaly is not None
+        if watched or node.hooks is not None or task.modes is not None:
+            heappush(ready, (-node.seq, node, g))
+            return False
+
+        if type(g) is ndarray and (dtype := g.dtype) is not _C64 and dtype is not _C128:
+            results = node.raw(raw_numpy, g) if place is None else node.take(raw_numpy, g, place)
+        else:  # several outputs, no gradient, complex numbers, another array library
+            results = compute(task, node, g, place)
+        task.order += 1
+
+        for edge, part in zip(node.next, results):  # noqa: B905 - strict costs 60 ns a node
+            if edge is None:
+                continue
+            # Each attribute of a node costs 20 ns here, where nodes of many classes come by.
+            following, _, shape, dtype = edge
+            if part is not None and (
+                type(part) is not ndarray or part.shape != shape or part.dtype is not dtype
+            ):
+                part = fitted(node, edge, part, g)
+            if shape is None or following in buffers:
+                part = gathered(task, edge, part)
+            left = counts[following] - 1
+            if left:
+                counts[following] = left
+                buffers[following] = part
+            elif type(following) is AccumulateGrad:
+                buffers[following] = part
+                leaves.append(following)
+            elif only is None and not ready:
+                only, arrived = following, part
+            else:
+                if only is not None:
+                    heappush(ready, (-only.seq, only, arrived))
+                    only = arrived = None
+                heappush(ready, (-following.seq, following, part))
+        # No name may keep a gradient alive that a leaf could adopt.
+        results = part = g = None

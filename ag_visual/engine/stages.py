@@ -1,0 +1,122 @@
+"""What may happen around a node: hooks, the observer's gate, a record. Each stage is a function."""
+
+from __future__ import annotations
+
+from math import inf as INFINITY
+from time import perf_counter_ns
+from typing import Any
+
+import numpy
+from numpy import ndarray
+
+from ag_visual.core import modes, seam
+from ag_visual.core.seam import SMALL
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch import validate_grad
+from ag_visual.engine import anomaly, hook_calls
+from ag_visual.engine.hook_calls import squares
+from ag_visual.engine.input_buffer import as_array, namespace
+from ag_visual.engine.task import GraphTask
+
+_F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
+
+
+def as_at_first(task: GraphTask) -> None:
+    """Undo what a hook did to the modes: each node begins with those of the backward."""
+    assert task.modes is not None
+    modes.put_back(task.modes)
+    task.modes = None
+
+
+def bare(value: Any, task: GraphTask) -> Any:
+    """What the loop passes on: the array of a Tensor, unless a graph is recorded."""
+    return value._array if not task.create_graph and isinstance(value, Tensor) else value
+
+
+def _per_output(node: Any, g: Any) -> list[Any]:
+    """What arrived at a node as a list with one entry for each of its outputs."""
+    if node.outs is None:
+        return [g]
+    return [None] * len(node.outs) if g is None else list(g)
+
+
+def tensor_hooks(task: GraphTask, node: Any, g: Any) -> Any:
+    """Tensor hooks of each output (they see None where no gradient arrived), then retain_grad."""
+    hooks = node.hooks
+    if not (hooks.tensor or hooks.retain):
+        return g
+    values = _per_output(node, g)
+    for number in dict.fromkeys((*hooks.tensor, *hooks.retain)):
+        tensor = hook_calls.wrap(values[number])
+        if number in hooks.tensor:
+            tensor = hook_calls.tensor_hooks(hooks.tensor[number], tensor, node, task, number)
+        if tensor is None:
+            continue
+        if number in hooks.retain:
+            hook_calls.retain(node, number, tensor, task)
+        values[number] = bare(tensor, task)
+    if g is None:
+        return None
+    return values if node.outs is not None else values[0]
+
+
+def pre_hooks(task: GraphTask, node: Any, g: Any) -> Any:
+    values = _per_output(node, g)
+    values = hook_calls.pre_hooks(node, [hook_calls.wrap(v) for v in values], task)
+    values = [bare(v, task) for v in values]
+    if all(v is None for v in values):
+        return None
+    return values if node.outs is not None else values[0]
+
+
+def post_hooks(task: GraphTask, node: Any, results: Any, g: Any) -> Any:
+    if modes.anomaly is None:
+        return _posted(task, node, results, g)
+    return anomaly.run(node, lambda: _posted(task, node, results, g))
+
+
+def _posted(task: GraphTask, node: Any, results: Any, g: Any) -> Any:
+    given = _per_output(node, g)
+    wrapped = []
+    for edge, result in zip(node.next, results, strict=True):
+        if result is not None and not isinstance(result, Tensor):
+            result = as_array(result, g)
+            if edge is not None:
+                result = validate_grad.fit_edge(
+                    validate_grad.fit, namespace(result), node, edge, result
+                )
+        wrapped.append(hook_calls.wrap(result))
+    values = hook_calls.post_hooks(node, wrapped, [hook_calls.wrap(v) for v in given], task)
+    return [bare(v, task) for v in values]
+
+
+def gated(task: GraphTask, node: Any, g: Any) -> Any:
+    """Let the observer look, wait or replace the gradients before the node runs."""
+    gate = seam.gate
+    if gate is None:
+        return g
+    values = list(g) if node.outs is not None and g is not None else [g]
+    values = gate(task, node, values)
+    return values if node.outs is not None else values[0]
+
+
+def record(sink: Any, task: GraphTask, node: Any, g: Any, started: int) -> None:
+    now = perf_counter_ns()
+    # The norm is all that live recording computes of values; of small gradients, who reads it.
+    if type(g) is ndarray:
+        dtype = g.dtype
+        if 0 < g.nbytes <= SMALL:
+            sink.run((node.seq, task.id, task.order, started, now, g.tobytes(), dtype))
+            return
+        total = INFINITY
+        if dtype is _F32 or dtype is _F64:  # `squares`, where it is as simple as this
+            flat = g.ravel()
+            total = float(flat.dot(flat))
+        if not total < INFINITY:
+            total = squares(g)
+    elif g is None:
+        total = -1.0
+    else:
+        known = [hook_calls.norm2(x) for x in (g if isinstance(g, list) else [g]) if x is not None]
+        total = sum(known) if known else -1.0
+    sink.run((node.seq, task.id, task.order, started, now, total, None))
