@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 from numpy import ndarray
 
 from ag_visual.dispatch.table import raw, raw_numpy
 from ag_visual.engine.input_buffer import any_of, namespace
 from ag_visual.engine.task import GraphTask
+
+COMPLEX64, COMPLEX128 = numpy.dtype(numpy.complex64), numpy.dtype(numpy.complex128)
 
 
 def compute(task: GraphTask, node: Any, g: Any, place: Any) -> Any:
@@ -22,10 +25,12 @@ def compute(task: GraphTask, node: Any, g: Any, place: Any) -> Any:
         if place is not None:
             node.release()
         return results
-    first = any_of(g)
-    F = raw_numpy if first is None else raw(namespace(first))
-    dtype = g.dtype if type(g) is ndarray else node.dtype
-    if dtype.kind == "c" and node.holomorphic:
+    if type(g) is ndarray:
+        F, dtype = raw_numpy, g.dtype
+    else:
+        first = any_of(g)
+        F, dtype = raw_numpy if first is None else raw(namespace(first)), node.dtype
+    if (dtype is COMPLEX64 or dtype is COMPLEX128) and node.holomorphic:
         return conjugated(F, node, g, place)
     return node.raw(F, g) if place is None else node.take(F, g, place)
 

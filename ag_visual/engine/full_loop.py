@@ -14,6 +14,7 @@ from typing import Any
 from numpy import ndarray
 
 from ag_visual.core import modes, seam
+from ag_visual.core.node import AccumulateGrad
 from ag_visual.engine import anomaly, stages
 from ag_visual.engine.compute import compute
 from ag_visual.engine.input_buffer import fitted, gathered
@@ -22,36 +23,44 @@ from ag_visual.engine.task import GraphTask
 
 
 def full_loop(task: GraphTask, place: Any) -> None:
-    """Run the nodes that are left. place: of who frees what nodes saved; None keeps that."""
-    while task.leaves or task.ready:
+    """Run the nodes that are left, or until the plain loop can go on.
+
+    place: of who frees what nodes saved; None keeps that.
+    """
+    ready, needed, captured, quiet = task.ready, task.needed, task.captured, task.quiet
+    while task.leaves or ready:
         for leaf in task.leaves:
             if task.reaches(leaf) or len(task.counts) == 1:
                 run_leaf(task, leaf)
         task.leaves.clear()
-        if not task.ready:
+        if not ready:
             return
-        _, node, g = heappop(task.ready)
+        _, node, g = heappop(ready)
         if task.modes is not None:
             stages.as_at_first(task)
         hooks = node.hooks
         arrived = g
         if hooks is not None:
             g = stages.tensor_hooks(task, node, g)
-        if task.needed is not None:
-            runs = node in task.needed
-            if node in task.captured:
+        if needed is not None:
+            runs = node in needed
+            if node in captured:
                 # As in torch: it has passed the tensor hooks, unless the node runs.
                 _capture(task, node, arrived if runs else g)
             if not runs:
                 continue
-        arrived = None
         sink = seam.sink
         started = 0 if sink is None else perf_counter_ns()
         if hooks is not None and hooks.pre:
             g = stages.pre_hooks(task, node, g)
         if seam.gate is not None:
             g = stages.gated(task, node, g)
-        results = _run(task, node, g, place)
+        if node in quiet:
+            results = node.skip(place)
+        elif modes.anomaly is None:
+            results = compute(task, node, g, place)
+        else:
+            results = _run_carefully(task, node, g, place)
         if sink is not None:
             stages.record(sink, task, node, g, started)
         task.order += 1
@@ -59,7 +68,9 @@ def full_loop(task: GraphTask, place: Any) -> None:
             results = stages.post_hooks(task, node, results, g)
         _pass_on(task, node, results, g)
         # No name may keep a gradient alive that a leaf could adopt.
-        results = g = None
+        results = arrived = g = None
+        if task.plain and sink is None and seam.gate is None and modes.anomaly is None:
+            return
 
 
 def _capture(task: GraphTask, node: Any, g: Any) -> None:
@@ -67,31 +78,35 @@ def _capture(task: GraphTask, node: Any, g: Any) -> None:
     task.captures[node] = list(g) if node.outs is not None and g else [g]
 
 
-def _run(task: GraphTask, node: Any, g: Any, place: Any) -> Any:
-    """The gradients of the node's inputs."""
-    if node in task.quiet:
+def _run_carefully(task: GraphTask, node: Any, g: Any, place: Any) -> Any:
+    """Run a node in anomaly mode."""
+    if g is None and not node.runs_undefined:
         return node.skip(place)
-    if modes.anomaly is None or (g is None and not node.runs_undefined):
-        return compute(task, node, g, place)
     hooked = node.hooks is not None and bool(node.hooks.post)  # they may still mend what is NaN
     return anomaly.run(node, lambda: compute(task, node, g, place), checks=not hooked)
 
 
 def _pass_on(task: GraphTask, node: Any, results: Any, like: Any) -> None:
     """Give the gradients of a node's inputs to the nodes behind its edges."""
+    counts, buffers, reached = task.counts, task.buffers, task.reached
     for edge, g in zip(node.next, results):  # noqa: B905 - strict costs 60 ns a node
         if edge is None:
             continue
         following, _, shape, dtype = edge
-        left = task.counts[following] = task.counts[following] - 1
-        if task.needed is not None and not task.reaches(following):
+        left = counts[following] = counts[following] - 1
+        if reached is not None and following not in reached:
             continue
-        if g is not None and (type(g) is not ndarray or g.shape != shape or g.dtype is not dtype):
-            g = fitted(node, edge, g, like)
-        g = gathered(task, edge, g)
-        if left or following.leaf:
-            task.buffers[following] = g
+        if g is not None:
+            array = g._array if task.create_graph else g
+            if type(array) is not ndarray or array.shape != shape or array.dtype is not dtype:
+                g = fitted(node, edge, g, like)
+            array = None
+        if shape is None or following in buffers:
+            g = gathered(task, edge, g)
+        if left or type(following) is AccumulateGrad:
+            buffers[following] = g
             if not left:
                 task.leaves.append(following)
         else:
-            heappush(task.ready, (-task.rank(following), following, g))
+            rank = following.seq if task.ranks is None else task.ranks[following]
+            heappush(task.ready, (-rank, following, g))

@@ -9,27 +9,25 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Any
 
-import numpy
 from numpy import ndarray
 
 from ag_visual.core import modes, seam
 from ag_visual.core.node import AccumulateGrad
 from ag_visual.dispatch.table import raw_numpy
-from ag_visual.engine.compute import compute
+from ag_visual.engine import stages
+from ag_visual.engine.compute import COMPLEX64, COMPLEX128, compute
 from ag_visual.engine.input_buffer import fitted, gathered
 from ag_visual.engine.leaf import run_leaf
 from ag_visual.engine.task import GraphTask
 
-_C64, _C128 = numpy.dtype(numpy.complex64), numpy.dtype(numpy.complex128)
 
-
-def plain_loop(task: GraphTask, place: Any) -> bool:
-    """Run nodes until none is left (True), or until something unusual comes (False).
+def plain_loop(task: GraphTask, place: Any) -> None:
+    """Run nodes until none is left, or until something unusual comes.
 
     place: of who frees what nodes saved; None keeps that.
     """
-    if task.needed is not None or task.create_graph or task.ranks is not None:
-        return False
+    if not task.plain:
+        return
     counts, buffers, ready, leaves = task.counts, task.buffers, task.ready, task.leaves
     # A node that alone is ready, and what has arrived at it: a chain needs no heap.
     only: Any = None
@@ -44,16 +42,19 @@ def plain_loop(task: GraphTask, place: Any) -> bool:
         elif ready:
             _, node, g = heappop(ready)
         else:
-            return True
+            return
         watched = seam.sink is not None or seam.gate is not None or modes.anomaly is not None
         if watched or node.hooks is not None or task.modes is not None:
             heappush(ready, (-node.seq, node, g))
-            return False
+            return
 
-        if type(g) is ndarray and (dtype := g.dtype) is not _C64 and dtype is not _C128:
+        dtype = g.dtype if type(g) is ndarray else None
+        if dtype is not None and dtype is not COMPLEX64 and dtype is not COMPLEX128:
             results = node.raw(raw_numpy, g) if place is None else node.take(raw_numpy, g, place)
         else:  # several outputs, no gradient, complex numbers, another array library
             results = compute(task, node, g, place)
+        if node.hooks is not None:  # its own run has registered some
+            results = stages.post_hooks(task, node, results, g)
         task.order += 1
 
         for edge, part in zip(node.next, results):  # noqa: B905 - strict costs 60 ns a node

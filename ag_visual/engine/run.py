@@ -82,7 +82,7 @@ def _execute(task: GraphTask) -> list[Any]:
     task.thread = get_ident()
     task.captured = task.quiet = _NO_NODES
     nothing: Any = None  # mypy does not see what hooks may store there
-    task.needed = task.callbacks = task.modes = nothing
+    task.needed = task.reached = task.callbacks = task.modes = nothing
     task.order = task.total = 0
     task.captures = {}
     task.buffers = {}
@@ -105,9 +105,11 @@ def _execute(task: GraphTask) -> list[Any]:
         task.ranks = None if nodes.renumbered is None else ranks_of(counts)
         if seam.sink is not None:
             _tell_begin(seam.sink, task)
+        task.plain = task.needed is None and task.ranks is None and not task.create_graph
         _start(task)
         place = None if task.retain else task.place or _NOWHERE
-        if not plain_loop(task, place):
+        while task.ready or task.leaves:
+            plain_loop(task, place)
             full_loop(task, place)
         errors.set(told)
         if task.callbacks is not None:
@@ -159,6 +161,7 @@ def _choose(task: GraphTask, inputs: Sequence[Edge]) -> None:
         task.needed |= more
     else:
         task.captured = ends
+    task.reached = task.needed | task.captured
     task.total = len(task.needed)
 
 

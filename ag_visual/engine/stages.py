@@ -61,6 +61,7 @@ def tensor_hooks(task: GraphTask, node: Any, g: Any) -> Any:
 
 
 def pre_hooks(task: GraphTask, node: Any, g: Any) -> Any:
+    """Hooks of a node that is about to run: they see, and may replace, what has arrived."""
     values = _per_output(node, g)
     values = hook_calls.pre_hooks(node, [hook_calls.wrap(v) for v in values], task)
     values = [bare(v, task) for v in values]
@@ -70,6 +71,7 @@ def pre_hooks(task: GraphTask, node: Any, g: Any) -> Any:
 
 
 def post_hooks(task: GraphTask, node: Any, results: Any, g: Any) -> Any:
+    """Hooks of a node that has run: they see, and may replace, what it gives."""
     if modes.anomaly is None:
         return _posted(task, node, results, g)
     return anomaly.run(node, lambda: _posted(task, node, results, g))
@@ -101,6 +103,7 @@ def gated(task: GraphTask, node: Any, g: Any) -> Any:
 
 
 def record(sink: Any, task: GraphTask, node: Any, g: Any, started: int) -> None:
+    """Tell observers that a node has run."""
     now = perf_counter_ns()
     # The norm is all that live recording computes of values; of small gradients, who reads it.
     if type(g) is ndarray:

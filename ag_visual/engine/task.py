@@ -39,8 +39,10 @@ class GraphTask:
         "owned",
         "parent",
         "place",
+        "plain",
         "quiet",
         "ranks",
+        "reached",
         "ready",
         "retain",
         "starts",
@@ -68,8 +70,10 @@ class GraphTask:
     needed: set[Any] | None  # the nodes that run; None: all of the graph
     captured: set[Any] | frozenset[Any]  # the nodes whose gradients are returned
     quiet: set[Any] | frozenset[Any]  # that run, although no input's gradient is wanted
+    reached: set[Any] | None  # that a gradient is passed on to; None: all
     captures: dict[Any, list[Any]]  # what has arrived at the captured ones
     ranks: dict[Any, int] | None  # their order, where `_set_sequence_nr` changed it
+    plain: bool  # all of the graph runs in its own order, and none of its gradients is recorded
     total: int
     # How far it is:
     order: int  # how many have run
@@ -102,7 +106,7 @@ class GraphTask:
 
     def reaches(self, node: Any) -> bool:
         """Whether a gradient is passed on to a node of the graph."""
-        return self.needed is None or node in self.needed or node in self.captured
+        return self.reached is None or node in self.reached
 
     def rank(self, node: Any) -> Any:
         """Its place among those that are ready: the highest runs first."""
