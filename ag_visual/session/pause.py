@@ -225,13 +225,20 @@ class Gate:
         )
 
     def arm(self) -> None:
-        """Put the gate into the seam when there is a reason, take it out when there is none."""
-        if self.armed:
-            seam.gate = self
-            return
-        self._under_way.clear()
-        if seam.gate is self:
-            seam.gate = None
+        """Put the gate into the seam when there is a reason, take it out when there is none.
+
+        Several threads may be here at once, each with what it saw: who has stored looks again, so
+        that the last to store is right.
+        """
+        armed = None
+        while armed is not self.armed:
+            armed = self.armed
+            if armed:
+                seam.gate = self
+                continue
+            self._under_way.clear()
+            if seam.gate is self:
+                seam.gate = None
 
     def ended(self, task: Any) -> None:
         """A backward ended: a step or run-to that found no node ends with it."""

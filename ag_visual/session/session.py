@@ -374,8 +374,11 @@ class Session:
             except IndexError:  # another thread was faster
                 break
             request.answer(busy)
-        self.gate.requests_wait = False
-        self.gate.arm()
+        if self.gate.requests_wait:
+            self.gate.requests_wait = False
+            # One that came meanwhile was there before its poke.
+            self.gate.requests_wait = bool(self._requests)
+            self.gate.arm()
 
     def scopes(self) -> list[Scope]:
         """Where variables are looked for: the frames of a running backward, then the notebook."""

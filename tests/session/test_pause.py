@@ -337,3 +337,42 @@ def test_accumulate_grad_goes_by_its_short_name_too(watched):
     gate.breakpoints_off()
     gate.go_on()
     work.join(PATIENCE)
+
+
+@pytest.mark.parametrize("armed", [False, True])
+def test_who_arms_late_does_not_undo_what_another_thread_did(watched, monkeypatch, armed):
+    """A thread has seen whether there is a reason to stop; before it acts on that, all changes."""
+    gate = watched.gate
+
+    def meanwhile():
+        if armed:
+            gate.breakpoints_off()
+            gate.arm()
+        else:
+            gate.ask_pause()
+
+    class Slow(Gate):
+        @property
+        def armed(self):
+            found = Gate.armed.fget(self)
+            if self.changes:
+                self.changes.pop()()
+            return found
+
+    gate.pause_next = armed
+    gate.changes = [meanwhile]
+    monkeypatch.setattr(gate, "__class__", Slow)
+    gate.arm()
+    assert (seam.gate is gate) is not armed
+
+
+def test_the_thread_that_sends_to_pages_leaves_the_gate_alone(watched, monkeypatch):
+    """It looks for requests again and again, while others arm the gate and disarm it."""
+    session = Session()
+    calls = []
+    monkeypatch.setattr(session.gate, "arm", lambda: calls.append(session.gate.requests_wait))
+    session.serve()
+    assert calls == []
+    session.gate.requests_wait = True
+    session.serve()
+    assert calls == [False]
