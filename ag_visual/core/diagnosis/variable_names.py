@@ -30,10 +30,10 @@ def scopes_of(frame: FrameType | None) -> Iterator[Scope]:
     innermost: Scope | None = None
     told = False
     frame = source.outside(frame)
-    for _ in range(_FRAMES):
-        if frame is None:
-            break
+    left = _FRAMES
+    while frame is not None and left:
         if not source.inside[frame.f_code.co_filename]:
+            left -= 1
             innermost = innermost if innermost is not None else frame.f_globals
             found = source.locals_of(frame)
             if found is not frame.f_globals:
