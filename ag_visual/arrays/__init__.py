@@ -10,9 +10,19 @@ from ag_visual.arrays.backend import (
     backend_of,
     of_namespace,
     register,
+    register_lazy,
     registered,
 )
 from ag_visual.arrays.numpy import BACKEND as CPU_BACKEND
+
+
+def _load_cuda() -> Backend:
+    from ag_visual.arrays.cupy import CupyBackend
+
+    return CupyBackend()
+
+
+register_lazy("cuda", _load_cuda)
 
 __all__ = [
     "CPU_BACKEND",

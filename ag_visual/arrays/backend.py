@@ -11,15 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy
 
 from ag_visual import devices
 from ag_visual.devices import device
-
-if TYPE_CHECKING:
-    from ag_visual.arrays.random import Generator
 
 # An array of any backend. The libraries share an interface but no common base class.
 Array = Any
@@ -73,11 +70,9 @@ class Backend(ABC):
     def minimum_at(self, target: Array, index: Any, values: Any) -> None:
         """`target[index] = minimum(target[index], values)` in place, duplicates included."""
 
+    @abstractmethod
     def multiply_at(self, target: Array, index: Array, values: Array) -> None:
         """`target[index] *= values` in place on vectors, duplicates included."""
-        from ag_visual.arrays.kernels.runs import multiply_at
-
-        multiply_at(self.xp, target, index, values)
 
     @abstractmethod
     def as_strided(self, array: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
@@ -99,12 +94,6 @@ class Backend(ABC):
     @abstractmethod
     def set_random_state(self, bits: Any, state: bytes) -> None:
         """Put a source into a state; ValueError when the bytes are not one of its own."""
-
-    def generator(self, seed: int | None = None) -> Generator:
-        """A new random number generator for the current device."""
-        from ag_visual.arrays.random import Generator
-
-        return Generator(self, seed)
 
     def count(self) -> int:
         """How many devices there are."""
@@ -147,14 +136,8 @@ _by_device: dict[str, Backend] = {}
 _by_namespace: dict[Any, Backend] = {}
 
 
-def _load_cuda() -> Backend:
-    from ag_visual.arrays.cupy import CupyBackend
-
-    return CupyBackend()
-
-
-# Backends that are imported when their device type is first asked for.
-_lazy: dict[str, Callable[[], Backend]] = {"cuda": _load_cuda}
+# Device type -> makes the backend, whose library is imported when that is first asked for.
+_lazy: dict[str, Callable[[], Backend]] = {}
 
 
 def register(backend: Backend) -> Backend:
@@ -164,6 +147,11 @@ def register(backend: Backend) -> Backend:
     _by_device[backend.device_type] = backend
     _by_namespace[backend.xp] = backend
     return backend
+
+
+def register_lazy(device_type: str, load: Callable[[], Backend]) -> None:
+    """Have a backend made when its device type is first asked for."""
+    _lazy[device_type] = load
 
 
 def registered() -> tuple[Backend, ...]:

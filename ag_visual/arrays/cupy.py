@@ -1,6 +1,6 @@
 """The CuPy backend: device 'cuda'. Imported only when a cuda device is asked for.
 
-Layer 1: imports backend.py. Written against CuPy 13 and 14.
+Layer 1: imports backend.py and kernels/runs.py. Written against CuPy 13 and 14.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 
 from ag_visual.arrays.backend import Array, Backend, BackendUnavailable
+from ag_visual.arrays.kernels.runs import multiply_at
 from ag_visual.devices import device
 
 _INSTALL = "pip install 'ag-visual[cuda12]' (CUDA 12) or 'ag-visual[cuda13]' (CUDA 13)"
@@ -64,6 +65,9 @@ class CupyBackend(Backend):
 
     def pointer(self, array: Array) -> int:
         return int(array.data.ptr)
+
+    def multiply_at(self, target: Array, index: Array, values: Array) -> None:
+        multiply_at(cupy, target, index, values)
 
     def add_at(self, target: Array, index: Any, values: Any) -> None:
         if target.dtype.kind == "c":

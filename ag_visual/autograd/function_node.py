@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 from ag_visual.arrays.backend import Backend
@@ -19,9 +19,6 @@ from ag_visual.core.source import here
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.validate_grad import refuse_incompatible
 from ag_visual.engine.hook_calls import wrap
-
-if TYPE_CHECKING:
-    from ag_visual.autograd.custom_function import Function
 
 
 class FunctionCtx:
@@ -73,7 +70,7 @@ class FunctionCtx:
 class BackwardCFunction(Node, FunctionCtx):
     """The node of one call of a custom Function, and its ctx."""
 
-    _forward_cls: type[Function]
+    _forward_cls: type[Any]  # the user's Function
     runs_undefined = True
 
     def __init__(self) -> None:

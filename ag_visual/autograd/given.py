@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from ag_visual.core.tensor import Tensor
 from ag_visual.devices import device
 from ag_visual.dtypes import dtype
 from ag_visual.layouts import layout, memory_format
-
-if TYPE_CHECKING:
-    from ag_visual.autograd.custom_function import Function
 
 # What no forward can change.
 _PLAIN: Final = (
@@ -78,7 +75,7 @@ def _plain(value: object) -> bool:
     return isinstance(value, _PLAIN)
 
 
-def argument_name(cls: type[Function], position: int) -> str:
+def argument_name(cls: type[Any], position: int) -> str:
     """What the user's forward calls an argument: `x`, or `input[2]` among `*args`."""
     parameters = list(inspect.signature(cls.forward).parameters.values())
     if not cls._separate():

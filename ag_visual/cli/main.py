@@ -6,9 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-
-class CommandError(Exception):
-    """A command cannot go on; the message is all that the person needs."""
+from ag_visual.cli.errors import CommandError
 
 
 def parser() -> argparse.ArgumentParser:

@@ -15,7 +15,7 @@ from typing import Any
 
 import ag_visual
 from ag_visual import files
-from ag_visual.cli.main import CommandError
+from ag_visual.cli.errors import CommandError
 
 NOTEBOOK = "00_tour.ipynb"
 FIRST_PORT = 8888

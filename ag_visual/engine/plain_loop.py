@@ -44,12 +44,12 @@ def plain_loop(task: GraphTask, place: Any) -> None:
         else:
             return
         watched = seam.sink is not None or seam.gate is not None or modes.anomaly is not None
-        if watched or node.hooks is not None or task.modes is not None:
+        hooks = node.hooks
+        if watched or hooks is not None or task.modes is not None:
             heappush(ready, (-node.seq, node, g))
             return
 
-        dtype = g.dtype if type(g) is ndarray else None
-        if dtype is not None and dtype is not COMPLEX64 and dtype is not COMPLEX128:
+        if type(g) is ndarray and g.dtype is not COMPLEX64 and g.dtype is not COMPLEX128:
             results = node.raw(raw_numpy, g) if place is None else node.take(raw_numpy, g, place)
         else:  # several outputs, no gradient, complex numbers, another array library
             results = compute(task, node, g, place)

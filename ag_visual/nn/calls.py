@@ -8,12 +8,9 @@ from __future__ import annotations
 import itertools
 import threading
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from ag_visual.core import seam
-
-if TYPE_CHECKING:
-    from ag_visual.nn.module import Module
 
 
 class _Call(NamedTuple):
@@ -33,7 +30,7 @@ _calls = _Calls()
 _numbers = itertools.count(1)
 
 
-def enter(module: Module) -> int:
+def enter(module: Any) -> int:
     """A module's forward begins; the call's number, for `leave`."""
     around = _calls.open[-1] if _calls.open else None
     path = None if around is None else around.paths.get(id(module))

@@ -18,6 +18,7 @@ import scipy.special
 from numpy.lib.stride_tricks import as_strided
 
 from ag_visual.arrays.backend import Backend, register
+from ag_visual.arrays.kernels.runs import multiply_at
 from ag_visual.arrays.numpy import BACKEND as HOST
 from ag_visual.devices import device
 
@@ -435,6 +436,9 @@ class StrictBackend(Backend):
 
     def minimum_at(self, target: Any, index: Any, values: Any) -> None:
         self._at("minimum", target, index, values)
+
+    def multiply_at(self, target: Any, index: Any, values: Any) -> None:
+        multiply_at(self.xp, target, index, values)
 
     def _at(self, name: str, target: Any, index: Any, values: Any) -> None:
         where = f"{name}_at"

@@ -161,7 +161,7 @@ def test_the_allocator_is_tuned_unless_told_not_to(asked: str) -> None:
 
 @pytest.fixture
 def generator(backend: Backend) -> Generator:
-    return backend.generator().manual_seed(7)
+    return Generator(backend).manual_seed(7)
 
 
 def host(generator: Generator, array: Any) -> Any:
@@ -236,10 +236,10 @@ def test_a_seed_and_a_state_give_the_numbers_again(generator: Generator) -> None
 
 
 def test_seeds_are_read_as_torch_reads_them() -> None:
-    assert CPU_BACKEND.generator().initial_seed() == DEFAULT_SEED
+    assert Generator(CPU_BACKEND).initial_seed() == DEFAULT_SEED
     assert torch.Generator().initial_seed() == DEFAULT_SEED
     for seed in (0, -1, 2**63, -(2**63)):
         wanted = torch.Generator().manual_seed(seed).initial_seed()
-        assert CPU_BACKEND.generator(seed).initial_seed() == wanted
+        assert Generator(CPU_BACKEND, seed).initial_seed() == wanted
     with pytest.raises(RuntimeError, match="Overflow when unpacking long"):
-        CPU_BACKEND.generator(2**64)
+        Generator(CPU_BACKEND, 2**64)

@@ -94,6 +94,35 @@ def python_imports(package: Path) -> Iterator[Import]:
                     yield Import(file, node.lineno, source, target)
 
 
+def circles(package: Path) -> list[str]:
+    """The files that import each other around a circle, be it late or for types alone."""
+    modules = {}
+    for file in sorted(package.rglob("*.py")):
+        parts = file.relative_to(package.parent).with_suffix("").parts
+        modules[".".join(parts).removesuffix(".__init__")] = file
+    graph: dict[str, set[str]] = {}
+    for name, file in modules.items():
+        named = graph[name] = set()
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                named |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                inner = [f"{node.module}.{alias.name}" for alias in node.names]
+                named |= {each if each in modules else node.module for each in inner}
+        named &= modules.keys() - {name}
+
+    def reached(name: str) -> set[str]:
+        found: set[str] = set()
+        waiting = [name]
+        while waiting:
+            new = graph[waiting.pop()] - found
+            found |= new
+            waiting += new
+        return found
+
+    return [name for name in sorted(graph) if name in reached(name)]
+
+
 def is_module(package: Path, part: str) -> bool:
     return (package / part).is_dir() or (package / f"{part}.py").exists()
 

@@ -9,6 +9,7 @@ import pytest
 from .imports import (
     PYTHON_LAYERS,
     TYPESCRIPT_LAYERS,
+    circles,
     python_imports,
     typescript_imports,
     upward,
@@ -21,6 +22,35 @@ def test_python_imports_point_down() -> None:
     imports = list(python_imports(ROOT / "ag_visual"))
     assert len(imports) > 50
     assert upward(iter(imports), PYTHON_LAYERS) == []
+
+
+def test_no_file_imports_itself_around_a_circle() -> None:
+    assert circles(ROOT / "ag_visual") == []
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "from ag_visual.core.tensor import Tensor",
+        "from ag_visual.core import tensor",
+        "import ag_visual.core.tensor",
+        "def f():\n    from ag_visual.core.tensor import Tensor",
+        "if TYPE_CHECKING:\n    from ag_visual.core import tensor",
+    ],
+)
+def test_a_planted_circle_is_found(tmp_path: Path, back: str) -> None:
+    package = tmp_path / "ag_visual"
+    (package / "core").mkdir(parents=True)
+    for name, text in {
+        "__init__": "from ag_visual.core import tensor",
+        "core/tensor": "from ag_visual.core import node",
+        "core/node": "from ag_visual.core import hooks",
+        "core/hooks": "import ag_visual.absent",
+    }.items():
+        (package / f"{name}.py").write_text(text)
+    assert circles(package) == []
+    (package / "core" / "hooks.py").write_text(back)
+    assert circles(package) == [f"ag_visual.core.{n}" for n in ("hooks", "node", "tensor")]
 
 
 def test_typescript_imports_point_down() -> None:

@@ -15,7 +15,7 @@ GENERATED = Path(__file__).parents[2] / "extension" / "src" / "protocol" / "sche
 
 def test_committed_typescript_is_what_the_schema_generates():
     assert GENERATED.read_text(encoding="utf-8") == render(), (
-        "run: python -m ag_visual.observe.wire.schema > extension/src/protocol/schema.ts"
+        "run: python -m ag_visual.observe.wire.typescript > extension/src/protocol/schema.ts"
     )
 
 

@@ -1,6 +1,6 @@
 """Wire format v1, once and as data: tables, JSON records, commands, names on the wire.
 
-`python -m ag_visual.observe.wire.schema` prints extension/src/protocol/schema.ts; a test compares.
+`python -m ag_visual.observe.wire.typescript` prints extension/src/protocol/schema.ts from it.
 Imports nothing of the package, so that every layer from observe upward may read it.
 """
 
@@ -611,11 +611,3 @@ COMMANDS: Final[dict[str, Command]] = {
         {"values": "boolean", "source": "boolean"}, "Exported", "writes a standalone HTML file"
     ),
 }
-
-
-if __name__ == "__main__":
-    import sys
-
-    from ag_visual.observe.wire.typescript import render
-
-    sys.stdout.write(render())
