@@ -27,12 +27,14 @@ def full_loop(task: GraphTask, place: Any) -> None:
 
     place: of who frees what nodes saved; None keeps that.
     """
-    ready, needed, captured, quiet = task.ready, task.needed, task.captured, task.quiet
-    while task.leaves or ready:
-        for leaf in task.leaves:
+    ready, leaves = task.ready, task.leaves
+    needed, captured, quiet = task.needed, task.captured, task.quiet
+    idle = False
+    while leaves or ready:
+        for leaf in leaves:
             if task.reaches(leaf) or len(task.counts) == 1:
                 run_leaf(task, leaf)
-        task.leaves.clear()
+        leaves.clear()
         if not ready:
             return
         _, node, g = heappop(ready)
@@ -49,13 +51,14 @@ def full_loop(task: GraphTask, place: Any) -> None:
                 _capture(task, node, arrived if runs else g)
             if not runs:
                 continue
+            idle = node in quiet
         sink = seam.sink
         started = 0 if sink is None else perf_counter_ns()
         if hooks is not None and hooks.pre:
             g = stages.pre_hooks(task, node, g)
         if seam.gate is not None:
             g = stages.gated(task, node, g)
-        if node in quiet:
+        if idle:
             results = node.skip(place)
         elif modes.anomaly is None:
             results = compute(task, node, g, place)

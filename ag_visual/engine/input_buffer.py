@@ -11,6 +11,7 @@ import numpy
 from numpy import add, asarray, generic, ndarray
 
 from ag_visual.arrays.backend import backend_of
+from ag_visual.core.node import Replaced
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import validate_grad
 from ag_visual.dispatch.table import traced
@@ -22,6 +23,8 @@ def fitted(node: Any, edge: Any, g: Any, like: Any) -> Any:
 
     like: what arrived at the node; of its kind is the array made of a scalar.
     """
+    if type(g) is ndarray and edge[2] is not None and type(edge[2]) is not Replaced:
+        return validate_grad.fit(numpy, g, edge[2], edge[3])
     if isinstance(g, Tensor):
         return validate_grad.fit_edge(validate_grad.fit_traced, traced, node, edge, g)
     if type(g) is not ndarray:

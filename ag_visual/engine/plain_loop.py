@@ -9,7 +9,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Any
 
-from numpy import ndarray
+from numpy import add, ndarray
 
 from ag_visual.core import modes, seam
 from ag_visual.core.node import AccumulateGrad
@@ -28,15 +28,16 @@ def plain_loop(task: GraphTask, place: Any) -> None:
     """
     if not task.plain:
         return
-    counts, buffers, ready, leaves = task.counts, task.buffers, task.ready, task.leaves
-    # A node that alone is ready, and what has arrived at it: a chain needs no heap.
+    counts, buffers, owned = task.counts, task.buffers, task.owned
+    ready, leaves = task.ready, task.leaves
+    # One ready node, and what has arrived at it, is not in the heap: a chain needs none.
     only: Any = None
     arrived: Any = None
     while True:
         for leaf in leaves:
             run_leaf(task, leaf)
         leaves.clear()
-        if only is not None:
+        if only is not None and (not ready or only.seq > -ready[0][0]):
             node, g = only, arrived
             only = arrived = None
         elif ready:
@@ -47,6 +48,8 @@ def plain_loop(task: GraphTask, place: Any) -> None:
         hooks = node.hooks
         if watched or hooks is not None or task.modes is not None:
             heappush(ready, (-node.seq, node, g))
+            if only is not None:
+                heappush(ready, (-only.seq, only, arrived))
             return
 
         if type(g) is ndarray and g.dtype is not COMPLEX64 and g.dtype is not COMPLEX128:
@@ -67,7 +70,11 @@ def plain_loop(task: GraphTask, place: Any) -> None:
             ):
                 part = fitted(node, edge, part, g)
             if shape is None or following in buffers:
-                part = gathered(task, edge, part)
+                if part is not None and following in owned:
+                    total = buffers[following]
+                    part = add(total, part, total)
+                else:
+                    part = gathered(task, edge, part)
             left = counts[following] - 1
             if left:
                 counts[following] = left
@@ -75,12 +82,9 @@ def plain_loop(task: GraphTask, place: Any) -> None:
             elif type(following) is AccumulateGrad:
                 buffers[following] = part
                 leaves.append(following)
-            elif only is None and not ready:
+            elif only is None:
                 only, arrived = following, part
             else:
-                if only is not None:
-                    heappush(ready, (-only.seq, only, arrived))
-                    only = arrived = None
                 heappush(ready, (-following.seq, following, part))
         # No name may keep a gradient alive that a leaf could adopt.
-        results = part = g = None
+        results = part = total = g = None

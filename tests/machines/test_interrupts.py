@@ -149,13 +149,13 @@ def _added_by_halves(patch: pytest.MonkeyPatch) -> str:
 def _history_after_the_write(patch: pytest.MonkeyPatch) -> str:
     from ag_visual.dispatch import inplace
 
-    original = inplace._make_node
+    original = inplace.make_node
 
     def once(*args: Any, **kwargs: Any) -> Any:
         _work()
         return original(*args, **kwargs)
 
-    patch.setattr(inplace, "_make_node", once)
+    patch.setattr(inplace, "make_node", once)
     patch.setattr(inplace, "BaseException", Exception, raising=False)  # nothing is made good
     return "writes"
 
