@@ -17,7 +17,8 @@ from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.storage import Storage, unwritten
 from ag_visual.core.tensor import Tensor, data_pointer, from_array
 from ag_visual.devices import device as Device
-from ag_visual.engine.run import GraphTask, running
+from ag_visual.engine.run import running
+from ag_visual.engine.task import GraphTask
 from ag_visual.errors import type_name
 from ag_visual.names import only as _only
 
