@@ -17,13 +17,14 @@ import numpy
 from ag_visual.arrays import backend as backends
 from ag_visual.autograd.function_node import BackwardCFunction, FunctionCtx
 from ag_visual.autograd.given import Given, argument_name
-from ag_visual.core import modes, saved, seam, source, view
+from ag_visual.core import modes, saved, source, view
 from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import ending
 from ag_visual.core.saved import OwnOutput
 from ag_visual.core.saved_packed import Packed
 from ag_visual.core.tensor import InferenceTensor, Tensor, cannot_be_saved, check_inplace, rebase
 from ag_visual.core.tensor import wrote as count_write
+from ag_visual.events import seam
 
 
 class FunctionMeta(type):

@@ -11,7 +11,7 @@ from weakref import ref
 
 from ag_visual.arrays.backend import Backend
 from ag_visual.autograd.given import Given, argument_name
-from ag_visual.core import modes, saved, seam
+from ag_visual.core import modes, saved
 from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import Meta, Node, sequence
 from ag_visual.core.saved_tensor import SavedTensor, raw_saved
@@ -19,6 +19,7 @@ from ag_visual.core.source import here
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.validate_grad import refuse_incompatible
 from ag_visual.engine.hook_calls import wrap
+from ag_visual.events import seam
 
 
 class FunctionCtx:

@@ -18,9 +18,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from ag_visual import dtypes
 from ag_visual.arrays.backend import backend_of
-from ag_visual.core import modes, saved, seam, source
+from ag_visual.core import modes, saved, source
 from ag_visual.core.hooks import HookTable, NodeHooks, RemovableHandle, register
 from ag_visual.devices import device as Device
+from ag_visual.events import seam
 from ag_visual.sizes import Size
 
 Edge = tuple["Node", int, tuple[int, ...] | None, Any] | None

@@ -13,11 +13,12 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 from weakref import ref
 
-from ag_visual.core import modes, saved_packed, seam
+from ag_visual.core import modes, saved_packed
 from ag_visual.core.diagnosis import checksum, errors, variable_names
 from ag_visual.core.saved_packed import Packed
 from ag_visual.core.source import last_return
 from ag_visual.core.storage import unwritten
+from ag_visual.events import seam
 
 NOTHING = False
 """The stamp of a field that holds nothing (an input left out): there is nothing to free."""
@@ -290,7 +291,7 @@ _slots = _Slots()
 def report_node(node: Any, log: seam.Log | None = None) -> None:
     """Send the birth of a node to the seam (or, told later, to the given log).
 
-    The record's fields are described in core.seam, dispatch.codegen writes them out,
+    The record's fields are described in events.seam, dispatch.codegen writes them out,
     observe.wire.streams reads them: change all of them.
     """
     log = log or seam.sink

@@ -21,12 +21,13 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
-from ag_visual.core import hooks, modes, saved, seam, source, view
+from ag_visual.core import hooks, modes, saved, source, view
 from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import AccumulateGrad, Edge, LeafState, Node, Replaced
 from ag_visual.core.storage import FRESH, Storage, unwritten
 from ag_visual.devices import device as Device
 from ag_visual.errors import type_name
+from ag_visual.events import seam
 from ag_visual.layouts import contiguous_format
 from ag_visual.layouts import memory_format as MemoryFormat
 from ag_visual.sizes import Size, size_of

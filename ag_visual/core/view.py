@@ -12,9 +12,10 @@ import weakref
 from typing import Any
 
 from ag_visual.arrays.backend import backend_of, of_namespace
-from ag_visual.core import modes, saved, seam
+from ag_visual.core import modes, saved
 from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import Edge, Node
+from ag_visual.events import seam
 
 DEFAULT, NO_GRAD, MULTI_OUTPUT, INFERENCE, IN_FUNCTION = range(5)
 """Under which circumstances a view was made (torch's CreationMeta)."""

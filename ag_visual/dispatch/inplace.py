@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ag_visual import dtypes, promotion
-from ag_visual.core import modes, saved, seam
+from ag_visual.core import modes, saved
 from ag_visual.core.storage import FRESH
 from ag_visual.core.tensor import (
     Tensor,
@@ -29,6 +29,7 @@ from ag_visual.dispatch.interpreted import (
 from ag_visual.dispatch.memory_overlap import refuse_internal, refuse_shared
 from ag_visual.dispatch.op_node import _edges, borrows, make_node, may_be_recorded
 from ag_visual.dispatch.record import Op
+from ag_visual.events import seam
 
 
 def _can_hold(target: Any, dtype: Any) -> bool:

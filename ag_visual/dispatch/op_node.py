@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from ag_visual.arrays import backend as backends
-from ag_visual.core import modes, saved, seam, source, view
+from ag_visual.core import modes, saved, source, view
 from ag_visual.core.node import Node
 from ag_visual.core.saved_tensor import raw_saved
 from ag_visual.core.tensor import (
@@ -23,6 +23,7 @@ from ag_visual.dispatch.arguments import (
 )
 from ag_visual.dispatch.record import Op
 from ag_visual.dispatch.validate_grad import fit_edge, fit_traced
+from ag_visual.events import seam
 
 
 class OpNode(Node):

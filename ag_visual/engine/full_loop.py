@@ -13,13 +13,14 @@ from typing import Any
 
 from numpy import ndarray
 
-from ag_visual.core import modes, seam
+from ag_visual.core import modes
 from ag_visual.core.node import AccumulateGrad
 from ag_visual.engine import anomaly, stages
 from ag_visual.engine.compute import compute
 from ag_visual.engine.input_buffer import fitted, gathered
 from ag_visual.engine.leaf import run_leaf
 from ag_visual.engine.task import GraphTask
+from ag_visual.events import seam
 
 
 def full_loop(task: GraphTask, place: Any) -> None:

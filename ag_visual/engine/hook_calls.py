@@ -11,13 +11,13 @@ from typing import Any
 
 from numpy import ndarray
 
-from ag_visual.core import seam
 from ag_visual.core.diagnosis.errors import type_name
 from ag_visual.core.hooks import HookTable, hook_name
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.memory_overlap import repeats
 from ag_visual.dispatch.table import traced
 from ag_visual.engine.hook_watch import Watch, norm2, squares, told_retained
+from ag_visual.events import seam
 
 
 def wrap(value: Any) -> Any:

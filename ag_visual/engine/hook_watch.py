@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy
 from numpy import vdot
 
-from ag_visual.core import seam
 from ag_visual.core.hooks import HookTable, told_as
+from ag_visual.events import seam
 
 COMPARED: Final = 2**20
 """Elements up to which the gradient after a hook is compared with the one before."""

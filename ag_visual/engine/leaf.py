@@ -6,12 +6,12 @@ from sys import getrefcount
 from time import perf_counter_ns
 from typing import Any
 
-from ag_visual.core import seam
 from ag_visual.dispatch.table import traced
 from ag_visual.engine import accumulate, hook_calls, stages
 from ag_visual.engine.accumulate import ALONE
 from ag_visual.engine.input_buffer import namespace
 from ag_visual.engine.task import GraphTask
+from ag_visual.events import seam
 
 
 def run_leaf(task: GraphTask, node: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy import add, ndarray
 
-from ag_visual.core import modes, seam
+from ag_visual.core import modes
 from ag_visual.core.node import AccumulateGrad
 from ag_visual.dispatch.table import raw_numpy
 from ag_visual.engine import stages
@@ -19,6 +19,7 @@ from ag_visual.engine.compute import COMPLEX64, COMPLEX128, compute
 from ag_visual.engine.input_buffer import fitted, gathered
 from ag_visual.engine.leaf import run_leaf
 from ag_visual.engine.task import GraphTask
+from ag_visual.events import seam
 
 
 def plain_loop(task: GraphTask, place: Any) -> None:

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from ag_visual.arrays.quiet import IGNORE, errors
-from ag_visual.core import modes, seam
+from ag_visual.core import modes
 from ag_visual.core import node as nodes
 from ag_visual.core.node import Edge
 from ag_visual.engine import hook_calls
@@ -27,6 +27,7 @@ from ag_visual.engine.input_buffer import gathered
 from ag_visual.engine.plain_loop import plain_loop
 from ag_visual.engine.stages import bare
 from ag_visual.engine.task import GraphTask, dependencies, leading_to, ranks_of
+from ag_visual.events import seam
 
 _ids = itertools.count(1)
 _NO_NODES: frozenset[Any] = frozenset()

@@ -9,14 +9,15 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
-from ag_visual.core import modes, seam
-from ag_visual.core.seam import SMALL
+from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import validate_grad
 from ag_visual.engine import anomaly, hook_calls
 from ag_visual.engine.hook_calls import squares
 from ag_visual.engine.input_buffer import as_array, namespace
 from ag_visual.engine.task import GraphTask
+from ag_visual.events import seam
+from ag_visual.events.seam import SMALL
 
 _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 

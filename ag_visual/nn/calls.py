@@ -10,7 +10,7 @@ import threading
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from ag_visual.core import seam
+from ag_visual.events import seam
 
 
 class _Call(NamedTuple):

@@ -9,8 +9,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ag_visual.core import seam
 from ag_visual.core.hooks import HookTable, RemovableHandle, register
+from ag_visual.events import seam
 from ag_visual.nn import calls
 from ag_visual.nn.backward_hooks import BackwardHooks
 from ag_visual.nn.saving import Saving

@@ -18,11 +18,12 @@ import numpy
 from ag_visual import dtypes
 from ag_visual.arrays.backend import backend_of
 from ag_visual.autograd.grad_mode import enable_grad, set_grad_enabled
-from ag_visual.core import modes, seam, source
+from ag_visual.core import modes, source
 from ag_visual.core.hooks import HookTable, RemovableHandle, register
 from ag_visual.core.tensor import InferenceTensor, Tensor, before_write, from_array, wrote
 from ag_visual.dispatch.table import functions as F
 from ag_visual.dispatch.table import raw, raw_numpy, traced
+from ag_visual.events import seam
 
 Group = dict[str, Any]
 State = dict[str, Any]

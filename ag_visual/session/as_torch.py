@@ -29,6 +29,7 @@ INTERNAL = frozenset(
         *(
             "arrays",
             "core",
+            "events",
             "dispatch",
             "ops",
             "engine",

@@ -16,9 +16,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ag_visual.core import seam
 from ag_visual.core.bell import Bell
 from ag_visual.core.node import AccumulateGrad, Node
+from ag_visual.events import seam
 from ag_visual.session.breakpoints import Breakpoint, line_of, problem_of
 from ag_visual.session.gradient_edits import edited
 

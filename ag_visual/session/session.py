@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from ag_visual import files
-from ag_visual.core import seam
 from ag_visual.core.bell import Bell
+from ag_visual.events import seam
 from ag_visual.observe.diagnose import problems
 from ag_visual.observe.export.bundle import bundle_text
 from ag_visual.observe.export.export import Recording, take, to_html

@@ -13,8 +13,8 @@ import weakref
 import pytest
 
 import ag_visual as ag
-from ag_visual.core import seam
 from ag_visual.display.show import graph_recording
+from ag_visual.events import seam
 from ag_visual.observe.export import bundle
 from ag_visual.observe.wire.check import check
 from ag_visual.session.commands import handle

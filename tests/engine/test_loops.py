@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import ag_visual as ag
-from ag_visual.core import seam
 from ag_visual.engine import full_loop, input_buffer, run
+from ag_visual.events import seam
 
 SEEDS = range(60)
 

@@ -15,6 +15,7 @@ PYTHON_LAYERS = (
         *("promotion", "version"),
     ),
     ("arrays",),
+    ("events",),
     ("core",),
     ("dispatch",),
     ("engine",),

@@ -24,7 +24,8 @@ from typing import Any
 import numpy
 
 import ag_visual as ag
-from ag_visual.core import modes, seam
+from ag_visual.core import modes
+from ag_visual.events import seam
 from ag_visual.session.session import current
 
 SHORTEST = 50e-6

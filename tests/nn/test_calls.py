@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import ag_visual as ag
-from ag_visual.core import seam
+from ag_visual.events import seam
 
 from .cases import CASES, Case, label
 from .test_modules import _built, _inputs

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ag_visual.core import seam
+from ag_visual.events import seam
 from ag_visual.observe.record.recorder import Recorder
 
 HOOKS = ("sink", "gate", "begin", "end", "problem")

@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 import ag_visual as ag
-from ag_visual.core import seam
+from ag_visual.events import seam
 from ag_visual.observe.diagnose.problems import op_word, problem
 from ag_visual.observe.wire.check import check
 

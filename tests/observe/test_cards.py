@@ -241,7 +241,7 @@ def test_an_overwritten_saved_value_is_said_and_told_to_nobody():
     z = y * y
     y.add_(1)
     told = []
-    from ag_visual.core import seam
+    from ag_visual.events import seam
 
     before, seam.problem = seam.problem, lambda error, fields: told.append(error)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ag_visual as ag
-from ag_visual.core import seam
+from ag_visual.events import seam
 from ag_visual.observe.record.recorder import Recorder
 
 from .reading import rows

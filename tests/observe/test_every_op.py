@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import ag_visual as ag
-from ag_visual.core import seam
 from ag_visual.core.node import AccumulateGrad
 from ag_visual.dispatch.record import Op
+from ag_visual.events import seam
 from ag_visual.observe.export.dot import dot_text
 from ag_visual.observe.record.details import array_of, node_details, recorded_details
 from ag_visual.observe.record.graph import tell, walk

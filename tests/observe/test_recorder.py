@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ag_visual as ag
-from ag_visual.core import seam
+from ag_visual.events import seam
 from ag_visual.observe.record.recorder import CHUNK_ROWS, Recorder
 from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.columns import _Steps, by_kind

@@ -9,7 +9,7 @@ import math
 import pytest
 
 import ag_visual as ag
-from ag_visual.core import seam
+from ag_visual.events import seam
 from ag_visual.session.api import debugger
 from ag_visual.session.session import current
 

@@ -6,8 +6,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import ag_visual as ag
-from ag_visual.core import seam
 from ag_visual.core.source import resolve_place
+from ag_visual.events import seam
 from ag_visual.session.session import current
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import ag_visual as ag
-from ag_visual.core import seam
+from ag_visual.events import seam
 from ag_visual.session import pause
 from ag_visual.session.pause import Gate
 from ag_visual.session.session import Request, Session

@@ -14,8 +14,8 @@ import weakref
 import pytest
 
 import ag_visual as ag
-from ag_visual.core import seam
 from ag_visual.core.bell import Bell
+from ag_visual.events import seam
 from ag_visual.observe.export import bundle
 from ag_visual.session import api
 from ag_visual.session.commands import handle

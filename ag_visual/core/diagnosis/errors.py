@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ag_visual.core import modes, seam, source
+from ag_visual.core import modes, source
 from ag_visual.core.diagnosis import variable_names
 from ag_visual.core.diagnosis.repair import repair
 from ag_visual.dtypes import legacy_name, of_numpy
@@ -24,6 +24,7 @@ from ag_visual.errors import (
     SilentWriteWarning,
     ViewInplaceError,
 )
+from ag_visual.events import seam
 
 SHOWN_WRITES = 3
 

@@ -22,7 +22,7 @@ from weakref import ref
 
 import numpy
 
-from ag_visual.core import modes, saved, seam, source, view
+from ag_visual.core import modes, saved, source, view
 from ag_visual.core.node import sequence
 from ag_visual.core.storage import FRESH, ZERO, Storage, uids
 from ag_visual.core.tensor import Tensor, accumulator, from_array, wrote
@@ -30,6 +30,7 @@ from ag_visual.dispatch import arguments, interpreted, op_node
 from ag_visual.dispatch.memory import settled
 from ag_visual.dispatch.out_argument import into
 from ag_visual.dispatch.record import KEEP, Op
+from ag_visual.events import seam
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from ag_visual.core import saved, seam
+from ag_visual.core import saved
 from ag_visual.core.node import AccumulateGrad, Node
+from ag_visual.events import seam
 
 
 def walk(roots: Iterable[Node], known: Collection[int] = ()) -> list[Node]:

@@ -21,8 +21,8 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ag_visual.core import node as nodes
-from ag_visual.core import seam
 from ag_visual.core.node import AccumulateGrad, Node
+from ag_visual.events import seam
 from ag_visual.observe.record.graph import tell, walk
 from ag_visual.observe.record.leaf_names import Labels
 from ag_visual.observe.wire import columns

@@ -14,7 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ag_visual.core import seam, source
+from ag_visual.core import source
+from ag_visual.events import seam
 from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.streams import Fields, NodeReader, Nodes, Told, integers, read_runs
 from ag_visual.observe.wire.text import fit
@@ -260,7 +261,7 @@ class Encoder:
         freed: Sequence[int] | Array = (),
         now: int = 0,
     ) -> Chunk:
-        """Columns of all events, nodes, and fields of runs, leaves and writes (see core.seam).
+        """Columns of all events, nodes, and fields of runs, leaves and writes (see events.seam).
 
         names: of each leaf; labels: (seq, name) found for leaves that were told before; freed: seqs
         that died by `now`.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ag_visual.arrays.quiet import silent
-from ag_visual.core import seam
+from ag_visual.events import seam
 
 Array = NDArray[Any]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ag_visual.arrays.backend import backend_of
-from ag_visual.core import modes, seam, source, view
+from ag_visual.core import modes, source, view
 from ag_visual.core import saved as saved_fields
 from ag_visual.core.tensor import Tensor, before_write, check_inplace, method, wrote
 from ag_visual.dispatch.arguments import LEFT_OUT, Sizes, SomeDims, fitted, one_by_one
@@ -22,6 +22,7 @@ from ag_visual.dispatch.memory import memory_of
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, ops
 from ag_visual.dispatch.vmap import Batch, along
+from ag_visual.events import seam
 from ag_visual.ops.view.as_strided import geometry, straighten
 from ag_visual.ops.view.reshape import back_to_shape
 

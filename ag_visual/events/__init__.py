@@ -1,0 +1,1 @@
+"""What a program did, as data: written by everything above that computes, read by observers."""
