@@ -24,7 +24,7 @@ from ag_visual.core.saved import OwnOutput
 from ag_visual.core.saved_packed import Packed
 from ag_visual.core.tensor import InferenceTensor, Tensor, cannot_be_saved, check_inplace, rebase
 from ag_visual.core.tensor import wrote as count_write
-from ag_visual.events import seam
+from ag_visual.events import instrument
 
 
 class FunctionMeta(type):
@@ -217,7 +217,7 @@ def _wrapped(
         else:
             results.append(_grown(ctx, _as_view(o) if id(o) in inputs else o, number, meta))
     _save(ctx, outputs, results, records)
-    if records and seam.sink is not None:
+    if records and instrument.sink is not None:
         saved.report_node(ctx)
         names = (argument_name(cls, at) for at in ctx._positions)
         saved.report_cuts(ctx, zip(names, tensors, strict=True))

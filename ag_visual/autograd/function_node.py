@@ -19,7 +19,8 @@ from ag_visual.core.source import here
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.validate_grad import refuse_incompatible
 from ag_visual.engine.hook_calls import wrap
-from ag_visual.events import seam
+from ag_visual.events import instrument
+from ag_visual.events.log import EventLog
 
 
 class FunctionCtx:
@@ -100,7 +101,7 @@ class BackwardCFunction(Node, FunctionCtx):
         self._fixed: tuple[bool, ...] = ()  # which outputs carry no gradient
         # Positions of the inputs that backward gave None, though they wanted a gradient.
         self._missed: frozenset[int] = frozenset()
-        self._told: tuple[ref[seam.Log] | None, frozenset[int]] = (
+        self._told: tuple[ref[EventLog] | None, frozenset[int]] = (
             None,
             frozenset(),
         )  # which of them, and to whom
@@ -169,10 +170,10 @@ class BackwardCFunction(Node, FunctionCtx):
         self._missed |= missed.keys()
         # Once to each that records, however often a retained graph runs.
         listener, told = self._told
-        if seam.sink is None:
+        if instrument.sink is None:
             return
-        if listener is None or listener() is not seam.sink:
-            listener, told = ref(seam.sink), frozenset()
+        if listener is None or listener() is not instrument.sink:
+            listener, told = ref(instrument.sink), frozenset()
         for at in sorted(missed.keys() - told):
             name = argument_name(self._forward_cls, at)
             backward = self._forward_cls._user_backward()

@@ -21,7 +21,7 @@ from ag_visual.arrays.backend import backend_of
 from ag_visual.core import modes, saved, source
 from ag_visual.core.hooks import HookTable, NodeHooks, RemovableHandle, register
 from ag_visual.devices import device as Device
-from ag_visual.events import seam
+from ag_visual.events import instrument
 from ag_visual.sizes import Size
 
 Edge = tuple["Node", int, tuple[int, ...] | None, Any] | None
@@ -334,7 +334,7 @@ class AccumulateGrad(Node):
         self.hooks = None
         self.freed = None
         self._metadata = None
-        if seam.sink is not None:
+        if instrument.sink is not None:
             saved.report_leaf(self)
 
     def name(self) -> str:

@@ -18,7 +18,9 @@ from ag_visual.core.diagnosis import checksum, errors, variable_names
 from ag_visual.core.saved_packed import Packed
 from ag_visual.core.source import last_return
 from ag_visual.core.storage import unwritten
-from ag_visual.events import seam
+from ag_visual.events import instrument
+from ag_visual.events.log import CUT, EventLog
+from ag_visual.events.node_record import node_record, row
 
 NOTHING = False
 """The stamp of a field that holds nothing (an input left out): there is nothing to free."""
@@ -288,13 +290,12 @@ class _Slots(dict[tuple[str, ...], tuple[tuple[str, str, str, str], ...]]):
 _slots = _Slots()
 
 
-def report_node(node: Any, log: seam.Log | None = None) -> None:
-    """Send the birth of a node to the seam (or, told later, to the given log).
+def report_node(node: Any, log: EventLog | None = None) -> None:
+    """Emit the record of a new node, to the event sink or to the given log.
 
-    The record's fields are described in events.seam, dispatch.codegen writes them out,
-    observe.wire.streams reads them: change all of them.
+    events.node_record says what is in it; dispatch.codegen writes the same out for its ops.
     """
-    log = log or seam.sink
+    log = log or instrument.sink
     if log is None:
         return
     kept: list[tuple[Any, ...]] = []
@@ -305,16 +306,14 @@ def report_node(node: Any, log: seam.Log | None = None) -> None:
             _describe_saved(kept, name, value, getattr(node, owner_slot, None), then)
     edges = [(-1, 0) if edge is None else (edge[0].seq, edge[1]) for edge in node.next]
     outputs = 1 if node.outs is None else len(node.outs)
-    form = log.form(type(node), outputs, tuple((name, own) for name, own, *_ in kept))
-    facts = [node.shape, node.dtype, *(number for _, number in edges)]
-    numbers = [perf_counter_ns(), get_ident(), node.seq, *(seq for seq, _ in edges)]
-    for _, _, array, storage, version in kept:
-        facts += (array.shape, array.dtype)
-        numbers += (storage, version)
-    size = seam.size(len(edges), len(kept))
-    _, _, number, put = log.nodes[size].key(form, node.code, node.lasti, tuple(facts))
+    schema = log.schema(type(node), outputs, tuple((name, own) for name, own, *_ in kept))
+    numbers = [number for _, number in edges]
+    facts = row((node.shape, node.dtype), numbers, [(a.shape, a.dtype) for _, _, a, _, _ in kept])
+    record = node_record(len(edges), len(kept))
+    _, _, key, put = log.nodes[record].key(schema, node.code, node.lasti, facts)
     log.keep(ref(node))
-    put(seam.packer(size)(number, *numbers))
+    first = key, perf_counter_ns(), get_ident(), node.seq
+    put(record.pack(*row(first, [seq for seq, _ in edges], [saved[3:] for saved in kept])))
 
 
 def origin_of(tensor: Any) -> tuple[Any, ...] | None:
@@ -327,8 +326,8 @@ def origin_of(tensor: Any) -> tuple[Any, ...] | None:
 
 
 def report_cuts(node: Any, inputs: Iterable[tuple[str, Any]]) -> None:
-    """Send to the seam which (name, input) of a node left another graph before they came here."""
-    log = seam.sink
+    """Emit which (name, input) of a node left another graph before they came here."""
+    log = instrument.sink
     if log is None:
         return
     for name, value in inputs:
@@ -343,14 +342,14 @@ def report_cuts(node: Any, inputs: Iterable[tuple[str, Any]]) -> None:
             maker = None if graph is None else graph()
             from_leaf = bool(rest) and graph is None
             facts = (name, kind, *(place or (None, 0)), -1 if maker is None else maker.seq)
-            log.tell((seam.CUT, perf_counter_ns(), get_ident(), node.seq, *facts, from_leaf))
+            log.emit((CUT, perf_counter_ns(), get_ident(), node.seq, *facts, from_leaf))
 
 
 def report_none(node: Any, name: str, backward: Any, edge: Any) -> None:
-    """Send to the seam that a backward returned no gradient for an input that wanted one."""
-    if seam.sink is not None:
+    """Emit that a backward returned no gradient for an input that wanted one."""
+    if instrument.sink is not None:
         facts = (name, "none", *(last_return(backward) or (None, 0)), edge[0].seq, False)
-        seam.sink.tell((seam.CUT, perf_counter_ns(), get_ident(), node.seq, *facts))
+        instrument.sink.emit((CUT, perf_counter_ns(), get_ident(), node.seq, *facts))
 
 
 def _describe_saved(
@@ -377,9 +376,9 @@ def _describe_saved(
     kept.append((name, own, array, storage.uid, version))
 
 
-def report_leaf(node: Any, log: seam.Log | None = None) -> None:
-    """Send the birth of an AccumulateGrad to the seam (or, told later, to the given log)."""
-    log = log or seam.sink
+def report_leaf(node: Any, log: EventLog | None = None) -> None:
+    """Emit the record of a new AccumulateGrad, to the event sink or to the given log."""
+    log = log or instrument.sink
     if log is not None:
         variable = node.variable
         storage = variable._store

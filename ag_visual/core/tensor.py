@@ -27,7 +27,7 @@ from ag_visual.core.node import AccumulateGrad, Edge, LeafState, Node, Replaced
 from ag_visual.core.storage import FRESH, Storage, unwritten
 from ag_visual.devices import device as Device
 from ag_visual.errors import type_name
-from ag_visual.events import seam
+from ag_visual.events import instrument
 from ag_visual.layouts import contiguous_format
 from ag_visual.layouts import memory_format as MemoryFormat
 from ag_visual.sizes import Size, size_of
@@ -881,7 +881,7 @@ def wrote(tensor: Tensor, op: str) -> None:
     place = source.here()
     storage = tensor._storage
     storage.wrote(op, place, tensor._array)
-    sink = seam.sink
+    sink = instrument.sink
     if sink is not None:
         code, lasti = place or (None, 0)
         version, writes = storage.stamp

@@ -15,7 +15,7 @@ from ag_visual.arrays.backend import backend_of, of_namespace
 from ag_visual.core import modes, saved
 from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import Edge, Node
-from ag_visual.events import seam
+from ag_visual.events import instrument
 
 DEFAULT, NO_GRAD, MULTI_OUTPUT, INFERENCE, IN_FUNCTION = range(5)
 """Under which circumstances a view was made (torch's CreationMeta)."""
@@ -124,7 +124,7 @@ class AsStridedBackward0(Node):
         self.a_size = tuple(array.shape)
         self.a_stride = tuple(stride // item for stride in array.strides)
         self.a_storage_offset = offset
-        if seam.sink is not None:
+        if instrument.sink is not None:
             saved.report_node(self)
 
     _saved_size = property(lambda self: self.a_size)
@@ -205,7 +205,7 @@ class CopySlices(Node):
             owner = getattr(fn, f"o_{name}", None)
             if owner is not None and owner[2]:
                 setattr(fn, f"o_{name}", (owner[0], owner[1], weakref.ref(self)))
-        if seam.sink is not None:
+        if instrument.sink is not None:
             saved.report_node(self)
 
     def name(self) -> str:

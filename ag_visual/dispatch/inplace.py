@@ -29,7 +29,7 @@ from ag_visual.dispatch.interpreted import (
 from ag_visual.dispatch.memory_overlap import refuse_internal, refuse_shared
 from ag_visual.dispatch.op_node import _edges, borrows, make_node, may_be_recorded
 from ag_visual.dispatch.record import Op
-from ag_visual.events import seam
+from ag_visual.events import instrument
 
 
 def _can_hold(target: Any, dtype: Any) -> bool:
@@ -105,7 +105,7 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
             setattr(node, f"t_{name}", target._storage.stamp)
         for name in op.saves if modes.special else ():
             saved.guard(node, name)
-        if seam.sink is not None:
+        if instrument.sink is not None:
             saved.report_node(node)
             saved.report_cuts(node, ((name, values[name]) for name in op.differentiated))
         rebase(target, node)

@@ -23,7 +23,7 @@ from ag_visual.dispatch.arguments import (
 )
 from ag_visual.dispatch.record import Op
 from ag_visual.dispatch.validate_grad import fit_edge, fit_traced
-from ag_visual.events import seam
+from ag_visual.events import instrument
 
 
 class OpNode(Node):
@@ -138,7 +138,7 @@ def _tie(cls: Any, edges: list[Any], g: Any) -> Any:
     tie = cls().start((None, *edges), ((g._array.shape, g._array.dtype),))
     result._edge = tie.edge()
     result._rg = True
-    if seam.sink is not None:
+    if instrument.sink is not None:
         saved.report_node(tie)
     return result
 
@@ -254,7 +254,7 @@ def make_node(
     for name in op.shapes:
         owner, _, what = name.rpartition("_")
         setattr(node, f"h_{name}", _fact(values[owner], what))
-    if seam.sink is not None and not inplace:
+    if instrument.sink is not None and not inplace:
         saved.report_node(node)
         saved.report_cuts(node, ((name, values[name]) for name in op.differentiated))
     return node

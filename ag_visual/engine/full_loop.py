@@ -20,7 +20,7 @@ from ag_visual.engine.compute import compute
 from ag_visual.engine.input_buffer import fitted, gathered
 from ag_visual.engine.leaf import run_leaf
 from ag_visual.engine.task import GraphTask
-from ag_visual.events import seam
+from ag_visual.events import instrument
 
 
 def full_loop(task: GraphTask, place: Any) -> None:
@@ -53,11 +53,11 @@ def full_loop(task: GraphTask, place: Any) -> None:
             if not runs:
                 continue
             idle = node in quiet
-        sink = seam.sink
+        sink = instrument.sink
         started = 0 if sink is None else perf_counter_ns()
         if hooks is not None and hooks.pre:
             g = stages.pre_hooks(task, node, g)
-        if seam.gate is not None:
+        if instrument.gate is not None:
             g = stages.gated(task, node, g)
         if idle:
             results = node.skip(place)
@@ -73,7 +73,7 @@ def full_loop(task: GraphTask, place: Any) -> None:
         _pass_on(task, node, results, g)
         # No name may keep a gradient alive that a leaf could adopt.
         results = arrived = g = None
-        if task.plain and sink is None and seam.gate is None and modes.anomaly is None:
+        if task.plain and sink is None and instrument.gate is None and modes.anomaly is None:
             return
 
 

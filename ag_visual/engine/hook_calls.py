@@ -17,7 +17,7 @@ from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.memory_overlap import repeats
 from ag_visual.dispatch.table import traced
 from ag_visual.engine.hook_watch import Watch, norm2, squares, told_retained
-from ag_visual.events import seam
+from ag_visual.events import instrument
 
 
 def wrap(value: Any) -> Any:
@@ -58,7 +58,7 @@ def tensor_hooks(hooks: HookTable, g: Any, node: Any, task: Any, number: int = 0
     for key, hook in list(hooks.items()):
         watch = (
             None
-            if seam.sink is None
+            if instrument.sink is None
             else Watch(node, task, "tensor", number, hooks, key, hook, (g,))
         )
         try:
@@ -96,7 +96,11 @@ def pre_hooks(node: Any, grads: list[Any], task: Any) -> list[Any]:
     values = tuple(grads)
     table = node.hooks.pre
     for key, hook in list(table.items()):
-        watch = None if seam.sink is None else Watch(node, task, "pre", 0, table, key, hook, values)
+        watch = (
+            None
+            if instrument.sink is None
+            else Watch(node, task, "pre", 0, table, key, hook, values)
+        )
         try:
             result = hook(values)
             if result is not None:
@@ -117,7 +121,9 @@ def post_hooks(node: Any, inputs: list[Any], outputs: list[Any], task: Any) -> l
     table = node.hooks.post
     for key, hook in list(table.items()):
         watch = (
-            None if seam.sink is None else Watch(node, task, "post", 0, table, key, hook, values)
+            None
+            if instrument.sink is None
+            else Watch(node, task, "post", 0, table, key, hook, values)
         )
         try:
             result = hook(values, given)
@@ -140,7 +146,7 @@ def post_accumulate_hooks(node: Any, task: Any) -> None:
         grads = (variable._grad,)
         watch = (
             None
-            if seam.sink is None
+            if instrument.sink is None
             else Watch(node, task, "post_accumulate", 0, table, key, hook, grads)
         )
         try:
@@ -163,7 +169,7 @@ def retain(node: Any, number: int, g: Any, task: Any) -> None:
         return
     old = tensor._grad
     tensor._grad = traced.clone(g, "C") if old is None else traced.add(old, g)
-    if seam.sink is not None:
+    if instrument.sink is not None:
         told_retained(node, number, g, task)
 
 

@@ -16,7 +16,8 @@ import numpy
 from numpy import vdot
 
 from ag_visual.core.hooks import HookTable, told_as
-from ag_visual.events import seam
+from ag_visual.events import instrument
+from ag_visual.events.log import HOOK
 
 COMPARED: Final = 2**20
 """Elements up to which the gradient after a hook is compared with the one before."""
@@ -154,7 +155,7 @@ class Watch:
         hook: Callable[..., Any],
         grads: Sequence[Any],
     ) -> None:
-        self.sink = seam.sink
+        self.sink = instrument.sink
         kind, name = told_as(kind, hook)
         place = table.places.get(key) or (None, 0)
         self.head = (node.seq, task.id, kind, name, number, key, *place)
@@ -190,15 +191,15 @@ class Watch:
         if self.sink is not None:
             now, thread = time.perf_counter_ns(), threading.get_ident()
             facts = (effect, factor, text, *self.before, *after)
-            self.sink.tell((seam.HOOK, now, thread, *self.head, *facts))
+            self.sink.emit((HOOK, now, thread, *self.head, *facts))
 
 
 def told_retained(node: Any, number: int, g: Any, task: Any) -> None:
     """retain_grad kept a gradient: told as a hook that changes nothing."""
-    sink = seam.sink
+    sink = instrument.sink
     if sink is not None:
         found = stats((g,))
         place = node.hooks.retained.get(number) or (None, 0)
         head = (node.seq, task.id, "retain_grad", "retain_grad", number, -1, *place)
         now, thread = time.perf_counter_ns(), threading.get_ident()
-        sink.tell((seam.HOOK, now, thread, *head, "kept", 1.0, "", *found, *found))
+        sink.emit((HOOK, now, thread, *head, "kept", 1.0, "", *found, *found))

@@ -11,7 +11,7 @@ from ag_visual.engine import accumulate, hook_calls, stages
 from ag_visual.engine.accumulate import ALONE
 from ag_visual.engine.input_buffer import namespace
 from ag_visual.engine.task import GraphTask
-from ag_visual.events import seam
+from ag_visual.events import instrument
 
 
 def run_leaf(task: GraphTask, node: Any) -> None:
@@ -30,11 +30,11 @@ def run_leaf(task: GraphTask, node: Any) -> None:
     hooked = node.hooks is not None or (leaf is not None and leaf.post_accumulate)
     if g is None and not hooked:
         return
-    sink = seam.sink
+    sink = instrument.sink
     started = perf_counter_ns() if sink is not None else 0
     if node.hooks is not None and node.hooks.pre:
         g = stages.pre_hooks(task, node, g)
-    if seam.gate is not None:
+    if instrument.gate is not None:
         g = stages.gated(task, node, g)
     # A gradient that nobody else holds, be it a hook's result, may become .grad itself.
     alone = getrefcount(g) == ALONE

@@ -19,7 +19,7 @@ from ag_visual.engine.compute import COMPLEX64, COMPLEX128, compute
 from ag_visual.engine.input_buffer import fitted, gathered
 from ag_visual.engine.leaf import run_leaf
 from ag_visual.engine.task import GraphTask
-from ag_visual.events import seam
+from ag_visual.events import instrument
 
 
 def plain_loop(task: GraphTask, place: Any) -> None:
@@ -45,7 +45,9 @@ def plain_loop(task: GraphTask, place: Any) -> None:
             _, node, g = heappop(ready)
         else:
             return
-        watched = seam.sink is not None or seam.gate is not None or modes.anomaly is not None
+        watched = (
+            instrument.sink is not None or instrument.gate is not None or modes.anomaly is not None
+        )
         hooks = node.hooks
         if watched or hooks is not None or task.modes is not None:
             heappush(ready, (-node.seq, node, g))

@@ -27,7 +27,8 @@ from ag_visual.engine.input_buffer import gathered
 from ag_visual.engine.plain_loop import plain_loop
 from ag_visual.engine.stages import bare
 from ag_visual.engine.task import GraphTask, dependencies, leading_to, ranks_of
-from ag_visual.events import seam
+from ag_visual.events import instrument
+from ag_visual.events.log import BEGIN, END, EventLog
 
 _ids = itertools.count(1)
 _NO_NODES: frozenset[Any] = frozenset()
@@ -98,14 +99,14 @@ def _execute(task: GraphTask) -> list[Any]:
         modes.set_grad(task.create_graph)
         errors.set(IGNORE)
         counts = task.counts = dependencies(task.starts)
-        if seam.begin is not None:
-            seam.begin(task)
+        if instrument.begin is not None:
+            instrument.begin(task)
         task.total = len(counts)
         if task.inputs is not None:
             _choose(task, task.inputs)
         task.ranks = None if nodes.renumbered is None else ranks_of(counts)
-        if seam.sink is not None:
-            _tell_begin(seam.sink, task)
+        if instrument.sink is not None:
+            _tell_begin(instrument.sink, task)
         task.plain = task.needed is None and task.ranks is None and not task.create_graph
         _start(task)
         place = None if task.retain else task.place or _NOWHERE
@@ -136,7 +137,7 @@ def _execute(task: GraphTask) -> list[Any]:
                 kept["grad"] = previous
                 state.__dict__.update(kept)
             errors.set(told)
-            if seam.sink is not None or seam.end is not None:
+            if instrument.sink is not None or instrument.end is not None:
                 _tell_end(task, error)
         except Exception:
             raise
@@ -207,22 +208,22 @@ def running() -> GraphTask | None:
     return task  # type: ignore[no-any-return]
 
 
-def _tell_begin(sink: seam.Log, task: GraphTask) -> None:
+def _tell_begin(sink: EventLog, task: GraphTask) -> None:
     """Tell observers that a backward begins."""
     code, lasti = task.place or _NOWHERE
     starts = tuple([edge[0].seq for edge in task.starts])
     now = perf_counter_ns()
     begun = (task.thread, task.id, code, lasti, starts, task.total, task.retain)
-    sink.tell((seam.BEGIN, now, *begun))
+    sink.emit((BEGIN, now, *begun))
 
 
 def _tell_end(task: GraphTask, error: str) -> None:
     """Tell observers that a backward has ended."""
-    sink = seam.sink
+    sink = instrument.sink
     if sink is not None:
-        sink.tell((seam.END, perf_counter_ns(), task.thread, task.id, error))
-    if seam.end is not None:
-        seam.end(task)
+        sink.emit((END, perf_counter_ns(), task.thread, task.id, error))
+    if instrument.end is not None:
+        instrument.end(task)
 
 
 def _captured(task: GraphTask, node: Any, number: int, found: dict[Any, Any]) -> Any:

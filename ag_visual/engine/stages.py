@@ -16,8 +16,8 @@ from ag_visual.engine import anomaly, hook_calls
 from ag_visual.engine.hook_calls import squares
 from ag_visual.engine.input_buffer import as_array, namespace
 from ag_visual.engine.task import GraphTask
-from ag_visual.events import seam
-from ag_visual.events.seam import SMALL
+from ag_visual.events import instrument
+from ag_visual.events.log import SMALL
 
 _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
@@ -95,7 +95,7 @@ def _posted(task: GraphTask, node: Any, results: Any, g: Any) -> Any:
 
 def gated(task: GraphTask, node: Any, g: Any) -> Any:
     """Let the observer look, wait or replace the gradients before the node runs."""
-    gate = seam.gate
+    gate = instrument.gate
     if gate is None:
         return g
     values = list(g) if node.outs is not None and g is not None else [g]

@@ -10,7 +10,8 @@ import threading
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
-from ag_visual.events import seam
+from ag_visual.events import instrument
+from ag_visual.events.log import RANGE
 
 
 class _Call(NamedTuple):
@@ -55,7 +56,7 @@ def leave(number: int) -> None:
 
 
 def _tell(number: int, parent: int, name: str, kind: str) -> None:
-    sink = seam.sink
+    sink = instrument.sink
     if sink is not None:
         thread = threading.get_ident()
-        sink.tell((seam.CALL, perf_counter_ns(), thread, number, parent, name, kind))
+        sink.emit((RANGE, perf_counter_ns(), thread, number, parent, name, kind))

@@ -23,7 +23,7 @@ from ag_visual.core.hooks import HookTable, RemovableHandle, register
 from ag_visual.core.tensor import InferenceTensor, Tensor, before_write, from_array, wrote
 from ag_visual.dispatch.table import functions as F
 from ag_visual.dispatch.table import raw, raw_numpy, traced
-from ag_visual.events import seam
+from ag_visual.events import instrument
 
 Group = dict[str, Any]
 State = dict[str, Any]
@@ -249,7 +249,7 @@ class Optimizer:
             steps += 1
             n = steps.item()
         # Counted first: an interrupt in between must not leave a write that nobody knows of.
-        if seam.sink is not None:
+        if instrument.sink is not None:
             wrote(p, self._label)
         else:
             p._storage.wrote(self._label, place, p._array)

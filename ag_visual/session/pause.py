@@ -1,9 +1,9 @@
 """Pausing a backward before a node: step, continue, run to, run past, and the gradient meanwhile.
 
-`Gate` is what the seam asks before each node while something is armed, and None otherwise. The
-paused thread serves requests in its wait loop, with short waits, so that Interrupt always gets
-through; a pause nobody can end ends by itself. A backward that comes to a stop in another thread
-meanwhile waits for its turn there, and is counted.
+`Gate` is what is asked before each node while something is armed. The paused thread serves requests
+in its wait loop, with short waits, so that Interrupt always gets through; a pause nobody can end
+ends by itself. A backward that comes to a stop in another thread meanwhile waits for its turn
+there, and is counted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from ag_visual.core.bell import Bell
 from ag_visual.core.node import AccumulateGrad, Node
-from ag_visual.events import seam
+from ag_visual.events import instrument
 from ag_visual.session.breakpoints import Breakpoint, line_of, problem_of
 from ag_visual.session.gradient_edits import edited
 
@@ -210,7 +210,7 @@ class Gate:
         self._go = True
         self._wake.set()
 
-    # The seam ----------------------------------------------------------------------------------
+    # The gate ----------------------------------------------------------------------------------
 
     @property
     def armed(self) -> bool:
@@ -225,7 +225,7 @@ class Gate:
         )
 
     def arm(self) -> None:
-        """Put the gate into the seam when there is a reason, take it out when there is none.
+        """Install the gate when there is a reason, take it out when there is none.
 
         Several threads may be here at once, each with what it saw: who has stored looks again, so
         that the last to store is right.
@@ -234,11 +234,11 @@ class Gate:
         while armed is not self.armed:
             armed = self.armed
             if armed:
-                seam.gate = self
+                instrument.gate = self
                 continue
             self._under_way.clear()
-            if seam.gate is self:
-                seam.gate = None
+            if instrument.gate is self:
+                instrument.gate = None
 
     def ended(self, task: Any) -> None:
         """A backward ended: a step or run-to that found no node ends with it."""

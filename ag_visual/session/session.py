@@ -24,7 +24,7 @@ from typing import Any, Final, Protocol
 
 from ag_visual import files
 from ag_visual.core.bell import Bell
-from ag_visual.events import seam
+from ag_visual.events import instrument
 from ag_visual.observe.diagnose import problems
 from ag_visual.observe.export.bundle import bundle_text
 from ag_visual.observe.export.export import Recording, take, to_html
@@ -138,8 +138,8 @@ class Session:
 
     def watch(self) -> None:
         """Hear of backwards and problems as long as somebody may look."""
-        seam.problem = self._told
-        seam.begin, seam.end = self._begin, self._end
+        instrument.problem = self._told
+        instrument.begin, instrument.end = self._begin, self._end
 
     def _begin(self, task: Any) -> None:
         ignored = self.recorder.ignored
@@ -182,7 +182,7 @@ class Session:
             self.recorder.ended(task)
             if self.numbers.tasks and self.numbers.ended(task):
                 self.gate.watch = None
-            if seam.gate is not None:
+            if instrument.gate is not None:
                 self.gate.ended(task)
             if task.parent is None and self.pages and self.recorder.waiting:
                 self._ended_now()
@@ -443,7 +443,8 @@ def _forget_after_fork() -> None:
     global _session, _making
     _making = threading.Lock()
     if _session is not None:
-        seam.sink = seam.gate = seam.problem = seam.begin = seam.end = None
+        instrument.sink = instrument.gate = instrument.problem = None
+        instrument.begin = instrument.end = None
         _session = None
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.display.show import graph_recording
-from ag_visual.events import seam
+from ag_visual.events import instrument
 from ag_visual.observe.export import bundle
 from ag_visual.observe.wire.check import check
 from ag_visual.session.commands import handle
@@ -44,7 +44,7 @@ def test_a_graph_that_nobody_recorded_is_drawn_whole():
     assert repr(picture) == "<picture of 3 nodes: 2 MulBackward0, AccumulateGrad>"
     assert len(picture.recording.record["details"]) == 3
     assert any(key.endswith("saved:self") for key in picture.recording.record["values"])
-    assert seam.sink is None
+    assert instrument.sink is None
 
 
 def test_variables_of_the_caller_are_named():

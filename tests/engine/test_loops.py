@@ -12,7 +12,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.engine import full_loop, input_buffer, run
-from ag_visual.events import seam
+from ag_visual.events import instrument
 
 SEEDS = range(60)
 
@@ -89,8 +89,8 @@ class Program:
             ag.set_grad_enabled(False)
 
         def gate(g: Any) -> None:
-            come = seam.gate is None
-            seam.gate = (lambda task, node, grads: grads) if come else None
+            come = instrument.gate is None
+            instrument.gate = (lambda task, node, grads: grads) if come else None
 
         kind = self.chance.choice(["tensor", "pre", "post", "retain", "accumulated"])
         if kind == "tensor":
@@ -151,7 +151,7 @@ def seen(seed: int, *, hooked: bool, anomaly: bool) -> list[Any]:
             with ag.autograd.set_detect_anomaly(anomaly, check_nan=False):
                 return Program(seed, hooked=hooked).run()
     finally:
-        seam.gate = None
+        instrument.gate = None
         ag.set_grad_enabled(True)
 
 

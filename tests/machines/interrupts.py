@@ -25,7 +25,7 @@ import numpy
 
 import ag_visual as ag
 from ag_visual.core import modes
-from ag_visual.events import seam
+from ag_visual.events import instrument
 from ag_visual.session.session import current
 
 SHORTEST = 50e-6
@@ -425,7 +425,7 @@ class Watched(Work):
         (self.x * 2).sum().backward()
 
     def wrong(self) -> list[str]:
-        return [] if seam.sink is not None else ["the recording has stopped"]
+        return [] if instrument.sink is not None else ["the recording has stopped"]
 
     def close(self) -> None:
         current().stop()
@@ -463,7 +463,7 @@ class Paused(Work):
         self.gate.breakpoints_off()
         self.gate.arm()
         self.rests = False
-        return [] if seam.gate is None else ["the gate stays armed"]
+        return [] if instrument.gate is None else ["the gate stays armed"]
 
     def close(self) -> None:
         self.over = True

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import ag_visual as ag
-from ag_visual.events import seam
+from ag_visual.events import instrument
+from ag_visual.events.log import RANGE, EventLog
 
 from .cases import CASES, Case, label
 from .test_modules import _built, _inputs
@@ -16,17 +17,17 @@ from .test_modules import _built, _inputs
 
 def _calls(run: Callable[[], Any]) -> list[tuple[str, str, int]]:
     """(name, class, depth) of each module call of a run, each of which ended."""
-    log = seam.Log()
-    previous, seam.sink = seam.sink, log
+    log = EventLog()
+    previous, instrument.sink = instrument.sink, log
     try:
         run()
     except ZeroDivisionError:
         pass
     finally:
-        seam.sink = previous
+        instrument.sink = previous
     found, open_ = [], []
-    for kind, _, _, number, parent, *told in (e for e in log.events if e[0] == seam.CALL):
-        assert kind == seam.CALL
+    for kind, _, _, number, parent, *told in (e for e in log.events if e[0] == RANGE):
+        assert kind == RANGE
         if parent == -1:
             assert open_.pop() == number
             continue

@@ -1,4 +1,4 @@
-"""A recorder on the real engine, with the seam restored after each test."""
+"""A recorder on the real engine, with the instrumentation hooks restored after each test."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from ag_visual.events import seam
+from ag_visual.events import instrument
 from ag_visual.observe.record.recorder import Recorder
 
 HOOKS = ("sink", "gate", "begin", "end", "problem")
 
 
 @pytest.fixture(autouse=True)
-def clean_seam() -> Iterator[None]:
+def clean_hooks() -> Iterator[None]:
     """No test leaves an observer behind (and none finds one)."""
-    before = {name: getattr(seam, name) for name in HOOKS}
+    before = {name: getattr(instrument, name) for name in HOOKS}
     yield
-    left = {name: getattr(seam, name) for name in HOOKS if getattr(seam, name) != before[name]}
+    left = [name for name in HOOKS if getattr(instrument, name) != before[name]]
     for name in HOOKS:
-        setattr(seam, name, before[name])
+        setattr(instrument, name, before[name])
     assert not left
 
 
@@ -33,7 +33,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
     def begin(task: Any) -> None:
         found.began(task, sys._getframe(1))
 
-    monkeypatch.setattr(seam, "begin", begin)
-    monkeypatch.setattr(seam, "end", found.ended)
+    monkeypatch.setattr(instrument, "begin", begin)
+    monkeypatch.setattr(instrument, "end", found.ended)
     yield found
     found.stop()

@@ -8,20 +8,20 @@ import warnings
 import pytest
 
 import ag_visual as ag
-from ag_visual.events import seam
+from ag_visual.events import instrument
 from ag_visual.observe.diagnose.problems import op_word, problem
 from ag_visual.observe.wire.check import check
 
 
 @pytest.fixture
 def told(monkeypatch):
-    """What the seam tells of problems, as cards."""
+    """What observers are told of problems, as cards."""
     cards = []
 
     def hear(error, fields):
         cards.append(problem(len(cards) + 1, fields, fields.get("text") or str(error)))
 
-    monkeypatch.setattr(seam, "problem", hear)
+    monkeypatch.setattr(instrument, "problem", hear)
     return cards
 
 

@@ -241,13 +241,13 @@ def test_an_overwritten_saved_value_is_said_and_told_to_nobody():
     z = y * y
     y.add_(1)
     told = []
-    from ag_visual.events import seam
+    from ag_visual.events import instrument
 
-    before, seam.problem = seam.problem, lambda error, fields: told.append(error)
+    before, instrument.problem = instrument.problem, lambda error, fields: told.append(error)
     try:
         assert "overwritten since it was saved" in cards.card(z.grad_fn)["note"]
     finally:
-        seam.problem = before
+        instrument.problem = before
     assert told == []
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import ag_visual as ag
-from ag_visual.events import seam
+from ag_visual.events import instrument
+from ag_visual.events.log import EventLog
 from ag_visual.observe.record.recorder import Recorder
 
 from .reading import rows
@@ -87,8 +88,8 @@ def test_a_constant_may_become_a_cut_later(recorder):
 
 def test_nothing_is_told_while_nobody_records():
     x = ag.ones(3, requires_grad=True)
-    log = seam.Log()
-    assert seam.sink is None
+    log = EventLog()
+    assert instrument.sink is None
     (x * x.detach()).sum()
     assert not log.events
 

@@ -10,7 +10,8 @@ import numpy as np
 import ag_visual as ag
 from ag_visual.core.node import AccumulateGrad
 from ag_visual.dispatch.record import Op
-from ag_visual.events import seam
+from ag_visual.events import instrument
+from ag_visual.events.log import EventLog
 from ag_visual.observe.export.dot import dot_text
 from ag_visual.observe.record.details import array_of, node_details, recorded_details
 from ag_visual.observe.record.graph import tell, walk
@@ -44,7 +45,7 @@ def nodes_of(outputs: list[Any]) -> list[Any]:
     return walk([out.grad_fn for out in outputs])
 
 
-def told_by(log: seam.Log, nodes: list[Any]) -> dict[str, dict[str, list[Any]]]:
+def told_by(log: EventLog, nodes: list[Any]) -> dict[str, dict[str, list[Any]]]:
     """What the log tells of these nodes, but for when; strings and places in words."""
     encoder = Encoder(0)
     read = encoder.nodes([(stream, stream.records) for stream in log.nodes.values()])
@@ -68,10 +69,10 @@ def told_by(log: seam.Log, nodes: list[Any]) -> dict[str, dict[str, list[Any]]]:
 
 @every(differentiable)
 def test_what_the_fast_path_tells_is_what_the_node_tells_later(op: Op, monkeypatch: Any) -> None:
-    log, later = seam.Log(), seam.Log()
-    monkeypatch.setattr(seam, "sink", log)
+    log, later = EventLog(), EventLog()
+    monkeypatch.setattr(instrument, "sink", log)
     outputs = grown(op)
-    monkeypatch.setattr(seam, "sink", None)
+    monkeypatch.setattr(instrument, "sink", None)
     nodes = [node for node in nodes_of(outputs) if not isinstance(node, AccumulateGrad)]
     assert nodes
     tell(nodes, later)

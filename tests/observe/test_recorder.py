@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import ag_visual as ag
-from ag_visual.events import seam
+from ag_visual.events import instrument
+from ag_visual.events.log import BEGIN, END
 from ag_visual.observe.record.recorder import CHUNK_ROWS, Recorder
 from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.columns import _Steps, by_kind
@@ -102,9 +103,7 @@ def test_steps_of_threads_whose_backwards_overlap():
     nested = [(10, 1, 7), (20, 1, 8)], [(30, 1, 8), (40, 1, 7)]
 
     def numbers(begins, ends):
-        kinds = by_kind(
-            [(seam.BEGIN, *event) for event in begins] + [(seam.END, *event) for event in ends]
-        )
+        kinds = by_kind([(BEGIN, *event) for event in begins] + [(END, *event) for event in ends])
         return _Steps().numbers(kinds)
 
     assert numbers(begins, ends) == ([30, 40], [1, 2, 3])
@@ -112,9 +111,9 @@ def test_steps_of_threads_whose_backwards_overlap():
     assert numbers(*nested) == ([40], [1, 2])
     steps = _Steps()
     # One that began before the recording ends while another goes on.
-    kinds = by_kind([(seam.BEGIN, 10, 1, 7), (seam.END, 20, 2, 6)])
+    kinds = by_kind([(BEGIN, 10, 1, 7), (END, 20, 2, 6)])
     assert steps.numbers(kinds) == ([20], [1, 2])
-    kinds = by_kind([(seam.BEGIN, 30, 1, 8), (seam.END, 40, 1, 8), (seam.END, 50, 1, 7)])
+    kinds = by_kind([(BEGIN, 30, 1, 8), (END, 40, 1, 8), (END, 50, 1, 7)])
     assert steps.numbers(kinds) == ([50], [2, 3])
 
 
@@ -206,7 +205,7 @@ def test_scope_once_ends_with_the_backward(recorder):
     recorder.start("once")
     (x * x).backward()
     assert not recorder.on
-    assert seam.sink is None
+    assert instrument.sink is None
     (x * x).backward()
     assert tables(recorder)["tasks"]["ended"].tolist() == [0, 1]
 

@@ -9,7 +9,7 @@ import math
 import pytest
 
 import ag_visual as ag
-from ag_visual.events import seam
+from ag_visual.events import instrument
 from ag_visual.session.api import debugger
 from ag_visual.session.session import current
 
@@ -32,7 +32,7 @@ def nothing_left():
     """No test leaves a gate armed, a breakpoint or a prompt behind."""
     yield
     gate = current().gate
-    assert seam.gate is None
+    assert instrument.gate is None
     assert (gate.breakpoints, gate.prompt, gate.paused) == ([], None, None)
 
 

@@ -110,7 +110,7 @@ def test_interrupt_ends_the_pause_and_the_state_is_restored(kernel):
     kernel.finish(cell)
     assert any("KeyboardInterrupt" in error for error in kernel.errors)
     kernel.until(lambda: kernel.paused is None)
-    kernel.run("from ag_visual.events import seam\nprint(seam.gate, seam.sink)")
+    kernel.run("from ag_visual.events import instrument\nprint(instrument.gate, instrument.sink)")
     assert "".join(kernel.output).endswith("None None\n")
 
 

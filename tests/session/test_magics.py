@@ -7,7 +7,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import ag_visual as ag
 from ag_visual.core.source import resolve_place
-from ag_visual.events import seam
+from ag_visual.events import instrument
 from ag_visual.session.session import current
 
 
@@ -32,11 +32,11 @@ def said(shell, capsys, line):
 def test_status_and_record(shell, capsys):
     assert said(shell, capsys, "").startswith("ag_visual: not recording")
     assert said(shell, capsys, "record on").startswith("ag_visual: recording;")
-    assert seam.sink is not None
+    assert instrument.sink is not None
     assert "each 10th" in said(shell, capsys, "record every 10")
     assert "next backward" in said(shell, capsys, "record once")
     assert said(shell, capsys, "record off").startswith("ag_visual: not recording")
-    assert seam.sink is None
+    assert instrument.sink is None
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_help_lists_every_line(shell, capsys):
 def test_pausing_needs_a_kernel(shell, capsys):
     assert "Nothing could end a pause here" in said(shell, capsys, "pause")
     assert "Nothing could end a pause here" in said(shell, capsys, "break MulBackward0")
-    assert seam.gate is None
+    assert instrument.gate is None
 
 
 def test_record_cell_and_save(shell, capsys, tmp_path):

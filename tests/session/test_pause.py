@@ -8,7 +8,7 @@ import time
 import pytest
 
 import ag_visual as ag
-from ag_visual.events import seam
+from ag_visual.events import instrument
 from ag_visual.session import pause
 from ag_visual.session.pause import Gate
 from ag_visual.session.session import Request, Session
@@ -34,8 +34,8 @@ class Watched:
 @pytest.fixture
 def watched(monkeypatch):
     found = Watched()
-    monkeypatch.setattr(seam, "gate", None)
-    monkeypatch.setattr(seam, "end", found.gate.ended)
+    monkeypatch.setattr(instrument, "gate", None)
+    monkeypatch.setattr(instrument, "end", found.gate.ended)
     # However slow the machine: the thread that was stepped has its turn.
     monkeypatch.setattr(pause, "_STEP_TURN", PATIENCE)
     yield found
@@ -65,11 +65,11 @@ class Work(threading.Thread):
 
 
 def test_nothing_armed_costs_nothing(watched):
-    assert seam.gate is None
+    assert instrument.gate is None
     watched.gate.add(name="ExpBackward0")
-    assert seam.gate is watched.gate
+    assert instrument.gate is watched.gate
     watched.gate.remove(name="ExpBackward0")
-    assert seam.gate is None
+    assert instrument.gate is None
 
 
 def test_a_breakpoint_stops_before_its_node(watched):
@@ -98,7 +98,7 @@ def test_a_step_beyond_the_last_node_stops_no_later_backward(watched):
         until(lambda before=before: gate.paused is not before)
     work.join(PATIENCE)
     assert not work.is_alive()
-    assert seam.gate is None
+    assert instrument.gate is None
     Work().run()
 
 
@@ -120,7 +120,7 @@ def test_a_run_to_outlives_the_backwards_of_other_threads(watched):
     gate.remove(seq=first.z.grad_fn.seq)
     gate.go_on()
     first.join(PATIENCE)
-    assert seam.gate is None
+    assert instrument.gate is None
 
 
 def test_a_run_to_that_nothing_paused_asked_for_waits_for_what_is_under_way(watched):
@@ -143,7 +143,7 @@ def test_a_run_to_that_nothing_paused_asked_for_waits_for_what_is_under_way(watc
     first.join(PATIENCE)
     gate.run_to(10**9)
     second.run()  # nothing else is: the command ends here
-    assert seam.gate is None
+    assert instrument.gate is None
 
 
 def test_step_with_nothing_paused_is_refused(watched):
@@ -173,7 +173,7 @@ def test_a_second_thread_waits_for_its_turn_to_stop(watched):
     assert first.x.grad.tolist() == second.x.grad.tolist() == [18.0, 64.0]
     gate.breakpoints_off()
     gate.arm()
-    assert seam.gate is None
+    assert instrument.gate is None
 
 
 def test_an_interrupt_releases_also_who_waits_to_stop(watched):
@@ -188,7 +188,7 @@ def test_an_interrupt_releases_also_who_waits_to_stop(watched):
     for work in (first, second):
         work.join(PATIENCE)
         assert isinstance(work.error, KeyboardInterrupt)
-    assert (gate.paused, gate.waiting, seam.gate) == (None, 0, None)
+    assert (gate.paused, gate.waiting, instrument.gate) == (None, 0, None)
 
 
 def test_who_waits_to_stop_goes_on_when_the_breakpoints_are_gone(watched):
@@ -230,7 +230,7 @@ def test_interrupt_from_another_thread_raises_in_the_paused_one(watched):
     work.join(PATIENCE)
     assert isinstance(work.error, KeyboardInterrupt)
     assert gate.paused is None
-    assert seam.gate is None
+    assert instrument.gate is None
 
 
 def test_an_interrupt_goes_before_requests_that_wait():
@@ -256,7 +256,7 @@ def test_an_interrupt_goes_before_requests_that_wait():
         assert False not in served[3:]  # those were told that the kernel is busy
     finally:
         session.close()
-        seam.begin = seam.end = seam.problem = seam.gate = None
+        instrument.begin = instrument.end = instrument.problem = instrument.gate = None
 
 
 def test_silence_ends_a_pause_and_its_breakpoints(watched):
@@ -311,7 +311,7 @@ def test_run_to_needs_no_pause_before(watched):
     assert gate.paused.seq == work.seq
     gate.go_on()
     work.join(PATIENCE)
-    assert seam.gate is None
+    assert instrument.gate is None
 
 
 def test_breakpoints_are_set_once_and_named_in_the_schemas_words(watched):
@@ -363,7 +363,7 @@ def test_who_arms_late_does_not_undo_what_another_thread_did(watched, monkeypatc
     gate.changes = [meanwhile]
     monkeypatch.setattr(gate, "__class__", Slow)
     gate.arm()
-    assert (seam.gate is gate) is not armed
+    assert (instrument.gate is gate) is not armed
 
 
 def test_the_thread_that_sends_to_pages_leaves_the_gate_alone(watched, monkeypatch):

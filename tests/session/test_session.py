@@ -15,7 +15,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.core.bell import Bell
-from ag_visual.events import seam
+from ag_visual.events import instrument
 from ag_visual.observe.export import bundle
 from ag_visual.session import api
 from ag_visual.session.commands import handle
@@ -26,14 +26,14 @@ from .waiting import PATIENCE, until
 
 @pytest.fixture
 def session():
-    """A session of its own, closed afterwards, with the seam as it was."""
+    """A session of its own, closed afterwards, with the instrumentation hooks as they were."""
     names = ("sink", "gate", "begin", "end", "problem")
-    before = {name: getattr(seam, name) for name in names}
+    before = {name: getattr(instrument, name) for name in names}
     found = Session()
     yield found
     found.close()
     for name in names:
-        setattr(seam, name, before[name])
+        setattr(instrument, name, before[name])
 
 
 def leaf(*values):
@@ -52,7 +52,7 @@ def test_record_block_in_a_script():
     with ag.record() as recorded:
         y = x * x
         y.backward()
-    assert seam.sink is None
+    assert instrument.sink is None
     y = x * x
     assert recorded.recording.rows("nodes") == 1
     assert recorded.recording.rows("runs") == 2
@@ -97,7 +97,7 @@ def test_an_inner_block_does_not_end_the_outer_one():
 def test_an_error_in_the_block_ends_the_recording():
     with pytest.raises(ZeroDivisionError), ag.record():
         1 / 0  # noqa: B018 - the error is the point
-    assert seam.sink is None
+    assert instrument.sink is None
 
 
 def test_every():
@@ -222,7 +222,7 @@ def test_hello_state_and_record(session):
     state = ask(session, "record", on=True, scope="every", every=3)["result"]
     assert (state["recording"], state["scope"], state["every"]) == (True, "every", 3)
     assert ask(session, "record", on=False)["result"]["recording"] is False
-    assert seam.sink is None
+    assert instrument.sink is None
 
 
 def test_a_request_that_nobody_serves_is_answered_late_from_the_recording(session):

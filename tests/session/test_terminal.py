@@ -103,7 +103,7 @@ def test_a_cell_is_stepped_by_its_magic_and_stopped_by_q(terminal: Terminal) -> 
     assert "-- step 2 of 3: MulBackward0" in terminal.asked()
     terminal.type("q")
     assert "KeyboardInterrupt" in terminal.ready()
-    terminal.type("x.grad is None, ag.events.seam.gate")
+    terminal.type("x.grad is None, ag.events.instrument.gate")
     assert "(True, None)" in terminal.ready()
 
 

@@ -24,15 +24,15 @@ from ag_visual.errors import (
     SilentWriteWarning,
     ViewInplaceError,
 )
-from ag_visual.events import seam
+from ag_visual.events import instrument
 
 SHOWN_WRITES = 3
 
 
 def tell(error: Any) -> Any:
     """Report a structured error to the observer, and return it for raising."""
-    if seam.problem is not None:
-        seam.problem(error, error.fields)
+    if instrument.problem is not None:
+        instrument.problem(error, error.fields)
     return error
 
 

@@ -30,7 +30,8 @@ from ag_visual.dispatch import arguments, interpreted, op_node
 from ag_visual.dispatch.memory import settled
 from ag_visual.dispatch.out_argument import into
 from ag_visual.dispatch.record import KEEP, Op
-from ag_visual.events import seam
+from ag_visual.events import instrument
+from ag_visual.events.node_record import NodeSchema, node_record, row
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
@@ -72,7 +73,7 @@ _SHARED: dict[str, Any] = {
     "ZERO": ZERO,
     "FRESH": FRESH,
     "modes": modes,
-    "seam": seam,
+    "instrument": instrument,
     "report_cuts": saved.report_cuts,
     "sequence": sequence,
     "uids": uids,
@@ -631,7 +632,7 @@ def _node_part(
         add(3, f"node.h_{name} = {fact}")
     add(3, "out._edge = (node, 0, shape, dtype)")
     add(3, "out._rg = True")
-    add(3, "sink = seam.sink")
+    add(3, "sink = instrument.sink")
     add(3, "if sink is not None:")
     _report_part(op, scope, add)
     add(3, f"return {answer}")
@@ -666,23 +667,24 @@ def _report_part(op: Op, scope: dict[str, Any], add: Callable[[int, str], None])
         add(4, "else:")
         add(5, f"{shape} = {dtype} = None")
         add(5, f"u_{name} = v_{name} = 0")
-        kinds.append(f"{shape}, {dtype}, ")
-        numbers.append(f"u_{name}, v_{name}, ")
+        kinds.append((shape, dtype))
+        numbers.append((f"u_{name}", f"v_{name}"))
         declared.append((name, own))
-    scope["form"] = form = seam.Form(op.node_class, 1, tuple(declared))
-    size = seam.size(len(op.differentiated), len(declared))
-    scope["pack"] = seam.packer(size)
-    outputs = "".join(f"0 if e_{n} is None else e_{n}[1], " for n in op.differentiated)
-    seqs = "".join(f"-1 if e_{n} is None else e_{n}[0].seq, " for n in op.differentiated)
+    scope["schema"] = schema = NodeSchema(op.node_class, 1, tuple(declared))
+    scope["record"] = record = node_record(len(op.differentiated), len(declared))
+    scope["pack"] = record.pack
+    outputs = [f"0 if e_{n} is None else e_{n}[1]" for n in op.differentiated]
+    seqs = [f"-1 if e_{n} is None else e_{n}[0].seq" for n in op.differentiated]
+    packed = row(("last[2]", "clock()", "thread()", "node.seq"), seqs, numbers)
     add(4, "code = node.code")
     add(4, "lasti = node.lasti")
-    add(4, f"facts = (shape, dtype, {outputs}{''.join(kinds)})")
+    add(4, f"facts = ({', '.join(row(('shape', 'dtype'), outputs, kinds))})")
     # To compare with the last facts of the place takes half as long as to look all of them up.
-    add(4, f"last = sink.last.get(lasti + {form.spread})")
+    add(4, f"last = sink.cache.get(lasti + {schema.spread})")
     add(4, "if last is None or last[1] is not code or last[0] != facts:")
-    add(5, f"last = sink.nodes[{size}].key(form, code, lasti, facts)")
+    add(5, "last = sink.nodes[record].key(schema, code, lasti, facts)")
     add(4, "sink.keep(ref(node))")
-    add(4, f"last[3](pack(last[2], clock(), thread(), node.seq, {seqs}{''.join(numbers)}))")
+    add(4, f"last[3](pack({', '.join(packed)}))")
     first = next(name for name in op.inputs if name not in op.aside)
     for name in op.differentiated:
         maybe = name in op.optional or (op.policy != KEEP and name != first)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 
 from ag_visual.core import saved
 from ag_visual.core.node import AccumulateGrad, Node
-from ag_visual.events import seam
+from ag_visual.events.log import EventLog
 
 
 def walk(roots: Iterable[Node], known: Collection[int] = ()) -> list[Node]:
@@ -25,7 +25,7 @@ def walk(roots: Iterable[Node], known: Collection[int] = ()) -> list[Node]:
     return [found[seq] for seq in sorted(found)]
 
 
-def tell(nodes: Iterable[Node], log: seam.Log) -> None:
+def tell(nodes: Iterable[Node], log: EventLog) -> None:
     """Log what the births of these nodes would have told, now."""
     for node in nodes:
         report = saved.report_leaf if isinstance(node, AccumulateGrad) else saved.report_node

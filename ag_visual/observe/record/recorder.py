@@ -1,4 +1,4 @@
-"""Records a running program: what to record, the log that the seam fills, its encoding.
+"""Records a running program: what to record, the log that the event sink fills, its encoding.
 
 The log's lists are filled by their own methods: no Python function runs per event. Everything else
 happens when somebody drains: every 40 ms while a page looks, else when somebody asks or much waits.
@@ -7,7 +7,6 @@ happens when somebody drains: every 40 ms while a page looks, else when somebody
 from __future__ import annotations
 
 import operator
-import struct
 import threading
 import time
 import weakref
@@ -22,7 +21,9 @@ import numpy as np
 
 from ag_visual.core import node as nodes
 from ag_visual.core.node import AccumulateGrad, Node
-from ag_visual.events import seam
+from ag_visual.events import instrument
+from ag_visual.events.log import BEGIN, LEAF, RUN, WRITE, Event, EventLog
+from ag_visual.events.node_record import thread_of, time_of
 from ag_visual.observe.record.graph import tell, walk
 from ag_visual.observe.record.leaf_names import Labels
 from ag_visual.observe.wire import columns
@@ -49,15 +50,12 @@ class _NodeRef(weakref.ref[Node]):
     seq: int
 
 
-_MOMENT = _THREAD = struct.Struct("<q").unpack_from
-
-
 @dataclass(slots=True)
 class _Taken:
     """What was taken out of a log."""
 
     nodes: list[Told]
-    events: list[seam.Event]
+    events: list[Event]
     runs: list[list[Any]]
     leaves: list[list[Any]]
     writes: list[list[Any]]
@@ -73,7 +71,7 @@ class _Taken:
 
 
 class Recorder:
-    """One recording at a time. `start` and `stop` set and clear the seam's sink.
+    """One recording at a time. `start` and `stop` set and clear the event sink.
 
     Whoever owns it passes the beginnings and ends of backwards on to `began` and `ended`.
     """
@@ -85,7 +83,7 @@ class Recorder:
         self.encoder = Encoder(time.perf_counter_ns())
         self.labels = Labels()
         self.on_scope_end: Callable[[], None] | None = None
-        self._log = seam.Log()
+        self._log = EventLog()
         self._dead: deque[_NodeRef] = deque()
         self._live: dict[int, _NodeRef] = {}
         self._unnamed: dict[int, tuple[weakref.ref[Any], list[int]]] = {}
@@ -116,21 +114,21 @@ class Recorder:
         """Stop recording; what was recorded stays."""
         self.scope = "off"
         if self._listening:
-            seam.sink = None
+            instrument.sink = None
 
     @property
     def _listening(self) -> bool:
-        return seam.sink is self._log
+        return instrument.sink is self._log
 
     def _listen(self) -> None:
         if not self._listening:
             self._since = next(nodes.sequence)
-            seam.sink = self._log
+            instrument.sink = self._log
 
     def began(self, task: Any, frame: FrameType | None) -> None:
         """A backward begins, in this thread, called from this frame."""
         log = self._log
-        if seam.sink is not log:
+        if instrument.sink is not log:
             return
         if len(log.refs) > TOO_LONG:
             self.drain()
@@ -161,7 +159,7 @@ class Recorder:
             if self.on_scope_end is not None:
                 self.on_scope_end()
         elif self._listening and self.every > 1:
-            seam.sink = None
+            instrument.sink = None
             self._skipped = 1
         elif not self._listening:
             self._skipped += 1
@@ -224,13 +222,13 @@ class Recorder:
         """Leave out what ignored threads did: their events, nodes, and runs of their tasks."""
         ignored = self.ignored
         told = [
-            (stream, [record for record in records if _THREAD(record, 16)[0] not in ignored])
+            (stream, [record for record in records if thread_of(record) not in ignored])
             for stream, records in taken.nodes
         ]
         # A drain may come inside of a backward, or between its beginning and this moment.
         tasks = self._ignored_tasks
         for event in (*taken.events, *self._log.events.copy()):
-            if event[0] == seam.BEGIN and event[2] in ignored:
+            if event[0] == BEGIN and event[2] in ignored:
                 tasks.add(event[3])
         return _Taken(
             told,
@@ -248,16 +246,16 @@ class Recorder:
         for stream in list(log.nodes.values()):
             records = stream.records
             end = len(records)
-            while end and _MOMENT(records[end - 1], 8)[0] > now:
+            while end and time_of(records[end - 1]) > now:
                 end -= 1
             nodes.append((stream, records[:end]))
             del records[:end]
         events = []
         while log.events and log.events[0][1] <= now:
             events.append(log.events.popleft())
-        runs = _emptied(log.runs, seam.RUN)
-        leaves = _emptied(log.leaves, seam.LEAF)
-        writes = _emptied(log.writes, seam.WRITE)
+        runs = _emptied(log.runs, RUN)
+        leaves = _emptied(log.leaves, LEAF)
+        writes = _emptied(log.writes, WRITE)
         (refs,) = _emptied(log.refs, 1)
         taken = _Taken(nodes, events, runs, leaves, writes, refs)
         return self._of_others(taken) if self.ignored else taken
@@ -354,9 +352,9 @@ class Recorder:
         """Forget what was recorded. Nodes that still live are told again when they are needed."""
         with self._lock:
             listening = self._listening
-            self._log = seam.Log()
+            self._log = EventLog()
             if listening:
-                seam.sink = self._log
+                instrument.sink = self._log
             self._dead = deque()
             self._live = {}
             self._unnamed = {}

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ag_visual.core import source
-from ag_visual.events import seam
+from ag_visual.events.log import BEGIN, CUT, END, HOOK, RANGE, Event
+from ag_visual.events.node_record import NodeSchema
 from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.streams import Fields, NodeReader, Nodes, Told, integers, read_runs
 from ag_visual.observe.wire.text import fit
@@ -23,7 +24,7 @@ from ag_visual.observe.wire.text import fit
 Array = NDArray[Any]
 Tables = dict[str, dict[str, Array]]
 
-Kinds = list[list[seam.Event]]
+Kinds = list[list[Event]]
 """Events by kind, each in the order in which they came."""
 
 DTYPES: Final = {
@@ -185,7 +186,7 @@ class _Steps:
 
     def numbers(self, kinds: Kinds) -> tuple[list[int], list[int]]:
         """(times at which steps end, their numbers), then the number of the step that goes on."""
-        begins, ended = kinds[seam.BEGIN], kinds[seam.END]
+        begins, ended = kinds[BEGIN], kinds[END]
         ends: list[int] = [e[1] for e in ended]
         if not self._depth and self._in_turns(begins, ended):
             first = self.now
@@ -206,7 +207,7 @@ class _Steps:
         return ends, [*numbers, self.now]
 
     @staticmethod
-    def _in_turns(begins: Sequence[seam.Event], ends: Sequence[seam.Event]) -> bool:
+    def _in_turns(begins: Sequence[Event], ends: Sequence[Event]) -> bool:
         """Whether each backward ended before the next began, as in most programs."""
         if [e[3] for e in begins] != [e[3] for e in ends]:
             return False
@@ -215,7 +216,7 @@ class _Steps:
         return times == sorted(times)
 
 
-def by_kind(events: Iterable[seam.Event]) -> Kinds:
+def by_kind(events: Iterable[Event]) -> Kinds:
     """Events sorted by their kind."""
     kinds: Kinds = [[] for _ in range(5)]
     for event in events:
@@ -261,7 +262,7 @@ class Encoder:
         freed: Sequence[int] | Array = (),
         now: int = 0,
     ) -> Chunk:
-        """Columns of all events, nodes, and fields of runs, leaves and writes (see events.seam).
+        """Columns of all events, nodes, and fields of runs, leaves and writes (see events.log).
 
         names: of each leaf; labels: (seq, name) found for leaves that were told before; freed: seqs
         that died by `now`.
@@ -274,19 +275,19 @@ class Encoder:
             tables["leaves"] = self._leaves(leaves, names)
         if any(runs):
             tables["runs"] = self._runs(runs)
-        if kinds[seam.BEGIN] or kinds[seam.END]:
-            tables["tasks"] = self._tasks(kinds[seam.BEGIN], kinds[seam.END])
+        if kinds[BEGIN] or kinds[END]:
+            tables["tasks"] = self._tasks(kinds[BEGIN], kinds[END])
         if any(writes):
             tables["writes"] = self._writes(writes)
-        if kinds[seam.HOOK]:
-            tables["hooks"] = self._hooks(kinds[seam.HOOK])
-        if kinds[seam.CUT]:
-            tables["cuts"] = self._cuts(kinds[seam.CUT])
+        if kinds[HOOK]:
+            tables["hooks"] = self._hooks(kinds[HOOK])
+        if kinds[CUT]:
+            tables["cuts"] = self._cuts(kinds[CUT])
         if labels:
             seqs, texts = zip(*labels, strict=True)
             tables["labels"] = {"seq": seqs, "label": self._ids(texts)}
-        if kinds[seam.CALL] or self._open:
-            self._calls(kinds[seam.CALL], nodes, tables)
+        if kinds[RANGE] or self._open:
+            self._calls(kinds[RANGE], nodes, tables)
         if len(freed):
             tables["freed"] = {"seq": freed, "t": np.full(len(freed), self.milliseconds(now))}
         return Chunk(
@@ -312,16 +313,16 @@ class Encoder:
 
     def _node(
         self,
-        form: seam.Form,
+        schema_: NodeSchema,
         code: CodeType | None,
         lasti: int,
         shape: tuple[int, ...],
         dtype: Any,
     ) -> list[int]:
-        name, kind = self._names.ids((form.node_class, dtype))
+        name, kind = self._names.ids((schema_.node_class, dtype))
         text, numel = self._shapes[shape]
         (site,) = self.sites.ids((code,), (lasti,))
-        return [name, site, text, kind, form.outputs, int(numel)]
+        return [name, site, text, kind, schema_.outputs, int(numel)]
 
     def _tensor(self, name: str, own: bool, shape: tuple[int, ...], dtype: Any) -> list[int]:
         text, numel = self._shapes[shape]
@@ -365,7 +366,7 @@ class Encoder:
         finite = squares < np.inf
         return {**found, "norm": _norms(squares), "flags": ~finite}
 
-    def _tasks(self, begins: Sequence[seam.Event], ends: Sequence[seam.Event]) -> dict[str, Any]:
+    def _tasks(self, begins: Sequence[Event], ends: Sequence[Event]) -> dict[str, Any]:
         # Without a tuple for each row: so many at once call for the garbage collector.
         none, count = schema.NONE, len(ends)
         sites = self.sites.ids([e[4] for e in begins], [e[5] for e in begins])
@@ -396,7 +397,7 @@ class Encoder:
 
     def _calls(
         self,
-        events: Sequence[seam.Event],
+        events: Sequence[Event],
         nodes: Nodes | None,
         tables: dict[str, dict[str, Any]],
     ) -> None:
@@ -435,7 +436,7 @@ class Encoder:
         if seqs and sum(map(len, seqs)):
             tables["scopes"] = {"seq": np.concatenate(seqs), "call": np.concatenate(found)}
 
-    def _cuts(self, events: Sequence[seam.Event]) -> dict[str, Any]:
+    def _cuts(self, events: Sequence[Event]) -> dict[str, Any]:
         _, times, _, seqs, names, kinds, codes, offsets, makers, leaves = zip(*events, strict=True)
         return {
             "seq": seqs,
@@ -447,7 +448,7 @@ class Encoder:
             "t": self._times(times),
         }
 
-    def _hooks(self, events: Sequence[seam.Event]) -> dict[str, Any]:
+    def _hooks(self, events: Sequence[Event]) -> dict[str, Any]:
         columns = tuple(zip(*events, strict=True))
         _, times, _, seqs, tasks, kinds, names, numbers, keys, codes, offsets = columns[:11]
         effects, factors, errors = columns[11:14]

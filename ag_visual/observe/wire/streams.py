@@ -17,11 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ag_visual.arrays.quiet import silent
-from ag_visual.events import seam
+from ag_visual.events.node_record import (
+    DTYPE,
+    KEY,
+    SEQ,
+    SHAPE,
+    THREAD,
+    TIME,
+    Key,
+    NodeRecord,
+    NodeSchema,
+    NodeStream,
+    Parts,
+)
 
 Array = NDArray[Any]
 
-Told = tuple[seam.Stream, list[bytes]]
+Told = tuple[NodeStream, list[bytes]]
 """A stream and the records that were taken from it."""
 
 Fields = Sequence[list[Any]]
@@ -44,7 +56,7 @@ class Nodes:
     saved: dict[str, Array]
 
 
-Describe = Callable[[seam.Form, CodeType | None, int, tuple[int, ...], Any], list[int]]
+Describe = Callable[[NodeSchema, CodeType | None, int, tuple[int, ...], Any], list[int]]
 Tensor = Callable[[str, bool, tuple[int, ...], Any], list[int]]
 
 
@@ -57,7 +69,7 @@ class NodeReader:
     def __init__(self, describe: Describe, tensor: Tensor) -> None:
         self._describe = describe
         self._tensor = tensor
-        self._facts: dict[int, Array] = {}  # by size: (number of the key, fact)
+        self._facts: dict[NodeRecord, Array] = {}  # (number of the key, fact)
 
     def read(self, told: Sequence[Told]) -> Nodes | None:
         """All these nodes, sorted by their number; None if there are none."""
@@ -76,38 +88,38 @@ class NodeReader:
             _sorted([part.saved for part in parts], "node"),
         )
 
-    def _read(self, stream: seam.Stream, records: list[bytes]) -> Nodes:
-        edges = stream.size >> 16
+    def _read(self, stream: NodeStream, records: list[bytes]) -> Nodes:
+        at = stream.record.numbers
         rows = np.frombuffer(b"".join(records), "<i8").reshape(len(records), -1)
-        key, t, thread, seq = rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3].copy()
-        facts = self._facts_of(stream).take(key, axis=0)
-        ends, kept = rows[:, 4 : 4 + edges], rows[:, 4 + edges :]
+        seq, ends = rows[:, SEQ].copy(), rows[:, at.edges]
+        facts = self._facts_of(stream).take(rows[:, KEY], axis=0)
         return Nodes(
             seq,
-            t,
-            thread,
+            rows[:, TIME],
+            rows[:, THREAD],
             dict(zip(_FACTS, facts.T, strict=False)),
-            _edges(seq, ends, facts[:, len(_FACTS) : len(_FACTS) + edges]),
-            _saved(seq, kept, facts[:, len(_FACTS) + edges :]),
+            _edges(seq, ends, facts[:, len(_FACTS) : (saved := len(_FACTS) + ends.shape[1])]),
+            _saved(seq, rows[:, at.first], rows[:, at.second], facts[:, saved:]),
         )
 
-    def _facts_of(self, stream: seam.Stream) -> Array:
-        known = self._facts.get(stream.size)
+    def _facts_of(self, stream: NodeStream) -> Array:
+        known = self._facts.get(stream.record)
         keys = stream.keys[0 if known is None else len(known) :]
         if keys or known is None:
-            edges = stream.size >> 16
-            fresh = np.array([self._learn(key, edges) for key in keys], np.int64)
+            at = stream.record.facts
+            fresh = np.array([self._learn(key, at) for key in keys], np.int64)
             known = fresh if known is None else np.concatenate([known, fresh])
-            self._facts[stream.size] = known
+            self._facts[stream.record] = known
         return known
 
-    def _learn(self, key: seam.Key, edges: int) -> list[int]:
-        form, code, lasti, (shape, dtype, *rest) = key
-        facts = self._describe(form, code, lasti, shape, dtype) + rest[:edges]
-        kept = rest[edges:]
-        for (name, own), at, kind in zip(form.saved, kept[::2], kept[1::2], strict=True):
-            facts += [-1] * len(_SAVED) if at is None else self._tensor(name, own, at, kind)
-        return facts
+    def _learn(self, key: Key, at: Parts) -> list[int]:
+        schema, code, lasti, facts = key
+        found = self._describe(schema, code, lasti, facts[SHAPE], facts[DTYPE])
+        found += facts[at.edges]
+        saved = zip(schema.saved, facts[at.first], facts[at.second], strict=True)
+        for (name, own), shape, dtype in saved:
+            found += [-1] * len(_SAVED) if shape is None else self._tensor(name, own, shape, dtype)
+        return found
 
 
 def _edges(seq: Array, ends: Array, facts: Array) -> dict[str, Array]:
@@ -120,10 +132,9 @@ def _edges(seq: Array, ends: Array, facts: Array) -> dict[str, Array]:
     }
 
 
-def _saved(seq: Array, kept: Array, facts: Array) -> dict[str, Array]:
-    each = kept.shape[1] // 2
-    found = {"node": np.repeat(seq, each)}
-    found |= {"storage": kept[:, 0::2].ravel(), "version": kept[:, 1::2].ravel()}
+def _saved(seq: Array, storages: Array, versions: Array, facts: Array) -> dict[str, Array]:
+    found = {"node": np.repeat(seq, storages.shape[1])}
+    found |= {"storage": storages.ravel(), "version": versions.ravel()}
     found |= {name: facts[:, i :: len(_SAVED)].ravel() for i, name in enumerate(_SAVED)}
     there = found["name"] >= 0
     return found if there.all() else {name: values[there] for name, values in found.items()}

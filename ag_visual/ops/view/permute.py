@@ -22,7 +22,7 @@ from ag_visual.dispatch.memory import memory_of
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, ops
 from ag_visual.dispatch.vmap import Batch, along
-from ag_visual.events import seam
+from ag_visual.events import instrument
 from ag_visual.ops.view.as_strided import geometry, straighten
 from ag_visual.ops.view.reshape import back_to_shape
 
@@ -394,7 +394,7 @@ def _in_place(twin: str, name: str, node_name: str) -> None:
             before = self._edge
             self._edge = node.edge()
             view.move_retain_grad(self, before)
-            if seam.sink is not None:
+            if instrument.sink is not None:
                 saved_fields.report_node(node)
         return self
 

@@ -1,0 +1,26 @@
+"""Instrumentation hooks: module variables that an observer sets and that cost one load.
+
+Read them as `instrument.sink` (never `from instrument import sink`), once per operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ag_visual.events.log import EventLog
+
+# Where events go while somebody records.
+sink: EventLog | None = None
+
+# Asked before each node runs: gate(task, node, gradients) -> gradients. May block, may raise.
+gate: Callable[[Any, Any, list[Any]], list[Any]] | None = None
+
+# Called once per backward, in its thread, before the first and after the last node: begin(task),
+# end(task). Unlike BEGIN and END events they see the user's frames, and work without a sink.
+begin: Callable[[Any], None] | None = None
+end: Callable[[Any], None] | None = None
+
+# Called once for each structured autograd error or warning: problem(exception, fields).
+problem: Callable[[BaseException, dict[str, Any]], None] | None = None

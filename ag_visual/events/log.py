@@ -1,0 +1,97 @@
+"""What a program did while somebody records: lists of numbers, strings, shapes, weak references.
+
+Never a tensor, a node or an array. Why these are no tuples: docs/notes/events.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final
+from weakref import ref
+
+from ag_visual.events.node_record import NodeSchema, NodeStreams
+
+BEGIN, END, HOOK, RANGE, CUT = range(5)
+
+Event = tuple[Any, ...]
+# What is rare, as a tuple. The kind first; t in perf_counter_ns.
+#   BEGIN t, thread, task, code, lasti, seqs of the roots, nodes to run, retain
+#   END   t, thread, task, name of the error or ''
+#   HOOK  t, thread, seq, task, kind, hook's name, output, handle's id (-1: none), code and lasti of
+#         where it was added, effect, factor, error; before and after: |g|^2, min, max, NaNs, infs
+#   CUT   t, thread, seq, input's name, how it left the graph, code and lasti of where, seq of the
+#         node that made what it was taken from (-1: unknown), that was a leaf
+#   RANGE t, thread, range, range around it (0: none, -1: this range ends), name, kind (of a module:
+#         its class)
+
+RUN: Final = 7
+"""Fields of one run of a node: seq, task, order, t0, t1, then |g|^2 and None, or the gradient's
+bytes and its dtype (nan possible, -1: no gradient). dtypes are the array library's."""
+
+LEAF: Final = 7
+"""Fields of a leaf: t, thread, its AccumulateGrad's seq, shape, dtype, storage, weak reference."""
+
+WRITE: Final = 8
+"""Fields of a write in place: t, thread, storage, version, writes, op, code, lasti."""
+
+SMALL: Final = 1024
+"""Bytes up to which a gradient is copied in less time than its norm takes; others are in `run`
+as |g|^2."""
+
+
+class EventLog:
+    """Where events go, as lists that an observer copies the front of and then deletes.
+
+    What waits in it is hardly seen by the garbage collector: bytes in place of tuples, fields of
+    runs, leaves and writes one after the other, and one weak reference to each node, which is there
+    (`keep`) before its record is.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_schemas",
+        "cache",
+        "emit",
+        "events",
+        "keep",
+        "leaf",
+        "leaves",
+        "nodes",
+        "refs",
+        "run",
+        "runs",
+        "write",
+        "writes",
+    )
+
+    def __init__(self) -> None:
+        self.events: deque[Event] = deque()
+        self.emit = self.events.append
+        self.nodes = NodeStreams()
+        # lasti + spread of the schema -> what was last recorded there.
+        self.cache = self.nodes.cache
+        self.refs: list[ref[Any]] = []
+        self.keep = self.refs.append
+        self.runs: list[Any] = []
+        self.run = self.runs.extend
+        self.leaves: list[Any] = []
+        self.leaf = self.leaves.extend
+        self.writes: list[Any] = []
+        self.write = self.writes.extend
+        self._schemas: dict[Any, NodeSchema] = {}
+
+    def schema(
+        self, node_class: type, outputs: int, saved: tuple[tuple[str, bool], ...]
+    ) -> NodeSchema:
+        """The schema of a node that no op has declared."""
+        key = node_class, outputs, saved
+        found = self._schemas.get(key)
+        if found is None:
+            found = self._schemas.setdefault(key, NodeSchema(*key))
+        return found
+
+    @property
+    def waiting(self) -> int:
+        """How many records are in it."""
+        told = len(self.runs) // RUN + len(self.writes) // WRITE
+        return len(self.events) + len(self.refs) + told
