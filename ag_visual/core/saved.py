@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from threading import get_ident
-from time import perf_counter_ns
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -19,6 +18,7 @@ from ag_visual.core.saved_packed import Packed
 from ag_visual.core.source import last_return
 from ag_visual.core.storage import unwritten
 from ag_visual.events import instrument
+from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.log import CUT, EventLog
 from ag_visual.events.node_record import node_record, row
 

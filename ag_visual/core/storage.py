@@ -1,4 +1,4 @@
-"""Identity of memory: the version counter that views share, and the log of who wrote.
+"""Identity of memory: the version counter that views share.
 
 A storage carries two counts: `version` (torch's meaning) and `writes` (all writes through any
 tensor on the same memory, `.data` included). Both sit in one immutable `stamp`, replaced at each
@@ -9,86 +9,12 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from types import CodeType
 from typing import Any
 
-import numpy
-
-from ag_visual.arrays.backend import backend_of
-
-Place = tuple[CodeType, int] | None
-"""Where in the user's code: (code object, instruction offset). Resolved by `core.source`."""
+from ag_visual.events.memory import Extent, Place, Write, WriteLog
 
 ZERO = (0, 0)
-FIRST_WRITES = 8
-LAST_WRITES = 8
 uids = itertools.count(1)
-
-
-class Extent:
-    """Which bytes an array covers: its address, shape, strides (in bytes) and bytes per element."""
-
-    __slots__ = ("_interface",)
-
-    def __init__(self, array: Any) -> None:
-        self._interface = {
-            "version": 3,
-            "data": (backend_of(array).pointer(array), False),
-            "shape": tuple(array.shape),
-            "strides": tuple(array.strides),
-            "typestr": f"|V{array.dtype.itemsize}",
-        }
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return self._interface
-
-    def meets(self, other: Extent) -> bool:
-        """Have two a byte in common? True also where that is too hard to say."""
-        try:
-            # NumPy compares addresses only: these may be another device's.
-            mine, others = numpy.asarray(self), numpy.asarray(other)
-            return numpy.shares_memory(mine, others, 100_000)  # type: ignore[arg-type]
-        except numpy.exceptions.TooHardError:
-            return True
-
-
-class Write:
-    """One write: the version and write count it led to, the op, and where it happened.
-
-    extent: the bytes that may have been written; known where the memory has several counters.
-    """
-
-    __slots__ = ("extent", "op", "place", "version", "writes")
-
-    def __init__(
-        self, op: str, place: Place, version: int, writes: int, extent: Extent | None
-    ) -> None:
-        self.op = op
-        self.extent = extent
-        self.place = place
-        self.version = version
-        self.writes = writes
-
-
-class Log:
-    """What a storage needs only when somebody writes, looks or makes a `.data` alias."""
-
-    __slots__ = ("family", "first", "last")
-
-    def __init__(self) -> None:
-        self.first: list[Write] = []
-        self.last: list[Write] = []
-        # Every storage on the same memory with a version counter of its own (`.data` aliases).
-        self.family: list[weakref.ref[Storage]] | None = None
-
-    def add(self, write: Write) -> None:
-        if len(self.first) < FIRST_WRITES:
-            self.first.append(write)
-            return
-        self.last.append(write)
-        if len(self.last) > LAST_WRITES:
-            del self.last[0]
 
 
 class Storage:
@@ -97,7 +23,7 @@ class Storage:
     __slots__ = ("__weakref__", "log", "number", "stamp")
 
     stamp: tuple[int, int]
-    log: Log | None
+    log: WriteLog | None
     number: int  # 0 until somebody asks for `uid`
 
     # No __init__, as a class without one makes its objects faster: `unwritten` fills one in.
@@ -110,9 +36,9 @@ class Storage:
     def writes(self) -> int:
         return self.stamp[1]
 
-    def known(self) -> Log:
+    def known(self) -> WriteLog:
         if self.log is None:
-            self.log = Log()
+            self.log = WriteLog()
         return self.log
 
     @property

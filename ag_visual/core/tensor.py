@@ -14,7 +14,6 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from threading import get_ident
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy
@@ -28,6 +27,7 @@ from ag_visual.core.storage import FRESH, Storage, unwritten
 from ag_visual.devices import device as Device
 from ag_visual.errors import type_name
 from ag_visual.events import instrument
+from ag_visual.events.clock import perf_counter_ns
 from ag_visual.layouts import contiguous_format
 from ag_visual.layouts import memory_format as MemoryFormat
 from ag_visual.sizes import Size, size_of

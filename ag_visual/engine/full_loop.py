@@ -8,7 +8,6 @@ where only what leads to some inputs is wanted; gradients may be Tensors with a 
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from time import perf_counter_ns
 from typing import Any
 
 from numpy import ndarray
@@ -21,6 +20,7 @@ from ag_visual.engine.input_buffer import fitted, gathered
 from ag_visual.engine.leaf import run_leaf
 from ag_visual.engine.task import GraphTask
 from ag_visual.events import instrument
+from ag_visual.events.clock import perf_counter_ns
 
 
 def full_loop(task: GraphTask, place: Any) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
 from math import inf as INFINITY
 from typing import Any, Final
@@ -17,6 +16,7 @@ from numpy import vdot
 
 from ag_visual.core.hooks import HookTable, told_as
 from ag_visual.events import instrument
+from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.log import HOOK
 
 COMPARED: Final = 2**20
@@ -189,7 +189,7 @@ class Watch:
 
     def _tell(self, after: Stats, effect: str, factor: float, text: str) -> None:
         if self.sink is not None:
-            now, thread = time.perf_counter_ns(), threading.get_ident()
+            now, thread = perf_counter_ns(), threading.get_ident()
             facts = (effect, factor, text, *self.before, *after)
             self.sink.emit((HOOK, now, thread, *self.head, *facts))
 
@@ -201,5 +201,5 @@ def told_retained(node: Any, number: int, g: Any, task: Any) -> None:
         found = stats((g,))
         place = node.hooks.retained.get(number) or (None, 0)
         head = (node.seq, task.id, "retain_grad", "retain_grad", number, -1, *place)
-        now, thread = time.perf_counter_ns(), threading.get_ident()
+        now, thread = perf_counter_ns(), threading.get_ident()
         sink.emit((HOOK, now, thread, *head, "kept", 1.0, "", *found, *found))

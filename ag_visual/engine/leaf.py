@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sys import getrefcount
-from time import perf_counter_ns
 from typing import Any
 
 from ag_visual.dispatch.table import traced
@@ -12,6 +11,7 @@ from ag_visual.engine.accumulate import ALONE
 from ag_visual.engine.input_buffer import namespace
 from ag_visual.engine.task import GraphTask
 from ag_visual.events import instrument
+from ag_visual.events.clock import perf_counter_ns
 
 
 def run_leaf(task: GraphTask, node: Any) -> None:

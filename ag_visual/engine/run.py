@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from heapq import heappush
 from sys import _getframe
 from threading import get_ident
-from time import perf_counter_ns
 from types import FrameType
 from typing import Any
 
@@ -28,6 +27,7 @@ from ag_visual.engine.plain_loop import plain_loop
 from ag_visual.engine.stages import bare
 from ag_visual.engine.task import GraphTask, dependencies, leading_to, ranks_of
 from ag_visual.events import instrument
+from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.log import BEGIN, END, EventLog
 
 _ids = itertools.count(1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import inf as INFINITY
-from time import perf_counter_ns
 from typing import Any
 
 import numpy
@@ -17,6 +16,7 @@ from ag_visual.engine.hook_calls import squares
 from ag_visual.engine.input_buffer import as_array, namespace
 from ag_visual.engine.task import GraphTask
 from ag_visual.events import instrument
+from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.log import SMALL
 
 _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ag_visual.core.hooks import HookTable, RemovableHandle, register
-from ag_visual.events import instrument
+from ag_visual.events import instrument, ranges
 from ag_visual.nn import calls
 from ag_visual.nn.backward_hooks import BackwardHooks
 from ag_visual.nn.saving import Saving
@@ -71,7 +71,7 @@ class Module(Saving):
             return self._with_hooks(args, kwargs) if self._hooked else self.forward(*args, **kwargs)
         finally:
             if call:
-                calls.leave(call)
+                ranges.leave(call)
 
     # Hooks -----------------------------------------------------------------------------------
 

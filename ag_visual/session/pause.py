@@ -19,6 +19,7 @@ from typing import Any, Final
 from ag_visual.core.bell import Bell
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.events import instrument
+from ag_visual.events.clock import perf_counter_ns
 from ag_visual.session.breakpoints import Breakpoint, line_of, problem_of
 from ag_visual.session.gradient_edits import edited
 
@@ -339,7 +340,7 @@ class Gate:
                 order=task.order,
                 total=task.total,
                 thread=here,
-                since=time.perf_counter_ns(),
+                since=perf_counter_ns(),
                 node=node,
                 grads=tuple(grads),
                 problem=problem_of(node, grads),

@@ -24,14 +24,15 @@ from typing import Any, Final, Protocol
 
 from ag_visual import files
 from ag_visual.core.bell import Bell
-from ag_visual.events import instrument
+from ag_visual.events import instrument, threads
+from ag_visual.events.clock import perf_counter_ns
 from ag_visual.observe.diagnose import problems
 from ag_visual.observe.export.bundle import bundle_text
 from ag_visual.observe.export.export import Recording, take, to_html
 from ag_visual.observe.record.leaf_names import Scope, scopes_of
 from ag_visual.observe.record.lesson import Lesson
 from ag_visual.observe.record.recorder import Recorder
-from ag_visual.observe.record.scalars import Log
+from ag_visual.observe.record.scalars import ScalarLog
 from ag_visual.session.pause import Gate
 from ag_visual.session.transport import Page, Send
 
@@ -94,7 +95,7 @@ class Session:
         self.problems: list[dict[str, Any]] = []
         self.control = False  # commands reach this process while it computes
         self.message = ""
-        self.numbers = Log()
+        self.numbers = ScalarLog()
         self.lesson: Lesson | None = None
         self.namespace: Callable[[], Mapping[str, Any]] = dict  # variables of a notebook
         self.when_idle: Callable[[Callable[[], None]], None] | None = None
@@ -258,7 +259,7 @@ class Session:
 
     def milliseconds(self, t: int | None = None) -> float:
         """Milliseconds since the session began."""
-        return self.recorder.encoder.milliseconds(time.perf_counter_ns() if t is None else t)
+        return self.recorder.encoder.milliseconds(perf_counter_ns() if t is None else t)
 
     def state(self) -> dict[str, Any]:
         """The State record of the schema."""
@@ -273,7 +274,7 @@ class Session:
                 "seq": paused.seq,
                 "order": paused.order,
                 "total": paused.total,
-                "thread": self.recorder.encoder.thread(paused.thread),
+                "thread": threads.numbers[paused.thread],
                 "since": self.milliseconds(paused.since),
                 "edited": paused.edited,
                 "problem": paused.problem,

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 from ag_visual.observe.record.recorder import Recorder
 from ag_visual.observe.wire import schema
-from ag_visual.observe.wire.batch import Header, Stream
+from ag_visual.observe.wire.batch import BatchStream, Header
 from ag_visual.observe.wire.columns import Chunk
 from ag_visual.observe.wire.store import thin
 
@@ -71,7 +71,7 @@ class Page:
         """Begin a new epoch: everything kept is sent again, from batch 1 on."""
         self._restart_asked = False
         store = self._recorder.store
-        self._stream = Stream(self._session, next(epochs), self._recorder.encoder)
+        self._stream = BatchStream(self._session, next(epochs), self._recorder.encoder)
         self._stream.dropped.add(store.dropped)
         self._next = store.first
         self._acknowledged = 0

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ag_visual.errors import FormatError
 from ag_visual.observe.wire import schema
-from ag_visual.observe.wire.batch import Stream, decode_tables, encode_tables, without_source
+from ag_visual.observe.wire.batch import BatchStream, decode_tables, encode_tables, without_source
 from ag_visual.observe.wire.check import check
 from ag_visual.observe.wire.columns import DTYPES, Chunk, Encoder
 from ag_visual.observe.wire.store import thin
@@ -44,7 +44,7 @@ def chunks(draw):
 
 @given(chunks())
 def test_round_trip(chunk):
-    header, buffer = Stream("s", 1, Encoder(0)).next(chunk, STATE)
+    header, buffer = BatchStream("s", 1, Encoder(0)).next(chunk, STATE)
     text = json.dumps(header, allow_nan=False)
     check("Header", json.loads(text), "header")
     found = decode_tables(json.loads(text), buffer)
@@ -67,7 +67,7 @@ def test_columns_are_aligned_and_do_not_overlap(chunk):
 
 @given(chunks(), st.data())
 def test_a_damaged_header_is_refused_not_misread(chunk, data):
-    header, buffer = Stream("s", 1, Encoder(0)).next(chunk, STATE)
+    header, buffer = BatchStream("s", 1, Encoder(0)).next(chunk, STATE)
     header = json.loads(json.dumps(header))
     table = data.draw(st.sampled_from(sorted(header["tables"])))
     columns = header["tables"][table]["columns"]
@@ -91,14 +91,14 @@ def test_a_damaged_header_is_refused_not_misread(chunk, data):
 
 def test_strings_and_sites_go_once():
     encoder = Encoder(0)
-    stream = Stream("s", 1, encoder)
+    stream = BatchStream("s", 1, encoder)
     encoder.strings["a"]
     assert stream.next(Chunk({}), STATE)[0]["strings"] == ["", "a"]
     encoder.strings["b"]
     encoder.strings["a"]
     header, _ = stream.next(Chunk({}), STATE)
     assert (header["batch"], header["strings"]) == (2, ["b"])
-    assert Stream("s", 2, encoder).next(Chunk({}), STATE)[0]["strings"] == ["", "a", "b"]
+    assert BatchStream("s", 2, encoder).next(Chunk({}), STATE)[0]["strings"] == ["", "a", "b"]
 
 
 def test_joined_chunks_hold_the_rows_of_all():

@@ -15,7 +15,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from threading import get_ident
-from time import perf_counter_ns
 from types import FunctionType
 from typing import Any
 from weakref import ref
@@ -31,6 +30,7 @@ from ag_visual.dispatch.memory import settled
 from ag_visual.dispatch.out_argument import into
 from ag_visual.dispatch.record import KEEP, Op
 from ag_visual.events import instrument
+from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.node_record import NodeSchema, node_record, row
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))

@@ -32,7 +32,7 @@ from ag_visual.observe.record.leaf_names import Scope
 from ag_visual.observe.record.recorder import Recorder
 from ag_visual.observe.record.summaries import summarize
 from ag_visual.observe.wire import schema
-from ag_visual.observe.wire.batch import Stream, check_numbers, decode_tables
+from ag_visual.observe.wire.batch import BatchStream, check_numbers, decode_tables
 from ag_visual.observe.wire.check import check_fields
 from ag_visual.observe.wire.columns import Chunk, Tables
 from ag_visual.observe.wire.text import fit_all
@@ -151,7 +151,7 @@ def take(
     scopes: where variables on the same storage are looked for. scalars: a `Scalars` record.
     """
     chunks = recorder.chunks()
-    stream = Stream(session, 1, recorder.encoder, source=source)
+    stream = BatchStream(session, 1, recorder.encoder, source=source)
     stream.dropped.add(recorder.store.dropped)
     pieces = pieces_of(chunks, BATCH_BYTES) or [Chunk({})]
     state = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +21,7 @@ import numpy as np
 from ag_visual.core import node as nodes
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.events import instrument
+from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.log import BEGIN, LEAF, RUN, WRITE, Event, EventLog
 from ag_visual.events.node_record import thread_of, time_of
 from ag_visual.observe.record.graph import tell, walk
@@ -80,7 +80,7 @@ class Recorder:
         self.scope: Scope = "off"
         self.every = 1
         self.store = Store(limit)
-        self.encoder = Encoder(time.perf_counter_ns())
+        self.encoder = Encoder(perf_counter_ns())
         self.labels = Labels()
         self.on_scope_end: Callable[[], None] | None = None
         self._log = EventLog()
@@ -211,7 +211,7 @@ class Recorder:
             writes=taken.writes,
             labels=self._name_leaves(taken.leaves, names),
             freed=freed,
-            now=time.perf_counter_ns(),
+            now=perf_counter_ns(),
         )
         for part in chunk.parts(CHUNK_ROWS):
             self.store.add(part)
@@ -241,7 +241,7 @@ class Recorder:
 
     def _take(self) -> _Taken:
         """All events up to now. Those of a thread are in the order in which they happened."""
-        log, now = self._log, time.perf_counter_ns()
+        log, now = self._log, perf_counter_ns()
         nodes = []
         for stream in list(log.nodes.values()):
             records = stream.records

@@ -1,7 +1,8 @@
 """Every number of a tiny graph: values, gradients, and local derivatives between the numbers.
 
 `numbers_of` looks at living nodes, `fill` lets a gradient of 1 run through what it found, and a
-`Log` keeps what a running backward really handed on. Large graphs are refused with the reason.
+`ScalarLog` keeps what a running backward really handed on. Large graphs are refused with the
+reason.
 """
 
 from __future__ import annotations
@@ -284,7 +285,7 @@ def of_living(nodes: Sequence[Node], scopes: Iterable[Scope] = ()) -> dict[str, 
     return {"nodes": list(found.values()), "seq": None, "why": ""}
 
 
-class Log:
+class ScalarLog:
     """The numbers of small graphs, taken down as their backward ran.
 
     Any thread may read `found`: a record in it is never written to, another takes its place.

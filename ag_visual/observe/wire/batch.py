@@ -58,7 +58,7 @@ def encode_tables(chunk: Chunk) -> tuple[dict[str, Any], bytes]:
     return tables, b"".join(parts)
 
 
-class Stream:
+class BatchStream:
     """The numbered batches of one epoch for one reader, who gets every string and site once."""
 
     def __init__(self, session: str, epoch: int, encoder: Encoder, *, source: bool = True) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ag_visual.core import source
+from ag_visual.events import threads
 from ag_visual.events.log import BEGIN, CUT, END, HOOK, RANGE, Event
 from ag_visual.events.node_record import NodeSchema
 from ag_visual.observe.wire import schema
@@ -231,16 +232,11 @@ class Encoder:
         self.zero = zero  # perf_counter_ns when the session began
         self.strings = Strings()
         self.sites = Sites()
-        self.threads: dict[int, int] = {}
         self.steps = _Steps()
         self._shapes = _Shapes(self.strings)
         self._names = _ById(self.strings)
         self._nodes = NodeReader(self._node, self._tensor)
         self._open: dict[int, list[int]] = {}  # calls of modules under way, by thread
-
-    def thread(self, ident: int) -> int:
-        """The small number of a thread."""
-        return self.threads.setdefault(ident, len(self.threads))
 
     def milliseconds(self, t: int) -> float:
         return (t - self.zero) / 1e6
@@ -306,11 +302,6 @@ class Encoder:
     def _times(self, times: Sequence[int]) -> Array:
         return (integers(times) - self.zero) / 1e6
 
-    def _threads(self, idents: Sequence[int]) -> list[int]:
-        for ident in set(idents):
-            self.thread(ident)
-        return list(map(self.threads.__getitem__, idents))
-
     def _node(
         self,
         schema_: NodeSchema,
@@ -335,9 +326,9 @@ class Encoder:
         ends, numbers = steps
         t = (nodes.t - self.zero) / 1e6
         step = np.array(numbers)[np.searchsorted(ends, nodes.t)]
-        thread = np.full(len(t), self.thread(int(nodes.thread[0])))
+        thread = np.full(len(t), threads.numbers[int(nodes.thread[0])])
         for ident in np.unique(nodes.thread).tolist() if np.ptp(nodes.thread) else ():
-            thread[nodes.thread == ident] = self.thread(ident)
+            thread[nodes.thread == ident] = threads.numbers[ident]
         more = {"seq": nodes.seq, "t": t, "thread": thread, "step": step}
         found = {"nodes": {**nodes.columns, **more}}
         if len(nodes.edges["src"]):
@@ -378,7 +369,7 @@ class Encoder:
             "total": [e[7] for e in begins] + [0] * count,
             "retain": [e[8] for e in begins] + [False] * count,
             "ended": [0] * len(begins) + [2 if e[4] else 1 for e in ends],
-            "thread": self._threads([e[2] for e in begins] + [e[2] for e in ends]),
+            "thread": [threads.numbers[e[2]] for e in (*begins, *ends)],
             "root": roots + [none] * count,
         }
         order = np.argsort(found["t"], kind="stable")
