@@ -6,11 +6,12 @@ import functools
 import itertools
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from ag_visual.core import source
+from ag_visual.events.live import HookField
 
 _ids = itertools.count()
 Hooks = Mapping[int, Callable[..., Any]]
@@ -28,6 +29,11 @@ class HookTable(OrderedDict[int, Callable[..., Any]]):
 
     def __reduce__(self) -> Any:
         return HookTable, (dict(self),)  # code objects cannot be pickled
+
+    def described(self, kind: str, number: int = 0) -> Iterator[HookField]:
+        """What an observer is told of each hook."""
+        for key, hook in list(self.items()):
+            yield HookField(*told_as(kind, hook), number, key, self.places.get(key))
 
 
 class RemovableHandle:
@@ -101,6 +107,21 @@ class NodeHooks:
         # Tensors that asked for retain_grad: held weakly, the node must not keep its output alive.
         self.retain: dict[int, weakref.ref[Any]] = {}
         self.retained: dict[int, Place] = {}  # where they asked
+
+    def described(self, after: Iterable[HookField] = ()) -> list[HookField]:
+        """What an observer is told of them, in the order in which the engine runs them.
+
+        after: what runs between the node and its post-hooks.
+        """
+        found: list[HookField] = []
+        for number in dict.fromkeys((*self.tensor, *self.retain)):
+            if number in self.tensor:
+                found += self.tensor[number].described("tensor", number)
+            ref = self.retain.get(number)
+            if ref is not None and ref() is not None:
+                place = self.retained.get(number)
+                found.append(HookField("retain_grad", "retain_grad", number, None, place))
+        return [*found, *self.pre.described("pre"), *after, *self.post.described("post")]
 
     def of_output(self, number: int) -> HookTable:
         return self.tensor.setdefault(number, HookTable())

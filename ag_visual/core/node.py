@@ -7,7 +7,6 @@ by `dispatch.record` from each declaration; what they save is described by `save
 
 from __future__ import annotations
 
-import itertools
 import operator
 import sys
 import threading
@@ -22,6 +21,9 @@ from ag_visual.core import modes, saved, source
 from ag_visual.core.hooks import HookTable, NodeHooks, RemovableHandle, register
 from ag_visual.devices import device as Device
 from ag_visual.events import instrument
+from ag_visual.events.live import HookField, SavedField
+from ag_visual.events.log import EventLog
+from ag_visual.events.node_record import sequence
 from ag_visual.sizes import Size
 
 Edge = tuple["Node", int, tuple[int, ...] | None, Any] | None
@@ -48,7 +50,6 @@ class Replaced(tuple[int, ...]):
         return shape
 
 
-sequence = itertools.count(1)
 renumbered: weakref.WeakKeyDictionary[Node, int] | None = None
 """What `_set_sequence_nr` gave; None before the first. `seq` stays: a recorder goes by it."""
 
@@ -74,6 +75,7 @@ class Node:
     )
 
     leaf: ClassVar[bool] = False
+    variable: Any = None  # of a leaf
     runs_undefined: ClassVar[bool] = False  # whether it runs when no gradient arrived
     skips: ClassVar[bool] = False  # whether it computes nothing when no input's gradient is wanted
     holomorphic: ClassVar[bool] = False
@@ -211,13 +213,42 @@ class Node:
     def place(self) -> Any:
         return None if self.code is None else (self.code, self.lasti)
 
-    def saved_fields(self) -> list[saved.SavedInfo]:
+    def saved_fields(self) -> list[SavedField]:
         """Everything this node saved, without values."""
         return saved.describe(self)
 
     def saved_array(self, name: str) -> Any:
         """The saved array of that name, or None when it was freed or not saved."""
-        return saved.peek(self, name)
+        field, _, index = name.removesuffix("]").partition("[")
+        value = saved.peek(self, field)
+        if not index:
+            return value
+        part = value[int(index)] if isinstance(value, tuple) and int(index) < len(value) else None
+        return getattr(part, "_array", part)
+
+    @property
+    def hooked(self) -> bool:
+        """Whether it may have hooks."""
+        return self.hooks is not None
+
+    def hook_fields(self) -> list[HookField]:
+        """Its hooks in the order in which the engine runs them."""
+        return [] if self.hooks is None else self.hooks.described()
+
+    def kept_gradients(self) -> list[Any]:
+        """The gradient of each output as an array where retain_grad() kept it."""
+        retain = {} if self.hooks is None else self.hooks.retain
+        # By output number: they stand in the order in which retain_grad() was called.
+        kept = [retain[i]() if i in retain else None for i in range(len(self.outs or ((),)))]
+        return [None if t is None or t._grad is None else t._grad._array for t in kept]
+
+    def value(self) -> Any:
+        """The array of a leaf's variable; this is no leaf."""
+        return None
+
+    def emit_birth(self, log: EventLog) -> None:
+        """Emit into this log what its birth would have told."""
+        saved.report_node(self, log)
 
     # Hooks -----------------------------------------------------------------------------------
 
@@ -342,6 +373,27 @@ class AccumulateGrad(Node):
 
     def _sequence_nr(self) -> int:
         return LAST
+
+    @property
+    def hooked(self) -> bool:
+        leaf = self.variable._leaf
+        return self.hooks is not None or bool(leaf and (leaf.hooks or leaf.post_accumulate))
+
+    def hook_fields(self) -> list[HookField]:
+        leaf = self.variable._leaf or LeafState()
+        after = list(leaf.post_accumulate.described("post_accumulate"))
+        own = NodeHooks() if self.hooks is None else self.hooks
+        return [*leaf.hooks.described("tensor"), *own.described(after)]
+
+    def kept_gradients(self) -> list[Any]:
+        grad = self.variable._grad
+        return [None if grad is None else grad._array]
+
+    def value(self) -> Any:
+        return self.variable._array
+
+    def emit_birth(self, log: EventLog) -> None:
+        saved.report_leaf(self, log)
 
 
 class LeafState:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from threading import get_ident
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref
 
 from ag_visual.core import modes, saved_packed
@@ -19,8 +19,8 @@ from ag_visual.core.source import last_return
 from ag_visual.core.storage import unwritten
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
-from ag_visual.events.log import CUT, EventLog
-from ag_visual.events.node_record import node_record, row
+from ag_visual.events.live import SavedField
+from ag_visual.events.log import CUT, EventLog, Saved
 
 NOTHING = False
 """The stamp of a field that holds nothing (an input left out): there is nothing to free."""
@@ -40,22 +40,6 @@ def bind(tensor_type: Any, rebuild: Callable[..., Any]) -> None:
 def constant(array: Any) -> Any:
     """A Tensor around an array, outside of every graph."""
     return _rebuild(array, unwritten(), None)
-
-
-class SavedInfo(NamedTuple):
-    """What is known of one saved field without looking at its values."""
-
-    name: str
-    kind: str
-    shape: tuple[int, ...] | None
-    dtype: str | None
-    nbytes: int
-    storage_uid: int | None
-    version_then: int | None
-    version_now: int | None
-    freed: bool
-    own_output: bool
-    value: Any
 
 
 class OwnOutput:
@@ -233,13 +217,13 @@ def _one(node: Any, name: str, value: Any, then: Any) -> Any:
     if isinstance(value, (_tensor_type, OwnOutput)):
         storage, array = value._storage, value._array
     elif isinstance(value, Packed):
-        return SavedInfo(name, "packed", value.shape, None, 0, None, None, None, freed, False, None)
+        return SavedField(name, "packed", value.shape, freed=freed)
     elif owner is not None and value is not None:
         storage, array = owner[0], value
     else:
         kind = "tensor" if freed else "value"
-        return SavedInfo(name, kind, None, None, 0, None, None, None, freed, False, value)
-    return SavedInfo(
+        return SavedField(name, kind, freed=freed, value=value)
+    return SavedField(
         name=name,
         kind="tensor",
         shape=array.shape,
@@ -250,12 +234,11 @@ def _one(node: Any, name: str, value: Any, then: Any) -> Any:
         version_now=storage.stamp[0],
         freed=freed,
         own_output=owner is not None or isinstance(value, OwnOutput),
-        value=None,
     )
 
 
 def describe(node: Any) -> list[Any]:
-    """`SavedInfo` of every field the node saved or freed."""
+    """`SavedField` of every field the node saved or freed."""
     found: list[Any] = []
     for name in node.saved_names:
         value = getattr(node, f"s_{name}")
@@ -271,8 +254,7 @@ def describe(node: Any) -> list[Any]:
         else:
             found.append(_one(node, name, value, then))
     for name in node.value_names:
-        value = getattr(node, f"a_{name}")
-        found.append(SavedInfo(name, "value", None, None, 0, None, None, None, False, False, value))
+        found.append(SavedField(name, "value", value=getattr(node, f"a_{name}")))
     return found
 
 
@@ -298,22 +280,15 @@ def report_node(node: Any, log: EventLog | None = None) -> None:
     log = log or instrument.sink
     if log is None:
         return
-    kept: list[tuple[Any, ...]] = []
+    kept: list[Saved] = []
     for name, slot, owner_slot, stamp_slot in _slots[node.saved_names]:
         value = getattr(node, slot)
         if value is not None:
             then = getattr(node, stamp_slot, None)
             _describe_saved(kept, name, value, getattr(node, owner_slot, None), then)
     edges = [(-1, 0) if edge is None else (edge[0].seq, edge[1]) for edge in node.next]
-    outputs = 1 if node.outs is None else len(node.outs)
-    schema = log.schema(type(node), outputs, tuple((name, own) for name, own, *_ in kept))
-    numbers = [number for _, number in edges]
-    facts = row((node.shape, node.dtype), numbers, [(a.shape, a.dtype) for _, _, a, _, _ in kept])
-    record = node_record(len(edges), len(kept))
-    _, _, key, put = log.nodes[record].key(schema, node.code, node.lasti, facts)
-    log.keep(ref(node))
-    first = key, perf_counter_ns(), get_ident(), node.seq
-    put(record.pack(*row(first, [seq for seq, _ in edges], [saved[3:] for saved in kept])))
+    outputs = node.outs or ((node.shape, node.dtype),)
+    log.node(node, type(node), node.code, node.lasti, outputs, edges, kept)
 
 
 def origin_of(tensor: Any) -> tuple[Any, ...] | None:
@@ -352,10 +327,8 @@ def report_none(node: Any, name: str, backward: Any, edge: Any) -> None:
         instrument.sink.emit((CUT, perf_counter_ns(), get_ident(), node.seq, *facts))
 
 
-def _describe_saved(
-    kept: list[tuple[Any, ...]], name: str, value: Any, owner: Any, then: Any
-) -> None:
-    """Add (name, is own output, array, storage, version) of each tensor of one saved field.
+def _describe_saved(kept: list[Saved], name: str, value: Any, owner: Any, then: Any) -> None:
+    """Add each tensor of one saved field.
 
     then: the stamp, or stamps, that it was saved with. A graph may be told long after that.
     """
@@ -373,7 +346,7 @@ def _describe_saved(
     else:
         return
     version = (then or storage.stamp)[0]
-    kept.append((name, own, array, storage.uid, version))
+    kept.append((name, own, array.shape, array.dtype, storage.uid, version))
 
 
 def report_leaf(node: Any, log: EventLog | None = None) -> None:

@@ -6,10 +6,14 @@ Never a tensor, a node or an array. Why these are no tuples: docs/notes/events.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from threading import get_ident
+from types import CodeType
 from typing import Any, Final
 from weakref import ref
 
-from ag_visual.events.node_record import NodeSchema, NodeStreams
+from ag_visual.events.clock import perf_counter_ns
+from ag_visual.events.node_record import NodeSchema, NodeStreams, node_record, row
 
 BEGIN, END, HOOK, RANGE, CUT = range(5)
 
@@ -37,6 +41,10 @@ WRITE: Final = 8
 SMALL: Final = 1024
 """Bytes up to which a gradient is copied in less time than its norm takes; others are in `run`
 as |g|^2."""
+
+
+Saved = tuple[str, bool, tuple[int, ...], Any, int, int]
+"""A saved tensor: its name, whether it is the node's own output, shape, dtype, storage, version."""
 
 
 class EventLog:
@@ -89,6 +97,26 @@ class EventLog:
         if found is None:
             found = self._schemas.setdefault(key, NodeSchema(*key))
         return found
+
+    def node(
+        self,
+        node: Any,
+        node_class: type,
+        code: CodeType | None,
+        lasti: int,
+        outputs: Sequence[tuple[tuple[int, ...], Any]],
+        edges: Sequence[tuple[int, int]],
+        saved: Sequence[Saved],
+    ) -> None:
+        """A node was made. edges: (seq below or -1, which output); outputs: (shape, dtype)."""
+        names = tuple([(each[0], each[1]) for each in saved])
+        schema = self.schema(node_class, len(outputs), names)
+        facts = row(outputs[0], [number for _, number in edges], [each[2:4] for each in saved])
+        record = node_record(len(edges), len(saved))
+        _, _, key, put = self.nodes[record].key(schema, code, lasti, facts)
+        self.keep(ref(node))
+        first = key, perf_counter_ns(), get_ident(), node.seq
+        put(record.pack(*row(first, [seq for seq, _ in edges], [each[4:] for each in saved])))
 
     @property
     def waiting(self) -> int:

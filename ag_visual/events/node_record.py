@@ -26,6 +26,9 @@ SHAPE, DTYPE = range(2)
 """The facts of every key, before one for each edge (which output it leads to) and two for each
 saved tensor (shape, dtype; None where it was not saved)."""
 
+sequence = itertools.count(1)
+"""The numbers of nodes, of whichever engine."""
+
 _number = struct.Struct("<q").unpack_from
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ag_visual.arrays.backend import backend_of
 from ag_visual.core import source
-from ag_visual.core.node import Node
+from ag_visual.events.live import LiveNode, gradient_array
 
 Grads = Sequence[Any]
 
@@ -58,7 +58,7 @@ class Breakpoint:
             kind = "line"
         return {"id": self.id, "kind": kind, **given}
 
-    def stops(self, node: Node, grads: Grads) -> bool:
+    def stops(self, node: LiveNode, grads: Grads) -> bool:
         """Whether a backward that is about to run this node stops."""
         if not self.criteria():
             return False
@@ -77,10 +77,10 @@ class Breakpoint:
             return False
         return not self.nonfinite or is_nonfinite(grads)
 
-    def _at_line(self, node: Node) -> bool:
-        if node.code is None:
+    def _at_line(self, node: LiveNode) -> bool:
+        if node.place is None:
             return False
-        site = _resolved(node.code, node.lasti)
+        site = _resolved(*node.place)
         return site.line == self.line and self.place in (None, site.cell_id, site.file)
 
 
@@ -89,17 +89,17 @@ def _resolved(code: CodeType, lasti: int) -> source.Site:
     return source.resolve(code, lasti)
 
 
-def line_of(node: Node) -> tuple[str, int] | None:
+def line_of(node: LiveNode) -> tuple[str, int] | None:
     """The file or cell and the line that made a node."""
-    if node.code is None:
+    if node.place is None:
         return None
-    site = _resolved(node.code, node.lasti)
+    site = _resolved(*node.place)
     return site.cell_id or site.file, site.line
 
 
 def arrays_of(grads: Grads) -> list[Any]:
     """The arrays of the gradients that arrived."""
-    return [getattr(g, "_array", g) for g in grads if g is not None]
+    return [gradient_array(g) for g in grads if g is not None]
 
 
 def finite(above: float) -> float:
@@ -143,7 +143,7 @@ def has_shape(grads: Grads, shape: str) -> bool:
     )
 
 
-def problem_of(node: Node, grads: Grads) -> str:
+def problem_of(node: LiveNode, grads: Grads) -> str:
     """What is wrong with the node that is about to run, as a sentence; '' where nothing is."""
     if is_nonfinite(grads):
         return "The gradient that arrives holds a NaN or an infinity."

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ag_visual.core.node import Node
+from ag_visual.events.live import LiveNode, gradient_array
 from ag_visual.observe.diagnose.dead_units import ROOM, with_dead_units
 from ag_visual.observe.export.bundle import bundle_text
 from ag_visual.observe.formulas.card_numbers import kept_gradients, numbers
@@ -235,7 +236,7 @@ def _values(session: Session, args: dict[str, Any], busy: bool) -> Any:
     limit = int(args.get("limit", DEFAULT_LIMIT))
     paused = session.gate.paused
     if which == "grad" and paused is not None and paused.seq == seq:
-        arrays = [getattr(g, "_array", g) for g in paused.grads if g is not None]
+        arrays = [gradient_array(g) for g in paused.grads if g is not None]
         if not arrays:
             raise NotKeptError("no gradient arrived at this node")
         return summarize(arrays[0], limit)
@@ -265,7 +266,7 @@ def _numbers(session: Session, args: dict[str, Any], busy: bool) -> Any:
     )
 
 
-def _arriving(session: Session, node: Node) -> tuple[Any, str]:
+def _arriving(session: Session, node: LiveNode) -> tuple[Any, str]:
     """The gradients that arrive at a node, as far as somebody holds them, and who does."""
     paused = session.gate.paused
     if paused is not None and paused.seq == node.seq:
@@ -275,7 +276,7 @@ def _arriving(session: Session, node: Node) -> tuple[Any, str]:
     return kept_gradients(node)
 
 
-def _living(session: Session, seq: int) -> Node:
+def _living(session: Session, seq: int) -> LiveNode:
     session.recorder.drain()
     node = session.recorder.node(seq)
     if node is None:
@@ -307,6 +308,8 @@ def _local(session: Session, args: dict[str, Any], busy: bool) -> Any:
     node = session.recorder.node(seq)
     if node is None:
         raise NotKeptError(f"node {seq} is gone, and its numbers with it")
+    if not isinstance(node, Node):
+        raise NotKeptError(f"{node.name()} has no rule of this package: it is not run to look")
     return beyond(node, [None] * len(node.output_meta) if here is None else here.grads)
 
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ag_visual.core.bell import Bell
-from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
+from ag_visual.events.live import LiveBackward, LiveNode
 from ag_visual.session.breakpoints import Breakpoint, line_of, problem_of
 from ag_visual.session.gradient_edits import edited
 
@@ -34,7 +34,7 @@ _UNHEARD: Final = 2.0
 """Seconds of a pause without a sign of any page after which the reader is told what to do."""
 
 
-Passes = Callable[[Node, Sequence[Any]], bool]
+Passes = Callable[[LiveNode, Sequence[Any]], bool]
 """Whether a stepping backward runs on past a node."""
 
 
@@ -48,7 +48,7 @@ class Paused:
     total: int
     thread: int
     since: int  # perf_counter_ns
-    node: Node
+    node: LiveNode
     grads: tuple[Any, ...]
     problem: str = ""
     edited: bool = False
@@ -78,7 +78,7 @@ class Gate:
         self.requests_wait = False
         self.waiting = 0  # backwards of other threads that wait to stop
         self.prompt: Callable[[], None] | None = None  # asks in the paused thread what to do
-        self.watch: Callable[[Node, Sequence[Any]], None] | None = None  # told of each node's
+        self.watch: Callable[[LiveNode, Sequence[Any]], None] | None = None  # told of each node's
         self._changed = changed
         self._serve = serve
         self._silent_for = silent_for
@@ -119,9 +119,9 @@ class Gate:
     def step_past(self, first: int, last: int) -> None:
         """Run on to the first node whose number is not in this range: out of a group."""
 
-        def passes(node: Node, grads: Sequence[Any]) -> bool:
+        def passes(node: LiveNode, grads: Sequence[Any]) -> bool:
             # A parameter's accumulation belongs to the group that used it.
-            return first <= node.seq <= last or isinstance(node, AccumulateGrad)
+            return first <= node.seq <= last or node.leaf
 
         self.step(passes)
 
@@ -130,8 +130,8 @@ class Gate:
         paused = self.paused
         line = None if paused is None else line_of(paused.node)
 
-        def passes(node: Node, grads: Sequence[Any]) -> bool:
-            return isinstance(node, AccumulateGrad) or line_of(node) == line
+        def passes(node: LiveNode, grads: Sequence[Any]) -> bool:
+            return node.leaf or line_of(node) == line
 
         self.step(passes)
 
@@ -241,7 +241,7 @@ class Gate:
             if instrument.gate is self:
                 instrument.gate = None
 
-    def ended(self, task: Any) -> None:
+    def ended(self, task: LiveBackward) -> None:
         """A backward ended: a step or run-to that found no node ends with it."""
         self._under_way.discard(task.id)
         if task.parent is None and self.paused is None:
@@ -254,13 +254,13 @@ class Gate:
                 self._changed()
             self.arm()
 
-    def _was_last_for_target(self, task: Any) -> bool:
+    def _was_last_for_target(self, task: LiveBackward) -> bool:
         """Can no other backward that is under way come to the node to run to?"""
         if self._runner is not None:
             return bool(self._runner == task.thread)
         return not self._under_way or any(node.seq == self._target for node in task.counts)
 
-    def __call__(self, task: Any, node: Node, grads: list[Any]) -> list[Any]:
+    def __call__(self, task: LiveBackward, node: LiveNode, grads: list[Any]) -> list[Any]:
         """Asked by the engine before each node: may wait here; raises KeyboardInterrupt."""
         if threading.get_ident() in self._ignored:
             return grads  # the paused thread may wait for this one
@@ -283,7 +283,7 @@ class Gate:
             self.arm()
         return grads
 
-    def _stops_at(self, node: Node, grads: list[Any]) -> bool:
+    def _stops_at(self, node: LiveNode, grads: list[Any]) -> bool:
         here, paused = threading.get_ident(), self.paused
         if paused is not None and paused.thread == here:
             return False  # a backward that the paused thread runs on its own account
@@ -293,14 +293,14 @@ class Gate:
             return True
         return any(b.stops(node, grads) for b in self.breakpoints)
 
-    def _may_stop(self, task: Any) -> bool:
+    def _may_stop(self, task: LiveBackward) -> bool:
         """No other thread is paused, or about to be where its step ends."""
         if self.paused is not None:
             return False
         # A backward inside of another one must not wait for what waits for it.
         return self._step in (None, threading.get_ident()) or task.parent is not None
 
-    def _wait_turn(self, task: Any) -> None:
+    def _wait_turn(self, task: LiveBackward) -> None:
         """Wait until the backward of another thread has gone on; raises KeyboardInterrupt."""
         interrupts = self._interrupts
         stepping_since = None
@@ -323,7 +323,7 @@ class Gate:
             self.waiting -= 1
             self._changed()
 
-    def _pause(self, task: Any, node: Node, grads: list[Any]) -> list[Any] | None:
+    def _pause(self, task: LiveBackward, node: LiveNode, grads: list[Any]) -> list[Any] | None:
         """Stop here and return what is passed on; None where another thread has the turn."""
         here = threading.get_ident()
         # Seen to be free and taken without a call: no thread and no signal comes in between.
@@ -355,7 +355,7 @@ class Gate:
             if self._step is None:  # else the next pause is told in a moment, without a flicker
                 self._changed()
 
-    def _wait(self, node: Node) -> None:
+    def _wait(self, node: LiveNode) -> None:
         began = time.monotonic()
         told = False
         while not self._go:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from ag_visual.core import source
-from ag_visual.core.node import AccumulateGrad, Node
+from ag_visual.events.live import LiveNode
 from ag_visual.observe.record.summaries import summarize
 from ag_visual.session.breakpoints import arrays_of
 from ag_visual.session.gradient_edits import EditError
@@ -184,9 +184,9 @@ def _number(text: str) -> float:
         raise EditError(f"a number should follow, not {text!r}") from None
 
 
-def site_of(node: Node) -> source.Site:
+def site_of(node: LiveNode) -> source.Site:
     """Where a node was made."""
-    return source.resolve(node.code, node.lasti)
+    return source.resolve_place(node.place)
 
 
 def headline(paused: Paused) -> str:
@@ -218,7 +218,7 @@ def where(paused: Paused) -> str:
     below = [n.name() if n is not None else "nothing" for n, _ in node.next_functions]
     if below:
         lines.append(f"   goes on to {', '.join(below)}")
-    if isinstance(node, AccumulateGrad):
+    if node.leaf:
         lines.append("   p variable shows the leaf that collects this gradient")
     return "\n".join(lines)
 

@@ -26,6 +26,7 @@ from ag_visual import files
 from ag_visual.core.bell import Bell
 from ag_visual.events import instrument, threads
 from ag_visual.events.clock import perf_counter_ns
+from ag_visual.events.live import LiveBackward, LiveNode
 from ag_visual.observe.diagnose import problems
 from ag_visual.observe.export.bundle import bundle_text
 from ag_visual.observe.export.export import Recording, take, to_html
@@ -64,7 +65,7 @@ class Request:
 class Follower(Protocol):
     """Wants to hear of each backward that is recorded or may stop."""
 
-    def began(self, task: Any) -> None: ...
+    def began(self, task: LiveBackward) -> None: ...
 
 
 class Followers(weakref.WeakSet[Follower]):
@@ -142,7 +143,7 @@ class Session:
         instrument.problem = self._told
         instrument.begin, instrument.end = self._begin, self._end
 
-    def _begin(self, task: Any) -> None:
+    def _begin(self, task: LiveBackward) -> None:
         ignored = self.recorder.ignored
         if ignored and threading.get_ident() in ignored:
             return
@@ -160,7 +161,7 @@ class Session:
         except Exception as error:
             self._failed(error)
 
-    def _tell_followers(self, task: Any) -> None:
+    def _tell_followers(self, task: LiveBackward) -> None:
         for follower in list(self.followers):
             try:
                 follower.began(task)
@@ -168,13 +169,13 @@ class Session:
                 self.followers.discard(follower)
                 logging.getLogger("ag_visual").error("an output goes live no more", exc_info=error)
 
-    def _arrived(self, node: Any, grads: Any) -> None:
+    def _arrived(self, node: LiveNode, grads: Any) -> None:
         try:
             self.numbers.arrived(node, grads)
         except Exception as error:
             self._failed(error)
 
-    def _end(self, task: Any) -> None:
+    def _end(self, task: LiveBackward) -> None:
         self._running.discard(task.id)
         ignored = self.recorder.ignored
         if ignored and threading.get_ident() in ignored:

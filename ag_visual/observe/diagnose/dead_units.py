@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ag_visual.core.node import Node
+from ag_visual.events.live import LiveNode
 
 ROOM: Final = 48
 """Bytes of an answer that they take at most."""
@@ -13,7 +13,7 @@ _RECTIFIERS: Final = {"ReluBackward0": "result", "ThresholdBackward0": "self"}
 """Rectifiers, and what they save that tells which elements passed."""
 
 
-def dead_units(node: Node | None, which: str, array: Any) -> list[int] | None:
+def dead_units(node: LiveNode | None, which: str, array: Any) -> list[int] | None:
     """[dead units, all units] of a rectifier's saved tensor; None for anything else.
 
     which: the saved field as a page asks for it, `saved:result`. Units are the last dimension, of
@@ -27,14 +27,15 @@ def dead_units(node: Node | None, which: str, array: Any) -> list[int] | None:
     units = int(array.shape[unit])
     if array.size == units:
         return None
-    threshold = getattr(node, "a_threshold", 0) if name == "ThresholdBackward0" else 0
+    fields = [] if node is None else node.saved_fields()
+    threshold = next((field.value for field in fields if field.name == "threshold"), 0)
     rest = tuple(axis for axis in range(array.ndim) if axis != unit)
     dead = (array <= threshold).all(axis=rest)
     return [int(dead.sum()), units]
 
 
 def with_dead_units(
-    node: Node | None, which: str, array: Any, summary: dict[str, Any]
+    node: LiveNode | None, which: str, array: Any, summary: dict[str, Any]
 ) -> dict[str, Any]:
     """The `Values` record of a node's tensor, with its dead units where it has any to tell."""
     dead = dead_units(node, which, array)

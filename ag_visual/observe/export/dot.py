@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from ag_visual.core import source
-from ag_visual.core.node import AccumulateGrad, Node
+from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
 from ag_visual.errors import MissingExtraError, type_name
+from ag_visual.events.live import LiveNode
 from ag_visual.observe.record.graph import walk
 from ag_visual.observe.record.leaf_names import Labels
 from ag_visual.observe.wire.columns import shape_text
@@ -90,15 +91,16 @@ def _lines(outputs: Tensor | Node | Iterable[Tensor | Node], sources: bool) -> I
     )
     yield "edge [color=gray40, arrowsize=0.6]"
     for node in reversed(walk(roots_of(outputs))):
-        if isinstance(node, AccumulateGrad):
+        if node.leaf:
             continue
         yield f"n{node.seq} [label={_label(node, sources)}]"
         for index, (below, number) in enumerate(node.next_functions):
             if below is None:
                 continue
-            if isinstance(below, AccumulateGrad):
+            if below.leaf:
                 stub = f"p{node.seq}_{index}"
-                text = _quoted(labels.of(below.variable) or "leaf", shape_text(below.shape))
+                label = labels.of(below.variable) or "leaf"
+                text = _quoted(label, shape_text(below.output_meta[0][0]))
                 yield f'{stub} [label={text}, shape=oval, fillcolor="#efeafa", color="#6a4ca0"]'
                 yield f"n{node.seq} -> {stub}"
             else:
@@ -106,12 +108,12 @@ def _lines(outputs: Tensor | Node | Iterable[Tensor | Node], sources: bool) -> I
                 yield f"n{node.seq} -> n{below.seq}{head}"
 
 
-def _label(node: Node, sources: bool) -> str:
-    site = None if node.code is None else source.resolve(node.code, node.lasti)
+def _label(node: LiveNode, sources: bool) -> str:
+    site = None if node.place is None else source.resolve(*node.place)
     text = site.text.partition("\n")[0] if site is not None and sources else ""
     if len(text) > 40:
         text = text[:39] + "…"
-    return _quoted(node.name(), shape_text(node.shape), text)
+    return _quoted(node.name(), shape_text(node.output_meta[0][0]), text)
 
 
 def _quoted(*lines: str) -> str:

@@ -47,7 +47,7 @@ def cards_of_living(
     alike: dict[Any, str] = {}
     for seq in map(int, recorder.alive()[::-1][:MOST_CARDS]):
         node = recorder.node(seq)
-        if node is None or elements_of(node) > SMALL:
+        if not isinstance(node, Node) or elements_of(node) > SMALL:
             continue
         late = time.thread_time() > end
         kind = _kind(node)

@@ -18,6 +18,7 @@ from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.table import ops, traced
+from ag_visual.events.live import LiveNode
 from ag_visual.observe.formulas import cards, derivation, notation
 from ag_visual.observe.formulas.cards import partial_of
 from ag_visual.observe.formulas.derivation import Derivation
@@ -75,12 +76,9 @@ def numbers(
     return _told(found, input, at, "ones" if grads is None else source)
 
 
-def kept_gradients(node: Any) -> tuple[list[Any] | None, str]:
+def kept_gradients(node: LiveNode) -> tuple[list[Any] | None, str]:
     """The gradients that arrived at a node where retain_grad() kept all of them, else None."""
-    retain = {} if node.hooks is None else node.hooks.retain
-    # By output number: they stand in the order in which retain_grad() was called.
-    kept = [retain[i]() if i in retain else None for i in range(len(node.outs or ((),)))]
-    grads = [None if tensor is None else tensor._grad for tensor in kept]
+    grads = node.kept_gradients()
     return (None, "ones") if any(g is None for g in grads) else (grads, "kept")
 
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from ag_visual.autograd.function_node import BackwardCFunction
 from ag_visual.autograd.given import argument_name
-from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.record import Op
 from ag_visual.dispatch.table import functions, ops
+from ag_visual.events.live import LiveNode
 from ag_visual.observe.formulas import notation
 from ag_visual.observe.formulas.derivation import MOST_ELEMENTS, Derivation, derive, elements_of
 from ag_visual.observe.formulas.notation import Math, Typesetter, linear, operator, row, spoken
@@ -30,7 +30,7 @@ LONG: Final = 26
 MOST_LINES: Final = 10
 
 
-def card(node: Node) -> dict[str, Any]:
+def card(node: LiveNode) -> dict[str, Any]:
     """An `OpCard` record. Never raises for what a node is or has lost: the card says it."""
     if isinstance(node, OpNode):
         try:
@@ -273,9 +273,9 @@ def _letters(term: Term) -> dict[int, tuple[Math, Term]]:
     }
 
 
-def _other_card(node: Node) -> dict[str, Any]:
+def _other_card(node: LiveNode) -> dict[str, Any]:
     """Nodes that are no ops: leaves, custom Functions, copies of slices."""
-    if isinstance(node, AccumulateGrad):
+    if node.leaf:
         return dict(LEAF_CARD)
     if isinstance(node, BackwardCFunction):
         return _function_card(node)

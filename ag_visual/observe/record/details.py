@@ -12,8 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from ag_visual.core import source
-from ag_visual.core.hooks import HookTable, told_as
-from ag_visual.core.node import AccumulateGrad, Node
+from ag_visual.events.live import LiveNode
 from ag_visual.observe.formulas.cards import card_by_name
 from ag_visual.observe.record.leaf_names import Scope, names_by_storage
 from ag_visual.observe.record.recorder import Recorder
@@ -38,7 +37,7 @@ class Sharing:
         self._variables = names_by_storage(scopes)
         self._saved: dict[int, list[tuple[int, str]]] = {}
 
-    def add(self, node: Node) -> None:
+    def add(self, node: LiveNode) -> None:
         """Count in what this node has saved."""
         if node.freed is None:
             for field in node.saved_fields():
@@ -46,7 +45,7 @@ class Sharing:
                     entry = (node.seq, f"{node.name()}.{field.name}")
                     self._saved.setdefault(field.storage_uid, []).append(entry)
 
-    def with_others(self, recorder: Recorder, node: Node) -> Sharing:
+    def with_others(self, recorder: Recorder, node: LiveNode) -> Sharing:
         """Count in the living nodes that the recording says share a storage with this one."""
         wanted = {f.storage_uid for f in node.saved_fields() if f.storage_uid is not None}
         others: set[int] = set()
@@ -80,14 +79,12 @@ def node_details(
     return _of_living(recorder, node, sharing or Sharing(scopes).with_others(recorder, node))
 
 
-def label_of(recorder: Recorder, node: Node) -> str | None:
+def label_of(recorder: Recorder, node: LiveNode) -> str | None:
     """The name of a leaf's variable where one is known."""
-    if not isinstance(node, AccumulateGrad):
-        return None
-    return recorder.labels.of(node.variable) or None
+    return recorder.labels.of(node.variable) or None if node.leaf else None
 
 
-def _of_living(recorder: Recorder, node: Node, sharing: Sharing) -> dict[str, Any]:
+def _of_living(recorder: Recorder, node: LiveNode, sharing: Sharing) -> dict[str, Any]:
     fields = node.saved_fields()
     saved = []
     for field in fields:
@@ -111,7 +108,7 @@ def _of_living(recorder: Recorder, node: Node, sharing: Sharing) -> dict[str, An
     return {
         "seq": node.seq,
         "name": node.name(),
-        "site": site_json(None if node.code is None else source.resolve(node.code, node.lasti)),
+        "site": site_json(None if node.place is None else source.resolve(*node.place)),
         "next": [
             {
                 "seq": None if below is None else below.seq,
@@ -141,35 +138,18 @@ def _short(value: Any) -> str:
     return text if len(text) <= _TEXT else text[:_TEXT] + "..."
 
 
-def hooks_of(node: Node) -> list[dict[str, Any]]:
+def hooks_of(node: LiveNode) -> list[dict[str, Any]]:
     """Hooks in the order in which the engine runs them."""
-    found: list[dict[str, Any]] = []
-
-    def tell(kind: str, table: HookTable, number: int = 0) -> None:
-        for key, hook in list(table.items()):
-            kind_, name = told_as(kind, hook)
-            site = site_json(source.resolve_place(table.places.get(key)))
-            found.append({"kind": kind_, "name": name, "number": number, "hook": key, "site": site})
-
-    own = node.hooks
-    leaf = node.variable._leaf if isinstance(node, AccumulateGrad) else None
-    if leaf is not None:
-        tell("tensor", leaf.hooks)
-    if own is not None:
-        for number in dict.fromkeys((*own.tensor, *own.retain)):
-            if number in own.tensor:
-                tell("tensor", own.tensor[number], number)
-            ref = own.retain.get(number)
-            if ref is not None and ref() is not None:
-                site = site_json(source.resolve_place(own.retained.get(number)))
-                about = {"name": "retain_grad", "number": number, "hook": None, "site": site}
-                found.append({"kind": "retain_grad", **about})
-        tell("pre", own.pre)
-    if leaf is not None:
-        tell("post_accumulate", leaf.post_accumulate)
-    if own is not None:
-        tell("post", own.post)
-    return found
+    return [
+        {
+            "kind": hook.kind,
+            "name": hook.name,
+            "number": hook.number,
+            "hook": hook.key,
+            "site": site_json(source.resolve_place(hook.place)),
+        }
+        for hook in node.hook_fields()
+    ]
 
 
 def all_hooks(recorder: Recorder) -> list[dict[str, Any]]:
@@ -177,12 +157,8 @@ def all_hooks(recorder: Recorder) -> list[dict[str, Any]]:
     found = []
     for seq in recorder.alive()[::-1].tolist():
         node = recorder.node(seq)
-        if node is None:
-            continue
-        leaf = node.variable._leaf if isinstance(node, AccumulateGrad) else None
-        hooked = leaf is not None and (leaf.hooks or leaf.post_accumulate)
-        hooks = hooks_of(node) if hooked or node.hooks is not None else []
-        if hooks:
+        hooks = hooks_of(node) if node is not None and node.hooked else []
+        if node is not None and hooks:
             found.append({"seq": seq, "name": node.name(), "hooks": hooks})
             if len(found) >= MOST_HOOKED:
                 break
@@ -301,27 +277,22 @@ def array_of(recorder: Recorder, seq: int, which: str) -> Any:
         raise NotKeptError(
             f"which should be 'saved:<name>', 'grad' or 'variable', but is {which!r}"
         )
-    if not isinstance(node, AccumulateGrad):
+    if not node.leaf:
         raise NotKeptError(
             f"{node.name()} keeps no gradient: pause before it, or call retain_grad() on its output"
             if which == "grad"
             else f"{node.name()} belongs to no variable: only AccumulateGrad does"
         )
     if which == "variable":
-        return node.variable._array
-    grad = node.variable._grad
+        return node.value()
+    (grad,) = node.kept_gradients()
     if grad is None:
         raise NotKeptError("this leaf has no .grad yet: it comes when its AccumulateGrad has run")
-    return grad._array
+    return grad
 
 
-def _saved_array(node: Node, name: str) -> Any:
+def _saved_array(node: LiveNode, name: str) -> Any:
     array = node.saved_array(name)
-    if array is None and name.endswith("]"):
-        parts = node.saved_array(name.partition("[")[0])
-        index = name.partition("[")[2].rstrip("]")
-        if isinstance(parts, tuple | list) and index.isdigit() and int(index) < len(parts):
-            array = getattr(parts[int(index)], "_array", parts[int(index)])
     if array is None or not hasattr(array, "shape"):
         names = [field.name for field in node.saved_fields() if field.kind != "value"]
         if node.freed is not None and name in names:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from ag_visual.core import saved
-from ag_visual.core.node import AccumulateGrad, Node
+from ag_visual.events.live import LiveNode
 from ag_visual.events.log import EventLog
 
 
-def walk(roots: Iterable[Node], known: Collection[int] = ()) -> list[Node]:
+def walk(roots: Iterable[LiveNode], known: Collection[int] = ()) -> list[LiveNode]:
     """All nodes below `roots` in order of creation, not looking below those whose seq is known."""
     pending = [node for node in roots if node.seq not in known]
     found = {node.seq: node for node in pending}
@@ -25,8 +24,7 @@ def walk(roots: Iterable[Node], known: Collection[int] = ()) -> list[Node]:
     return [found[seq] for seq in sorted(found)]
 
 
-def tell(nodes: Iterable[Node], log: EventLog) -> None:
+def tell(nodes: Iterable[LiveNode], log: EventLog) -> None:
     """Log what the births of these nodes would have told, now."""
     for node in nodes:
-        report = saved.report_leaf if isinstance(node, AccumulateGrad) else saved.report_node
-        report(node, log)
+        node.emit_birth(log)

@@ -18,12 +18,11 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from ag_visual.core import node as nodes
-from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
+from ag_visual.events.live import LiveBackward, LiveNode
 from ag_visual.events.log import BEGIN, LEAF, RUN, WRITE, Event, EventLog
-from ag_visual.events.node_record import thread_of, time_of
+from ag_visual.events.node_record import sequence, thread_of, time_of
 from ag_visual.observe.record.graph import tell, walk
 from ag_visual.observe.record.leaf_names import Labels
 from ag_visual.observe.wire import columns
@@ -43,7 +42,7 @@ TOO_LONG: Final = 100_000
 """Undrained nodes (about 0.5 kB each with their runs) at which a backward first drains them."""
 
 
-class _NodeRef(weakref.ref[Node]):
+class _NodeRef(weakref.ref[LiveNode]):
     """A weak reference that still knows its node's number when the node is gone."""
 
     __slots__ = ("seq",)
@@ -122,10 +121,10 @@ class Recorder:
 
     def _listen(self) -> None:
         if not self._listening:
-            self._since = next(nodes.sequence)
+            self._since = next(sequence)
             instrument.sink = self._log
 
-    def began(self, task: Any, frame: FrameType | None) -> None:
+    def began(self, task: LiveBackward, frame: FrameType | None) -> None:
         """A backward begins, in this thread, called from this frame."""
         log = self._log
         if instrument.sink is not log:
@@ -136,7 +135,7 @@ class Recorder:
         older = [edge[0] for edge in task.starts if edge[0].seq < since]
         sinks, keys = [], []
         for node in task.counts:
-            if type(node) is AccumulateGrad:
+            if node.leaf:
                 sinks.append(node)
                 keys.append(id(ref(node.variable)))
                 # Of a leaf, an older graph may hold the node that this one ends in.
@@ -150,7 +149,7 @@ class Recorder:
         if older:
             self.add_graph(older)
 
-    def ended(self, task: Any) -> None:
+    def ended(self, task: LiveBackward) -> None:
         """A backward ended: the scopes 'once' and 'every' may change what is recorded next."""
         if self.scope in ("off", "block") or task.parent is not None:
             return
@@ -166,7 +165,7 @@ class Recorder:
             if self._skipped >= self.every:
                 self._listen()
 
-    def add_graph(self, roots: Iterable[Node]) -> None:
+    def add_graph(self, roots: Iterable[LiveNode]) -> None:
         """Tell the graph below `roots` as far as it is not known yet."""
         with self._lock:
             self.drain()
@@ -269,7 +268,7 @@ class Recorder:
                 found.append(seq)
         return found
 
-    def _follow(self, told: Nodes | None, taken: _Taken, freed: list[int]) -> list[Node]:
+    def _follow(self, told: Nodes | None, taken: _Taken, freed: list[int]) -> list[LiveNode]:
         """Hold new nodes weakly; those that are dead already go to `freed`.
 
         Returns the nodes below them that came to life while nobody listened.
@@ -293,7 +292,7 @@ class Recorder:
         ]
         return walk(roots, self._live)
 
-    def _hold(self, nodes: Iterable[Node]) -> None:
+    def _hold(self, nodes: Iterable[LiveNode]) -> None:
         live, died = self._live, self._dead.append
         for node in nodes:
             seq = node.seq
@@ -332,7 +331,7 @@ class Recorder:
 
     # What is known ---------------------------------------------------------------------------
 
-    def node(self, seq: int) -> Node | None:
+    def node(self, seq: int) -> LiveNode | None:
         """The node of that number if it is alive."""
         ref = self._live.get(seq)
         return None if ref is None else ref()
@@ -362,7 +361,7 @@ class Recorder:
             zero, steps = self.encoder.zero, self.encoder.steps
             self.encoder = Encoder(zero)
             self.encoder.steps = steps
-            self._since = next(nodes.sequence)
+            self._since = next(sequence)
 
 
 def _emptied(records: list[Any], width: int) -> list[list[Any]]:

@@ -16,8 +16,9 @@ import numpy as np
 
 from ag_visual.arrays.quiet import quietly
 from ag_visual.core.diagnosis.variable_names import tensors_in
-from ag_visual.core.node import AccumulateGrad, Node
+from ag_visual.core.node import Node
 from ag_visual.core.source import resolve
+from ag_visual.events.live import LiveBackward, LiveNode, gradient_array
 from ag_visual.observe.formulas.local import (
     NUMBERS,
     Floats,
@@ -66,10 +67,10 @@ def too_large(nodes: Sequence[Node]) -> tuple[int | None, str]:
     for node in nodes:
         size = size_of(node)
         if size > NUMBERS:
-            site = None if node.code is None else resolve(node.code, node.lasti)
+            site = None if node.place is None else resolve(*node.place)
             where = f" ({site.where})" if site is not None else ""
             shape = "×".join(str(n) for n in node.shape) or "a single number"
-            leaf = isinstance(node, AccumulateGrad)
+            leaf = node.leaf
             name = f"A leaf of shape {shape}" if leaf else f"{node.name()}{where}"
             more = "" if leaf else f" in what goes in and out (its output is {shape})"
             return node.seq, (
@@ -94,7 +95,7 @@ def numbers_of(nodes: Iterable[Node], scopes: Iterable[Scope] = ()) -> dict[int,
     """
     ordered = sorted(nodes, key=lambda node: node.seq)
     # Leaves may be younger than what uses them: their values do not depend on order.
-    ordered.sort(key=lambda node: not isinstance(node, AccumulateGrad))
+    ordered.sort(key=lambda node: not node.leaf)
     known, labels = _variables(ordered, scopes)
     _saved_inputs(ordered, known)
     found = {}
@@ -122,11 +123,9 @@ def _variables(
     known: dict[Place, Floats] = {}
     labels: dict[Place, str] = {}
     for node in nodes:
-        if isinstance(node, AccumulateGrad):
-            _know(known, (node.seq, 0), node.variable._array)
-    leaves: dict[int, int] = {
-        id(node.variable): node.seq for node in nodes if isinstance(node, AccumulateGrad)
-    }
+        if node.leaf:
+            _know(known, (node.seq, 0), node.value())
+    leaves: dict[int, int] = {id(node.variable): node.seq for node in nodes if node.leaf}
     for scope in scopes:
         for name, tensor in tensors_in(scope):
             # A leaf without an accumulator is not to get one by being looked at.
@@ -209,7 +208,7 @@ def arrive(numbers: Numbers, grads: Sequence[Any]) -> None:
     flat = []
     for output, g in zip(numbers["outputs"], grads, strict=True):
         size = count([tuple(output["shape"])])
-        values = None if g is None else drawn(getattr(g, "_array", g))
+        values = None if g is None else drawn(gradient_array(g))
         output["gradient"] = listed(values)
         flat.append(np.zeros(size) if values is None else values.ravel())
         row += size
@@ -265,7 +264,7 @@ def beyond(node: Node, grads: Sequence[Any], most: int = NUMBERS) -> Numbers:
     """
     why = reason_against(node)
     numbers = _record(node, {}, {}, None, why)
-    arrays = [getattr(g, "_array", g) for g in grads]
+    arrays = [gradient_array(g) for g in grads]
     for output, g in zip(numbers["outputs"], arrays, strict=True):
         values = None if g is None else drawn(g)
         output["gradient"] = None if values is None else listed(values.ravel()[:most])
@@ -281,7 +280,7 @@ def of_living(nodes: Sequence[Node], scopes: Iterable[Scope] = ()) -> dict[str, 
     if why or not nodes:
         return {"nodes": [], "seq": seq, "why": why}
     found = numbers_of(nodes, scopes)
-    fill(found, max(nodes, key=lambda node: (not isinstance(node, AccumulateGrad), node.seq)))
+    fill(found, max(nodes, key=lambda node: (not node.leaf, node.seq)))
     return {"nodes": list(found.values()), "seq": None, "why": ""}
 
 
@@ -315,7 +314,7 @@ class ScalarLog:
         self.wanted -= 1
         self.always -= always
 
-    def began(self, task: Any, scopes: Iterable[Scope]) -> bool:
+    def began(self, task: LiveBackward, scopes: Iterable[Scope]) -> bool:
         """A backward begins: look at its graph while all of it lives. Whether it is followed."""
         nodes = list(task.counts)
         if too_large(nodes)[1]:
@@ -332,14 +331,14 @@ class ScalarLog:
         self._spent += time.thread_time() - start
         return True
 
-    def arrived(self, node: Node, grads: Sequence[Any]) -> None:
+    def arrived(self, node: LiveNode, grads: Sequence[Any]) -> None:
         """The gradients with which a node is about to run."""
         with self._lock:
             numbers = self.found.get(node.seq)
             if numbers is not None:
                 self.found[node.seq] = arrived_at(numbers, grads)
 
-    def ended(self, task: Any) -> bool:
+    def ended(self, task: LiveBackward) -> bool:
         """A backward ended; whether it was the last one that was followed."""
         if task.id not in self.tasks:
             return False
@@ -360,7 +359,7 @@ class ScalarLog:
             known = {seq: self.found[seq] for seq in seqs if seq in self.found}
         if known and len(known) == len(seqs):
             return {"nodes": list(known.values()), "seq": None, "why": ""}
-        living = [node for seq in seqs if (node := recorder.node(seq)) is not None]
+        living = [node for seq in seqs if isinstance(node := recorder.node(seq), Node)]
         if not living and not known:
             return dict(NOT_KEPT)
         if not any(seq in known for seq in seqs) and len(living) == len(seqs):
