@@ -11,7 +11,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from ag_visual.core import source
-from ag_visual.events.live import HookField
+from ag_visual.events.log import HookField
 
 _ids = itertools.count()
 Hooks = Mapping[int, Callable[..., Any]]
@@ -33,7 +33,11 @@ class HookTable(OrderedDict[int, Callable[..., Any]]):
     def described(self, kind: str, number: int = 0) -> Iterator[HookField]:
         """What an observer is told of each hook."""
         for key, hook in list(self.items()):
-            yield HookField(*told_as(kind, hook), number, key, self.places.get(key))
+            yield self.field(kind, key, hook, number)
+
+    def field(self, kind: str, key: int, hook: Callable[..., Any], number: int = 0) -> HookField:
+        """What an observer is told of one hook that is, or was, in this table."""
+        return HookField(*told_as(kind, hook), number, key, self.places.get(key))
 
 
 class RemovableHandle:

@@ -21,8 +21,8 @@ from ag_visual.core import modes, saved, source
 from ag_visual.core.hooks import HookTable, NodeHooks, RemovableHandle, register
 from ag_visual.devices import device as Device
 from ag_visual.events import instrument
-from ag_visual.events.live import HookField, SavedField
-from ag_visual.events.log import EventLog
+from ag_visual.events.live import SavedField
+from ag_visual.events.log import EventLog, HookField
 from ag_visual.events.node_record import sequence
 from ag_visual.sizes import Size
 

@@ -6,7 +6,7 @@ Hooks always see Tensors; `wrap` and `bare` translate when the engine runs on ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy import ndarray
@@ -16,8 +16,8 @@ from ag_visual.core.hooks import HookTable, hook_name
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.memory_overlap import repeats
 from ag_visual.dispatch.table import traced
-from ag_visual.engine.hook_watch import Watch, norm2, squares, told_retained
 from ag_visual.events import instrument
+from ag_visual.events.log import HookCall, HookField
 
 
 def wrap(value: Any) -> Any:
@@ -53,14 +53,20 @@ def checked(result: Any, before: Any, hook: Callable[..., Any]) -> Any:
     return result
 
 
+def _watched(node: Any, task: Any, hook: HookField, grads: Sequence[Any]) -> HookCall | None:
+    """A hook is about to get these gradients; what follows its call, where somebody does."""
+    sink = instrument.sink
+    if sink is None or sink.around_hook is None:
+        return None
+    return sink.around_hook(sink, node.seq, task.id, hook, grads)
+
+
 def tensor_hooks(hooks: HookTable, g: Any, node: Any, task: Any, number: int = 0) -> Any:
     """Run the hooks of one tensor on its gradient (a Tensor, or None)."""
     for key, hook in list(hooks.items()):
-        watch = (
-            None
-            if instrument.sink is None
-            else Watch(node, task, "tensor", number, hooks, key, hook, (g,))
-        )
+        watch = None
+        if instrument.sink is not None:
+            watch = _watched(node, task, hooks.field("tensor", key, hook, number), (g,))
         try:
             result = hook(g)
             if result is not None:
@@ -96,11 +102,9 @@ def pre_hooks(node: Any, grads: list[Any], task: Any) -> list[Any]:
     values = tuple(grads)
     table = node.hooks.pre
     for key, hook in list(table.items()):
-        watch = (
-            None
-            if instrument.sink is None
-            else Watch(node, task, "pre", 0, table, key, hook, values)
-        )
+        watch = None
+        if instrument.sink is not None:
+            watch = _watched(node, task, table.field("pre", key, hook), values)
         try:
             result = hook(values)
             if result is not None:
@@ -120,11 +124,9 @@ def post_hooks(node: Any, inputs: list[Any], outputs: list[Any], task: Any) -> l
     given = tuple(outputs)
     table = node.hooks.post
     for key, hook in list(table.items()):
-        watch = (
-            None
-            if instrument.sink is None
-            else Watch(node, task, "post", 0, table, key, hook, values)
-        )
+        watch = None
+        if instrument.sink is not None:
+            watch = _watched(node, task, table.field("post", key, hook), values)
         try:
             result = hook(values, given)
             if result is not None:
@@ -144,11 +146,9 @@ def post_accumulate_hooks(node: Any, task: Any) -> None:
     table = variable._leaf.post_accumulate
     for key, hook in list(table.items()):
         grads = (variable._grad,)
-        watch = (
-            None
-            if instrument.sink is None
-            else Watch(node, task, "post_accumulate", 0, table, key, hook, grads)
-        )
+        watch = None
+        if instrument.sink is not None:
+            watch = _watched(node, task, table.field("post_accumulate", key, hook), grads)
         try:
             if hook(variable) is not None:
                 raise RuntimeError("Tensor post accumulate grad hooks should return None.")
@@ -170,7 +170,9 @@ def retain(node: Any, number: int, g: Any, task: Any) -> None:
     old = tensor._grad
     tensor._grad = traced.clone(g, "C") if old is None else traced.add(old, g)
     if instrument.sink is not None:
-        told_retained(node, number, g, task)
-
-
-__all__ = ["norm2", "post_accumulate_hooks", "post_hooks", "pre_hooks", "retain", "squares"]
+        hook = HookField(
+            "retain_grad", "retain_grad", number, None, node.hooks.retained.get(number)
+        )
+        call = _watched(node, task, hook, (g,))
+        if call is not None:
+            call.kept()

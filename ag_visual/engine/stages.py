@@ -12,8 +12,8 @@ from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import validate_grad
 from ag_visual.engine import anomaly, hook_calls
-from ag_visual.engine.hook_calls import squares
 from ag_visual.engine.input_buffer import as_array, namespace
+from ag_visual.engine.norms import norm2, squares
 from ag_visual.engine.task import GraphTask
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
@@ -121,6 +121,6 @@ def record(sink: Any, task: GraphTask, node: Any, g: Any, started: int) -> None:
     elif g is None:
         total = -1.0
     else:
-        known = [hook_calls.norm2(x) for x in (g if isinstance(g, list) else [g]) if x is not None]
+        known = [norm2(x) for x in (g if isinstance(g, list) else [g]) if x is not None]
         total = sum(known) if known else -1.0
     sink.run((node.seq, task.id, task.order, started, now, total, None))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
-from ag_visual.events.log import EventLog
+from ag_visual.events.log import EventLog, HookField
 from ag_visual.events.memory import Place
 
 
@@ -29,16 +29,6 @@ class SavedField(NamedTuple):
     freed: bool = False
     own_output: bool = False
     value: Any = None
-
-
-class HookField(NamedTuple):
-    """One hook of a node. number: of the output that it is on; key: of its handle."""
-
-    kind: str  # tensor, retain_grad, pre, post_accumulate, post, multi_grad or module
-    name: str
-    number: int
-    key: int | None
-    place: Place
 
 
 class LiveNode(Protocol):

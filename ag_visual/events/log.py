@@ -6,13 +6,14 @@ Never a tensor, a node or an array. Why these are no tuples: docs/notes/events.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import get_ident
 from types import CodeType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 from weakref import ref
 
 from ag_visual.events.clock import perf_counter_ns
+from ag_visual.events.memory import Place
 from ag_visual.events.node_record import NodeSchema, NodeStreams, node_record, row
 
 BEGIN, END, HOOK, RANGE, CUT = range(5)
@@ -47,6 +48,33 @@ Saved = tuple[str, bool, tuple[int, ...], Any, int, int]
 """A saved tensor: its name, whether it is the node's own output, shape, dtype, storage, version."""
 
 
+class HookField(NamedTuple):
+    """One hook of a node. number: of the output that it is on; key: of its handle."""
+
+    kind: str  # tensor, retain_grad, pre, post_accumulate, post, multi_grad or module
+    name: str
+    number: int
+    key: int | None
+    place: Place
+
+
+class HookCall(Protocol):
+    """One call of a hook, as a reader follows it: made before the call, as the hook may write."""
+
+    def ended(self, result: Any, grads: Sequence[Any]) -> None:
+        """The hook returned `result`, and `grads` is what goes on."""
+
+    def failed(self, error: BaseException) -> None:
+        """The hook, or the check of what it returned, raised."""
+
+    def kept(self) -> None:
+        """It was retain_grad, which changes nothing."""
+
+
+AroundHook = Callable[["EventLog", int, int, HookField, Sequence[Any]], HookCall]
+"""around_hook(log, seq, task's id, hook, what goes in: tensors or None), before the call."""
+
+
 class EventLog:
     """Where events go, as lists that an observer copies the front of and then deletes.
 
@@ -58,6 +86,7 @@ class EventLog:
     __slots__ = (
         "__weakref__",
         "_schemas",
+        "around_hook",
         "cache",
         "emit",
         "events",
@@ -72,7 +101,9 @@ class EventLog:
         "writes",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, around_hook: AroundHook | None = None) -> None:
+        """around_hook: emits a HOOK event once a hook has run; without it none is emitted."""
+        self.around_hook = around_hook
         self.events: deque[Event] = deque()
         self.emit = self.events.append
         self.nodes = NodeStreams()

@@ -13,8 +13,8 @@ import pytest
 from ag_visual.core.source import here
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
-from ag_visual.events.live import HookField, LiveBackward, LiveNode, SavedField
-from ag_visual.events.log import BEGIN, END, EventLog
+from ag_visual.events.live import LiveBackward, LiveNode, SavedField
+from ag_visual.events.log import BEGIN, END, EventLog, HookField
 from ag_visual.events.node_record import sequence
 from ag_visual.events.threads import numbers
 from ag_visual.observe.formulas.cards import card
@@ -132,6 +132,12 @@ def backward(node: Step, g: Any) -> None:
         started = perf_counter_ns()
         if instrument.gate is not None:
             (g,) = instrument.gate(task, one, [g])
+        for hook, about in zip(one.hooks, one.hook_fields(), strict=True):
+            sink = instrument.sink
+            call = sink and sink.around_hook and sink.around_hook(sink, one.seq, 9, about, [g])
+            hook(g)
+            if call:
+                call.ended(None, [g])
         arrived = g
         if one.variable is not None:
             one.variable.grad = g
@@ -151,10 +157,15 @@ def test_its_graph_and_its_backward_are_recorded(recorder: Recorder) -> None:
     recorder.start()
     x = Vector(1.0, 2.0)
     y = x.squared(2)
+
+    def doubled(g: Any) -> None:
+        g *= 2
+
+    y.hooks.append(doubled)
     backward(y, np.ones(2))
     recorder.stop()
     assert x.grad is not None
-    assert x.grad.tolist() == [4.0, 32.0]
+    assert x.grad.tolist() == [8.0, 64.0]
     found = rows(recorder)
     assert [row["seq"] for row in found["nodes"]] == [y.below.seq, y.seq]
     assert {row["name"] for row in found["nodes"]} == {"Step"}
@@ -165,7 +176,8 @@ def test_its_graph_and_its_backward_are_recorded(recorder: Recorder) -> None:
     ]
     assert [row["name"] for row in found["saved"]] == ["x", "x"]
     assert [row["seq"] for row in found["runs"]] == [y.seq, y.below.seq, y.below.below.seq]
-    assert found["runs"][0]["norm"] == pytest.approx(np.sqrt(2))
+    assert found["runs"][0]["norm"] == pytest.approx(np.sqrt(8))
+    assert [(row["name"], row["effect"]) for row in found["hooks"]] == [("doubled", "in place")]
     assert len(found["tasks"]) == 2
     assert len(found["leaves"]) == 1
 

@@ -24,6 +24,7 @@ from ag_visual.events.live import LiveBackward, LiveNode
 from ag_visual.events.log import BEGIN, LEAF, RUN, WRITE, Event, EventLog
 from ag_visual.events.node_record import sequence, thread_of, time_of
 from ag_visual.observe.record.graph import tell, walk
+from ag_visual.observe.record.hook_effect import HookEffect
 from ag_visual.observe.record.leaf_names import Labels
 from ag_visual.observe.wire import columns
 from ag_visual.observe.wire.columns import Array, Chunk, Encoder
@@ -82,7 +83,7 @@ class Recorder:
         self.encoder = Encoder(perf_counter_ns())
         self.labels = Labels()
         self.on_scope_end: Callable[[], None] | None = None
-        self._log = EventLog()
+        self._log = EventLog(HookEffect)
         self._dead: deque[_NodeRef] = deque()
         self._live: dict[int, _NodeRef] = {}
         self._unnamed: dict[int, tuple[weakref.ref[Any], list[int]]] = {}
@@ -351,7 +352,7 @@ class Recorder:
         """Forget what was recorded. Nodes that still live are told again when they are needed."""
         with self._lock:
             listening = self._listening
-            self._log = EventLog()
+            self._log = EventLog(HookEffect)
             if listening:
                 instrument.sink = self._log
             self._dead = deque()

@@ -1,57 +1,26 @@
-"""What a hook was given and what it gave back, as one event; only while somebody records.
+"""What a hook did to the gradients: given before its call, gone on with after it, as one event.
 
 Statistics of the gradients are taken before the call, for a hook may write into them.
 """
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf as INFINITY
+from threading import get_ident
 from typing import Any, Final
 
 import numpy
-from numpy import vdot
 
-from ag_visual.core.hooks import HookTable, told_as
-from ag_visual.events import instrument
+from ag_visual.engine.norms import norm2
 from ag_visual.events.clock import perf_counter_ns
-from ag_visual.events.log import HOOK
+from ag_visual.events.live import gradient_array
+from ag_visual.events.log import HOOK, EventLog, HookField
 
 COMPARED: Final = 2**20
 """Elements up to which the gradient after a hook is compared with the one before."""
 
 MESSAGE: Final = 300
-
-
-def norm2(value: Any) -> float:
-    """Sum of squares of a gradient, -1.0 where there is none."""
-    if value is None:
-        return -1.0
-    array = getattr(value, "_array", value)
-    if type(array) is numpy.ndarray:
-        return squares(array)
-    return float((abs(array) ** 2).sum())
-
-
-def squares(g: Any) -> float:
-    """Sum of squares of a NumPy gradient; infinite or NaN only if an element is."""
-    kind = g.dtype.kind
-    if kind == "c":
-        total = float(vdot(g, g).real)
-    else:
-        if g.itemsize == 2:  # bfloat16, which NumPy's dot does not know, and float16
-            g = g.astype(numpy.float32)
-        flat = g.ravel()
-        total = float(flat.dot(flat))
-    if total < INFINITY:
-        return total
-    # Squares leave the range of a dtype long before its numbers do.
-    if not numpy.isfinite(g).all():
-        return total
-    wide = g.astype(numpy.complex128 if kind == "c" else numpy.float64)
-    return min(float(vdot(wide, wide).real), sys.float_info.max)
 
 
 Stats = tuple[float, float, float, int, int]
@@ -62,17 +31,13 @@ _NAN: Final = float("nan")
 _NOTHING: Final[Stats] = (-1.0, _NAN, _NAN, 0, 0)
 
 
-def _array(value: Any) -> Any:
-    return getattr(value, "_array", value)
-
-
 def stats(values: Sequence[Any]) -> Stats:
     """Statistics of all gradients together; of complex ones, of their sizes."""
     total, low, high, nan, inf = -1.0, INFINITY, -INFINITY, 0, 0
     for value in values:
         if value is None:
             continue
-        array = _array(value)
+        array = gradient_array(value)
         squared = norm2(array)
         total = max(total, 0.0) + squared
         if not array.size:
@@ -102,7 +67,7 @@ def _scaled(before: Sequence[Any], after: Sequence[Any]) -> float | None:
             if old is not new:
                 return None
             continue
-        a, b = _array(old), _array(new)
+        a, b = gradient_array(old), gradient_array(new)
         if a.size > COMPARED:
             return None
         wide = "complex128" if a.dtype.kind == "c" else "float64"
@@ -127,8 +92,8 @@ def _equal(before: Sequence[Any], after: Sequence[Any]) -> bool:
         or (
             old is not None
             and new is not None
-            and _array(old).size <= COMPARED
-            and bool((_array(old) == _array(new)).all())
+            and gradient_array(old).size <= COMPARED
+            and bool((gradient_array(old) == gradient_array(new)).all())
         )
         for old, new in pairs
     )
@@ -139,26 +104,17 @@ def _differ(a: Stats, b: Stats) -> bool:
     return a[1:] != b[1:] or (a[0] != b[0] and not (a[0] != a[0] and b[0] != b[0]))
 
 
-class Watch:
-    """One call of a hook while it is recorded."""
+class HookEffect:
+    """One call of a hook while it is recorded: made before it, told when it is over."""
 
     __slots__ = ("before", "given", "head", "sink")
 
     def __init__(
-        self,
-        node: Any,
-        task: Any,
-        kind: str,
-        number: int,
-        table: HookTable,
-        key: int,
-        hook: Callable[..., Any],
-        grads: Sequence[Any],
+        self, sink: EventLog, seq: int, task: int, hook: HookField, grads: Sequence[Any]
     ) -> None:
-        self.sink = instrument.sink
-        kind, name = told_as(kind, hook)
-        place = table.places.get(key) or (None, 0)
-        self.head = (node.seq, task.id, kind, name, number, key, *place)
+        self.sink = sink
+        key = -1 if hook.key is None else hook.key
+        self.head = (seq, task, hook.kind, hook.name, hook.number, key, *(hook.place or (None, 0)))
         self.given = tuple(grads)
         self.before = stats(grads)
 
@@ -166,40 +122,28 @@ class Watch:
         """The hook returned `result`, and `grads` is what goes on."""
         after = stats(grads)
         effect, factor = "none", 1.0
-        if result is not None or any(a is not b for a, b in zip(self.given, grads, strict=True)):
-            same = all(
-                a is b or (a is not None and b is not None and _array(a) is _array(b))
-                for a, b in zip(self.given, grads, strict=True)
-            )
-            if not same:
+        pairs = list(zip(self.given, grads, strict=True))
+        if result is not None or any(a is not b for a, b in pairs):
+            effect = "same"
+            if any(gradient_array(a) is not gradient_array(b) for a, b in pairs):
                 effect = "equal" if _equal(self.given, grads) else "replaced"
                 scale = _scaled(self.given, grads) if effect == "replaced" else None
                 if scale is not None:
                     effect, factor = "scaled", scale
-            else:
-                effect = "same"
         if effect in ("none", "same") and _differ(after, self.before):
             effect = "in place"
-        self._tell(after, effect, factor, "")
+        self._emit(after, effect, factor, "")
 
     def failed(self, error: BaseException) -> None:
         """The hook, or the check of what it returned, raised."""
         text = f"{type(error).__name__}: {error}"
-        self._tell(_NOTHING, "raised", 1.0, text[:MESSAGE])
+        self._emit(_NOTHING, "raised", 1.0, text[:MESSAGE])
 
-    def _tell(self, after: Stats, effect: str, factor: float, text: str) -> None:
-        if self.sink is not None:
-            now, thread = perf_counter_ns(), threading.get_ident()
-            facts = (effect, factor, text, *self.before, *after)
-            self.sink.emit((HOOK, now, thread, *self.head, *facts))
+    def kept(self) -> None:
+        """It was retain_grad, which changes nothing."""
+        self._emit(self.before, "kept", 1.0, "")
 
-
-def told_retained(node: Any, number: int, g: Any, task: Any) -> None:
-    """retain_grad kept a gradient: told as a hook that changes nothing."""
-    sink = instrument.sink
-    if sink is not None:
-        found = stats((g,))
-        place = node.hooks.retained.get(number) or (None, 0)
-        head = (node.seq, task.id, "retain_grad", "retain_grad", number, -1, *place)
-        now, thread = perf_counter_ns(), threading.get_ident()
-        sink.emit((HOOK, now, thread, *head, "kept", 1.0, "", *found, *found))
+    def _emit(self, after: Stats, effect: str, factor: float, text: str) -> None:
+        now, thread = perf_counter_ns(), get_ident()
+        facts = (effect, factor, text, *self.before, *after)
+        self.sink.emit((HOOK, now, thread, *self.head, *facts))

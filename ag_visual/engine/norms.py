@@ -1,0 +1,39 @@
+"""Sums of squares of gradients, in the range of their numbers and not of their squares."""
+
+from __future__ import annotations
+
+import sys
+from math import inf as INFINITY
+from typing import Any
+
+import numpy
+from numpy import vdot
+
+
+def norm2(value: Any) -> float:
+    """Sum of squares of a gradient, -1.0 where there is none."""
+    if value is None:
+        return -1.0
+    array = getattr(value, "_array", value)
+    if type(array) is numpy.ndarray:
+        return squares(array)
+    return float((abs(array) ** 2).sum())
+
+
+def squares(g: Any) -> float:
+    """Sum of squares of a NumPy gradient; infinite or NaN only if an element is."""
+    kind = g.dtype.kind
+    if kind == "c":
+        total = float(vdot(g, g).real)
+    else:
+        if g.itemsize == 2:  # bfloat16, which NumPy's dot does not know, and float16
+            g = g.astype(numpy.float32)
+        flat = g.ravel()
+        total = float(flat.dot(flat))
+    if total < INFINITY:
+        return total
+    # Squares leave the range of a dtype long before its numbers do.
+    if not numpy.isfinite(g).all():
+        return total
+    wide = g.astype(numpy.complex128 if kind == "c" else numpy.float64)
+    return min(float(vdot(wide, wide).real), sys.float_info.max)
