@@ -280,7 +280,7 @@ def report_node(node: Any, log: EventLog | None = None) -> None:
     log = log or instrument.sink
     if log is None:
         return
-    kept: list[Saved] = []
+    kept: Saved = ([], [], [])
     for name, slot, owner_slot, stamp_slot in _slots[node.saved_names]:
         value = getattr(node, slot)
         if value is not None:
@@ -327,7 +327,7 @@ def report_none(node: Any, name: str, backward: Any, edge: Any) -> None:
         instrument.sink.emit((CUT, perf_counter_ns(), get_ident(), node.seq, *facts))
 
 
-def _describe_saved(kept: list[Saved], name: str, value: Any, owner: Any, then: Any) -> None:
+def _describe_saved(kept: Saved, name: str, value: Any, owner: Any, then: Any) -> None:
     """Add each tensor of one saved field.
 
     then: the stamp, or stamps, that it was saved with. A graph may be told long after that.
@@ -346,7 +346,10 @@ def _describe_saved(kept: list[Saved], name: str, value: Any, owner: Any, then: 
     else:
         return
     version = (then or storage.stamp)[0]
-    kept.append((name, own, array.shape, array.dtype, storage.uid, version))
+    names, kinds, numbers = kept
+    names.append((name, own))
+    kinds += (array.shape, array.dtype)
+    numbers += (storage.uid, version)
 
 
 def report_leaf(node: Any, log: EventLog | None = None) -> None:

@@ -44,8 +44,9 @@ SMALL: Final = 1024
 as |g|^2."""
 
 
-Saved = tuple[str, bool, tuple[int, ...], Any, int, int]
-"""A saved tensor: its name, whether it is the node's own output, shape, dtype, storage, version."""
+Saved = tuple[list[tuple[str, bool]], list[Any], list[int]]
+"""What a node saved: the name of each tensor and whether it is the node's own output; shape and
+dtype of each, one after the other; storage and version of each."""
 
 
 class HookField(NamedTuple):
@@ -137,17 +138,17 @@ class EventLog:
         lasti: int,
         outputs: Sequence[tuple[tuple[int, ...], Any]],
         edges: Sequence[tuple[int, int]],
-        saved: Sequence[Saved],
+        saved: Saved,
     ) -> None:
-        """A node was made. edges: (seq below or -1, which output); outputs: (shape, dtype)."""
-        names = tuple([(each[0], each[1]) for each in saved])
-        schema = self.schema(node_class, len(outputs), names)
-        facts = row(outputs[0], [number for _, number in edges], [each[2:4] for each in saved])
-        record = node_record(len(edges), len(saved))
+        """A node was made. outputs: (shape, dtype); edges: (seq below or -1, which output)."""
+        names, kinds, numbers = saved
+        schema = self.schema(node_class, len(outputs), tuple(names))
+        record = node_record(len(edges), len(names))
+        facts = row(outputs[0], [number for _, number in edges], kinds)
         _, _, key, put = self.nodes[record].key(schema, code, lasti, facts)
         self.keep(ref(node))
         first = key, perf_counter_ns(), get_ident(), node.seq
-        put(record.pack(*row(first, [seq for seq, _ in edges], [each[4:] for each in saved])))
+        put(record.pack(*row(first, [seq for seq, _ in edges], numbers)))
 
     @property
     def waiting(self) -> int:

@@ -32,9 +32,9 @@ sequence = itertools.count(1)
 _number = struct.Struct("<q").unpack_from
 
 
-def row(first: Iterable[T], edges: Iterable[T], saved: Iterable[tuple[T, T]]) -> tuple[T, ...]:
+def row(first: Iterable[T], edges: Iterable[T], saved: Iterable[T]) -> tuple[T, ...]:
     """Numbers or facts in their order: values, or the texts that name them in built code."""
-    return *first, *edges, *itertools.chain.from_iterable(saved)
+    return *first, *edges, *saved
 
 
 def time_of(record: bytes) -> int:

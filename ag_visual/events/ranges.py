@@ -7,40 +7,36 @@ from __future__ import annotations
 
 import itertools
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.log import RANGE
 
 
-class Range(NamedTuple):
-    number: int
-    about: Any
-
-
 class _Open(threading.local):
-    """The ranges that this thread is in, the outermost first."""
+    """Number and `about` of the ranges that this thread is in, the outermost first."""
 
     def __init__(self) -> None:
-        self.ranges: list[Range] = []
+        self.ranges: list[tuple[int, Any]] = []
 
 
 _open = _Open()
 _numbers = itertools.count(1)
 
 
-def around() -> Range | None:
-    """The innermost range that this thread is in."""
-    return _open.ranges[-1] if _open.ranges else None
+def around() -> Any:
+    """What the maker of the innermost range that this thread is in said of it."""
+    ranges = _open.ranges
+    return ranges[-1][1] if ranges else None
 
 
 def enter(name: str, kind: str, about: Any) -> int:
     """A range begins; its number, for `leave`."""
     ranges = _open.ranges
-    parent = ranges[-1].number if ranges else 0
+    parent = ranges[-1][0] if ranges else 0
     number = next(_numbers)
-    ranges.append(Range(number, about))
+    ranges.append((number, about))
     _emit(number, parent, name, kind)
     return number
 
@@ -48,7 +44,7 @@ def enter(name: str, kind: str, about: Any) -> int:
 def leave(number: int) -> None:
     """The range of that number ends, and with it those inside that never said so."""
     ranges = _open.ranges
-    while ranges and ranges[-1].number >= number:
+    while ranges and ranges[-1][0] >= number:
         ranges.pop()
     _emit(number, -1, "", "")
 

@@ -18,9 +18,8 @@ class _Call(NamedTuple):
 def enter(module: Any) -> int:
     """A module's forward begins; the range's number, for `ranges.leave`."""
     kind = type(module).__name__
-    outer = ranges.around()
-    around = None if outer is None else outer.about
-    path = around.paths.get(id(module)) if isinstance(around, _Call) else None
+    around = ranges.around()
+    path = around.paths.get(id(module)) if type(around) is _Call else None
     if path is None:
         call = _Call("", {id(m): p for p, m in module.named_modules()})
         return ranges.enter(kind, kind, call)

@@ -89,7 +89,7 @@ class Step:
             return
         assert self.place is not None
         assert self.below is not None
-        saved = [("x", False, self.shape, F64, 77, 0)]
+        saved = [("x", False)], [self.shape, F64], [77, 0]
         log.node(self, Step, *self.place, [(self.shape, F64)], [(self.below.seq, 0)], saved)
 
 
