@@ -13,7 +13,7 @@ from ag_visual.arrays.backend import Backend
 from ag_visual.autograd.given import Given, argument_name
 from ag_visual.core import modes, saved
 from ag_visual.core.diagnosis import errors
-from ag_visual.core.node import Meta, Node, sequence
+from ag_visual.core.node import Meta, Node
 from ag_visual.core.saved_tensor import SavedTensor, raw_saved
 from ag_visual.core.source import here
 from ag_visual.core.tensor import Tensor, from_array
@@ -21,6 +21,7 @@ from ag_visual.dispatch.validate_grad import refuse_incompatible
 from ag_visual.engine.hook_calls import wrap
 from ag_visual.events import instrument
 from ag_visual.events.log import EventLog
+from ag_visual.events.node_record import sequence
 
 
 class FunctionCtx:
