@@ -52,16 +52,6 @@ def here() -> tuple[CodeType, int] | None:
     return place_of(sys._getframe(1))
 
 
-def evaluated(text: str, scope: dict[str, Any]) -> Any:
-    """The value of an expression that this package wrote itself, as a part of the package.
-
-    Python would call its file "<string>": what a function in it calls would count as the user's.
-    """
-    filename = f"{_PACKAGE}<built {text}>"
-    linecache.cache[filename] = (len(text), None, [text], filename)
-    return eval(compile(text, filename, "eval"), scope)
-
-
 def locals_of(frame: FrameType) -> dict[str, Any]:
     """The frame's variables, without leaving a snapshot of them behind.
 

@@ -6,17 +6,17 @@ the results when the output is complex (docs/notes/holomorphic-rules).
 
 from __future__ import annotations
 
-import inspect
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy
 
 from ag_visual import dtypes, promotion
-from ag_visual.core.source import evaluated
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.overflow import refuse_overflow
 from ag_visual.dispatch.record import FLOAT, LINEAR, PROMOTE, ErrorSample, Op, Sample, camel
+from ag_visual.dispatch.rules import Carried, asks, requests_of
 from ag_visual.dispatch.table import composite, op, ops
 
 
@@ -63,15 +63,13 @@ def _times(derivative: Callable[..., Any], carried: str) -> Callable[..., Any]:
 
     A derivative that takes `g` itself (`g / self`) is linear in it: `carried` goes there.
     """
-    names = tuple(inspect.signature(derivative).parameters)
-    if carried == "g" and "g" in names:
+    requests = requests_of(derivative)
+    if "g" not in requests:
+        return Carried(carried, derivative)
+    if carried == "g":
         return derivative
-    asked = ("F", carried, *(n for n in names if n not in ("F", "g")))
-    passed = ", ".join(carried if n == "g" else n for n in names)
-    scope: dict[str, Any] = {"derivative": derivative}
-    factor = "" if "g" in names else f"{carried} * "
-    source = f"lambda {', '.join(asked)}: {factor}derivative({passed})"
-    return evaluated(source, scope)  # type: ignore[no-any-return]
+    with_tangent = functools.partial(derivative)
+    return asks(*(carried if name == "g" else name for name in requests))(with_tangent)
 
 
 def unary_samples(low: float, high: float) -> Callable[[Any], Iterator[Sample]]:

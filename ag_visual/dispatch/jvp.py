@@ -45,7 +45,7 @@ def jvp(
             part = _slopes(F, op, values, result, {name: tangent})
         else:
             known[f"t_{name}"] = tangent
-            part = rule.function(**{r: known[r] for r in rule.requests})
+            part = rule(known)
         total = _sum(total, part)
     several = isinstance(total, tuple) and len(total) == len(op.outputs)
     return result, _carrying(op, total) if several else total
@@ -112,7 +112,7 @@ def _slopes(F: Any, op: Op, values: dict[str, Any], result: Any, tangents: dict[
             continue
         known["needs"] = wanted
         known["gs"] = (known["g"],)
-        found = rule.function(**{r: known[r] for r in rule.requests})
+        found = rule(known)
         for name, slope in zip(rule.inputs, found if rule.joint else (found,), strict=True):
             if name in tangents:
                 total = _sum(total, _moved(F, op, values, out, slope, tangents[name]))

@@ -69,11 +69,9 @@ class OpNode(Node):
             if not any(wanted[i] for i in rule.inputs):
                 continue
             known["needs"] = tuple(wanted[i] for i in rule.inputs)
-            arguments = {
-                name: unpack(self, name) if name in op.saves else known[name]
-                for name in rule.requests
-            }
-            result = rule.function(**arguments)
+            result = rule.function(
+                *[unpack(self, n) if n in op.saves else known[n] for n in rule.requests]
+            )
             if rule.joint:
                 grads.update(zip(rule.inputs, result, strict=True))
             else:
@@ -356,10 +354,9 @@ class ListItem:
         count = len(self.op._kernel(numpy)(numpy.broadcast_to(numpy.empty(()), shape), *args))
         gs = [None] * count
         gs[self.index] = g
-        rule = self.op.rules[0]
         known = dict(zip(self.op.params[1:], args, strict=True))
         known.update(F=F, gs=gs, g=g, self_shape=shape, self_dtype=g.dtype)
-        return rule.function(**{name: known[name] for name in rule.requests})
+        return self.op.rules[0](known)
 
 
 # In place ---------------------------------------------------------------------------------------

@@ -1,14 +1,14 @@
 """How an op is declared: one record per op, from which everything else follows.
 
-A rule's parameter names are its requests: `F` the op namespace, `g` the incoming gradient (`gs` for
-several), `t_x` a tangent, an input's name its saved value, an output's name (`result`) the saved
-output, `x_shape`, `x_dtype`, `x_strides` what they say, an argument's name its value, `needs` which
-gradients are wanted. They are read once, here; an unknown name fails at import.
+A rule's parameter names are its requests, unless it says them apart (`rules.asks`): `F` the op
+namespace, `g` the incoming gradient (`gs` for several), `t_x` a tangent, an input's name its saved
+value, an output's name (`result`) the saved output, `x_shape`, `x_dtype`, `x_strides` what they
+say, an argument's name its value, `needs` which gradients are wanted. They are read once, here; an
+unknown name fails at import.
 """
 
 from __future__ import annotations
 
-import ast
 import copy
 import functools
 import inspect
@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ag_visual.core.source import evaluated
 from ag_visual.dispatch.arguments import kind_of
+from ag_visual.dispatch.rules import Rule, requests_of
 
 LINEAR = "linear"
 """jvp: the op is linear in all its differentiable inputs together."""
@@ -32,48 +32,6 @@ of images last where the kernel has them there. Else it is as the kernel gives i
 
 PROMOTE, FLOAT, KEEP = "promote", "float", "keep"
 """What happens to dtypes before the kernel: a common one; a common floating one; nothing."""
-
-
-def on_arrays(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The expression that built code on arrays has in the place of a call of a rule or kernel.
-
-    Its names are the function's parameters and globals; `call` is the function. A call costs 60 ns.
-    """
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.on_arrays = text  # type: ignore[attr-defined]
-        return function
-
-    return decorate
-
-
-def written(text: str) -> Callable[..., Any]:
-    """The rule with this expression: its parameters are the names in it."""
-    names = dict.fromkeys(n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name))
-    rule = evaluated(f"lambda {', '.join(names)}: {text}", {})
-    return on_arrays(text)(rule)
-
-
-unchanged = written("g")
-"""The rule of an input whose gradient is that of the result: the edge sums and casts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A derivative rule and what it asks for."""
-
-    function: Callable[..., Any]
-    inputs: tuple[str, ...]
-    requests: tuple[str, ...]
-
-    @property
-    def joint(self) -> bool:
-        return len(self.inputs) > 1
-
-    @property
-    def on_arrays(self) -> str:
-        """The expression to write out for it (see the decorator), or nothing."""
-        return getattr(self.function, "on_arrays", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +316,7 @@ class Op:
 
     def _requests(self, function: Callable[..., Any], extra: Iterable[str] = ()) -> tuple[str, ...]:
         known = {*self._known(), *extra}
-        names = tuple(inspect.signature(function).parameters)
+        names = requests_of(function)
         for name in names:
             if name not in known:
                 raise TypeError(
@@ -422,10 +380,9 @@ class Op:
 
     def view_back(self, F: Any, g: Any, shape: tuple[int, ...], args: tuple[Any, ...]) -> Any:
         """The gradient of the viewed tensor (of `shape`) from that of the view."""
-        rule = self.rules[0]
         known: dict[str, Any] = dict(zip(self.params[1:], args, strict=True))
         known.update(F=F, g=g, self_shape=shape)
-        return rule.function(**{name: known[name] for name in rule.requests})
+        return self.rules[0](known)
 
     def invoke(self, xp: Any, values: dict[str, Any], *, writing: bool = False) -> Any:
         """The kernel (or the one that writes in place) on arrays and arguments by name."""

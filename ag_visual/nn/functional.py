@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ag_visual.core.source import evaluated
 from ag_visual.dispatch.table import functions as _functions
 from ag_visual.names import only as _only
 from ag_visual.nn.heads import multi_head_attention_forward as multi_head_attention_forward
@@ -55,31 +54,47 @@ for _name in (
     globals()[f"{_name}_with_indices"] = _with_indices(_name)
 
 
-def _with_inplace(name: str, *defaults: tuple[str, Any]) -> Callable[..., Any]:
-    """`name(input, *arguments, inplace=False)`: the op, or its in-place twin."""
+def _with_inplace(name: str) -> Callable[..., Any]:
+    """`name(input, inplace=False)`: the op, or its in-place twin."""
     out, twin = _functions[name], _functions[f"{name}_"]
-    names = [n for n, _ in defaults]
-    scope = {"out": out, "twin": twin, **{f"d_{n}": d for n, d in defaults}}
-    given = "".join(f", {n}" for n in names)
-    head = "".join(f", {n}" if d is ... else f", {n}=d_{n}" for n, d in defaults)
-    text = f"lambda input{head}, inplace=False: (twin if inplace else out)(input{given})"
-    function: Callable[..., Any] = evaluated(text, scope)
+
+    def function(input: Any, inplace: bool = False) -> Any:
+        return (twin if inplace else out)(input)
+
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"torch.{name}, in place if asked."
-    function.__module__ = __name__
     return function
 
 
-relu = _with_inplace("relu")
-silu = _with_inplace("silu")
-mish = _with_inplace("mish")
-hardswish = _with_inplace("hardswish")
-hardsigmoid = _with_inplace("hardsigmoid")
-celu = _with_inplace("celu", ("alpha", 1.0))
-elu = _with_inplace("elu", ("alpha", 1.0))
-leaky_relu = _with_inplace("leaky_relu", ("negative_slope", 0.01))
-hardtanh = _with_inplace("hardtanh", ("min_val", -1.0), ("max_val", 1.0))
-threshold = _with_inplace("threshold", ("threshold", ...), ("value", ...))
+for _name in ("relu", "silu", "mish", "hardswish", "hardsigmoid"):
+    globals()[_name] = _with_inplace(_name)
+
+
+def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """torch.celu, in place if asked."""
+    return _functions["celu_" if inplace else "celu"](input, alpha)
+
+
+def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """torch.elu, in place if asked."""
+    return _functions["elu_" if inplace else "elu"](input, alpha)
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+    """torch.leaky_relu, in place if asked."""
+    return _functions["leaky_relu_" if inplace else "leaky_relu"](input, negative_slope)
+
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+    """torch.hardtanh, in place if asked."""
+    return _functions["hardtanh_" if inplace else "hardtanh"](input, min_val, max_val)
+
+
+def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
+    """torch.threshold, in place if asked."""
+    return _functions["threshold_" if inplace else "threshold"](input, threshold, value)
+
+
 relu_, elu_, leaky_relu_ = (_functions[f"{n}_"] for n in ("relu", "elu", "leaky_relu"))
 hardtanh_, threshold_, celu_ = (_functions[f"{n}_"] for n in ("hardtanh", "threshold", "celu"))
 
@@ -132,7 +147,7 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
 __all__ = sorted(
     name
     for name, value in globals().items()
-    if callable(value) and name[0] != "_" and name not in ("Any", "evaluated", "source_of")
+    if callable(value) and name[0] != "_" and name not in ("Any", "source_of")
 )
 __dir__ = _only(__all__, __name__)
 

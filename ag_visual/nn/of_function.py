@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ag_visual.core.source import evaluated
 from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.codegen.source import defined
 from ag_visual.nn import functional
 from ag_visual.nn.module import Module
 
@@ -75,13 +75,11 @@ def of_function(
     head = "".join(f", {n}" if d is ... else f", {n}=default_{n}" for n, d in options.items())
     passed = "".join(f", {n}={n}" for n in options)
     called = "".join(f", {n}=self.{n}" for n in kept)
-    made: dict[str, Callable[..., Any]] = {
-        "__init__": evaluated(f"lambda self{head}: begin(self{passed})", scope),
-        "forward": evaluated(
-            f"lambda self, {inputs}: functional.{function}({inputs}{called})", scope
-        ),
-        "extra_repr": extra_repr,
-    }
+    text = (
+        f"def __init__(self{head}): begin(self{passed})\n"
+        f"def forward(self, {inputs}): return functional.{function}({inputs}{called})\n"
+    )
+    made: dict[str, Callable[..., Any]] = {**defined(text, name, scope), "extra_repr": extra_repr}
     for key, value in made.items():
         value.__name__, value.__qualname__ = key, f"{name}.{key}"
         value.__module__ = module

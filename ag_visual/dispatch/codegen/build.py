@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-import linecache
-import os
-import re
 import sys
 from collections.abc import Callable, Iterable
 from threading import get_ident
-from types import FunctionType
 from typing import Any
 from weakref import ref
 
@@ -26,14 +22,14 @@ from ag_visual.core.node import sequence
 from ag_visual.core.storage import FRESH, ZERO, Storage, uids
 from ag_visual.core.tensor import Tensor, accumulator, from_array, wrote
 from ag_visual.dispatch import arguments, interpreted, op_node
+from ag_visual.dispatch.codegen.source import lazily
 from ag_visual.dispatch.memory import settled
 from ag_visual.dispatch.out_argument import into
 from ag_visual.dispatch.record import KEEP, Op
+from ag_visual.dispatch.rules import call_source
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.node_record import NodeSchema, node_record, row
-
-_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 fast_types: set[type] = {Tensor}
 """Exact types that may take the fast path."""
@@ -96,36 +92,6 @@ _SHARED: dict[str, Any] = {
     "loose": arguments.loose,
     "DType": arguments.DType,
 }
-
-
-def _stub(*args: Any, **kwargs: Any) -> Any:
-    """The code of every built function until its first call."""
-    return finish()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821 - in its scope
-
-
-def lazily(
-    name: str, scope: dict[str, Any], write: Callable[[dict[str, Any]], str], label: str = ""
-) -> Callable[..., Any]:
-    """The function `name` of the source that `write(scope)` gives, compiled when first called.
-
-    Compiling takes 0.3 ms a function, which would be most of the import. The function object is
-    there at once; its first call gives it the code, so nothing is in the way of later ones.
-    """
-    function = FunctionType(_stub.__code__, scope, name)
-    function.__qualname__ = name
-
-    def finish() -> Callable[..., Any]:
-        text = write(scope)
-        filename = os.path.join(_FOLDER, f"<built {label or name}>")
-        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-        exec(compile(text, filename, "exec"), scope, space := {})
-        made = space[name]
-        function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
-        function.__code__ = made.__code__
-        return function
-
-    scope["finish"] = finish
-    return function
 
 
 def bind_face(
@@ -467,9 +433,9 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
         scope["value"] = value
         # True and 1.0 are not 1: the kernel refuses what torch refuses.
         run = f"usual({arrays}) if {argument} is value else {run}"
-    if hasattr(op.kernel, "on_arrays"):
-        named = {p: f"a_{p}" if p in op.inputs else p for p in op.params}
-        run = _written_out(op.kernel, "_kernel", {"xp": "np", **named}, scope)
+    if hasattr(op.kernel, "inlined"):
+        arrays_ = [f"a_{p}" if p in op.inputs else p for p in op.params]
+        run = call_source(op.kernel, "kernel", ["np", *arrays_], scope)
     extra = range(1, len(op.outputs))
     answer = f"package(out, {', '.join(f'out{i}' for i in extra)})" if extra else "out"
     # Bad shapes and floating-point warnings raised as errors: the reference path knows better.
@@ -843,36 +809,16 @@ def _answer(
             for n in rule.inputs:
                 results[n] = f"j_{n} if e_{n} is not None else None"
             continue
-        found = f"rule{i}({', '.join(passed)})"
-        if arrays and rule.on_arrays:
-            known = dict(zip(rule.requests, passed, strict=True))
-            found = _written_out(rule.function, f"{i}", known, scope)
+        if arrays:
+            found = call_source(rule.function, f"rule{i}", passed, scope)
+        else:
+            found = f"rule{i}({', '.join(passed)})"
         results[name] = f"{found} if e_{name} is not None else None"
     if len(edges) == 1 and not any(r in op.saves for rule in op.rules for r in rule.requests):
         # The engine drops a gradient that goes nowhere. (With saved values the rule must not be
         # called then: of a view without history nothing was read.)
         return f"({results[edges[0]].partition(' if e_')[0]},)"
     return f"({', '.join(results[n] for n in edges)},)"
-
-
-_NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
-"""A name in an expression, but no attribute, which follows a dot."""
-
-
-def _written_out(function: Any, number: str, passed: dict[str, str], scope: dict[str, Any]) -> str:
-    """The expression of a rule or kernel, with what is passed in the place of its parameters."""
-
-    def known_here(found: re.Match[str]) -> str:
-        name = found[0]
-        if name in passed:
-            return passed[name]
-        known = {**function.__globals__, "call": function}
-        if name not in known:
-            return name
-        scope[name + number] = known[name]
-        return name + number
-
-    return f"({_NAME.sub(known_here, function.on_arrays)})"
 
 
 def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:

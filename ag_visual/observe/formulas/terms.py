@@ -11,11 +11,11 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterator
-from inspect import signature
 from typing import Any, Final
 
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.record import Op
+from ag_visual.dispatch.rules import requests_of
 from ag_visual.dispatch.table import ops, traced
 
 CONSTANTS: Final = {
@@ -336,8 +336,7 @@ def symbol(name: str) -> Term:
 
 def trace(function: Callable[..., Any], known: dict[str, Any]) -> Any:
     """What a rule returns (a term, or several) on inputs by name: F need not be among them."""
-    names = signature(function).parameters
-    return function(**{name: face if name == "F" else known[name] for name in names})
+    return function(*[face if n == "F" else known[n] for n in requests_of(function)])
 
 
 # One term for what is computed twice, and nothing that changes nothing ----------------------------

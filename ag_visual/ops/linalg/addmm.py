@@ -9,18 +9,19 @@ from typing import Any
 import numpy
 
 from ag_visual import dtypes, promotion
-from ag_visual.core.source import evaluated
 from ag_visual.dispatch.families import number_in
 from ag_visual.dispatch.record import Sample
+from ag_visual.dispatch.rules import asks, takes
 from ag_visual.dispatch.table import op
 from ag_visual.dispatch.vmap import Batch
 from ag_visual.ops.linalg.matmul import (
     _bmm,
     _left,
+    _mm,
     _right,
     _scaled,
     _turned,
-    mm,
+    factors_fit,
     multiplied,
     mv,
     outer_product,
@@ -67,7 +68,11 @@ def _plus_promoted(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> A
 def _mm_added(xp: Any, mat1: Any, mat2: Any) -> Any:
     if mat1.dtype != mat2.dtype:
         same_dtype("addmm", mat1, mat2)
-    return mm(xp, mat1, mat2)
+    try:
+        return _mm(xp, mat1, mat2)
+    except ValueError:
+        factors_fit(mat1, mat2)
+        raise
 
 
 def _times(x: Any, factor: Any) -> Any:
@@ -86,23 +91,21 @@ def _addition(
     doc: str,
 ) -> None:
     """beta * self + alpha * (left x right), with the rules of the product."""
-    fact = f", {right}_strides" if strides else ""
     plus = _plus_promoted if name == "addr" else _plus_alike
-    scope: dict[str, Any] = {"product": product, "plus": plus, "times": _times}
-    scope["rule_left"], scope["rule_right"] = rules
-    kernel = (
-        f"lambda xp, self, {left}, {right}, *, beta=1, alpha=1: "
-        f"plus(xp, self, product(xp, {left}, {right}), beta, alpha)"
-    )
-    given = f", {right}_strides" if strides else ""
+    rule_left, rule_right = rules
+    facts = (f"{right}_strides",) if strides else ()
+
+    @takes("xp", "self", left, right)
+    def kernel(xp: Any, self: Any, x: Any, y: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        return plus(xp, self, product(xp, x, y), beta, alpha)
+
     vjp = {
         "self": lambda g, beta: _times(g, beta),
-        left: evaluated(
-            f"lambda F, g, {right}, alpha: times(rule_left(F, g, {right}), alpha)", scope
+        left: asks("F", "g", right, "alpha")(
+            lambda F, g, y, alpha: _times(rule_left(F, g, y), alpha)
         ),
-        right: evaluated(
-            f"lambda F, g, {left}{fact}, alpha: times(rule_right(F, g, {left}{given}), alpha)",
-            scope,
+        right: asks("alpha", "F", "g", left, *facts)(
+            lambda alpha, *known: _times(rule_right(*known), alpha)
         ),
     }
 
@@ -130,21 +133,17 @@ def _addition(
 
     op(
         name,
-        evaluated(kernel, scope),
+        kernel,
         vjp=vjp,
         jvp={
             "self": lambda F, t_self, result, beta: F.expand(
                 _times(t_self, beta), tuple(result.shape)
             ),
-            left: evaluated(
-                f"lambda F, self, t_{left}, {right}, alpha: "
-                f"F.{name}(self, t_{left}, {right}, beta=0, alpha=alpha)",
-                scope,
+            left: asks("F", "self", f"t_{left}", right, "alpha")(
+                lambda F, self, t, y, alpha: getattr(F, name)(self, t, y, beta=0, alpha=alpha)
             ),
-            right: evaluated(
-                f"lambda F, self, {left}, t_{right}, alpha: "
-                f"F.{name}(self, {left}, t_{right}, beta=0, alpha=alpha)",
-                scope,
+            right: asks("F", "self", left, f"t_{right}", "alpha")(
+                lambda F, self, x, t, alpha: getattr(F, name)(self, x, t, beta=0, alpha=alpha)
             ),
         },
         batch=slices,
@@ -154,9 +153,8 @@ def _addition(
         free=() if name == "addr" else (left, right),
         samples=samples,
         doc=doc,
-        formula=evaluated(
-            f"lambda self, {left}, {right}, beta, alpha: beta * self + alpha * ({left} @ {right})",
-            scope,
+        formula=asks("self", left, right, "beta", "alpha")(
+            lambda self, x, y, beta, alpha: beta * self + alpha * (x @ y)
         )
         if name not in ("addbmm", "addr")
         else None,

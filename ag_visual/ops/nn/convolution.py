@@ -7,10 +7,10 @@ from typing import Any
 
 from ag_visual import dtypes
 from ag_visual.arrays.kernels import conv as kernels
-from ag_visual.core.source import evaluated
 from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.dtype_errors import in_macros, scalar_type
 from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.rules import asks
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap_layers import convolved, convolved_for_input, convolved_for_weight
 
@@ -158,13 +158,20 @@ def _for_weight(
     return kernels.conv2d_weight(xp, small, large, size, stride, padding, dilation, groups)
 
 
-_OPTIONS = "stride, padding, dilation, transposed, output_padding, groups"
+_OPTIONS = ("stride", "padding", "dilation", "transposed", "output_padding", "groups")
 
 
-def _rule(asked: str, text: str) -> Callable[..., Any]:
-    """A rule that asks for `asked` and hands on all options, which `OPTIONS` stands for."""
-    source = f"lambda {asked}, {_OPTIONS}: {text.replace('OPTIONS', _OPTIONS)}"
-    return evaluated(source, {"tuple": tuple, "range": range})  # type: ignore[no-any-return]
+def _rule(name: str, *passed: str | None) -> Callable[..., Any]:
+    """The rule that calls an op with what it asks for (None is passed on), and with all options."""
+    absent = [at for at, each in enumerate(passed) if each is None]
+
+    def rule(F: Any, *known: Any) -> Any:
+        given = list(known)
+        for at in absent:
+            given.insert(at, None)
+        return getattr(F, name)(*given)
+
+    return asks("F", *filter(None, passed), *_OPTIONS)(rule)
 
 
 _CASES: tuple[tuple[Any, ...], ...] = (
@@ -221,17 +228,13 @@ op(
     "convolution",
     _convolution,
     vjp={
-        "input": _rule(
-            "F, g, input_shape, weight", "F.conv_for_input(g, weight, input_shape, OPTIONS)"
-        ),
-        "weight": _rule(
-            "F, g, input, weight_shape", "F.conv_for_weight(g, input, weight_shape, OPTIONS)"
-        ),
+        "input": _rule("conv_for_input", "g", "weight", "input_shape"),
+        "weight": _rule("conv_for_weight", "g", "input", "weight_shape"),
         "bias": lambda F, g: F.sum(g, (0, *range(2, g.ndim))),
     },
     jvp={
-        "input": _rule("F, t_input, weight", "F.convolution(t_input, weight, None, OPTIONS)"),
-        "weight": _rule("F, t_weight, input", "F.convolution(input, t_weight, None, OPTIONS)"),
+        "input": _rule("convolution", "t_input", "weight", None),
+        "weight": _rule("convolution", "input", "t_weight", None),
         "bias": lambda F, t_bias, result: F.expand(
             F.reshape(t_bias, (-1,) + (1,) * (result.ndim - 2)), tuple(result.shape)
         ),
@@ -249,21 +252,12 @@ op(
     "conv_for_input",
     _for_input,
     vjp={
-        "grad_output": _rule("F, g, weight", "F.convolution(g, weight, None, OPTIONS)"),
-        "weight": _rule(
-            "F, g, grad_output, weight_shape",
-            "F.conv_for_weight(grad_output, g, weight_shape, OPTIONS)",
-        ),
+        "grad_output": _rule("convolution", "g", "weight", None),
+        "weight": _rule("conv_for_weight", "grad_output", "g", "weight_shape"),
     },
     jvp={
-        "grad_output": _rule(
-            "F, t_grad_output, weight, size",
-            "F.conv_for_input(t_grad_output, weight, size, OPTIONS)",
-        ),
-        "weight": _rule(
-            "F, t_weight, grad_output, size",
-            "F.conv_for_input(grad_output, t_weight, size, OPTIONS)",
-        ),
+        "grad_output": _rule("conv_for_input", "t_grad_output", "weight", "size"),
+        "weight": _rule("conv_for_input", "grad_output", "t_weight", "size"),
     },
     public=False,
     node="ConvolutionBackwardBackward0",
@@ -275,21 +269,12 @@ op(
     "conv_for_weight",
     _for_weight,
     vjp={
-        "grad_output": _rule("F, g, input", "F.convolution(input, g, None, OPTIONS)"),
-        "input": _rule(
-            "F, g, grad_output, input_shape",
-            "F.conv_for_input(grad_output, g, input_shape, OPTIONS)",
-        ),
+        "grad_output": _rule("convolution", "input", "g", None),
+        "input": _rule("conv_for_input", "grad_output", "g", "input_shape"),
     },
     jvp={
-        "grad_output": _rule(
-            "F, t_grad_output, input, size",
-            "F.conv_for_weight(t_grad_output, input, size, OPTIONS)",
-        ),
-        "input": _rule(
-            "F, t_input, grad_output, size",
-            "F.conv_for_weight(grad_output, t_input, size, OPTIONS)",
-        ),
+        "grad_output": _rule("conv_for_weight", "t_grad_output", "input", "size"),
+        "input": _rule("conv_for_weight", "grad_output", "t_input", "size"),
     },
     inputs=("grad_output", "input"),
     public=False,

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from ag_visual import dtypes
 from ag_visual.arrays.kernels import resample as kernels
-from ag_visual.core.source import evaluated
 from ag_visual.dispatch.arguments import NUMBERS, kind_named
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.rules import asks, takes
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import folded
 
@@ -53,30 +53,29 @@ def _check(name: str, rank: int, self: Any, size: Any, nearest: bool) -> None:
 
 def _declare(name: str, method: str, rank: int, aligns: bool) -> None:
     """The op and its backward op. Their parameters follow torch's saved attributes."""
-    scales = ", ".join(_SCALES[rank])
-    options = f"align_corners, {scales}" if aligns else scales
+    flag = ("align_corners",) if aligns else ()
+    options = (*flag, *_SCALES[rank])
+    scales = dict.fromkeys(_SCALES[rank])
     title = "".join(part[:1].upper() + part[1:] for part in name.strip("_").split("_"))
     title = title.replace("1d", "1D").replace("2d", "2D").replace("3d", "3D")
 
-    def forward(xp: Any, self: Any, size: Any, align: bool, ratios: Any) -> Any:
+    def split(given: tuple[Any, ...]) -> tuple[bool, tuple[Any, ...]]:
+        return (given[0], given[1:]) if aligns else (False, given)
+
+    @takes("xp", "self", "output_size", *flag, **scales)
+    def forward(xp: Any, self: Any, size: Any, *given: Any) -> Any:
+        align, ratios = split(given)
         _check(name, rank, self, size, method in ("nearest", "exact"))
         for at in range(rank):
             self = kernels.resample(xp, self, at + 2, method, size[at], align, ratios[at])
         return self
 
-    def backward(xp: Any, g: Any, size: Any, align: bool, ratios: Any) -> Any:
+    @takes("xp", "grad_output", "output_size", "input_size", *flag, **scales)
+    def backward(xp: Any, g: Any, _: Any, size: Any, *given: Any) -> Any:
+        align, ratios = split(given)
         for at in reversed(range(rank)):
             g = kernels.resample_back(xp, g, at + 2, method, size[at + 2], align, ratios[at])
         return g
-
-    scope: dict[str, Any] = {"forward": forward, "backward": backward, "tuple": tuple}
-    align = "align_corners" if aligns else "False"
-    defaults = ", ".join(f"{s}=None" for s in _SCALES[rank])
-    head = f"align_corners, {defaults}" if aligns else defaults
-    ratios = f"({scales},)"
-
-    def made(text: str) -> Callable[..., Any]:
-        return evaluated(f"lambda {text}", scope)  # type: ignore[no-any-return]
 
     shape = (2, 3, *(4, 5, 3)[:rank])
     target = (6, 3, 4)[:rank]
@@ -94,11 +93,10 @@ def _declare(name: str, method: str, rank: int, aligns: bool) -> None:
 
     op(
         name,
-        made(f"xp, self, output_size, {head}: forward(xp, self, output_size, {align}, {ratios})"),
+        forward,
         vjp={
-            "self": made(
-                f"F, g, self_shape, output_size, {options}: "
-                f"F.{name}_backward(g, output_size, self_shape, {options})"
+            "self": asks("F", "g", "output_size", "self_shape", *options)(
+                lambda F, *known: getattr(F, f"{name}_backward")(*known)
             )
         },
         jvp=LINEAR,
@@ -122,13 +120,10 @@ def _declare(name: str, method: str, rank: int, aligns: bool) -> None:
     )
     op(
         f"{name}_backward",
-        made(
-            f"xp, grad_output, output_size, input_size, {head}: "
-            f"backward(xp, grad_output, input_size, {align}, {ratios})"
-        ),
+        backward,
         vjp={
-            "grad_output": made(
-                f"F, g, output_size, {options}: F.{name}(g, output_size, {options})"
+            "grad_output": asks("F", "g", "output_size", *options)(
+                lambda F, *known: getattr(F, name)(*known)
             )
         },
         jvp=LINEAR,

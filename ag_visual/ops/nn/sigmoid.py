@@ -16,8 +16,8 @@ from ag_visual.dispatch.record import (
     LINEAR,
     ROWS,
     Sample,
-    on_arrays,
 )
+from ag_visual.dispatch.rules import inlined
 from ag_visual.dispatch.table import composite, op
 from ag_visual.ops.nn.activation import _backward, in_float32, multiply, ndarray, sampled, subtract
 
@@ -69,9 +69,16 @@ unary(
     reference=lambda np, x: 0.5 * (1 + np.tanh(x / 2)),
     formula=lambda F, self: 1 / (1 + F.exp(-self)),
 )
+
+
+@inlined
+def _tanh_rule(F: Any, g: Any, result: Any) -> Any:
+    return F.tanh_backward(g, result) if F.xp is None else _tanh_backward(F.xp, g, result)
+
+
 unary(
     "tanh",
-    on_arrays("_tanh_backward(F.xp, g, result)")(lambda F, g, result: F.tanh_backward(g, result)),
+    _tanh_rule,
     reference=lambda np, x: (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x)),
     doc="The hyperbolic tangent, (exp(x) - exp(-x)) / (exp(x) + exp(-x)), elementwise.",
 )

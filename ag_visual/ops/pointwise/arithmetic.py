@@ -32,10 +32,8 @@ from ag_visual.dispatch.record import (
     LINEAR,
     PROMOTE,
     Sample,
-    on_arrays,
-    unchanged,
-    written,
 )
+from ag_visual.dispatch.rules import inlined
 from ag_visual.dispatch.table import composite, op, ops
 
 # Arithmetic ---------------------------------------------------------------------------------------
@@ -103,7 +101,12 @@ def _rsub(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
     return _sub(xp, other, self, alpha=alpha)
 
 
-@on_arrays("g if alpha == 1 else call(g, alpha)")
+@inlined
+def _unchanged(g: Any) -> Any:
+    return g
+
+
+@inlined
 def _scaled(g: Any, alpha: Any) -> Any:
     return g if alpha == 1 else g * (alpha.item() if isinstance(alpha, Tensor) else alpha)
 
@@ -116,7 +119,7 @@ def _sum_samples(make: Any) -> Iterator[Sample]:
 add = op(
     "add",
     _add,
-    vjp={"self": unchanged, "other": _scaled},
+    vjp={"self": _unchanged, "other": _scaled},
     jvp=LINEAR,
     inputs=("self", "other"),
     policy=PROMOTE,
@@ -130,7 +133,7 @@ add = op(
 sub = op(
     "sub",
     _sub,
-    vjp={"self": unchanged, "other": lambda g, alpha: -_scaled(g, alpha)},
+    vjp={"self": _unchanged, "other": lambda g, alpha: -_scaled(g, alpha)},
     jvp=LINEAR,
     inputs=("self", "other"),
     policy=PROMOTE,
@@ -183,10 +186,20 @@ def rsub(F: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
     return kind(self, other, alpha=alpha)
 
 
+@inlined
+def _times_other(g: Any, other: Any) -> Any:
+    return g * other
+
+
+@inlined
+def _times_self(g: Any, self: Any) -> Any:
+    return g * self
+
+
 mul = binary(
     "mul",
-    written("g * other"),
-    written("g * self"),
+    _times_other,
+    _times_self,
     "multiply",
     doc="self * other, elementwise.",
     formula=lambda self, other: self * other,

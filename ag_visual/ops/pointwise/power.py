@@ -25,8 +25,8 @@ from ag_visual.dispatch.record import (
     KEEP,
     ROWS,
     Sample,
-    on_arrays,
 )
+from ag_visual.dispatch.rules import inlined
 from ag_visual.dispatch.table import composite, ops
 
 # Arithmetic ---------------------------------------------------------------------------------------
@@ -37,10 +37,16 @@ def _no_bool_powers(*arrays: Any) -> None:
         raise NotImplementedError("\"pow\" not implemented for 'Bool'")
 
 
-@on_arrays(
-    "self**exponent if self.dtype.kind == 'f' and exponent != -0.5 else call(xp, self, exponent)"
-)
+@inlined
 def _pow_number(xp: Any, self: Any, exponent: Any) -> Any:
+    return (
+        self**exponent
+        if self.dtype.kind == "f" and exponent != -0.5
+        else _special_power(xp, self, exponent)
+    )
+
+
+def _special_power(xp: Any, self: Any, exponent: Any) -> Any:
     if self.dtype.kind in "iub":
         if exponent not in (0, 1):
             _no_bool_powers(self)
@@ -56,6 +62,7 @@ def _pow_number(xp: Any, self: Any, exponent: Any) -> Any:
 
 def _integer_power(xp: Any, self: Any, exponent: Any) -> Any:
     """self ** exponent of one integer dtype; a fraction is 0, as torch has it."""
+    _no_bool_powers(self, exponent)
     negative = exponent < 0
     if not bool(negative.any()):
         return xp.power(self, exponent)
@@ -65,13 +72,11 @@ def _integer_power(xp: Any, self: Any, exponent: Any) -> Any:
     return xp.where(negative, fraction, powers).astype(self.dtype)
 
 
-# Built code meets floating-point numbers alone.
-@on_arrays("xp.power(self, exponent)")
+@inlined
 def _power(xp: Any, self: Any, exponent: Any) -> Any:
-    if self.dtype.kind in "iub":
-        _no_bool_powers(self, exponent)
-        return _integer_power(xp, self, exponent)
-    return xp.power(self, exponent)
+    return (
+        _integer_power(xp, self, exponent) if self.dtype.kind in "iub" else xp.power(self, exponent)
+    )
 
 
 def _pow_number_rule(F: Any, g: Any, self: Any, exponent: Any) -> Any:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ag_visual.arrays.kernels import activation
-from ag_visual.core.source import evaluated
 from ag_visual.dispatch import dtype_errors, vmap
 from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.record import EACH, LINEAR, PROMOTE, ROWS, ErrorSample, Sample
+from ag_visual.dispatch.rules import asks, takes
 from ag_visual.dispatch.table import composite, op
 
 NONE, MEAN, SUM = 0, 1, 2
@@ -216,37 +216,37 @@ def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
     """A loss of the difference alone, quadratic inside and linear outside of a bound."""
     title = "".join(part.capitalize() for part in name.split("_")).replace("L1L", "L1L")
 
+    known = ("self", "target", "reduction", arg)
+
+    @takes("xp", "self", "target", reduction=1, **{arg: 1.0})
     def kernel(xp: Any, self: Any, target: Any, reduction: int, bound: float) -> Any:
         return _reduced(value(xp, self - target, bound), reduction)
 
+    def rule(F: Any, g: Any, *known: Any) -> Any:
+        return getattr(F, f"{name}_backward")(g, *known)
+
+    @takes("xp", "grad_output", *known)
     def backward(
         xp: Any, grad_output: Any, self: Any, target: Any, reduction: int, bound: float
     ) -> Any:
         return grad_output * (slope(xp, self - target, bound) * _share(self, reduction))
 
-    scope: dict[str, Any] = {
-        "kernel": kernel,
-        "backward": backward,
-        "slope": slope,
-        "curve": curve,
-        "share": _share,
-        "name": name,
-    }
-    given = f"self, target, reduction, {arg}"
+    def bend(
+        F: Any, g: Any, grad_output: Any, self: Any, target: Any, reduction: int, bound: float
+    ) -> Any:
+        return g * (grad_output * (curve(F, self - target, bound) * _share(self, reduction)))
 
-    def made(text: str) -> Any:
-        return evaluated(f"lambda {text}", scope)
-
-    bend = f"g * (grad_output * (curve(F, self - target, {arg}) * share(self, reduction)))"
     op(
         f"{name}_backward",
-        made(f"xp, grad_output, {given}: backward(xp, grad_output, {given})"),
+        backward,
         vjp={
-            "grad_output": made(
-                f"F, g, {given}: g * (slope(F, self - target, {arg}) * share(self, reduction))"
+            "grad_output": asks("F", "g", *known)(
+                lambda F, g, self, target, reduction, bound: (
+                    g * (slope(F, self - target, bound) * _share(self, reduction))
+                )
             ),
-            "self": made(f"F, g, grad_output, {given}: {bend}"),
-            "target": made(f"F, g, grad_output, {given}: -({bend})"),
+            "self": asks("F", "g", "grad_output", *known)(bend),
+            "target": asks("F", "g", "grad_output", *known)(lambda *known: -bend(*known)),
         },
         inputs=("grad_output", "self", "target"),
         public=False,
@@ -259,10 +259,12 @@ def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
     )
     op(
         f"{name}_of",
-        made(f"xp, self, target, reduction=1, {arg}=1.0: kernel(xp, {given})"),
+        kernel,
         vjp={
-            "self": made(f"F, g, {given}: F.{name}_backward(g, self, target, reduction, {arg})"),
-            "target": made(f"F, g, {given}: F.{name}_backward(g, target, self, reduction, {arg})"),
+            "self": asks("F", "g", *known)(rule),
+            "target": asks("F", "g", "target", "self", "reduction", arg)(
+                lambda *known: rule(*known)
+            ),
         },
         inputs=("self", "target"),
         policy=PROMOTE,

@@ -1,0 +1,161 @@
+"""What a derivative rule asks for, and which functions built code takes the expression of.
+
+A rule's parameter names are its requests, unless `asks` says them apart; it is called by position.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from types import CodeType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A derivative rule and what it asks for."""
+
+    function: Callable[..., Any]
+    inputs: tuple[str, ...]
+    requests: tuple[str, ...]
+
+    @property
+    def joint(self) -> bool:
+        return len(self.inputs) > 1
+
+    def __call__(self, known: dict[str, Any]) -> Any:
+        return self.function(*[known[name] for name in self.requests])
+
+
+def asks(*names: str) -> Callable[[Any], Any]:
+    """The requests of a rule, in the order of its parameters, where names differ from op to op."""
+
+    def with_requests(rule: Any) -> Any:
+        assert not hasattr(rule, "requests"), "said twice of one function"
+        rule.requests = names
+        return rule
+
+    return with_requests
+
+
+def requests_of(rule: Callable[..., Any]) -> tuple[str, ...]:
+    """What a rule asks for, by parameter."""
+    names: tuple[str, ...] | None = getattr(rule, "requests", None)
+    return tuple(inspect.signature(rule).parameters) if names is None else names
+
+
+def takes(*names: str, **defaults: Any) -> Callable[[Any], Any]:
+    """The parameters of a kernel, by position, where names differ from op to op.
+
+    Those with a default are the last of them; what the function takes by name alone stays.
+    """
+
+    def with_parameters(kernel: Any) -> Any:
+        either, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        known = inspect.signature(kernel).parameters.values()
+        found = [inspect.Parameter(name, either) for name in names]
+        found += [inspect.Parameter(name, either, default=d) for name, d in defaults.items()]
+        found += [p for p in known if p.kind is by_name]
+        kernel.__signature__ = inspect.Signature(found)
+        return kernel
+
+    return with_parameters
+
+
+class Carried:
+    """The rule `g * derivative(...)`, or with a tangent in the place of g.
+
+    Built code multiplies itself and calls the derivative.
+    """
+
+    __slots__ = ("derivative", "requests")
+
+    def __init__(self, carried: str, derivative: Callable[..., Any]) -> None:
+        self.requests = (carried, *requests_of(derivative))
+        self.derivative = derivative
+
+    def __call__(self, carried: Any, *known: Any) -> Any:
+        return carried * self.derivative(*known)
+
+
+def inlined(function: Any) -> Any:
+    """Let built code have the expression that a rule or kernel returns in the place of a call.
+
+    A call costs 60 ns. The function is one `return`; without its source it stays a call.
+    """
+    function.inlined = True
+    return function
+
+
+def call_source(function: Any, name: str, passed: list[str], scope: dict[str, Any]) -> str:
+    """The source of a call of a rule or kernel on arrays: its expression where it is `inlined`.
+
+    name: what `scope` calls it, to which the names of its globals are appended there.
+    """
+    if isinstance(function, Carried):
+        factor, *passed = passed
+        return f"{factor} * {call_source(function.derivative, name, passed, scope)}"
+    found = _returned(function) if hasattr(function, "inlined") else None
+    if found is None:
+        scope[name] = function
+        return f"{name}({', '.join(passed)})"
+    known = dict(zip(inspect.signature(function).parameters, passed, strict=True))
+    return f"({ast.unparse(_Substituted(known, function, name, scope).visit(found))})"
+
+
+def _returned(function: Any) -> ast.expr | None:
+    """The expression of a function, or None where its source is not there or another's.
+
+    A file may have changed since its import: what is read is compiled and compared.
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, SyntaxError):
+        return None
+    definition = tree.body[0]
+    if not isinstance(definition, ast.FunctionDef) or function.__closure__:
+        return None
+    last = definition.body[-1]
+    definition.decorator_list.clear()
+    codes = [c for c in compile(tree, "", "exec").co_consts if isinstance(c, CodeType)]
+    facts = attrgetter("co_code", "co_consts", "co_names", "co_varnames")
+    same = [facts(code) for code in codes] == [facts(function.__code__)]
+    return last.value if isinstance(last, ast.Return) and same else None
+
+
+class _Substituted(ast.NodeTransformer):
+    """An expression with what is passed in the place of parameters, on arrays."""
+
+    def __init__(
+        self, passed: dict[str, str], function: Any, name: str, scope: dict[str, Any]
+    ) -> None:
+        self.passed = {key: ast.parse(text, mode="eval").body for key, text in passed.items()}
+        self.known = function.__globals__
+        self.name = name
+        self.scope = scope
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self.passed:
+            return self.passed[node.id]
+        if node.id not in self.known:
+            return node
+        self.scope[f"{self.name}_{node.id}"] = self.known[node.id]
+        return ast.Name(f"{self.name}_{node.id}", node.ctx)
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        if ast.unparse(node) in ("F.xp is None", "F.xp is not None"):
+            return ast.Constant(isinstance(node.ops[0], ast.IsNot))
+        return self.generic_visit(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.test, ast.Constant):
+            return node.body if node.test.value else node.orelse
+        return node
+
+
+__all__ = ["Carried", "Rule", "asks", "call_source", "inlined", "requests_of", "takes"]
