@@ -91,26 +91,38 @@ def inlined(function: Any) -> Any:
     return function
 
 
-def call_source(function: Any, name: str, passed: list[str], scope: dict[str, Any]) -> str:
+ON_ARRAYS = {"F.xp is None": False, "F.xp is not None": True}
+ON_FLOATS = {"self.dtype.kind in 'iub'": False}
+
+
+def call_source(
+    function: Any,
+    name: str,
+    passed: list[str],
+    scope: dict[str, Any],
+    facts: dict[str, bool] = ON_ARRAYS,
+) -> str:
     """The source of a call of a rule or kernel on arrays: its expression where it is `inlined`.
 
     name: what `scope` calls it, to which the names of its globals are appended there.
+    facts: what comparisons in it give.
     """
     if isinstance(function, Carried):
         factor, *passed = passed
-        return f"{factor} * {call_source(function.derivative, name, passed, scope)}"
+        return f"{factor} * {call_source(function.derivative, name, passed, scope, facts)}"
     found = _returned(function) if hasattr(function, "inlined") else None
     if found is None:
         scope[name] = function
         return f"{name}({', '.join(passed)})"
     known = dict(zip(inspect.signature(function).parameters, passed, strict=True))
-    return f"({ast.unparse(_Substituted(known, function, name, scope).visit(found))})"
+    return f"({ast.unparse(_Substituted(known, facts, function, name, scope).visit(found))})"
 
 
 def _returned(function: Any) -> ast.expr | None:
     """The expression of a function, or None where its source is not there or another's.
 
-    A file may have changed since its import: what is read is compiled and compared.
+    A file may have changed since its import: what is read is compiled and compared. (Calls of
+    `module.function(...)` compile to something else where the import is seen, and stay calls.)
     """
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -128,11 +140,17 @@ def _returned(function: Any) -> ast.expr | None:
 
 
 class _Substituted(ast.NodeTransformer):
-    """An expression with what is passed in the place of parameters, on arrays."""
+    """An expression with what is passed in the place of parameters."""
 
     def __init__(
-        self, passed: dict[str, str], function: Any, name: str, scope: dict[str, Any]
+        self,
+        passed: dict[str, str],
+        facts: dict[str, bool],
+        function: Any,
+        name: str,
+        scope: dict[str, Any],
     ) -> None:
+        self.facts = facts
         self.passed = {key: ast.parse(text, mode="eval").body for key, text in passed.items()}
         self.known = function.__globals__
         self.name = name
@@ -147,9 +165,8 @@ class _Substituted(ast.NodeTransformer):
         return ast.Name(f"{self.name}_{node.id}", node.ctx)
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        if ast.unparse(node) in ("F.xp is None", "F.xp is not None"):
-            return ast.Constant(isinstance(node.ops[0], ast.IsNot))
-        return self.generic_visit(node)
+        found = self.facts.get(ast.unparse(node))
+        return self.generic_visit(node) if found is None else ast.Constant(found)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         self.generic_visit(node)
@@ -158,4 +175,4 @@ class _Substituted(ast.NodeTransformer):
         return node
 
 
-__all__ = ["Carried", "Rule", "asks", "call_source", "inlined", "requests_of", "takes"]
+__all__ = ["ON_FLOATS", "Carried", "Rule", "asks", "call_source", "inlined", "requests_of", "takes"]

@@ -16,7 +16,10 @@ import numpy
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import interpreted, op_node, validate_grad, vmap
 from ag_visual.dispatch import jvp as jvp_rules
-from ag_visual.dispatch.codegen import build
+from ag_visual.dispatch.codegen.backward import backward
+from ag_visual.dispatch.codegen.composite import as_function, bind_face
+from ag_visual.dispatch.codegen.forward import specialize
+from ag_visual.dispatch.codegen.inplace import inplace as built_inplace
 from ag_visual.dispatch.inplace import inplace_twin
 from ag_visual.dispatch.memory import settled
 from ag_visual.dispatch.record import KEEP, Op
@@ -305,15 +308,15 @@ def op(
     record.files = sys._getframe(1).f_code.co_filename
     ops[name] = record
     interpreted.equip(record)
-    build.specialize(record)
+    specialize(record)
     if public:
         _publish(name, record.call, method, record.signature.parameters.get(varargs or ""))
     if inplace:
         for each in record.twins:
             each.node_class = op_node.make_node_class(each)
-            build.backward(each)
+            backward(each)
         write = inplace_twin(record)
-        write = record.write = build.inplace(record, f"{record.called}_", write)
+        write = record.write = built_inplace(record, f"{record.called}_", write)
         write.__doc__ = f"`{record.called}`, written into its first argument, which it returns."
         if public:
             functions[f"{name}_"] = write
@@ -326,7 +329,7 @@ def _publish(
     name: str, call: Callable[..., Any], method: bool, several: inspect.Parameter | None
 ) -> None:
     """Make a call the function and the method of a name; only methods take sizes one by one."""
-    functions[name] = call if several is None else build.as_function(call, name, several)
+    functions[name] = call if several is None else as_function(call, name, several)
     functions[name].__module__ = f"{_PACKAGE}.nn.functional" if name in LAYERS else _PACKAGE
     if method:
         setattr(Tensor, name, call)
@@ -364,7 +367,7 @@ def composite(
         if key in composites or key in ops:
             raise TypeError(f"op {key!r} is declared twice")
         composites[key] = body
-        call = build.bind_face(body, traced, key, out, varargs)
+        call = bind_face(body, traced, key, out, varargs)
         if public:
             for each in (key, *aliases):
                 _publish(each, call, method, inspect.signature(body).parameters.get(varargs or ""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.dispatch.codegen.build import take_fast
+from ag_visual.dispatch.codegen.scope import take_fast
 from ag_visual.errors import type_name
 from ag_visual.names import only as _only
 from ag_visual.ops.tensor.make import NEEDS_FLOAT

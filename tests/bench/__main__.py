@@ -16,7 +16,7 @@ import numpy
 
 import ag_visual
 from ag_visual.dispatch import table
-from ag_visual.dispatch.codegen import build
+from ag_visual.dispatch.codegen.forward import forward
 from ag_visual.session.session import current
 
 from . import THREADS, cases
@@ -66,7 +66,7 @@ def _waiting(run: cases.Case, times: int) -> cases.Case:
 
 def _without_places(make: Callable[[cases.Engine], cases.Case], engine: cases.Engine) -> cases.Case:
     """The chain on a multiplication that does not remember where it was called."""
-    plain = build.forward(table.ops["mul"], places=False)
+    plain = forward(table.ops["mul"], places=False)
     tensor_type = type(engine.tensor(numpy.ones(1)))
     run = make(engine)
 

@@ -11,6 +11,20 @@ from typing import Any
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
+class Writer:
+    """The source of a function, line by line."""
+
+    def __init__(self, head: str) -> None:
+        self.lines = [head]
+
+    def add(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
 def defined(text: str, label: str, scope: dict[str, Any]) -> dict[str, Any]:
     """What a source defines, with the names of `scope`.
 
@@ -48,4 +62,4 @@ def lazily(
     return function
 
 
-__all__ = ["defined", "lazily"]
+__all__ = ["Writer", "defined", "lazily"]

@@ -14,7 +14,7 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.dispatch.codegen import build
+from ag_visual.dispatch.codegen.forward import forward
 from ag_visual.dispatch.dims import broadcast
 from ag_visual.dispatch.dtype_errors import in_macros, told
 from ag_visual.dispatch.record import ErrorSample, Sample
@@ -454,7 +454,7 @@ def _rmatmul_operator(self: Tensor, other: Any) -> Any:
 
 
 # Of the products, that of two matrices has the built wrapper at once; its kernel refuses others.
-Tensor.__matmul__ = build.forward(ops["mm"], reference=_matmul_operator)
+Tensor.__matmul__ = forward(ops["mm"], reference=_matmul_operator)
 Tensor.__rmatmul__ = _rmatmul_operator
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.arguments import NUMBERS
-from ag_visual.dispatch.codegen import build
+from ag_visual.dispatch.codegen.forward import operator
 from ag_visual.dispatch.table import alias, functions, ops
 
 # Arithmetic ---------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
     return operate
 
 
-_number_minus = build.operator(ops["rsub_number"])
+_number_minus = operator(ops["rsub_number"])
 
 
 def _invert(self: Tensor) -> Any:
@@ -104,7 +104,7 @@ for _dunder_name, _record in {
     "lshift": "bitwise_left_shift",
     "rshift": "bitwise_right_shift",
 }.items():
-    setattr(Tensor, f"__{_dunder_name}__", build.operator(ops[_record]))
+    setattr(Tensor, f"__{_dunder_name}__", operator(ops[_record]))
 for _dunder_name, _function in {
     "pow": _foreign(functions["pow"]),
     "rpow": _reflected(functions["pow"]),

@@ -1,0 +1,134 @@
+"""The backward of an op as built code: its node's `raw`, `take` and `traced`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ag_visual.core import saved
+from ag_visual.dispatch import op_node
+from ag_visual.dispatch.codegen.scope import SHARED
+from ag_visual.dispatch.codegen.source import Writer, lazily
+from ag_visual.dispatch.record import Op
+from ag_visual.dispatch.rules import call_source
+
+
+def backward(op: Op) -> None:
+    """Give the record's node built rules, where it is plain enough."""
+    if op.rules and not op.lists:
+        op.node_class.raw = _raw(op)
+        op.node_class.take = _raw(op, take=True)
+        op.node_class.traced = _traced(op)
+
+
+def _raw(op: Op, take: bool = False) -> Callable[..., Any]:
+    scope = dict(SHARED)
+    name = "take" if take else "raw"
+    return lazily(name, scope, lambda scope: _raw_source(op, take, scope), f"{op.name} {name}")
+
+
+def _traced(op: Op) -> Callable[..., Any]:
+    scope = {**SHARED, "F": op.table.traced, "unpack": saved.traced}
+    scope.update(slow=op_node.OpNode.traced, tied=op_node.tied)
+    return lazily("traced", scope, lambda scope: _traced_source(op, scope), f"{op.name} traced")
+
+
+def _traced_source(op: Op, scope: dict[str, Any]) -> str:
+    """The node's Tensor face; complex ones take the reference path, which conjugates."""
+    edges = op.differentiated
+    lines = Writer("def traced(self, g):")
+    add = lines.add
+    add(1, "if self.dtype.kind == 'c': return slow(self, g)")
+    add(1, f"{', '.join(f'e_{n}' for n in edges)}, = self.next")
+    for name in op.saves:
+        add(1, f"if {' or '.join(f'e_{i} is not None' for i in op.wanted_by(name))}:")
+        add(2, f"x_{name} = self.s_{name}")
+        if name in op.outputs:
+            add(2, f"x_{name} = unpack(self, {name!r})")
+            continue
+        add(2, f"if type(x_{name}) is not Tensor: x_{name} = unpack(self, {name!r})")
+        add(2, f"elif x_{name}._store.stamp is not self.t_{name}:")
+        add(3, f"check(self, {name!r}, x_{name}._storage, self.t_{name})")
+    answer = _answer(op, scope, lines)
+    add(1, f"return tied(self, {answer})" if op.fused else f"return {answer}")
+    return lines.text
+
+
+def _answer(op: Op, scope: dict[str, Any], lines: Writer, arrays: bool = False) -> str:
+    """The gradients of the inputs, each by its rule where it is wanted; rules of several first.
+
+    arrays: whether they are arrays, for which some rules are written out.
+    """
+    add = lines.add
+    edges = op.differentiated
+    results: dict[str, str] = {}
+    for i, rule in enumerate(op.rules):
+        name = rule.inputs[0]
+        scope[f"rule{i}"] = rule.function
+        passed = []
+        for request in rule.requests:
+            if request in op.saves:
+                passed.append(f"x_{request}")
+            elif request in op.values:
+                passed.append(f"self.a_{request}")
+            elif request in op.shapes:
+                passed.append(f"self.h_{request}")
+            elif request == "needs":
+                passed.append(f"({', '.join(f'e_{n} is not None' for n in rule.inputs)},)")
+            else:
+                passed.append("g" if request == "gs" else request)
+        if rule.joint:
+            add(1, f"if {' or '.join(f'e_{n} is not None' for n in rule.inputs)}:")
+            add(2, f"{', '.join(f'j_{n}' for n in rule.inputs)}, = rule{i}({', '.join(passed)})")
+            for n in rule.inputs:
+                results[n] = f"j_{n} if e_{n} is not None else None"
+            continue
+        if arrays:
+            found = call_source(rule.function, f"rule{i}", passed, scope)
+        else:
+            found = f"rule{i}({', '.join(passed)})"
+        results[name] = f"{found} if e_{name} is not None else None"
+    if len(edges) == 1 and not any(r in op.saves for rule in op.rules for r in rule.requests):
+        # The engine drops a gradient that goes nowhere. (With saved values the rule must not be
+        # called then: of a view without history nothing was read.)
+        return f"({results[edges[0]].partition(' if e_')[0]},)"
+    return f"({', '.join(results[n] for n in edges)},)"
+
+
+def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
+    edges = op.differentiated
+    lines = Writer("def take(self, F, g, place):" if take else "def raw(self, F, g):")
+    add = lines.add
+    add(1, f"{', '.join(f'e_{n}' for n in edges)}, = self.next")
+    if take and op.saves:
+        # A second backward may take the edges that need nothing of what the first one freed.
+        needy = {i for name in op.saves for i in op.wanted_by(name)}
+        some = needy < set(edges)
+        if some:
+            add(1, f"if {' or '.join(f'e_{n} is not None' for n in edges if n in needy)}:")
+        # See saved.claim: nothing between the test and the store lets another thread in.
+        add(1 + some, "if self.freed is None: self.freed = place")
+        add(1 + some, "else: claim(self, place)")
+    for name in op.saves:
+        asked = op.wanted_by(name)
+        add(1, f"if {' or '.join(f'e_{i} is not None' for i in asked)}:")
+        add(2, f"x_{name} = self.s_{name}")
+        if name in op.outputs:
+            add(2, f"if type(x_{name}) is ndarray:")
+            add(3, f"if self.o_{name}[0].stamp is not self.t_{name}:")
+            add(4, f"check(self, {name!r}, self.o_{name}[0], self.t_{name})")
+            add(2, f"else: x_{name} = unpack(self, {name!r})")
+            continue
+        add(2, f"if type(x_{name}) is Tensor:")
+        add(3, f"if x_{name}._store.stamp is not self.t_{name}:")
+        add(4, f"check(self, {name!r}, x_{name}._storage, self.t_{name})")
+        add(3, f"x_{name} = x_{name}._array")
+        add(2, f"elif type(x_{name}) is not float and type(x_{name}) is not int:")
+        add(3, f"x_{name} = unpack(self, {name!r})")
+    answer = _answer(op, scope, lines, arrays=True)
+    if take and op.saves:
+        add(1, f"answer = {answer}")
+        add(1, " = ".join(f"self.s_{n}" for n in op.saves) + " = None")
+        answer = "answer"
+    add(1, f"return {answer}")
+    return lines.text

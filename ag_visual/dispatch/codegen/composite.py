@@ -1,0 +1,116 @@
+"""Composites as functions and methods: the built call of a body on the Tensor face."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch import arguments, interpreted
+from ag_visual.dispatch.codegen.scope import odd_types
+from ag_visual.dispatch.codegen.signature import ABSENT, head_of
+from ag_visual.dispatch.codegen.source import lazily
+from ag_visual.dispatch.out_argument import into
+
+
+def bind_face(
+    body: Callable[..., Any], face: Any, name: str, out: bool = False, varargs: str | None = None
+) -> Callable[..., Any]:
+    """`body` with its first parameter fixed, as a function that can also be a method.
+
+    out: whether it takes `out=`, too. varargs: its parameter that is given one by one.
+    """
+    scope = {"body": body, "face": face, "__name__": body.__module__, "into": into, "told": _told}
+    scope.update(odd=odd_types, number=arguments.plain_number, checked=arguments.checked)
+    scope.update(one_by_one=arguments.one_by_one, DType=arguments.DType)
+    function = lazily(name, scope, lambda scope: _bound_source(body, name, scope, out, varargs))
+    scope["again"] = function
+    function.__doc__ = body.__doc__
+    function.__wrapped__ = bound = functools.partial(body, face)  # type: ignore[attr-defined]
+    if out:
+        known = inspect.signature(bound)
+        names = [p for p in known.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        rest = [p for p in known.parameters.values() if p.kind is p.VAR_KEYWORD]
+        more = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
+        found = known.replace(parameters=[*names, more, *rest])
+        function.__signature__ = found  # type: ignore[attr-defined]
+    return function
+
+
+def _told(name: str, given: dict[str, Any], error: AttributeError) -> Exception:
+    """A TypeError that names the argument, where the missing attribute was asked of no tensor."""
+    for each, value in given.items():
+        if value is error.obj and not isinstance(value, Tensor) and value is not None:
+            found = interpreted.bad_argument(name, tuple(given), each, value)
+            found.__suppress_context__ = True
+            return found
+    return error
+
+
+def as_function(
+    call: Callable[..., Any], name: str, parameter: inspect.Parameter
+) -> Callable[..., Any]:
+    """The function to a method that takes sizes one by one: it wants them as one tuple."""
+    kind = arguments.kind_of(parameter)
+    scope = {"call": call, "checked": arguments.checked, "kind": kind, "__name__": __name__}
+    first = inspect.Parameter("input", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    others = inspect.Parameter("named", inspect.Parameter.VAR_KEYWORD)
+
+    def write(scope: dict[str, Any]) -> str:
+        known = inspect.Signature([first, parameter, others])
+        lines = head_of(known, scope, kinds={}).writer(name)
+        sizes = parameter.name
+        if parameter.default is not parameter.empty:
+            scope[f"default_{sizes}"] = ABSENT
+            lines.add(1, f"if named or {sizes} is default_{sizes}: return call(input, **named)")
+        lines.add(1, f"given = checked({name!r}, {sizes!r}, kind, {sizes})")
+        lines.add(1, "return call(input, given, **named)")
+        return lines.text
+
+    function = lazily(name, scope, write, f"{name} function")
+    function.__doc__ = call.__doc__
+    return function
+
+
+def _bound_source(
+    body: Callable[..., Any], name: str, scope: dict[str, Any], out: bool, varargs: str | None
+) -> str:
+    signature = inspect.signature(functools.partial(body, None))
+    parameters = signature.parameters
+    found = {p.name: arguments.kind_of(p) for p in parameters.values()}
+    kinds = {n: kind for n, kind in found.items() if kind is not None}
+    head = head_of(signature, scope, kinds=kinds, varargs=varargs, out=out)
+    lines = head.writer(name)
+    passed = head.passed
+    for n, p in parameters.items():
+        if n == varargs:
+            scope["parameter"] = p
+            passed[n] = n
+            otherwise = f"{n} = one_by_one({name!r}, parameter, {n}, named)"
+            if p.annotation.startswith("SomeDims"):
+                one = f"len({n}) == 1 and type({n}[0]) is int and not named"
+                otherwise = f"{n} = {n}[0] if {one} else {otherwise.partition(' = ')[2]}"
+            lines.add(1, otherwise)
+        elif n in kinds:
+            scope[f"kind_{n}"] = kinds[n]
+            when = "if"
+            if arguments.may_be_left_out(p):
+                scope[f"default_{n}"] = ABSENT
+                lines.add(1, f"if {n} is default_{n}: {n} = None")
+                when = "elif"
+            lines.add(1, f"{when} {head.checks[n]}: {n} = checked({name!r}, {n!r}, kind_{n}, {n})")
+        elif p.annotation in (p.empty, "Any") and isinstance(p.default, (int, float)):
+            # A tensor here would become part of the graph, where torch takes the number in it.
+            lines.add(1, f"if {head.checks[n]}: {n} = number({name!r}, {n!r}, {n})")
+    if out:
+        by_name = [p for p in passed.values() if "=" in p or p[:2] == "**"]
+        plain = "".join(f"{p}, " for p in passed.values() if p not in by_name)
+        call = f"into({name!r}, out, body, (face, {plain}), dict({', '.join(by_name)}))"
+        lines.add(1, f"if out is not None: return {call}")
+    # What is no tensor shows when the body asks it for something that tensors have.
+    known = ", ".join(f"{n!r}: {n}" for n in parameters)
+    lines.add(1, f"try: return body(face, {', '.join(passed.values())})")
+    lines.add(1, f"except AttributeError as error: raise told({name!r}, {{{known}}}, error)")
+    return lines.text

@@ -1,0 +1,77 @@
+"""In-place forms as built code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from ag_visual.dispatch.codegen.scope import SHARED
+from ag_visual.dispatch.codegen.signature import arguments_part, head_of, kernel_call, with_older
+from ag_visual.dispatch.codegen.source import lazily
+from ag_visual.dispatch.record import KEEP, Op
+
+
+def inplace(op: Op, twin: str, reference: Callable[..., Any]) -> Callable[..., Any]:
+    """The fast twin of an op: writes that autograd does not record, to memory without views."""
+    if op.policy == KEEP or op.lists or op.varargs or op.writes or op.outputs != ("result",):
+        return reference
+    scope = {**SHARED, "slow": reference, "normalize": op.normalize}
+    scope["BOOL"] = numpy.dtype(bool)
+    function = lazily(twin, scope, lambda scope: _inplace_source(op, twin, scope))
+    function.__signature__ = op.signature  # type: ignore[attr-defined]
+    return function
+
+
+def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
+    old = bool(op.older)
+    head = head_of(op.signature, scope, kinds=op.kinds, old=old, numpy_names=False)
+    slow = f"return slow({', '.join(head.passed.values())})"
+    lines = head.writer(twin)
+    add = lines.add
+    target = op.params[0]
+    if old:
+        add(1, f"if old: return {with_older(op, False)}")
+    add(1, "grad = True if not modes.special else modes.now.fast")
+    add(
+        1, f"if grad is None or type({target}) is not Tensor and type({target}) not in fast: {slow}"
+    )
+    # Part of other memory, as a view is or was: its elements may be one place, or another's.
+    add(1, f"if {target}._memory is not None or grad and {target}._rg: {slow}")
+    add(1, f"a_{target} = {target}._array")
+    add(1, f"d = {target}._plain")
+    add(1, f"if d is None: {slow}")
+    for name in op.inputs:
+        if name == target:
+            continue
+        add(1, f"if type({name}) is Tensor or type({name}) in fast:")
+        add(2, f"a_{name} = {name}._array")
+        fits = f"type(a_{name}) is not ndarray" if name in op.aside else f"{name}._plain is not d"
+        add(2, f"if {fits}: {slow}")
+        add(2, f"if grad and ({name}._rg or {name}._view is not None): {slow}")
+        # On the same memory, itself included: the reference path refuses what torch refuses.
+        add(2, f"x, y = {target}._store, {name}._store")
+        add(2, f"if x is y and x is not FRESH or x.log is not None and x.log is y.log: {slow}")
+        if name not in op.aside:
+            add(1, f"elif type({name}) is float or type({name}) is int:")
+            add(2, f"a_{name} = {name}")
+        if name in op.optional:
+            add(1, f"elif {name} is None: a_{name} = None")
+        add(1, f"else: {slow}")
+    arguments_part(op, head, lines, slow)
+    # Into a fresh array first: an exception must leave the target as it was.
+    add(1, f"try: r = {kernel_call(op, scope)}")
+    add(1, f"except Exception: {slow}")
+    # (What a comparison gives is written as ones and zeros.)
+    add(1, f"if r.dtype is not d and r.dtype is not BOOL or r.shape != a_{target}.shape: {slow}")
+    # Read-only memory (an expanded gradient in a hook) is refused there, with torch's words.
+    add(1, f"try: a_{target}[...] = r")
+    add(1, f"except ValueError: {slow}")
+    # Nothing lets a signal in between the write and this call: it counts, whatever ends it.
+    add(1, f"try: wrote({target}, {twin!r})")
+    add(1, "except BaseException:")
+    add(2, f"wrote({target}, {twin!r})")
+    add(2, "raise")
+    add(1, f"return {target}")
+    return lines.text
