@@ -1,13 +1,18 @@
-"""Built code: what it takes from the source of rules."""
+"""Built code: what it takes from the source of rules, and what its tracebacks show."""
 
 from __future__ import annotations
 
 import inspect
+import linecache
+import subprocess
+import sys
+import traceback
 from typing import Any
 
 import numpy
 import pytest
 
+import ag_visual as ag
 from ag_visual.dispatch import rules
 from ag_visual.dispatch.rules import Carried, asks, call_source, inlined, requests_of
 from ag_visual.dispatch.table import ops
@@ -58,3 +63,40 @@ def test_without_its_own_source_a_function_stays_a_call(monkeypatch):
 def test_requests_are_parameter_names_unless_said_apart():
     assert requests_of(lambda F, g, self: g) == ("F", "g", "self")
     assert requests_of(asks("g", "other")(lambda x, y: x)) == ("g", "other")
+
+
+_CALLS = {
+    "mm": lambda a: a.mm(a),
+    "@": lambda a: a @ a,
+    "add": lambda a: a + ag.ones(5),
+    "sum": lambda a: a.sum(dim=7),
+    "exp_": lambda a: a[0].expand(2, 3).exp_(),
+    "missing": lambda a: ag.atan2(a),
+}
+
+
+def _frames(call: Any) -> list[tuple[str, str]]:
+    with pytest.raises((RuntimeError, IndexError, TypeError)) as caught:
+        call(ag.ones(2, 3))
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+    return [(f.name, f.line) for f in traceback.extract_tb(caught.value.__traceback__)[2:]]
+
+
+@pytest.mark.parametrize("name", _CALLS)
+def test_an_error_of_a_first_call_has_the_frames_of_a_later_one(name):
+    code = (
+        "from tests.ops.test_built import _CALLS, _frames\n"
+        f"call = _CALLS[{name!r}]\n"
+        "first, later = _frames(call), _frames(call)\n"
+        "assert first == later, (first, later)\n"
+        "assert not any('stub' in frame[0] for frame in first), first\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_each_built_function_has_a_file_of_its_own():
+    ag.ones(2, 2).mm(ag.ones(2, 2))
+    _ = ag.ones(2, 2) @ ag.ones(2, 2)
+    names = {f.__code__.co_filename for f in (ag.mm, ag.Tensor.__matmul__)}
+    assert len(names) == 2
+    assert all("".join(linecache.getlines(name)).startswith("def mm(") for name in names)

@@ -37,7 +37,8 @@ def forward(
     scope.update(normalize=op.normalize, op=op, cls=op.node_class)
     if len(op.outputs) > 1:
         scope["package"] = interpreted.named_tuple(op.returns or op.name, op.outputs)
-    function = lazily(op.name, scope, lambda scope: _forward_source(op, places, scope))
+    label = f"{op.name} operator" if reference else ""
+    function = lazily(op.name, scope, lambda scope: _forward_source(op, places, scope), label)
     scope["again"] = function
     function.__doc__ = op.doc
     function.__signature__ = op.public_signature  # type: ignore[attr-defined]
@@ -117,8 +118,10 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     extra = range(1, len(op.outputs))
     answer = f"package(out, {', '.join(f'out{i}' for i in extra)})" if extra else "out"
     # Bad shapes and floating-point warnings raised as errors: the reference path knows better.
+    # Called when the exception is over, which is no context of what the reference path says.
     add(1, f"try: r = {run}")
-    add(1, f"except Exception: {slow}")
+    add(1, "except Exception: r = None")
+    add(1, f"if r is None: {slow}")
     if extra:
         add(1, f"r, {', '.join(f'r{i}' for i in extra)} = r")
     add(1, "if type(r) is not ndarray: r = asarray(r)")

@@ -62,8 +62,9 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
     arguments_part(op, head, lines, slow)
     # Into a fresh array first: an exception must leave the target as it was.
     add(1, f"try: r = {kernel_call(op, scope)}")
-    add(1, f"except Exception: {slow}")
+    add(1, "except Exception: r = None")
     # (What a comparison gives is written as ones and zeros.)
+    add(1, f"if r is None: {slow}")
     add(1, f"if r.dtype is not d and r.dtype is not BOOL or r.shape != a_{target}.shape: {slow}")
     # Read-only memory (an expanded gradient in a hook) is refused there, with torch's words.
     add(1, f"try: a_{target}[...] = r")

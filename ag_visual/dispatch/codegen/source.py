@@ -37,8 +37,16 @@ def defined(text: str, label: str, scope: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stub(*args: Any, **kwargs: Any) -> Any:
-    """The code of every built function until its first call."""
-    return finish()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821 - in its scope
+    """The code of every built function until its first call.
+
+    An error of that call looks like one of any later call: a bare `raise` adds no frame again.
+    """
+    function = finish()  # type: ignore[name-defined]  # noqa: F821 - in its scope
+    try:
+        return function(*args, **kwargs)
+    except BaseException as error:
+        error.__traceback__ = error.__traceback__.tb_next  # type: ignore[union-attr]
+        raise
 
 
 def lazily(
