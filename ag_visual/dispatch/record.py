@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,241 +56,244 @@ class ErrorSample:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
-class Op:
-    """One differentiable operation (or one overload of it).
+DERIVED: Any = None
+"""The default of an option that follows from the others."""
 
-    Attributes that rules and tests read: `params` (the kernel's parameters after xp), `inputs`
-    (those that are tensors), `lists` (those that are sequences of tensors), `outputs` (names),
-    `differentiable` (which outputs), `rules`, `saves` (tensor fields in the node), `values`
-    (plain fields in the node).
+
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
+class Op:
+    """One differentiable operation (or one overload of it), as it is declared.
+
+    `op(name, kernel, **options)` makes one of its options, which are the fields up to `DERIVED`
+    ones at the end; docs/notes/anatomy-of-an-op.md shows each in an example.
     """
 
-    __slots__ = (
-        "alike",
-        "arguments",
-        "apart",
-        "aside",
-        "batch",
-        "call",
-        "called",
-        "check",
-        "compared",
-        "compute",
-        "differentiable",
-        "differentiated",
-        "direct",
-        "doc",
-        "errors",
-        "files",
-        "formula",
-        "free",
-        "fused",
-        "hidden",
-        "holomorphic",
-        "idle",
-        "inplace",
-        "inputs",
-        "jvp",
-        "keeps",
-        "kept",
-        "kernel",
-        "keyword",
-        "layout",
-        "kinds",
-        "lists",
-        "method",
-        "multi",
-        "narrows",
-        "older",
-        "name",
-        "node_class",
-        "node_name",
-        "normalize",
-        "optional",
-        "oracle",
-        "out",
-        "outputs",
-        "params",
-        "phases",
-        "policy",
-        "public",
-        "real",
-        "reference",
-        "repeated",
-        "reuses",
-        "returns",
-        "rules",
-        "samples",
-        "saves",
-        "shapes",
-        "signature",
-        "strides",
-        "table",
-        "twins",
-        "usual",
-        "values",
-        "varargs",
-        "view",
-        "write",
-        "writes",
-    )
+    name: str
+    """Its name in the table, and torch's, where it is public."""
+    kernel: str | Callable[..., Any]
+    """A function `(xp, *params)` on arrays, or the name of one in the array namespace."""
+    table: Any
+    """What core objects reach of the table through an op."""
 
-    def __init__(
-        self,
-        name: str,
-        kernel: str | Callable[..., Any],
-        *,
-        vjp: dict[Any, Callable[..., Any]] | None,
-        jvp: Any,
-        inputs: Sequence[str] | None,
-        lists: Sequence[str],
-        outputs: Sequence[str] | str,
-        differentiable: Sequence[int] | None,
-        policy: str,
-        normalize: Callable[..., Any] | None,
-        view: bool,
-        inplace: bool | Callable[..., Any],
-        holomorphic: bool,
-        public: bool,
-        method: bool,
-        varargs: str | None,
-        node: str | None,
-        keeps: Sequence[str],
-        hidden: Sequence[str],
-        check: Callable[..., None] | None,
-        returns: str | None,
-        samples: Callable[..., Iterable[Sample]] | None,
-        errors: Callable[..., Iterable[ErrorSample]] | None,
-        table: Any,
-        params: Sequence[str] | None = None,
-        aside: Sequence[str] = (),
-        called: str | None = None,
-        doc: str | None = None,
-        real: bool = False,
-        strides: bool = False,
-        reuses: bool = False,
-        layout: str = "",
-        phases: Sequence[str] = (),
-        out: bool | None = None,
-        batch: Callable[..., Any] | None = None,
-        free: Sequence[str] = (),
-        apart: bool = False,
-        repeated: int | Callable[[Any, dict[str, Any]], int] = 0,
-        alike: Callable[..., str | None] | None = None,
-        usual: tuple[str, str, Any] | None = None,
-        idle: Sequence[str] = (),
-        oracle: Any = None,
-        reference: Any = None,
-        formula: str | Callable[..., Any] | None = None,
-        twin: str | dict[str, dict[str, Callable[..., Any]]] | None = None,
-        fused: Sequence[str] = (),
-    ) -> None:
-        self.name = name
-        self.table = table
+    # What it takes and gives.
+
+    params: tuple[str, ...] = DERIVED
+    """The kernel's parameters after xp; to be said where the kernel is a name."""
+    inputs: tuple[str, ...] = DERIVED
+    """Which parameters are tensors (default: those with a rule, and self, other, input)."""
+    lists: tuple[str, ...] = ()
+    """Parameters that are sequences of tensors."""
+    outputs: Any = ("result",)
+    """Names of the results, or "list"."""
+    differentiable: tuple[int, ...] = DERIVED
+    """Which outputs carry gradients (default: all)."""
+    check: Callable[..., None] | None = None
+    """Looks at what was given, before promotion, and may raise."""
+    normalize: Callable[..., Any] | None = None
+    """Checks and completes the arguments: `(arrays..., arguments...) -> arguments`."""
+    varargs: str | None = None
+    """The parameter that is also given one by one: `x.view(2, 3)`."""
+    idle: tuple[str, ...] = ()
+    """Flags that torch takes by name and that change nothing; only with varargs."""
+    policy: str = KEEP
+    """What happens to dtypes before the kernel: KEEP, PROMOTE or FLOAT."""
+    aside: frozenset[str] = frozenset()
+    """Tensor inputs that take no part in promotion (masks, indices)."""
+    alike: Callable[..., str | None] | None = None
+    """What is wrong with the dtypes of the inputs that its parameters name (None for those that are
+    no tensors), or None; asked before promotion, where they differ."""
+    real: bool = False
+    """Defined on real numbers only, refuses complex ones."""
+    usual: tuple[str, str, Any] | None = None
+    """(function, argument, value): with that argument the kernel is that namespace function."""
+
+    # Derivatives.
+
+    vjp: dict[Any, Callable[..., Any]] | None = None
+    """{input: rule} or {(inputs): rule returning a tuple}; None: not differentiable."""
+    jvp: Any = None
+    """LINEAR, EACH, {input: rule on t_input}, or None where torch has none, either."""
+    holomorphic: bool = True
+    """Rules may leave out conjugation (docs/notes/holomorphic-rules)."""
+    phases: tuple[str, ...] = ()
+    """Outputs whose columns are free up to a phase; gradients must not depend on it."""
+    batch: Callable[..., Any] | None = None
+    """How it runs on stacked inputs: a family of dispatch/vmap, or a rule of its own; what follows
+    from the parameters (dimensions shift, promoting ops are elementwise) need not be said."""
+    node: str = ""
+    """The name of its node (default: `name` in camel case, and Backward0)."""
+    keeps: tuple[str, ...] = ()
+    """Further fields that torch's node has."""
+    hidden: frozenset[str] = frozenset()
+    """Fields that it has not."""
+    fused: tuple[str, ...] = ()
+    """The inputs that torch's backward op takes beside the gradient, so that what it gives is a
+    function of them, if only a constant one (see `op_node.Tied`)."""
+
+    # Memory, and the in-place form.
+
+    view: bool = False
+    """The result shares memory with self."""
+    reuses: bool = False
+    """No view, but takes over the memory of an input that nobody else holds."""
+    layout: str = ""
+    """How results lie in memory: ROWS, CHANNELS, or as the kernel gives them."""
+    strides: bool = False
+    """Its result depends on the layout in memory."""
+    inplace: bool | Callable[..., Any] = False
+    """Has a twin `name_`; a function `(xp, *params)` writes into self where that beats computing
+    and copying."""
+    twin: str | dict[str, dict[str, Callable[..., Any]]] | None = None
+    """The node's name where the in-place form has one of its own, or {node: rules} where its rules
+    differ, too; of several it is the first whose inputs were given as tensors."""
+    free: frozenset[str] = frozenset()
+    """Inputs that may share memory with what the twin writes."""
+    apart: bool = False
+    """The others may not even be all of it: a write by index reads them in another order."""
+    repeated: int | Callable[[Any, dict[str, Any]], int] = 0
+    """What the twin does where it writes expanded memory (see memory_overlap), or a function of
+    target and values."""
+
+    # The public function.
+
+    public: bool = True
+    """Whether there is one."""
+    method: bool = True
+    """Whether tensors have it as a method, too."""
+    called: str = ""
+    """The public name in error texts, where several ops share one."""
+    out: bool = DERIVED
+    """Whether it takes `out=` (default: an op that is no view does)."""
+    returns: str | None = None
+    """torch's name of the named tuple of its results."""
+    doc: str | None = DERIVED
+    """Its docstring, where the kernel's own does not serve."""
+    formula: str | Callable[..., Any] | None = None
+    """What readers see (observe.formulas), where reference or the name do not serve: a function of
+    F and parameters, which the tests compute, or, with subscripts, an expression in quotes:
+    "Sum(k, self[i, k] * mat2[k, j])"."""
+
+    # The tests: `make(shape, low=, high=)` gives an array.
+
+    samples: Callable[..., Iterable[Sample]] | None = None
+    """Good calls, of `make`."""
+    errors: Callable[..., Iterable[ErrorSample]] | None = None
+    """Bad calls, of `make`."""
+    reference: Any = None
+    """The value by an independent formula `(numpy, *params)`."""
+    oracle: Any = None
+    """How torch is called, a dotted name or `(torch, *params)`, where it is not by the public name;
+    False: not at all."""
+
+    # What follows from these.
+
+    direct: str | None = field(init=False)
+    """The kernel's name in the array namespace, if it has one there."""
+    signature: inspect.Signature = field(init=False)
+    keyword: frozenset[str] = field(init=False)
+    multi: bool = field(init=False)
+    """Whether it gives a list."""
+    arguments: tuple[str, ...] = field(init=False)
+    """Parameters that are not tensors."""
+    optional: frozenset[str] = field(init=False)
+    """Tensors that may be None."""
+    older: tuple[str, ...] = field(init=False)
+    """The factors that torch also takes, with a warning, by position before the tensors."""
+    kinds: dict[str, Any] = field(init=False)
+    """What arguments take: told in the words of the public function, so by no other op."""
+    narrows: bool = field(init=False)
+    """NumPy makes float32 of bfloat16 and a Python number: the result is to be made narrow."""
+    compared: tuple[str, ...] = field(init=False)
+    """The inputs whose dtypes `alike` looks at: the names of its parameters."""
+    writes: Callable[..., Any] | None = field(init=False)
+    """The kernel that writes into self."""
+    node_name: str = field(init=False)
+    rules: tuple[Rule, ...] = field(init=False)
+    differentiated: tuple[str, ...] = field(init=False)
+    """Inputs that have a rule, in parameter order: the node's edges."""
+    saves: tuple[str, ...] = field(init=False)
+    """Tensor fields of the node."""
+    kept: tuple[str, ...] = field(init=False)
+    """Those saved for no rule, as torch's formulas ask for them."""
+    values: tuple[str, ...] = field(init=False)
+    """Plain fields of the node."""
+    shapes: tuple[str, ...] = field(init=False)
+    """What rules ask about inputs: shapes, dtypes, strides, devices."""
+    twins: tuple[Op, ...] = field(init=False)
+    """Records of the in-place form that have a node of their own."""
+    node_class: Any = field(init=False, default=None)
+    call: Callable[..., Any] = field(init=False)
+    compute: Callable[..., Any] = field(init=False)
+    write: Callable[..., Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        kernel, name = self.kernel, self.name
         self.direct = kernel if isinstance(kernel, str) else None
-        self.kernel = kernel
-        if self.direct is not None:
-            self.params = tuple(params or ("self",))
-            self.signature = inspect.Signature(
-                [inspect.Parameter(p, inspect.Parameter.POSITIONAL_OR_KEYWORD) for p in self.params]
-            )
+        if callable(kernel):
+            parameters = list(inspect.signature(kernel).parameters.values())[1:]
         else:
-            assert callable(kernel)
-            signature = inspect.signature(kernel)
-            parameters = list(signature.parameters.values())[1:]
-            self.params = tuple(p.name for p in parameters)
-            self.signature = inspect.Signature(parameters)
-        self.keyword = frozenset(
-            p.name for p in self.signature.parameters.values() if p.kind is p.KEYWORD_ONLY
-        )
-        self.multi = outputs == "list"
-        self.outputs = ("result",) if self.multi else tuple(outputs)
-        self.lists = tuple(lists)
+            either = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            parameters = [inspect.Parameter(p, either) for p in self.params or ("self",)]
+        self.params = tuple(p.name for p in parameters)
+        self.signature = inspect.Signature(parameters)
+        self.keyword = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+        self.multi = self.outputs == "list"
+        self.outputs = ("result",) if self.multi else tuple(self.outputs)
+        self.lists = tuple(self.lists)
+        inputs = self.inputs
         if inputs is None:
-            differentiated = [k for key in vjp or {} for k in _inputs_of(key)]
-            known = {*differentiated, "self", "other", "input"}
-            inputs = [p for p in self.params if p in known and p not in self.lists]
+            known = {
+                "self",
+                "other",
+                "input",
+                *(k for key in self.vjp or {} for k in _inputs_of(key)),
+            }
+            inputs = tuple(known.difference(self.lists))
         self.inputs = tuple(p for p in self.params if p in inputs)
-        # Parameters that are not tensors.
-        self.arguments = tuple(
-            p for p in self.params if p not in self.inputs and p not in self.lists
-        )
+        self.arguments = tuple(p for p in self.params if p not in (*self.inputs, *self.lists))
         self.optional = frozenset(
             p for p in self.inputs if self.signature.parameters[p].default is None
         )
-        self.differentiable = (
-            tuple(range(len(self.outputs))) if differentiable is None else tuple(differentiable)
-        )
-        # The factors that torch also takes, with a warning, by position before the tensors.
+        given = range(len(self.outputs)) if self.differentiable is None else self.differentiable
+        self.differentiable = tuple(given)
         factors = {"alpha", "beta", "value"}
-        old = public and set(self.arguments) == self.keyword and self.keyword <= factors
+        old = self.public and set(self.arguments) == self.keyword and self.keyword <= factors
         self.older = tuple(p for p in self.params if old and p in self.keyword)
-        # What arguments take: told in the words of the public function, so by no other op.
-        kinds = {p: kind_of(self.signature.parameters[p]) for p in self.arguments if public}
+        kinds = {p: kind_of(self.signature.parameters[p]) for p in self.arguments if self.public}
         self.kinds = {name: kind for name, kind in kinds.items() if kind is not None}
-        self.policy = policy
-        self.aside = frozenset(aside)
+        self.aside, self.free = frozenset(self.aside), frozenset(self.free)
+        self.hidden = frozenset(self.hidden)
         space, _, rest = name.partition("_")
-        self.called = called or (f"{space}.{rest}" if space in ("linalg", "special") else name)
-        self.doc = doc or (kernel.__doc__ if callable(kernel) else None)
-        self.real = real
-        self.strides = strides
-        self.reuses = reuses
-        # Reductions keep no order of the dimensions that are left.
-        self.layout = layout or (ROWS if "keepdim" in self.arguments and not view else "")
-        self.phases = tuple(phases)
-        self.out = not view and not reuses if out is None else out
-        self.batch = batch
-        # NumPy makes float32 of bfloat16 and a Python number: the result is to be made narrow.
+        if not self.called:
+            self.called = f"{space}.{rest}" if space in ("linalg", "special") else name
+        self.doc = self.doc or (kernel.__doc__ if callable(kernel) else None)
+        if not self.layout and "keepdim" in self.arguments and not self.view:
+            self.layout = ROWS  # reductions keep no order of the dimensions that are left
+        if self.out is None:
+            self.out = not self.view and not self.reuses
         others = {"dtype", "dim", "dims", "size", "input_sizes"}
         numbers = bool(self.arguments) and not others.intersection(self.arguments)
-        self.narrows = policy != KEEP or (numbers and not view)
-        self.free = frozenset(free)
-        self.apart = apart
-        self.repeated = repeated
-        self.fused = tuple(fused)
-        self.alike = alike
-        # The inputs whose dtypes `alike` looks at: the names of its parameters.
-        self.compared = () if alike is None else tuple(inspect.signature(alike).parameters)
-        self.usual = usual
-        self.hidden = frozenset(hidden)
-        self.oracle = oracle
-        self.reference = reference
-        self.formula = formula
-        if callable(formula):
-            self._requests(formula)
-        self.normalize = normalize
-        self.check = check
-        self.view = view
-        self.inplace = bool(inplace)
-        self.writes = inplace if callable(inplace) else None
-        self.holomorphic = holomorphic
-        self.public = public
-        self.method = method
-        self.varargs = varargs
-        self.idle = tuple(idle)
-        self.returns = returns
-        self.samples = samples
-        self.errors = errors
-        self.node_name = node or f"{camel(name)}Backward0"
-        self.keeps = tuple(keeps)
-        self._derive(vjp)
-        self.jvp = jvp if jvp in (None, LINEAR, EACH) else self._jvp(jvp)
-        named = {twin: vjp} if isinstance(twin, str) else twin or {}
-        self.twins = tuple(self._twin(name, rules) for name, rules in named.items())
-        self.node_class: Any = None
-        self.call: Callable[..., Any]
-        self.compute: Callable[..., Any]
-        self.write: Callable[..., Any]
-        self.files = ""
+        self.narrows = self.policy != KEEP or (numbers and not self.view)
+        self.compared = (
+            () if self.alike is None else tuple(inspect.signature(self.alike).parameters)
+        )
+        if callable(self.formula):
+            self._requests(self.formula)
+        self.writes = self.inplace if callable(self.inplace) else None
+        self.inplace = bool(self.inplace)
+        self.node_name = self.node or f"{camel(name)}Backward0"
+        self._derive(self.vjp)
+        if self.jvp not in (None, LINEAR, EACH):
+            self.jvp = self._jvp(self.jvp)
+        named = {self.twin: self.vjp} if isinstance(self.twin, str) else self.twin or {}
+        self.twins = tuple(self._twin(node, rules) for node, rules in named.items())
 
     def _derive(self, vjp: dict[Any, Callable[..., Any]] | None) -> None:
         """Take the rules, and collect what the node has because of them."""
         self.rules = tuple(self._rule(_inputs_of(k), rule) for k, rule in (vjp or {}).items())
-        # Inputs that have a rule, in parameter order: the node's edges.
         asked = {name for rule in self.rules for name in rule.inputs}
         self.differentiated = tuple(p for p in self.params if p in asked)
-        self._collect(self.keeps)
+        self._collect()
 
     def _twin(self, node: str, vjp: dict[Any, Callable[..., Any]] | None) -> Op:
         """This op as its in-place form is recorded, with a node and with rules of its own."""
@@ -339,15 +342,14 @@ class Op:
             for key, rule in rules.items()
         }
 
-    def _collect(self, keeps: Sequence[str]) -> None:
+    def _collect(self) -> None:
         known = self._known()
         asked = [r for rule in self.rules for r in rule.requests]
-        ordered = dict.fromkeys([*asked, *keeps])
-        for name in keeps:
+        ordered = dict.fromkeys([*asked, *self.keeps])
+        for name in self.keeps:
             if known.get(name) not in ("saved", "value", "shape"):
                 raise TypeError(f"op {self.name!r}: keeps {name!r}, which it does not know")
         self.saves = tuple(n for n in ordered if known[n] == "saved")
-        # Saved for no rule, as torch's formulas ask for it.
         self.kept = tuple(n for n in self.saves if n not in asked)
         self.values = tuple(n for n in ordered if known[n] == "value")
         self.shapes = tuple(n for n in ordered if known[n] == "shape")

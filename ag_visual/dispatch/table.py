@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy
@@ -22,7 +23,7 @@ from ag_visual.dispatch.codegen.forward import specialize
 from ag_visual.dispatch.codegen.inplace import inplace as built_inplace
 from ag_visual.dispatch.inplace import inplace_twin
 from ag_visual.dispatch.memory import settled
-from ag_visual.dispatch.record import KEEP, Op
+from ag_visual.dispatch.record import Op
 from ag_visual.names import LAYERS
 
 ops: dict[str, Op] = {}
@@ -164,163 +165,34 @@ functions: dict[str, Callable[..., Any]] = {}
 _PACKAGE = __name__.partition(".")[0]
 
 
-def op(
-    name: str,
-    kernel: str | Callable[..., Any],
-    *,
-    vjp: dict[Any, Callable[..., Any]] | None = None,
-    jvp: Any = None,
-    inputs: Sequence[str] | None = None,
-    lists: Sequence[str] = (),
-    outputs: Sequence[str] | str = ("result",),
-    differentiable: Sequence[int] | None = None,
-    policy: str = KEEP,
-    normalize: Callable[..., Any] | None = None,
-    view: bool = False,
-    inplace: bool | Callable[..., Any] = False,
-    holomorphic: bool = True,
-    public: bool = True,
-    method: bool = True,
-    varargs: str | None = None,
-    node: str | None = None,
-    keeps: Sequence[str] = (),
-    hidden: Sequence[str] = (),
-    check: Callable[..., None] | None = None,
-    returns: str | None = None,
-    samples: Any = None,
-    errors: Any = None,
-    params: Sequence[str] | None = None,
-    aside: Sequence[str] = (),
-    called: str | None = None,
-    doc: str | None = None,
-    real: bool = False,
-    strides: bool = False,
-    reuses: bool = False,
-    layout: str = "",
-    phases: Sequence[str] = (),
-    out: bool | None = None,
-    batch: Callable[..., Any] | None = None,
-    free: Sequence[str] = (),
-    apart: bool = False,
-    repeated: int | Callable[[Any, dict[str, Any]], int] = 0,
-    alike: Callable[..., str | None] | None = None,
-    usual: tuple[str, str, Any] | None = None,
-    idle: Sequence[str] = (),
-    oracle: Any = None,
-    reference: Any = None,
-    formula: str | Callable[..., Any] | None = None,
-    twin: str | dict[str, dict[str, Callable[..., Any]]] | None = None,
-    fused: Sequence[str] = (),
-) -> Op:
-    """Declare an op.
+_OPTIONS = frozenset(each.name for each in fields(Op) if each.init) - {"name", "kernel", "table"}
 
-    kernel: a function `(xp, *params)` on arrays, or the name of one in the array namespace.
-    vjp: {input: rule} or {(inputs): rule returning a tuple}; None: not differentiable.
-    jvp: LINEAR, EACH, {input: rule on t_input}, or None where torch has none, either.
-    inputs: which parameters are tensors (default: those with a rule, and self, other, input).
-    lists: parameters that are sequences of tensors. outputs: names, or "list".
-    differentiable: which outputs carry gradients. policy: what happens to dtypes first.
-    check: looks at what was given, before promotion, and may raise.
-    normalize: checks and completes the arguments: `(arrays..., arguments...) -> arguments`.
-    view: the result shares memory with self. inplace: has a twin `name_`; a
-    function `(xp, *params)` writes into self where that beats computing and copying.
-    twin: the node's name where the in-place form has one of its own, or {node: rules} where its
-    rules differ, too; of several it is the first whose inputs were given as tensors.
-    fused: the inputs that torch's backward op takes beside the gradient, so that what it gives is
-    a function of them, if only a constant one (see `generic.Tied`).
-    holomorphic: rules may leave out conjugation (docs/notes/holomorphic-rules).
-    keeps: further fields that torch's node has. hidden: fields that it has not.
-    returns: torch's name of the named tuple.
-    aside: tensor inputs that take no part in promotion (masks, indices).
-    called: the public name in error texts, where several ops share one.
-    doc: the docstring of the public function, where the kernel's own does not serve.
-    real: defined on real numbers only, refuses complex ones.
-    strides: its result depends on the layout in memory. layout: how results lie in memory.
-    free: inputs that may share memory with what the twin writes. apart: the others may not even be
-    all of it, as where a write by index reads them in another order. repeated: what the twin does
-    where it writes expanded memory (see memory_overlap), or a function of target and values.
-    alike: what is wrong with the dtypes of the inputs that its parameters name (None for those that
-    are no tensors), or None; asked before promotion, where they differ.
-    usual: (function, argument, value): with that argument the kernel is that namespace function.
-    idle: flags that torch takes by name and that change nothing; only with varargs.
-    out: whether it takes `out=` (default: an op that is no view does).
-    batch: how it runs on stacked inputs: a family of dispatch/vmap, or a rule of its own; what
-    follows from the parameters (dimensions shift, promoting ops are elementwise) need not be said.
-    reuses: no view, but takes over the memory of an input that nobody else holds.
-    formula: what readers see (observe.formulas), where reference or op's name do not serve: a
-    function of F and parameters, which the tests compute, or, with subscripts, an expression
-    in quotes: "Sum(k, self[i, k] * mat2[k, j])".
-    phases: outputs whose columns are free up to a phase; gradients must not depend on it.
-    For the tests: samples(make) and errors(make), with make(shape, low=, high=) giving an array;
-    reference: the value by an independent formula `(numpy, *params)`; oracle: how torch is called,
-    a dotted name or `(torch, *params)`, where it is not by the public name; False: not at all.
-    """
+
+def op(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
+    """Declare an op: its options are the fields of `record.Op`, where each is explained."""
     if name in ops:
         raise TypeError(f"op {name!r} is declared twice")
-    record = Op(
-        name,
-        kernel,
-        vjp=vjp,
-        jvp=jvp,
-        inputs=inputs,
-        lists=lists,
-        outputs=outputs,
-        differentiable=differentiable,
-        policy=policy,
-        normalize=normalize,
-        view=view,
-        inplace=inplace,
-        holomorphic=holomorphic,
-        public=public,
-        method=method,
-        varargs=varargs,
-        node=node,
-        keeps=keeps,
-        hidden=hidden,
-        check=check,
-        returns=returns,
-        samples=samples,
-        errors=errors,
-        table=_table,
-        params=params,
-        aside=aside,
-        called=called,
-        doc=doc,
-        real=real,
-        strides=strides,
-        reuses=reuses,
-        layout=layout,
-        phases=phases,
-        out=out,
-        batch=batch,
-        free=free,
-        apart=apart,
-        repeated=repeated,
-        alike=alike,
-        usual=usual,
-        idle=idle,
-        oracle=oracle,
-        reference=reference,
-        formula=formula,
-        twin=twin,
-        fused=fused,
-    )
-    record.files = sys._getframe(1).f_code.co_filename
+    for unknown in options.keys() - _OPTIONS:
+        near = difflib.get_close_matches(unknown, _OPTIONS, 1)
+        meant = f"; did you mean {near[0]!r}?" if near else ""
+        raise TypeError(f"op {name!r}: there is no option {unknown!r}{meant}")
+    record = Op(name=name, kernel=kernel, table=_table, **options)
     ops[name] = record
     interpreted.equip(record)
     specialize(record)
-    if public:
-        _publish(name, record.call, method, record.signature.parameters.get(varargs or ""))
-    if inplace:
+    if record.public:
+        several = record.signature.parameters.get(record.varargs or "")
+        _publish(name, record.call, record.method, several)
+    if record.inplace:
         for each in record.twins:
             each.node_class = op_node.make_node_class(each)
             backward(each)
         write = inplace_twin(record)
         write = record.write = built_inplace(record, f"{record.called}_", write)
         write.__doc__ = f"`{record.called}`, written into its first argument, which it returns."
-        if public:
+        if record.public:
             functions[f"{name}_"] = write
-        if public and method:
+        if record.public and record.method:
             setattr(Tensor, f"{name}_", write)
     return record
 
