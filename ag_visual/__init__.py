@@ -23,19 +23,14 @@ from ag_visual import ops as _ops
 from ag_visual.core.printing import get_printoptions, printoptions, set_printoptions
 from ag_visual.core.tensor import Tensor
 from ag_visual.devices import device
-from ag_visual.dispatch.table import functions as _table
+from ag_visual.dispatch.table import spaces as _named
 from ag_visual.dtypes import dtype, finfo, get_default_dtype, iinfo, set_default_dtype
 from ag_visual.layouts import contiguous_format, layout, memory_format, preserve_format, strided
-from ag_visual.names import LAYERS as _LAYERS
 from ag_visual.names import METHODS as _METHODS
 from ag_visual.names import only as _only
 from ag_visual.sizes import Size
 
-_functions = {
-    name: function
-    for name, function in _table.items()
-    if name not in _LAYERS and name not in _METHODS
-}
+_functions = {name: function for name, function in _named["torch"].items() if name not in _METHODS}
 
 from ag_visual.autograd import enable_grad, no_grad, set_grad_enabled
 from ag_visual.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
@@ -125,7 +120,7 @@ def __getattr__(name: str) -> _Any:
 def _nearest(name: str) -> list[str]:
     from difflib import get_close_matches
 
-    layers = [f"nn.functional.{name}"] if name in _LAYERS else []
+    layers = [f"nn.functional.{name}"] if name in _named["nn.functional"] else []
     found = layers + get_close_matches(name, __all__, n=3, cutoff=0.6)
     methods = [m for m in vars(Tensor) if hasattr(Tensor, m) and m not in globals()]
     methods = [m for m in methods if not m.startswith("_")]

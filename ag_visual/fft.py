@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ag_visual.dispatch.table import spaces as _spaces
 from ag_visual.names import only as _only
-from ag_visual.ops.linalg.checks import fft as _names
 
-globals().update(_names)
+globals().update(_spaces["fft"])
 
-__all__ = sorted(_names)
+__all__ = sorted(_spaces["fft"])
 __dir__ = _only(__all__, __name__)
 
 if TYPE_CHECKING:

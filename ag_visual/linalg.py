@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ag_visual.dispatch.table import spaces as _spaces
 from ag_visual.errors import LinAlgError as LinAlgError
 from ag_visual.names import only as _only
-from ag_visual.ops.linalg.checks import linalg as _names
 
-globals().update(_names)
+globals().update(_spaces["linalg"])
 
-__all__ = sorted([*_names, "LinAlgError"])
+__all__ = sorted([*_spaces["linalg"], "LinAlgError"])
 __dir__ = _only(__all__, __name__)
 
 if TYPE_CHECKING:

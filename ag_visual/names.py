@@ -13,22 +13,6 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-LAYERS = _names(
-    """
-    adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d affine_grid
-    avg_pool2d avg_pool3d binary_cross_entropy cross_entropy dropout1d dropout2d dropout3d elu
-    elu_ fold fractional_max_pool2d fractional_max_pool3d gaussian_nll_loss gelu glu grid_sample
-    hardsigmoid hardsigmoid_ hardswish hardswish_ hardtanh hardtanh_ huber_loss interpolate
-    l1_loss leaky_relu leaky_relu_ linear linear_cross_entropy local_response_norm logsigmoid
-    lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d max_unpool3d mish mish_ mse_loss
-    multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss nll_loss normalize
-    one_hot pad relu6 scaled_dot_product_attention silu silu_ smooth_l1_loss soft_margin_loss
-    softmin softplus softshrink softsign tanhshrink triplet_margin_with_distance_loss unfold
-    upsample upsample_bilinear upsample_nearest
-    """
-)
-"""Functions of nn.functional that are no functions of torch itself."""
-
 METHODS = _names(
     """
     absolute_ add_ addbmm_ addcdiv_ addcmul_ addmm_ addr_ arctan2_ atan2_ baddbmm_ bitwise_and_

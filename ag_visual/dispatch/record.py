@@ -162,6 +162,10 @@ class Op:
     """Whether tensors have it as a method, too."""
     called: str = ""
     """The public name in error texts, where several ops share one."""
+    spaces: str = DERIVED
+    """torch's namespaces that it stands in, under another name where one is said: "torch special",
+    "nn.functional", "torch special.psi" (default: "torch" where it is public; `linalg_qr` and
+    `special_i1` are `linalg.qr` and `special.i1`)."""
     out: bool = DERIVED
     """Whether it takes `out=` (default: an op that is no view does)."""
     returns: str | None = None
@@ -264,8 +268,10 @@ class Op:
         self.aside, self.free = frozenset(self.aside), frozenset(self.free)
         self.hidden = frozenset(self.hidden)
         space, _, rest = name.partition("_")
-        if not self.called:
-            self.called = f"{space}.{rest}" if space in ("linalg", "special") else name
+        path = f"{space}.{rest}" if space in ("linalg", "special") else ""
+        if self.spaces is None:
+            self.spaces = "torch" if self.public else path if self.called in ("", path) else ""
+        self.called = self.called or path or name
         self.doc = self.doc or (kernel.__doc__ if callable(kernel) else None)
         if not self.layout and "keepdim" in self.arguments and not self.view:
             self.layout = ROWS  # reductions keep no order of the dimensions that are left

@@ -24,7 +24,6 @@ from ag_visual.dispatch.codegen.inplace import inplace as built_inplace
 from ag_visual.dispatch.inplace import inplace_twin
 from ag_visual.dispatch.memory import settled
 from ag_visual.dispatch.record import Op
-from ag_visual.names import LAYERS
 
 ops: dict[str, Op] = {}
 composites: dict[str, Callable[..., Any]] = {}
@@ -159,7 +158,12 @@ class _Table:
 
 _table = _Table()
 functions: dict[str, Callable[..., Any]] = {}
-"""Public functions by torch's name: `ag.<name>`, or what `names` says of where they stand."""
+"""Public functions by torch's name, wherever they stand."""
+
+spaces: dict[str, dict[str, Callable[..., Any]]] = {
+    space: {} for space in ("torch", "nn.functional", "linalg", "special", "fft")
+}
+"""The public functions of each of torch's namespaces."""
 
 # Where pickle finds a public function again, for instance as the activation of a module.
 _PACKAGE = __name__.partition(".")[0]
@@ -182,7 +186,8 @@ def op(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
     specialize(record)
     if record.public:
         several = record.signature.parameters.get(record.varargs or "")
-        _publish(name, record.call, record.method, several)
+        _publish(name, record.call, record.method, several, record.spaces)
+    _offer(name, functions.get(name, record.call), record.spaces)
     if record.inplace:
         for each in record.twins:
             each.node_class = op_node.make_node_class(each)
@@ -192,19 +197,34 @@ def op(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
         write.__doc__ = f"`{record.called}`, written into its first argument, which it returns."
         if record.public:
             functions[f"{name}_"] = write
+            if "torch" in record.spaces.split():
+                spaces["torch"][f"{name}_"] = write
         if record.public and record.method:
             setattr(Tensor, f"{name}_", write)
     return record
 
 
 def _publish(
-    name: str, call: Callable[..., Any], method: bool, several: inspect.Parameter | None
+    name: str,
+    call: Callable[..., Any],
+    method: bool,
+    several: inspect.Parameter | None,
+    where: str,
 ) -> None:
     """Make a call the function and the method of a name; only methods take sizes one by one."""
-    functions[name] = call if several is None else as_function(call, name, several)
-    functions[name].__module__ = f"{_PACKAGE}.nn.functional" if name in LAYERS else _PACKAGE
+    function = call if several is None else as_function(call, name, several)
+    functions[name] = function
+    first = where.partition(" ")[0]
+    function.__module__ = f"{_PACKAGE}.{first}" if first == "nn.functional" else _PACKAGE
     if method:
         setattr(Tensor, name, call)
+
+
+def _offer(name: str, call: Callable[..., Any], where: str) -> None:
+    """Put a function into torch's namespaces: see `spaces` of a record."""
+    for path in where.split():
+        space, _, own = (path, "", name) if path in spaces else path.rpartition(".")
+        spaces[space][own] = call
 
 
 def alias(name: str, *others: str) -> None:
@@ -213,6 +233,9 @@ def alias(name: str, *others: str) -> None:
         function = functions.get(name + suffix)
         for other in others if function is not None else ():
             functions[other + suffix] = function
+            for names in spaces.values():
+                if names.get(name + suffix) is function:
+                    names[other + suffix] = function
             if hasattr(Tensor, name + suffix):
                 setattr(Tensor, other + suffix, function)
 
@@ -226,12 +249,15 @@ def composite(
     out: bool = False,
     doc: str | None = None,
     varargs: str | None = None,
+    spaces: str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a function of other ops: `def name(F, self, ...)`, usable on both faces.
 
     out: whether the public function takes `out=`. doc: its docstring, where the body has none.
-    varargs: the last parameter, a tuple of ints, which the method takes one by one, too.
+    varargs: the last parameter, a tuple of ints, which the method takes one by one, too. spaces:
+    where it stands, as in a record.
     """
+    where = spaces if spaces is not None else "torch" if public else ""
 
     def declare(body: Callable[..., Any]) -> Callable[..., Any]:
         body.__doc__ = doc or body.__doc__
@@ -240,22 +266,26 @@ def composite(
             raise TypeError(f"op {key!r} is declared twice")
         composites[key] = body
         call = bind_face(body, traced, key, out, varargs)
-        if public:
-            for each in (key, *aliases):
-                _publish(each, call, method, inspect.signature(body).parameters.get(varargs or ""))
+        several = inspect.signature(body).parameters.get(varargs or "")
+        for each in (key, *aliases):
+            if public:
+                _publish(each, call, method, several, where)
+            _offer(each, functions.get(each, call), where)
         return call
 
     return declare
 
 
 def function(
-    *, name: str | None = None, method: bool = False
+    *, name: str | None = None, method: bool = False, spaces: str = "torch"
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a plain function (one that is neither op nor composite) public under torch's name."""
 
     def declare(body: Callable[..., Any]) -> Callable[..., Any]:
         key = name or body.__name__
-        functions[key] = body
+        if "torch" in spaces:
+            functions[key] = body
+        _offer(key, body, spaces)
         if body.__name__ != key:  # errors and pickle call it by its public name
             body.__name__ = body.__qualname__ = key
             body.__module__ = _PACKAGE

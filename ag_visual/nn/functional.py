@@ -6,33 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ag_visual.dispatch.table import functions as _functions
+from ag_visual.dispatch.table import spaces as _spaces
 from ag_visual.names import only as _only
 from ag_visual.nn.heads import multi_head_attention_forward as multi_head_attention_forward
-from ag_visual.ops.nn import softmax as _softmax
-from ag_visual.ops.nn.fold import unfold  # noqa: F401 - a name of this module
 from ag_visual.ops.tensor.generator import source_of
 
-_SAME = (
-    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
-    "adaptive_max_pool2d adaptive_max_pool3d affine_grid alpha_dropout avg_pool1d avg_pool2d "
-    "avg_pool3d batch_norm binary_cross_entropy binary_cross_entropy_with_logits channel_shuffle "
-    "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "
-    "cosine_embedding_loss cosine_similarity cross_entropy ctc_loss dropout dropout1d dropout2d "
-    "dropout3d embedding embedding_bag feature_alpha_dropout fold fractional_max_pool2d "
-    "fractional_max_pool3d gaussian_nll_loss gelu glu grid_sample group_norm hardshrink "
-    "hinge_embedding_loss huber_loss instance_norm interpolate kl_div l1_loss layer_norm linear "
-    "linear_cross_entropy local_response_norm logsigmoid lp_pool1d lp_pool2d "
-    "lp_pool3d margin_ranking_loss max_pool1d max_pool2d max_pool3d max_unpool1d max_unpool2d "
-    "max_unpool3d mse_loss multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss "
-    "native_channel_shuffle nll_loss normalize one_hot pad pairwise_distance pdist pixel_shuffle "
-    "pixel_unshuffle poisson_nll_loss prelu rms_norm rrelu scaled_dot_product_attention sigmoid "
-    "smooth_l1_loss soft_margin_loss softmin softplus softshrink softsign tanh tanhshrink "
-    "triplet_margin_loss triplet_margin_with_distance_loss upsample upsample_bilinear "
-    "upsample_nearest"
-)
-for _name in _SAME.split():
-    globals()[_name] = _functions[_name]
-softmax, log_softmax = _softmax.softmax_layer, _softmax.log_softmax_layer
+globals().update(_spaces["nn.functional"])
 
 
 def _with_indices(name: str) -> Callable[..., Any]:
@@ -130,7 +109,7 @@ def gumbel_softmax(
     xp = backend.xp
     tiny = xp.finfo(drawn.dtype).tiny
     noise = from_array(xp.asarray(-xp.log(-xp.log(drawn + tiny) + tiny)))
-    soft = softmax((logits + noise) / tau, dim)
+    soft = _spaces["nn.functional"]["softmax"]((logits + noise) / tau, dim)
     if not hard:
         return soft
     index = _functions["argmax"](soft, dim, True)

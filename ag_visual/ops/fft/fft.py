@@ -18,8 +18,8 @@ from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.dims import wrap, wrap_all
 from ag_visual.dispatch.out_argument import made_into
 from ag_visual.dispatch.record import LINEAR, ROWS, ErrorSample, Sample
-from ag_visual.dispatch.table import functions, op
-from ag_visual.ops.linalg.checks import array_of, composed, fft, kind_of
+from ag_visual.dispatch.table import function, functions, op
+from ag_visual.ops.linalg.checks import array_of, composed, kind_of
 from ag_visual.ops.tensor.ranges import arange
 
 NONE, BY_ROOT, BY_N = 0, 1, 2
@@ -478,6 +478,7 @@ def _frequencies(
     return found.requires_grad_() if wanted else found
 
 
+@function(spaces="fft")
 def fftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
     """The frequencies of the numbers of `fft`: [0, 1, ..., -2, -1] / (n d), d between samples.
 
@@ -493,12 +494,10 @@ def fftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
     return _frequencies("fft_fftfreq", n, d, values, options)
 
 
+@function(spaces="fft")
 def rfftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
     """The frequencies of the numbers of `rfft`: [0, 1, ..., n // 2] / (n d), d between samples.
 
     Options as `arange` has them: out, dtype, layout, device, requires_grad.
     """
     return _frequencies("fft_rfftfreq", n, d, lambda given: arange(n // 2 + 1, **given), options)
-
-
-fft["fftfreq"], fft["rfftfreq"] = fftfreq, rfftfreq

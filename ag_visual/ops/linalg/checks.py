@@ -12,34 +12,14 @@ from typing import Any
 from ag_visual import dtypes
 from ag_visual.dispatch.families import is_complex
 from ag_visual.dispatch.interpreted import named_tuple
-from ag_visual.dispatch.table import composite, ops
+from ag_visual.dispatch.table import composite
 from ag_visual.dispatch.vmap import Batch, Rule, each
 from ag_visual.errors import LinAlgError
-
-linalg: dict[str, Callable[..., Any]] = {}
-"""Public functions of torch.linalg by name."""
-fft: dict[str, Callable[..., Any]] = {}
-"""Public functions of torch.fft by name."""
-_SPACES = {"linalg": linalg, "fft": fft}
 
 
 def composed(path: str, out: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a composite that is public as `linalg.<name>` or `fft.<name>`; out: it has `out=`."""
-    space, name = path.split(".")
-
-    def declare(body: Callable[..., Any]) -> Callable[..., Any]:
-        call = composite(f"{space}_{name}", public=False, out=out)(body)
-        _SPACES[space][name] = call
-        return call
-
-    return declare
-
-
-def offered(*paths: str) -> None:
-    """Make ops public under torch's paths: `linalg.qr` is the op `linalg_qr`."""
-    for path in paths:
-        space, name = path.split(".")
-        _SPACES[space][name] = ops[f"{space}_{name}"].call
+    return composite(path.replace(".", "_"), public=False, out=out, spaces=path)
 
 
 def named(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:

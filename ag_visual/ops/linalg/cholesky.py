@@ -20,7 +20,6 @@ from ag_visual.ops.linalg.checks import (
     check_square,
     composed,
     diagonal,
-    offered,
     product,
     triangular,
     with_diagonal,
@@ -109,7 +108,6 @@ op(
         [ErrorSample((make((2, 3)),), RuntimeError, "must be batches of square matrices")]
     ),
 )
-offered("linalg.cholesky_ex")
 
 
 @composed("linalg.cholesky", out=True)

@@ -32,7 +32,6 @@ from ag_visual.ops.linalg.checks import (
     embedded,
     named,
     off_diagonal,
-    offered,
     product,
     row,
     rows,
@@ -151,7 +150,6 @@ op(
         ]
     ),
 )
-offered("linalg.eigh")
 
 
 def _wanted(x: Any) -> bool:
@@ -255,7 +253,6 @@ op(
     samples=_general_samples,
     errors=_eig_errors,
 )
-offered("linalg.eig")
 
 
 def _eigvals_values(xp: Any, self: Any) -> Any:
@@ -448,7 +445,6 @@ op(
     samples=_svd_samples,
     errors=_svd_errors,
 )
-offered("linalg.svd")
 
 
 def _svdvals_values(xp: Any, A: Any) -> Any:

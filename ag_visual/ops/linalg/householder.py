@@ -16,7 +16,6 @@ from ag_visual.ops.linalg.checks import (
     column,
     columns,
     conj,
-    offered,
     product,
     whole,
 )
@@ -157,7 +156,6 @@ op(
         [ErrorSample((make((2, 3)), make((2,))), RuntimeError, "must be greater than or equal to")]
     ),
 )
-offered("linalg.householder_product")
 
 
 @composite("orgqr", out=True)

@@ -25,7 +25,6 @@ from ag_visual.ops.linalg.checks import (
     conj,
     embedded,
     named,
-    offered,
     product,
     turned,
 )
@@ -87,7 +86,6 @@ op(
     samples=_inv_samples,
     errors=_inv_errors,
 )
-offered("linalg.inv_ex")
 
 
 @composed("linalg.inv", out=True)

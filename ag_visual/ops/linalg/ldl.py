@@ -14,7 +14,6 @@ from ag_visual.ops.linalg.checks import (
     check_square,
     composed,
     named,
-    offered,
 )
 from ag_visual.ops.linalg.cholesky import positive
 
@@ -48,7 +47,6 @@ op(
     batch=leading(),
     samples=lambda make: iter([Sample((positive(make, s),)) for s in ((3, 3), (2, 2, 2))]),
 )
-offered("linalg.ldl_factor_ex")
 
 
 @composed("linalg.ldl_factor", out=True)
@@ -87,4 +85,3 @@ op(
     batch=leading(LD=2, pivots=1, B=2),
     samples=_ldl_solve_samples,
 )
-offered("linalg.ldl_solve")

@@ -23,7 +23,6 @@ from ag_visual.ops.linalg.checks import (
     composed,
     conj,
     kind_of,
-    offered,
     product,
     real_part,
 )
@@ -364,7 +363,6 @@ op(
         ]
     ),
 )
-offered("linalg.lstsq")
 
 # Low rank -----------------------------------------------------------------------------------------
 

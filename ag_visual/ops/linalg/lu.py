@@ -24,7 +24,6 @@ from ag_visual.ops.linalg.checks import (
     completed,
     composed,
     named,
-    offered,
     product,
     rows,
     triangular,
@@ -159,7 +158,6 @@ op(
     samples=_samples,
     errors=_errors,
 )
-offered("linalg.lu")
 
 # Packed -------------------------------------------------------------------------------------------
 
@@ -222,7 +220,6 @@ op(
     samples=_samples,
     errors=_errors,
 )
-offered("linalg.lu_factor_ex")
 
 
 @composed("linalg.lu_factor", out=True)
@@ -399,7 +396,6 @@ op(
         ]
     ),
 )
-offered("linalg.lu_solve")
 
 
 @composite("lu_solve", out=True)

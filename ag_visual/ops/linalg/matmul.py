@@ -458,7 +458,7 @@ Tensor.__matmul__ = forward(ops["mm"], reference=_matmul_operator)
 Tensor.__rmatmul__ = _rmatmul_operator
 
 
-@composite("linear", method=False, out=True)
+@composite("linear", method=False, out=True, spaces="nn.functional")
 def _linear(F: Any, input: Any, weight: Any, bias: Any = None) -> Any:
     """input @ weight.T + bias: (..., in) to (..., out) with weight (out, in), bias (out)."""
     if F.xp is not None:

@@ -25,7 +25,6 @@ from ag_visual.ops.linalg.checks import (
     conj,
     identity,
     kind_of,
-    offered,
     product,
     turned,
 )
@@ -94,7 +93,6 @@ op(
     samples=_cross_samples,
     errors=_cross_errors,
 )
-offered("linalg.cross")
 
 
 @composite("cross", out=True)
@@ -294,7 +292,6 @@ op(
         [ErrorSample((make((2, 3)),), RuntimeError, "batches of square matrices, but they are 2")]
     ),
 )
-offered("linalg.matrix_exp")
 
 
 @composite("matrix_exp")

@@ -15,7 +15,6 @@ from ag_visual.ops.linalg.checks import (
     columns,
     completed,
     diagonal,
-    offered,
     product,
     triangular,
     with_diagonal,
@@ -137,7 +136,6 @@ op(
         [ErrorSample((make((2, 2)), "q"), RuntimeError, "qr received unrecognized mode 'q'")]
     ),
 )
-offered("linalg.qr")
 
 
 @composite("qr", out=True)

@@ -22,7 +22,6 @@ from ag_visual.ops.linalg.checks import (
     column,
     composed,
     named,
-    offered,
     product,
     turned,
     whole,
@@ -147,7 +146,6 @@ op(
     samples=_triangular_samples,
     errors=_triangular_errors,
 )
-offered("linalg.solve_triangular")
 
 
 def _triangular_solve(

@@ -172,6 +172,7 @@ unary(
     real=True,
     reference=lambda np, x, slope: np.maximum(x, 0) + slope * np.minimum(x, 0),
     doc="x where x > 0, elsewhere negative_slope * x.",
+    spaces="nn.functional",
 )
 
 
@@ -224,10 +225,11 @@ unary(
     ),
     real=True,
     doc="min(max(x, min_val), max_val), elementwise; its derivative at the bounds is 0.",
+    spaces="nn.functional",
 )
 
 
-@composite("relu6", method=False)
+@composite("relu6", method=False, spaces="nn.functional")
 def _relu6(F: Any, input: Any) -> Any:
     """min(max(x, 0), 6)."""
     if input.dtype.category == 0:
@@ -281,7 +283,7 @@ elementwise(
 )
 
 
-@composite("prelu")
+@composite("prelu", spaces="torch nn.functional")
 def _prelu_of(F: Any, input: Any, weight: Any) -> Any:
     """max(x, 0) + weight * min(x, 0), with one weight or one per channel (dimension 1)."""
     if weight.ndim > 1:
@@ -363,6 +365,7 @@ unary(
     real=True,
     reference=lambda np, x, a, s, i: s * np.where(x > 0, x, a * (np.exp(np.minimum(i * x, 0)) - 1)),
     doc="scale * x where x > 0, elsewhere scale * alpha * (exp(input_scale * x) - 1).",
+    spaces="nn.functional",
 )
 
 
@@ -436,6 +439,7 @@ unary(
         x * beta > threshold, x, np.logaddexp(0, beta * x) / beta
     ),
     doc="log(1 + exp(beta * x)) / beta, elementwise; x itself where beta * x > threshold.",
+    spaces="nn.functional",
 )
 
 # Smooth gates -------------------------------------------------------------------------------------

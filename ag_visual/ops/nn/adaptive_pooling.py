@@ -318,9 +318,11 @@ def _declare(rank: int) -> None:
         f"Zeros with the elements at the indices of max_pool{rank}d, whose inverse this partly is."
     )
     lp_pool.__doc__ = f"(sum of x^p)^(1 / p) of each window of the last {rank} dimension(s)."
-    composite(adaptive_name, method=False)(adaptive)
-    composite(unpool_name, method=False)(unpool)
-    composite(lp_name, method=False)(lp_pool)
+    composite(
+        adaptive_name, method=False, spaces="torch nn.functional" if rank == 1 else "nn.functional"
+    )(adaptive)
+    composite(unpool_name, method=False, spaces="nn.functional")(unpool)
+    composite(lp_name, method=False, spaces="nn.functional")(lp_pool)
 
 
 def _unpooled_size(
@@ -397,7 +399,7 @@ def _declare_fractional(rank: int) -> None:
         f"Maxima of windows at random starts, as many as output_size says (or output_ratio times "
         f"the last {rank} sizes). Source: Graham, arXiv:1412.6071."
     )
-    composite(name, method=False)(fractional)
+    composite(name, method=False, spaces="nn.functional")(fractional)
 
 
 for _rank in (2, 3):

@@ -202,7 +202,7 @@ def _fits(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -> bool
     return mask is None or (mask.ndim in (2, 4) and not mask.requires_grad)
 
 
-@composite("scaled_dot_product_attention", method=False)
+@composite("scaled_dot_product_attention", method=False, spaces="nn.functional")
 def _attention(
     F: Any,
     query: Any,

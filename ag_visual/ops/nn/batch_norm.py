@@ -176,7 +176,7 @@ _batch_op(
 _batch_op("batch_norm_eval", _batch_eval, _eval_rule, False, ("result1", "result2", "training"))
 
 
-@composite("batch_norm", method=False)
+@composite("batch_norm", method=False, spaces="torch nn.functional")
 def _batch_norm(
     F: Any,
     input: Any,
@@ -270,7 +270,7 @@ def _native_batch_norm(
     return tuple(found)
 
 
-@composite("instance_norm", method=False)
+@composite("instance_norm", method=False, spaces="torch nn.functional")
 def _instance_norm(
     F: Any,
     input: Any,

@@ -378,15 +378,15 @@ def _declare(rank: int) -> None:
         f"k...); padding also 'same' or 'valid'."
     )
     transpose.__doc__ = f"The gradient of conv{rank}d for its input: weights (C, O / groups, k...)."
-    composite(f"conv{rank}d", method=False)(conv)
-    composite(f"conv_transpose{rank}d", method=False)(transpose)
+    composite(f"conv{rank}d", method=False, spaces="torch nn.functional")(conv)
+    composite(f"conv_transpose{rank}d", method=False, spaces="torch nn.functional")(transpose)
 
 
 for _rank in (1, 2, 3):
     _declare(_rank)
 
 
-@composite("conv_tbc", method=False)
+@composite("conv_tbc", method=False, spaces="torch nn.functional")
 def _conv_tbc(F: Any, input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
     """conv1d of (time, batch, channels) with weights (k, channels, outputs)."""
     for name, tensor, dims in (("Input", input, 3), ("Weight", weight, 3), ("Bias", bias, 1)):

@@ -198,6 +198,7 @@ op(
     ),
     doc="The p-norm distance of each pair of rows: element (i, j), i < j, of `cdist(x, x)`, row by "
     "row.",
+    spaces="torch nn.functional",
 )
 
 

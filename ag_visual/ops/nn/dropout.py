@@ -45,7 +45,7 @@ def _noised(F: Any, input: Any, p: float, training: bool, inplace: bool, whole: 
     return input.copy_(result) if inplace and result is not input else result
 
 
-@composite("dropout", method=False)
+@composite("dropout", method=False, spaces="torch nn.functional")
 def _dropout(
     F: Any, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Any:
@@ -60,7 +60,7 @@ def _declare_dropout(rank: int) -> None:
         return _noised(F, input, p, training, inplace, max(input.ndim - rank, 1))
 
     body.__doc__ = f"Dropout of whole channels: of (N, C, ...) with {rank} spatial dimension(s)."
-    composite(f"dropout{rank}d", method=False)(body)
+    composite(f"dropout{rank}d", method=False, spaces="nn.functional")(body)
 
 
 for _rank in (1, 2, 3):

@@ -108,7 +108,7 @@ op(
 )
 
 
-@composite("embedding", method=False)
+@composite("embedding", method=False, spaces="torch nn.functional")
 def _embedding_of(
     F: Any,
     input: Any,
@@ -132,7 +132,7 @@ def _embedding_of(
     return F.embedding_of(weight, input, at, scale_grad_by_freq, False)
 
 
-@composite("one_hot", method=False)
+@composite("one_hot", method=False, spaces="nn.functional")
 def _one_hot(F: Any, tensor: Any, num_classes: int = -1) -> Any:
     """int64 rows that are 1 at the given class and 0 elsewhere."""
     array = tensor._array

@@ -270,7 +270,7 @@ def _given(F: Any, input: Any, offsets: Any, samples: Any) -> tuple[Any, Any, An
     raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
 
 
-@composite("embedding_bag", method=False)
+@composite("embedding_bag", method=False, spaces="torch nn.functional")
 def _embedding_bag(
     F: Any,
     input: Any,

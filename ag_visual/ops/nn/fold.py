@@ -10,7 +10,7 @@ from typing import Any
 from ag_visual.arrays.backend import of_namespace
 from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
-from ag_visual.dispatch.table import composite, functions, op
+from ag_visual.dispatch.table import alias, composite, op
 from ag_visual.dispatch.vmap import folded, leading
 from ag_visual.ops.nn.convolution import Ints
 
@@ -218,7 +218,7 @@ def _two(name: str, what: str, value: Any) -> Ints:
     return (value, value) if isinstance(value, int) else value
 
 
-@composite("im2col_unfold", public=False)
+@composite("im2col_unfold", public=False, spaces="nn.functional.unfold")
 def unfold(
     F: Any, input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Any:
@@ -232,7 +232,7 @@ def unfold(
     )
 
 
-@composite("fold", method=False)
+@composite("fold", method=False, spaces="nn.functional")
 def _fold(
     F: Any,
     input: Any,
@@ -344,6 +344,7 @@ _structural(
         ]
     ),
     doc="Channels (..., C r^2, H, W) as pixels (..., C, H r, W r).",
+    spaces="torch nn.functional",
 )
 _structural(
     "pixel_unshuffle",
@@ -359,6 +360,7 @@ _structural(
         ]
     ),
     doc="Pixels (..., C, H r, W r) as channels (..., C r^2, H, W).",
+    spaces="torch nn.functional",
 )
 _structural(
     "channel_shuffle",
@@ -375,6 +377,7 @@ _structural(
         ]
     ),
     doc="The channels of equal groups taken from each group in turn.",
+    spaces="torch nn.functional",
 )
 # torch's own shuffle for CPUs, which it does not differentiate.
-functions["native_channel_shuffle"] = functions["channel_shuffle"]
+alias("channel_shuffle", "native_channel_shuffle")

@@ -390,7 +390,7 @@ def _aligned(align_corners: bool | None) -> bool:
     return bool(align_corners)
 
 
-@composite("grid_sample", method=False)
+@composite("grid_sample", method=False, spaces="nn.functional")
 def _grid_sample(
     F: Any,
     input: Any,
@@ -480,7 +480,7 @@ op(
 )
 
 
-@composite("affine_grid", method=False)
+@composite("affine_grid", method=False, spaces="nn.functional")
 def _affine_grid(F: Any, theta: Any, size: Any, align_corners: bool | None = None) -> Any:
     """The grid on which grid_sample maps an image of `size` by the matrices theta.
 

@@ -205,7 +205,7 @@ op(
 )
 
 
-@composite("group_norm", method=False)
+@composite("group_norm", method=False, spaces="torch nn.functional")
 def _group_norm(
     F: Any, input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Any:

@@ -73,6 +73,7 @@ unary(
     method=False,
     real=True,
     doc="min(max(x / 6 + 1/2, 0), 1), elementwise.",
+    spaces="nn.functional",
 )
 unary(
     "hardswish",
@@ -82,6 +83,7 @@ unary(
     real=True,
     reference=lambda np, x: x * np.minimum(np.maximum(x + 3, 0), 6) / 6,
     doc="x * min(max(x + 3, 0), 6) / 6, elementwise.",
+    spaces="nn.functional",
 )
 
 
@@ -119,6 +121,7 @@ _shrink(
     "softshrink",
     _softshrink,
     method=False,
+    spaces="nn.functional",
     errors=lambda make: iter(
         [ErrorSample((make((2,)), -0.5), RuntimeError, "lambda must be in range [0, ")]
     ),
@@ -128,18 +131,19 @@ _shrink(
 _shrink(
     "hardshrink",
     _hardshrink,
+    spaces="torch nn.functional",
     reference=lambda np, x, b: x * (np.abs(x) > b),
     doc="x where |x| > lambd, elsewhere 0.",
 )
 
 
-@composite("softsign", method=False)
+@composite("softsign", method=False, spaces="nn.functional")
 def _softsign(F: Any, input: Any) -> Any:
     """x / (1 + |x|)."""
     return input / (F.abs(input) + 1)
 
 
-@composite("tanhshrink", method=False)
+@composite("tanhshrink", method=False, spaces="nn.functional")
 def _tanhshrink(F: Any, input: Any) -> Any:
     """x - tanh(x)."""
     return input - F.tanh(input)

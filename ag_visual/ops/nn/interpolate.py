@@ -201,7 +201,7 @@ def _sizes(
     return sizes, none if recompute else ratios
 
 
-@composite("interpolate", method=False)
+@composite("interpolate", method=False, spaces="nn.functional")
 def _interpolate(
     F: Any,
     input: Any,
@@ -267,7 +267,7 @@ def _old(name: str, instead: str) -> None:
     )
 
 
-@composite("upsample", method=False)
+@composite("upsample", method=False, spaces="nn.functional")
 def _upsample(
     F: Any,
     input: Any,
@@ -281,14 +281,14 @@ def _upsample(
     return F.interpolate(input, size, scale_factor, mode, align_corners)
 
 
-@composite("upsample_nearest", method=False)
+@composite("upsample_nearest", method=False, spaces="nn.functional")
 def _upsample_nearest(F: Any, input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """interpolate by the nearest element; warns."""
     _old("upsample_nearest", "interpolate")
     return F.interpolate(input, size, scale_factor, "nearest")
 
 
-@composite("upsample_bilinear", method=False)
+@composite("upsample_bilinear", method=False, spaces="nn.functional")
 def _upsample_bilinear(F: Any, input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """Bilinear interpolate with align_corners; warns."""
     _old("upsample_bilinear", "interpolate")

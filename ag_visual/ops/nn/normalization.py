@@ -190,7 +190,7 @@ op(
 )
 
 
-@composite("layer_norm", method=False)
+@composite("layer_norm", method=False, spaces="torch nn.functional")
 def _layer_norm_of(
     F: Any,
     input: Any,
@@ -206,7 +206,7 @@ def _layer_norm_of(
 # Batches ------------------------------------------------------------------------------------------
 
 
-@composite("rms_norm", method=False)
+@composite("rms_norm", method=False, spaces="torch nn.functional")
 def _rms_norm(
     F: Any, input: Any, normalized_shape: Sizes, weight: Any = None, eps: float | None = None
 ) -> Any:
@@ -235,7 +235,7 @@ def _rms_norm(
     return result if weight is None else F.mul(result, weight)
 
 
-@composite("local_response_norm", method=False)
+@composite("local_response_norm", method=False, spaces="nn.functional")
 def _local_response_norm(
     F: Any, input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Any:
@@ -263,7 +263,7 @@ def _local_response_norm(
     return F.div(input, F.pow(F.add(F.mul(means, alpha), k), beta))
 
 
-@composite("normalize", method=False, out=True)
+@composite("normalize", method=False, out=True, spaces="nn.functional")
 def _normalize(
     F: Any, input: Any, p: float = 2.0, dim: int = 1, eps: float | Tensor = 1e-12
 ) -> Any:

@@ -91,7 +91,7 @@ def _circle(n: int, before: int, after: int) -> list[int]:
     return [start + i % size for i in range(-max(before, 0), size + max(after, 0))]
 
 
-@composite("pad", method=False)
+@composite("pad", method=False, spaces="nn.functional")
 def _pad(F: Any, input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """Pad the last dimensions: pad = (last before, last after, one earlier before, ...).
 

@@ -388,8 +388,9 @@ def _declare(rank: int) -> None:
 
     max_pool.__doc__ = f"The largest element of each window of the last {rank} dimension(s)."
     avg_pool.__doc__ = f"The mean of each window of the last {rank} dimension(s)."
-    composite(max_name, method=False)(max_pool)
-    composite(avg_name, method=False, out=True)(avg_pool)
+    spaces = "torch nn.functional" if rank == 1 else "nn.functional"
+    composite(max_name, method=False, spaces="torch nn.functional")(max_pool)
+    composite(avg_name, method=False, out=True, spaces=spaces)(avg_pool)
     name = f"adaptive_avg_pool{rank}d"
 
     def adaptive(F: Any, input: Any, output_size: Any) -> Any:
@@ -409,7 +410,7 @@ def _declare(rank: int) -> None:
         return getattr(F, f"{name}_of")(input, size)
 
     adaptive.__doc__ = f"Means of windows such that the last {rank} size(s) are output_size."
-    composite(name, method=False)(adaptive)
+    composite(name, method=False, spaces=spaces)(adaptive)
 
 
 for _rank in (1, 2, 3):

@@ -144,7 +144,7 @@ def _check_slopes(lower: float, upper: float) -> None:
         )
 
 
-@composite("rrelu", method=False)
+@composite("rrelu", method=False, spaces="torch nn.functional")
 def _rrelu_of(
     F: Any,
     input: Any,
@@ -219,7 +219,7 @@ def _declare(name: str, whole: bool, what: str) -> None:
 
     body.__doc__ = f"Dropout of {what} that keeps mean and variance of a selu network."
     twin.__doc__ = f"{name}, in place."
-    composite(name, method=False)(body)
+    composite(name, method=False, spaces="torch nn.functional")(body)
     composite(f"{name}_", method=False)(twin)
 
 

@@ -68,6 +68,7 @@ unary(
     kernels.sigmoid,
     reference=lambda np, x: 0.5 * (1 + np.tanh(x / 2)),
     formula=lambda F, self: 1 / (1 + F.exp(-self)),
+    spaces="torch nn.functional special.expit",
 )
 
 
@@ -81,6 +82,7 @@ unary(
     _tanh_rule,
     reference=lambda np, x: (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x)),
     doc="The hyperbolic tangent, (exp(x) - exp(-x)) / (exp(x) + exp(-x)), elementwise.",
+    spaces="torch nn.functional",
 )
 
 
@@ -141,7 +143,7 @@ def _with_buffer(grad: Any, x: Any) -> Sample:
     return Sample((grad, x, numpy.exp(-numpy.abs(x))))
 
 
-@composite("logsigmoid", method=False, out=True)
+@composite("logsigmoid", method=False, out=True, spaces="nn.functional")
 def _logsigmoid(F: Any, input: Any) -> Any:
     """log(1 / (1 + exp(-x)))."""
     return F.log_sigmoid_forward(input)[0]

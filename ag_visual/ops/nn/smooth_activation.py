@@ -64,6 +64,7 @@ unary(
     method=False,
     reference=lambda np, x: x / (1 + np.exp(-x)),
     doc="x * sigmoid(x), elementwise.",
+    spaces="nn.functional",
 )
 unary(
     "mish",
@@ -73,6 +74,7 @@ unary(
     real=True,
     reference=lambda np, x: x * np.tanh(np.log(1 + np.exp(x))),
     doc="x * tanh(softplus(x)), elementwise.",
+    spaces="nn.functional",
 )
 
 
@@ -153,6 +155,7 @@ unary(
     real=True,
     doc="x * P(X <= x) of a standard normal X; approximate='tanh': by the usual tanh formula.",
     formula=_gelu_formula,
+    spaces="nn.functional",
 )
 
 
@@ -204,6 +207,7 @@ op(
     errors=lambda make: iter([ErrorSample((make((3,)),), RuntimeError, "must be even")]),
     real=True,
     doc="a * sigmoid(b) of the two halves a and b of `dim`, whose size must be even.",
+    spaces="nn.functional",
 )
 
 # Piecewise linear gates ---------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from ag_visual import dtypes
@@ -168,7 +168,7 @@ def log_probabilities(F: Any, input: Any, dim: int) -> Any:
     return F.log_softmax_dim(_floating(F, "log_softmax", input, None), dim)
 
 
-def _declare(name: str, what: str) -> Callable[..., Any]:
+def _declare(name: str, what: str) -> None:
     """torch's function and method, which want a dim, and its layer function, which warns."""
 
     def body(F: Any, input: Any, dim: int, dtype: DType | None = None) -> Any:
@@ -182,17 +182,18 @@ def _declare(name: str, what: str) -> Callable[..., Any]:
         return body(F, input, _chosen(name, input, dim), dtype)
 
     doc = f"{what} along `dim`; computed in `dtype` if given."
-    composite(name, out=True, doc=doc)(body)
-    function = composite(f"{name}_layer", public=False, doc=doc)(layer)
+    composite(name, out=True, doc=doc, spaces="torch special")(body)
+    function = composite(f"{name}_layer", public=False, doc=doc, spaces=f"nn.functional.{name}")(
+        layer
+    )
     function.__name__ = function.__qualname__ = name
-    return function
 
 
-softmax_layer = _declare("softmax", "exp(x) / sum(exp(x))")
-log_softmax_layer = _declare("log_softmax", "log(softmax(x))")
+_declare("softmax", "exp(x) / sum(exp(x))")
+_declare("log_softmax", "log(softmax(x))")
 
 
-@composite("softmin", method=False)
+@composite("softmin", method=False, spaces="nn.functional")
 def _softmin(
     F: Any, input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Any:

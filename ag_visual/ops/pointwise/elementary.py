@@ -31,12 +31,14 @@ unary(
     _exp2,
     reference=lambda np, x: 2.0**x,
     doc="2 to the power x, elementwise.",
+    spaces="torch special",
 )
 unary(
     "expm1",
     lambda result: result + 1,
     reference=lambda np, x: np.exp(x) - 1,
     doc="exp(x) - 1, elementwise, exact for small x.",
+    spaces="torch special",
 )
 unary(
     "log",
@@ -67,6 +69,7 @@ unary(
     node="Log1PBackward0",
     reference=lambda np, x: np.log(1 + x),
     doc="log(1 + x), elementwise, exact for small x.",
+    spaces="torch special",
 )
 unary(
     "sqrt",
@@ -153,6 +156,7 @@ binary(
     real=True,
     reference=lambda np, x, y: x * np.log(y),
     doc="self * log(other), elementwise: 0 where self is 0, NaN where other is NaN.",
+    spaces="torch special",
 )
 
 
@@ -177,6 +181,7 @@ unary(
     real=True,
     reference=lambda np, x, eps: np.log(x) - np.log(1 - x),
     doc="log(x / (1 - x)), elementwise; eps: x is clamped to [eps, 1 - eps] first.",
+    spaces="torch special",
 )
 
 # Trigonometry -------------------------------------------------------------------------------------
@@ -308,6 +313,7 @@ unary(
     high=2.0,
     reference=lambda np, x: np.sin(np.pi * x) / (np.pi * x),
     doc="sin(pi x) / (pi x), elementwise: 1 at 0.",
+    spaces="torch special",
 )
 unary(
     "deg2rad",
@@ -336,6 +342,7 @@ unary(
     scipys("erf", "erf_vml_cpu"),
     real=True,
     doc="The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.",
+    spaces="torch special",
 )
 unary(
     "erfc",
@@ -343,6 +350,7 @@ unary(
     scipys("erfc", "erfc_vml_cpu"),
     real=True,
     doc="1 - erf(x), elementwise, exact where erf is nearly 1.",
+    spaces="torch special",
 )
 unary(
     "erfinv",
@@ -352,6 +360,7 @@ unary(
     high=0.8,
     real=True,
     doc="The inverse of erf on (-1, 1), elementwise.",
+    spaces="torch special",
 )
 unary(
     "lgamma",
@@ -361,6 +370,7 @@ unary(
     high=3.0,
     real=True,
     doc="log |gamma(x)|, elementwise.",
+    spaces="torch special.gammaln",
 )
 unary(
     "digamma",
@@ -370,4 +380,5 @@ unary(
     high=3.0,
     real=True,
     doc="The derivative of log gamma(x), elementwise.",
+    spaces="torch special special.psi",
 )

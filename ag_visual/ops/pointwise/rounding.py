@@ -144,7 +144,7 @@ _step(
 )
 
 
-@composite(out=True)
+@composite(out=True, spaces="torch special")
 def round(F: Any, self: Any, *, decimals: int = 0) -> Any:
     """The nearest integer (or multiple of 10**-decimals); ties go to the even one."""
     return F.round_even(self) if decimals == 0 else F.round_to(self, decimals)

@@ -1,7 +1,4 @@
-"""Special functions: what torch.special has beyond the elementary ones, and its names.
-
-`names` are the functions that `ag.special` alone offers.
-"""
+"""Special functions: what torch.special has beyond the elementary ones, and its names."""
 
 from __future__ import annotations
 
@@ -22,9 +19,6 @@ from ag_visual.dispatch.families import binary, pair_samples, refused, unary, un
 from ag_visual.dispatch.record import EACH, FLOAT, ROWS, ErrorSample, Op, Sample
 from ag_visual.dispatch.table import composite, op, ops
 from ag_visual.errors import type_name
-
-names: dict[str, Callable[..., Any]] = {}
-
 
 # Declaring --------------------------------------------------------------------------------------
 
@@ -84,7 +78,7 @@ def _special(
     """An elementwise function of one tensor that only `ag.special` names."""
     if isinstance(kernel, str):
         kernel = scipys(kernel, f"{name}_cpu")
-    record = unary(
+    return unary(
         f"special_{name}",
         derivative,
         kernel,
@@ -95,8 +89,6 @@ def _special(
         doc=doc,
         **options,
     )
-    names[name] = record.call
-    return record
 
 
 # Bessel functions -------------------------------------------------------------------------------
@@ -120,6 +112,7 @@ unary(
     scipys("i0", "i0_vml_cpu"),
     real=True,
     doc="The modified Bessel function I0(x) = sum over k of (x^2/4)^k / k!^2, elementwise.",
+    spaces="torch special",
 )
 _special(
     "i0e",
@@ -242,13 +235,10 @@ _special(
 )
 
 
-@composite("special_ndtr", public=False, out=True)
+@composite("special_ndtr", public=False, out=True, spaces="special.ndtr")
 def _ndtr(F: Any, self: Any) -> Any:
     """The normal distribution function, (1 + erf(x / sqrt(2))) / 2, elementwise."""
     return (F.erf(self * math.sqrt(0.5)) + 1) * 0.5
-
-
-names["ndtr"] = _ndtr
 
 
 # Gamma functions --------------------------------------------------------------------------------
@@ -285,7 +275,7 @@ unary(
 )
 
 
-@composite(method=False, out=True)
+@composite(method=False, out=True, spaces="torch special")
 def polygamma(F: Any, n: int, self: Any) -> Any:
     """The n-th derivative of `digamma`, elementwise: the (n+1)-th one of log gamma(x)."""
     return F.polygamma_of(self, n)
@@ -337,6 +327,7 @@ unary(
     real=True,
     doc="The logarithm of the multivariate gamma function: "
     "log(pi) p (p-1) / 4 + the sum over i < p of lgamma(x - i/2), elementwise.",
+    spaces="torch special.multigammaln",
 )
 
 
@@ -370,6 +361,7 @@ def _incomplete(name: str, scipys_name: str, sign: int, doc: str) -> None:
         samples=samples,
         real=True,
         doc=doc,
+        spaces=f"torch special.{scipys_name}",
     )
 
 
@@ -395,10 +387,9 @@ _incomplete(
 def _pair(name: str, *rules: Any, **options: Any) -> None:
     """A function of two tensors (or a tensor and a number) that only `ag.special` names."""
     options.setdefault("oracle", f"special.{name}")
-    record = binary(
+    binary(
         f"special_{name}", *rules, policy=FLOAT, inplace=False, public=False, real=True, **options
     )
-    names[name] = record.call
 
 
 def _xlog1py_slope(F: Any, g: Any, self: Any, other: Any) -> Any:

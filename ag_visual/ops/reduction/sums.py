@@ -252,6 +252,7 @@ op(
     errors=dims_errors,
     doc="log of the sum of exp(x) over `dim`, without overflow.",
     formula=lambda F, self, dim, keepdim: F.log(F.sum(F.exp(self), dim, keepdim)),
+    spaces="torch special",
 )
 
 

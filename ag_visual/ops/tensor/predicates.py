@@ -8,7 +8,7 @@ import numpy
 
 from ag_visual import devices, dtypes, promotion
 from ag_visual.core.tensor import Tensor
-from ag_visual.dispatch.table import function, functions
+from ag_visual.dispatch.table import function
 from ag_visual.ops.tensor.cast import legacy_type
 from ag_visual.ops.tensor.creation import empty
 from ag_visual.ops.tensor.from_data import tensor
@@ -177,12 +177,9 @@ for _dtype in dtypes.ALL:
     if _dtype in dtypes.APART or _dtype.is_complex:
         continue  # torch has no legacy types of these
     _name = dtypes.legacy_name(_dtype)
-    functions[_name] = _Legacy(
-        _name,
-        (),
-        {
-            "dtype": _dtype,
-            "__module__": "torch",
-            "__doc__": f"`{_name}(data)` or `{_name}(*sizes)`: a CPU tensor of {_dtype!r}.",
-        },
-    )
+    _members = {
+        "dtype": _dtype,
+        "__module__": "torch",
+        "__doc__": f"`{_name}(data)` or `{_name}(*sizes)`: a CPU tensor of {_dtype!r}.",
+    }
+    function(name=_name)(_Legacy(_name, (), _members))

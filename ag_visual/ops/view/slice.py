@@ -203,6 +203,7 @@ def _normal_windows(self: Any, dimension: Any, size: int, step: int) -> tuple[in
 _view(
     "unfold",
     _windows,
+    spaces="",  # torch.nn.functional has another function of that name
     vjp={
         "self": lambda F, g, self_shape, dimension, size, step: F.unfold_backward(
             g, self_shape, dimension, size, step

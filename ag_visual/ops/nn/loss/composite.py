@@ -15,7 +15,7 @@ from ag_visual.ops.nn.loss.pointwise import reduced, reduction_of, weighted
 from ag_visual.promotion import promote_types
 
 
-@composite("kl_div", method=False)
+@composite("kl_div", method=False, spaces="torch nn.functional")
 def _kl_div(
     F: Any,
     input: Any,
@@ -44,7 +44,7 @@ def _kl_div(
     return reduced(F, loss, reduction_of(reduction, size_average, reduce))
 
 
-@composite("poisson_nll_loss", method=False)
+@composite("poisson_nll_loss", method=False, spaces="torch nn.functional")
 def _poisson_nll_loss(
     F: Any,
     input: Any,
@@ -65,7 +65,7 @@ def _poisson_nll_loss(
     return reduced(F, loss, reduction_of(reduction, size_average, reduce))
 
 
-@composite("gaussian_nll_loss", method=False)
+@composite("gaussian_nll_loss", method=False, spaces="nn.functional")
 def _gaussian_nll_loss(
     F: Any,
     input: Any,
@@ -100,7 +100,7 @@ def _gaussian_nll_loss(
     return reduced(F, loss, reduction_of(reduction))
 
 
-@composite("hinge_embedding_loss", method=False)
+@composite("hinge_embedding_loss", method=False, spaces="torch nn.functional")
 def _hinge_embedding_loss(
     F: Any,
     input: Any,
@@ -116,7 +116,7 @@ def _hinge_embedding_loss(
     return reduced(F, far + near, reduction_of(reduction, size_average, reduce))
 
 
-@composite("margin_ranking_loss", method=False)
+@composite("margin_ranking_loss", method=False, spaces="torch nn.functional")
 def _margin_ranking_loss(
     F: Any,
     input1: Any,
@@ -143,7 +143,7 @@ def _in_common(F: Any, *tensors: Tensor) -> tuple[Any, ...]:
     return tuple(x if x.dtype is common else F.cast(x, common.np) for x in tensors)
 
 
-@composite("cosine_similarity", method=False)
+@composite("cosine_similarity", method=False, spaces="torch nn.functional")
 def _cosine_similarity(F: Any, x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along `dim`; norms not below eps."""
     if F.xp is None:
@@ -154,7 +154,7 @@ def _cosine_similarity(F: Any, x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8
     return F.sum(first * second, dim)
 
 
-@composite("pairwise_distance", method=False)
+@composite("pairwise_distance", method=False, spaces="torch nn.functional")
 def _pairwise_distance(
     F: Any, x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Any:
@@ -162,7 +162,7 @@ def _pairwise_distance(
     return F.norm(x1 - x2 + eps, p, -1, keepdim)
 
 
-@composite("cosine_embedding_loss", method=False)
+@composite("cosine_embedding_loss", method=False, spaces="torch nn.functional")
 def _cosine_embedding_loss(
     F: Any,
     input1: Any,
@@ -191,7 +191,7 @@ def _cosine_embedding_loss(
     return reduced(F, loss, reduction_of(reduction, size_average, reduce))
 
 
-@composite("multilabel_soft_margin_loss", method=False)
+@composite("multilabel_soft_margin_loss", method=False, spaces="nn.functional")
 def _multilabel_soft_margin_loss(
     F: Any,
     input: Any,

@@ -174,7 +174,7 @@ def _errors(make: Any) -> Iterator[ErrorSample]:
     )
 
 
-@composite("ctc_loss", method=False)
+@composite("ctc_loss", method=False, spaces="torch nn.functional")
 def _ctc_loss(
     F: Any,
     log_probs: Any,

@@ -83,7 +83,7 @@ op(
 )
 
 
-@composite("soft_margin_loss", method=False)
+@composite("soft_margin_loss", method=False, spaces="nn.functional")
 def _soft_margin_loss(
     F: Any,
     input: Any,
@@ -246,7 +246,7 @@ op(
 )
 
 
-@composite("multi_margin_loss", method=False)
+@composite("multi_margin_loss", method=False, spaces="nn.functional")
 def _multi_margin_loss(
     F: Any,
     input: Any,
@@ -376,7 +376,7 @@ op(
 )
 
 
-@composite("multilabel_margin_loss", method=False)
+@composite("multilabel_margin_loss", method=False, spaces="nn.functional")
 def _multilabel_margin_loss(
     F: Any,
     input: Any,
@@ -401,7 +401,7 @@ def _check_margin(margin: float) -> None:
         raise ValueError(f"margin must be greater than 0, got {margin}")
 
 
-@composite("triplet_margin_loss", method=False)
+@composite("triplet_margin_loss", method=False, spaces="torch nn.functional")
 def _triplet_margin_loss(
     F: Any,
     anchor: Any,
@@ -428,7 +428,7 @@ def _triplet_margin_loss(
     return reduced(F, loss, reduction_of(reduction, size_average, reduce))
 
 
-@composite("triplet_margin_with_distance_loss", method=False)
+@composite("triplet_margin_with_distance_loss", method=False, spaces="nn.functional")
 def _triplet_margin_with_distance_loss(
     F: Any,
     anchor: Any,
@@ -459,7 +459,7 @@ def _triplet_margin_with_distance_loss(
 # Of a linear layer's outputs ----------------------------------------------------------------------
 
 
-@composite("linear_cross_entropy", method=False)
+@composite("linear_cross_entropy", method=False, spaces="nn.functional")
 def _linear_cross_entropy(
     F: Any,
     input: Any,

@@ -183,7 +183,7 @@ def _nll_of(F: Any, input: Any, target: Any, weight: Any, reduction: int, ignore
     return F.reshape(result, (rows, *rest)) if reduction == NONE else result
 
 
-@composite("nll_loss", method=False)
+@composite("nll_loss", method=False, spaces="nn.functional")
 def _nll_loss(
     F: Any,
     input: Any,
@@ -275,7 +275,7 @@ def _cross_entropy_probabilities(
     return total / max(math.prod(input.shape) // max(input.shape[dim], 1), 1)
 
 
-@composite("cross_entropy", method=False)
+@composite("cross_entropy", method=False, spaces="nn.functional")
 def _cross_entropy(
     F: Any,
     input: Any,

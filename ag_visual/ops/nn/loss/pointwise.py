@@ -174,7 +174,7 @@ op(
 )
 
 
-@composite("mse_loss", method=False)
+@composite("mse_loss", method=False, spaces="nn.functional")
 def _mse_loss(
     F: Any,
     input: Any,
@@ -193,7 +193,7 @@ def _mse_loss(
     return F.mse_of(*F.broadcast_tensors(input, target), number)
 
 
-@composite("l1_loss", method=False)
+@composite("l1_loss", method=False, spaces="nn.functional")
 def _l1_loss(
     F: Any,
     input: Any,
@@ -309,7 +309,7 @@ _bowl("huber_loss", "delta", _huber_value, _huber_slope, _huber_curve)
 _bowl("smooth_l1_loss", "beta", _smooth_value, _smooth_slope, _smooth_curve)
 
 
-@composite("huber_loss", method=False)
+@composite("huber_loss", method=False, spaces="nn.functional")
 def _huber_loss(
     F: Any, input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
 ) -> Any:
@@ -325,7 +325,7 @@ def _huber_loss(
     return F.huber_loss_of(*F.broadcast_tensors(input, target), reduction_of(reduction), delta)
 
 
-@composite("smooth_l1_loss", method=False)
+@composite("smooth_l1_loss", method=False, spaces="nn.functional")
 def _smooth_l1_loss(
     F: Any,
     input: Any,
@@ -452,7 +452,7 @@ op(
 )
 
 
-@composite("binary_cross_entropy", method=False)
+@composite("binary_cross_entropy", method=False, spaces="nn.functional")
 def _binary_cross_entropy(
     F: Any,
     input: Any,
@@ -542,7 +542,7 @@ op(
 )
 
 
-@composite("binary_cross_entropy_with_logits", method=False)
+@composite("binary_cross_entropy_with_logits", method=False, spaces="torch nn.functional")
 def _binary_cross_entropy_with_logits(
     F: Any,
     input: Any,
