@@ -60,7 +60,7 @@ def equip(op: Op) -> None:
         return run(op, bind(args, kwargs))
 
     if op.out:
-        call = accepting_out(op.called, call, op.policy != KEEP)
+        call = accepting_out(op.called, call, op.policy != KEEP, op.out)
     call.__signature__ = op.public_signature  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.doc

@@ -21,65 +21,41 @@ from ag_visual.dispatch.memory import resize
 from ag_visual.dispatch.memory_overlap import refuse_internal, refuse_shared, shared
 from ag_visual.errors import type_name
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# What torch does with an out of another dtype, or on the memory of an argument, does not follow
-# from what a function computes: these names were asked, one by one (tests/properties/test_out.py).
-_CASTS = _names(
-    """
-    addr bernoulli cat cholesky cholesky_inverse cholesky_solve clamp clamp_max clamp_min
-    column_stack concat copysign cumprod cumsum div dstack fft_fft fft_fft2 fft_fftn
-    fft_hfft fft_hfft2 fft_hfftn fft_ifft2 fft_ifftn fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2
-    fft_irfftn fft_rfft fft_rfft2 fft_rfftn fmod geqrf hash_tensor hstack kron lerp
-    linalg_cond linalg_eig linalg_eigvals linalg_householder_product linalg_lstsq
-    linalg_matrix_power linalg_matrix_rank linalg_pinv linalg_tensorinv linalg_tensorsolve
-    logical_not logsumexp lu matrix_power max mean min nanmean nansum normalize orgqr outer
-    polygamma pow prod remainder special_ndtr special_polygamma square stack std sum var
-    vstack
-    """
+WORDS = frozenset(
+    {"any_dtype", "broadcasts", "casts", "check_overlap", "exact", "no_overlap", "single"}
 )
-"""The functions that are not elementwise here and cast a result into out, as elementwise ones."""
-_EXACT = _names("frac gelu hardshrink heaviside linalg_cross softplus softshrink")
-"""The elementwise functions that do not."""
-_WATCHED = _names(
-    """
-    abs addbmm addmm addmv addr aminmax baddbmm bernoulli bitwise_not ceil clamp clamp_max
-    clamp_min conj_physical copysign cumprod cumsum diff div floor fmod frexp index_add
-    index_copy index_reduce kron lerp logcumsumexp max min mode msort nan_to_num neg
-    normalize outer polygamma pow remainder renorm round scatter scatter_add scatter_reduce sgn
-    sign sort special_polygamma square topk triangular_solve trunc where
-    """
-)
-"""The functions that are not elementwise here and refuse an out that overlaps an argument in part,
-as elementwise ones."""
-_BROADCASTS = _names("clamp clamp_max clamp_min copysign div fmod lerp pow remainder where")
-"""The functions that are not elementwise here and broadcast their arguments as those do."""
-_TWO = frozenset({"max", "min"})
-"""The functions that cast one result, but not two."""
-_APART = _names(
-    """
-    cat column_stack concat cross dstack gather hstack index_select kthvalue linalg_cross
-    masked_select stack take take_along_dim vstack
-    """
-)
-"""The functions that refuse any overlap: they read their argument in another order."""
-_FILLS = _names("bernoulli")
-"""The functions that fill an out of whatever dtype."""
+"""What torch does with an out of another dtype, or on the memory of an argument, does not follow
+from what a function computes: each was asked (tests/properties/test_out.py), and its declaration
+says `out="casts check_overlap"`. An elementwise op does the first three without saying so.
+
+casts: a result is cast into the dtype of out; single: one is, two are not; exact: an elementwise
+op that does not. any_dtype: fills an out of whatever dtype. check_overlap: refuses an out that
+overlaps an argument in part; no_overlap: any overlap, as arguments are read in another order.
+broadcasts: arguments, as elementwise ops do.
+"""
+
+
+def words_of(name: str, out: bool | str) -> frozenset[str]:
+    """The words of a declaration's `out`; an unknown one fails at import."""
+    words = frozenset(out.split()) if isinstance(out, str) else frozenset()
+    if not words <= WORDS:
+        raise TypeError(
+            f"{name}: out={out!r} has words that are none of {', '.join(sorted(WORDS))}"
+        )
+    return words
 
 
 def accepting_out(
-    name: str, function: Callable[..., Any], elementwise: bool = False
+    name: str, function: Callable[..., Any], elementwise: bool, out: bool | str
 ) -> Callable[..., Any]:
-    """`function` with a keyword `out`."""
+    """`function` with a keyword `out`, which it treats as its declaration says."""
+    words = words_of(name, out)
 
     @functools.wraps(function)
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is None:
             return function(*args, **kwargs)
-        return into(name, out, function, args, kwargs, elementwise)
+        return into(name, out, function, args, kwargs, elementwise, words)
 
     return call
 
@@ -91,11 +67,12 @@ def into(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     elementwise: bool = False,
+    words: frozenset[str] = frozenset(),
 ) -> Any:
     """Call a function and store its results in `out`: a tensor, or a tuple of them for several.
 
     elementwise: the results are cast into the dtype of `out`, and may not overlap the arguments
-    unless they are the same elements.
+    unless they are the same elements. words: see WORDS.
     """
     targets = out if isinstance(out, (tuple, list)) else (out,)
     for target in targets:
@@ -113,19 +90,18 @@ def into(
         raise TypeError(f"expected tuple of {len(results)} elements but got {len(targets)}")
     if any(each.requires_grad for each in results):
         raise _not_differentiable(name)
-    key = name.replace(".", "_")
-    casts = key not in _EXACT if elementwise else key in _CASTS
-    casts = casts and not (several and key in _TWO)
-    apart = key in _APART
-    watched = apart or elementwise or key in _WATCHED
+    casts = "exact" not in words if elementwise else "casts" in words
+    casts = casts and not (several and "single" in words)
+    apart = "no_overlap" in words
+    watched = apart or elementwise or "check_overlap" in words
     for each, target in zip(results, targets, strict=True):
-        _check(name, each, target, casts)
+        _check(name, each, target, casts, "any_dtype" in words)
         if apart:
             refuse_internal(target, name)
         looked_at = _as_it_will_be(target, each._array.shape)
         if elementwise:
             refuse_internal(target, name)
-        if elementwise or key in _BROADCASTS:
+        if elementwise or "broadcasts" in words:
             _refuse_another_shape(name, each._array.shape, target, args)
         for arg in (*args, *kwargs.values()) if watched else ():
             for part in arg if isinstance(arg, (tuple, list)) else (arg,):
@@ -186,13 +162,13 @@ def _told(dtype: Any) -> str:
     return dtypes.legacy_name(dtype).removesuffix("Tensor")
 
 
-def _check(name: str, result: Tensor, target: Tensor, casts: bool) -> None:
+def _check(name: str, result: Tensor, target: Tensor, casts: bool, fills: bool) -> None:
     if not casts and result.dtype is not target.dtype:
         raise RuntimeError(
             f"Expected out tensor to have dtype {in_macros(result.dtype)}, but got "
             f"{in_macros(target.dtype)} instead\n{name}() does not cast its result."
         )
-    if name not in _FILLS and not promotion.can_cast(result.dtype, target.dtype):
+    if not fills and not promotion.can_cast(result.dtype, target.dtype):
         raise RuntimeError(
             f"result type {_told(result.dtype)} can't be cast to the desired output type "
             f"{_told(target.dtype)}: {name}() with out="
@@ -229,4 +205,4 @@ def _resize(target: Tensor, array: Any) -> None:
     resize(target, array.shape)
 
 
-__all__ = ["accepting_out", "into", "made_into", "store"]
+__all__ = ["accepting_out", "into", "made_into", "store", "words_of"]

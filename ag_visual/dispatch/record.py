@@ -166,8 +166,9 @@ class Op:
     """torch's namespaces that it stands in, under another name where one is said: "torch special",
     "nn.functional", "torch special.psi" (default: "torch" where it is public; `linalg_qr` and
     `special_i1` are `linalg.qr` and `special.i1`)."""
-    out: bool = DERIVED
-    """Whether it takes `out=` (default: an op that is no view does)."""
+    out: bool | str = DERIVED
+    """Whether it takes `out=` (default: an op that is no view does); words say how torch treats it
+    where that does not follow: "casts check_overlap" (see out_argument.WORDS)."""
     returns: str | None = None
     """torch's name of the named tuple of its results."""
     doc: str | None = DERIVED

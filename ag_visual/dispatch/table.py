@@ -246,14 +246,14 @@ def composite(
     public: bool = True,
     method: bool = True,
     aliases: Sequence[str] = (),
-    out: bool = False,
+    out: bool | str = False,
     doc: str | None = None,
     varargs: str | None = None,
     spaces: str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a function of other ops: `def name(F, self, ...)`, usable on both faces.
 
-    out: whether the public function takes `out=`. doc: its docstring, where the body has none.
+    out: as in a record. doc: its docstring, where the body has none.
     varargs: the last parameter, a tuple of ints, which the method takes one by one, too. spaces:
     where it stands, as in a record.
     """

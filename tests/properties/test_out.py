@@ -55,10 +55,8 @@ OUTS = {
 
 def casts(op: Op) -> bool:
     """Whether torch casts a result into out, instead of refusing an out of another dtype."""
-    key = op.called.replace(".", "_")
-    if op.policy != KEEP:
-        return key not in out_argument._EXACT
-    return key in out_argument._CASTS and not (len(op.outputs) > 1 and key in out_argument._TWO)
+    words = out_argument.words_of(op.name, op.out)
+    return "casts" in words if op.policy == KEEP else "exact" not in words
 
 
 def check(call: Call, kind: str) -> None:

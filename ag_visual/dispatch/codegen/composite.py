@@ -12,20 +12,27 @@ from ag_visual.dispatch import arguments, interpreted
 from ag_visual.dispatch.codegen.scope import odd_types
 from ag_visual.dispatch.codegen.signature import ABSENT, head_of
 from ag_visual.dispatch.codegen.source import lazily
-from ag_visual.dispatch.out_argument import into
+from ag_visual.dispatch.out_argument import into, words_of
 
 
 def bind_face(
-    body: Callable[..., Any], face: Any, name: str, out: bool = False, varargs: str | None = None
+    body: Callable[..., Any],
+    face: Any,
+    name: str,
+    out: bool | str = False,
+    varargs: str | None = None,
 ) -> Callable[..., Any]:
     """`body` with its first parameter fixed, as a function that can also be a method.
 
-    out: whether it takes `out=`, too. varargs: its parameter that is given one by one.
+    out: as in a record. varargs: its parameter that is given one by one.
     """
     scope = {"body": body, "face": face, "__name__": body.__module__, "into": into, "told": _told}
+    scope["out_words"] = words_of(name, out)
     scope.update(odd=odd_types, number=arguments.plain_number, checked=arguments.checked)
     scope.update(one_by_one=arguments.one_by_one, DType=arguments.DType)
-    function = lazily(name, scope, lambda scope: _bound_source(body, name, scope, out, varargs))
+    function = lazily(
+        name, scope, lambda scope: _bound_source(body, name, scope, bool(out), varargs)
+    )
     scope["again"] = function
     function.__doc__ = body.__doc__
     function.__wrapped__ = bound = functools.partial(body, face)  # type: ignore[attr-defined]
@@ -107,7 +114,8 @@ def _bound_source(
     if out:
         by_name = [p for p in passed.values() if "=" in p or p[:2] == "**"]
         plain = "".join(f"{p}, " for p in passed.values() if p not in by_name)
-        call = f"into({name!r}, out, body, (face, {plain}), dict({', '.join(by_name)}))"
+        named = f"dict({', '.join(by_name)})"
+        call = f"into({name!r}, out, body, (face, {plain}), {named}, False, out_words)"
         lines.add(1, f"if out is not None: return {call}")
     # What is no tensor shows when the body asks it for something that tensors have.
     known = ", ".join(f"{n!r}: {n}" for n in parameters)

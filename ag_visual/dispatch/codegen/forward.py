@@ -48,7 +48,7 @@ def forward(
 def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     # An operator has a reference of its own, takes no out= and no argument by name.
     called = scope["slow"] is op.compute
-    out = op.out and called
+    out = bool(op.out) and called
     old = bool(op.older) and called
     head = head_of(
         op.signature,

@@ -291,7 +291,7 @@ def _from_half(F: Any, self: Any, n: Any, dim: int, norm: Any, forward: bool) ->
     return F._fft_c2r(self, (at,), _scaling(norm, forward), size)
 
 
-@composed("fft.fft", out=True)
+@composed("fft.fft", out="casts")
 def fft_fft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
     """X[k] = sum_t x[t] exp(-2 pi i k t / n) along `dim`.
 
@@ -310,19 +310,19 @@ def fft_ifft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None) 
     return _along_one(F, self, n, dim, norm, False)
 
 
-@composed("fft.rfft", out=True)
+@composed("fft.rfft", out="casts")
 def fft_rfft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
     """The first n // 2 + 1 numbers of `fft` of a real signal: the others are their conjugates."""
     return _half(F, "rfft", self, n, dim, norm, True)
 
 
-@composed("fft.irfft", out=True)
+@composed("fft.irfft", out="casts")
 def fft_irfft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
     """The real signal of n points whose `rfft` this is; n is 2 * (size - 1) by default."""
     return _from_half(F, self, n, dim, norm, False)
 
 
-@composed("fft.hfft", out=True)
+@composed("fft.hfft", out="casts")
 def fft_hfft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
     """The real `fft` of a Hermitian signal, of which the first half is given."""
     return _from_half(F, self, n, dim, norm, True)
@@ -429,8 +429,8 @@ def _declare(name: str, text: str, body: Callable[..., Any]) -> None:
 
     over_all.__doc__ = text
     over_two.__doc__ = f"`{name}` along two dimensions, the last ones by default."
-    composed(f"fft.{name}", out=True)(over_all)
-    composed(f"fft.{plane}", out=True)(over_two)
+    composed(f"fft.{name}", out="casts")(over_all)
+    composed(f"fft.{plane}", out="casts")(over_two)
 
 
 for _name, (_text, _body) in _LONG.items():

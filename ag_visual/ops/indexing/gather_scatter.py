@@ -71,6 +71,7 @@ structural(
     samples=_gather_samples,
     errors=_gather_errors,
     doc="out[i, j] = self[index[i, j], j] for dim 0, and so on: the shape of `index`.",
+    out="no_overlap",
 )
 
 
@@ -154,7 +155,7 @@ _REDUCED = {"add": "sum", "multiply": "prod"}
 """What scatter(reduce=), which torch keeps for old programs, is in scatter_reduce."""
 
 
-@composite("scatter", out=True)
+@composite("scatter", out="check_overlap")
 def _scatter(
     F: Any,
     self: Any,
@@ -241,10 +242,11 @@ structural(
     samples=_scatter_add_samples,
     errors=_scatter_errors,
     doc="`self` with src[i, j] added at [index[i, j], j] for dim 0, and so on.",
+    out="check_overlap",
 )
 
 
-@composite("take_along_dim", out=True)
+@composite("take_along_dim", out="no_overlap")
 def _take_along_dim(F: Any, self: Any, indices: Any, dim: int | None = None) -> Any:
     """`gather` where the index broadcasts against `self`; without dim, on the flattened tensor."""
     if dim is None:

@@ -62,6 +62,7 @@ structural(
     samples=_index_select_samples,
     errors=_index_select_errors,
     doc="The slices of `dim` that the vector `index` names, in its order.",
+    out="no_overlap",
 )
 
 
@@ -126,6 +127,7 @@ structural(
     samples=_index_add_samples,
     errors=_index_add_errors,
     doc="`self` with alpha * source[i] added to slice index[i] of `dim`.",
+    out="check_overlap",
 )
 
 
@@ -150,6 +152,7 @@ structural(
     batch=slices,
     samples=_slices_samples,
     doc="`self` with source[i] written to slice index[i] of `dim`.",
+    out="check_overlap",
 )
 for _name in ("index_add", "index_copy"):
     ops[_name].node_class._saved_source_dim = property(lambda self: len(self.h_source_shape))

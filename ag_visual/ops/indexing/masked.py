@@ -212,6 +212,7 @@ _structural(
     batch=data_dependent,
     samples=_only_mask_samples,
     doc="The elements where the mask is true, as a vector.",
+    out="no_overlap",
 )
 
 

@@ -215,6 +215,7 @@ op(
     errors=_scatter_errors,
     doc="`self` with src[i, j] combined into [index[i, j], j] for dim 0, and so on. reduce: 'sum', "
     "'prod', 'mean', 'amax' or 'amin'; include_self: whether what stands there takes part.",
+    out="check_overlap",
 )
 
 
@@ -299,4 +300,5 @@ op(
     errors=_index_errors,
     doc="`self` with source[i] combined into slice index[i] of `dim`. reduce: 'prod', 'mean', "
     "'amax' or 'amin'; include_self: whether what stands there takes part.",
+    out="check_overlap",
 )

@@ -588,4 +588,5 @@ op(
     ),
     doc="The exclusive or of all elements' bits (of their double precision numbers, or 64-bit "
     "integers), or over `dim`, as uint64.",
+    out="casts",
 )

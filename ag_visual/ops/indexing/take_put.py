@@ -61,6 +61,7 @@ structural(
         [ErrorSample((make((2,)), numpy.array([2])), IndexError, "tried to access index 2 on a")]
     ),
     doc="The elements at row-major positions, in the shape of `index`.",
+    out="no_overlap",
 )
 
 

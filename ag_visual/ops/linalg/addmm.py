@@ -88,10 +88,16 @@ def _addition(
     shapes: tuple[tuple[int, ...], ...],
     strides: bool = False,
     *,
-    doc: str,
+    plus: Callable[..., Any] = _plus_alike,
+    sliced: Callable[[Batch, str, str], Any] = multiplied,
+    **options: Any,
 ) -> None:
-    """beta * self + alpha * (left x right), with the rules of the product."""
-    plus = _plus_promoted if name == "addr" else _plus_alike
+    """beta * self + alpha * (left x right), with the rules of the product.
+
+    sliced: the product of slices.
+    """
+    options.setdefault("free", (left, right))
+    options.setdefault("out", "check_overlap")
     rule_left, rule_right = rules
     facts = (f"{right}_strides",) if strides else ()
 
@@ -119,7 +125,7 @@ def _addition(
     def slices(batch: Batch) -> Any:
         """The product of the slices, and what is added to it."""
         F = batch.F
-        found = multiplied(batch, left, right)
+        found = sliced(batch, left, right)
         if left not in batch and right not in batch and name not in ("addbmm", "baddbmm"):
             found = F.unsqueeze(found, 0)
         rank = found.ndim - 1
@@ -149,15 +155,13 @@ def _addition(
         batch=slices,
         inputs=("self", left, right),
         inplace=True,
-        # torch computes addr element by element, the others whole.
-        free=() if name == "addr" else (left, right),
         samples=samples,
-        doc=doc,
         formula=asks("self", left, right, "beta", "alpha")(
             lambda self, x, y, beta, alpha: beta * self + alpha * (x @ y)
         )
         if name not in ("addbmm", "addr")
         else None,
+        **options,
     )
 
 
@@ -189,6 +193,10 @@ def _bmm_added(xp: Any, batch1: Any, batch2: Any) -> Any:
 def _outer_kernel(xp: Any, vec1: Any, vec2: Any) -> Any:
     vec1, vec2 = _in_common(vec1, vec2)
     return vec1.reshape(-1, 1) * vec2
+
+
+def _outer_slices(batch: Batch, vec1: str, vec2: str) -> Any:
+    return batch.F.mul(batch.F.unsqueeze(batch[vec1], -1), batch.F.unsqueeze(batch[vec2], -2))
 
 
 _addition(
@@ -238,6 +246,10 @@ _addition(
     _outer_kernel,
     (lambda F, g, vec2: F.mv(g, vec2), lambda F, g, vec1: F.mv(_turned(F, g), vec1)),
     ((3, 4), (4,), (3,), (4,)),
+    plus=_plus_promoted,
+    sliced=_outer_slices,
+    free=(),  # torch computes it element by element, the others whole
+    out="casts check_overlap",
     doc="beta * self + alpha * the outer product of two vectors.",
 )
 

@@ -17,8 +17,10 @@ from ag_visual.dispatch.vmap import Batch, Rule, each
 from ag_visual.errors import LinAlgError
 
 
-def composed(path: str, out: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a composite that is public as `linalg.<name>` or `fft.<name>`; out: it has `out=`."""
+def composed(
+    path: str, out: bool | str = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare a composite that is public as `linalg.<name>` or `fft.<name>`; out: see `Op`."""
     return composite(path.replace(".", "_"), public=False, out=out, spaces=path)
 
 

@@ -146,6 +146,7 @@ op(
     batch=leading(),
     samples=_cholesky_samples,
     errors=_cholesky_errors,
+    out="casts",
 )
 
 # QR -----------------------------------------------------------------------------------------------

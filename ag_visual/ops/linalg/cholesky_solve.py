@@ -93,6 +93,7 @@ op(
     errors=lambda make: iter(
         [ErrorSample((make((3, 2)), make((2, 2))), RuntimeError, "Incompatible shapes of A and B")]
     ),
+    out="casts",
 )
 
 
@@ -126,4 +127,5 @@ op(
     errors=lambda make: iter(
         [ErrorSample((make((2, 3)),), RuntimeError, "cholesky_inverse: A must be batches of")]
     ),
+    out="casts",
 )

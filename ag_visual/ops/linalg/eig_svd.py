@@ -252,6 +252,7 @@ op(
     batch=leading(),
     samples=_general_samples,
     errors=_eig_errors,
+    out="casts",
 )
 
 
@@ -272,7 +273,7 @@ op(
 )
 
 
-@composed("linalg.eigvals", out=True)
+@composed("linalg.eigvals", out="casts")
 def linalg_eigvals(F: Any, self: Any) -> Any:
     """The complex eigenvalues of square matrices (..., n, n), in LAPACK's order."""
     return F.linalg_eig(self)[0] if _wanted(self) else F.linalg_eigvals_values(self)

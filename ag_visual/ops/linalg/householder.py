@@ -155,10 +155,11 @@ op(
     errors=lambda make: iter(
         [ErrorSample((make((2, 3)), make((2,))), RuntimeError, "must be greater than or equal to")]
     ),
+    out="casts",
 )
 
 
-@composite("orgqr", out=True)
+@composite("orgqr", out="casts")
 def orgqr(F: Any, self: Any, input2: Any) -> Any:
     """`linalg.householder_product` under LAPACK's name."""
     return F.linalg_householder_product(self, input2)
@@ -181,6 +182,7 @@ op(
     node="GeqrfBackward0",
     batch=leading(),
     samples=lambda make: iter([Sample((make((3, 2)),)), Sample((make((2, 2, 3)),))]),
+    out="casts",
 )
 
 

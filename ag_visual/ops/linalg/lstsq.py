@@ -126,7 +126,7 @@ def _within(name: str, legacy: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
     return _plain(atol), _plain(rtol)
 
 
-@composed("linalg.pinv", out=True)
+@composed("linalg.pinv", out="casts")
 def linalg_pinv(
     F: Any,
     self: Any,
@@ -191,7 +191,7 @@ op(
 )
 
 
-@composed("linalg.matrix_rank", out=True)
+@composed("linalg.matrix_rank", out="casts")
 def linalg_matrix_rank(
     F: Any,
     self: Any,
@@ -362,6 +362,7 @@ op(
             ),
         ]
     ),
+    out="casts",
 )
 
 # Low rank -----------------------------------------------------------------------------------------

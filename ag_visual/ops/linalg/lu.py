@@ -233,7 +233,7 @@ def linalg_lu_factor(F: Any, A: Any, *, pivot: bool = True) -> Any:
     return named("linalg_lu_factor", ("LU", "pivots"), (packed, pivots))
 
 
-@composite("lu", out=True)
+@composite("lu", out="casts")
 def lu(F: Any, self: Any, pivot: bool = True, get_infos: bool = False) -> Any:
     """`linalg.lu_factor_ex`, which replaces it: (LU, pivots) and, if asked, the error numbers."""
     packed, pivots, info = F.linalg_lu_factor_ex(self, pivot=pivot)

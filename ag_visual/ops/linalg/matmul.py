@@ -75,8 +75,6 @@ def multiplied(batch: Batch, left: str, right: str) -> Any:
     F = batch.F
     ranks = batch.rank(left), batch.rank(right)
     a, b = batch[left], batch[right]
-    if batch.op.name == "addr":
-        return F.mul(F.unsqueeze(a, -1), F.unsqueeze(b, -2))
     if ranks[0] == 1:
         a = F.unsqueeze(a, -2)
     if ranks[1] == 1:
@@ -91,10 +89,12 @@ def multiplied(batch: Batch, left: str, right: str) -> Any:
 
 
 def multiply_slices(batch: Batch) -> Any:
-    left, right = batch.op.inputs
-    if batch.op.name == "vdot":
-        batch = batch.changed(self=batch.F.conj(batch.full("self")))
-    return multiplied(batch, left, right)
+    return multiplied(batch, *batch.op.inputs)
+
+
+def multiply_conjugated(batch: Batch) -> Any:
+    batch = batch.changed(self=batch.F.conj(batch.full("self")))
+    return multiplied(batch, *batch.op.inputs)
 
 
 # Vectors and matrices -----------------------------------------------------------------------------
@@ -352,7 +352,7 @@ op(
         "self": lambda F, t_self, other: F.vdot(t_self, other),
         "other": lambda F, t_other, self: F.vdot(self, t_other),
     },
-    batch=multiply_slices,
+    batch=multiply_conjugated,
     samples=_vector_samples,
     errors=_vector_errors,
     doc="The sum of conj(self_i) other_i of two vectors.",
@@ -476,7 +476,7 @@ def _linear(F: Any, input: Any, weight: Any, bias: Any = None) -> Any:
     return F.add(F.matmul(input, F.t(weight)), bias)
 
 
-@composite("outer", aliases=("ger",), out=True)
+@composite("outer", aliases=("ger",), out="casts check_overlap")
 def _outer(F: Any, self: Any, vec2: Any) -> Any:
     """The matrix of all products of elements of two vectors."""
     if self.ndim != 1 or vec2.ndim != 1:
@@ -524,7 +524,7 @@ def _tensordot(F: Any, a: Any, b: Any, dims: Any = 2) -> Any:
     return F.reshape(F.mm(left, right), (*sizes1, *sizes2))
 
 
-@composite("kron", out=True)
+@composite("kron", out="casts check_overlap")
 def _kron(F: Any, self: Any, other: Any) -> Any:
     """The Kronecker product."""
     ndim = max(self.ndim, other.ndim)

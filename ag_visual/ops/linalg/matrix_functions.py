@@ -92,10 +92,11 @@ op(
     oracle=lambda torch, a, b, dim: torch.linalg.cross(a, b, dim=dim),
     samples=_cross_samples,
     errors=_cross_errors,
+    out="exact no_overlap",
 )
 
 
-@composite("cross", out=True)
+@composite("cross", out="no_overlap")
 def cross(F: Any, self: Any, other: Any, dim: Any = None) -> Any:
     """`linalg.cross`, along the first dimension of size 3 unless `dim` is given."""
     if dim is None:
@@ -183,7 +184,7 @@ def chain_matmul(F: Any, *matrices: Any) -> Any:
 # Tensors as matrices ------------------------------------------------------------------------------
 
 
-@composed("linalg.tensorinv", out=True)
+@composed("linalg.tensorinv", out="casts")
 def linalg_tensorinv(F: Any, self: Any, ind: int = 2) -> Any:
     """The inverse with respect to `tensordot(A, B, ind)`: its first `ind` dimensions are rows."""
     if ind <= 0:
@@ -199,7 +200,7 @@ def linalg_tensorinv(F: Any, self: Any, ind: int = 2) -> Any:
     return F.reshape(F.linalg_inv(matrix), (*after, *before))
 
 
-@composed("linalg.tensorsolve", out=True)
+@composed("linalg.tensorsolve", out="casts")
 def linalg_tensorsolve(F: Any, self: Any, other: Any, dims: Any = None) -> Any:
     """X with tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first."""
     if dims is not None:
@@ -300,7 +301,7 @@ def matrix_exp(F: Any, self: Any) -> Any:
     return F.linalg_matrix_exp(self)
 
 
-@composed("linalg.matrix_power", out=True)
+@composed("linalg.matrix_power", out="casts")
 def linalg_matrix_power(F: Any, self: Any, n: int) -> Any:
     """Each square matrix multiplied with itself n times; its inverse -n times for negative n."""
     check_square("linalg.matrix_power", array_of(self), low_allowed=True)
@@ -320,7 +321,7 @@ def linalg_matrix_power(F: Any, self: Any, n: int) -> Any:
     return result
 
 
-@composite("matrix_power", out=True)
+@composite("matrix_power", out="casts")
 def matrix_power(F: Any, self: Any, n: int) -> Any:
     """`linalg.matrix_power`."""
     return F.linalg_matrix_power(self, n)

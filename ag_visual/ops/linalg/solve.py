@@ -226,6 +226,7 @@ op(
             Sample((make((2, 3, 2)), regular(make, (2, 3, 3)), True, False, True)),
         ]
     ),
+    out="check_overlap",
 )
 
 # General systems ----------------------------------------------------------------------------------

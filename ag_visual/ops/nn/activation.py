@@ -440,6 +440,7 @@ unary(
     ),
     doc="log(1 + exp(beta * x)) / beta, elementwise; x itself where beta * x > threshold.",
     spaces="nn.functional",
+    out="exact",
 )
 
 # Smooth gates -------------------------------------------------------------------------------------

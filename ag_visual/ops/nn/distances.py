@@ -296,4 +296,5 @@ op(
     ),
     doc="Each slice of `dim` whose p-norm exceeds maxnorm, scaled down to it: "
     "x maxnorm / (norm + 1e-7).",
+    out="check_overlap",
 )

@@ -127,6 +127,7 @@ _shrink(
     ),
     reference=lambda np, x, b: np.sign(x) * np.maximum(np.abs(x) - b, 0),
     doc="x - lambd where x > lambd, x + lambd where x < -lambd, elsewhere 0.",
+    out="exact",
 )
 _shrink(
     "hardshrink",
@@ -134,6 +135,7 @@ _shrink(
     spaces="torch nn.functional",
     reference=lambda np, x, b: x * (np.abs(x) > b),
     doc="x where |x| > lambd, elsewhere 0.",
+    out="exact",
 )
 
 

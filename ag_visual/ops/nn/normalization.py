@@ -263,7 +263,7 @@ def _local_response_norm(
     return F.div(input, F.pow(F.add(F.mul(means, alpha), k), beta))
 
 
-@composite("normalize", method=False, out=True, spaces="nn.functional")
+@composite("normalize", method=False, out="casts check_overlap", spaces="nn.functional")
 def _normalize(
     F: Any, input: Any, p: float = 2.0, dim: int = 1, eps: float | Tensor = 1e-12
 ) -> Any:

@@ -156,6 +156,7 @@ unary(
     doc="x * P(X <= x) of a standard normal X; approximate='tanh': by the usual tanh formula.",
     formula=_gelu_formula,
     spaces="nn.functional",
+    out="exact",
 )
 
 

@@ -272,7 +272,7 @@ elementwise(
 )
 
 
-@composite(aliases=("divide",), out=True)
+@composite(aliases=("divide",), out="casts check_overlap broadcasts")
 def div(F: Any, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """self / other, optionally rounded: rounding_mode 'floor', or 'trunc' (towards zero)."""
     if rounding_mode is None:
@@ -359,7 +359,7 @@ def _modulus(name: str, kernel: Any, mode: str) -> None:
 
     rounded, owner = ("floor", "other") if mode == "floor" else ("trunc", "self")
     body.__doc__ = f"self - other * {rounded}(self / other), elementwise: the sign is {owner}'s."
-    composite(name, out=True)(body)
+    composite(name, out="casts check_overlap broadcasts")(body)
     chosen_twin(f"{name}_", kind)
 
 
@@ -383,6 +383,7 @@ neg = unary(
     _neg,
     policy=KEEP,
     doc="-x, elementwise. Raises RuntimeError for bools.",
+    out="check_overlap",
 )
 
 

@@ -124,7 +124,7 @@ def _clamp_kind(min: Any = None, max: Any = None) -> str:
     return "clamp_tensor" if tensors else "clamp_number"
 
 
-@composite(aliases=("clip",), out=True)
+@composite(aliases=("clip",), out="casts check_overlap broadcasts")
 def clamp(F: Any, self: Any, min: Any = None, max: Any = None) -> Any:
     """self, but not below min and not above max (numbers or tensors); where min > max: max."""
     if _clamp_kind(min, max) == "clamp_tensor":
@@ -203,7 +203,7 @@ def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:
 
     choice = "max(self, min)" if name == "clamp_min" else "min(self, max)"
     body.__doc__ = f"{choice}, elementwise, with a number or a tensor."
-    composite(name, out=True)(body)
+    composite(name, out="casts check_overlap broadcasts")(body)
     chosen_twin(f"{name}_", kind)
 
 
@@ -242,6 +242,7 @@ unary(
     policy=KEEP,
     repeated=unless_idle("iub"),
     doc="NaN, inf and -inf replaced by `nan`, `posinf` and `neginf` (0 and the dtype's limits).",
+    out="check_overlap",
 )
 
 # Several tensors ----------------------------------------------------------------------------------

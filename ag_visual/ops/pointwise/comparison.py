@@ -67,6 +67,7 @@ tested(
     "logical_not",
     inplace=True,
     doc="Where elements are zero, as bools.",
+    out="casts",
 )
 
 
@@ -220,4 +221,5 @@ bitwise_not = unary(
     policy=KEEP,
     samples=lambda make: (Sample(s.args[:1]) for s in _integer_samples(make)),
     doc="~self, bit by bit, of integers; the opposite of bools.",
+    out="check_overlap",
 )

@@ -79,7 +79,7 @@ def _lerp_kind(end: Any, weight: Any) -> str:
     return "lerp_number" if isinstance(weight, NUMBERS) else "lerp_tensor"
 
 
-@composite(out=True)
+@composite(out="casts check_overlap broadcasts")
 def lerp(F: Any, self: Any, end: Any, weight: Any) -> Any:
     """self + weight * (end - self)."""
     return getattr(F, _lerp_kind(end, weight))(self, end, weight)

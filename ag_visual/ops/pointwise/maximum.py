@@ -106,7 +106,7 @@ def _copysign_kind(other: Any) -> str:
     return "copysign_number" if isinstance(other, NUMBERS) else "copysign_tensor"
 
 
-@composite(out=True)
+@composite(out="casts check_overlap broadcasts")
 def copysign(F: Any, self: Any, other: Any) -> Any:
     """|self| with the sign of other, elementwise."""
     return getattr(F, _copysign_kind(other))(self, other)
@@ -128,6 +128,7 @@ elementwise(
     alike=lambda self, values: "heaviside is not yet implemented for tensors with different dtypes",
     samples=pair_samples(),
     doc="0 below 0, 1 above it, `values` at 0, elementwise. Not differentiable.",
+    out="exact",
 )
 
 # Bounds and choice --------------------------------------------------------------------------------
@@ -168,7 +169,7 @@ elementwise(
 )
 
 
-@composite(method=False, out=True)
+@composite(method=False, out="check_overlap broadcasts")
 def where(F: Any, condition: Any, input: Any = None, other: Any = None) -> Any:
     """Elementwise `input` where condition is true and `other` elsewhere; alone: the true places."""
     if input is None and other is None:

@@ -174,7 +174,7 @@ elementwise(
 )
 
 
-@composite(out=True)
+@composite(out="casts check_overlap broadcasts")
 def pow(F: Any, self: Any, exponent: Any) -> Any:
     """self to the power of exponent, elementwise; either may be a number."""
     if isinstance(exponent, NUMBERS):
@@ -187,7 +187,7 @@ def pow(F: Any, self: Any, exponent: Any) -> Any:
 chosen_twin("pow_", lambda e: "pow_number" if isinstance(e, NUMBERS) else "pow_tensor")
 
 
-@composite(out=True)
+@composite(out="casts check_overlap")
 def square(F: Any, self: Any) -> Any:
     """self * self."""
     return F.pow(self, 2)

@@ -73,6 +73,7 @@ unary(
     holomorphic=False,
     jvp={"self": _abs_jvp},
     doc="|x|, elementwise; of complex numbers their size. The derivative at 0 is 0.",
+    out="check_overlap",
 )
 unary(
     "sgn",
@@ -81,6 +82,7 @@ unary(
     policy=KEEP,
     holomorphic=False,
     doc="The sign of x; of complex numbers x / |x|, elementwise: 0 at 0.",
+    out="check_overlap",
 )
 unary(
     "angle",
@@ -91,7 +93,7 @@ unary(
     jvp=EACH,
     doc="The angle of complex numbers in radians; of real ones 0, or pi below 0.",
 )
-_step("sign", _sign, real=True)
+_step("sign", _sign, real=True, out="check_overlap")
 
 
 def _rounded(name: str) -> Callable[..., Any]:
@@ -110,18 +112,21 @@ _step(
     _rounded("floor"),
     real=True,
     doc="The largest integer not above x, elementwise.",
+    out="check_overlap",
 )
 _step(
     "ceil",
     _rounded("ceil"),
     real=True,
     doc="The smallest integer not below x, elementwise.",
+    out="check_overlap",
 )
 _step(
     "trunc",
     _rounded("trunc"),
     real=True,
     doc="x without its fraction (rounded towards zero), elementwise.",
+    out="check_overlap",
 )
 _step(
     "round_even",
@@ -144,7 +149,7 @@ _step(
 )
 
 
-@composite(out=True, spaces="torch special")
+@composite(out="check_overlap", spaces="torch special")
 def round(F: Any, self: Any, *, decimals: int = 0) -> Any:
     """The nearest integer (or multiple of 10**-decimals); ties go to the even one."""
     return F.round_even(self) if decimals == 0 else F.round_to(self, decimals)
@@ -169,4 +174,5 @@ unary(
     real=True,
     reference=lambda np, x: np.sign(x) * (np.abs(x) - np.floor(np.abs(x))),
     doc="x - trunc(x), elementwise.",
+    out="exact",
 )

@@ -235,7 +235,7 @@ _special(
 )
 
 
-@composite("special_ndtr", public=False, out=True, spaces="special.ndtr")
+@composite("special_ndtr", public=False, out="casts", spaces="special.ndtr")
 def _ndtr(F: Any, self: Any) -> Any:
     """The normal distribution function, (1 + erf(x / sqrt(2))) / 2, elementwise."""
     return (F.erf(self * math.sqrt(0.5)) + 1) * 0.5
@@ -275,7 +275,7 @@ unary(
 )
 
 
-@composite(method=False, out=True, spaces="torch special")
+@composite(method=False, out="casts check_overlap", spaces="torch special")
 def polygamma(F: Any, n: int, self: Any) -> Any:
     """The n-th derivative of `digamma`, elementwise: the (n+1)-th one of log gamma(x)."""
     return F.polygamma_of(self, n)
@@ -511,4 +511,5 @@ op(
         [ErrorSample((numpy.array([1]),), RuntimeError, "only supports floating-point dtypes")]
     ),
     doc="(mantissa, exponent) with x = mantissa * 2^exponent and 0.5 <= |mantissa| < 1.",
+    out="check_overlap",
 )

@@ -123,7 +123,7 @@ def _scanned(name: str, what: str) -> None:
 
     body.__doc__ = f"The running {what} along `dim`."
     twin.__doc__ = f"`{name}` in place."
-    composite(name, out=True)(body)
+    composite(name, out="casts check_overlap")(body)
     composite(f"{name}_")(twin)
 
 
@@ -174,6 +174,7 @@ op(
     samples=dim_samples(),
     errors=dim_errors,
     doc="log of the running sum of exp(x) along `dim`, without overflow.",
+    out="check_overlap",
 )
 
 
@@ -208,7 +209,7 @@ _running("cummax", True)
 _running("cummin", False)
 
 
-@composite("diff", out=True)
+@composite("diff", out="check_overlap")
 def _diff(
     F: Any, self: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
 ) -> Any:

@@ -127,7 +127,7 @@ def linalg_norm(
     return F.linalg_vector_norm(self, 2 if ord is None else ord, dims, keepdim, dtype=dtype)
 
 
-@composed("linalg.cond", out=True)
+@composed("linalg.cond", out="casts")
 def linalg_cond(F: Any, self: Any, p: Any = None) -> Any:
     """The condition number of each matrix in a norm of `linalg.matrix_norm` (2 by default).
 

@@ -121,7 +121,7 @@ op(
 )
 
 
-@composite("prod", out=True)
+@composite("prod", out="casts")
 def _prod(
     F: Any, self: Any, dim: int = LEFT_OUT, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Any:

@@ -212,7 +212,7 @@ def _extremum(name: str, arg: str) -> None:
         f"The {name}imum of all elements (ties share the gradient); along `dim` with the indices "
         f"(as a named tuple; the index takes the gradient); or elementwise of two tensors."
     )
-    composite(name, out=True)(body)
+    composite(name, out="casts check_overlap single")(body)
 
 
 _extremum("max", "argmax")
@@ -259,7 +259,7 @@ op(
 )
 
 
-@composite("aminmax", out=True)
+@composite("aminmax", out="check_overlap")
 def _aminmax_of(F: Any, self: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """The smallest and the largest elements, of all or along `dim`; ties share the gradient."""
     if dim is None and 0 in self.shape:
@@ -443,6 +443,7 @@ _along(
     errors=lambda make: iter([ErrorSample((make((3,)), 4), RuntimeError, "k out of range")]),
     real=True,
     doc="The k largest (or smallest) elements along `dim` in order, and their indices.",
+    out="check_overlap",
 )
 _along(
     "kthvalue",
@@ -453,6 +454,7 @@ _along(
     normalize=lambda self, k, dim, keepdim: (k, wrap(dim, self.ndim), bool(keepdim)),
     real=True,
     doc="The k-th smallest element along `dim`, and its index.",
+    out="no_overlap",
 )
 _along(
     "median_dim",
@@ -522,6 +524,7 @@ _along(
     ),
     errors=lambda make: iter([ErrorSample((make((2, 0)),), IndexError, "to have non-zero size")]),
     doc="The most frequent value along `dim` (the smallest of several) and its last index.",
+    out="check_overlap",
 )
 
 
@@ -537,7 +540,7 @@ def _nanmedian_of(F: Any, self: Any, dim: int = LEFT_OUT, keepdim: bool = False)
     return F.nanmedian_all(self) if dim is None else F.nanmedian_dim(self, dim, keepdim)
 
 
-@composite("sort", out=True)
+@composite("sort", out="check_overlap")
 def _sort_of(
     F: Any, self: Any, dim: int = -1, descending: bool = False, *, stable: bool = True
 ) -> Any:
@@ -553,7 +556,7 @@ def _argsort(
     return F.sort_dim(self, dim, descending)[1]
 
 
-@composite("msort", out=True)
+@composite("msort", out="check_overlap")
 def _msort(F: Any, self: Any) -> Any:
     """Values in order along the first dimension."""
     return F.sort_dim(self, 0, False)[0]

@@ -89,7 +89,7 @@ op(
 )
 
 
-@composite("sum", out=True)
+@composite("sum", out="casts")
 def _sum(
     F: Any,
     self: Any,
@@ -157,7 +157,7 @@ op(
 )
 
 
-@composite("mean", out=True)
+@composite("mean", out="casts")
 def _mean(
     F: Any,
     self: Any,
@@ -194,7 +194,7 @@ op(
 )
 
 
-@composite("nansum", out=True)
+@composite("nansum", out="casts")
 def _nansum_of(
     F: Any,
     self: Any,
@@ -209,7 +209,7 @@ def _nansum_of(
     return F.nansum_dims(self, dim, keepdim)
 
 
-@composite("nanmean", out=True)
+@composite("nanmean", out="casts")
 def _nanmean(
     F: Any,
     self: Any,
@@ -253,6 +253,7 @@ op(
     doc="log of the sum of exp(x) over `dim`, without overflow.",
     formula=lambda F, self, dim, keepdim: F.log(F.sum(F.exp(self), dim, keepdim)),
     spaces="torch special",
+    out="casts",
 )
 
 

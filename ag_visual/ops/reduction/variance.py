@@ -226,7 +226,7 @@ def _moment(name: str, kernel: Any, rule: Any, **options: Any) -> None:
         "by n - correction (1 by default)."
     )
     single = not name.endswith("_mean")
-    composite(name, method=single, out=single)(body)
+    composite(name, method=single, out="casts" if single else False)(body)
 
 
 _moment("var", _var, _var_rule)

@@ -326,6 +326,7 @@ _structural(
     batch=elementwise,
     samples=_complex_samples,
     doc="The complex conjugate, as a copy.",
+    out="check_overlap",
 )
 
 

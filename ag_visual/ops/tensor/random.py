@@ -389,6 +389,7 @@ structural(
         [ErrorSample((make((2,), low=2, high=3),), RuntimeError, "p_in >= 0 && p_in <= 1")]
     ),
     doc="1 with probability `self` (or p), elsewhere 0, elementwise.",
+    out="casts check_overlap any_dtype",
 )
 
 

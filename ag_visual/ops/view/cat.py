@@ -107,10 +107,11 @@ cat = _structural(
     samples=_cat_samples,
     errors=_cat_errors,
     doc="Tensors one behind the other along `dim`; all other sizes are equal.",
+    out="casts no_overlap",
 )
 
 
-@composite("concat", method=False, aliases=("concatenate",), out=True)
+@composite("concat", method=False, aliases=("concatenate",), out="casts no_overlap")
 def _concat(F: Any, tensors: Any, dim: int = 0) -> Any:
     """Another name of `cat`."""
     return F.cat(tensors, dim)
@@ -166,6 +167,7 @@ stack = _structural(
     samples=_stack_samples,
     errors=_stack_errors,
     doc="Tensors of one shape along a new dimension.",
+    out="casts no_overlap",
 )
 
 
@@ -176,26 +178,26 @@ def _some(name: str, tensors: Any) -> tuple[Any, ...]:
     return found
 
 
-@composite("hstack", method=False, out=True)
+@composite("hstack", method=False, out="casts no_overlap")
 def _hstack(F: Any, tensors: Any) -> Any:
     """Side by side: along the first dimension of vectors, the second of all others."""
     grown = F.atleast_1d(_some("hstack", tensors))
     return F.cat(grown, 0 if grown[0].ndim == 1 else 1)
 
 
-@composite("vstack", method=False, aliases=("row_stack",), out=True)
+@composite("vstack", method=False, aliases=("row_stack",), out="casts no_overlap")
 def _vstack(F: Any, tensors: Any) -> Any:
     """One below the other, as rows."""
     return F.cat(F.atleast_2d(_some("vstack", tensors)), 0)
 
 
-@composite("dstack", method=False, out=True)
+@composite("dstack", method=False, out="casts no_overlap")
 def _dstack(F: Any, tensors: Any) -> Any:
     """One behind the other, along the third dimension."""
     return F.cat(F.atleast_3d(_some("dstack", tensors)), 2)
 
 
-@composite("column_stack", method=False, out=True)
+@composite("column_stack", method=False, out="casts no_overlap")
 def _column_stack(F: Any, tensors: Any) -> Any:
     """Vectors as columns beside matrices."""
     given = _some("column_stack", tensors)
