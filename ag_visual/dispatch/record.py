@@ -177,6 +177,11 @@ class Op:
     """What readers see (observe.formulas), where reference or the name do not serve: a function of
     F and parameters, which the tests compute, or, with subscripts, an expression in quotes:
     "Sum(k, self[i, k] * mat2[k, j])"."""
+    symbol: str = ""
+    """How formulas write it: a sign between its inputs ("+", "mod"), "/" or "ᵀ", another name
+    ("σ"), or "self": as its input, for it changes nothing that a formula is about."""
+    shape_only: bool = False
+    """No view, but its elements are those of self in other places."""
 
     # The tests: `make(shape, low=, high=)` gives an array.
 

@@ -157,6 +157,10 @@ class _Table:
 
 
 _table = _Table()
+symbols: dict[str, str] = {}
+"""How formulas write ops and composites: see `symbol` of a record."""
+moved: set[str] = set()
+"""The ops and composites whose results have the elements of self in other places."""
 functions: dict[str, Callable[..., Any]] = {}
 """Public functions by torch's name, wherever they stand."""
 
@@ -188,6 +192,7 @@ def op(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
         several = record.signature.parameters.get(record.varargs or "")
         _publish(name, record.call, record.method, several, record.spaces)
     _offer(name, functions.get(name, record.call), record.spaces)
+    _write(name, record.symbol, record.shape_only or (record.view and not record.multi))
     if record.inplace:
         for each in record.twins:
             each.node_class = op_node.make_node_class(each)
@@ -227,6 +232,14 @@ def _offer(name: str, call: Callable[..., Any], where: str) -> None:
         spaces[space][own] = call
 
 
+def _write(name: str, symbol: str, shape_only: bool) -> None:
+    """Note how formulas show an op."""
+    if symbol:
+        symbols[name] = symbol
+    if shape_only:
+        moved.add(name)
+
+
 def alias(name: str, *others: str) -> None:
     """Further names of a public function, of its method and of its in-place twin."""
     for suffix in ("", "_"):
@@ -250,12 +263,14 @@ def composite(
     doc: str | None = None,
     varargs: str | None = None,
     spaces: str | None = None,
+    symbol: str = "",
+    shape_only: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Declare a function of other ops: `def name(F, self, ...)`, usable on both faces.
 
     out: as in a record. doc: its docstring, where the body has none.
-    varargs: the last parameter, a tuple of ints, which the method takes one by one, too. spaces:
-    where it stands, as in a record.
+    varargs: the last parameter, a tuple of ints, which the method takes one by one, too. spaces,
+    symbol, shape_only: as in a record.
     """
     where = spaces if spaces is not None else "torch" if public else ""
 
@@ -265,6 +280,7 @@ def composite(
         if key in composites or key in ops:
             raise TypeError(f"op {key!r} is declared twice")
         composites[key] = body
+        _write(key, symbol, shape_only)
         call = bind_face(body, traced, key, out, varargs)
         several = inspect.signature(body).parameters.get(varargs or "")
         for each in (key, *aliases):
@@ -277,7 +293,7 @@ def composite(
 
 
 def function(
-    *, name: str | None = None, method: bool = False, spaces: str = "torch"
+    *, name: str | None = None, method: bool = False, spaces: str = "torch", symbol: str = ""
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a plain function (one that is neither op nor composite) public under torch's name."""
 
@@ -286,6 +302,7 @@ def function(
         if "torch" in spaces:
             functions[key] = body
         _offer(key, body, spaces)
+        _write(key, symbol, False)
         if body.__name__ != key:  # errors and pickle call it by its public name
             body.__name__ = body.__qualname__ = key
             body.__module__ = _PACKAGE

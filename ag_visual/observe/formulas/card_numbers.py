@@ -17,7 +17,7 @@ from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.op_node import OpNode
-from ag_visual.dispatch.table import ops, traced
+from ag_visual.dispatch.table import moved, ops, traced
 from ag_visual.events.live import LiveNode
 from ag_visual.observe.formulas import cards, derivation, notation
 from ag_visual.observe.formulas.cards import partial_of
@@ -28,18 +28,6 @@ from ag_visual.observe.record.node_view import NotThereError
 
 TERMS: Final = 3
 """Summands that are written out; the rest is counted."""
-
-POINTWISE: Final = frozenset({"pow", "clamp", "clamp_min", "clamp_max", "div", "logical_not"})
-"""Composites that work element by element."""
-
-MOVED: Final = frozenset(
-    {"reshape", "contiguous", "broadcast_to", "squeeze", "flip", "roll", "rot90", "movedim"}
-)
-"""Rearrangements that are no view ops."""
-
-PRODUCTS: Final = frozenset({"matmul", "mm", "bmm", "mv"})
-SUMS: Final = frozenset({"sum", "sum_dims", "sum_all", "sum_to_size"})
-QUIET: Final = frozenset({"cast", "clone", "contiguous", "move", "alias", "detach", "to_copy"})
 
 Index = tuple[int, ...]
 
@@ -162,20 +150,20 @@ class _Path:
         head = term.head
         if head == "name":
             return self._leaf(term, index)
-        if head in QUIET and term.args:
+        if notation.unseen(head) and term.args:
             return self.fill(term.args[0], index)
         if head == "where":
             return self._chosen(term, index)
-        if head in SUMS and isinstance(term.args[0], Term):
+        if _sums(head) and isinstance(term.args[0], Term):
             return self._sum(term, index)
-        if head in PRODUCTS:
+        if notation.sign_of(head) == "@":
             return self._product(term, index)
         if _pointwise(head) and any(True for _ in term.terms):
             args = tuple(self.fill(arg, index) for arg in term.args)
             return Term(head, None, args, named={k: plain(v) for k, v in term.named.items()})
-        moved = _moved(term, index)
-        if moved is not None:
-            return self.fill(term.args[0], moved)
+        origin = _moved(term, index)
+        if origin is not None:
+            return self.fill(term.args[0], origin)
         return _value(term, index)
 
     def _leaf(self, term: Term, index: Index) -> Term:
@@ -241,15 +229,20 @@ def _value(term: Term, index: Index) -> Term:
 
 
 def _pointwise(head: str) -> bool:
-    if head in OPERATORS or head in POINTWISE:
+    if head in OPERATORS:
         return head not in ("matmul", "getitem")
-    return head in ops and vmap.rule_of(ops[head]) is vmap.elementwise
+    # A composite is what the ops are that it chooses from.
+    own = [ops[head]] if head in ops else [op for op in ops.values() if op.called == head]
+    return any(vmap.rule_of(op) is vmap.elementwise for op in own)
+
+
+def _sums(head: str) -> bool:
+    return head == "sum_to_size" or (ops[head].called if head in ops else head) == "sum"
 
 
 def _moved(term: Term, index: Index) -> Index | None:
     """Where an element of a rearrangement came from, or None where it did not come from one."""
-    op = ops.get(term.head)
-    if not (term.head in MOVED or (op is not None and op.view and not op.multi)):
+    if term.head not in moved:
         return None
     below = term.args[0] if term.args else None
     if not isinstance(below, Term) or not isinstance(below.value, Tensor):

@@ -198,7 +198,7 @@ def _by_index(term: Term, typesetter: Typesetter) -> list[Math]:
         left, _, right = op.formula.partition(" = ")
         bound = op.signature.bind(*part.args, **part.named).arguments
         known = {name: value for name, value in bound.items() if isinstance(value, Term)}
-        called = symbol(notation.SYMBOLS.get(op.name) or spoken(op.name))
+        called = symbol(spoken(op.name))
         head = typesetter.line(notation.parse(left, {op.outputs[0]: called}))
         lines.append(row(head, operator("="), typesetter.line(notation.parse(right, known))))
     return lines

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from ag_visual.dispatch.table import ops
+from ag_visual.dispatch.table import ops, symbols
 from ag_visual.observe.formulas.terms import CONSTANTS, Term, label_of, symbol
 
 Math = dict[str, Any]
@@ -20,45 +20,23 @@ SUM, PRODUCT, SIGN, POWER, ATOM = range(1, 6)
 _COMPARED: Final = 0
 
 INFIX: Final = {
-    "add": ("+", SUM),
-    "sub": ("−", SUM),
-    "mul": ("·", PRODUCT),
-    "matmul": ("@", PRODUCT),
-    "mm": ("@", PRODUCT),
-    "bmm": ("@", PRODUCT),
-    "mv": ("@", PRODUCT),
-    "dot": ("@", PRODUCT),
-    "remainder": ("mod", PRODUCT),
-    "eq": ("=", _COMPARED),
-    "ne": ("≠", _COMPARED),
-    "lt": ("<", _COMPARED),
-    "le": ("≤", _COMPARED),
-    "gt": (">", _COMPARED),
-    "ge": ("≥", _COMPARED),
-    "bitwise_and": ("and", _COMPARED),
-    "logical_and": ("and", _COMPARED),
-    "bitwise_or": ("or", _COMPARED),
-    "logical_or": ("or", _COMPARED),
+    **dict.fromkeys(("+", "−"), SUM),
+    **dict.fromkeys(("·", "@", "mod"), PRODUCT),
+    **dict.fromkeys(("=", "≠", "<", "≤", ">", "≥", "and", "or"), _COMPARED),
 }
-DIVISIONS: Final = frozenset({"true_divide", "div"})
-TURNED: Final = frozenset({"t", "mT", "T", "adjoint"})
-ARRANGED: Final = frozenset({"contiguous", "clone", "alias", "cast", "move", "to_copy", "detach"})
-"""What changes nothing that a formula is about."""
+"""How strongly signs between two operands bind."""
+_QUOTIENT, _TRANSPOSED, _UNSEEN = "/", "ᵀ", "self"
+_ATTRIBUTES: Final = frozenset({"T", "mT"})
 
-SYMBOLS: Final = {
-    "sigmoid": "σ",
-    "lgamma": "lnΓ",
-    "digamma": "ψ",
-    "log": "ln",
-    "sgn": "sign",
-    "asin": "arcsin",
-    "acos": "arccos",
-    "atan": "arctan",
-    "index_of": "index",
-    "zeros_of": "0",
-    "max_pool2d_with_indices_scattered": "max_pool2d_backward",
-    "max_pool3d_with_indices_scattered": "max_pool3d_backward",
-}
+
+def sign_of(head: str) -> str:
+    """How the declaration of an op writes it, if it says so."""
+    return symbols.get(head, _TRANSPOSED if head in _ATTRIBUTES else "")
+
+
+def unseen(head: str) -> bool:
+    """Whether it changes nothing that a formula is about."""
+    return sign_of(head) == _UNSEEN
 
 
 def leaf(tag: str, text: str) -> Math:
@@ -161,13 +139,14 @@ class Typesetter:
         if method is not None:
             return method(term)  # type: ignore[no-any-return]
         args = term.args
-        if term.head in INFIX and len(args) == 2:
+        sign = sign_of(term.head)
+        if sign in INFIX and len(args) == 2:
             return self._infix(term)
-        if term.head in DIVISIONS and len(args) == 2:
+        if sign == _QUOTIENT and len(args) == 2:
             return element("mfrac", self.line(args[0]), self.line(args[1])), ATOM
-        if term.head in TURNED or (term.head == "transpose" and _last_two(args[1:])):
+        if sign == _TRANSPOSED or (term.head == "transpose" and _last_two(args[1:])):
             return self._power_of(args[0], leaf("mi", "T"))
-        if term.head in ARRANGED and args:
+        if sign == _UNSEEN and args:
             return self.set(args[0])
         return self._call(term), ATOM
 
@@ -192,9 +171,10 @@ class Typesetter:
         return name(term.name), ATOM
 
     def _infix(self, term: Term) -> tuple[Math, int]:
-        sign, strength = INFIX[term.head]
+        sign = sign_of(term.head)
+        strength = INFIX[sign]
         left, right = term.args
-        after = strength + 1 if term.head in ("sub", "remainder") or not strength else strength
+        after = strength + 1 if sign in ("−", "mod") or not strength else strength
         if term.head == "add" and _negated(right) is not None:
             sign, right, after = "−", _negated(right), PRODUCT
         elif strength in (SUM, PRODUCT) and self.set(right)[1] == SIGN:
@@ -339,13 +319,16 @@ class Typesetter:
 
     def _function(self, head: str, args: Iterable[Any]) -> Math:
         shown = [a for a in args if _worth_showing(a)]
-        text = SYMBOLS.get(head) or spoken(head)
+        text = spoken(head)
         inner = _separated([self.line(a) for a in shown])
         return row(leaf("mi", text), operator("("), *inner, operator(")"))
 
 
 def spoken(head: str) -> str:
-    """An op's name without what only tells overloads apart."""
+    """The name that an op has in formulas: its own, without what only tells overloads apart."""
+    sign = sign_of(head)
+    if sign and sign not in INFIX and sign not in (_QUOTIENT, _TRANSPOSED, _UNSEEN):
+        return sign
     if head in ops:
         head = ops[head].called
     text = head.rpartition(".")[2].lstrip("_").removeprefix("linalg_").removeprefix("special_")

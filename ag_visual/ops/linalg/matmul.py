@@ -205,6 +205,7 @@ op(
     reference=lambda np, a, b: np.einsum("ij,jk->ik", a, b),
     doc="The product of two matrices.",
     formula=lambda self, mat2: self @ mat2,
+    symbol="@",
 )
 
 
@@ -248,6 +249,7 @@ op(
     reference=lambda np, a, b: np.einsum("bij,bjk->bik", a, b),
     doc="The products of matrices in two batches.",
     formula=lambda self, mat2: self @ mat2,
+    symbol="@",
 )
 
 
@@ -291,6 +293,7 @@ op(
     reference=lambda np, a, b: np.einsum("ij,j->i", a, b),
     doc="A matrix times a vector.",
     formula=lambda self, vec: self @ vec,
+    symbol="@",
 )
 
 
@@ -335,6 +338,7 @@ op(
     errors=_vector_errors,
     reference=lambda np, a, b: np.sum(a * b),
     doc="The sum of products of two vectors (nothing is conjugated).",
+    symbol="@",
 )
 
 
@@ -412,7 +416,7 @@ def _batched(F: Any, tensor1: Any, tensor2: Any) -> Any:
     return F.unsafe_view(F.bmm(left, right), shape)
 
 
-@composite("matmul", out=True)
+@composite("matmul", out=True, symbol="@")
 def _matmul(F: Any, self: Any, other: Any) -> Any:
     """The product of vectors, matrices or (broadcasting) batches of matrices.
 

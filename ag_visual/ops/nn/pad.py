@@ -134,4 +134,5 @@ op(
     batch=constant,
     public=False,
     samples=lambda make: iter([Sample((make((2,)), [1, 0, 2]))]),
+    symbol="index",
 )

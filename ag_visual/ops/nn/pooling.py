@@ -263,6 +263,7 @@ def _declare_ops(rank: int) -> None:
     op(
         f"{maxed}_scattered",
         max_backward,
+        symbol=f"max_pool{rank}d_backward",
         vjp={"grad_output": gathered},
         batch=folded("grad_output", "indices", sizes=("size",)),
         inputs=("grad_output", "indices"),

@@ -69,6 +69,7 @@ unary(
     reference=lambda np, x: 0.5 * (1 + np.tanh(x / 2)),
     formula=lambda F, self: 1 / (1 + F.exp(-self)),
     spaces="torch nn.functional special.expit",
+    symbol="σ",
 )
 
 

@@ -129,6 +129,7 @@ add = op(
     usual=("add", "alpha", 1),
     reference=lambda np, x, y, alpha: x + alpha * y,
     doc="self + alpha * other, elementwise.",
+    symbol="+",
 )
 sub = op(
     "sub",
@@ -144,6 +145,7 @@ sub = op(
     usual=("subtract", "alpha", 1),
     reference=lambda np, x, y, alpha: x - alpha * y,
     doc="self - alpha * other, elementwise. Raises RuntimeError for bools.",
+    symbol="−",
 )
 
 
@@ -203,6 +205,7 @@ mul = binary(
     "multiply",
     doc="self * other, elementwise.",
     formula=lambda self, other: self * other,
+    symbol="·",
 )
 true_divide = binary(
     "true_divide",
@@ -215,6 +218,7 @@ true_divide = binary(
     reference=lambda np, x, y: x * (1 / y),
     doc="self / other, elementwise, as floating-point numbers.",
     formula=lambda self, other: self / other,
+    symbol="/",
 )
 
 _ROUNDING = {"floor": "floor_divide", "trunc": "trunc_divide"}
@@ -272,7 +276,7 @@ elementwise(
 )
 
 
-@composite(aliases=("divide",), out="casts check_overlap broadcasts")
+@composite(aliases=("divide",), out="casts check_overlap broadcasts", symbol="/")
 def div(F: Any, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """self / other, optionally rounded: rounding_mode 'floor', or 'trunc' (towards zero)."""
     if rounding_mode is None:
@@ -324,7 +328,7 @@ def _fmod(xp: Any, self: Any, other: Any) -> Any:
     return xp.fmod(self, other)
 
 
-def _modulus(name: str, kernel: Any, mode: str) -> None:
+def _modulus(name: str, kernel: Any, mode: str, symbol: str = "") -> None:
     """remainder and fmod: one op for a tensor divisor, one for a number, as torch has them."""
     node = name.capitalize()
     binary(
@@ -359,11 +363,11 @@ def _modulus(name: str, kernel: Any, mode: str) -> None:
 
     rounded, owner = ("floor", "other") if mode == "floor" else ("trunc", "self")
     body.__doc__ = f"self - other * {rounded}(self / other), elementwise: the sign is {owner}'s."
-    composite(name, out="casts check_overlap broadcasts")(body)
+    composite(name, out="casts check_overlap broadcasts", symbol=symbol)(body)
     chosen_twin(f"{name}_", kind)
 
 
-_modulus("remainder", _remainder, "floor")
+_modulus("remainder", _remainder, "floor", "mod")
 _modulus("fmod", _fmod, "trunc")
 
 

@@ -13,40 +13,12 @@ from ag_visual.dispatch.table import composite, op
 
 # Questions: no derivative -------------------------------------------------------------------------
 
-compared(
-    "eq",
-    "equal",
-    doc="self == other, elementwise, as bools.",
-)
-compared(
-    "ne",
-    "not_equal",
-    doc="self != other, elementwise, as bools.",
-)
-compared(
-    "lt",
-    "less",
-    real=True,
-    doc="self < other, elementwise, as bools.",
-)
-compared(
-    "le",
-    "less_equal",
-    real=True,
-    doc="self <= other, elementwise, as bools.",
-)
-compared(
-    "gt",
-    "greater",
-    real=True,
-    doc="self > other, elementwise, as bools.",
-)
-compared(
-    "ge",
-    "greater_equal",
-    real=True,
-    doc="self >= other, elementwise, as bools.",
-)
+compared("eq", "equal", doc="self == other, elementwise, as bools.", symbol="=")
+compared("ne", "not_equal", doc="self != other, elementwise, as bools.", symbol="≠")
+compared("lt", "less", real=True, doc="self < other, elementwise, as bools.", symbol="<")
+compared("le", "less_equal", real=True, doc="self <= other, elementwise, as bools.", symbol="≤")
+compared("gt", "greater", real=True, doc="self > other, elementwise, as bools.", symbol=">")
+compared("ge", "greater_equal", real=True, doc="self >= other, elementwise, as bools.", symbol="≥")
 tested(
     "isnan",
     "isnan",
@@ -99,15 +71,16 @@ tested(
     "signbit",
     doc="Where the sign bit is set (negative numbers and -0.0), as bools.",
 )
-for _name, _which in (
-    ("logical_and", "both elements are"),
-    ("logical_or", "one element is, or both are,"),
-    ("logical_xor", "exactly one of both elements is"),
+for _name, _which, _symbol in (
+    ("logical_and", "both elements are", "and"),
+    ("logical_or", "one element is, or both are,", "or"),
+    ("logical_xor", "exactly one of both elements is", ""),
 ):
     binary(
         _name,
         None,
         None,
+        symbol=_symbol,
         samples=pair_samples(),
         doc=f"Whether {_which} nonzero, elementwise, as bools.",
     )
@@ -197,20 +170,21 @@ def equal(F: Any, self: Any, other: Any) -> bool:
 # Bits ---------------------------------------------------------------------------------------------
 
 
-def _bits(name: str, kernel: str, sign: str) -> Any:
+def _bits(name: str, kernel: str, sign: str, symbol: str = "") -> Any:
     return binary(
         name,
         None,
         None,
         kernel,
+        symbol=symbol,
         samples=_integer_samples,
         errors=_integer_errors,
         doc=f"self {sign} other, bit by bit, of integers{' or bools' if len(sign) == 1 else ''}.",
     )
 
 
-bitwise_and = _bits("bitwise_and", "bitwise_and", "&")
-bitwise_or = _bits("bitwise_or", "bitwise_or", "|")
+bitwise_and = _bits("bitwise_and", "bitwise_and", "&", "and")
+bitwise_or = _bits("bitwise_or", "bitwise_or", "|", "or")
 bitwise_xor = _bits("bitwise_xor", "bitwise_xor", "^")
 left_shift = _bits("bitwise_left_shift", "left_shift", "<<")
 right_shift = _bits("bitwise_right_shift", "right_shift", ">>")

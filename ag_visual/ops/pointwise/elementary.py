@@ -46,6 +46,7 @@ unary(
     low=0.2,
     high=3.0,
     doc="The natural logarithm, elementwise: -inf at 0, NaN below.",
+    symbol="ln",
 )
 unary(
     "log2",
@@ -217,6 +218,7 @@ unary(
     low=-0.8,
     high=0.8,
     doc="The inverse of sin, in [-pi/2, pi/2], elementwise: NaN outside of [-1, 1].",
+    symbol="arcsin",
 )
 unary(
     "acos",
@@ -225,12 +227,14 @@ unary(
     low=-0.8,
     high=0.8,
     doc="The inverse of cos, in [0, pi], elementwise: NaN outside of [-1, 1].",
+    symbol="arccos",
 )
 unary(
     "atan",
     lambda g, self: g / (self * self + 1),
     "arctan",
     doc="The inverse of tan, in (-pi/2, pi/2), elementwise.",
+    symbol="arctan",
 )
 unary(
     "sinh",
@@ -371,6 +375,7 @@ unary(
     real=True,
     doc="log |gamma(x)|, elementwise.",
     spaces="torch special.gammaln",
+    symbol="lnΓ",
 )
 unary(
     "digamma",
@@ -381,4 +386,5 @@ unary(
     real=True,
     doc="The derivative of log gamma(x), elementwise.",
     spaces="torch special special.psi",
+    symbol="ψ",
 )

@@ -83,6 +83,7 @@ unary(
     holomorphic=False,
     doc="The sign of x; of complex numbers x / |x|, elementwise: 0 at 0.",
     out="check_overlap",
+    symbol="sign",
 )
 unary(
     "angle",

@@ -69,6 +69,7 @@ _structural(
     node="ToCopyBackward0",
     batch=elementwise,
     samples=_cast_samples,
+    symbol="self",
 )
 
 
@@ -100,12 +101,13 @@ _move = op(
     samples=lambda make: iter(
         [Sample((make((2, 3)), numpy.dtype(numpy.float32), Device("cpu")), smooth=False)]
     ),
+    symbol="self",
 )
 # The fast wrapper is for results that stay with the library of their inputs.
 _move.call = _move.compute
 
 
-@composite("move", public=False)
+@composite("move", public=False, symbol="self")
 def _moved(F: Any, self: Any, device: Any) -> Any:
     """On another device, in the same dtype."""
     if F.xp is not None:

@@ -68,7 +68,7 @@ def get_device(input: Tensor) -> int:
     return -1 if input.device.index is None else input.device.index
 
 
-@function()
+@function(symbol="self")
 def detach(input: Tensor) -> Tensor:
     """The same memory and version counter, outside of the graph."""
     return input.detach()

@@ -156,10 +156,11 @@ t = _view(
     samples=_t_samples,
     errors=_t_errors,
     doc="A matrix transposed, as a view; a vector is itself.",
+    symbol="ᵀ",
 )
 
 
-@composite("movedim", aliases=("moveaxis",))
+@composite("movedim", aliases=("moveaxis",), shape_only=True)
 def _movedim(F: Any, self: Any, source: SomeDims, destination: SomeDims) -> Any:
     """Dimensions moved to other places, the others in their order."""
     if isinstance(source, int) is not isinstance(destination, int):
@@ -240,7 +241,7 @@ for _name, _getter in (("T", _big_t), ("mT", _m_t), ("H", _big_h), ("mH", _m_h))
     setattr(Tensor, _name, property(_getter))
 
 
-@composite("adjoint")
+@composite("adjoint", symbol="ᵀ")
 def _adjoint(F: Any, self: Any) -> Any:
     """The last two dimensions exchanged and conjugated."""
     if self.ndim == 1:
@@ -312,7 +313,7 @@ for _name, _kernel, _normal, _node, _samples in _SQUEEZES:
     )
 
 
-@composite("squeeze", varargs="dim")
+@composite("squeeze", varargs="dim", shape_only=True)
 def _squeeze(F: Any, self: Any, dim: SomeDims = LEFT_OUT) -> Any:
     """Without the dimensions of size one (all, or those named)."""
     if dim is None:

@@ -38,7 +38,7 @@ _structural(
 )
 
 
-@composite("clone")
+@composite("clone", symbol="self")
 def _clone_any(F: Any, self: Any, order: str = "K", *, memory_format: Any = None) -> Any:
     """A copy, in the graph: gradients flow back to `self`."""
     if memory_format is not None and str(memory_format) == "torch.contiguous_format":
@@ -46,7 +46,7 @@ def _clone_any(F: Any, self: Any, order: str = "K", *, memory_format: Any = None
     return F.clone_in(self, order)
 
 
-@composite("contiguous")
+@composite("contiguous", symbol="self", shape_only=True)
 def _contiguous(F: Any, self: Any, memory_format: Any = None) -> Any:
     """`self` if its memory is row-major, else a copy that is."""
     array = self if F.xp is not None else self._array
@@ -78,6 +78,7 @@ _structural(
         [Sample((make((2, 3)), (0,))), Sample((make((2, 3)), (0, -1))), Sample((make((2,)), ()))]
     ),
     doc="The elements of some dimensions in reversed order.",
+    shape_only=True,
 )
 
 
@@ -135,6 +136,7 @@ _structural(
     samples=lambda make: iter([Sample((make((2, 3)), 1)), Sample((make((4, 3)), (1, -2), (0, 1)))]),
     errors=_roll_errors,
     doc="The elements of some dimensions shifted around; without dims, of all in a row.",
+    shape_only=True,
 )
 
 
@@ -162,6 +164,7 @@ _structural(
     normalize=_normal_rot,
     samples=lambda make: iter([Sample((make((2, 3)),)), Sample((make((2, 3, 2)), 3, (0, 2)))]),
     doc="k quarter turns in the plane of two dimensions.",
+    shape_only=True,
 )
 
 

@@ -222,7 +222,7 @@ def _view_any(F: Any, self: Any, *shape: Any, dtype: Any = None, size: Any = Non
     return F.view_size(self, loose("view", "size", shape))
 
 
-@composite("reshape", varargs="shape")
+@composite("reshape", varargs="shape", shape_only=True)
 def _reshape(F: Any, self: Any, shape: Sizes) -> Any:
     """The same elements in another shape: a view where the layout allows it, else a copy."""
     if F.xp is not None:
@@ -366,7 +366,7 @@ def _expand_as(F: Any, self: Any, other: Any) -> Any:
     return F.expand(self, tuple(other.shape))
 
 
-@composite("broadcast_to", varargs="size")
+@composite("broadcast_to", varargs="size", shape_only=True)
 def _broadcast_to(F: Any, self: Any, size: Sizes) -> Any:
     """Another name of `expand`."""
     return F.expand(self, size)

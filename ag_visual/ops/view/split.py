@@ -266,4 +266,5 @@ _view(
     public=False,
     batch=leading(),
     samples=lambda make: iter([Sample((make((2, 3)),))]),
+    symbol="self",
 )
