@@ -3,7 +3,8 @@
 A page is one program: its ```python blocks run in order in one namespace. A block with `>>> ` lines
 is a session whose results stand in it; an ```output block says what the block before it prints, the
 last line of a traceback and warnings included. A first line `# name.py` makes the block a file of
-that name (errors name it). ```ipython blocks are cells for IPython, with its magics.
+that name (errors name it). ```ipython blocks are cells for IPython, with its magics,
+```py blocks Python that declares ops, for a process of its own.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def examples(page: Path, text: str | None = None, language: str = "python") -> l
         if block.language == language:
             found.append(Example(block, None))
         elif block.language == "output":
-            if before is None or before.language not in ("python", "ipython", "sh"):
+            if before is None or before.language not in ("python", "py", "ipython", "sh"):
                 raise ValueError(f"{page}, line {block.line}: output of what?")
             if found and found[-1].code is before:
                 found[-1] = Example(before, block)
