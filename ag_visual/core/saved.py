@@ -81,9 +81,9 @@ def check(node: Any, name: str, storage: Any, then: tuple[int, int]) -> None:
 def _refuse_detached(node: Any, name: str) -> None:
     """Raise when the saved input has left the graph since, through which its gradient goes on."""
     op = getattr(node, "op", None)
-    if op is None or name not in op.differentiated or op.lists:
+    if op is None or name not in op.diff_inputs or op.lists:
         return
-    edge = node.next[op.differentiated.index(name)]
+    edge = node.next[op.diff_inputs.index(name)]
     value = getattr(node, f"s_{name}")
     if edge is None or edge[0].leaf or not isinstance(value, _tensor_type):
         return

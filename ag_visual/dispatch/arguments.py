@@ -238,17 +238,17 @@ def older(
     called: str, op: Any, args: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The call `x.add(2, y)` of old programs as it is written today: `x.add(y, alpha=2)`."""
-    tensors = len(op.params) - len(op.older)
+    tensors = len(op.params) - len(op.legacy_positional)
     extra = len(args) - tensors
     at = [i for i, each in enumerate(args) if not isinstance(each, Tensor)][:extra]
-    if len(at) < extra or extra > len(op.older) or any(i > extra for i in at):
+    if len(at) < extra or extra > len(op.legacy_positional) or any(i > extra for i in at):
         raise TypeError(
             f"{called}() takes {tensors} positional arguments but {len(args)} were given; "
-            f"name {' and '.join(op.older)}"
+            f"name {' and '.join(op.legacy_positional)}"
         )
-    factors = dict(zip(op.older, (args[i] for i in at), strict=False))
+    factors = dict(zip(op.legacy_positional, (args[i] for i in at), strict=False))
     others = ", ".join(f"Tensor {name}" for name in op.params[1:tensors])
-    told = "".join(f", Number {name} = 1" for name in op.older)
+    told = "".join(f", Number {name} = 1" for name in op.legacy_positional)
     warnings.warn(
         f"This overload of {called} is deprecated:\n\t{called}(Number "
         f"{', Number '.join(factors)}, {others})\nConsider using one of the following signatures "

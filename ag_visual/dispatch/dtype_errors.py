@@ -1,4 +1,4 @@
-"""What torch says where inputs of an op have different dtypes: the `alike` of op records.
+"""What torch says where inputs of an op have different dtypes: the `dtype_check` of op records.
 
 Each takes dtypes (None for what is no tensor) and gives the text, or None where they agree.
 """

@@ -188,7 +188,7 @@ def compared(name: str, kernel: str, **options: Any) -> Op:
     """
     step = {"self": _flat, "other": _flat}
     twin = {f"{camel(name)}Backward1": step, f"{camel(name)}Backward0": {"self": _flat}}
-    return binary(name, None, None, kernel, twin=twin, **options)
+    return binary(name, None, None, kernel, inplace_node=twin, **options)
 
 
 def _flat(F: Any, g: Any) -> Any:

@@ -38,7 +38,7 @@ def _can_hold(target: Any, dtype: Any) -> bool:
 
 def inplace_twin(op: Op) -> Callable[..., Any]:
     """`name_`: the same op, written into its first argument."""
-    twin = f"{op.called}_"
+    twin = f"{op.public_name}_"
     bind = binder(op, twin)
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -55,11 +55,11 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
     values = dict(zip(op.params, args, strict=True))
     if op.check is not None:
         op.check(*args)
-    if op.alike is not None:
+    if op.dtype_check is not None:
         refuse_unlike(op, values)
     target = values[op.params[0]]
     if not isinstance(target, Tensor):
-        raise bad_argument(op.called, op.params, op.params[0], target)
+        raise bad_argument(op.public_name, op.params, op.params[0], target)
     before_write(target)
     op = _recorded_as(op, values)
     edges = []
@@ -75,14 +75,14 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
         and op.params[0] in op.saves
         and any(
             e is not None
-            for i, e in zip(op.differentiated, edges, strict=True)
+            for i, e in zip(op.diff_inputs, edges, strict=True)
             if i in op.wanted_by(op.params[0])
         )
     ):
         # The rule wants the value from before the write; the node keeps a copy of it.
         values = {**values, op.params[0]: _copy_of(target)}
     backend, arrays = arrays_of(op, values)
-    if op.real:
+    if op.real_only:
         refuse_complex(op, arrays)
     arguments = _arguments(op, values, arrays)
     _refuse_overlap(op, twin, target, values)
@@ -107,7 +107,7 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
             saved.guard(node, name)
         if instrument.sink is not None:
             saved.report_node(node)
-            saved.report_cuts(node, ((name, values[name]) for name in op.differentiated))
+            saved.report_cuts(node, ((name, values[name]) for name in op.diff_inputs))
         rebase(target, node)
         for name in results if modes.state.saved_hooks else ():
             if getattr(node, f"s_{name}") is not None:
@@ -135,9 +135,9 @@ def run_inplace(op: Op, twin: str, args: list[Any]) -> Any:
 
 
 def _recorded_as(op: Op, values: dict[str, Any]) -> Op:
-    """The op as its in-place form is recorded: see `twin` in `table.op`."""
-    for twin in op.twins:
-        if all(isinstance(values[name], Tensor) for name in twin.differentiated):
+    """The op as its in-place form is recorded: see `inplace_node` of `record.Op`."""
+    for twin in op.inplace_variants:
+        if all(isinstance(values[name], Tensor) for name in twin.diff_inputs):
             return twin
     return op
 
@@ -146,11 +146,11 @@ def _refuse_overlap(op: Op, twin: str, target: Any, values: dict[str, Any]) -> N
     repeated = op.repeated
     refuse_internal(target, twin, repeated(target, values) if callable(repeated) else repeated)
     for name in op.inputs[1:]:
-        if name not in op.free:
-            refuse_shared(target, values[name], twin, apart=op.apart)
+        if name not in op.may_alias:
+            refuse_shared(target, values[name], twin, apart=op.no_overlap)
     for name in op.lists:
         for value in values[name]:
-            refuse_shared(target, value, twin, apart=op.apart)
+            refuse_shared(target, value, twin, apart=op.no_overlap)
 
 
 def _assignable(op: Op, twin: str, array: Any, result: Any) -> Any:

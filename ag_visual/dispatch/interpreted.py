@@ -54,13 +54,13 @@ from ag_visual.errors import type_name
 def equip(op: Op) -> None:
     """Give a record its node class and its reference call."""
     op.node_class = make_node_class(op)
-    bind = binder(op, op.called)
+    bind = binder(op, op.public_name)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return run(op, bind(args, kwargs))
 
     if op.out:
-        call = accepting_out(op.called, call, op.policy != KEEP, op.out)
+        call = accepting_out(op.public_name, call, op.policy != KEEP, op.out)
     call.__signature__ = op.public_signature  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = op.doc
@@ -94,13 +94,13 @@ def binder(op: Op, called: str) -> Callable[[tuple[Any, ...], dict[str, Any]], l
     total = len(names)
 
     def bind(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        for name in op.idle:
+        for name in op.ignored_kwargs:
             if name in kwargs:
                 checked(called, name, flag, kwargs.pop(name))
         if varargs and varargs not in kwargs:
             args, kwargs[varargs] = args[:count], loose(called, varargs, args[count:])
         given = len(args)
-        if given > positional and op.older:
+        if given > positional and op.legacy_positional:
             args, kwargs = older(called, op, args, kwargs)
             given = len(args)
         if not kwargs and needed <= given <= positional:
@@ -150,7 +150,7 @@ def _fitted(op: Op, called: str, args: list[Any]) -> list[Any]:
                 args[at] = checked(called, name, kind, args[at])
             elif isinstance(args[at], Tensor) or type(args[at]) in NUMPY_NUMBERS:
                 args[at] = plain_number(called, name, args[at])
-        elif type(args[at]) in NUMPY_NUMBERS and op.policy != KEEP and name not in op.aside:
+        elif type(args[at]) in NUMPY_NUMBERS and op.policy != KEEP and name not in op.no_promotion:
             args[at] = pythons(args[at])
     return args
 
@@ -164,8 +164,8 @@ def _check_devices(op: Op, tensors: list[Any]) -> Any:
         if backend is None or (backend is not found and tensor._array.ndim > 0):
             if first is not None and first._array.ndim > 0:
                 raise RuntimeError(
-                    f"{op.called}(): Expected all tensors to be on the same device, but found at "
-                    f"least two devices, {first.device} and {tensor.device}. Move one with "
+                    f"{op.public_name}(): Expected all tensors to be on the same device, but found "
+                    f"at least two devices, {first.device} and {tensor.device}. Move one with "
                     ".to(device)."
                 )
             backend, first = found, tensor
@@ -177,7 +177,7 @@ def promoted(op: Op, values: dict[str, Any]) -> Any:
     operands = []
     for name in op.inputs:
         value = values[name]
-        if name in op.aside:
+        if name in op.no_promotion:
             continue
         if isinstance(value, Tensor):
             operands.append((value.dtype, 2 if value._array.ndim else 1))
@@ -198,20 +198,20 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             tensors.append(value)
         elif value is None and name in op.optional:
             continue
-        elif op.policy == KEEP or name in op.aside or not isinstance(value, NUMBERS):
-            raise bad_argument(op.called, op.params, name, value)
+        elif op.policy == KEEP or name in op.no_promotion or not isinstance(value, NUMBERS):
+            raise bad_argument(op.public_name, op.params, name, value)
     for name in op.lists:
         items = values[name]
         if isinstance(items, Tensor) or not isinstance(items, (tuple, list)):
-            raise no_list(op.called, name, op.params.index(name), items)
+            raise no_list(op.public_name, name, op.params.index(name), items)
         for i, item in enumerate(items):
             if isinstance(item, Tensor):
                 tensors.append(item)
             elif item is not None or not op.inputs:  # of indices, None leaves a dimension alone
                 raise no_element(op.params.index(name), i, item)
     if not tensors and op.inputs:
-        name = next(n for n in op.inputs if n not in op.aside)
-        raise bad_argument(op.called, op.params, name, values[name])
+        name = next(n for n in op.inputs if n not in op.no_promotion)
+        raise bad_argument(op.public_name, op.params, name, values[name])
     backend = _check_devices(op, tensors)
     target = promoted(op, values) if op.policy != KEEP else None
     arrays: dict[str, Any] = {}
@@ -221,7 +221,7 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             array = value._array
             if type(array) is not backend.array_type:
                 array = backend.from_numpy(array)
-            if target is not None and array.dtype != target.np and name not in op.aside:
+            if target is not None and array.dtype != target.np and name not in op.no_promotion:
                 array = copied(backend.xp, array, target.np)
             arrays[name] = array
         elif value is not None and target is not None:
@@ -244,7 +244,7 @@ def refuse_unlike(op: Op, values: dict[str, Any]) -> None:
     """Dtypes that this op does not promote, told in torch's words."""
     kinds = [v.dtype if isinstance(v := values[n], Tensor) else None for n in op.compared]
     given = list(dict.fromkeys(k for k in kinds if k is not None))
-    if len(given) > 1 and (text := op.alike(*kinds)) is not None:  # type: ignore[misc]
+    if len(given) > 1 and (text := op.dtype_check(*kinds)) is not None:  # type: ignore[misc]
         raise RuntimeError(f"{text}. Convert one of them, .to({given[0]}) or .to({given[1]}).")
 
 
@@ -254,7 +254,8 @@ def refuse_complex(op: Op, arrays: dict[str, Any]) -> None:
         if kind is not None and kind.kind == "c":
             told = dtypes.legacy_name(dtypes.of_numpy(kind)).removesuffix("Tensor")
             raise NotImplementedError(
-                f"\"{op.called}\" not implemented for '{told}': it is a function of real numbers"
+                f"\"{op.public_name}\" not implemented for '{told}': "
+                "it is a function of real numbers"
             )
 
 
@@ -270,14 +271,14 @@ def _arguments(op: Op, values: dict[str, Any], arrays: dict[str, Any]) -> dict[s
 
 def run(op: Op, args: list[Any]) -> Any:
     """One call of an op: kernel, outputs, node."""
-    args = _fitted(op, op.called, args)
+    args = _fitted(op, op.public_name, args)
     values = dict(zip(op.params, args, strict=True))
     if op.check is not None:
         op.check(*args)
-    if op.alike is not None:
+    if op.dtype_check is not None:
         refuse_unlike(op, values)
     backend, arrays = arrays_of(op, values)
-    if op.real:
+    if op.real_only:
         refuse_complex(op, arrays)
     arguments = _arguments(op, values, arrays)
     results = _compute(op, backend, arrays, arguments)
@@ -292,7 +293,7 @@ def run(op: Op, args: list[Any]) -> Any:
     kind = _kind(op, values)
     for r in found:
         out = _blank(kind, r)
-        if op.view or op.reuses:
+        if op.view or op.may_donate:
             seen = values[op.params[0]]
             out._store = seen._storage if op.view else FRESH
             out._memory = seen._array if seen._memory is None else seen._memory
@@ -350,7 +351,7 @@ def _compute(
             raise
         kind = next(dtypes.of_array(a) for a in arrays.values() if hasattr(a, "dtype"))
         told = dtypes.legacy_name(kind).removesuffix("Tensor")
-        raise NotImplementedError(f"\"{op.called}\" not implemented for '{told}'") from None
+        raise NotImplementedError(f"\"{op.public_name}\" not implemented for '{told}'") from None
     _refuse_bools(op, arrays, result)
     return _narrowed(op, arrays, result) if op.narrows else result
 
@@ -362,7 +363,8 @@ def _refuse_bools(op: Op, arrays: dict[str, Any], result: Any) -> None:
     given = {array.dtype for array in arrays.values() if hasattr(array, "dtype")}
     if numpy.dtype(bool) in given and result.dtype not in given:
         raise NotImplementedError(
-            f"\"{op.called}\" not implemented for 'Bool'. Convert with .int() or .float() first."
+            f"\"{op.public_name}\" not implemented for 'Bool'. "
+            "Convert with .int() or .float() first."
         )
 
 
@@ -376,14 +378,17 @@ def _refuse_odd_numbers(op: Op, arguments: dict[str, Any]) -> None:
         if isinstance(usual, NUMBERS) and not isinstance(value, NUMBERS):
             place = "" if name in op.keyword else f" (position {op.params.index(name) + 1})"
             raise TypeError(
-                f"{op.called}(): argument '{name}'{place} must be Number, not {type_name(value)}"
+                f"{op.public_name}(): argument '{name}'{place} must be Number, "
+                f"not {type_name(value)}"
             ) from None
 
 
 def _narrowed(op: Op, arrays: dict[str, Any], result: Any) -> Any:
     """The result in bfloat16 when the op computes in it: NumPy widens it beside a number."""
     given = [
-        getattr(a, "dtype", None) for n, a in arrays.items() if n in op.inputs and n not in op.aside
+        getattr(a, "dtype", None)
+        for n, a in arrays.items()
+        if n in op.inputs and n not in op.no_promotion
     ]
     dtype = given[0] if given else None
     if dtype is None or dtype.kind != "V" or any(d is not None and d.kind == "f" for d in given):
@@ -423,13 +428,13 @@ def _kernel_error(op: Op, arrays: dict[str, Any], error: Exception) -> Exception
             sizes = [s[dim] for s in padded if s[dim] != 1]
             if len(set(sizes)) > 1:
                 return RuntimeError(
-                    f"{op.called}(): The size of tensor a ({sizes[0]}) must match the size of "
+                    f"{op.public_name}(): The size of tensor a ({sizes[0]}) must match the size of "
                     f"tensor b ({sizes[1]}) at non-singleton dimension {dim}. Shapes: "
                     f"{' and '.join(str(list(s)) for s in shapes)}"
                 )
     kind = IndexError if isinstance(error, IndexError) else RuntimeError
     listed = " (shapes: {})".format(", ".join(str(list(s)) for s in shapes)) if shapes else ""
-    return kind(f"{op.called}(): {error}{listed}")
+    return kind(f"{op.public_name}(): {error}{listed}")
 
 
 def _package(op: Op, outputs: list[Any]) -> Any:
@@ -437,7 +442,7 @@ def _package(op: Op, outputs: list[Any]) -> Any:
         return tuple(outputs)
     if len(outputs) == 1:
         return outputs[0]
-    return named_tuple(op.returns or op.name, op.outputs)(*outputs)
+    return named_tuple(op.namedtuple or op.name, op.outputs)(*outputs)
 
 
 _named: dict[tuple[str, tuple[str, ...]], Any] = {}

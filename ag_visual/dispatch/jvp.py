@@ -1,15 +1,15 @@
 """The directional derivative of an op, on arrays or on Tensors, from what its record says of jvp.
 
-LINEAR: the op of the tangents, of all inputs together. EACH: see record. {input: rule}: the sum
-of what each says, which may be LINEAR or EACH in that input. Where a record says nothing (torch has
-no forward derivative there, either) the answer is None.
+LINEAR: the op of the tangents, of all inputs together. ELEMENTWISE: see record. {input: rule}: the
+sum of what each says, which may be LINEAR or ELEMENTWISE in that input. Where a record says nothing
+(torch has no forward derivative there, either) the answer is None.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ag_visual.dispatch.record import EACH, LINEAR, Op
+from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, Op
 from ag_visual.dispatch.vmap import called
 
 
@@ -33,7 +33,7 @@ def jvp(
     if op.jvp == LINEAR:
         moved = called(F, op, {**values, **_moves(F, op, values, tangents)})
         return result, _carrying(op, moved)
-    if op.jvp == EACH:
+    if op.jvp == ELEMENTWISE:
         return result, _slopes(F, op, values, result, tangents)
     total: Any = None
     known = _known(F, op, values, result)
@@ -41,7 +41,7 @@ def jvp(
         rule = op.jvp[name]
         if rule == LINEAR:
             part = _carrying(op, called(F, op, {**values, name: tangent}))
-        elif rule == EACH:
+        elif rule == ELEMENTWISE:
             part = _slopes(F, op, values, result, {name: tangent})
         else:
             known[f"t_{name}"] = tangent
@@ -80,7 +80,7 @@ def _zeros(F: Any, x: Any) -> Any:
 
 def _moves(F: Any, op: Op, values: dict[str, Any], tangents: dict[str, Any]) -> dict[str, Any]:
     """Tangents of all inputs that have a derivative, zeros where none is given."""
-    names = [n for n in op.differentiated if values[n] is not None]
+    names = [n for n in op.diff_inputs if values[n] is not None]
     return {n: tangents[n] if n in tangents else _zeros(F, values[n]) for n in names}
 
 
@@ -97,7 +97,7 @@ def _known(F: Any, op: Op, values: dict[str, Any], result: Any) -> dict[str, Any
 
 
 def _slopes(F: Any, op: Op, values: dict[str, Any], result: Any, tangents: dict[str, Any]) -> Any:
-    """EACH: the slopes, which are the gradient of ones, times the tangent, added up as the result.
+    """ELEMENTWISE: the slopes (the gradient of ones) times the tangent, added up as the result.
 
     A function that is not holomorphic is real: of its slope a + ib and the tangent the real part of
     the product counts.

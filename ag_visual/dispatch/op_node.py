@@ -53,7 +53,7 @@ class OpNode(Node):
     def _run(self, F: Any, g: Any, unpack: Callable[[Any, str], Any]) -> list[Any]:
         op = self.op
         known: dict[str, Any] = {"F": F, "g": g, "gs": g}
-        edges = op.differentiated
+        edges = op.diff_inputs
         wanted = dict(zip(edges, (edge is not None for edge in self.next), strict=False))
         if op.lists and op.lists[0] in edges:
             wanted = {op.lists[0]: True}
@@ -124,7 +124,7 @@ def tied(node: Any, grads: Sequence[Any]) -> Sequence[Any]:
     if not modes.grad_enabled():
         return grads
     op = node.op
-    edges = [e for e, name in zip(node.next, op.differentiated, strict=True) if name in op.fused]
+    edges = [e for e, name in zip(node.next, op.diff_inputs, strict=True) if name in op.fused]
     if not any(edges):
         return grads
     return [g if g is None or g._rg else _tie(node.tied, edges, g) for g in grads]
@@ -160,13 +160,13 @@ def make_node_class(op: Op) -> type[OpNode]:
         "op": op,
         "holomorphic": op.holomorphic,
         "saved_names": op.saves,
-        "value_names": tuple(n for n in op.values if n not in op.hidden),
+        "value_names": tuple(n for n in op.values if n not in op.not_exposed),
     }
     for name in op.saves:
         body[f"_saved_{name}"] = property(lambda self, n=name: _value(self, n))
         body[f"_raw_saved_{name}"] = property(lambda self, n=name: raw_saved(self, n))
     for name in op.values:
-        if name in op.hidden:
+        if name in op.not_exposed:
             continue
         body[f"_saved_{name}"] = property(lambda self, n=name: getattr(self, f"a_{n}"))
     if any(hasattr(rule.function, "refuses") for rule in op.rules):
@@ -180,7 +180,7 @@ def make_node_class(op: Op) -> type[OpNode]:
 
 def _edges(op: Op, values: dict[str, Any]) -> list[Any]:
     edges: list[Any] = []
-    for name in op.differentiated:
+    for name in op.diff_inputs:
         value = values[name]
         if name in op.lists:
             edges.extend(None if v is None else _edge(v) for v in value)
@@ -194,8 +194,8 @@ def _edge(tensor: Any) -> Any:
 
 
 def _given(op: Op, values: dict[str, Any]) -> list[Any]:
-    given = [values[n] for n in op.differentiated if n not in op.lists]
-    given += [v for n in op.lists if n in op.differentiated for v in values[n]]
+    given = [values[n] for n in op.diff_inputs if n not in op.lists]
+    given += [v for n in op.lists if n in op.diff_inputs for v in values[n]]
     return [v for v in given if isinstance(v, Tensor)]
 
 
@@ -239,9 +239,9 @@ def make_node(
         for number, i in enumerate(grown):
             outputs[i]._edge = node.edge(number)
             outputs[i]._rg = True
-    wanted = dict(zip(op.differentiated, (e is not None for e in edges), strict=False))
-    if op.lists and op.lists[0] in op.differentiated:
-        wanted = dict.fromkeys(op.differentiated, True)
+    wanted = dict(zip(op.diff_inputs, (e is not None for e in edges), strict=False))
+    if op.lists and op.lists[0] in op.diff_inputs:
+        wanted = dict.fromkeys(op.diff_inputs, True)
     for name in op.saves:
         needed = any(wanted.get(i, False) for i in op.wanted_by(name))
         _save(op, node, name, values, outputs, needed, inplace)
@@ -254,7 +254,7 @@ def make_node(
         setattr(node, f"h_{name}", _fact(values[owner], what))
     if instrument.sink is not None and not inplace:
         saved.report_node(node)
-        saved.report_cuts(node, ((name, values[name]) for name in op.differentiated))
+        saved.report_cuts(node, ((name, values[name]) for name in op.diff_inputs))
     return node
 
 
@@ -338,7 +338,7 @@ class ListItem:
     def __init__(self, op: Op, index: int) -> None:
         self.op = op
         self.index = index
-        self.called = op.called
+        self.called = op.public_name
 
     @property
     def table(self) -> Any:

@@ -22,7 +22,7 @@ from ag_visual.dispatch.rules import Rule, requests_of
 LINEAR = "linear"
 """jvp: the op is linear in all its differentiable inputs together."""
 
-EACH = "each"
+ELEMENTWISE = "elementwise"
 """jvp: every element of an input has an effect on one element of the result only (pointwise ops,
 reductions, sorted values), so that the vjp of ones is the slope of each."""
 
@@ -64,8 +64,8 @@ DERIVED: Any = None
 class Op:
     """One differentiable operation (or one overload of it), as it is declared.
 
-    `op(name, kernel, **options)` makes one of its options, which are the fields up to `DERIVED`
-    ones at the end; docs/notes/anatomy-of-an-op.md shows each in an example.
+    `op(name, kernel, **options)` makes one. Options are the fields down to "What follows from
+    these"; docs/notes/anatomy-of-an-op.md shows each in an example.
     """
 
     name: str
@@ -93,18 +93,18 @@ class Op:
     """Checks and completes the arguments: `(arrays..., arguments...) -> arguments`."""
     varargs: str | None = None
     """The parameter that is also given one by one: `x.view(2, 3)`."""
-    idle: tuple[str, ...] = ()
+    ignored_kwargs: tuple[str, ...] = ()
     """Flags that torch takes by name and that change nothing; only with varargs."""
     policy: str = KEEP
     """What happens to dtypes before the kernel: KEEP, PROMOTE or FLOAT."""
-    aside: frozenset[str] = frozenset()
+    no_promotion: frozenset[str] = frozenset()
     """Tensor inputs that take no part in promotion (masks, indices)."""
-    alike: Callable[..., str | None] | None = None
+    dtype_check: Callable[..., str | None] | None = None
     """What is wrong with the dtypes of the inputs that its parameters name (None for those that are
     no tensors), or None; asked before promotion, where they differ."""
-    real: bool = False
+    real_only: bool = False
     """Defined on real numbers only, refuses complex ones."""
-    usual: tuple[str, str, Any] | None = None
+    fast_case: tuple[str, str, Any] | None = None
     """(function, argument, value): with that argument the kernel is that namespace function."""
 
     # Derivatives.
@@ -112,19 +112,19 @@ class Op:
     vjp: dict[Any, Callable[..., Any]] | None = None
     """{input: rule} or {(inputs): rule returning a tuple}; None: not differentiable."""
     jvp: Any = None
-    """LINEAR, EACH, {input: rule on t_input}, or None where torch has none, either."""
+    """LINEAR, ELEMENTWISE, {input: rule on t_input}, or None where torch has none, either."""
     holomorphic: bool = True
     """Rules may leave out conjugation (docs/notes/holomorphic-rules)."""
-    phases: tuple[str, ...] = ()
+    gauge_outputs: tuple[str, ...] = ()
     """Outputs whose columns are free up to a phase; gradients must not depend on it."""
     batch: Callable[..., Any] | None = None
     """How it runs on stacked inputs: a family of dispatch/vmap, or a rule of its own; what follows
     from the parameters (dimensions shift, promoting ops are elementwise) need not be said."""
     node: str = ""
     """The name of its node (default: `name` in camel case, and Backward0)."""
-    keeps: tuple[str, ...] = ()
+    also_saves: tuple[str, ...] = ()
     """Further fields that torch's node has."""
-    hidden: frozenset[str] = frozenset()
+    not_exposed: frozenset[str] = frozenset()
     """Fields that it has not."""
     fused: tuple[str, ...] = ()
     """The inputs that torch's backward op takes beside the gradient, so that what it gives is a
@@ -134,21 +134,21 @@ class Op:
 
     view: bool = False
     """The result shares memory with self."""
-    reuses: bool = False
+    may_donate: bool = False
     """No view, but takes over the memory of an input that nobody else holds."""
     layout: str = ""
     """How results lie in memory: ROWS, CHANNELS, or as the kernel gives them."""
-    strides: bool = False
+    layout_dependent: bool = False
     """Its result depends on the layout in memory."""
     inplace: bool | Callable[..., Any] = False
     """Has a twin `name_`; a function `(xp, *params)` writes into self where that beats computing
     and copying."""
-    twin: str | dict[str, dict[str, Callable[..., Any]]] | None = None
+    inplace_node: str | dict[str, dict[str, Callable[..., Any]]] | None = None
     """The node's name where the in-place form has one of its own, or {node: rules} where its rules
     differ, too; of several it is the first whose inputs were given as tensors."""
-    free: frozenset[str] = frozenset()
+    may_alias: frozenset[str] = frozenset()
     """Inputs that may share memory with what the twin writes."""
-    apart: bool = False
+    no_overlap: bool = False
     """The others may not even be all of it: a write by index reads them in another order."""
     repeated: int | Callable[[Any, dict[str, Any]], int] = 0
     """What the twin does where it writes expanded memory (see memory_overlap), or a function of
@@ -160,7 +160,7 @@ class Op:
     """Whether there is one."""
     method: bool = True
     """Whether tensors have it as a method, too."""
-    called: str = ""
+    public_name: str = ""
     """The public name in error texts, where several ops share one."""
     spaces: str = DERIVED
     """torch's namespaces that it stands in, under another name where one is said: "torch special",
@@ -169,7 +169,7 @@ class Op:
     out: bool | str = DERIVED
     """Whether it takes `out=` (default: an op that is no view does); words say how torch treats it
     where that does not follow: "casts check_overlap" (see out_argument.WORDS)."""
-    returns: str | None = None
+    namedtuple: str | None = None
     """torch's name of the named tuple of its results."""
     doc: str | None = DERIVED
     """Its docstring, where the kernel's own does not serve."""
@@ -207,19 +207,19 @@ class Op:
     """Parameters that are not tensors."""
     optional: frozenset[str] = field(init=False)
     """Tensors that may be None."""
-    older: tuple[str, ...] = field(init=False)
+    legacy_positional: tuple[str, ...] = field(init=False)
     """The factors that torch also takes, with a warning, by position before the tensors."""
     kinds: dict[str, Any] = field(init=False)
     """What arguments take: told in the words of the public function, so by no other op."""
     narrows: bool = field(init=False)
     """NumPy makes float32 of bfloat16 and a Python number: the result is to be made narrow."""
     compared: tuple[str, ...] = field(init=False)
-    """The inputs whose dtypes `alike` looks at: the names of its parameters."""
+    """The inputs whose dtypes `dtype_check` looks at: the names of its parameters."""
     writes: Callable[..., Any] | None = field(init=False)
     """The kernel that writes into self."""
     node_name: str = field(init=False)
     rules: tuple[Rule, ...] = field(init=False)
-    differentiated: tuple[str, ...] = field(init=False)
+    diff_inputs: tuple[str, ...] = field(init=False)
     """Inputs that have a rule, in parameter order: the node's edges."""
     saves: tuple[str, ...] = field(init=False)
     """Tensor fields of the node."""
@@ -229,7 +229,7 @@ class Op:
     """Plain fields of the node."""
     shapes: tuple[str, ...] = field(init=False)
     """What rules ask about inputs: shapes, dtypes, strides, devices."""
-    twins: tuple[Op, ...] = field(init=False)
+    inplace_variants: tuple[Op, ...] = field(init=False)
     """Records of the in-place form that have a node of their own."""
     node_class: Any = field(init=False, default=None)
     call: Callable[..., Any] = field(init=False)
@@ -268,26 +268,28 @@ class Op:
         self.differentiable = tuple(given)
         factors = {"alpha", "beta", "value"}
         old = self.public and set(self.arguments) == self.keyword and self.keyword <= factors
-        self.older = tuple(p for p in self.params if old and p in self.keyword)
+        self.legacy_positional = tuple(p for p in self.params if old and p in self.keyword)
         kinds = {p: kind_of(self.signature.parameters[p]) for p in self.arguments if self.public}
         self.kinds = {name: kind for name, kind in kinds.items() if kind is not None}
-        self.aside, self.free = frozenset(self.aside), frozenset(self.free)
-        self.hidden = frozenset(self.hidden)
+        self.no_promotion, self.may_alias = frozenset(self.no_promotion), frozenset(self.may_alias)
+        self.not_exposed = frozenset(self.not_exposed)
         space, _, rest = name.partition("_")
         path = f"{space}.{rest}" if space in ("linalg", "special") else ""
         if self.spaces is None:
-            self.spaces = "torch" if self.public else path if self.called in ("", path) else ""
-        self.called = self.called or path or name
+            self.spaces = "torch" if self.public else path if self.public_name in ("", path) else ""
+        self.public_name = self.public_name or path or name
         self.doc = self.doc or (kernel.__doc__ if callable(kernel) else None)
         if not self.layout and "keepdim" in self.arguments and not self.view:
             self.layout = ROWS  # reductions keep no order of the dimensions that are left
         if self.out is None:
-            self.out = not self.view and not self.reuses
+            self.out = not self.view and not self.may_donate
         others = {"dtype", "dim", "dims", "size", "input_sizes"}
         numbers = bool(self.arguments) and not others.intersection(self.arguments)
         self.narrows = self.policy != KEEP or (numbers and not self.view)
         self.compared = (
-            () if self.alike is None else tuple(inspect.signature(self.alike).parameters)
+            ()
+            if self.dtype_check is None
+            else tuple(inspect.signature(self.dtype_check).parameters)
         )
         if callable(self.formula):
             self._requests(self.formula)
@@ -295,23 +297,27 @@ class Op:
         self.inplace = bool(self.inplace)
         self.node_name = self.node or f"{camel(name)}Backward0"
         self._derive(self.vjp)
-        if self.jvp not in (None, LINEAR, EACH):
+        if self.jvp not in (None, LINEAR, ELEMENTWISE):
             self.jvp = self._jvp(self.jvp)
-        named = {self.twin: self.vjp} if isinstance(self.twin, str) else self.twin or {}
-        self.twins = tuple(self._twin(node, rules) for node, rules in named.items())
+        named = (
+            {self.inplace_node: self.vjp}
+            if isinstance(self.inplace_node, str)
+            else self.inplace_node or {}
+        )
+        self.inplace_variants = tuple(self._twin(node, rules) for node, rules in named.items())
 
     def _derive(self, vjp: dict[Any, Callable[..., Any]] | None) -> None:
         """Take the rules, and collect what the node has because of them."""
         self.rules = tuple(self._rule(_inputs_of(k), rule) for k, rule in (vjp or {}).items())
         asked = {name for rule in self.rules for name in rule.inputs}
-        self.differentiated = tuple(p for p in self.params if p in asked)
+        self.diff_inputs = tuple(p for p in self.params if p in asked)
         self._collect()
 
     def _twin(self, node: str, vjp: dict[Any, Callable[..., Any]] | None) -> Op:
         """This op as its in-place form is recorded, with a node and with rules of its own."""
         record = copy.copy(self)
         record.node_name = node
-        record.twins = ()
+        record.inplace_variants = ()
         record._derive(vjp)
         return record
 
@@ -349,7 +355,7 @@ class Op:
     def _jvp(self, rules: dict[str, Any]) -> dict[str, Any]:
         return {
             key: rule
-            if rule in (LINEAR, EACH)
+            if rule in (LINEAR, ELEMENTWISE)
             else Rule(rule, (key,), self._requests(rule, [f"t_{key}"]))
             for key, rule in rules.items()
         }
@@ -357,10 +363,10 @@ class Op:
     def _collect(self) -> None:
         known = self._known()
         asked = [r for rule in self.rules for r in rule.requests]
-        ordered = dict.fromkeys([*asked, *self.keeps])
-        for name in self.keeps:
+        ordered = dict.fromkeys([*asked, *self.also_saves])
+        for name in self.also_saves:
             if known.get(name) not in ("saved", "value", "shape"):
-                raise TypeError(f"op {self.name!r}: keeps {name!r}, which it does not know")
+                raise TypeError(f"op {self.name!r}: also_saves {name!r}, which it does not know")
         self.saves = tuple(n for n in ordered if known[n] == "saved")
         self.kept = tuple(n for n in self.saves if n not in asked)
         self.values = tuple(n for n in ordered if known[n] == "value")

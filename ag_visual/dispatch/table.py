@@ -62,7 +62,7 @@ def _kernel(op: Op, xp: Any) -> Callable[..., Any]:
     normalize = op.normalize
     if normalize is None and not op.varargs:
         return kernel
-    bind = interpreted.binder(op, op.called)
+    bind = interpreted.binder(op, op.public_name)
     count = len(op.params) - len(op.arguments)
     if op.arguments != op.params[count:] or op.keyword:
         return lambda *args, **kwargs: _invoked(op, xp, bind(args, kwargs))
@@ -194,12 +194,14 @@ def op(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
     _offer(name, functions.get(name, record.call), record.spaces)
     _write(name, record.symbol, record.shape_only or (record.view and not record.multi))
     if record.inplace:
-        for each in record.twins:
+        for each in record.inplace_variants:
             each.node_class = op_node.make_node_class(each)
             backward(each)
         write = inplace_twin(record)
-        write = record.write = built_inplace(record, f"{record.called}_", write)
-        write.__doc__ = f"`{record.called}`, written into its first argument, which it returns."
+        write = record.write = built_inplace(record, f"{record.public_name}_", write)
+        write.__doc__ = (
+            f"`{record.public_name}`, written into its first argument, which it returns."
+        )
         if record.public:
             functions[f"{name}_"] = write
             if "torch" in record.spaces.split():

@@ -129,13 +129,13 @@ def elementwise(batch: Batch) -> Any:
 def _promoted(batch: Batch, changed: dict[str, Any]) -> dict[str, Any]:
     """Inputs in the dtype of their slices: a batch of 0-d tensors counts as 0-d ones."""
     op, F = batch.op, batch.F
-    taking = [n for n in changed if n not in op.aside]
+    taking = [n for n in changed if n not in op.no_promotion]
     if op.policy == "keep" or F.xp is not None or not any(batch.rank(n) == 0 for n in taking):
         return changed
     operands = [(changed[n].dtype, 2 if batch.rank(n) else 1) for n in taking]
     if all(kind is operands[0][0] for kind, _ in operands):
         return changed
-    numbers = [batch[n] for n in op.inputs if n not in op.aside and n not in changed]
+    numbers = [batch[n] for n in op.inputs if n not in op.no_promotion and n not in changed]
     operands += [(promotion.scalar_dtype(x), 0) for x in numbers if x is not None]
     target = promotion.result_type(*operands)
     return {n: F.cast(x, target.np) if n in taking else x for n, x in changed.items()}
@@ -321,12 +321,13 @@ def random(rule: Rule) -> Rule:
             raise RuntimeError(
                 "vmap: called random operation while in randomness error mode. Please either use "
                 "the 'same' or 'different' randomness flags on vmap or perform the randomness "
-                f"operation out of vmap. The operation: {batch.op.called}"
+                f"operation out of vmap. The operation: {batch.op.public_name}"
             )
         if batch["randomness"] == "same":
             raise RuntimeError(
                 "Vmap does not currently support same randomness with a batched tensor input: "
-                f"{batch.op.called}. Draw outside of the batch, or pass randomness='different'."
+                f"{batch.op.public_name}. Draw outside of the batch, or pass "
+                "randomness='different'."
             )
         return rule(batch)
 
@@ -347,14 +348,15 @@ def data_dependent(batch: Batch) -> Any:
     """No rule: the shape of the result depends on values, and so differs between slices."""
     raise RuntimeError(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to "
-        f"vmap over {batch.op.called}. Use an op whose result has the same shape for every slice "
-        "(where, a mask that multiplies), or loop."
+        f"vmap over {batch.op.public_name}. Use an op whose result has the same shape for every "
+        "slice (where, a mask that multiplies), or loop."
     )
 
 
 def no_rule(op: Op, what: str = "") -> RuntimeError:
     return RuntimeError(
-        f"vmap: Batching rule not implemented for {op.called} {what}".rstrip() + ". Loop over the "
+        f"vmap: Batching rule not implemented for {op.public_name} {what}".rstrip()
+        + ". Loop over the "
         "slices, or batch another of its inputs."
     )
 
@@ -450,9 +452,10 @@ def batch_inplace(
     target, dim = args[0], in_dims[0]
     if dim is None:
         raise RuntimeError(
-            f"vmap: {op.called}_(self, *extra_args) is not possible because there exists a Tensor "
-            "in extra_args that has more elements than self: it has a batch, and self has none. "
-            f"Use the out-of-place operator {op.called} instead, or batch self, too."
+            f"vmap: {op.public_name}_(self, *extra_args) is not possible because there exists a "
+            "Tensor in extra_args that has more elements than self: it has a batch, and self has "
+            "none. "
+            f"Use the out-of-place operator {op.public_name} instead, or batch self, too."
         )
     result = batch(F, op, args, in_dims, kwargs, randomness)
     front = _front(F, target, dim)

@@ -121,7 +121,7 @@ def _of_op(node: OpNode) -> Again:
             with np.errstate(all="ignore"):
                 found = op.invoke(xp, by_name)
         except (TypeError, ValueError, IndexError, RuntimeError) as error:
-            raise CannotCheckError(f"{op.called} does not run again: {error}") from None
+            raise CannotCheckError(f"{op.public_name} does not run again: {error}") from None
         several = op.multi or len(op.outputs) > 1
         outputs = list(found) if several else [found]
         chosen = range(len(outputs)) if op.multi else op.differentiable
@@ -180,8 +180,8 @@ def _arguments_of(node: OpNode) -> dict[str, Any]:
             found[name] = default
         else:
             raise CannotCheckError(
-                f"{node.name()} did not keep its argument {name!r}, so {op.called} cannot be run "
-                "again"
+                f"{node.name()} did not keep its argument {name!r}, so {op.public_name} cannot be "
+                "run again"
             )
     return found
 
@@ -275,7 +275,7 @@ def _told_below(edge: Any, depth: int) -> Any:
                 values[name] = _told_below(lower, depth - 1)
                 if values[name] is None:
                     return None
-        if any(name in op.lists for name in op.differentiated):
+        if any(name in op.lists for name in op.diff_inputs):
             return None
         for name in op.inputs:
             if values.get(name) is None:
@@ -314,14 +314,14 @@ def _refuse_other_results(
         with np.errstate(all="ignore"):
             found = op.invoke(xp, by_name)
     except (TypeError, ValueError, IndexError, RuntimeError) as error:
-        raise CannotCheckError(f"{op.called} does not run again: {error}") from None
+        raise CannotCheckError(f"{op.public_name} does not run again: {error}") from None
     results = list(found) if op.multi or len(op.outputs) > 1 else [found]
     chosen = range(len(results)) if op.multi else op.differentiable
     shapes = [tuple(getattr(results[i], "shape", ())) for i in chosen]
     expected = [tuple(meta[0]) for meta in node.outs or ((node.shape, node.dtype),)]
     if shapes != expected:
         raise CannotCheckError(
-            f"{op.called}, run again on what is known, gives shape {shapes[0]} and not "
+            f"{op.public_name}, run again on what is known, gives shape {shapes[0]} and not "
             f"{expected[0]}: {node.name()} did not keep all its arguments"
         )
     for name in outputs:
@@ -333,8 +333,8 @@ def _refuse_other_results(
             xp.allclose(now, then, rtol=loose, atol=loose * (scale or 1.0), equal_nan=True)
         ):
             raise CannotCheckError(
-                f"{op.called}, run again, gives another {name} than the one that was saved: it "
-                "draws random numbers, or its input changed since"
+                f"{op.public_name}, run again, gives another {name} than the one that was saved: "
+                "it draws random numbers, or its input changed since"
             )
 
 

@@ -42,7 +42,7 @@ def records(name: str) -> list[Op]:
     """The ops behind a public name: one, or the overloads that it chooses from."""
     # `linalg.inv` is made of the op that is `linalg.inv_ex` elsewhere.
     words = {name, *(f"linalg.{name}{end}" for end in ("", "_ex"))}
-    own = [op for op in table.ops.values() if op.called in words]
+    own = [op for op in table.ops.values() if op.public_name in words]
     if name in table.ops and table.ops[name] not in own:
         own.append(table.ops[name])
     return sorted(own, key=lambda op: op.node_name)

@@ -74,7 +74,7 @@ class Call:
     def leaves(self) -> dict[str, Array]:
         """The arrays with respect to which the op has a derivative, by name (or `name[i]`)."""
         found = {}
-        for name in self.op.differentiated:
+        for name in self.op.diff_inputs:
             value = self.values[name]
             for label, item in _items(name, value):
                 if isinstance(item, numpy.ndarray) and item.dtype.kind in "fc":
@@ -191,7 +191,7 @@ def host(tensor: Any) -> Array:
 
 def settled(op: Op, number: int, out: Any, g: Array) -> Array:
     """A gradient of an output that does not depend on the phases of its columns."""
-    if op.outputs[number if not op.multi else 0] not in op.phases:
+    if op.outputs[number if not op.multi else 0] not in op.gauge_outputs:
         return g
     v = host(out)
     turn = numpy.sum(v.conj() * g, -2, keepdims=True).imag

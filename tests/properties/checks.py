@@ -359,7 +359,7 @@ def check_memory(call: Call) -> None:
         array = out._array
         if array.size:
             shared = any(numpy.shares_memory(array, each) for each in inputs)
-            expected = call.op.view or call.op.reuses
+            expected = call.op.view or call.op.may_donate
             assert shared == expected, "shares memory" if shared else "copies"
         assert out._is_view() == call.op.view
         assert min(array.strides, default=0) >= 0
@@ -397,7 +397,7 @@ def check_inplace(call: Call) -> None:
     assert target._version == version + 1
     numpy.testing.assert_array_equal(host(target), host(plain[0]))
     if op.rules:
-        recorded = op.twins[0] if op.twins else op
+        recorded = op.inplace_variants[0] if op.inplace_variants else op
         assert type(target.grad_fn) is recorded.node_class
         for label, array in gradients(call, [target], leaves, gs).items():
             numpy.testing.assert_array_equal(array, expected[label], err_msg=label)

@@ -88,7 +88,7 @@ def tensors(op: Op, values: dict[str, Any], grad: bool) -> tuple[dict[str, Any],
         if not is_array(value):
             return value
         made = from_array(value.copy())
-        if grad and name in op.differentiated and value.dtype.kind in "fc":
+        if grad and name in op.diff_inputs and value.dtype.kind in "fc":
             leaves.append(made.requires_grad_())
         return made
 
@@ -209,7 +209,7 @@ def compare_gradients(
     labels = [
         name
         for name in op.params
-        if name in op.differentiated
+        if name in op.diff_inputs
         for item in (loop[0][name] if name in op.lists else (loop[0][name],))
         if is_array(item) and item.dtype.kind in "fc"
     ]

@@ -47,7 +47,7 @@ def tensor_names(op: Op) -> list[str]:
 
 def promoting(op: Op) -> bool:
     reduces = "dim" in op.params or "reduction" in op.params
-    return op.policy != KEEP and not op.aside and not op.lists and not reduces
+    return op.policy != KEEP and not op.no_promotion and not op.lists and not reduces
 
 
 @every(promoting)

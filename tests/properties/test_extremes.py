@@ -95,7 +95,7 @@ def test_extreme_values_as_torch(op: Op) -> None:
     grid = numpy.meshgrid(*[LINE] * len(op.inputs))
     arrays = {n: a.ravel().copy() for n, a in zip(op.inputs, grid, strict=True)}
     plain = calls(op)[0].values
-    wanted = op.differentiated if differentiable(op) else ()
+    wanted = op.diff_inputs if differentiable(op) else ()
     ours = {n: from_array(a.copy(), n in wanted) for n, a in arrays.items()}
     out = run(op, {**plain, **ours})[0]
     theirs = {n: torch.tensor(a, requires_grad=n in wanted) for n, a in arrays.items()}

@@ -121,7 +121,7 @@ def differs(op: Op) -> str:
         return ""
     for call in calls(op):
         for layout in (plain, turned, repeated):
-            if not (call.smooth and call.oracle) or (op.strides and layout is not plain):
+            if not (call.smooth and call.oracle) or (op.layout_dependent and layout is not plain):
                 continue
             for mine, other in results(call, layout, function):
                 if telling(mine) != telling(other) and mine.shape == tuple(other.shape):
@@ -155,7 +155,7 @@ def test_inputs_in_the_midst_of_other_memory(op: Op) -> None:
             if op.view and op.name != "as_strided_from":  # a step may be played on a copy
                 start, end = data_pointer(a._memory), data_pointer(a._memory) + a._memory.nbytes
                 assert start <= a.data_ptr() <= end
-            elif not (op.view or op.reuses):
+            elif not (op.view or op.may_donate):
                 assert a.storage_offset() == 0
 
 

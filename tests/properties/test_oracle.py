@@ -32,7 +32,7 @@ pytestmark = pytest.mark.oracle
 
 def internal(op: Op) -> bool:
     """Whether the op is a part of others, without a public name."""
-    return not op.public and op.called == op.name and op.oracle is None
+    return not op.public and op.public_name == op.name and op.oracle is None
 
 
 REFUSALS = (
@@ -52,7 +52,7 @@ def counterpart(op: Op) -> Callable[..., Any] | None:
         places = [torch.ops.aten]
     for place in places:
         found: Any = place
-        for part in (op.oracle or op.called).split("."):
+        for part in (op.oracle or op.public_name).split("."):
             found = getattr(found, part, None)
         if found is not None:
             return found  # type: ignore[no-any-return]
@@ -142,7 +142,7 @@ def test_agreement_with_torch(op: Op) -> None:
             compare(call, function)
 
 
-@every(lambda op: differentiable(op) and not op.real and not internal(op))
+@every(lambda op: differentiable(op) and not op.real_only and not internal(op))
 def test_agreement_with_torch_on_complex_numbers(op: Op) -> None:
     function = counterpart(op)
     for call in complex_calls(op):

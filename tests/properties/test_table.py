@@ -59,7 +59,7 @@ def test_vjp_against_finite_differences(op: Op) -> None:
         checks.check_vjp(call)
 
 
-@every(lambda op: differentiable(op) and not op.real)
+@every(lambda op: differentiable(op) and not op.real_only)
 def test_complex_vjp_against_finite_differences(op: Op) -> None:
     for call in complex_calls(op):
         if call.smooth:
@@ -73,7 +73,7 @@ def test_jvp_against_vjp(op: Op) -> None:
             checks.check_jvp(call)
 
 
-@every(lambda op: differentiable(op) and not op.real)
+@every(lambda op: differentiable(op) and not op.real_only)
 def test_complex_jvp_against_vjp(op: Op) -> None:
     for call in complex_calls(op):
         if call.smooth:
@@ -87,7 +87,7 @@ def test_double_backward_against_finite_differences(op: Op) -> None:
             checks.check_double(call)
 
 
-@every(lambda op: differentiable(op) and not op.real)
+@every(lambda op: differentiable(op) and not op.real_only)
 def test_complex_double_backward_against_finite_differences(op: Op) -> None:
     for call in complex_calls(op)[:2]:
         if call.smooth:
@@ -152,7 +152,7 @@ def test_bad_calls_raise(op: Op) -> None:
 @every(lambda op: not refuses(op))
 def test_noncontiguous_inputs(op: Op) -> None:
     for call in calls(op):
-        if call.smooth and not op.strides:
+        if call.smooth and not op.layout_dependent:
             checks.check_strided(call)
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.oracle
 
 def twin(op: Op) -> Callable[..., Any] | None:
     """torch's in-place form of an op."""
-    name = f"{op.called}_"
+    name = f"{op.public_name}_"
     places = (torch.Tensor, torch, torch._C._nn)
     return next((f for f in (getattr(p, name, None) for p in places) if f is not None), None)
 
@@ -120,7 +120,9 @@ def difference(ours: Any, theirs: Any) -> str:
 
 def differences(op: Op, write: Callable[..., Any], function: Callable[..., Any]) -> Iterator[str]:
     first = op.params[0]
-    names = {name for each in (op, *op.twins) for name in each.differentiated} or {*op.inputs}
+    names = {name for each in (op, *op.inplace_variants) for name in each.diff_inputs} or {
+        *op.inputs
+    }
     ours, theirs = Engine(ag, from_array, write), Engine(torch, torch.tensor, function)
     fitting = [c for c in calls(op) if c.oracle and isinstance(c.values[first], numpy.ndarray)]
     # The first sample has tensors, the last one numbers where the op takes them.
@@ -204,7 +206,7 @@ def test_what_is_written_has_torchs_history(op: Op) -> None:
 def test_a_write_without_history_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     op = ops["gt"]
     assert not [*differences(op, op.write, torch.Tensor.gt_)]
-    monkeypatch.setattr(op, "twins", ())
+    monkeypatch.setattr(op, "inplace_variants", ())
     assert len([*differences(op, op.write, torch.Tensor.gt_)]) >= 4
 
 

@@ -77,7 +77,7 @@ def _aliases(storage: Any, but: Callable[[Any], bool]) -> list[dict[str, str]]:
         seen.add(id(value))
         view = value._view
         if view is not None:
-            steps = ".".join(op.called for op, *_ in view.steps())
+            steps = ".".join(op.public_name for op, *_ in view.steps())
             base = variable_name(lambda v, base=view.base: v is base)  # type: ignore[misc]
             found.setdefault(name, f"a view: {steps} of " + (f"`{base}`" if base else "a tensor"))
         elif value._storage is not storage:
@@ -136,7 +136,7 @@ def _described(array: Any, matches: Callable[[Any], bool], tensor: Any) -> dict[
     view = None if tensor is None else tensor._view
     if found["name"] is None and view is not None:
         found["name"] = variable_name(lambda v: v is view.base)
-        found["through"] = ".".join(op.called for op, *_ in view.steps())
+        found["through"] = ".".join(op.public_name for op, *_ in view.steps())
     return found
 
 

@@ -35,7 +35,7 @@ def _traced(op: Op) -> Callable[..., Any]:
 
 def _traced_source(op: Op, scope: dict[str, Any]) -> str:
     """The node's Tensor face; complex ones take the reference path, which conjugates."""
-    edges = op.differentiated
+    edges = op.diff_inputs
     lines = Writer("def traced(self, g):")
     add = lines.add
     add(1, "if self.dtype.kind == 'c': return slow(self, g)")
@@ -60,7 +60,7 @@ def _answer(op: Op, scope: dict[str, Any], lines: Writer, arrays: bool = False) 
     arrays: whether they are arrays, for which some rules are written out.
     """
     add = lines.add
-    edges = op.differentiated
+    edges = op.diff_inputs
     results: dict[str, str] = {}
     for i, rule in enumerate(op.rules):
         name = rule.inputs[0]
@@ -96,7 +96,7 @@ def _answer(op: Op, scope: dict[str, Any], lines: Writer, arrays: bool = False) 
 
 
 def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
-    edges = op.differentiated
+    edges = op.diff_inputs
     lines = Writer("def take(self, F, g, place):" if take else "def raw(self, F, g):")
     add = lines.add
     add(1, f"{', '.join(f'e_{n}' for n in edges)}, = self.next")

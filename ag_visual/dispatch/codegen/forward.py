@@ -36,7 +36,7 @@ def forward(
     scope = {**SHARED, "slow": reference or op.compute}
     scope.update(normalize=op.normalize, op=op, cls=op.node_class)
     if len(op.outputs) > 1:
-        scope["package"] = interpreted.named_tuple(op.returns or op.name, op.outputs)
+        scope["package"] = interpreted.named_tuple(op.namedtuple or op.name, op.outputs)
     label = f"{op.name} operator" if reference else ""
     function = lazily(op.name, scope, lambda scope: _forward_source(op, places, scope), label)
     scope["again"] = function
@@ -49,7 +49,7 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     # An operator has a reference of its own, takes no out= and no argument by name.
     called = scope["slow"] is op.compute
     out = bool(op.out) and called
-    old = bool(op.older) and called
+    old = bool(op.legacy_positional) and called
     head = head_of(
         op.signature,
         scope,
@@ -71,7 +71,7 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     if op.varargs:
         add(1, f"if named: {slow}")
     # The first input that takes part in promotion says in which dtype the op computes.
-    first = next(name for name in op.inputs if name not in op.aside)
+    first = next(name for name in op.inputs if name not in op.no_promotion)
     add(1, f"if grad is None or type({first}) is not Tensor and type({first}) not in fast: {slow}")
     if op.policy != KEEP:
         add(1, f"d = {first}._plain")
@@ -79,14 +79,14 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
     add(1, f"a_{first} = {first}._array")
     if op.policy == KEEP:
         add(1, f"if type(a_{first}) is not ndarray: {slow}")
-        if op.real:
+        if op.real_only:
             add(1, f"if {first}._plain is None and a_{first}.dtype.kind == 'c': {slow}")
         if op.narrows:  # bfloat16 has a number beyond those of NumPy's own dtypes
             add(1, f"if a_{first}.dtype.num > 255: {slow}")
     for name in op.inputs:
         if name == first:
             continue
-        promoted = op.policy != KEEP and name not in op.aside
+        promoted = op.policy != KEEP and name not in op.no_promotion
         add(1, f"if type({name}) is Tensor or type({name}) in fast:")
         add(2, f"a_{name} = {name}._array")
         add(2, f"k_{name} = True")
@@ -108,8 +108,8 @@ def _forward_source(op: Op, places: bool, scope: dict[str, Any]) -> str:
             add(1, f"if k_{name} and a_{name}.dtype is not a_{first}.dtype: {slow}")
     arguments_part(op, head, lines, slow)
     run = kernel_call(op, scope)
-    if op.usual is not None:
-        function, argument, value = op.usual
+    if op.fast_case is not None:
+        function, argument, value = op.fast_case
         scope["usual"] = getattr(numpy, function)
         arrays = ", ".join(f"a_{p}" for p in op.params if p != argument)
         scope["value"] = value
@@ -175,14 +175,14 @@ _HERE = "locate(getframe(1))"
 def _asks(op: Op, first: str) -> str:
     """Whether an input requires grad, as source: the result then remembers why it doesn't."""
     return " or ".join(
-        f"{name}._rg" if name == first else f"k_{name} and {name}._rg" for name in op.differentiated
+        f"{name}._rg" if name == first else f"k_{name} and {name}._rg" for name in op.diff_inputs
     )
 
 
 def _node_part(op: Op, scope: dict[str, Any], lines: Writer, places: bool, answer: str) -> None:
     add = lines.add
-    edges = op.differentiated
-    first = next(name for name in op.inputs if name not in op.aside)
+    edges = op.diff_inputs
+    first = next(name for name in op.inputs if name not in op.no_promotion)
     # As in torch, a stale view may still be converted to integers, which have no history.
     kinds = "(dtype is F32 or dtype is F64 or dtype.kind in 'fcV')"
     add(1, f"if grad and {kinds}:" if op.policy == KEEP else "if grad:")

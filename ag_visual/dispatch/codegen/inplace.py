@@ -25,7 +25,7 @@ def inplace(op: Op, twin: str, reference: Callable[..., Any]) -> Callable[..., A
 
 
 def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
-    old = bool(op.older)
+    old = bool(op.legacy_positional)
     head = head_of(op.signature, scope, kinds=op.kinds, old=old, numpy_names=False)
     slow = f"return slow({', '.join(head.passed.values())})"
     lines = head.writer(twin)
@@ -47,13 +47,17 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
             continue
         add(1, f"if type({name}) is Tensor or type({name}) in fast:")
         add(2, f"a_{name} = {name}._array")
-        fits = f"type(a_{name}) is not ndarray" if name in op.aside else f"{name}._plain is not d"
+        fits = (
+            f"type(a_{name}) is not ndarray"
+            if name in op.no_promotion
+            else f"{name}._plain is not d"
+        )
         add(2, f"if {fits}: {slow}")
         add(2, f"if grad and ({name}._rg or {name}._view is not None): {slow}")
         # On the same memory, itself included: the reference path refuses what torch refuses.
         add(2, f"x, y = {target}._store, {name}._store")
         add(2, f"if x is y and x is not FRESH or x.log is not None and x.log is y.log: {slow}")
-        if name not in op.aside:
+        if name not in op.no_promotion:
             add(1, f"elif type({name}) is float or type({name}) is int:")
             add(2, f"a_{name} = {name}")
         if name in op.optional:

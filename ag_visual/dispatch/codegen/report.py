@@ -41,10 +41,10 @@ def report_part(op: Op, scope: dict[str, Any], lines: Writer) -> None:
         numbers += (f"u_{name}", f"v_{name}")
         declared.append((name, own))
     scope["schema"] = schema = NodeSchema(op.node_class, 1, tuple(declared))
-    scope["record"] = record = node_record(len(op.differentiated), len(declared))
+    scope["record"] = record = node_record(len(op.diff_inputs), len(declared))
     scope["pack"] = record.pack
-    outputs = [f"0 if e_{n} is None else e_{n}[1]" for n in op.differentiated]
-    seqs = [f"-1 if e_{n} is None else e_{n}[0].seq" for n in op.differentiated]
+    outputs = [f"0 if e_{n} is None else e_{n}[1]" for n in op.diff_inputs]
+    seqs = [f"-1 if e_{n} is None else e_{n}[0].seq" for n in op.diff_inputs]
     packed = row(("last[2]", "clock()", "thread()", "node.seq"), seqs, numbers)
     add(4, "code = node.code")
     add(4, "lasti = node.lasti")
@@ -55,8 +55,8 @@ def report_part(op: Op, scope: dict[str, Any], lines: Writer) -> None:
     add(5, "last = sink.nodes[record].key(schema, code, lasti, facts)")
     add(4, "sink.keep(ref(node))")
     add(4, f"last[3](pack({', '.join(packed)}))")
-    first = next(name for name in op.inputs if name not in op.aside)
-    for name in op.differentiated:
+    first = next(name for name in op.inputs if name not in op.no_promotion)
+    for name in op.diff_inputs:
         maybe = name in op.optional or (op.policy != KEEP and name != first)
         add(4, f"if {f'k_{name} and ' if maybe else ''}not g_{name}:")
         # To find a slot empty takes 0.25 us: once is enough.

@@ -113,7 +113,7 @@ def arguments_part(op: Op, head: Head, lines: Writer, slow: str) -> None:
         if name != op.varargs and (name in op.kinds or not op.view):
             lines.add(1, f"if {head.checks[name]}: {slow}")
     if op.varargs:
-        lines.add(1, f"{op.varargs} = loose({op.called!r}, {op.varargs!r}, {op.varargs})")
+        lines.add(1, f"{op.varargs} = loose({op.public_name!r}, {op.varargs!r}, {op.varargs})")
     if op.normalize is not None:
         left = f"{', '.join(op.arguments)}, = " if op.arguments else ""
         lines.add(1, f"{left}normalize({', '.join(_arrays(op))})")
@@ -137,7 +137,7 @@ def _arrays(op: Op) -> list[str]:
 def with_older(op: Op, out: bool) -> str:
     """The call with more by position than there are tensors: see `arguments.older`."""
     tensors = ", ".join(p for p in op.params if p not in op.keyword)
-    named = "".join(f", {p}={p}" for p in (*op.older, *["out"] * out))
+    named = "".join(f", {p}={p}" for p in (*op.legacy_positional, *["out"] * out))
     return f"slow({tensors}, *old{named})"
 
 

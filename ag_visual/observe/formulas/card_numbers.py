@@ -232,12 +232,12 @@ def _pointwise(head: str) -> bool:
     if head in OPERATORS:
         return head not in ("matmul", "getitem")
     # A composite is what the ops are that it chooses from.
-    own = [ops[head]] if head in ops else [op for op in ops.values() if op.called == head]
+    own = [ops[head]] if head in ops else [op for op in ops.values() if op.public_name == head]
     return any(vmap.rule_of(op) is vmap.elementwise for op in own)
 
 
 def _sums(head: str) -> bool:
-    return head == "sum_to_size" or (ops[head].called if head in ops else head) == "sum"
+    return head == "sum_to_size" or (ops[head].public_name if head in ops else head) == "sum"
 
 
 def _moved(term: Term, index: Index) -> Index | None:

@@ -74,7 +74,7 @@ def _op_card(op: Op, found: Derivation, note: str) -> dict[str, Any]:
         if not isinstance(value, Term) or not isinstance(value.value, Tensor)
     }
     return {
-        "op": op.called,
+        "op": op.public_name,
         "says": says(op),
         "forward": forward,
         "text": linear(forward),
@@ -98,7 +98,7 @@ def _short(value: Any) -> str:
 
 def says(op: Op) -> str:
     """The first sentence of an op's docstring, or of the public function's that it is part of."""
-    public = functions.get(op.called) or functions.get(op.called.replace(".", "_"))
+    public = functions.get(op.public_name) or functions.get(op.public_name.replace(".", "_"))
     text = op.doc or getattr(public, "__doc__", None) or ""
     if not text and op.name.endswith("_backward"):
         text = f"What {op.name.removesuffix('_backward')} hands back, as an op of its own."
@@ -117,8 +117,8 @@ def forward_math(op: Op) -> Math:
     term = formula_of(op)
     if term is None:
         given = [symbol(p) for p in op.params if p in op.inputs or p in op.lists]
-        shown = [symbol(p) for p in op.arguments if p in op.values and p not in op.hidden]
-        term = Term(op.called, None, (*given, *(shown if len(shown) <= 2 else ())))
+        shown = [symbol(p) for p in op.arguments if p in op.values and p not in op.not_exposed]
+        term = Term(op.public_name, None, (*given, *(shown if len(shown) <= 2 else ())))
     return row(left, operator("="), Typesetter().line(term))
 
 
@@ -351,7 +351,9 @@ def _called(name: str, inputs: Sequence[Math]) -> Math:
 
 def without_own_text(card: dict[str, Any]) -> dict[str, Any]:
     """A card without what a custom Function says: its docstring, and names of its arguments."""
-    of_table = card.get("numbers", True) and any(op.called == card["op"] for op in ops.values())
+    of_table = card.get("numbers", True) and any(
+        op.public_name == card["op"] for op in ops.values()
+    )
     if of_table or card["says"] in (LEAF_CARD["says"], UNKNOWN_SAYS):
         return card
     # Which of its arguments there were is told by their names alone: no derivative is left.

@@ -166,7 +166,7 @@ def _linear(
 ) -> Floats | None:
     if tables is None or any(edge is None for edge in node.next) or op.optional:
         return None
-    if not op.lists and op.inputs != op.differentiated:
+    if not op.lists and op.inputs != op.diff_inputs:
         return None
     total = np.zeros(count([node.shape]))
     for table, value in zip(tables, inputs, strict=True):
@@ -183,8 +183,8 @@ def _again(node: Node, op: Op, inputs: Sequence[Floats | None]) -> Floats | None
     for name in op.inputs:
         value = saved_value(node, name) if name in node.saved_names else None
         value = None if value is None else host(value)
-        if value is None and name in op.differentiated:
-            value = inputs[op.differentiated.index(name)]
+        if value is None and name in op.diff_inputs:
+            value = inputs[op.diff_inputs.index(name)]
         if value is None:
             return None
         given[name] = value

@@ -330,7 +330,7 @@ def spoken(head: str) -> str:
     if sign and sign not in INFIX and sign not in (_QUOTIENT, _TRANSPOSED, _UNSEEN):
         return sign
     if head in ops:
-        head = ops[head].called
+        head = ops[head].public_name
     text = head.rpartition(".")[2].lstrip("_").removeprefix("linalg_").removeprefix("special_")
     for ending in ("_of", "_dim", "_dims", "_all", "_number", "_tensor", "_values", "_kernel"):
         text = text.removesuffix(ending)

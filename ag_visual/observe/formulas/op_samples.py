@@ -99,7 +99,7 @@ def record_call(op: Op, values: dict[str, Any]) -> CallRecord:
     metas = [(outputs[i]._array.shape, outputs[i]._array.dtype) for i in differentiable]
     node.shape, node.dtype = metas[0]
     node.outs = tuple(metas) if op.multi or len(metas) > 1 else None
-    given = [v for n in op.differentiated for v in _several(values[n])]
+    given = [v for n in op.diff_inputs for v in _several(values[n])]
     edges: Any = tuple(
         (None, 0, v._array.shape, v._array.dtype)
         if isinstance(v, Tensor) and v._array.dtype.kind in "fc"

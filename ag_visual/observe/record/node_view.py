@@ -38,9 +38,9 @@ def edges_by_name(node: OpNode) -> list[tuple[str, Any]]:
     """An op's edges with the names of its inputs; those of lists are `tensors[0]` and so on."""
     op = node.op
     names: list[str] = []
-    lists = [name for name in op.lists if name in op.differentiated]
-    more = len(node.next) - len(op.differentiated) + 1
-    for name in op.differentiated:
+    lists = [name for name in op.lists if name in op.diff_inputs]
+    more = len(node.next) - len(op.diff_inputs) + 1
+    for name in op.diff_inputs:
         names += [f"{name}[{i}]" for i in range(more)] if name in lists else [name]
     return list(zip(names, node.next, strict=False))
 

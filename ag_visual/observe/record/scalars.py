@@ -158,8 +158,8 @@ def _saved_inputs(nodes: Sequence[Node], known: dict[Place, Floats]) -> None:
             if name in op.outputs:
                 place = node.seq, op.outputs.index(name)
                 shape = outputs_of(node)[place[1]][0] if place[1] < len(outputs_of(node)) else ()
-            elif name in op.differentiated and not op.lists:
-                edge = node.next[op.differentiated.index(name)]
+            elif name in op.diff_inputs and not op.lists:
+                edge = node.next[op.diff_inputs.index(name)]
                 if edge is not None:
                     place, shape = (edge[0].seq, edge[1]), meta_of(edge)[0]
             if place is None or place in known:

@@ -14,7 +14,7 @@ from ag_visual.arrays.kernels import scatter as kernels
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.dims import broadcast, wrap
-from ag_visual.dispatch.record import EACH, LINEAR, ROWS, ErrorSample, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ROWS, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, ops, traced
 from ag_visual.ops.tensor.copy_fill import by_kind, number_for
 
@@ -67,7 +67,7 @@ structural(
     inputs=("self", "index"),
     layout=ROWS,
     normalize=_normal_gather,
-    keeps=("self", "sparse_grad"),
+    also_saves=("self", "sparse_grad"),
     samples=_gather_samples,
     errors=_gather_errors,
     doc="out[i, j] = self[index[i, j], j] for dim 0, and so on: the shape of `index`.",
@@ -118,9 +118,9 @@ structural(
     inputs=("self", "index", "src"),
     normalize=_normal_scatter,
     inplace=True,
-    apart=True,
+    no_overlap=True,
     public=False,
-    called="scatter",
+    public_name="scatter",
     node="ScatterBackward0",
     samples=_scatter_samples,
     errors=_scatter_errors,
@@ -139,13 +139,13 @@ structural(
     "scatter_value",
     _scatter_value,
     vjp={"self": lambda F, g, dim, index: F.scatter_value(g, dim, index, 0)},
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     inputs=("self", "index"),
     normalize=_normal_value,
     inplace=True,
-    apart=True,
+    no_overlap=True,
     public=False,
-    called="scatter",
+    public_name="scatter",
     node="ScatterBackward1",
     samples=lambda make: iter([Sample((make((2, 3)), 1, numpy.array([[0], [2]]), 1.5))]),
 )
@@ -238,7 +238,7 @@ structural(
     inputs=("self", "index", "src"),
     normalize=_normal_scatter_add,
     inplace=True,
-    apart=True,
+    no_overlap=True,
     samples=_scatter_add_samples,
     errors=_scatter_errors,
     doc="`self` with src[i, j] added at [index[i, j], j] for dim 0, and so on.",

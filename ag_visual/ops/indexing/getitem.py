@@ -245,7 +245,7 @@ _structural(
     lists=("indices",),
     inplace=_put_into,
     repeated=WARNED,
-    apart=True,
+    no_overlap=True,
     batch=indexed,
     samples=_put_samples,
     errors=_put_errors,

@@ -13,7 +13,7 @@ from ag_visual.core.tensor import Tensor, method
 from ag_visual.dispatch.dims import wrap
 from ag_visual.dispatch.families import number_in
 from ag_visual.dispatch.memory_overlap import WARNED
-from ag_visual.dispatch.record import EACH, LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, ops
 from ag_visual.dispatch.vmap_indexing import slices
 from ag_visual.ops.indexing.gather_scatter import Errors, Samples, structural
@@ -122,7 +122,7 @@ structural(
     inputs=("self", "index", "source"),
     normalize=_normal_index_add,
     inplace=True,
-    apart=True,
+    no_overlap=True,
     batch=slices,
     samples=_index_add_samples,
     errors=_index_add_errors,
@@ -147,8 +147,8 @@ structural(
     inputs=("self", "index", "source"),
     normalize=_normal_index_copy,
     inplace=True,
-    apart=True,
-    keeps=("source",),
+    no_overlap=True,
+    also_saves=("source",),
     batch=slices,
     samples=_slices_samples,
     doc="`self` with source[i] written to slice index[i] of `dim`.",
@@ -188,14 +188,14 @@ structural(
     "index_fill_number",
     _filled_slices,
     vjp={"self": lambda F, g, dim, index: F.index_fill_number(g, dim, index, 0)},
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     inputs=("self", "index"),
     normalize=_normal_fill_number,
     inplace=_fill_slices,
     repeated=WARNED,
-    apart=True,
+    no_overlap=True,
     public=False,
-    called="index_fill",
+    public_name="index_fill",
     node="IndexFillBackward0",
     batch=slices,
     samples=lambda make: iter([Sample((make((3, 4)), 1, numpy.array([0, -1]), 1.5))]),
@@ -217,13 +217,13 @@ structural(
     },
     jvp=LINEAR,
     inputs=("self", "index", "value"),
-    free=("value",),
+    may_alias=("value",),
     normalize=_normal_fill_tensor,
     inplace=_fill_slices,
     repeated=WARNED,
-    apart=True,
+    no_overlap=True,
     public=False,
-    called="index_fill",
+    public_name="index_fill",
     node="IndexFillBackward1",
     batch=slices,
     samples=lambda make: iter([Sample((make((3, 4)), 1, numpy.array([0, 2]), make(())))]),

@@ -15,7 +15,7 @@ from ag_visual.dispatch.dims import broadcast
 from ag_visual.dispatch.dtype_errors import in_macros
 from ag_visual.dispatch.memory_overlap import WARNED
 from ag_visual.dispatch.overflow import refuse_overflow
-from ag_visual.dispatch.record import EACH, LINEAR, ROWS, ErrorSample, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ROWS, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, ops
 from ag_visual.dispatch.vmap import Batch, data_dependent, elementwise
 from ag_visual.ops.tensor.copy_fill import by_kind, number_for, zero_dim
@@ -96,14 +96,14 @@ _structural(
     "masked_fill_number",
     _masked,
     vjp={"self": lambda F, g, mask: F.masked_fill_number(g, mask, 0)},
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     inputs=("self", "mask"),
     layout=ROWS,
     normalize=_normal_masked,
     inplace=_mask_into,
     repeated=WARNED,
     public=False,
-    called="masked_fill",
+    public_name="masked_fill",
     node="MaskedFillBackward0",
     batch=elementwise,
     samples=_mask_samples(1.5),
@@ -118,13 +118,13 @@ _structural(
     },
     jvp=LINEAR,
     inputs=("self", "mask", "value"),
-    free=("value",),
+    may_alias=("value",),
     layout=ROWS,
     normalize=_normal_masked_tensor,
     inplace=_mask_into,
     repeated=WARNED,
     public=False,
-    called="masked_fill",
+    public_name="masked_fill",
     node="MaskedFillBackward1",
     batch=_fill_slices,
     samples=_mask_samples(None),
@@ -208,7 +208,7 @@ _structural(
     jvp=LINEAR,
     inputs=("self", "mask"),
     normalize=_normal_mask_only,
-    keeps=("self",),
+    also_saves=("self",),
     batch=data_dependent,
     samples=_only_mask_samples,
     doc="The elements where the mask is true, as a vector.",
@@ -263,7 +263,7 @@ _structural(
     },
     jvp=LINEAR,
     inputs=("self", "mask", "source"),
-    free=("source",),
+    may_alias=("source",),
     normalize=_normal_masked_scatter,
     inplace=_scatter_masked_into,
     batch=_scattered_slices,

@@ -14,7 +14,7 @@ import numpy
 from ag_visual import dtypes
 from ag_visual.arrays.kernels.scatter import index_reduce, scatter_reduce
 from ag_visual.core.node import ending
-from ag_visual.dispatch.record import EACH, ErrorSample, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, ErrorSample, Sample
 from ag_visual.dispatch.table import op
 from ag_visual.dispatch.vmap_indexing import slices
 from ag_visual.ops.indexing.gather_scatter import dim_and_index, grown
@@ -205,12 +205,12 @@ op(
     "scatter_reduce",
     _scatter_reduce,
     vjp={("self", "src"): _scatter_back},
-    jvp={"self": EACH, "src": _scatter_along},
+    jvp={"self": ELEMENTWISE, "src": _scatter_along},
     inputs=("self", "index", "src"),
     normalize=_normal_scatter,
     inplace=True,
     holomorphic=False,
-    real=True,
+    real_only=True,
     samples=_scatter_samples,
     errors=_scatter_errors,
     doc="`self` with src[i, j] combined into [index[i, j], j] for dim 0, and so on. reduce: 'sum', "
@@ -294,7 +294,7 @@ op(
     normalize=_normal_index,
     inplace=True,
     holomorphic=False,
-    real=True,
+    real_only=True,
     batch=slices,
     samples=_index_samples,
     errors=_index_errors,

@@ -111,13 +111,13 @@ def _search_samples(make: Any) -> Samples:
     yield Sample((make((0,)), make((2,))))
 
 
-_REAL: dict[str, Any] = {"public": False, "holomorphic": False, "real": True}
+_REAL: dict[str, Any] = {"public": False, "holomorphic": False, "real_only": True}
 op(
     "insertions",
     _insertions,
     inputs=("sorted_sequence", "input", "sorter"),
     normalize=_check_search,
-    called="searchsorted",
+    public_name="searchsorted",
     batch=_search_batch,
     oracle=lambda torch, rows, values, out_int32, right, sorter: torch.searchsorted(
         rows, values, out_int32=out_int32, right=right, sorter=sorter
@@ -226,7 +226,7 @@ op(
     _isin,
     inputs=("elements", "test_elements"),
     normalize=_check_members,
-    called="isin",
+    public_name="isin",
     batch=_isin_batch,
     oracle=lambda torch, x, y, unique, invert: torch.isin(
         x, y, assume_unique=unique, invert=invert
@@ -327,9 +327,9 @@ def _distinct(name: str, kernel: Any, node: str, theirs: str, samples: Any, **op
         differentiable=(0,),
         node=node,
         public=False,
-        called="unique",
+        public_name="unique",
         batch=vmap.data_dependent,
-        real=True,
+        real_only=True,
         out=False,
         samples=samples,
         **options,
@@ -452,7 +452,7 @@ op(
     batch=vmap.data_dependent,
     out=False,
     holomorphic=False,
-    real=True,
+    real_only=True,
     samples=lambda make: iter(
         [
             Sample((numpy.array([1, 3, 1]),)),
@@ -571,7 +571,7 @@ op(
     inputs=("self",),
     normalize=_hashed,
     holomorphic=False,
-    real=True,
+    real_only=True,
     samples=lambda make: iter(
         [
             Sample((make((3, 5)),)),

@@ -54,7 +54,7 @@ structural(
     inputs=("self", "index"),
     layout=ROWS,
     normalize=_normal_take,
-    keeps=("self",),
+    also_saves=("self",),
     batch=places,
     samples=lambda make: iter([Sample((make((2, 3)), numpy.array([[0, 5], [-1, 0]])))]),
     errors=lambda make: iter(
@@ -115,8 +115,8 @@ structural(
     inputs=("self", "index", "source"),
     normalize=_normal_put_flat,
     inplace=_put_flat_into,
-    apart=True,
-    keeps=("source",),
+    no_overlap=True,
+    also_saves=("source",),
     batch=places,
     samples=lambda make: iter(
         [

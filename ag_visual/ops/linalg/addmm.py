@@ -96,7 +96,7 @@ def _addition(
 
     sliced: the product of slices.
     """
-    options.setdefault("free", (left, right))
+    options.setdefault("may_alias", (left, right))
     options.setdefault("out", "check_overlap")
     rule_left, rule_right = rules
     facts = (f"{right}_strides",) if strides else ()
@@ -248,7 +248,7 @@ _addition(
     ((3, 4), (4,), (3,), (4,)),
     plus=_plus_promoted,
     sliced=_outer_slices,
-    free=(),  # torch computes it element by element, the others whole
+    may_alias=(),  # torch computes it element by element, the others whole
     out="casts check_overlap",
     doc="beta * self + alpha * the outer product of two vectors.",
 )

@@ -101,7 +101,7 @@ op(
     differentiable=(0,),
     holomorphic=False,
     public=False,
-    called="linalg.cholesky_ex",
+    public_name="linalg.cholesky_ex",
     batch=leading(),
     samples=_cholesky_samples,
     errors=lambda make: iter(

@@ -82,11 +82,11 @@ op(
         "input2": _cholesky_solve_move,
     },
     inputs=("self", "input2"),
-    alike=lambda self, input2: (
+    dtype_check=lambda self, input2: (
         "Expected b and A to have the same dtype, but found b of type "
         f"{dtype_errors.told(self)} and A of type {dtype_errors.told(input2)} instead"
     ),
-    keeps=("self",),
+    also_saves=("self",),
     holomorphic=False,
     batch=leading(self=2, input2=2),
     samples=_cholesky_solve_samples,

@@ -41,9 +41,9 @@ op(
     "linalg_ldl_factor_ex",
     _ldl_factor_ex,
     outputs=("LD", "pivots", "info"),
-    returns="linalg_ldl_factor_ex",
+    namedtuple="linalg_ldl_factor_ex",
     public=False,
-    called="linalg.ldl_factor_ex",
+    public_name="linalg.ldl_factor_ex",
     batch=leading(),
     samples=lambda make: iter([Sample((positive(make, s),)) for s in ((3, 3), (2, 2, 2))]),
 )
@@ -81,7 +81,7 @@ op(
     _ldl_solve,
     inputs=("LD", "pivots", "B"),
     public=False,
-    called="linalg.ldl_solve",
+    public_name="linalg.ldl_solve",
     batch=leading(LD=2, pivots=1, B=2),
     samples=_ldl_solve_samples,
 )

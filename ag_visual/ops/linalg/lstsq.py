@@ -106,7 +106,7 @@ op(
     holomorphic=False,
     public=False,
     node="LinalgPinvBackward0",
-    called="linalg.pinv",
+    public_name="linalg.pinv",
     batch=leading(),
     samples=_pinv_samples,
     errors=lambda make: iter(
@@ -177,7 +177,7 @@ op(
     "linalg_matrix_rank_within",
     _matrix_rank,
     public=False,
-    called="linalg.matrix_rank",
+    public_name="linalg.matrix_rank",
     oracle="linalg.matrix_rank",
     batch=leading(),
     samples=lambda make: iter(
@@ -347,7 +347,7 @@ op(
     differentiable=(0, 1),
     holomorphic=False,
     public=False,
-    called="linalg.lstsq",
+    public_name="linalg.lstsq",
     batch=_lstsq_batch,
     samples=_lstsq_samples,
     errors=lambda make: iter(

@@ -87,8 +87,8 @@ op(
     layout=ROWS,
     normalize=_normal_cross,
     public=False,
-    called="linalg.cross",
-    alike=dtype_errors.pair,
+    public_name="linalg.cross",
+    dtype_check=dtype_errors.pair,
     oracle=lambda torch, a, b, dim: torch.linalg.cross(a, b, dim=dim),
     samples=_cross_samples,
     errors=_cross_errors,
@@ -283,7 +283,7 @@ op(
     vjp={"self": lambda F, g, self: _exp_along(F, turned(F, self), g)},
     jvp={"self": lambda F, t_self, self: _exp_along(F, self, t_self)},
     public=False,
-    called="linalg.matrix_exp",
+    public_name="linalg.matrix_exp",
     batch=leading(),
     samples=lambda make: iter(
         [Sample((make(s),)) for s in ((3, 3), (2, 2, 2), (1, 1), (0, 0), (2, 0, 3, 3))]

@@ -128,8 +128,8 @@ op(
     outputs=("Q", "R"),
     holomorphic=False,
     public=False,
-    called="linalg.qr",
-    returns="linalg_qr",
+    public_name="linalg.qr",
+    namedtuple="linalg_qr",
     batch=completed(leading()),
     samples=_qr_samples,
     errors=lambda make: iter(

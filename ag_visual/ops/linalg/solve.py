@@ -141,7 +141,7 @@ op(
     },
     inputs=("self", "B"),
     public=False,
-    called="linalg.solve_triangular",
+    public_name="linalg.solve_triangular",
     batch=leading(self=2, B=2),
     samples=_triangular_samples,
     errors=_triangular_errors,
@@ -217,7 +217,7 @@ op(
     jvp={"self": _triangular_solve_right, "A": _triangular_solve_move},
     inputs=("self", "A"),
     outputs=("solution", "cloned_coefficient"),
-    keeps=("self",),
+    also_saves=("self",),
     batch=whole,
     samples=lambda make: iter(
         [
@@ -359,7 +359,7 @@ op(
     layout=ROWS,
     public=False,
     node="LinalgSolveExBackward0",
-    called="linalg.solve",
+    public_name="linalg.solve",
     oracle=lambda torch, *args, **named: torch.linalg.solve_ex(*args, **named)[:1],
     batch=_solve_batch,
     samples=_solve_samples,

@@ -108,7 +108,7 @@ _backward(
     },
     "ThresholdBackwardBackward0",
     0.1,
-    real=True,
+    real_only=True,
     formula=lambda F, grad_output, self, threshold: F.where(self <= threshold, 0.0, grad_output),
 )
 unary(
@@ -116,7 +116,7 @@ unary(
     lambda F, g, result: F.threshold_backward(g, result, 0),
     _relu,
     policy=KEEP,
-    real=True,
+    real_only=True,
     reference=lambda np, x: x * (x > 0),
     doc="max(x, 0), elementwise; its derivative at 0 is 0.",
     formula=lambda F, self: F.clamp_min(self, 0),
@@ -128,9 +128,9 @@ unary(
     policy=KEEP,
     method=False,
     repeated=ALLOWED,
-    twin="ThresholdBackward1",
+    inplace_node="ThresholdBackward1",
     samples=sampled(0.1, 20.0),
-    real=True,
+    real_only=True,
     doc="x where x > threshold, elsewhere `value`.",
 )
 
@@ -157,7 +157,7 @@ _backward(
     "LeakyReluBackwardBackward0",
     0.2,
     False,
-    real=True,
+    real_only=True,
     formula=lambda F, grad_output, self, negative_slope: F.where(
         self > 0, grad_output, grad_output * negative_slope
     ),
@@ -167,9 +167,9 @@ unary(
     lambda F, g, self, negative_slope: F.leaky_relu_backward(g, self, negative_slope),
     _leaky_relu,
     method=False,
-    twin="LeakyReluBackward1",
+    inplace_node="LeakyReluBackward1",
     samples=sampled(0.2),
-    real=True,
+    real_only=True,
     reference=lambda np, x, slope: np.maximum(x, 0) + slope * np.minimum(x, 0),
     doc="x where x > 0, elsewhere negative_slope * x.",
     spaces="nn.functional",
@@ -207,7 +207,7 @@ _backward(
     "HardtanhBackwardBackward0",
     -0.5,
     0.6,
-    real=True,
+    real_only=True,
     formula=lambda F, grad_output, self, min_val, max_val: F.where(
         (self <= min_val) | (self >= max_val), 0.0, grad_output
     ),
@@ -223,7 +223,7 @@ unary(
     errors=lambda make: iter(
         [ErrorSample((make((2,)), 1.0, -1.0), ValueError, "min_val cannot be greater than max_val")]
     ),
-    real=True,
+    real_only=True,
     doc="min(max(x, min_val), max_val), elementwise; its derivative at the bounds is 0.",
     spaces="nn.functional",
 )
@@ -260,7 +260,7 @@ _backward(
     },
     "PreluKernelBackwardBackward0",
     inputs=("grad_output", "self", "weight"),
-    real=True,
+    real_only=True,
 )
 elementwise(
     "prelu_kernel",
@@ -270,8 +270,8 @@ elementwise(
         "weight": _prelu_weight,
     },
     public=False,
-    called="prelu",
-    alike=lambda self, weight: (
+    public_name="prelu",
+    dtype_check=lambda self, weight: (
         "prelu: Type promoting not supported. "
         f"Got {dtype_errors.told(self)} and {dtype_errors.told(weight)}"
     ),
@@ -279,7 +279,7 @@ elementwise(
     samples=lambda make: iter(
         [Sample((make((2, 3)), make((1, 3)))), Sample((make((4,)), make(())))]
     ),
-    real=True,
+    real_only=True,
 )
 
 
@@ -353,16 +353,16 @@ elementwise(
     policy=KEEP,
     public=False,
     samples=lambda make: iter([Sample((make((3, 4)), 1.2, 1.1, 0.9, False, make((3, 4))))]),
-    real=True,
+    real_only=True,
 )
 unary(
     "elu",
     _elu_rule,
     _elu,
     method=False,
-    twin="EluBackward1",
+    inplace_node="EluBackward1",
     samples=sampled(1.3, 1.1, 0.7),
-    real=True,
+    real_only=True,
     reference=lambda np, x, a, s, i: s * np.where(x > 0, x, a * (np.exp(np.minimum(i * x, 0)) - 1)),
     doc="scale * x where x > 0, elsewhere scale * alpha * (exp(input_scale * x) - 1).",
     spaces="nn.functional",
@@ -386,9 +386,9 @@ unary(
     lambda F, g, self, alpha: F.elu_backward(g, alpha, 1.0, 1.0 / alpha, False, self),
     _celu,
     method=False,
-    twin="CeluBackward1",
+    inplace_node="CeluBackward1",
     samples=sampled(1.4),
-    real=True,
+    real_only=True,
     reference=lambda np, x, a: np.maximum(x, 0) + np.minimum(a * (np.exp(x / a) - 1), 0),
     doc="max(0, x) + min(0, alpha * (exp(x / alpha) - 1)), elementwise.",
 )
@@ -422,7 +422,7 @@ _backward(
     "SoftplusBackwardBackward0",
     1.5,
     20.0,
-    real=True,
+    real_only=True,
     formula=lambda F, grad_output, self, beta, threshold: F.where(
         self * beta > threshold, grad_output, grad_output * F.sigmoid(self * beta)
     ),
@@ -434,7 +434,7 @@ unary(
     method=False,
     inplace=False,
     samples=sampled(1.5, 2.0),
-    real=True,
+    real_only=True,
     reference=lambda np, x, beta, threshold: np.where(
         x * beta > threshold, x, np.logaddexp(0, beta * x) / beta
     ),

@@ -122,7 +122,7 @@ def _declare_ops(rank: int) -> None:
         x, points = batch.full("self"), batch.full("random_samples")
         return batch.run(self=x, random_samples=batch.F.squeeze(points, 1))
 
-    shared: dict[str, Any] = {"public": False, "real": True}
+    shared: dict[str, Any] = {"public": False, "real_only": True}
     pair: dict[str, Any] = {"outputs": ("result0", "result1"), "differentiable": (0,)}
     op(
         f"{adaptive}_of",
@@ -131,10 +131,10 @@ def _declare_ops(rank: int) -> None:
         jvp={"self": lambda F, t_self, result1: picked(F, t_self, result1, rank)},
         batch=folded("self"),
         node=f"AdaptiveMaxPool{rank}DBackward0",
-        called=adaptive,
-        keeps=("self",),
+        public_name=adaptive,
+        also_saves=("self",),
         fused=("self",),
-        hidden=("output_size",),
+        not_exposed=("output_size",),
         oracle=f"_C._nn.{adaptive}",
         samples=adaptive_samples,
         errors=lambda make: iter(
@@ -158,8 +158,8 @@ def _declare_ops(rank: int) -> None:
         batch=sampled,
         inputs=("self", "random_samples"),
         node=f"FractionalMaxPool{rank}DBackward0",
-        called=fractional,
-        keeps=("self",),
+        public_name=fractional,
+        also_saves=("self",),
         fused=("self",),
         oracle=f"_C._nn.{fractional}",
         samples=fractional_samples,
@@ -196,7 +196,7 @@ def _declare_ops(rank: int) -> None:
         jvp={"self": unpool_along},
         inputs=("self", "indices"),
         node=f"MaxUnpool{rank}DBackward0",
-        called=unpooled,
+        public_name=unpooled,
         oracle=lambda torch, self, indices, size: _torch_unpool(torch, rank, self, indices, size),
         samples=unpool_samples,
         errors=lambda make: iter(

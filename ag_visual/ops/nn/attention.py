@@ -118,10 +118,10 @@ op(
     public=False,
     node="ScaledDotProductFlashAttentionForCpuBackward0",
     formula="output = softmax(query @ mT(key) * scale) @ value",
-    called="scaled_dot_product_attention",
+    public_name="scaled_dot_product_attention",
     oracle=_torch_flash,
     samples=_flash_samples,
-    real=True,
+    real_only=True,
 )
 
 
@@ -143,7 +143,7 @@ op(
     public=False,
     node="SafeSoftmaxBackward0",
     samples=dim_samples(),
-    real=True,
+    real_only=True,
 )
 
 

@@ -241,7 +241,7 @@ op(
     },
     public=False,
     node="ConvolutionBackward0",
-    keeps=("input", "weight"),
+    also_saves=("input", "weight"),
     fused=("input", "weight"),
     batch=convolved,
     samples=_samples,

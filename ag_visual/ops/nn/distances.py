@@ -105,10 +105,10 @@ op(
     layout=ROWS,
     normalize=_check_rows,
     public=False,
-    called="cdist",
+    public_name="cdist",
     node="CdistBackward0",
     holomorphic=False,
-    real=True,
+    real_only=True,
     batch=vmap.leading(x1=2, x2=2),
     samples=_cdist_samples,
     errors=lambda make: iter(
@@ -184,7 +184,7 @@ op(
     normalize=_check_pdist,
     method=False,
     holomorphic=False,
-    real=True,
+    real_only=True,
     batch=vmap.slice_by_slice,
     samples=lambda make: iter(
         [Sample((make((4, 3)), p)) for p in (2.0, 1.0, 3.0, math.inf)]

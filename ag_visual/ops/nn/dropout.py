@@ -7,7 +7,7 @@ from typing import Any
 from ag_visual.arrays import backend as backends
 from ag_visual.core.tensor import from_array
 from ag_visual.dispatch.families import elementwise
-from ag_visual.dispatch.record import EACH, FLOAT, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, FLOAT, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import leading, random
 from ag_visual.ops.tensor.generator import source_of
@@ -90,10 +90,10 @@ op(
     outputs=("result0", "result1"),
     differentiable=(0,),
     method=False,
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     batch=random(leading()),
     samples=lambda make: iter([Sample((make((3, 4)), 0.5, True), smooth=False)]),
-    hidden=("train",),
+    not_exposed=("train",),
     doc="`dropout` with the mask that it drew.",
 )
 elementwise(
@@ -102,10 +102,10 @@ elementwise(
     {"grad_output": lambda F, g, mask, scale: F.native_dropout_backward(g, mask, scale)},
     inputs=("grad_output", "mask"),
     policy=FLOAT,
-    aside=("mask",),
+    no_promotion=("mask",),
     method=False,
     samples=lambda make: iter([Sample((make((3, 4)), make((3, 4)) > 0, 2.0))]),
-    keeps=("grad_output",),
+    also_saves=("grad_output",),
     doc="The gradient of `native_dropout`: grad_output where the mask is true, times scale.",
     formula=lambda grad_output, mask, scale: grad_output * mask * scale,
 )

@@ -81,7 +81,7 @@ op(
     inputs=("weight", "indices"),
     public=False,
     node="EmbeddingBackward0",
-    called="embedding",
+    public_name="embedding",
     batch=looked_up,
     samples=lambda make: iter([Sample((make((5, 3)), _rows(make, (2, 4), 5)))]),
     errors=lambda make: iter(

@@ -216,12 +216,12 @@ op(
     inputs=("weight", "indices", "offsets", "per_sample_weights"),
     outputs=("result0", "result1", "result2", "result3"),
     differentiable=(0,),
-    keeps=("offsets",),
-    hidden=("include_last_offset",),
+    also_saves=("offsets",),
+    not_exposed=("include_last_offset",),
     batch=_batched,
     public=False,
     node="EmbeddingBagBackward0",
-    called="embedding_bag",
+    public_name="embedding_bag",
     # torch leaves out what its backward of a mode does not ask for; the bags are what counts.
     oracle=lambda torch, *args: torch._embedding_bag(*args)[0],
     samples=_samples,
@@ -239,7 +239,7 @@ op(
             ),
         ]
     ),
-    real=True,
+    real_only=True,
 )
 
 

@@ -361,7 +361,7 @@ for _rank in (2, 3):
         node=f"GridSampler{_rank}DBackward0",
         samples=_sampler_samples(_rank),
         errors=_sampler_errors(_rank),
-        real=True,
+        real_only=True,
         doc=f"`grid_sample` over {_rank} dimensions, its options given as numbers.",
     )
 
@@ -461,7 +461,7 @@ op(
             Sample((make((1, 3, 4)), (1, 2, 2, 1, 3), True)),
         ]
     ),
-    real=True,
+    real_only=True,
     doc="The sampling grid of affine maps: see `nn.functional.affine_grid`.",
 )
 op(
@@ -476,7 +476,7 @@ op(
     public=False,
     batch=folded("grad_output", sizes=("size",)),
     samples=lambda make: iter([Sample((make((2, 4, 5, 2)), (2, 3, 4, 5), False))]),
-    real=True,
+    real_only=True,
 )
 
 

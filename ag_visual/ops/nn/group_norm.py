@@ -196,10 +196,10 @@ op(
             )
         ]
     ),
-    real=True,
-    called="group_norm",
+    real_only=True,
+    public_name="group_norm",
     oracle="native_group_norm",
-    alike=dtype_errors.parameters_of_layers,
+    dtype_check=dtype_errors.parameters_of_layers,
     doc="`group_norm` with the means and the inverse deviations that it used.",
     formula="result0 = (input - mean(input)) / sqrt(var(input) + eps) * weight + bias",
 )

@@ -51,7 +51,7 @@ _backward(
     "HardsigmoidBackwardBackward0",
     oracle=False,  # torch has the function and refuses its derivative
     formula=lambda F, grad_output, self: F.where((self > -3) & (self < 3), grad_output / 6, 0.0),
-    real=True,
+    real_only=True,
 )
 _backward(
     "hardswish_backward",
@@ -64,14 +64,14 @@ _backward(
     formula=lambda F, grad_output, self: F.where(
         self <= -3, 0.0, F.where(self < 3, grad_output * (self / 3 + 0.5), grad_output)
     ),
-    real=True,
+    real_only=True,
 )
 unary(
     "hardsigmoid",
     lambda F, g, self: F.hardsigmoid_backward(g, self),
     _hardsigmoid,
     method=False,
-    real=True,
+    real_only=True,
     doc="min(max(x / 6 + 1/2, 0), 1), elementwise.",
     spaces="nn.functional",
 )
@@ -80,7 +80,7 @@ unary(
     lambda F, g, self: F.hardswish_backward(g, self),
     _hardswish,
     method=False,
-    real=True,
+    real_only=True,
     reference=lambda np, x: x * np.minimum(np.maximum(x + 3, 0), 6) / 6,
     doc="x * min(max(x + 3, 0), 6) / 6, elementwise.",
     spaces="nn.functional",
@@ -113,8 +113,8 @@ def _shrink(name: str, kernel: Callable[..., Any], **options: Any) -> None:
 
     rules = {"grad_output": back, "self": no_curve}
     node = f"{name.capitalize()}BackwardBackward0"
-    _backward(f"{name}_backward", _shrink_backward, rules, node, 0.4, real=True)
-    unary(name, back, kernel, inplace=False, samples=sampled(0.4), real=True, **options)
+    _backward(f"{name}_backward", _shrink_backward, rules, node, 0.4, real_only=True)
+    unary(name, back, kernel, inplace=False, samples=sampled(0.4), real_only=True, **options)
 
 
 _shrink(

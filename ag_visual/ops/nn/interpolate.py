@@ -102,7 +102,7 @@ def _declare(name: str, method: str, rank: int, aligns: bool) -> None:
         jvp=LINEAR,
         batch=folded("self"),
         public=False,
-        called="interpolate",
+        public_name="interpolate",
         oracle=f"ops.aten.{name}",
         node=f"{title}Backward0",
         samples=samples,
@@ -116,7 +116,7 @@ def _declare(name: str, method: str, rank: int, aligns: bool) -> None:
                 ),
             ]
         ),
-        real=True,
+        real_only=True,
     )
     op(
         f"{name}_backward",
@@ -131,7 +131,7 @@ def _declare(name: str, method: str, rank: int, aligns: bool) -> None:
         public=False,
         node=f"{title}BackwardBackward0",
         samples=back_samples,
-        real=True,
+        real_only=True,
     )
 
 

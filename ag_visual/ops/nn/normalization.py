@@ -173,18 +173,18 @@ op(
     layout=ROWS,
     normalize=_normal_layer,
     method=False,
-    keeps=("bias",),
+    also_saves=("bias",),
     fused=("input", "weight", "bias"),
     batch=normed_by_layer,
     samples=_layer_samples,
     errors=lambda make: iter(
         [ErrorSample((make((2, 3)), (4,)), RuntimeError, "expected input with shape [*, 4]")]
     ),
-    real=True,
-    hidden=("eps",),
-    called="layer_norm",
+    real_only=True,
+    not_exposed=("eps",),
+    public_name="layer_norm",
     oracle="native_layer_norm",
-    alike=dtype_errors.parameters_of_layers,
+    dtype_check=dtype_errors.parameters_of_layers,
     doc="`layer_norm` with the means and the inverse deviations that it used.",
     formula="result0 = (input - mean(input)) / sqrt(var(input) + eps) * weight + bias",
 )

@@ -60,7 +60,7 @@ def _samples(make: Any) -> Iterator[Sample]:
 op(
     "constant_pad_nd",
     _constant_pad,
-    called="pad",
+    public_name="pad",
     oracle="constant_pad_nd",
     vjp={"self": lambda F, g, pad: F.constant_pad_nd(g, tuple(-p for p in pad), 0)},
     jvp={"self": lambda F, t_self, pad: F.constant_pad_nd(t_self, pad, 0)},

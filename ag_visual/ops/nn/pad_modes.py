@@ -118,7 +118,7 @@ def _declare(name: str, title: str, rank: int, reflects: bool) -> None:
         vjp={"self": rule},
         jvp=LINEAR,
         node=f"{title}Pad{rank}DBackward0",
-        keeps=("self",),
+        also_saves=("self",),
         fused=("self",),
         samples=lambda make: (Sample((make(shape), padding)) for padding in sides),
         errors=lambda make: iter(

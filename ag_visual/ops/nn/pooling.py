@@ -239,7 +239,7 @@ def _declare_ops(rank: int) -> None:
     def adaptive_again(F: Any, g: Any, grad_output_shape: Any) -> Any:
         return getattr(F, adapted)(g, tuple(grad_output_shape[-rank:]))
 
-    shared: dict[str, Any] = {"public": False, "real": True}
+    shared: dict[str, Any] = {"public": False, "real_only": True}
     op(
         maxed,
         _max_pool,
@@ -249,9 +249,9 @@ def _declare_ops(rank: int) -> None:
         outputs=("result0", "result1"),
         differentiable=(0,),
         node=f"MaxPool{rank}DWithIndicesBackward0",
-        called=f"max_pool{rank}d",
+        public_name=f"max_pool{rank}d",
         oracle=f"_C._nn.max_pool{rank}d_with_indices",
-        keeps=("self", "padding", "ceil_mode"),
+        also_saves=("self", "padding", "ceil_mode"),
         fused=("self",),
         samples=_cases(_MAX_CASES[rank], distinct),
         errors=lambda make: iter(
@@ -281,8 +281,8 @@ def _declare_ops(rank: int) -> None:
         batch=folded("self"),
         jvp=LINEAR,
         node=f"AvgPool{rank}DBackward0",
-        called=f"avg_pool{rank}d",
-        keeps=("self",),
+        public_name=f"avg_pool{rank}d",
+        also_saves=("self",),
         fused=("self",),
         samples=_cases(_AVG_CASES[rank]),
         formula="result[p] = Sum(r, self[p * stride + r]) / n",
@@ -306,8 +306,8 @@ def _declare_ops(rank: int) -> None:
         batch=folded("self"),
         jvp=LINEAR,
         node=f"AdaptiveAvgPool{rank}DBackward0",
-        called=f"adaptive_avg_pool{rank}d",
-        keeps=("self",),
+        public_name=f"adaptive_avg_pool{rank}d",
+        also_saves=("self",),
         fused=("self",),
         samples=lambda make: iter([Sample((make((2, 3, 5, 4)), (2, 3, 2)[-rank:]))]),
         **shared,

@@ -87,7 +87,7 @@ def _in_front(batch: Batch) -> Any:
     return batch.run(**{name: batch.full(name) for name in batch.tensors})
 
 
-_shared: dict[str, Any] = {"public": False, "real": True, "batch": _in_front}
+_shared: dict[str, Any] = {"public": False, "real_only": True, "batch": _in_front}
 for _name, _rule, _node, _twin in (
     ("rrelu_with_noise", _again, "RreluWithNoiseBackward0", False),
     # In place torch's node keeps the result, whose sign is that of the input.
@@ -100,7 +100,7 @@ for _name, _rule, _node, _twin in (
         inputs=("self", "noise"),
         inplace=_twin,
         node=_node,
-        called="rrelu_with_noise",
+        public_name="rrelu_with_noise",
         oracle=None if _node.endswith("0") else False,
         samples=_rrelu_samples,
         **_shared,

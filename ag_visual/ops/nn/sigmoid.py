@@ -11,7 +11,7 @@ from ag_visual.arrays.kernels.order import copied
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.families import unary
 from ag_visual.dispatch.record import (
-    EACH,
+    ELEMENTWISE,
     FLOAT,
     LINEAR,
     ROWS,
@@ -48,7 +48,7 @@ _backward(
     },
     "SigmoidBackwardBackward0",
     inputs=("grad_output", "output"),
-    keeps=("grad_output", "output"),
+    also_saves=("grad_output", "output"),
     formula=lambda grad_output, output: grad_output * output * (1 - output),
 )
 _backward(
@@ -112,13 +112,13 @@ op(
     outputs=("output", "buffer"),
     differentiable=(0,),
     policy=FLOAT,
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     layout=ROWS,
     public=False,
     node="LogSigmoidBackward0",
-    called="logsigmoid",
+    public_name="logsigmoid",
     samples=sampled(),
-    real=True,
+    real_only=True,
     reference=lambda np, x: -np.logaddexp(0, -x),
 )
 op(
@@ -128,13 +128,13 @@ op(
         "grad_output": lambda F, g, self, buffer: F.log_sigmoid_backward(g, self, buffer),
         "self": _log_sigmoid_curve,
     },
-    jvp={"grad_output": LINEAR, "self": EACH},
+    jvp={"grad_output": LINEAR, "self": ELEMENTWISE},
     inputs=("grad_output", "self", "buffer"),
     public=False,
     node="LogSigmoidBackwardBackward0",
     batch=vmap.whole,
     samples=lambda make: iter([_with_buffer(make((3, 4)), make((3, 4)))]),
-    real=True,
+    real_only=True,
     formula=lambda F, grad_output, self: grad_output * F.sigmoid(-self),
 )
 

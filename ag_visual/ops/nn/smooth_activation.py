@@ -71,7 +71,7 @@ unary(
     _mish_rule,
     _mish,
     method=False,
-    real=True,
+    real_only=True,
     reference=lambda np, x: x * np.tanh(np.log(1 + np.exp(x))),
     doc="x * tanh(softplus(x)), elementwise.",
     spaces="nn.functional",
@@ -135,8 +135,8 @@ _backward(
         "self": _gelu_curve,
     },
     "GeluBackwardBackward0",
-    keeps=("grad_output",),
-    real=True,
+    also_saves=("grad_output",),
+    real_only=True,
     formula=_gelu_backward_formula,
 )
 unary(
@@ -152,7 +152,7 @@ unary(
     errors=lambda make: iter(
         [ErrorSample((make((2,)),), RuntimeError, "none or tanh", {"approximate": "erf"})]
     ),
-    real=True,
+    real_only=True,
     doc="x * P(X <= x) of a standard normal X; approximate='tanh': by the usual tanh formula.",
     formula=_gelu_formula,
     spaces="nn.functional",
@@ -206,7 +206,7 @@ op(
     method=False,
     samples=lambda make: iter([Sample((make((3, 4)),)), Sample((make((4, 3)), 0))]),
     errors=lambda make: iter([ErrorSample((make((3,)),), RuntimeError, "must be even")]),
-    real=True,
+    real_only=True,
     doc="a * sigmoid(b) of the two halves a and b of `dim`, whose size must be even.",
     spaces="nn.functional",
 )

@@ -10,7 +10,7 @@ from ag_visual import dtypes
 from ag_visual.arrays.kernels import softmax as kernels
 from ag_visual.dispatch.arguments import DType, outside
 from ag_visual.dispatch.dims import wrap
-from ag_visual.dispatch.record import EACH, LINEAR, ROWS, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ROWS, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.ops.reduction.along_dim import dim_errors, dim_samples
 
@@ -97,7 +97,7 @@ op(
         "grad_output": lambda F, g, output, dim: g - _total(F, g * F.exp(output), dim),
         "output": _log_softmax_curve,
     },
-    jvp={"grad_output": LINEAR, "output": EACH},
+    jvp={"grad_output": LINEAR, "output": ELEMENTWISE},
     inputs=("grad_output", "output"),
     public=False,
     layout=ROWS,
@@ -116,7 +116,7 @@ op(
     normalize=_normal,
     public=False,
     node="SoftmaxBackward0",
-    called="softmax",
+    public_name="softmax",
     samples=dim_samples(),
     errors=dim_errors,
     reference=lambda np, x, dim: _exps(np, x, dim),
@@ -131,7 +131,7 @@ op(
     normalize=_normal,
     public=False,
     node="LogSoftmaxBackward0",
-    called="log_softmax",
+    public_name="log_softmax",
     samples=dim_samples(),
     errors=dim_errors,
     reference=lambda np, x, dim: np.log(_exps(np, x, dim)),

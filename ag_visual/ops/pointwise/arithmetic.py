@@ -126,7 +126,7 @@ add = op(
     inplace=True,
     samples=_sum_samples,
     errors=binary_errors,
-    usual=("add", "alpha", 1),
+    fast_case=("add", "alpha", 1),
     reference=lambda np, x, y, alpha: x + alpha * y,
     doc="self + alpha * other, elementwise.",
     symbol="+",
@@ -142,7 +142,7 @@ sub = op(
     samples=_sum_samples,
     check=_no_bools,
     errors=binary_errors,
-    usual=("subtract", "alpha", 1),
+    fast_case=("subtract", "alpha", 1),
     reference=lambda np, x, y, alpha: x - alpha * y,
     doc="self - alpha * other, elementwise. Raises RuntimeError for bools.",
     symbol="−",
@@ -172,9 +172,9 @@ for _name, _node, _rules, _moves, _pairs in (
         policy=PROMOTE,
         node=_node,
         check=_no_bools,
-        called="rsub",
+        public_name="rsub",
         public=False,
-        keeps=("alpha",),
+        also_saves=("alpha",),
         samples=_pairs,
         errors=binary_errors,
         formula=lambda self, other, alpha: other - alpha * self,
@@ -213,7 +213,7 @@ true_divide = binary(
     lambda g, self, other: -g * ((self / other) / other),
     policy=FLOAT,
     node="DivBackward0",
-    called="div",
+    public_name="div",
     samples=binary_samples(0.5, 2.0),
     reference=lambda np, x, y: x * (1 / y),
     doc="self / other, elementwise, as floating-point numbers.",
@@ -270,9 +270,9 @@ elementwise(
     public=False,
     inplace=True,
     node="DivBackward2",
-    called="div",
+    public_name="div",
     samples=_div_mode_samples,
-    real=True,
+    real_only=True,
 )
 
 
@@ -305,7 +305,7 @@ floor_divide = binary(
     _floor_divide,
     node="NotImplemented",
     samples=binary_samples(-3.7, 3.3, 0.6, 1.9),
-    real=True,
+    real_only=True,
     doc="floor(self / other), elementwise. Not differentiable.",
 )
 
@@ -338,9 +338,9 @@ def _modulus(name: str, kernel: Any, mode: str, symbol: str = "") -> None:
         kernel,
         public=False,
         node=f"{node}Backward1",
-        called=name,
+        public_name=name,
         samples=pair_samples(-3.7, 3.3, 0.6, 1.9),
-        real=True,
+        real_only=True,
     )
     elementwise(
         f"{name}_number",
@@ -350,9 +350,9 @@ def _modulus(name: str, kernel: Any, mode: str, symbol: str = "") -> None:
         public=False,
         inplace=True,
         node=f"{node}Backward0",
-        called=name,
+        public_name=name,
         samples=lambda make: iter([Sample((make((3, 4), low=-3.7, high=3.3), 0.9))]),
-        real=True,
+        real_only=True,
     )
 
     def kind(other: Any) -> str:

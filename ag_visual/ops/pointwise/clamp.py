@@ -96,9 +96,9 @@ elementwise(
     public=False,
     inplace=True,
     node="ClampBackward1",
-    called="clamp",
+    public_name="clamp",
     samples=_clamp_number_samples,
-    real=True,
+    real_only=True,
     reference=lambda np, x, low, high: np.clip(x, low, high),
 )
 elementwise(
@@ -108,9 +108,9 @@ elementwise(
     public=False,
     inplace=True,
     node="ClampBackward0",
-    called="clamp",
+    public_name="clamp",
     samples=_clamp_tensor_samples,
-    real=True,
+    real_only=True,
 )
 
 
@@ -163,7 +163,7 @@ def _replaced_above(F: Any, g: Any, self: Any, max: Any) -> Any:
 def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:
     """clamp_min and clamp_max: with a number, and with a tensor."""
     node = "".join(part.capitalize() for part in name.split("_"))
-    shared = {"public": False, "inplace": True, "called": name}
+    shared = {"public": False, "inplace": True, "public_name": name}
     elementwise(
         f"{name}_number",
         kernel,
@@ -172,7 +172,7 @@ def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:
         node=f"{node}Backward0",
         samples=lambda make: iter([Sample((make((3, 4)), 0.4))]),
         **shared,
-        real=True,
+        real_only=True,
     )
     elementwise(
         f"{name}_tensor",
@@ -182,7 +182,7 @@ def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:
         samples=pair_samples(),
         errors=binary_errors,
         **shared,
-        real=True,
+        real_only=True,
     )
 
     def kind(bound: Any) -> str:

@@ -15,10 +15,14 @@ from ag_visual.dispatch.table import composite, op
 
 compared("eq", "equal", doc="self == other, elementwise, as bools.", symbol="=")
 compared("ne", "not_equal", doc="self != other, elementwise, as bools.", symbol="≠")
-compared("lt", "less", real=True, doc="self < other, elementwise, as bools.", symbol="<")
-compared("le", "less_equal", real=True, doc="self <= other, elementwise, as bools.", symbol="≤")
-compared("gt", "greater", real=True, doc="self > other, elementwise, as bools.", symbol=">")
-compared("ge", "greater_equal", real=True, doc="self >= other, elementwise, as bools.", symbol="≥")
+compared("lt", "less", real_only=True, doc="self < other, elementwise, as bools.", symbol="<")
+compared(
+    "le", "less_equal", real_only=True, doc="self <= other, elementwise, as bools.", symbol="≤"
+)
+compared("gt", "greater", real_only=True, doc="self > other, elementwise, as bools.", symbol=">")
+compared(
+    "ge", "greater_equal", real_only=True, doc="self >= other, elementwise, as bools.", symbol="≥"
+)
 tested(
     "isnan",
     "isnan",
@@ -110,7 +114,7 @@ binary(
     "nextafter",
     lambda F, g, self, other: F.where(self == other, 0.0, g),
     lambda F, g: zeros(F, g),
-    real=True,
+    real_only=True,
     samples=pair_samples(),
     doc="The next floating-point number from self towards other, elementwise.",
 )
@@ -141,7 +145,9 @@ op(
     _isclose,
     inputs=("self", "other"),
     policy=PROMOTE,
-    alike=lambda self, other: f"{dtype_errors.told(self)} did not match {dtype_errors.told(other)}",
+    dtype_check=lambda self, other: (
+        f"{dtype_errors.told(self)} did not match {dtype_errors.told(other)}"
+    ),
     samples=pair_samples(),
     errors=_isclose_errors,
     doc="|self - other| <= atol + rtol * |other|, elementwise; equal_nan: NaN is close to NaN.",

@@ -35,7 +35,7 @@ def _extremum(name: str, sign: int) -> None:
         lambda F, g, self, other: _tie(F, g, sign * other, sign * self),
         inplace=False,
         samples=pair_samples(),
-        real=True,
+        real_only=True,
         doc=f"The {'larger' if sign > 0 else 'smaller'} of two elements, NaN if one of them is. "
         "Ties share the gradient.",
     )
@@ -57,7 +57,7 @@ def _ignoring_nan(name: str, wins: Callable[[Any, Any], Any]) -> None:
         lambda F, g, self, other: F.masked_fill(g, mine(F, self, other), 0),
         inplace=False,
         samples=pair_samples(),
-        real=True,
+        real_only=True,
         doc=f"The {'larger' if name == 'fmax' else 'smaller'} of two elements; a number wins over "
         "NaN.",
     )
@@ -83,9 +83,9 @@ binary(
     policy=FLOAT,
     public=False,
     node="CopysignBackward0",
-    called="copysign",
+    public_name="copysign",
     samples=pair_samples(0.3, 2.0, -2.0, 1.0),
-    real=True,
+    real_only=True,
 )
 elementwise(
     "copysign_number",
@@ -96,9 +96,9 @@ elementwise(
     public=False,
     inplace=True,
     node="CopysignBackward1",
-    called="copysign",
+    public_name="copysign",
     samples=lambda make: iter([Sample((make((3, 4), low=-2.0, high=2.0), -0.5))]),
-    real=True,
+    real_only=True,
 )
 
 
@@ -125,7 +125,9 @@ elementwise(
     {"self": refused("heaviside"), "values": refused("heaviside")},
     inplace=True,
     node="NotImplemented",
-    alike=lambda self, values: "heaviside is not yet implemented for tensors with different dtypes",
+    dtype_check=lambda self, values: (
+        "heaviside is not yet implemented for tensors with different dtypes"
+    ),
     samples=pair_samples(),
     doc="0 below 0, 1 above it, `values` at 0, elementwise. Not differentiable.",
     out="exact",
@@ -159,10 +161,10 @@ elementwise(
         "other": lambda F, g, condition: F.where(condition, 0.0, g),
     },
     inputs=("condition", "self", "other"),
-    aside=("condition",),
+    no_promotion=("condition",),
     public=False,
     node="WhereBackward0",
-    called="where",
+    public_name="where",
     samples=_where_samples,
     reference=lambda np, c, x, y: c * x + (1 - c) * y,
     formula=lambda F, condition, self, other: F.where(condition, self, other),

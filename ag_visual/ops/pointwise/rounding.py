@@ -12,7 +12,7 @@ from ag_visual.dispatch.families import (
     unary,
     zeros,
 )
-from ag_visual.dispatch.record import EACH, KEEP, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, KEEP, Sample
 from ag_visual.dispatch.table import composite, ops
 
 # Steps, signs and kinks ---------------------------------------------------------------------------
@@ -91,10 +91,10 @@ unary(
     _angle,
     holomorphic=False,
     inplace=False,
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     doc="The angle of complex numbers in radians; of real ones 0, or pi below 0.",
 )
-_step("sign", _sign, real=True, out="check_overlap")
+_step("sign", _sign, real_only=True, out="check_overlap")
 
 
 def _rounded(name: str) -> Callable[..., Any]:
@@ -111,21 +111,21 @@ def _round_to(xp: Any, self: Any, decimals: int) -> Any:
 _step(
     "floor",
     _rounded("floor"),
-    real=True,
+    real_only=True,
     doc="The largest integer not above x, elementwise.",
     out="check_overlap",
 )
 _step(
     "ceil",
     _rounded("ceil"),
-    real=True,
+    real_only=True,
     doc="The smallest integer not below x, elementwise.",
     out="check_overlap",
 )
 _step(
     "trunc",
     _rounded("trunc"),
-    real=True,
+    real_only=True,
     doc="x without its fraction (rounded towards zero), elementwise.",
     out="check_overlap",
 )
@@ -134,8 +134,8 @@ _step(
     _rounded("rint"),
     public=False,
     node="RoundBackward0",
-    called="round",
-    real=True,
+    public_name="round",
+    real_only=True,
     reference=lambda np, x: np.round(x),
 )
 _step(
@@ -143,10 +143,10 @@ _step(
     _round_to,
     public=False,
     node="RoundBackward1",
-    called="round",
+    public_name="round",
     oracle=lambda torch, self, decimals: torch.round(self, decimals=decimals),
     samples=lambda make: iter([Sample((make((3, 4)), 1))]),
-    real=True,
+    real_only=True,
 )
 
 
@@ -172,7 +172,7 @@ unary(
     "frac",
     lambda g: g,
     _frac,
-    real=True,
+    real_only=True,
     reference=lambda np, x: np.sign(x) * (np.abs(x) - np.floor(np.abs(x))),
     doc="x - trunc(x), elementwise.",
     out="exact",

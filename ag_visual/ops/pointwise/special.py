@@ -16,7 +16,7 @@ from ag_visual.arrays.kernels.airy import airy_ai
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.families import binary, pair_samples, refused, unary, unary_samples
-from ag_visual.dispatch.record import EACH, FLOAT, ROWS, ErrorSample, Op, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, FLOAT, ROWS, ErrorSample, Op, Sample
 from ag_visual.dispatch.table import composite, op, ops
 from ag_visual.errors import type_name
 
@@ -85,7 +85,7 @@ def _special(
         inplace=False,
         public=False,
         oracle=f"special.{name}",
-        real=True,
+        real_only=True,
         doc=doc,
         **options,
     )
@@ -110,7 +110,7 @@ unary(
     "i0",
     lambda F, self: F.special_i1(self),
     scipys("i0", "i0_vml_cpu"),
-    real=True,
+    real_only=True,
     doc="The modified Bessel function I0(x) = sum over k of (x^2/4)^k / k!^2, elementwise.",
     spaces="torch special",
 )
@@ -215,7 +215,7 @@ _special(
     lambda F, self: math.sqrt(2 / math.pi) / F.special_erfcx(self * -math.sqrt(0.5)),
     "log of the normal distribution function, log((1 + erf(x / sqrt(2))) / 2), also far below 0.",
     "log_ndtr",
-    keeps=("result",),
+    also_saves=("result",),
 )
 _special(
     "ndtri",
@@ -264,14 +264,14 @@ unary(
     public=False,
     normalize=_order,
     node="PolygammaBackward0",
-    twin="PolygammaBackward1",
-    called="polygamma",
+    inplace_node="PolygammaBackward1",
+    public_name="polygamma",
     oracle=lambda torch, self, n: torch.polygamma(n, self),
     samples=lambda make: iter([Sample((make((3, 4), low=0.4, high=3.0), n)) for n in (0, 1, 3)]),
     errors=lambda make: iter(
         [ErrorSample((make((2,)), -1), RuntimeError, "does not support negative n")]
     ),
-    real=True,
+    real_only=True,
 )
 
 
@@ -324,7 +324,7 @@ unary(
     errors=lambda make: iter(
         [ErrorSample((make((2,)), 0), RuntimeError, "p has to be greater than or equal to 1")]
     ),
-    real=True,
+    real_only=True,
     doc="The logarithm of the multivariate gamma function: "
     "log(pi) p (p-1) / 4 + the sum over i < p of lgamma(x - i/2), elementwise.",
     spaces="torch special.multigammaln",
@@ -359,7 +359,7 @@ def _incomplete(name: str, scipys_name: str, sign: int, doc: str) -> None:
         scipys(scipys_name, f"{name}_cpu"),
         check=check,
         samples=samples,
-        real=True,
+        real_only=True,
         doc=doc,
         spaces=f"torch special.{scipys_name}",
     )
@@ -388,7 +388,13 @@ def _pair(name: str, *rules: Any, **options: Any) -> None:
     """A function of two tensors (or a tensor and a number) that only `ag.special` names."""
     options.setdefault("oracle", f"special.{name}")
     binary(
-        f"special_{name}", *rules, policy=FLOAT, inplace=False, public=False, real=True, **options
+        f"special_{name}",
+        *rules,
+        policy=FLOAT,
+        inplace=False,
+        public=False,
+        real_only=True,
+        **options,
     )
 
 
@@ -503,8 +509,8 @@ op(
     vjp={"self": lambda F, g, exponent: g / F.exp2(exponent)},
     outputs=("mantissa", "exponent"),
     differentiable=(0,),
-    jvp=EACH,
-    real=True,
+    jvp=ELEMENTWISE,
+    real_only=True,
     batch=vmap.elementwise,
     samples=unary_samples(0.3, 7.0),
     errors=lambda make: iter(

@@ -92,7 +92,7 @@ op(
     public=False,
     inplace=True,
     node="CumsumBackward0",
-    called="cumsum",
+    public_name="cumsum",
     samples=dim_samples(),
     errors=dim_errors,
 )
@@ -106,7 +106,7 @@ op(
     public=False,
     inplace=True,
     node="CumprodBackward0",
-    called="cumprod",
+    public_name="cumprod",
     samples=_cumprod_samples,
     errors=dim_errors,
 )
@@ -196,8 +196,8 @@ def _running(name: str, largest: bool) -> None:
         outputs=("values", "indices"),
         differentiable=(0,),
         normalize=_scan,
-        keeps=("self",),
-        real=True,
+        also_saves=("self",),
+        real_only=True,
         samples=dim_samples(),
         errors=dim_errors,
         doc=f"The {'largest' if largest else 'smallest'} value so far along `dim`, and the last "

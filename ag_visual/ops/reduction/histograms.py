@@ -19,7 +19,7 @@ from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, function, op
 from ag_visual.ops.tensor.ranges import evenly
 
-_OPTIONS: dict[str, Any] = {"holomorphic": False, "real": True}
+_OPTIONS: dict[str, Any] = {"holomorphic": False, "real_only": True}
 
 
 def _label(array: Any) -> str:
@@ -231,8 +231,8 @@ op(
     outputs=_RESULT,
     normalize=_normal_histogram,
     public=False,
-    called="histogram",
-    returns="histogram",
+    public_name="histogram",
+    namedtuple="histogram",
     oracle=_theirs,
     batch=vmap.slice_by_slice,
     samples=lambda make: iter(
@@ -263,8 +263,8 @@ op(
     outputs=_RESULT,
     normalize=_check_edges,
     public=False,
-    called="histogram",
-    returns="histogram",
+    public_name="histogram",
+    namedtuple="histogram",
     oracle=_theirs,
     batch=vmap.slice_by_slice,
     samples=lambda make: iter(

@@ -10,7 +10,7 @@ from ag_visual.dispatch.arguments import (
     DType,
 )
 from ag_visual.dispatch.families import zeros
-from ag_visual.dispatch.record import EACH, ErrorSample, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import constant, flattened
 from ag_visual.ops.reduction.along_dim import (
@@ -98,10 +98,10 @@ op(
     "prod_all",
     _prod_all,
     vjp={"self": _prod_all_rule},
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     public=False,
     node="ProdBackward0",
-    called="prod",
+    public_name="prod",
     batch=flattened("prod_dim", False),
     samples=_prod_all_samples,
 )
@@ -109,11 +109,11 @@ op(
     "prod_dim",
     _prod_dim,
     vjp={"self": _prod_rule},
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     normalize=one_dim,
     public=False,
     node="ProdBackward1",
-    called="prod",
+    public_name="prod",
     samples=_prod_samples,
     errors=lambda make: iter(
         [ErrorSample((make((2, 3)), 2, False), IndexError, "Dimension out of range")]

@@ -17,7 +17,7 @@ from ag_visual.arrays.kernels.search import ascending
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.arguments import LEFT_OUT, SomeDims, checked, kind_named
 from ag_visual.dispatch.dims import wrap
-from ag_visual.dispatch.record import EACH, ErrorSample, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import flattened, over_all
 from ag_visual.ops.reduction.along_dim import (
@@ -145,24 +145,24 @@ def _extremum(name: str, arg: str) -> None:
         f"{name}_all",
         whole,
         vjp={"self": _evenly},
-        jvp=EACH,
+        jvp=ELEMENTWISE,
         batch=over_all(f"a{name}", False),
         public=False,
         node=f"{title}Backward1",
-        called=name,
+        public_name=name,
         samples=_distinct_samples([((3, 4),), ((),), ((5,),)]),
         errors=lambda make: iter([ErrorSample((make((0,)),), RuntimeError, "reduction dim")]),
-        real=True,
+        real_only=True,
     )
     op(
         f"a{name}",
         over,
         vjp={"self": _shared},
-        jvp=EACH,
+        jvp=ELEMENTWISE,
         normalize=several_dims,
         samples=_distinct_samples([*_DIM_CASES, ((2, 3, 4), (0, 2), True), ((2, 3, 4), (), False)]),
         errors=dims_errors,
-        real=True,
+        real_only=True,
         doc=f"The {most} element over `dim` (an int or several; all); ties share the gradient.",
     )
     op(
@@ -175,9 +175,9 @@ def _extremum(name: str, arg: str) -> None:
         normalize=one_dim,
         public=False,
         node=f"{title}Backward0",
-        called=name,
-        returns=name,
-        keeps=("dim", "keepdim"),
+        public_name=name,
+        namedtuple=name,
+        also_saves=("dim", "keepdim"),
         samples=_distinct_samples(_DIM_CASES),
         errors=lambda make: iter(
             [
@@ -185,7 +185,7 @@ def _extremum(name: str, arg: str) -> None:
                 ErrorSample((make((2, 0)), 1, False), IndexError, "to have non-zero size"),
             ]
         ),
-        real=True,
+        real_only=True,
     )
     op(
         arg,
@@ -248,14 +248,14 @@ op(
     normalize=several_dims,
     public=False,
     node="AminmaxBackward0",
-    called="aminmax",
-    returns="aminmax",
+    public_name="aminmax",
+    namedtuple="aminmax",
     oracle=lambda torch, self, dim, keepdim: torch.aminmax(
         self, dim=None if dim == () else dim, keepdim=keepdim
     ),
     samples=_distinct_samples([*_DIM_CASES, ((3, 4), (), False), ((), (), False)]),
     errors=dims_errors,
-    real=True,
+    real_only=True,
 )
 
 
@@ -409,7 +409,7 @@ def _along(name: str, kernel: Any, node: str, *cases: Any, **options: Any) -> No
         outputs=("values", "indices"),
         differentiable=(0,),
         node=node,
-        returns=options.get("called", name),
+        namedtuple=options.get("public_name", name),
         samples=options.pop("given", None) or _distinct_samples(cases),
         **options,
     )
@@ -429,8 +429,8 @@ _along(
     rule=_selected_kept,
     normalize=lambda self, dim, descending: (wrap(dim, self.ndim), bool(descending)),
     public=False,
-    called="sort",
-    real=True,
+    public_name="sort",
+    real_only=True,
 )
 _along(
     "topk",
@@ -441,7 +441,7 @@ _along(
     rule=_selected_kept,
     normalize=_normal_topk,
     errors=lambda make: iter([ErrorSample((make((3,)), 4), RuntimeError, "k out of range")]),
-    real=True,
+    real_only=True,
     doc="The k largest (or smallest) elements along `dim` in order, and their indices.",
     out="check_overlap",
 )
@@ -452,7 +452,7 @@ _along(
     ((3, 5), 2),
     ((3, 5), 2, 0, True),
     normalize=lambda self, k, dim, keepdim: (k, wrap(dim, self.ndim), bool(keepdim)),
-    real=True,
+    real_only=True,
     doc="The k-th smallest element along `dim`, and its index.",
     out="no_overlap",
 )
@@ -463,20 +463,20 @@ _along(
     *_DIM_CASES,
     normalize=one_dim,
     public=False,
-    called="median",
-    real=True,
+    public_name="median",
+    real_only=True,
 )
 op(
     "median_all",
     _median_all,
     vjp={"self": _evenly},
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     batch=flattened("median_dim", False, output=0),
     public=False,
     node="MedianBackward0",
-    called="median",
+    public_name="median",
     samples=_distinct_samples([((3, 4),), ((5,),), ((),)]),
-    real=True,
+    real_only=True,
 )
 
 
@@ -493,28 +493,28 @@ _along(
     "NanmedianBackward1",
     normalize=one_dim,
     public=False,
-    called="nanmedian",
-    real=True,
+    public_name="nanmedian",
+    real_only=True,
     given=_with_nans,
 )
 op(
     "nanmedian_all",
     _nanmedian_all,
     vjp={"self": _evenly},
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     batch=flattened("nanmedian_dim", False, output=0),
     public=False,
     node="NanmedianBackward0",
-    called="nanmedian",
+    public_name="nanmedian",
     samples=_distinct_samples([((3, 4),), ((5,),), ((),)]),
-    real=True,
+    real_only=True,
 )
 _along(
     "mode",
     _mode,
     "ModeBackward0",
     normalize=one_dim,
-    real=True,
+    real_only=True,
     given=lambda make: iter(
         [
             Sample((numpy.array([[1.0, 2, 2, 3], [4, 1, 4, 1]]), 1, False), smooth=False),

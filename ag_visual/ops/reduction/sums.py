@@ -14,7 +14,7 @@ from ag_visual.dispatch.arguments import (
     DType,
     SomeDims,
 )
-from ag_visual.dispatch.record import EACH, FLOAT, LINEAR, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, FLOAT, LINEAR, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.validate_grad import expand_for_good
 from ag_visual.dispatch.vmap import over_all
@@ -61,7 +61,7 @@ op(
     jvp=LINEAR,
     public=False,
     node="SumBackward0",
-    called="sum",
+    public_name="sum",
     batch=over_all("sum_dims", False),
     samples=lambda make: iter([*whole_samples()(make), Sample((make((2, 0)),))]),
 )
@@ -77,7 +77,7 @@ op(
     normalize=several_dims,
     public=False,
     node="SumBackward1",
-    called="sum",
+    public_name="sum",
     samples=lambda make: iter(
         [
             *dims_samples()(make),
@@ -139,7 +139,7 @@ op(
     jvp=LINEAR,
     public=False,
     node="MeanBackward0",
-    called="mean",
+    public_name="mean",
     batch=over_all("mean_dims", False),
     samples=whole_samples(),
 )
@@ -151,7 +151,7 @@ op(
     normalize=several_dims,
     public=False,
     node="MeanBackward1",
-    called="mean",
+    public_name="mean",
     samples=dims_samples(),
     errors=dims_errors,
 )
@@ -184,13 +184,13 @@ op(
             F.isnan(self), 0.0, spread(g, self_shape, dim, keepdim)
         )
     },
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     normalize=several_dims,
     public=False,
     node="NansumBackward0",
-    called="nansum",
+    public_name="nansum",
     samples=dims_samples(),
-    real=True,
+    real_only=True,
 )
 
 
@@ -245,7 +245,7 @@ op(
     "logsumexp",
     _logsumexp,
     vjp={"self": _logsumexp_rule},
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     policy=FLOAT,
     normalize=several_dims,
     samples=dims_samples(),

@@ -14,7 +14,7 @@ from ag_visual.dispatch.arguments import (
     outside,
 )
 from ag_visual.dispatch.families import is_complex
-from ag_visual.dispatch.record import EACH, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.ops.reduction.along_dim import (
     Dims,
@@ -180,7 +180,7 @@ def _moment(name: str, kernel: Any, rule: Any, **options: Any) -> None:
         f"{name}_dims",
         kernel,
         vjp={"self": rule},
-        jvp=options.pop("jvp", EACH),
+        jvp=options.pop("jvp", ELEMENTWISE),
         normalize=lambda self, dim, correction, keepdim: (
             all_dims(self, dim),
             correction,
@@ -189,7 +189,7 @@ def _moment(name: str, kernel: Any, rule: Any, **options: Any) -> None:
         holomorphic=False,
         public=False,
         node="".join(p.capitalize() for p in name.split("_")) + "Backward0",
-        called=name,
+        public_name=name,
         oracle=lambda torch, self, dim, correction, keepdim: getattr(torch, name)(
             self, dim, correction=correction, keepdim=keepdim
         ),
@@ -237,7 +237,7 @@ _moment(
     _var_mean,
     _var_mean_rule,
     jvp={"self": _var_mean_along},
-    returns="var_mean",
+    namedtuple="var_mean",
     **_BOTH,
 )
 _moment(
@@ -245,7 +245,7 @@ _moment(
     _std_mean,
     _std_mean_rule,
     jvp={"self": _std_mean_along},
-    returns="std_mean",
+    namedtuple="std_mean",
     **_BOTH,
 )
 

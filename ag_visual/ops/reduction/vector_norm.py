@@ -14,7 +14,7 @@ from ag_visual.dispatch.arguments import (
     SomeDims,
     refused,
 )
-from ag_visual.dispatch.record import EACH, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.ops.reduction.along_dim import (
     Dims,
@@ -83,12 +83,12 @@ op(
     "vector_norm",
     _vector_norm,
     vjp={"self": _norm_rule},
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     normalize=_normal_norm,
     holomorphic=False,
     public=False,
     node="LinalgVectorNormBackward0",
-    called="linalg.vector_norm",
+    public_name="linalg.vector_norm",
     samples=_norm_samples,
 )
 

@@ -21,7 +21,7 @@ from ag_visual.core.tensor import Tensor, method
 from ag_visual.devices import device as Device
 from ag_visual.dispatch.dtype_errors import told
 from ag_visual.dispatch.memory_overlap import unless_idle
-from ag_visual.dispatch.record import EACH, LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, traced
 from ag_visual.dispatch.vmap import elementwise, in_rows, leading
 from ag_visual.layouts import strided
@@ -91,10 +91,10 @@ _move = op(
     "to_copy",
     _to_copy,
     vjp={"self": lambda F, g, self_device: F.move(g, self_device)},
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     inputs=("self",),
     public=False,
-    called="to",
+    public_name="to",
     node="ToCopyBackward0",
     holomorphic=False,
     batch=elementwise,
@@ -307,7 +307,7 @@ _structural(
     lambda xp, self: xp.conj(self),
     vjp={"self": lambda F, g: F.conj(g)},
     public=False,
-    called="conj",
+    public_name="conj",
     node="ConjBackward0",
     batch=elementwise,
     samples=_complex_samples,
@@ -324,7 +324,7 @@ _structural(
     vjp={"self": lambda F, g: F.conj(g)},
     inplace=True,
     repeated=unless_idle("fiubV"),
-    twin="ConjPhysicalBackward1",
+    inplace_node="ConjPhysicalBackward1",
     batch=elementwise,
     samples=_complex_samples,
     doc="The complex conjugate, as a copy.",
@@ -417,8 +417,8 @@ _structural(
     vjp={"self": lambda F, g: F.view_as_real(g)},
     view=True,
     normalize=_needs_pairs,
-    real=True,
-    strides=True,
+    real_only=True,
+    layout_dependent=True,
     batch=in_rows,
     samples=lambda make: iter([Sample((make((3, 2)),)), Sample((make((2,)),))]),
     errors=_pair_errors,
@@ -489,10 +489,10 @@ op(
     jvp=LINEAR,
     inputs=("real", "imag"),
     normalize=_check_parts,
-    keeps=("real", "imag"),
+    also_saves=("real", "imag"),
     method=False,
     holomorphic=False,
-    real=True,
+    real_only=True,
     batch=elementwise,
     samples=lambda make: iter([Sample((make((2, 3)), make((2, 3))))]),
     doc="real + i imag, elementwise, of two tensors of one floating-point dtype.",
@@ -518,7 +518,7 @@ op(
     normalize=_check_parts,
     method=False,
     holomorphic=False,
-    real=True,
+    real_only=True,
     batch=elementwise,
     samples=lambda make: iter([Sample((make((2, 3), low=0.3, high=2.0), make((2, 3))))]),
     doc="Complex numbers of polar coordinates: abs (cos(angle) + i sin(angle)), elementwise.",

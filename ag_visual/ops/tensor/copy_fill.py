@@ -15,7 +15,7 @@ from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.arguments import NUMBERS
 from ag_visual.dispatch.memory_overlap import ALLOWED, unless_itself
 from ag_visual.dispatch.overflow import refuse_overflow
-from ag_visual.dispatch.record import EACH, Op, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, Op, Sample
 from ag_visual.dispatch.table import composite, function, op
 from ag_visual.dispatch.vmap import Batch
 from ag_visual.errors import type_name
@@ -92,13 +92,13 @@ _copy = op(
     "copy_values",
     _copied,
     vjp={"self": _nothing, "src": lambda g: g},  # the edge sums and casts
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     inputs=("self", "src"),
     inplace=_copy_into,
     repeated=unless_itself,
     normalize=_fits_into,
     public=False,
-    called="copy",
+    public_name="copy",
     node="CopyBackwards",
     holomorphic=False,
     batch=_filling,
@@ -140,12 +140,12 @@ def _fills(suffix: str, nodes: tuple[str, str], write: Any, oracle: Any) -> tupl
         f"fill_number{suffix}",
         _filled,
         vjp={"self": _nothing},
-        jvp=EACH,
+        jvp=ELEMENTWISE,
         inplace=write,
         repeated=ALLOWED,
         batch=_filling,
         public=False,
-        called="fill",
+        public_name="fill",
         node=nodes[0],
         holomorphic=False,
         samples=lambda make: iter([Sample((make((2, 3)), 1.5))]),
@@ -160,11 +160,11 @@ def _fills(suffix: str, nodes: tuple[str, str], write: Any, oracle: Any) -> tupl
             "value": lambda F, t_value, self_shape: F.expand(t_value, self_shape),
         },
         inputs=("self", "value"),
-        free=("value",),
+        may_alias=("value",),
         inplace=write,
         batch=_filling,
         public=False,
-        called="fill",
+        public_name="fill",
         node=nodes[1],
         holomorphic=False,
         samples=lambda make: iter([Sample((make((2, 3)), make(())))]),
@@ -187,9 +187,9 @@ _zero = op(
     vjp={"self": _nothing},
     inplace=lambda xp, self: _fill_into(xp, self, 0),
     repeated=ALLOWED,
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     public=False,
-    called="zero",
+    public_name="zero",
     node="ZeroBackward0",
     holomorphic=False,
     batch=_filling,

@@ -23,7 +23,7 @@ from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.dims import broadcast
 from ag_visual.dispatch.dtype_errors import told
 from ag_visual.dispatch.out_argument import into, made_into
-from ag_visual.dispatch.record import EACH, ErrorSample, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, ErrorSample, Sample
 from ag_visual.dispatch.table import function, op
 from ag_visual.ops.tensor.cast import dtype_of
 from ag_visual.ops.tensor.creation import like
@@ -242,11 +242,11 @@ def _random_op(name: str, kernel: Any, node: str, inputs: tuple[str, ...] = ("se
         vjp=dict.fromkeys(inputs, no_gradient),
         inputs=inputs,
         public=False,
-        called="normal",
-        jvp=EACH,
+        public_name="normal",
+        jvp=ELEMENTWISE,
         batch=vmap.random(vmap.elementwise),
         node=node,
-        real=name != "normal_around",  # a mean may be complex, a deviation not
+        real_only=name != "normal_around",  # a mean may be complex, a deviation not
         samples=samples,
     )
 
@@ -322,7 +322,7 @@ structural(
     normalize=_rates,
     batch=vmap.random(vmap.elementwise),
     method=False,
-    real=True,
+    real_only=True,
     samples=lambda make: iter([Sample((make((3, 4), low=0.1, high=9.0),), smooth=False)]),
     errors=lambda make: iter(
         [ErrorSample((make((2,), low=-2, high=-1),), RuntimeError, "invalid Poisson rate")]
@@ -359,7 +359,7 @@ structural(
     normalize=_counts,
     batch=vmap.random(vmap.elementwise),
     method=False,
-    real=True,
+    real_only=True,
     samples=lambda make: iter(
         [Sample((numpy.array([[3.0], [9.0]]), make((4,), low=0.0, high=1.0)), smooth=False)]
     ),
@@ -379,10 +379,10 @@ structural(
     "bernoulli",
     _chances,
     vjp={"self": no_gradient},
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     inputs=("self",),
     normalize=lambda self, p, generator: (_chance(self, p), generator),
-    real=True,
+    real_only=True,
     batch=vmap.random(vmap.leading()),
     samples=lambda make: iter([Sample((make((3, 4), low=0.0, high=1.0),), smooth=False)]),
     errors=lambda make: iter(

@@ -12,7 +12,7 @@ from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import vmap
-from ag_visual.dispatch.record import EACH, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, Sample
 from ag_visual.ops.tensor.cast import cast_array
 from ag_visual.ops.tensor.generator import source_of
 from ag_visual.ops.tensor.random import (
@@ -51,11 +51,11 @@ def _fill(
         inplace=write,
         normalize=normalize,
         public=False,
-        called=called,
-        jvp=EACH,
+        public_name=called,
+        jvp=ELEMENTWISE,
         batch=vmap.random(vmap.leading()),
         node=node,
-        real=real,
+        real_only=real,
         samples=lambda make: iter([Sample((make((3, 4)), *given, None), smooth=False)]),
     )
 

@@ -306,9 +306,9 @@ for _name, _kernel, _normal, _node, _samples in _SQUEEZES:
         batch=_squeeze_slices if _name == "squeeze_all" else along,
         normalize=_normal,
         public=False,
-        called="squeeze",
+        public_name="squeeze",
         node=_node,
-        keeps=() if _normal is None else ("dim",),
+        also_saves=() if _normal is None else ("dim",),
         samples=_samples,
     )
 

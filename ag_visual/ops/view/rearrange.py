@@ -30,7 +30,7 @@ _structural(
     _clone,
     vjp={"self": lambda g: g},
     public=False,
-    called="clone",
+    public_name="clone",
     node="CloneBackward0",
     batch=leading(),
     samples=lambda make: iter([Sample((make((2, 3)),))]),

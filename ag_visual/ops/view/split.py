@@ -109,7 +109,7 @@ _view(
     outputs="list",
     normalize=_normal_split,
     public=False,
-    called="split",
+    public_name="split",
     node="SplitBackward0",
     samples=lambda make: iter([Sample((make((5, 2)), 2)), Sample((make((2, 4)), 3, 1))]),
     errors=_split_errors,

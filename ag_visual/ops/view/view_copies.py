@@ -36,7 +36,7 @@ def _derived(
     if callable(record.kernel):
         kernel.__signature__ = inspect.signature(record.kernel)  # type: ignore[attr-defined]
     options.setdefault("public", name == called)
-    options.setdefault("strides", record.strides)
+    options.setdefault("layout_dependent", record.layout_dependent)
     return op(
         name,
         options.pop("kernel", kernel),
@@ -47,10 +47,10 @@ def _derived(
         inputs=record.inputs,
         outputs="list" if record.multi else record.outputs,
         normalize=record.normalize,
-        called=called,
+        public_name=called,
         node=node,
-        keeps=record.keeps,
-        real=record.real,
+        also_saves=record.also_saves,
+        real_only=record.real_only,
         samples=record.samples,
         errors=record.errors,
         **options,
@@ -78,14 +78,14 @@ _copy(
     "as_strided_from",
     "as_strided_copy",
     jvp={"self": strided_forward},
-    hidden=("place",),
+    not_exposed=("place",),
     oracle=lambda torch, self, *geometry: torch.as_strided_copy(self, *geometry[:3]),
 )
 _copy(
     "view_size",
     "view_copy",
     kernel=lambda xp, self, size: self.reshape(size).copy(),
-    strides=False,
+    layout_dependent=False,
 )
 _copy("view_dtype", "view_copy")
 
@@ -169,7 +169,7 @@ _derived(
     "UnsafeSplitBackward0",
     _as_is,
     called="unsafe_split",
-    reuses=True,
+    may_donate=True,
     doc="`split` whose parts are no views to autograd: write either them or the tensor.",
 )
 _derived(
@@ -178,7 +178,7 @@ _derived(
     "UnsafeSplitWithSizesBackward0",
     _as_is,
     called="unsafe_split_with_sizes",
-    reuses=True,
+    may_donate=True,
     doc="`split_with_sizes` whose parts are no views to autograd: write either them or the tensor.",
 )
 

@@ -136,11 +136,11 @@ op(
     differentiable=(0,),
     method=False,
     node="CtcLossBackward0",
-    called="ctc_loss",
+    public_name="ctc_loss",
     batch=aligned,
     samples=lambda make: iter([Sample(_given(make), smooth=False)]),
     errors=lambda make: iter(_errors(make)),
-    real=True,
+    real_only=True,
     doc="Connectionist temporal classification: losses, and what its backward needs.",
 )
 op(
@@ -154,7 +154,7 @@ op(
     samples=lambda make: iter(
         [Sample((make((2,)), *_given(make)[:4], *_ctc(numpy, *_given(make)), 0), smooth=False)]
     ),
-    real=True,
+    real_only=True,
 )
 
 

@@ -10,7 +10,7 @@ import numpy
 from ag_visual import dtypes
 from ag_visual.arrays.kernels.activation import softplus
 from ag_visual.dispatch import dtype_errors, vmap
-from ag_visual.dispatch.record import EACH, LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, raw
 from ag_visual.dispatch.vmap import Batch
 from ag_visual.ops.nn.loss.pointwise import (
@@ -56,12 +56,12 @@ op(
         ),
         "self": _soft_curve,
     },
-    jvp={"grad_output": LINEAR, "self": EACH},
+    jvp={"grad_output": LINEAR, "self": ELEMENTWISE},
     inputs=("grad_output", "self", "target"),
     public=False,
     batch=vmap.reduced_back(vmap.elementwise),
     samples=_back_samples((NONE,), (MEAN,), (SUM,)),
-    real=True,
+    real_only=True,
 )
 op(
     "soft_margin_of",
@@ -71,15 +71,15 @@ op(
             g, self, target, reduction
         )
     },
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     inputs=("self", "target"),
     public=False,
     node="SoftMarginLossBackward0",
-    called="soft_margin_loss",
+    public_name="soft_margin_loss",
     oracle="_C._nn.soft_margin_loss",
     batch=vmap.reduced(vmap.elementwise),
     samples=_pair_samples((NONE,), (MEAN,), (SUM,)),
-    real=True,
+    real_only=True,
 )
 
 
@@ -227,8 +227,8 @@ op(
     inputs=("self", "target", "weight"),
     public=False,
     node="MultiMarginLossBackward0",
-    called="multi_margin_loss",
-    alike=lambda self, weight: dtype_errors.scalar_type(self, weight),
+    public_name="multi_margin_loss",
+    dtype_check=lambda self, weight: dtype_errors.scalar_type(self, weight),
     oracle="_C._nn.multi_margin_loss",
     batch=_margin_slices,
     samples=_multi_margin_samples,
@@ -242,7 +242,7 @@ op(
             ),
         ]
     ),
-    real=True,
+    real_only=True,
 )
 
 
@@ -358,7 +358,7 @@ op(
     differentiable=(0,),
     public=False,
     node="MultilabelMarginLossBackward0",
-    called="multilabel_margin_loss",
+    public_name="multilabel_margin_loss",
     oracle="_C._nn.multilabel_margin_loss",
     batch=_label_slices,
     samples=_multilabel_samples,
@@ -372,7 +372,7 @@ op(
             ),
         ]
     ),
-    real=True,
+    real_only=True,
 )
 
 

@@ -130,8 +130,8 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
         layout=ROWS,
         public=False,
         node=f"{title}Backward0",
-        called="nll_loss",
-        alike=lambda self, weight: dtype_errors.scalar_type(self, weight),
+        public_name="nll_loss",
+        dtype_check=lambda self, weight: dtype_errors.scalar_type(self, weight),
         oracle=f"_C._nn.{name}",
         samples=_nll_samples(shapes),
         errors=lambda make: iter(
@@ -142,7 +142,7 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
                 ),
             ]
         ),
-        real=True,
+        real_only=True,
         formula="output = -Sum(n, weight[target[n]] * self[n, target[n]]) / divisor",
     )
     op(
@@ -156,7 +156,7 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
         public=False,
         node=f"{title}BackwardBackward0",
         samples=_nll_back_samples(shapes[0]),
-        real=True,
+        real_only=True,
         formula="result[n, c] = -grad_output * weight[c] * (c == target[n]) / divisor",
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 from ag_visual.arrays.kernels import activation
 from ag_visual.dispatch import dtype_errors, vmap
 from ag_visual.dispatch.arguments import outside
-from ag_visual.dispatch.record import EACH, LINEAR, PROMOTE, ROWS, ErrorSample, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, PROMOTE, ROWS, ErrorSample, Sample
 from ag_visual.dispatch.rules import asks, takes
 from ag_visual.dispatch.table import composite, op
 
@@ -138,13 +138,13 @@ op(
             -g * (grad_output * (2 * _share(self, reduction)))
         ),
     },
-    jvp={"grad_output": LINEAR, "self": EACH, "target": EACH},
+    jvp={"grad_output": LINEAR, "self": ELEMENTWISE, "target": ELEMENTWISE},
     inputs=("grad_output", "self", "target"),
     public=False,
     layout=ROWS,
     batch=vmap.reduced_back(vmap.elementwise),
     samples=_back_samples((NONE,), (MEAN,), (SUM,)),
-    real=True,
+    real_only=True,
     formula=lambda grad_output, self, target, reduction: _shared(
         grad_output, 2 * (self - target), reduction
     ),
@@ -160,15 +160,15 @@ op(
             g, target, self, reduction
         ),
     },
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     inputs=("self", "target"),
     policy=PROMOTE,
     public=False,
     node="MseLossBackward0",
-    called="mse_loss",
+    public_name="mse_loss",
     batch=vmap.reduced(vmap.elementwise),
     samples=_pair_samples((NONE,), (MEAN,), (SUM,)),
-    real=True,
+    real_only=True,
     reference=lambda np, x, t, reduction: [lambda v: v, np.mean, np.sum][reduction]((x - t) ** 2),
     formula=lambda F, self, target, reduction: reduced(F, (self - target) ** 2, reduction),
 )
@@ -253,9 +253,9 @@ def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
         layout=ROWS,
         node=f"{title}BackwardBackward0",
         batch=vmap.reduced_back(vmap.elementwise),
-        jvp={"grad_output": LINEAR, "self": EACH, "target": EACH},
+        jvp={"grad_output": LINEAR, "self": ELEMENTWISE, "target": ELEMENTWISE},
         samples=_back_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
-        real=True,
+        real_only=True,
     )
     op(
         f"{name}_of",
@@ -271,10 +271,10 @@ def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
         public=False,
         node=f"{title}Backward0",
         batch=vmap.reduced(vmap.elementwise),
-        jvp=EACH,
-        called=name,
+        jvp=ELEMENTWISE,
+        public_name=name,
         samples=_pair_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
-        real=True,
+        real_only=True,
     )
 
 
@@ -416,12 +416,12 @@ op(
         "self": _bce_curve,
         "target": _bce_cross,
     },
-    jvp={"grad_output": LINEAR, "self": EACH, "target": EACH},
+    jvp={"grad_output": LINEAR, "self": ELEMENTWISE, "target": ELEMENTWISE},
     inputs=("grad_output", "self", "target", "weight"),
     public=False,
     batch=vmap.reduced_back(vmap.elementwise),
     samples=_bce_back_samples,
-    real=True,
+    real_only=True,
 )
 op(
     "binary_cross_entropy_of",
@@ -432,13 +432,13 @@ op(
         ),
         "target": _bce_target,
     },
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     inputs=("self", "target", "weight"),
     public=False,
     policy=PROMOTE,
     node="BinaryCrossEntropyBackward0",
-    called="binary_cross_entropy",
-    alike=lambda self, target: (
+    public_name="binary_cross_entropy",
+    dtype_check=lambda self, target: (
         None
         if self is target
         else f"Found dtype {dtype_errors.told(target)} but expected {dtype_errors.told(self)}"
@@ -448,7 +448,7 @@ op(
     errors=lambda make: iter(
         [ErrorSample((make((2,)) + 9, make((2,))), RuntimeError, "should be between 0 and 1")]
     ),
-    real=True,
+    real_only=True,
 )
 
 
@@ -529,16 +529,16 @@ op(
     "binary_cross_entropy_with_logits_of",
     _bce_logits,
     vjp={"self": _bce_logits_rule, "target": _bce_logits_target},
-    jvp=EACH,
+    jvp=ELEMENTWISE,
     inputs=("self", "target", "weight", "pos_weight"),
     public=False,
     policy=PROMOTE,
     node="BinaryCrossEntropyWithLogitsBackward0",
-    called="binary_cross_entropy_with_logits",
-    alike=_logits_alike,
+    public_name="binary_cross_entropy_with_logits",
+    dtype_check=_logits_alike,
     batch=vmap.reduced(vmap.elementwise),
     samples=_bce_logits_samples,
-    real=True,
+    real_only=True,
 )
 
 
