@@ -75,7 +75,7 @@ class InputCheck:
         count = int(np.prod(self.shape, dtype=int))
         text = f"{sign} {self.name}: {self.compared} of {count} elements compared"
         if self.kinks:
-            text += f", {self.kinks} at a kink left out"
+            text += f", {self.kinks} at a non-smooth point left out"
         if self.worst is None:
             return text
         place = f"[{', '.join(map(str, self.worst.index))}]" if self.worst.index else ""

@@ -1,6 +1,6 @@
 """The `op-table` directive: every public function of the package, read from the op table itself.
 
-A function's row names its arguments, its in-place twin, the node that it leaves in the graph and
+A function's row names its arguments, its in-place variant, the node that it leaves in the graph and
 what that node saves; nothing of it is written down a second time. With a module's name
 (`ag_visual.nn.functional`) it lists the functions of that module.
 """
@@ -29,7 +29,7 @@ Row = tuple[str, list[str], Callable[..., Any]]
 
 
 def rows() -> list[Row]:
-    """Each function once, without the in-place twins: its name, its other names, itself."""
+    """Each function once, without the in-place variants: its name, its other names, itself."""
     names: dict[int, list[str]] = {}
     for name, function in table.functions.items():
         if not name.endswith("_"):
@@ -75,8 +75,10 @@ class OpTable(SphinxDirective):
             return [_table(rows_of(self.arguments[0]))]
         found = rows()
         total = sum(1 + len(others) for _, others, _ in found)
-        twins = sum(name.endswith("_") for name in table.functions)
-        said = f"{total} functions ({len(found)} and their other names), {twins} in-place twins."
+        inplace = sum(name.endswith("_") for name in table.functions)
+        said = (
+            f"{total} functions ({len(found)} and their other names), {inplace} in-place variants."
+        )
         return [nodes.paragraph("", said), _table(found)]
 
 

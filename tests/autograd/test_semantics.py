@@ -51,7 +51,7 @@ def test_every_section_is_there() -> None:
         "Anomaly mode",
         "Custom Functions",
         "Complex numbers",
-        "Kinks",
+        "Non-smooth points",
         "Older spellings and modes",
     ]
     assert len(_rows()) > 90

@@ -200,7 +200,7 @@ def test_kinks_are_left_out():
     found = check_node(x.relu())
     assert found.ok
     assert found.inputs[0].kinks == 1
-    assert "1 at a kink left out" in str(found)
+    assert "1 at a non-smooth point left out" in str(found)
 
 
 def test_nothing_of_the_program_is_disturbed():

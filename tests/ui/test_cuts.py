@@ -45,7 +45,7 @@ def test_a_cut_names_its_line_and_whose_gradient_is_missing(lab: Lab) -> None:
     detached.get_by_role("button", name="Show the node").click()
     details = panel.locator(".agv-det")
     expect(details.locator("h3")).to_have_text("MulBackward0")
-    expect(details).to_contain_text("Cut off")
+    expect(details).to_contain_text("Graph breaks")
     expect(details).to_contain_text("other was detached at In[2] line 3")
     cut = "model.drawn.flags[model.view.indexOf.get(model.selected)] & 64"
     lab.wait_until(lambda: lab.model(cut) == 64, "the cut edge of the node")

@@ -121,7 +121,7 @@ def _leaf(write: Place, module: str) -> Repair:
         shown = f"with {module}.no_grad(): {text}"
     return Repair(
         f"Update the leaf where nothing is recorded: {_quoted(shown)} "
-        "(an out-of-place update would bind the name to a tensor that is no leaf any more and "
+        "(an out-of-place update would bind the name to a tensor that is no longer a leaf and "
         "gets no .grad).",
         code,
         "write",

@@ -367,7 +367,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "saved": "SavedTensor[]",
         "values": "SavedValue[] -- what it saved that is not a tensor",
         "hooks": "HookInfo[]",
-        "alive": "boolean -- false: told from the recording, the node itself is gone",
+        "alive": "boolean -- false: described from the recording, the node itself is gone",
         "variable": "string | null",
     },
     "Math": {
@@ -475,7 +475,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "label": "string -- the variable that holds its output, empty where none is known",
         "outputs": "NumbersOutput[]",
         "inputs": "NumbersInput[]",
-        "why": "string -- why its local derivatives are not told; empty where they are",
+        "why": "string -- why its local derivatives are not given; empty where they are",
     },
     "Scalars": {
         "nodes": "Numbers[]",

@@ -167,7 +167,7 @@ export function work(text: string): Worked {
     const value = new Parser(tokens(plain)).whole();
     return Number.isFinite(value)
       ? { kind: 'number', value }
-      : { kind: 'wrong', why: 'This is no finite number.' };
+      : { kind: 'wrong', why: 'This is not a finite number.' };
   } catch (error) {
     if (error instanceof Trouble) {
       return { kind: 'wrong', why: error.message };

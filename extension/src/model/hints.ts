@@ -128,7 +128,7 @@ function cut(model: InspectorModel): Hint[] {
     const more = without.length > 1 ? ` (and ${plural(without.length - 1, 'other')})` : '';
     const title = name
       ? `\`${name}.grad\` stays None${more}: ${words}`
-      : `No gradient goes on to \`${input}\` of \`${model.titleOf(seq)}\`: ${words}`;
+      : `No gradient flows to \`${input}\` of \`${model.titleOf(seq)}\`: ${words}`;
     const key = `${title} ${site ? placeText(site) : ''}`;
     if (!found.has(key) && found.size < MOST_CUTS)
       found.set(key, { kind: 'cut', title, detail: '', seq, site, moment: model.length });

@@ -63,7 +63,7 @@ export function CheckNode({
         </button>
         {gone && !told && (
           <span className="agv-small">
-            What it saved was freed: pause before it, or keep the graph with retain_graph=True.
+            Its saved tensors were freed: pause before it, or keep the graph with retain_graph=True.
           </span>
         )}
       </div>
@@ -107,8 +107,9 @@ function OneInput({ one }: { one: InputCheck }): ReactElement {
           <code>{oneLine(one.name, 40)}</code>
         </b>{' '}
         {one.ok ? 'agrees' : 'is wrong'}; {one.compared} of {count} compared
-        {one.kinks > 0 ? `, ${one.kinks} at a kink left out` : ''}, step {oneLine(one.step, 20)}
-        {one.made_up ? '; nobody knows its values, and no gradient depends on them' : ''}
+        {one.kinks > 0 ? `, ${one.kinks} at a non-smooth point left out` : ''}, step{' '}
+        {oneLine(one.step, 20)}
+        {one.made_up ? '; its values are unknown, and no gradient depends on them' : ''}
       </p>
       {worst && (
         <table className="agv-facts">

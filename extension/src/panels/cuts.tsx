@@ -23,7 +23,7 @@ export function Cuts({ seq }: { seq: number }): ReactElement | null {
   }
   return (
     <>
-      <div className="agv-sec">Cut off</div>
+      <div className="agv-sec">Graph breaks</div>
       <ul className="agv-list">
         {cuts.map((cut, i) => (
           <li key={i}>

@@ -40,7 +40,7 @@ export class Teaching {
     if ((this.lesson.hide as string[]).includes(presenter.tab.value)) presenter.tab.set('node');
     if (ignored.length > 0) {
       const what = ignored.map(name => `“${oneLine(name, 60)}”`).join(', ');
-      presenter.tell('info', `This lesson link says ${what}: not known here, and let be.`);
+      presenter.tell('info', `This lesson link says ${what}: unknown here, ignored.`);
     }
     this.begin();
     presenter.show();

@@ -571,7 +571,7 @@ export interface NodeDetails {
   /** what it saved that is not a tensor */
   values: SavedValue[];
   hooks: HookInfo[];
-  /** false: told from the recording, the node itself is gone */
+  /** false: described from the recording, the node itself is gone */
   alive: boolean;
   variable: string | null;
 }
@@ -729,7 +729,7 @@ export interface Numbers {
   label: string;
   outputs: NumbersOutput[];
   inputs: NumbersInput[];
-  /** why its local derivatives are not told; empty where they are */
+  /** why its local derivatives are not given; empty where they are */
   why: string;
 }
 

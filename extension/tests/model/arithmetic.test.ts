@@ -41,7 +41,7 @@ describe('arithmetic', () => {
     ['constructor', 'not known'],
     ['tanh 2', 'with parentheses'],
     ['1;2', 'not understood'],
-    ['1/0', 'no finite number'],
+    ['1/0', 'not a finite number'],
     ['*2', 'before “*”'],
     ['('.repeat(60) + '1', 'too many parentheses'],
     ['1'.repeat(300), 'too long']
