@@ -36,6 +36,7 @@ class dtype:
         "legacy",
         "name",
         "np",
+        "scalar_name",
     )
 
     name: str
@@ -48,6 +49,8 @@ class dtype:
     index: builtins.int
     abbr: str
     legacy: str
+    #: 'Float', 'Long': what torch's errors call it
+    scalar_name: str
 
     def __init__(self, name: str, numpy_type: Any, category: builtins.int, legacy: str) -> None:
         self.name = name
@@ -61,6 +64,7 @@ class dtype:
         letter = "bf" if name == "bfloat16" else name[0]
         self.abbr = f"{letter}{self.itemsize * 8}"
         self.legacy = legacy
+        self.scalar_name = legacy.removesuffix("Tensor")
         _ALL.append(self)
 
     def __repr__(self) -> str:

@@ -48,7 +48,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 def _apart(type1: dtype, type2: dtype) -> dtype:
     """Refuse a pair that has no common type."""
-    one, other = (dtypes.legacy_name(t).removesuffix("Tensor") for t in (type1, type2))
+    one, other = (t.scalar_name for t in (type1, type2))
     raise RuntimeError(
         "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
         f"{one} and {other}. Convert one of them first."

@@ -1,6 +1,6 @@
 """What torch says where inputs of an op have different dtypes: the `dtype_check` of op records.
 
-Each takes dtypes (None for what is no tensor) and gives the text, or None where they agree.
+Each takes dtypes (None for a non-tensor) and gives the text, or None where they agree.
 """
 
 from __future__ import annotations
@@ -25,11 +25,6 @@ _CPLUSPLUS = {
 """Dtypes as the texts of C++ macros call them."""
 
 
-def told(kind: dtypes.dtype) -> str:
-    """'Float', 'Long': a dtype as torch's errors call it."""
-    return dtypes.legacy_name(kind).removesuffix("Tensor")
-
-
 def in_macros(kind: dtypes.dtype) -> str:
     """'float', 'long int': a dtype as the texts of torch's macros call it."""
     return _CPLUSPLUS.get(kind.name, kind.name)
@@ -39,7 +34,7 @@ def scalar_type(first: Kind, *others: Kind) -> str | None:
     """The text of kernels that read all their inputs as one type."""
     for other in others:
         if first is not None and other is not None and first is not other:
-            return f"expected scalar type {told(first)} but found {told(other)}"
+            return f"expected scalar type {first.scalar_name} but found {other.scalar_name}"
     return None
 
 

@@ -252,7 +252,7 @@ def refuse_complex(op: Op, arrays: dict[str, Any]) -> None:
     for name in op.inputs:
         kind = getattr(arrays[name], "dtype", None)
         if kind is not None and kind.kind == "c":
-            told = dtypes.legacy_name(dtypes.of_numpy(kind)).removesuffix("Tensor")
+            told = dtypes.of_numpy(kind).scalar_name
             raise NotImplementedError(
                 f"\"{op.public_name}\" not implemented for '{told}': "
                 "it is a function of real numbers"
@@ -350,7 +350,7 @@ def _compute(
         if "ufunc" not in str(error) and "numpy boolean" not in str(error):
             raise
         kind = next(dtypes.of_array(a) for a in arrays.values() if hasattr(a, "dtype"))
-        told = dtypes.legacy_name(kind).removesuffix("Tensor")
+        told = kind.scalar_name
         raise NotImplementedError(f"\"{op.public_name}\" not implemented for '{told}'") from None
     _refuse_bools(op, arrays, result)
     return _narrowed(op, arrays, result) if op.narrows else result

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ag_visual import dtypes, promotion
+from ag_visual import promotion
 from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor, before_write, wrote
 from ag_visual.dispatch.arguments import outside
@@ -125,8 +125,8 @@ def made_into(name: str, out: Any, dtype: Any, device: Any, make: Callable[..., 
             dtype = out.dtype
         elif dtype is not out.dtype:
             raise RuntimeError(
-                f"dtype {_told(dtype)} does not match dtype of out parameter ({_told(out.dtype)}). "
-                "Leave out dtype=, or give one of them the other's."
+                f"dtype {dtype.scalar_name} does not match dtype of out parameter "
+                f"({out.dtype.scalar_name}). Leave out dtype=, or give one of them the other's."
             )
     made: Tensor = into(name, out, make, (), {"dtype": dtype, "device": device}, True)
     return made
@@ -158,10 +158,6 @@ def _not_differentiable(name: str) -> RuntimeError:
     )
 
 
-def _told(dtype: Any) -> str:
-    return dtypes.legacy_name(dtype).removesuffix("Tensor")
-
-
 def _check(name: str, result: Tensor, target: Tensor, casts: bool, fills: bool) -> None:
     if not casts and result.dtype is not target.dtype:
         raise RuntimeError(
@@ -170,8 +166,8 @@ def _check(name: str, result: Tensor, target: Tensor, casts: bool, fills: bool) 
         )
     if not fills and not promotion.can_cast(result.dtype, target.dtype):
         raise RuntimeError(
-            f"result type {_told(result.dtype)} can't be cast to the desired output type "
-            f"{_told(target.dtype)}: {name}() with out="
+            f"result type {result.dtype.scalar_name} can't be cast to the desired output type "
+            f"{target.dtype.scalar_name}: {name}() with out="
         )
     if type(result._array) is not type(target._array):
         raise RuntimeError(

@@ -249,10 +249,8 @@ def _explain_grad(x: Tensor, loss: Tensor | None, frame: Any) -> Explanation:
     node = x.grad_fn
     if node is not None and not x.retains_grad:
         site = source.resolve_place(node.place)
-        text = (
-            f"it is not a leaf: {node.name()} made it{_at(site)}, and backward keeps gradients of "
-        )
-        reasons.append(Reason("not-leaf", text + "leaves only", site))
+        text = f"it is not a leaf: {node.name()} made it{_at(site)}, and backward keeps gradients "
+        reasons.append(Reason("not-leaf", text + "of leaves only", site))
     edge = x.gradient_edge()
     if edge is None:
         made = None if x._view is None else source.resolve_place(x._view.made)

@@ -19,7 +19,6 @@ from ag_visual.arrays.backend import backend_of, is_array, of_namespace
 from ag_visual.arrays.kernels.bounds import check_index
 from ag_visual.arrays.kernels.order import arranged, sorted_dims
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.dispatch.dtype_errors import told
 from ag_visual.dispatch.memory_overlap import WARNED, share
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, ops, traced
@@ -186,8 +185,8 @@ def _put_into(xp: Any, self: Any, indices: Any, values: Any, accumulate: bool = 
     if values.dtype != self.dtype:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
-            f"{told(dtypes.of_array(self))} for the destination and "
-            f"{told(dtypes.of_array(values))} for the source."
+            f"{dtypes.of_array(self).scalar_name} for the destination and "
+            f"{dtypes.of_array(values).scalar_name} for the source."
         )
     _store(xp, self, at, values, accumulate)
 

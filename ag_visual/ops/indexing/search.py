@@ -74,7 +74,7 @@ def _check_search(
         )
     if sorter is not None:
         if sorter.dtype != numpy.int64:
-            label = dtypes.legacy_name(dtypes.of_array(sorter)).removesuffix("Tensor")
+            label = dtypes.of_array(sorter).scalar_name
             raise RuntimeError(
                 f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {label}"
             )
@@ -205,7 +205,7 @@ def _isin(
 def _check_members(*given: Any) -> tuple[Any, ...]:
     for array in given[:2]:
         if array.dtype.kind in "bc":
-            label = dtypes.legacy_name(dtypes.of_array(array)).removesuffix("Tensor")
+            label = dtypes.of_array(array).scalar_name
             raise RuntimeError(f"Unsupported input type encountered for isin(): {label}")
     return given[2:]
 
@@ -433,7 +433,7 @@ def _bincount(xp: Any, self: Any, weights: Any = None, minlength: int = 0) -> An
 
 def _check_counts(self: Any, weights: Any, minlength: Any) -> tuple[int]:
     if self.dtype.kind not in "iu":
-        label = dtypes.legacy_name(dtypes.of_array(self)).removesuffix("Tensor")
+        label = dtypes.of_array(self).scalar_name
         raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{label}'")
     if minlength < 0:
         raise RuntimeError(f"minlength should be >= 0, got {minlength}")
@@ -552,7 +552,7 @@ def _hash(xp: Any, self: Any, dim: Any = (), *, keepdim: bool = False, mode: int
 
 def _hashed(self: Any, dim: Any, keepdim: Any, mode: Any) -> tuple[Any, ...]:
     if self.dtype.kind == "c":
-        label = dtypes.legacy_name(dtypes.of_array(self)).removesuffix("Tensor")
+        label = dtypes.of_array(self).scalar_name
         raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{label}'")
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")

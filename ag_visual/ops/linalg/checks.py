@@ -52,7 +52,7 @@ def array_of(x: Any) -> Any:
 
 def kind_of(a: Any) -> str:
     """'Float', 'Long': the dtype as torch's errors call it."""
-    return dtypes.legacy_name(dtypes.of_array(a)).removesuffix("Tensor")
+    return dtypes.of_array(a).scalar_name
 
 
 def check_kind(name: str, a: Any, low_allowed: bool = False) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from ag_visual.arrays.kernels import lapack
-from ag_visual.dispatch import dtype_errors
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import op
 from ag_visual.dispatch.vmap import leading
@@ -84,7 +83,7 @@ op(
     inputs=("self", "input2"),
     dtype_check=lambda self, input2: (
         "Expected b and A to have the same dtype, but found b of type "
-        f"{dtype_errors.told(self)} and A of type {dtype_errors.told(input2)} instead"
+        f"{self.scalar_name} and A of type {input2.scalar_name} instead"
     ),
     also_saves=("self",),
     holomorphic=False,

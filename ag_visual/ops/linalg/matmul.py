@@ -16,7 +16,7 @@ from ag_visual import dtypes
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.codegen.forward import forward
 from ag_visual.dispatch.dims import broadcast
-from ag_visual.dispatch.dtype_errors import in_macros, told
+from ag_visual.dispatch.dtype_errors import in_macros
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.rules import inlined
 from ag_visual.dispatch.table import composite, functions, op, ops
@@ -51,7 +51,7 @@ _DTYPES = {
 def same_dtype(name: str, *arrays: Any) -> None:
     if arrays[0].dtype != arrays[1].dtype:
         kinds = [dtypes.of_array(a) for a in arrays]
-        named = [(in_macros if name == "mm" else told)(kind) for kind in kinds]
+        named = [in_macros(kind) if name == "mm" else kind.scalar_name for kind in kinds]
         raise RuntimeError(
             f"{_DTYPES[name].format(*named)}. Convert one of them, .to({kinds[0]}) or "
             f".to({kinds[1]})."

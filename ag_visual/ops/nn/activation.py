@@ -13,7 +13,6 @@ import numpy
 
 from ag_visual.arrays.kernels import activation as kernels
 from ag_visual.arrays.kernels.order import copied
-from ag_visual.dispatch import dtype_errors
 from ag_visual.dispatch.families import elementwise, unary, unary_samples, zeros
 from ag_visual.dispatch.memory_overlap import ALLOWED
 from ag_visual.dispatch.record import (
@@ -272,8 +271,7 @@ elementwise(
     public=False,
     public_name="prelu",
     dtype_check=lambda self, weight: (
-        "prelu: Type promoting not supported. "
-        f"Got {dtype_errors.told(self)} and {dtype_errors.told(weight)}"
+        f"prelu: Type promoting not supported. Got {self.scalar_name} and {weight.scalar_name}"
     ),
     oracle="_prelu_kernel",
     samples=lambda make: iter(

@@ -36,7 +36,7 @@ def _check_spatial(name: str, shape: Ints, rank: int) -> None:
 
 def _check_kind(name: str, array: Any) -> None:
     if array.dtype.kind not in "fV":
-        told = dtypes.legacy_name(dtypes.of_array(array)).removesuffix("Tensor")
+        told = dtypes.of_array(array).scalar_name
         raise NotImplementedError(
             f"\"{name}\" not implemented for '{told}'. Convert with .float() first."
         )
@@ -243,7 +243,7 @@ def _check_unpool(self: Any, indices: Any, rank: int) -> None:
             f"a tensor with {self.ndim} dimensions."
         )
     if indices.dtype != numpy.int64:
-        told = dtypes.legacy_name(dtypes.of_array(indices)).removesuffix("Tensor")
+        told = dtypes.of_array(indices).scalar_name
         raise RuntimeError(f"elements in indices should be type int64 but got: {told}")
     if self.shape != indices.shape:
         raise RuntimeError(

@@ -169,7 +169,7 @@ def _check(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, causal
         )
     kinds = [x.dtype for x in (query, key, value)]
     if len(set(kinds)) > 1:
-        told = [dtypes.legacy_name(k).removesuffix("Tensor").lower() for k in kinds]
+        told = [k.scalar_name.lower() for k in kinds]
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
             f"{told[0]} key.dtype: {told[1]} and value.dtype: {told[2]} instead."

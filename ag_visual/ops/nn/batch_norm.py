@@ -199,9 +199,7 @@ def _batch_norm(
         result = result if weight is None else result * weight[0]
         return result if bias is None else result + bias[0]
     if input.dtype.category < 2:
-        raise NotImplementedError(
-            f"\"batch_norm\" not implemented for '{dtype_errors.told(input.dtype)}'"
-        )
+        raise NotImplementedError(f"\"batch_norm\" not implemented for '{input.dtype.scalar_name}'")
     if input.ndim < 2:
         raise ValueError(f"batch_norm expects at least 2 dimensions, got {input.ndim}")
     channels = input.shape[1]

@@ -71,7 +71,7 @@ def _cdist_back(F: Any, g: Any, x1: Any, x2: Any, p: float, result: Any, needs: 
 def _check_rows(x1: Any, x2: Any, p: Any) -> tuple[float]:
     for label, array in (("X1", x1), ("X2", x2)):
         if array.dtype.kind not in "fV":
-            name = dtypes.legacy_name(dtypes.of_array(array)).removesuffix("Tensor")
+            name = dtypes.of_array(array).scalar_name
             raise RuntimeError(f"cdist only supports floating-point dtypes, {label} got: {name}")
         if array.ndim < 2:
             raise RuntimeError(

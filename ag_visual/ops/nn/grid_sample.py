@@ -248,9 +248,7 @@ def _check(name: str, input: Any, grid: Any, mode: int) -> None:
     if rank == 3 and mode == BICUBIC:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if input.dtype != grid.dtype:
-        kinds = [
-            dtypes.legacy_name(dtypes.of_array(a)).removesuffix("Tensor") for a in (input, grid)
-        ]
+        kinds = [dtypes.of_array(a).scalar_name for a in (input, grid)]
         raise RuntimeError(f"expected scalar type {kinds[0]} but found {kinds[1]}")
 
 

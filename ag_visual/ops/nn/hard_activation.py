@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ag_visual import dtypes
-from ag_visual.dispatch import dtype_errors
 from ag_visual.dispatch.families import unary
 from ag_visual.dispatch.record import (
     ErrorSample,
@@ -92,7 +91,7 @@ def _softshrink(xp: Any, self: Any, lambd: Any = 0.5) -> Any:
         kind = dtypes.of_array(self)
         raise RuntimeError(
             f"lambda must be in range [0, {dtypes.finfo(kind).max:.6g}] for input dtype "
-            f"{dtype_errors.told(kind)}, but found {lambd:g}"
+            f"{kind.scalar_name}, but found {lambd:g}"
         )
     return xp.where(self > lambd, self - lambd, xp.where(self < -lambd, self + lambd, 0 * self))
 

@@ -45,7 +45,7 @@ def _check(name: str, rank: int, self: Any, size: Any, nearest: bool) -> None:
             f"{list(self.shape[2:])} and output {list(size)}"
         )
     if self.dtype.kind not in ("fVu" if nearest else "fV"):
-        told = dtypes.legacy_name(dtypes.of_array(self)).removesuffix("Tensor")
+        told = dtypes.of_array(self).scalar_name
         raise NotImplementedError(
             f"\"{name}\" not implemented for '{told}'. Convert with .float() first."
         )

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from ag_visual import dtypes
 from ag_visual.arrays.kernels import softmax as kernels
 from ag_visual.dispatch.arguments import DType, outside
 from ag_visual.dispatch.dims import wrap
@@ -155,7 +154,7 @@ def _floating(F: Any, name: str, input: Any, dtype: Any) -> Any:
     if dtype is not None:
         return input.to(dtype)
     if not (input.is_floating_point() or input.is_complex()):
-        kind = dtypes.legacy_name(input.dtype).removesuffix("Tensor")
+        kind = input.dtype.scalar_name
         raise NotImplementedError(
             f"\"{name}_lastdim_kernel_impl\" not implemented for '{kind}'; convert it with "
             ".float(), or pass dtype="

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ag_visual.dispatch import dtype_errors
 from ag_visual.dispatch.families import binary, compared, pair_samples, tested, unary, zeros
 from ag_visual.dispatch.record import KEEP, PROMOTE, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
@@ -145,9 +144,7 @@ op(
     _isclose,
     inputs=("self", "other"),
     policy=PROMOTE,
-    dtype_check=lambda self, other: (
-        f"{dtype_errors.told(self)} did not match {dtype_errors.told(other)}"
-    ),
+    dtype_check=lambda self, other: f"{self.scalar_name} did not match {other.scalar_name}",
     samples=pair_samples(),
     errors=_isclose_errors,
     doc="|self - other| <= atol + rtol * |other|, elementwise; equal_nan: NaN is close to NaN.",

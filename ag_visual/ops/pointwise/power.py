@@ -217,7 +217,7 @@ def float_power_(F: Any, self: Any, exponent: Any) -> Any:
     complex_ = self.dtype.is_complex or isinstance(exponent, complex)
     wide = dtypes.complex128 if complex_ else dtypes.float64
     if self.dtype is not wide:
-        one, other = (dtypes.legacy_name(t).removesuffix("Tensor") for t in (self.dtype, wide))
+        one, other = (t.scalar_name for t in (self.dtype, wide))
         raise RuntimeError(
             f"the base given to float_power_ has dtype {one} but the operation's result requires "
             f"dtype {other}"

@@ -26,7 +26,7 @@ from ag_visual.errors import type_name
 def real_only(name: str, array: Any) -> None:
     """torch's error for a dtype in which a special function does not exist."""
     if array.dtype.kind == "c":
-        label = dtypes.legacy_name(dtypes.of_array(array)).removesuffix("Tensor")
+        label = dtypes.of_array(array).scalar_name
         raise NotImplementedError(
             f"\"{name}\" not implemented for '{label}': it is a function of real numbers"
         )
@@ -337,7 +337,7 @@ def _incomplete(name: str, scipys_name: str, sign: int, doc: str) -> None:
             if not isinstance(value, Tensor):
                 raise TypeError(f"{name}(): argument '{at}' must be Tensor, not {type_name(value)}")
         if self.dtype.category < 2 and other.dtype.category < 2:
-            label = dtypes.legacy_name(self.dtype).removesuffix("Tensor")
+            label = self.dtype.scalar_name
             raise NotImplementedError(
                 f"\"{name}_cpu\" not implemented for '{label}': it needs floating-point numbers"
             )

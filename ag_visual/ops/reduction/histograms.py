@@ -23,7 +23,7 @@ _OPTIONS: dict[str, Any] = {"holomorphic": False, "real_only": True}
 
 
 def _label(array: Any) -> str:
-    return dtypes.legacy_name(dtypes.of_array(array)).removesuffix("Tensor")
+    return dtypes.of_array(array).scalar_name
 
 
 def _floating(name: str, array: Any) -> None:

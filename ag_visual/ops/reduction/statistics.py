@@ -135,7 +135,7 @@ def _check_weights(name: str, weights: Any, kind: int, described: str, count: in
             f"{weights.ndim} dimensions"
         )
     if weights.dtype.category != kind:
-        label = dtypes.legacy_name(weights.dtype).removesuffix("Tensor")
+        label = weights.dtype.scalar_name
         raise RuntimeError(
             f"cov(): expected {name} to have {described} dtype but got {name} with {label} dtype"
         )

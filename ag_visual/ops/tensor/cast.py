@@ -19,7 +19,6 @@ from ag_visual.arrays.kernels.order import copied
 from ag_visual.arrays.quiet import quietly
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.devices import device as Device
-from ag_visual.dispatch.dtype_errors import told
 from ag_visual.dispatch.memory_overlap import unless_idle
 from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, traced
@@ -465,12 +464,12 @@ def _check_parts(real: Any, imag: Any) -> tuple[()]:
         if part.dtype.kind != "f":
             raise RuntimeError(
                 "Expected both inputs to be Half, Float or Double tensors but got "
-                f"{told(dtypes.of_array(real))} and {told(dtypes.of_array(imag))}"
+                f"{dtypes.of_array(real).scalar_name} and {dtypes.of_array(imag).scalar_name}"
             )
     if real.dtype != imag.dtype:
         raise RuntimeError(
-            f"Expected object of scalar type {told(dtypes.of_array(real))} but got scalar type "
-            f"{told(dtypes.of_array(imag))} for second argument"
+            f"Expected object of scalar type {dtypes.of_array(real).scalar_name} but got scalar "
+            f"type {dtypes.of_array(imag).scalar_name} for second argument"
         )
     return ()
 

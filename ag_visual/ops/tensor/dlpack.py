@@ -268,7 +268,8 @@ def asarray(
     if kind is not None and kind is not found.dtype:
         if copy is False:
             raise ValueError(
-                f"can't alias tensor with dtype '{_told(found.dtype)}' into dtype '{_told(kind)}'."
+                f"can't alias tensor with dtype '{found.dtype.scalar_name}' into dtype "
+                f"'{kind.scalar_name}'."
             )
         copy = None
     where = None if device is None else Device(device)
@@ -282,10 +283,6 @@ def asarray(
     if requires_grad is None or found.requires_grad is requires_grad:
         return found
     return found.requires_grad_() if requires_grad else found.detach()
-
-
-def _told(kind: dtypes.dtype) -> str:
-    return dtypes.legacy_name(kind).removesuffix("Tensor")
 
 
 # The memory of a tensor exchanged ---------------------------------------------------------------

@@ -21,7 +21,6 @@ from ag_visual.devices import device as Device
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.dims import broadcast
-from ag_visual.dispatch.dtype_errors import told
 from ag_visual.dispatch.out_argument import into, made_into
 from ag_visual.dispatch.record import ELEMENTWISE, ErrorSample, Sample
 from ag_visual.dispatch.table import function, op
@@ -47,7 +46,7 @@ def _drawn(
 
 def float_only(name: str, kind: dtypes.dtype) -> Any:
     if kind.category < 2:
-        label = dtypes.legacy_name(kind).removesuffix("Tensor")
+        label = kind.scalar_name
         raise NotImplementedError(
             f"\"{name}\" not implemented for '{label}': random floating-point numbers need a "
             f"floating-point dtype, not {kind}"
@@ -310,7 +309,7 @@ def _rates(self: Any, generator: Any) -> tuple[Any]:
 
 def _floating(name: str, array: Any) -> None:
     if array.dtype.kind not in "fV":
-        label = dtypes.legacy_name(dtypes.of_array(array)).removesuffix("Tensor")
+        label = dtypes.of_array(array).scalar_name
         raise NotImplementedError(f"\"{name}\" not implemented for '{label}'")
 
 
@@ -395,7 +394,7 @@ structural(
 
 def _chance(self: Any, p: Any) -> Any:
     if p is None and self.dtype.kind not in "fV":
-        label = dtypes.legacy_name(dtypes.of_array(self)).removesuffix("Tensor")
+        label = dtypes.of_array(self).scalar_name
         raise NotImplementedError(
             f"\"bernoulli\" not implemented for '{label}': probabilities are floating-point"
         )
@@ -414,7 +413,7 @@ def multinomial(
     """Indices drawn from each row of weights, with or without replacement."""
     if out is not None:
         if isinstance(out, Tensor) and out.dtype is not dtypes.int64:
-            raise RuntimeError(f"multinomial expects Long tensor out, got: {told(out.dtype)}")
+            raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
         again = partial(multinomial, input, num_samples, replacement, generator=generator)
         return into("multinomial", out, again, (), {})  # type: ignore[no-any-return]
     array = input._array
@@ -425,7 +424,7 @@ def multinomial(
     if array.dtype.kind not in "fV":
         raise RuntimeError(
             "multinomial only supports floating-point dtypes for input, got: "
-            f"{told(dtypes.of_array(array))}"
+            f"{dtypes.of_array(array).scalar_name}"
         )
     if num_samples <= 0:
         raise RuntimeError(f"cannot sample n_sample <= 0 samples\n{num_samples} are asked for.")

@@ -8,7 +8,6 @@ import warnings
 from typing import Any
 
 from ag_visual.core.tensor import Tensor
-from ag_visual.dispatch import dtype_errors
 from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.table import composite
 from ag_visual.ops.nn.loss.pointwise import reduced, reduction_of, weighted
@@ -137,8 +136,7 @@ def _in_common(F: Any, *tensors: Tensor) -> tuple[Any, ...]:
     common = functools.reduce(promote_types, (x.dtype for x in tensors))
     if common.category != 2:
         raise RuntimeError(
-            "expected common dtype to be floating point, yet common dtype is "
-            f"{dtype_errors.told(common)}"
+            f"expected common dtype to be floating point, yet common dtype is {common.scalar_name}"
         )
     return tuple(x if x.dtype is common else F.cast(x, common.np) for x in tensors)
 

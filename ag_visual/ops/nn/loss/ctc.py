@@ -40,7 +40,7 @@ def _check(
             f"argument #1 'log_probs' {asked}"
         )
     if log_probs.dtype.name not in ("float32", "float64"):
-        told = dtypes.legacy_name(dtypes.of_array(log_probs)).removesuffix("Tensor")
+        told = dtypes.of_array(log_probs).scalar_name
         raise NotImplementedError(
             f"\"ctc_loss_cpu\" not implemented for '{told}'. Use float32 or float64."
         )

@@ -182,7 +182,7 @@ def _multi_margin(
     _check_multi_margin(self, target, weight)
     if target.dtype != numpy.int64:
         raise RuntimeError(
-            f"expected scalar type Long but found {dtype_errors.told(dtypes.of_array(target))}"
+            f"expected scalar type Long but found {dtypes.of_array(target).scalar_name}"
         )
     x = _rows(self)
     z, counted = _violations(raw(xp), x, target, margin)

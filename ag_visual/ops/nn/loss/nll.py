@@ -18,7 +18,7 @@ from ag_visual.ops.nn.softmax import log_probabilities
 
 
 def _told(x: Any) -> str:
-    return dtypes.legacy_name(dtypes.of_array(x)).removesuffix("Tensor")
+    return dtypes.of_array(x).scalar_name
 
 
 def _check_classes(self: Any, target: Any, weight: Any) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ag_visual.arrays.kernels import activation
-from ag_visual.dispatch import dtype_errors, vmap
+from ag_visual.dispatch import vmap
 from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, PROMOTE, ROWS, ErrorSample, Sample
 from ag_visual.dispatch.rules import asks, takes
@@ -441,7 +441,7 @@ op(
     dtype_check=lambda self, target: (
         None
         if self is target
-        else f"Found dtype {dtype_errors.told(target)} but expected {dtype_errors.told(self)}"
+        else f"Found dtype {target.scalar_name} but expected {self.scalar_name}"
     ),
     batch=vmap.reduced(vmap.elementwise),
     samples=_bce_samples,
@@ -520,8 +520,8 @@ def _logits_alike(self: Any, target: Any) -> str | None:
     if target.category > 1:
         return None
     return (
-        f"result type {dtype_errors.told(self)} can't be cast to the desired output type "
-        f"{dtype_errors.told(target)}: targets are probabilities"
+        f"result type {self.scalar_name} can't be cast to the desired output type "
+        f"{target.scalar_name}: targets are probabilities"
     )
 
 
