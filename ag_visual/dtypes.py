@@ -33,7 +33,6 @@ class dtype:
         "is_floating_point",
         "is_signed",
         "itemsize",
-        "legacy",
         "name",
         "np",
         "scalar_name",
@@ -48,11 +47,12 @@ class dtype:
     category: builtins.int
     index: builtins.int
     abbr: str
-    legacy: str
     #: 'Float', 'Long': what torch's errors call it
     scalar_name: str
 
-    def __init__(self, name: str, numpy_type: Any, category: builtins.int, legacy: str) -> None:
+    def __init__(
+        self, name: str, numpy_type: Any, category: builtins.int, scalar_name: str
+    ) -> None:
         self.name = name
         self.np = numpy.dtype(numpy_type)
         self.itemsize = self.np.itemsize
@@ -63,8 +63,7 @@ class dtype:
         self.index = len(_ALL)
         letter = "bf" if name == "bfloat16" else name[0]
         self.abbr = f"{letter}{self.itemsize * 8}"
-        self.legacy = legacy
-        self.scalar_name = legacy.removesuffix("Tensor")
+        self.scalar_name = scalar_name
         _ALL.append(self)
 
     def __repr__(self) -> str:
@@ -101,22 +100,22 @@ def by_name(name: str) -> dtype:
     return found
 
 
-bool = dtype("bool", numpy.bool_, BOOL, "BoolTensor")
-uint8 = dtype("uint8", numpy.uint8, INT, "ByteTensor")
-int8 = dtype("int8", numpy.int8, INT, "CharTensor")
-int16 = dtype("int16", numpy.int16, INT, "ShortTensor")
-int32 = dtype("int32", numpy.int32, INT, "IntTensor")
-int64 = dtype("int64", numpy.int64, INT, "LongTensor")
-float16 = dtype("float16", numpy.float16, FLOAT, "HalfTensor")
-bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOAT, "BFloat16Tensor")
-float32 = dtype("float32", numpy.float32, FLOAT, "FloatTensor")
-float64 = dtype("float64", numpy.float64, FLOAT, "DoubleTensor")
-complex64 = dtype("complex64", numpy.complex64, COMPLEX, "ComplexFloatTensor")
-complex128 = dtype("complex128", numpy.complex128, COMPLEX, "ComplexDoubleTensor")
+bool = dtype("bool", numpy.bool_, BOOL, "Bool")
+uint8 = dtype("uint8", numpy.uint8, INT, "Byte")
+int8 = dtype("int8", numpy.int8, INT, "Char")
+int16 = dtype("int16", numpy.int16, INT, "Short")
+int32 = dtype("int32", numpy.int32, INT, "Int")
+int64 = dtype("int64", numpy.int64, INT, "Long")
+float16 = dtype("float16", numpy.float16, FLOAT, "Half")
+bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOAT, "BFloat16")
+float32 = dtype("float32", numpy.float32, FLOAT, "Float")
+float64 = dtype("float64", numpy.float64, FLOAT, "Double")
+complex64 = dtype("complex64", numpy.complex64, COMPLEX, "ComplexFloat")
+complex128 = dtype("complex128", numpy.complex128, COMPLEX, "ComplexDouble")
 # torch knows these three by name, but promotes them with no other integers.
-uint16 = dtype("uint16", numpy.uint16, INT, "UInt16Tensor")
-uint32 = dtype("uint32", numpy.uint32, INT, "UInt32Tensor")
-uint64 = dtype("uint64", numpy.uint64, INT, "UInt64Tensor")
+uint16 = dtype("uint16", numpy.uint16, INT, "UInt16")
+uint32 = dtype("uint32", numpy.uint32, INT, "UInt32")
+uint64 = dtype("uint64", numpy.uint64, INT, "UInt64")
 
 short = int16
 int = int32
@@ -170,7 +169,7 @@ def of_array(array: Any) -> dtype:
 
 def legacy_name(of: dtype) -> str:
     """The class name that torch's error texts use: 'FloatTensor' for float32."""
-    return of.legacy
+    return f"{of.scalar_name}Tensor"
 
 
 _default = float32

@@ -57,7 +57,7 @@ OWN: dict[str, tuple[str, ...]] = {
         "randn",
         "randperm",
     ),
-    "dtype": ("category", "index", "legacy", "name", "np"),
+    "dtype": ("category", "index", "name", "np", "scalar_name"),
     "optim.Optimizer": ("begin", "by_parts", "keeps", "update"),
 }
 """The names of this package that torch does not have, by the namespace that they stand in."""
