@@ -172,6 +172,11 @@ def backend_of(array: Array) -> Backend:
         return _backend_of_subclass(array)
 
 
+def data_pointer(array: Any) -> int:
+    """Address of the first element of an array of any backend."""
+    return backend_of(array).pointer(array)
+
+
 def _backend_of_subclass(array: Array) -> Backend:
     for kind in type(array).__mro__:
         if kind in _by_array:

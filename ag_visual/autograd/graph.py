@@ -11,11 +11,12 @@ import weakref
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
+from ag_visual.arrays.backend import data_pointer
 from ag_visual.core import modes
 from ag_visual.core.hooks import RemovableHandle
 from ag_visual.core.node import AccumulateGrad, Node
 from ag_visual.core.storage import Storage, unwritten
-from ag_visual.core.tensor import Tensor, data_pointer, from_array
+from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.devices import device as Device
 from ag_visual.engine.run import running
 from ag_visual.engine.task import GraphTask

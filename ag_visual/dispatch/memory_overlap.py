@@ -9,8 +9,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ag_visual.arrays.backend import data_pointer
 from ag_visual.core.storage import FRESH
-from ag_visual.core.tensor import Tensor, data_pointer
+from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.arguments import outside
 
 REFUSED, ALLOWED, WARNED = range(3)

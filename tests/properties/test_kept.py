@@ -9,8 +9,9 @@ import numpy
 import pytest
 
 import ag_visual as ag
+from ag_visual.arrays.backend import data_pointer
 from ag_visual.autograd.graph import saved_tensors_hooks
-from ag_visual.core.tensor import Tensor, data_pointer
+from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.record import Op
 
 from ..oracle import torch

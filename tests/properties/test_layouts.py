@@ -14,7 +14,8 @@ import numpy
 import pytest
 
 import ag_visual as ag
-from ag_visual.core.tensor import Tensor, data_pointer, from_array
+from ag_visual.arrays.backend import data_pointer
+from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.record import Op
 
 from ..oracle import torch
