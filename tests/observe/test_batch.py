@@ -15,6 +15,7 @@ from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.batch import BatchStream, decode_tables, encode_tables, without_source
 from ag_visual.observe.wire.check import check
 from ag_visual.observe.wire.columns import DTYPES, Chunk, Encoder
+from ag_visual.observe.wire.records import RECORDS
 from ag_visual.observe.wire.store import thin
 
 STATE = {
@@ -121,12 +122,12 @@ def test_thinning_keeps_all_of_the_living_and_counts_the_rest(chunk, alive):
 
 def test_source_text_is_left_out_wherever_it_stands():
     secret = "secret = 1"
-    site = dict.fromkeys(schema.RECORDS["Site"], 1) | {
+    site = dict.fromkeys(RECORDS["Site"], 1) | {
         "file": "/home/me/secret/train.py",
         "text": secret,
         "source_line": secret,
     }
-    names = [name.rstrip("?") for name in schema.RECORDS["Problem"]]
+    names = [name.rstrip("?") for name in RECORDS["Problem"]]
     problem = dict.fromkeys(names, secret) | {
         "title": "A leaf was changed",
         "node_name": "",

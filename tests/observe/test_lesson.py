@@ -6,8 +6,8 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 from ag_visual.observe.record.lesson import Lesson, made
-from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.check import check_fields
+from ag_visual.observe.wire.records import RECORDS
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -34,4 +34,4 @@ def test_a_fragment_says_what_was_set_and_nothing_else() -> None:
         "speed": ["0.5"],
         "direction": ["back"],
     }
-    check_fields(schema.RECORDS["Lesson"], lesson.json(), "lesson")
+    check_fields(RECORDS["Lesson"], lesson.json(), "lesson")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ag_visual.observe.wire import schema
+from ag_visual.observe.wire.records import RECORDS
 from ag_visual.observe.wire.typescript import render
 
 GENERATED = Path(__file__).parents[2] / "extension" / "src" / "protocol" / "schema.ts"
@@ -25,13 +26,13 @@ def test_a_changed_schema_changes_the_typescript(monkeypatch):
 
 
 def test_every_named_type_is_described():
-    expressions = [text for fields in schema.RECORDS.values() for text in fields.values()]
+    expressions = [text for fields in RECORDS.values() for text in fields.values()]
     for command in schema.COMMANDS.values():
         expressions += [*command.arguments.values(), command.result]
     for text in expressions:
         kind = re.sub(r"'[^']*'", "", text.partition(" -- ")[0])
         for name in re.findall(r"[A-Za-z]+", kind):
-            assert name in {"string", "number", "boolean", "null", "Record", *schema.RECORDS}
+            assert name in {"string", "number", "boolean", "null", "Record", *RECORDS}
 
 
 def test_layouts_agree_with_numpy():

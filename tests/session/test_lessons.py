@@ -12,8 +12,8 @@ import pytest
 import ag_visual as torch
 from ag_visual.observe.record import scalars
 from ag_visual.observe.record.lesson import made
-from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.check import check_fields
+from ag_visual.observe.wire.records import RECORDS
 from ag_visual.session.session import current
 
 
@@ -39,7 +39,7 @@ def test_wrong_settings_are_told(wrong: dict[str, object], says: str) -> None:
 def test_a_cell_sets_up_the_panel_and_ends_the_lesson() -> None:
     torch.lesson("Find it", hide="export")
     assert current().state()["lesson"]["hide"] == ["export"]
-    check_fields(schema.RECORDS["State"], current().state(), "state")
+    check_fields(RECORDS["State"], current().state(), "state")
     torch.lesson()
     assert current().state()["lesson"] is None
 
@@ -53,7 +53,7 @@ def test_files_carry_the_lesson(tmp_path: Path) -> None:
     [found] = re.findall(r'id="ag-visual-recording">(.*?)</script>', page, re.DOTALL)
     record = json.loads(found)
     assert record["lesson"] == lesson.json()
-    check_fields(schema.RECORDS["Recording"], record, "recording")
+    check_fields(RECORDS["Recording"], record, "recording")
     again = torch.load_recording(recorded.save(tmp_path / "run.agv", lesson=lesson))
     assert again.record["lesson"]["text"] == "Find it"
     assert "lesson" not in recorded.recording.record

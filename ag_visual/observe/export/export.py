@@ -35,6 +35,7 @@ from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.batch import BatchStream, check_numbers, decode_tables
 from ag_visual.observe.wire.check import check_fields
 from ag_visual.observe.wire.columns import Chunk, Tables
+from ag_visual.observe.wire.records import RECORDS
 from ag_visual.observe.wire.text import fit_all
 
 BATCH_BYTES: Final = 1_000_000
@@ -267,7 +268,7 @@ def load_recording(path: str | os.PathLike[str]) -> Recording:
                 else "open it with the release that wrote it"
             )
         )
-    check_fields(schema.RECORDS["Recording"], record, where)
+    check_fields(RECORDS["Recording"], record, where)
     recording = Recording(record)
     beside = (record.get("beside") or {}).get("recording")
     for one in (recording, *([] if beside is None else [Recording(beside)])):

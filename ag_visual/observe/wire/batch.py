@@ -17,6 +17,7 @@ from ag_visual.errors import FormatError
 from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.check import check
 from ag_visual.observe.wire.columns import DTYPES, Chunk, Encoder, Tables
+from ag_visual.observe.wire.records import RECORDS
 from ag_visual.observe.wire.store import Dropped
 from ag_visual.observe.wire.text import fit_all
 
@@ -30,7 +31,7 @@ def site_json(site: Site | None) -> dict[str, Any] | None:
     """A place in the user's code as the page gets it; None when it is unknown."""
     if site is None or not site.line:
         return None
-    found = {name: getattr(site, name) for name in schema.RECORDS["Site"]}
+    found = {name: getattr(site, name) for name in RECORDS["Site"]}
     found["execution_count"] = _whole(site.execution_count)
     fitted: dict[str, Any] = fit_all(found)
     return fitted

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ag_visual.errors import FormatError
-from ag_visual.observe.wire import schema
+from ag_visual.observe.wire.records import RECORDS
 
 Checker = Callable[[Any, str], None]
 
@@ -102,7 +102,7 @@ def _primary(tokens: list[str]) -> Checker:
         return _literal(token[1:-1])
     if token in _PLAIN:
         return _PLAIN[token]
-    fields = schema.RECORDS[token]
+    fields = RECORDS[token]
     return lambda value, where: check_fields(fields, value, where)
 
 

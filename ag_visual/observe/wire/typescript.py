@@ -10,6 +10,7 @@ import sys
 
 from ag_visual.observe.record.lesson import HIDDEN
 from ag_visual.observe.wire import schema
+from ag_visual.observe.wire.records import RECORDS
 
 _WIDTH = 100
 
@@ -134,7 +135,7 @@ def render() -> str:
     lines += [f"  '{name}'," for name in HIDDEN]
     lines[-1] = lines[-1].rstrip(",")
     lines += ["] as const;", "", "export type Control = (typeof CONTROLS)[number];", ""]
-    for name, fields in schema.RECORDS.items():
+    for name, fields in RECORDS.items():
         lines += _interface(name, fields)
     lines += _commands()
     return "\n".join(lines).rstrip("\n") + "\n"

@@ -650,7 +650,7 @@ export interface InputCheck {
   absolute: string;
   relative: string;
   step: string;
-  /** nobody knows its value, and no gradient depends on it */
+  /** its value is unknown, and no gradient depends on it */
   made_up: boolean;
   worst: WorstElement | null;
 }
