@@ -145,14 +145,14 @@ class AsStridedBackward0(Node):
             g = op.view_back(F, g, shape, args)
         if self.strides is None:
             return F.contiguous(g)
-        array = g if F.xp is not None else g._array
+        array = g._array if F.traced else g
         return g if array.strides == self.strides else _laid(F, g, array, self.strides)
 
 
 def _laid(F: Any, g: Any, array: Any, strides: tuple[int, ...]) -> Any:
     """A copy of a gradient (its array: `array`) with these strides, gaps of zeros included."""
     memory = spread(backend_of(array).xp, array.shape, array.dtype, strides)
-    if F.xp is None:
+    if F.traced:
         return saved.constant(memory).copy_(g)
     memory[...] = g
     return memory

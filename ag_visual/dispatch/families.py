@@ -203,7 +203,7 @@ def tested(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
 
 def promoted_with(F: Any, self: Any, *numbers: Any) -> Any:
     """`self` in the dtype it has together with Python numbers: (int tensor, 0.5) is a float."""
-    if F.xp is None:
+    if F.traced:
         rank = 2 if self._array.ndim else 1
         operands = [(promotion.scalar_dtype(x), 0) for x in numbers if x is not None]
         target = promotion.result_type((self.dtype, rank), *operands)

@@ -33,6 +33,8 @@ fit = validate_grad.fit
 class Raw:
     """The op namespace on arrays of one library. Attributes are made when first asked for."""
 
+    traced = False
+
     def __init__(self, xp: Any) -> None:
         self.xp = xp
 
@@ -88,6 +90,7 @@ class Traced:
     """The op namespace on Tensors."""
 
     xp = None
+    traced = True
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name in composites:

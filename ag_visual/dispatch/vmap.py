@@ -130,7 +130,7 @@ def _promoted(batch: Batch, changed: dict[str, Any]) -> dict[str, Any]:
     """Inputs in the dtype of their slices: a batch of 0-d tensors counts as 0-d ones."""
     op, F = batch.op, batch.F
     taking = [n for n in changed if n not in op.no_promotion]
-    if op.policy == "keep" or F.xp is not None or not any(batch.rank(n) == 0 for n in taking):
+    if op.policy == "keep" or not F.traced or not any(batch.rank(n) == 0 for n in taking):
         return changed
     operands = [(changed[n].dtype, 2 if batch.rank(n) else 1) for n in taking]
     if all(kind is operands[0][0] for kind, _ in operands):
@@ -459,7 +459,7 @@ def batch_inplace(
         )
     result = batch(F, op, args, in_dims, kwargs, randomness)
     front = _front(F, target, dim)
-    if F.xp is None:
+    if F.traced:
         op.table.of("copy_values").write(front, result)
     else:
         front[...] = result

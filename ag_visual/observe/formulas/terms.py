@@ -193,6 +193,7 @@ class Face:
     """The op namespace on terms. Fused backward ops are spelled out where a formula is known."""
 
     xp = None
+    traced = True
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         found = ops.get(name)

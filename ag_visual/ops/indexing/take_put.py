@@ -138,14 +138,14 @@ structural(
 @composite("nonzero", out=True)
 def _nonzero(F: Any, self: Any, *, as_tuple: bool = False) -> Any:
     """The places of the elements that are not zero: one row each, or one vector per dimension."""
-    array = self if F.xp is not None else self._array
+    array = self._array if F.traced else self
     xp = backend_of(array).xp
     if as_tuple:
         found = tuple(xp.stack(xp.nonzero(array.reshape(1) if array.ndim == 0 else array)))
-        return found if F.xp is not None else tuple(map(from_array, found))
+        return tuple(map(from_array, found)) if F.traced else found
     # In memory one dimension's places lie behind the other's, as in torch.
     rows = xp.stack(xp.nonzero(array)).T if array.ndim else xp.zeros((int(array != 0), 0), int)
-    return rows if F.xp is not None else from_array(rows)
+    return from_array(rows) if F.traced else rows
 
 
 @composite("argwhere")

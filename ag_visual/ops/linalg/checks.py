@@ -111,7 +111,7 @@ def check_info(name: str, info: Any, text: str) -> None:
 
 def turned(F: Any, x: Any) -> Any:
     """Each matrix transposed."""
-    return x.swapaxes(-1, -2) if F.xp is not None else F.transpose(x, -2, -1)
+    return F.transpose(x, -2, -1) if F.traced else x.swapaxes(-1, -2)
 
 
 def adjoint(F: Any, x: Any) -> Any:

@@ -214,7 +214,7 @@ def _einsum(F: Any, equation: str, *operands: Any) -> Any:
     if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
         operands = tuple(operands[0])
     for i, x in enumerate(operands):
-        if not isinstance(x, Tensor) and F.xp is None:
+        if not isinstance(x, Tensor) and F.traced:
             raise TypeError(
                 f"einsum(): expected Tensor as element {i} in argument 1, but got {type_name(x)}"
             )

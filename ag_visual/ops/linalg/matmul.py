@@ -26,7 +26,7 @@ from ag_visual.errors import type_name
 
 def _turned(F: Any, x: Any) -> Any:
     """A matrix, or each matrix of a batch, transposed."""
-    if F.xp is not None:
+    if not F.traced:
         return x.T if x.ndim == 2 else x.swapaxes(-1, -2)
     return F.t(x) if x.ndim == 2 else F.transpose(x, -2, -1)
 
@@ -423,7 +423,7 @@ def _matmul(F: Any, self: Any, other: Any) -> Any:
     (n) x (n) is a number, (n, k) x (k) a vector, (n, k) x (k, m) a matrix, and
     (..., n, k) x (..., k, m) a batch; a vector on the left is a row.
     """
-    if F.xp is not None:
+    if not F.traced:
         return _product(F.xp, self, other)
     if not isinstance(self, Tensor) or not isinstance(other, Tensor):
         bad = other if isinstance(self, Tensor) else self
@@ -465,7 +465,7 @@ Tensor.__rmatmul__ = _rmatmul_operator
 @composite("linear", method=False, out=True, spaces="nn.functional")
 def _linear(F: Any, input: Any, weight: Any, bias: Any = None) -> Any:
     """input @ weight.T + bias: (..., in) to (..., out) with weight (out, in), bias (out)."""
-    if F.xp is not None:
+    if not F.traced:
         product = _product(F.xp, input, weight.T)
         return product if bias is None else product + bias
     if bias is None:

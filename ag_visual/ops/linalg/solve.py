@@ -272,7 +272,7 @@ def _solve_all(
 
 def _transposed_system(F: Any, A: Any, LU: Any, pivots: Any, g: Any, left: bool) -> Any:
     """X with A^T X = g (X A^T = g): by the known factors, unless a graph of it is wanted."""
-    if F.xp is None:
+    if F.traced:
         return F.linalg_solve(turned(F, A), g, left=left)
     if left:
         return lapack.lu_solve(F.xp, LU, pivots, g, 1)

@@ -54,7 +54,7 @@ def _flash_rule(
     needs: Any,
 ) -> tuple[Any, Any, Any]:
     factor = _scaled(query, scale)
-    if F.xp is not None:
+    if not F.traced:
         mask = attn_mask if attn_mask is None else _wide_mask(F.xp, attn_mask)
         saved = (query, key, value, output, logsumexp, mask, is_causal, factor, needs)
         return kernels.attention_backward(F.xp, g, *saved)
@@ -229,7 +229,7 @@ def _attention(
             )
         key = F.repeat_interleave(key, query.shape[-3] // key.shape[-3], -3)
         value = F.repeat_interleave(value, query.shape[-3] // value.shape[-3], -3)
-    if attn_mask is not None and F.xp is None and attn_mask.dtype.category > 0:
+    if attn_mask is not None and F.traced and attn_mask.dtype.category > 0:
         attn_mask = attn_mask.to(query.dtype)
     if _fits(query, key, value, attn_mask, dropout_p):
         given = (query, key, value, attn_mask, 0.0, bool(is_causal), scale)

@@ -75,7 +75,7 @@ def _train_rule(
     F: Any, g: Any, input: Any, weight: Any, eps: float, result1: Any, result2: Any, needs: Any
 ) -> tuple[Any, Any, Any]:
     dims = _others(input.ndim)
-    if F.xp:
+    if not F.traced:
         mean, rstd = _channels(result1, input), _channels(result2, input)
     else:
         mean, rstd = _statistics(F, input, dims, eps)

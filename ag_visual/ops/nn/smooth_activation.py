@@ -31,7 +31,7 @@ def _silu_backward(xp: Any, g: Any, self: Any) -> Any:
 
 
 def _silu_rule(F: Any, g: Any, self: Any) -> Any:
-    if F.xp is not None:
+    if not F.traced:
         return _silu_backward(F.xp, g, self)
     z = F.sigmoid(self)
     return g * (z * (1 + self * (1 - z)))
@@ -51,7 +51,7 @@ def _mish_backward(xp: Any, g: Any, self: Any) -> Any:
 
 
 def _mish_rule(F: Any, g: Any, self: Any) -> Any:
-    if F.xp is not None:
+    if not F.traced:
         return _mish_backward(F.xp, g, self)
     t = F.tanh(F.softplus(self))
     return g * (t + self * F.sigmoid(self) * (1 - t * t))

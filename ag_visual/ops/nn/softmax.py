@@ -171,7 +171,7 @@ def _declare(name: str, what: str) -> None:
     """torch's function and method, which want a dim, and its layer function, which warns."""
 
     def body(F: Any, input: Any, dim: int, dtype: DType | None = None) -> Any:
-        if F.xp is not None:
+        if not F.traced:
             return getattr(F, f"{name}_dim")(input, dim)
         return getattr(F, f"{name}_dim")(_floating(F, name, input, dtype), dim)
 

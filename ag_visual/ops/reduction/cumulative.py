@@ -59,7 +59,7 @@ def _cumprod_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
     n = last.shape[-1]
     rows = F.cumprod_dim(F.where(F.diagonal_mask(last, n, n), 1.0, last), last.ndim - 1)
     parts = F.triu(rows * F.unsqueeze(F.movedim(g, dim, -1), -2))
-    if F.xp is not None:  # behind a zero nothing flows, be the gradient infinite
+    if not F.traced:  # behind a zero nothing flows, be the gradient infinite
         parts = F.where(rows == 0, 0.0, parts)
     total = F.sum(parts, -1)
     return F.contiguous(F.movedim(total, -1, dim))

@@ -71,7 +71,7 @@ def _prod_all_rule(F: Any, g: Any, self: Any, result: Any) -> Any:
     zero = self == 0
     if not bool(zero.any()):
         return g * (result / self)
-    if F.xp is not None and int(zero.sum()) > 1:
+    if not F.traced and int(zero.sum()) > 1:
         return zeros(F, self)  # be the gradient infinite
     shape = tuple(self.shape)
     return g * F.product_of_others(self.reshape((-1,)), 0).reshape(shape)

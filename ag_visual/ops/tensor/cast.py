@@ -109,7 +109,7 @@ _move.call = _move.compute
 @composite("move", public=False, symbol="self")
 def _moved(F: Any, self: Any, device: Any) -> Any:
     """On another device, in the same dtype."""
-    if F.xp is not None:
+    if not F.traced:
         return _to_device(self, device)
     return F.to_copy(self, self._array.dtype, device)
 
@@ -334,7 +334,7 @@ _structural(
 @composite("conj")
 def _conj(F: Any, self: Any) -> Any:
     """The complex conjugate: a copy (NumPy has no lazy one); a real tensor is its own."""
-    array = self if F.xp is not None else self._array
+    array = self._array if F.traced else self
     return F.conj_values(self) if array.dtype.kind == "c" else self
 
 
@@ -428,7 +428,7 @@ _structural(
 @composite("real", method=False)
 def _real(F: Any, self: Any) -> Any:
     """The real part: a view of a complex tensor; a real tensor is its own."""
-    if F.xp is not None:
+    if not F.traced:
         return self.real
     if self._array.dtype.kind != "c":
         return self
@@ -438,7 +438,7 @@ def _real(F: Any, self: Any) -> Any:
 @composite("imag", method=False)
 def _imag(F: Any, self: Any) -> Any:
     """The imaginary part of a complex tensor, as a view."""
-    if F.xp is not None:
+    if not F.traced:
         return self.imag
     if self._array.dtype.kind != "c":
         raise RuntimeError(

@@ -148,7 +148,7 @@ def _stack_errors(make: Any) -> Iterator[ErrorSample]:
 
 
 def _stack_back(F: Any, g: Any, dim: int) -> Any:
-    if F.xp is not None:
+    if not F.traced:
         return F.unbind(g, dim)
     # One by one, as torch: a hook may write what was selected, but no view of several at once.
     return [F.select(g, dim, i) for i in range(g.shape[dim])]

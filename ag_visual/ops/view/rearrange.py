@@ -49,7 +49,7 @@ def _clone_any(F: Any, self: Any, order: str = "K", *, memory_format: Any = None
 @composite("contiguous", symbol="self", shape_only=True)
 def _contiguous(F: Any, self: Any, memory_format: Any = None) -> Any:
     """`self` if its memory is row-major, else a copy that is."""
-    array = self if F.xp is not None else self._array
+    array = self._array if F.traced else self
     return self if array.flags.c_contiguous else F.clone_in(self, "C")
 
 

@@ -35,7 +35,7 @@ Errors = Iterator[ErrorSample]
 @composite("zeros_of", public=False)
 def _zeros_of(F: Any, like: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of a shape, in the dtype and on the device of another."""
-    if F.xp is not None:
+    if not F.traced:
         return F.xp.zeros(shape, dtype=like.dtype)
     array = like._array
     return from_array(backend_of(array).xp.zeros(shape, dtype=array.dtype))
@@ -225,7 +225,7 @@ def _view_any(F: Any, self: Any, *shape: Any, dtype: Any = None, size: Any = Non
 @composite("reshape", varargs="shape", shape_only=True)
 def _reshape(F: Any, self: Any, shape: Sizes) -> Any:
     """The same elements in another shape: a view where the layout allows it, else a copy."""
-    if F.xp is not None:
+    if not F.traced:
         return self.reshape(shape)
     array = self._array
     size = resolve_shape(array.size, shape)
@@ -391,7 +391,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
 @composite("sum_to_size", varargs="size")
 def _sum_to_size(F: Any, self: Any, size: Sizes) -> Any:
     """Summed over the dimensions that expanding a tensor of this size would add or stretch."""
-    if F.xp is not None:
+    if not F.traced:
         return validate_grad.sum_to(F.xp, self, size)
     shape, wanted = self._array.shape, size
     if not wanted:

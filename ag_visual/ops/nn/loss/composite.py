@@ -144,7 +144,7 @@ def _in_common(F: Any, *tensors: Tensor) -> tuple[Any, ...]:
 @composite("cosine_similarity", method=False, spaces="torch nn.functional")
 def _cosine_similarity(F: Any, x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along `dim`; norms not below eps."""
-    if F.xp is None:
+    if F.traced:
         x1, x2 = _in_common(F, x1, x2)
     x1, x2 = F.broadcast_tensors(x1, x2)
     first = x1 / F.clamp_min(F.norm(x1, 2, dim, True), eps)

@@ -94,7 +94,7 @@ def _soft_margin_loss(
 ) -> Any:
     """log(1 + exp(-target * input))."""
     number = reduction_of(reduction, size_average, reduce)
-    if F.xp is None and target.dtype is not input.dtype:
+    if F.traced and target.dtype is not input.dtype:
         target = target.to(input.dtype)
     return F.soft_margin_of(*F.broadcast_tensors(input, target), number)
 
@@ -337,7 +337,7 @@ def _on_face(F: Any, target: Any, array: Any) -> tuple[Any, Any]:
     from ag_visual.core.tensor import from_array
 
     found = _listed(backend_of(array).xp, array)
-    return found if F.xp is not None else (from_array(found[0]), from_array(found[1]))
+    return (from_array(found[0]), from_array(found[1])) if F.traced else found
 
 
 def _multilabel_samples(make: Any) -> Iterator[Sample]:
