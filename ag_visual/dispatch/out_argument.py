@@ -1,8 +1,8 @@
 """`out=`: what a function computes, written into tensors that its caller gives.
 
-Used by generic, build, table and the functions that make tensors. The result is computed first and
-stored then, so that a call that raises leaves `out` as it was, and `out` may share memory with an
-argument (where torch refuses that, `overlap.refuse_shared` says so).
+Used by interpreted, codegen, table and the functions that make tensors. The result is computed
+first and stored then, so that a call that raises leaves `out` as it was, and `out` may share memory
+with an argument (where torch refuses that, `memory_overlap` says so).
 """
 
 from __future__ import annotations

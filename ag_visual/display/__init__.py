@@ -1,4 +1,4 @@
-"""The Inspector in a cell's output and in files: show, mime bundles, the inline widget. Layer 8.
+"""The Inspector in a cell's output and in files: show, mime bundles, the inline widget.
 
 Imports any layer below; imported by the package's top alone. ipywidgets and anywidget are imported
 only when something is shown.

@@ -1,4 +1,4 @@
-"""What is seen of a running program: events, summaries, blame, files. Layer 6.
+"""What is seen of a running program: events, summaries, diagnoses, files.
 
-May import core, ops, engine and autograd; imported by session, display and the package's top.
+May import all layers up to autograd; imported by session, display and the package's top.
 """

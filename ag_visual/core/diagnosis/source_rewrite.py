@@ -1,4 +1,4 @@
-"""Reading and rewriting the user's source text for core.repair: statements, in-place calls, loops.
+"""Reading and rewriting the user's source text for `repair`: statements, in-place calls, loops.
 
 Imports only the standard library; parses, never runs.
 """

@@ -1,6 +1,6 @@
 """The backward graph as DOT text and as a graphviz object, for papers and slides.
 
-Each use of a parameter is a stub of its own: hubs make Graphviz slow and its pictures unreadable.
+Each use of a leaf is a badge of its own: hubs make Graphviz slow and its pictures unreadable.
 """
 
 from __future__ import annotations

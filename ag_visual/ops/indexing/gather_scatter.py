@@ -1,4 +1,4 @@
-"""Reading and writing along a dimension: gather, scatter, index_*; at flat places: take, put."""
+"""Reading and writing along a dimension: gather, scatter, scatter_add, take_along_dim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements by their place in the flat tensor: take, put, nonzero, argwhere."""
+"""Elements by their place in the flat tensor: take, put; and those not zero: nonzero, argwhere."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Cholesky and QR, and the Householder products under QR; LDL, which has no derivative.
+"""The Cholesky decomposition.
 
-Derivatives: M. Seeger et al., "Auto-differentiating linear algebra" (2017), and S. Walter,
-L. Lehmann, "Algorithmic differentiation of linear algebra functions" (2010).
+Derivative: M. Seeger et al., "Auto-differentiating linear algebra" (2017).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""einsum."""
+"""einsum: sums of products, written in subscripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of Householder reflectors: householder_product, geqrf, ormqr."""
+"""Products of Householder reflectors: householder_product, geqrf, ormqr, orgqr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The QR decomposition."""
+"""The QR decomposition.
+
+Derivative: S. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions" (2010).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Systems of linear equations, inverses and determinants.
+"""Systems of linear equations, general and triangular.
 
 M. Giles, "An extended collection of matrix derivative results for forward and reverse mode
 algorithmic differentiation" (2008). Rules of holomorphic ops leave out conjugation, so that A^T

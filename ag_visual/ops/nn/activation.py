@@ -1,6 +1,6 @@
-"""Activation functions and their backward ops, in torch's names and saved fields.
+"""Rectifiers and their backward ops, in torch's names and saved fields: relu, elu, softplus ...
 
-A backward op (`tanh_backward` ...) is an op of its own with rules of its own: in a recorded
+A backward op (`elu_backward` ...) is an op of its own with rules of its own: in a recorded
 backward it is the node that a torch user expects.
 """
 

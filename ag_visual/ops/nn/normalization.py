@@ -1,4 +1,4 @@
-"""Normalisation: layer, batch, group and instance, and normalize.
+"""Layer and root-mean-square normalization, local response normalization, and normalize.
 
 The raw backward uses the statistics that the forward saved; the recorded one computes them again
 from the input, so that it can be differentiated.

@@ -1,4 +1,4 @@
-"""Softmax, dropout, embedding, attention; the other neural ops are in files of their own."""
+"""softmax, log_softmax and softmin, and their backward ops."""
 
 from __future__ import annotations
 

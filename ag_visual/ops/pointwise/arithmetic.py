@@ -1,8 +1,4 @@
-"""Elementwise arithmetic: one line each, the derivative beside the name, and Python's operators.
-
-The built functions themselves are the dunder methods. The other elementwise ops are in elementary
-(exp, sin ...), kinks (abs, maximum, where ...) and comparison.
-"""
+"""Elementwise arithmetic: sums, products, quotients and remainders."""
 
 from __future__ import annotations
 

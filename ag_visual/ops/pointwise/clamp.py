@@ -1,8 +1,4 @@
-"""Signs, rounding, extrema, bounds and choice, where derivatives jump, and what blends tensors.
-
-The derivatives at kinks are torch's: abs(0) and sgn(0) 0, ties of maximum shared, clamp at its
-bound 1.
-"""
+"""Clamping to bounds, and nan_to_num. At its bound clamp has derivative 1, as torch's."""
 
 from __future__ import annotations
 

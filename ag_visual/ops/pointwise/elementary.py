@@ -1,4 +1,4 @@
-"""Elementary and special functions: exponentials, logarithms, trigonometry, erf, gamma."""
+"""Elementary functions: exponentials, logarithms, roots, trigonometry; and erf, gamma."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The larger or smaller of two, copysign, heaviside and where."""
+"""The larger or smaller of two (equal ones share the gradient), copysign, heaviside and where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sign, absolute value, angle, rounding and fractions."""
+"""Sign, absolute value (both with derivative 0 at 0), angle, rounding and fractions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums, means, products, moments and norms over dimensions.
+"""Sums and means over dimensions, logsumexp and trace.
 
 Rules return the reduced gradient with its dimensions restored; the edge expands it. Only those of
 sums expand it themselves, into a gradient whose elements share memory, as torch's do.

@@ -1,7 +1,4 @@
-"""New tensors from data, shapes and ranges. None of these is differentiable; all may be leaves.
-
-`shape_of`, `dtype_of` and `make` also serve random.py.
-"""
+"""New tensors of a shape, or like another one: not differentiable; all may be leaves."""
 
 from __future__ import annotations
 

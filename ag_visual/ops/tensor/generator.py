@@ -1,4 +1,4 @@
-"""Generators of random numbers, and the default one of each device."""
+"""Generators of random numbers, and the default one of each device: ops draw from `source_of`."""
 
 from __future__ import annotations
 

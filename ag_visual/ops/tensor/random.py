@@ -1,7 +1,6 @@
-"""Random tensors, random in-place fills, and the generators they draw from.
+"""Random tensors: of a range, normal, and of other distributions with given parameters.
 
-The numbers differ from torch's; shapes, ranges, dtypes, errors and gradients (zero) don't. Other
-op files draw through `source_of`.
+The numbers differ from torch's; shapes, ranges, dtypes, errors and gradients (zero) don't.
 """
 
 from __future__ import annotations

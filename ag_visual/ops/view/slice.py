@@ -1,4 +1,4 @@
-"""Parts of a tensor as views: select, slice, diagonal, unfold, as_strided, and their inverses.
+"""Parts of a tensor as views: select, slice, narrow, unfold, and their inverses.
 
 See ops/view/reshape.py for what rules of views may ask for.
 """

@@ -1,4 +1,4 @@
-"""Loss functions: fused ops with torch's nodes, and cross_entropy, which is made of them.
+"""Fused losses of single elements, as torch's nodes: squared, absolute, Huber, cross entropy.
 
 A reduction is torch's number inside: 0 none, 1 mean, 2 sum. Each `x_backward` is an op of its own
 with rules of its own.
