@@ -19,7 +19,7 @@ def graph():
     return y * x
 
 
-def test_parameters_are_stubs_and_edges_go_down():
+def test_parameters_are_badges_and_edges_go_down():
     text = dot_text(graph())
     assert text.count("MulBackward0") == 2
     assert text.count("shape=oval") == 3

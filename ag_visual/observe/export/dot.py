@@ -98,11 +98,11 @@ def _lines(outputs: Tensor | Node | Iterable[Tensor | Node], sources: bool) -> I
             if below is None:
                 continue
             if below.leaf:
-                stub = f"p{node.seq}_{index}"
+                badge = f"p{node.seq}_{index}"
                 label = labels.of(below.variable) or "leaf"
                 text = _quoted(label, shape_text(below.output_meta[0][0]))
-                yield f'{stub} [label={text}, shape=oval, fillcolor="#efeafa", color="#6a4ca0"]'
-                yield f"n{node.seq} -> {stub}"
+                yield f'{badge} [label={text}, shape=oval, fillcolor="#efeafa", color="#6a4ca0"]'
+                yield f"n{node.seq} -> {badge}"
             else:
                 head = f' [taillabel="{number}"]' if number else ""
                 yield f"n{node.seq} -> n{below.seq}{head}"

@@ -150,7 +150,7 @@ export function drawEdges(
   }
 }
 
-/** The short line from a node to a parameter's stub. */
+/** The short line from a node to a parameter's badge. */
 export function drawConnector(
   ctx: CanvasRenderingContext2D,
   palette: Palette,

@@ -1,4 +1,4 @@
-// Marks of a comparison on nodes and stubs: a colour and a sign for what was added, removed or
+// Marks of a comparison on nodes and badges: a colour and a sign for what was added, removed or
 // changed; what is equal stays plain with a small '='.
 
 import { KIND_MARKS, Kind } from '../model/compare/differences';

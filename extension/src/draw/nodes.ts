@@ -1,4 +1,4 @@
-// Nodes, stubs, chips and frames at full detail and from afar. A state is told by colour and by a
+// Nodes, badges, chips and frames at full detail and from afar. A state is told by colour and by a
 // second sign: done has a tick, next a heavy border and an arrow, running dots, a problem dashes
 // and '!', freed dashes and pale text.
 
@@ -8,13 +8,13 @@ import type { States } from '../model/states';
 import { Flag, State } from '../model/states';
 import { numberText } from '../model/format';
 import { KIND_SIGNS, gradientKind } from '../model/gradient_kind';
-import { NODE_HEIGHT, STUB_HEIGHT, STUB_PITCH } from '../layout/measures';
+import { NODE_HEIGHT, BADGE_HEIGHT, BADGE_PITCH } from '../layout/measures';
 import type { Box } from './camera';
 import type { Chip } from './chips';
 import type { Labels } from './labels';
 import type { Palette } from './palette';
-import type { HullBox, Scene } from './scene';
-import { HULL_BAND } from './scene';
+import type { OutlineBox, Scene } from './scene';
+import { OUTLINE_BAND } from './scene';
 import { drawSign, leafLook, markLook } from './marks';
 import { pill, tick, triangle } from './shapes';
 
@@ -68,8 +68,12 @@ export function drawFrame({ ctx, palette, k }: Brush, scene: Scene, group: numbe
 }
 
 /** An open container around several frames: an outline, and a band with its name at the left. */
-export function drawHull({ ctx, palette, labels, k }: Brush, hull: HullBox, view: Box): void {
-  const { x, y, width, height } = hull.box;
+export function drawOutline(
+  { ctx, palette, labels, k }: Brush,
+  outline: OutlineBox,
+  view: Box
+): void {
+  const { x, y, width, height } = outline.box;
   if (
     x > view.x + view.width ||
     y > view.y + view.height ||
@@ -85,7 +89,7 @@ export function drawHull({ ctx, palette, labels, k }: Brush, hull: HullBox, view
   if (k < 0.3) {
     return;
   }
-  const band = HULL_BAND - 4;
+  const band = OUTLINE_BAND - 4;
   ctx.fillStyle = palette.group;
   ctx.beginPath();
   ctx.roundRect(x, y, band, height, [14, 0, 0, 14]);
@@ -94,7 +98,7 @@ export function drawHull({ ctx, palette, labels, k }: Brush, hull: HullBox, view
   const top = Math.max(y, view.y);
   const bottom = Math.min(y + height, view.y + view.height);
   const font = `11px ${palette.font}`;
-  const { title, detail } = hull.container;
+  const { title, detail } = outline.container;
   const named = detail && detail !== title ? `${title} · ${detail}` : title;
   const text = labels.fit(named, font, bottom - top - 46);
   ctx.save();
@@ -266,38 +270,38 @@ export function drawNode(
   else sign(brush, state, x + width, y + NODE_HEIGHT / 2);
 }
 
-export function drawStub(
+export function drawBadge(
   brush: Brush,
   scene: Scene,
   states: States,
-  stub: number,
+  badge: number,
   detail: Detail
 ): void {
   const { ctx, palette, labels, k } = brush;
-  const x = scene.stubX[stub];
-  const y = scene.stubY[stub];
-  const width = scene.stubWidth[stub];
-  const known = scene.graph.stubKnown[stub] === 1;
+  const x = scene.badgeX[badge];
+  const y = scene.badgeY[badge];
+  const width = scene.badgeWidth[badge];
+  const known = scene.graph.badgeKnown[badge] === 1;
   ctx.fillStyle = palette[known ? 'paramBg' : 'pane'];
   ctx.strokeStyle = palette[known ? 'param' : 'line2'];
-  const leaf = states.leaf.get(scene.graph.stubSeq[stub]);
+  const leaf = states.leaf.get(scene.graph.badgeSeq[badge]);
   ctx.lineWidth = Math.max(leaf === State.next ? 2.5 : 1, 0.7 / k);
   if (leaf === State.next) ctx.strokeStyle = palette.run;
-  const mark = brush.marks ? leafLook(brush.marks, scene.graph.stubSeq[stub]) : null;
+  const mark = brush.marks ? leafLook(brush.marks, scene.graph.badgeSeq[badge]) : null;
   if (mark) {
     ctx.fillStyle = palette[mark.fill];
     ctx.strokeStyle = palette[mark.border];
     ctx.lineWidth = Math.max(mark.width, 0.7 / k);
   }
   if (!known || mark?.dash.length) ctx.setLineDash([3, 3]);
-  pill(ctx, x, y, width, STUB_HEIGHT, STUB_HEIGHT / 2);
+  pill(ctx, x, y, width, BADGE_HEIGHT, BADGE_HEIGHT / 2);
   ctx.fill();
   ctx.stroke();
   ctx.setLineDash([]);
   if (detail === 'boxes') {
     return;
   }
-  const { label, shape } = scene.stubText(stub);
+  const { label, shape } = scene.badgeText(badge);
   const size = detail === 'full' ? 12 : Math.min(18, 9.5 / k);
   const font = `600 ${size}px ${palette.font}`;
   const done = leaf === State.done && detail === 'full';
@@ -306,21 +310,21 @@ export function drawStub(
   const used = labels.width(fitted, font);
   ctx.font = font;
   ctx.fillStyle = palette[mark ? mark.border : known ? 'param' : 'ink3'];
-  ctx.fillText(fitted, x + 13, y + STUB_HEIGHT / 2 + size * 0.35);
+  ctx.fillText(fitted, x + 13, y + BADGE_HEIGHT / 2 + size * 0.35);
   if (detail === 'full' && shape) {
     const small = `10.5px ${palette.font}`;
     const text = labels.fit(shape, small, room - used - 7);
     ctx.font = small;
     ctx.fillStyle = palette.ink2;
-    ctx.fillText(text, x + 13 + used + 7, y + STUB_HEIGHT / 2 + 4);
+    ctx.fillText(text, x + 13 + used + 7, y + BADGE_HEIGHT / 2 + 4);
   }
   if (mark && brush.marks && detail === 'full') {
-    const kind = brush.marks.leaf.get(scene.graph.stubSeq[stub]) as Kind;
-    drawSign(brush, kind, x + width, y + STUB_HEIGHT / 2);
+    const kind = brush.marks.leaf.get(scene.graph.badgeSeq[badge]) as Kind;
+    drawSign(brush, kind, x + width, y + BADGE_HEIGHT / 2);
   } else if (done) {
     ctx.strokeStyle = palette.done;
     ctx.lineWidth = 1.6;
-    tick(ctx, x + width - 21, y + STUB_HEIGHT / 2);
+    tick(ctx, x + width - 21, y + BADGE_HEIGHT / 2);
   }
 }
 
@@ -339,7 +343,7 @@ function drawCutEdge({ ctx, palette }: Brush, x: number, y: number, bottom: numb
     ctx.stroke();
   };
   ctx.setLineDash([3, 2]);
-  // Below the node's stubs it leaves the node at its lower border.
+  // Below the node's badges it leaves the node at its lower border.
   if (bottom < y) line(x - 18, bottom, x - 18, y);
   line(x - (bottom < y ? 18 : 7), y, x + 6, y);
   line(x + 18, y, x + CUT_EDGE, y);
@@ -349,16 +353,16 @@ function drawCutEdge({ ctx, palette }: Brush, x: number, y: number, bottom: numb
 }
 
 /**
- * Notes at a node's right: two above each other where no stub stands there, otherwise side by side
+ * Notes at a node's right: two above each other where no badge stands there, otherwise side by side
  * below the last one.
  */
 export function drawChips(brush: Brush, scene: Scene, index: number, chips: readonly Chip[]): void {
   const { ctx, palette, labels } = brush;
   const { x: xs, y: ys, nodeWidth } = scene.layout;
-  const stubs = scene.graph.stubStart[index + 1] - scene.graph.stubStart[index];
+  const badges = scene.graph.badgeStart[index + 1] - scene.graph.badgeStart[index];
   const font = `10px ${palette.font}`;
   let x = xs[index] + nodeWidth + 8;
-  let y = ys[index] + (stubs > 0 ? NODE_HEIGHT - 2 + (stubs - 1) * STUB_PITCH : 1);
+  let y = ys[index] + (badges > 0 ? NODE_HEIGHT - 2 + (badges - 1) * BADGE_PITCH : 1);
   let widest = 0;
   chips.forEach((chip, i) => {
     const text = labels.fit(chip.text, font, 170);
@@ -384,9 +388,9 @@ export function drawChips(brush: Brush, scene: Scene, index: number, chips: read
     ctx.fillText(text, x + 8, y + 12);
     if (cut) x -= CUT_EDGE;
     widest = Math.max(widest, width + (cut ? CUT_EDGE : 0));
-    if (stubs > 0 || i % 2 === 1) {
-      x += stubs > 0 ? width + 4 + (cut ? CUT_EDGE : 0) : widest + 4;
-      if (stubs === 0) {
+    if (badges > 0 || i % 2 === 1) {
+      x += badges > 0 ? width + 4 + (cut ? CUT_EDGE : 0) : widest + 4;
+      if (badges === 0) {
         y -= CHIP_HEIGHT + 2;
         widest = 0;
       }

@@ -5,7 +5,7 @@ import type { Marks } from '../model/compare/model';
 import type { States } from '../model/states';
 import { Flag, State } from '../model/states';
 import type { Store } from '../model/store';
-import { NODE_HEIGHT, STUB_HEIGHT } from '../layout/measures';
+import { NODE_HEIGHT, BADGE_HEIGHT } from '../layout/measures';
 import type { Camera } from './camera';
 import { chipsOf } from './chips';
 import { drawConnector, drawEdges } from './edges';
@@ -17,10 +17,10 @@ import {
   drawChips,
   drawFrame,
   drawHeader,
-  drawHull,
+  drawOutline,
   drawNode,
   drawRing,
-  drawStub,
+  drawBadge,
   farColour
 } from './nodes';
 import type { Palette } from './palette';
@@ -94,7 +94,7 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
   scene.groups.within(view, group => {
     if (scene.framed(group)) groups.push(group);
   });
-  for (const hull of scene.hulls) drawHull(brush, hull, view);
+  for (const outline of scene.outlines) drawOutline(brush, outline, view);
   for (const group of groups) drawFrame(brush, scene, group);
 
   drawEdges(ctx, scene, states, palette, view, k, frame.selectedBox);
@@ -104,26 +104,26 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
   if (detail === 'far') {
     drawFar(ctx, frame, scene, nodes);
   } else {
-    const stubs: number[] = [];
-    scene.stubs.within(wide, stub => stubs.push(stub));
-    for (const stub of stubs) {
-      const index = scene.stubNode[stub];
+    const badges: number[] = [];
+    scene.badges.within(wide, badge => badges.push(badge));
+    for (const badge of badges) {
+      const index = scene.badgeNode[badge];
       const flowed =
-        states.node[index] === State.done && states.leaf.get(graph.stubSeq[stub]) === State.done;
+        states.node[index] === State.done && states.leaf.get(graph.badgeSeq[badge]) === State.done;
       const from = layout.x[index] + layout.nodeWidth;
-      const at = scene.stubY[stub] + STUB_HEIGHT / 2;
+      const at = scene.badgeY[badge] + BADGE_HEIGHT / 2;
       drawConnector(
         ctx,
         palette,
         from,
         layout.y[index] + NODE_HEIGHT / 2,
-        scene.stubX[stub],
+        scene.badgeX[badge],
         at,
         flowed
       );
     }
     for (const index of nodes) drawNode(brush, scene, states, index, detail);
-    for (const stub of stubs) drawStub(brush, scene, states, stub, detail);
+    for (const badge of badges) drawBadge(brush, scene, states, badge, detail);
     if (detail === 'full') {
       const noted =
         Flag.stale | Flag.breakpoint | Flag.hook | Flag.nonfinite | Flag.ownOutput | Flag.cut;
@@ -136,8 +136,8 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
       }
     }
     if (detail === 'full') for (const group of groups) drawHeader(brush, scene, group, view);
-    for (const stub of stubs) {
-      const seq = graph.stubSeq[stub];
+    for (const badge of badges) {
+      const seq = graph.badgeSeq[badge];
       const kind =
         seq === frame.selected
           ? 'selected'
@@ -149,10 +149,10 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
       if (kind)
         drawRing(
           brush,
-          scene.stubX[stub],
-          scene.stubY[stub],
-          scene.stubWidth[stub],
-          STUB_HEIGHT,
+          scene.badgeX[badge],
+          scene.badgeY[badge],
+          scene.badgeWidth[badge],
+          BADGE_HEIGHT,
           kind
         );
     }

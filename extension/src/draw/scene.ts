@@ -6,43 +6,43 @@ import { countText, plural, shapeText } from '../model/format';
 import type { Store } from '../model/store';
 import type { View } from '../model/view';
 import { headerOf } from '../model/view';
-import { stubTexts, stubWidth } from '../layout/input';
+import { badgeTexts, badgeWidth } from '../layout/input';
 import type { Layout } from '../layout/measures';
-import { NODE_HEIGHT, SIDE_GAP, STUB_HEIGHT, STUB_PITCH } from '../layout/measures';
+import { NODE_HEIGHT, SIDE_GAP, BADGE_HEIGHT, BADGE_PITCH } from '../layout/measures';
 import type { Box } from './camera';
 import { Grid } from './grid';
 
 /** What is under a point. */
-export type Hit = { kind: 'node'; index: number } | { kind: 'stub'; stub: number; node: number };
+export type Hit = { kind: 'node'; index: number } | { kind: 'badge'; badge: number; node: number };
 
 export const LEAVES = 1;
 export const ARRIVES = 2;
 /** How far from a node a lane may run to be reached from the node's side. */
 const SIDE_REACH = 130;
-/** A hull reaches so far beyond its frames, and more around other hulls. */
-const HULL_PAD = 5;
-const HULL_STEP = 4;
-/** The band at a hull's left side, which holds its name. */
-export const HULL_BAND = 18;
+/** An outline reaches so far beyond its frames, and more around other outlines. */
+const OUTLINE_PAD = 5;
+const OUTLINE_STEP = 4;
+/** The band at an outline's left side, which holds its name. */
+export const OUTLINE_BAND = 18;
 /** Size of the corner of a frame that opens and closes it. */
 const HANDLE = 28;
 /** Of a header's text, below the frame's top. */
 const HEADER_LINE = 16;
 
-export interface HullBox {
+export interface OutlineBox {
   container: Container;
   box: Box;
 }
 
 export class Scene {
   readonly nodes: Grid;
-  readonly stubs: Grid;
+  readonly badges: Grid;
   readonly edges: Grid;
   readonly groups: Grid;
-  readonly stubX: Float64Array;
-  readonly stubY: Float64Array;
-  readonly stubWidth: Float64Array;
-  readonly stubNode: Uint32Array;
+  readonly badgeX: Float64Array;
+  readonly badgeY: Float64Array;
+  readonly badgeWidth: Float64Array;
+  readonly badgeNode: Uint32Array;
   /** points of edge e, from node to node: pathStart[e] .. pathStart[e + 1] */
   readonly pathStart: Uint32Array;
   /** LEAVES and ARRIVES where an edge leaves or enters at a node's left side */
@@ -52,7 +52,7 @@ export class Scene {
   readonly pathX: Float64Array;
   readonly pathY: Float64Array;
   /** the outermost first */
-  readonly hulls: HullBox[];
+  readonly outlines: OutlineBox[];
 
   constructor(
     private readonly store: Store,
@@ -61,26 +61,26 @@ export class Scene {
   ) {
     const { x, y, nodeWidth, width, height } = layout;
     const count = graph.seqs.length;
-    const stubs = graph.stubSeq.length;
-    this.stubX = new Float64Array(stubs);
-    this.stubY = new Float64Array(stubs);
-    this.stubWidth = new Float64Array(stubs);
-    this.stubNode = new Uint32Array(stubs);
+    const badges = graph.badgeSeq.length;
+    this.badgeX = new Float64Array(badges);
+    this.badgeY = new Float64Array(badges);
+    this.badgeWidth = new Float64Array(badges);
+    this.badgeNode = new Uint32Array(badges);
     const widths = new Map<number, number>();
     for (let i = 0; i < count; i++) {
-      for (let s = graph.stubStart[i]; s < graph.stubStart[i + 1]; s++) {
-        const seq = graph.stubSeq[s];
+      for (let s = graph.badgeStart[i]; s < graph.badgeStart[i + 1]; s++) {
+        const seq = graph.badgeSeq[s];
         let wide = widths.get(seq);
         if (wide === undefined) {
-          const { label, shape } = this.stubText(s);
-          wide = stubWidth(label, shape);
+          const { label, shape } = this.badgeText(s);
+          wide = badgeWidth(label, shape);
           widths.set(seq, wide);
         }
-        this.stubX[s] = x[i] + nodeWidth + SIDE_GAP;
-        this.stubY[s] =
-          y[i] + (NODE_HEIGHT - STUB_HEIGHT) / 2 + (s - graph.stubStart[i]) * STUB_PITCH;
-        this.stubWidth[s] = wide;
-        this.stubNode[s] = i;
+        this.badgeX[s] = x[i] + nodeWidth + SIDE_GAP;
+        this.badgeY[s] =
+          y[i] + (NODE_HEIGHT - BADGE_HEIGHT) / 2 + (s - graph.badgeStart[i]) * BADGE_PITCH;
+        this.badgeWidth[s] = wide;
+        this.badgeNode[s] = i;
       }
     }
     const add = (a: Float64Array, by: (i: number) => number): Float64Array =>
@@ -93,11 +93,11 @@ export class Scene {
       width,
       height
     );
-    this.stubs = new Grid(
-      this.stubX,
-      this.stubY,
-      add(this.stubX, s => this.stubWidth[s]),
-      add(this.stubY, () => STUB_HEIGHT),
+    this.badges = new Grid(
+      this.badgeX,
+      this.badgeY,
+      add(this.badgeX, s => this.badgeWidth[s]),
+      add(this.badgeY, () => BADGE_HEIGHT),
       width,
       height
     );
@@ -149,14 +149,14 @@ export class Scene {
     this.pathStart[edges] = at;
     this.edges = new Grid(left, top, right, bottom, width, height);
     this.entryX = this.entries();
-    this.hulls = this.hullBoxes();
+    this.outlines = this.outlineBoxes();
   }
 
   /** Open containers of several frames, the outermost first, but those that others stand in. */
-  private hullBoxes(): HullBox[] {
+  private outlineBoxes(): OutlineBox[] {
     const { groupX, groupY, groupWidth, groupHeight } = this.layout;
-    const found: HullBox[] = [];
-    for (const { container, from, to, height } of this.graph.hulls) {
+    const found: OutlineBox[] = [];
+    for (const { container, from, to, height } of this.graph.outlines) {
       let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
       for (let g = from; g < to; g++) {
         left = Math.min(left, groupX[g]);
@@ -164,8 +164,8 @@ export class Scene {
         right = Math.max(right, groupX[g] + groupWidth[g]);
         bottom = Math.max(bottom, groupY[g] + groupHeight[g]);
       }
-      const pad = HULL_PAD + HULL_STEP * height;
-      const band = HULL_BAND * (height + 1);
+      const pad = OUTLINE_PAD + OUTLINE_STEP * height;
+      const band = OUTLINE_BAND * (height + 1);
       const box = {
         x: left - band,
         y: top - pad,
@@ -183,7 +183,7 @@ export class Scene {
     return found.reverse();
   }
 
-  /** The control of an open container at a point: a frame's triangle, a hull's band. */
+  /** The control of an open container at a point: a frame's triangle, an outline's band. */
   control(x: number, y: number): Container | null {
     const group = this.groups.at(x, y);
     if (group >= 0 && this.framed(group)) {
@@ -191,10 +191,10 @@ export class Scene {
       const near = x - groupX[group] < HANDLE && y - groupY[group] < HANDLE;
       if (near) return this.graph.frames[group].container;
     }
-    for (let i = this.hulls.length - 1; i >= 0; i--) {
-      const { container, box } = this.hulls[i];
+    for (let i = this.outlines.length - 1; i >= 0; i--) {
+      const { container, box } = this.outlines[i];
       const within = y >= box.y && y <= box.y + box.height;
-      if (within && x >= box.x && x <= box.x + HULL_BAND - 2) return container;
+      if (within && x >= box.x && x <= box.x + OUTLINE_BAND - 2) return container;
     }
     return null;
   }
@@ -209,7 +209,7 @@ export class Scene {
     let free = true;
     const between = { x: laneX, y: y[node] + 4, width: reach - 1, height: NODE_HEIGHT - 8 };
     this.nodes.within(between, () => (free = false));
-    this.stubs.within(between, () => (free = false));
+    this.badges.within(between, () => (free = false));
     return free;
   }
 
@@ -280,8 +280,8 @@ export class Scene {
     return row < 0 ? '' : shapeText(this.store.string(this.store.nodes.at.shape[row]));
   }
 
-  stubText(stub: number): { label: string; shape: string } {
-    return stubTexts(this.store, this.graph.stubSeq[stub], this.graph.stubKnown[stub] === 1);
+  badgeText(badge: number): { label: string; shape: string } {
+    return badgeTexts(this.store, this.graph.badgeSeq[badge], this.graph.badgeKnown[badge] === 1);
   }
 
   header(group: number): { place: string; line: string } {
@@ -292,7 +292,7 @@ export class Scene {
     return this.graph.frames[group].container !== null;
   }
 
-  /** The box of a node, or of the first stub of a leaf; null when it is not in the graph. */
+  /** The box of a node, or of the first badge of a leaf; null when it is not in the graph. */
   boxOf(seq: number): Box | null {
     const index = this.graph.indexOf.get(seq);
     const { x, y, nodeWidth } = this.layout;
@@ -303,25 +303,25 @@ export class Scene {
     if (user === undefined) {
       return null;
     }
-    if (this.graph.folds[user] && !this.hasStub(user, seq)) {
+    if (this.graph.folds[user] && !this.hasBadge(user, seq)) {
       return { x: x[user], y: y[user], width: nodeWidth, height: NODE_HEIGHT };
     }
-    for (let s = this.graph.stubStart[user]; s < this.graph.stubStart[user + 1]; s++) {
-      if (this.graph.stubSeq[s] === seq) {
+    for (let s = this.graph.badgeStart[user]; s < this.graph.badgeStart[user + 1]; s++) {
+      if (this.graph.badgeSeq[s] === seq) {
         return {
-          x: this.stubX[s],
-          y: this.stubY[s],
-          width: this.stubWidth[s],
-          height: STUB_HEIGHT
+          x: this.badgeX[s],
+          y: this.badgeY[s],
+          width: this.badgeWidth[s],
+          height: BADGE_HEIGHT
         };
       }
     }
     return null;
   }
 
-  private hasStub(index: number, seq: number): boolean {
-    const { stubStart, stubSeq } = this.graph;
-    return stubSeq.subarray(stubStart[index], stubStart[index + 1]).includes(seq);
+  private hasBadge(index: number, seq: number): boolean {
+    const { badgeStart, badgeSeq } = this.graph;
+    return badgeSeq.subarray(badgeStart[index], badgeStart[index + 1]).includes(seq);
   }
 
   /** The frame of a node's line, or of the line that uses a leaf first. */
@@ -346,11 +346,11 @@ export class Scene {
     if (index >= 0) {
       return { kind: 'node', index };
     }
-    const stub = this.stubs.at(x, y);
-    return stub >= 0 ? { kind: 'stub', stub, node: this.stubNode[stub] } : null;
+    const badge = this.badges.at(x, y);
+    return badge >= 0 ? { kind: 'badge', badge, node: this.badgeNode[badge] } : null;
   }
 
   seqOf(hit: Hit): number {
-    return hit.kind === 'node' ? this.graph.seqs[hit.index] : this.graph.stubSeq[hit.stub];
+    return hit.kind === 'node' ? this.graph.seqs[hit.index] : this.graph.badgeSeq[hit.badge];
   }
 }

@@ -5,7 +5,7 @@ import type { Store } from '../model/store';
 import type { View } from '../model/view';
 import { headerOf } from '../model/view';
 import type { LayoutInput } from './measures';
-import { NODE_HEIGHT, SIDE_GAP, STUB_HEIGHT, STUB_PITCH } from './measures';
+import { NODE_HEIGHT, SIDE_GAP, BADGE_HEIGHT, BADGE_PITCH } from './measures';
 
 const NARROWEST = 186;
 const WIDEST = 248;
@@ -19,14 +19,14 @@ const CUT_ROOM = 158;
  */
 const FRAME_ROOM = 150;
 
-/** Width of a parameter stub with this label and shape. */
-export function stubWidth(label: string, shape: string): number {
+/** Width of a parameter badge with this label and shape. */
+export function badgeWidth(label: string, shape: string): number {
   const wide = 54 + 8.4 * Math.min(label.length, 16) + 6.6 * Math.min(shape.length, 18);
   return Math.round(Math.min(220, Math.max(64, wide)));
 }
 
-/** Text of a stub: the variable's name and its shape. */
-export function stubTexts(
+/** Text of a badge: the variable's name and its shape. */
+export function badgeTexts(
   store: Store,
   seq: number,
   known: boolean
@@ -61,17 +61,17 @@ export function layoutInput(
 
   const sideWidth = new Float32Array(count);
   const sideHeight = new Float32Array(count);
-  const stubWidths = new Map<number, number>();
+  const badgeWidths = new Map<number, number>();
   for (let i = 0; i < count; i++) {
-    const stubs = graph.stubStart[i + 1] - graph.stubStart[i];
+    const badges = graph.badgeStart[i + 1] - graph.badgeStart[i];
     let widest = 0;
-    for (let s = graph.stubStart[i]; s < graph.stubStart[i + 1]; s++) {
-      const seq = graph.stubSeq[s];
-      let width = stubWidths.get(seq);
+    for (let s = graph.badgeStart[i]; s < graph.badgeStart[i + 1]; s++) {
+      const seq = graph.badgeSeq[s];
+      let width = badgeWidths.get(seq);
       if (width === undefined) {
-        const { label, shape } = stubTexts(store, seq, graph.stubKnown[s] === 1);
-        width = stubWidth(label, shape);
-        stubWidths.set(seq, width);
+        const { label, shape } = badgeTexts(store, seq, graph.badgeKnown[s] === 1);
+        width = badgeWidth(label, shape);
+        badgeWidths.set(seq, width);
       }
       widest = Math.max(widest, width);
     }
@@ -85,10 +85,10 @@ export function layoutInput(
     }
     const cut = store.cutsOf.newest(graph.seqs[i]) !== -1 && !graph.folds[i];
     sideWidth[i] = Math.max(
-      stubs > 0 ? SIDE_GAP + widest : own ? CHIP_ROOM : 0,
+      badges > 0 ? SIDE_GAP + widest : own ? CHIP_ROOM : 0,
       cut ? CUT_ROOM : 0
     );
-    sideHeight[i] = stubs > 0 ? (NODE_HEIGHT + STUB_HEIGHT) / 2 + (stubs - 1) * STUB_PITCH : 0;
+    sideHeight[i] = badges > 0 ? (NODE_HEIGHT + BADGE_HEIGHT) / 2 + (badges - 1) * BADGE_PITCH : 0;
   }
 
   const framed = new Uint8Array(graph.frames.length);

@@ -3,11 +3,11 @@
 
 /** A node's box. */
 export const NODE_HEIGHT = 38;
-/** Between a node and the stubs or chips at its right. */
+/** Between a node and the badges or chips at its right. */
 export const SIDE_GAP = 34;
-export const STUB_HEIGHT = 28;
-export const STUB_PITCH = 34;
-/** Between the rows of a group: room for an edge, and for one line of chips below a stub. */
+export const BADGE_HEIGHT = 28;
+export const BADGE_PITCH = 34;
+/** Between the rows of a group: room for an edge, and for one line of chips below a badge. */
 export const ROW_GAP = 26;
 /** Between the frames of groups. */
 export const GROUP_GAP = 20;

@@ -17,11 +17,11 @@ export interface Graph {
   /** edges between nodes, as indexes: gradient flows from `edgeFrom` to `edgeTo` */
   edgeFrom: Uint32Array;
   edgeTo: Uint32Array;
-  /** one stub per use of a leaf; those of node i are stubStart[i] .. stubStart[i + 1] */
-  stubStart: Uint32Array;
-  /** the leaf's number; where `stubKnown` is 0, a node that was not recorded */
-  stubSeq: Uint32Array;
-  stubKnown: Uint8Array;
+  /** one badge per use of a leaf; those of node i are badgeStart[i] .. badgeStart[i + 1] */
+  badgeStart: Uint32Array;
+  /** the leaf's number; where `badgeKnown` is 0, a node that was not recorded */
+  badgeSeq: Uint32Array;
+  badgeKnown: Uint8Array;
   /** leaf numbers in order of first use, and how often each is used */
   leaves: Uint32Array;
   leafUses: Map<number, number[]>;
@@ -34,9 +34,9 @@ export const NO_GRAPH: Graph = {
   indexOf: new IntMap(),
   edgeFrom: new Uint32Array(0),
   edgeTo: new Uint32Array(0),
-  stubStart: new Uint32Array(1),
-  stubSeq: new Uint32Array(0),
-  stubKnown: new Uint8Array(0),
+  badgeStart: new Uint32Array(1),
+  badgeSeq: new Uint32Array(0),
+  badgeKnown: new Uint8Array(0),
   leaves: new Uint32Array(0),
   leafUses: new Map()
 };
@@ -132,9 +132,9 @@ function assemble(store: Store, task: number | null, found: Uint32Array): Graph 
 
   const edgeFrom = new Numbers();
   const edgeTo = new Numbers();
-  const stubSeq = new Numbers();
-  const stubKnown = new Numbers();
-  const stubStart = new Uint32Array(count + 1);
+  const badgeSeq = new Numbers();
+  const badgeKnown = new Numbers();
+  const badgeStart = new Uint32Array(count + 1);
   const leafUses = new Map<number, number[]>();
   const leaves = new Numbers();
   let mark = 0x811c9dc5;
@@ -143,7 +143,7 @@ function assemble(store: Store, task: number | null, found: Uint32Array): Graph 
   };
 
   for (let i = 0; i < count; i++) {
-    stubStart[i] = stubSeq.length;
+    badgeStart[i] = badgeSeq.length;
     const row = store.nodeRow.get(seqs[i]);
     mix(store.nodes.at.name[row]);
     mix(store.nodes.at.site[row]);
@@ -163,8 +163,8 @@ function assemble(store: Store, task: number | null, found: Uint32Array): Graph 
         continue;
       }
       const known = store.leafRow.has(target);
-      stubSeq.push(target);
-      stubKnown.push(known ? 1 : 0);
+      badgeSeq.push(target);
+      badgeKnown.push(known ? 1 : 0);
       const uses = leafUses.get(target);
       if (uses) {
         uses.push(i);
@@ -176,7 +176,7 @@ function assemble(store: Store, task: number | null, found: Uint32Array): Graph 
       mix(store.label(target).length);
     }
   }
-  stubStart[count] = stubSeq.length;
+  badgeStart[count] = badgeSeq.length;
 
   return {
     task,
@@ -185,16 +185,16 @@ function assemble(store: Store, task: number | null, found: Uint32Array): Graph 
       store.epoch,
       count,
       edgeFrom.length,
-      stubSeq.length,
+      badgeSeq.length,
       mark >>> 0
     ].join('/'),
     seqs,
     indexOf,
     edgeFrom: edgeFrom.all,
     edgeTo: edgeTo.all,
-    stubStart,
-    stubSeq: stubSeq.all,
-    stubKnown: Uint8Array.from(stubKnown.all),
+    badgeStart,
+    badgeSeq: badgeSeq.all,
+    badgeKnown: Uint8Array.from(badgeKnown.all),
     leaves: leaves.all,
     leafUses
   };

@@ -236,7 +236,7 @@ export class InspectorModel {
     if (built.structure === store.structure && built.task === (task?.task ?? -1)) {
       return false;
     }
-    const whole = graph.seqs.length > 0 && !graph.stubKnown.includes(0);
+    const whole = graph.seqs.length > 0 && !graph.badgeKnown.includes(0);
     const same =
       task !== null &&
       task.task === built.task &&
@@ -370,8 +370,8 @@ export class InspectorModel {
       this.selectBox(below[0]);
     } else if (direction === toLoss && above.length > 0) {
       this.selectBox(above[0]);
-    } else if (direction === 'right' && view.stubStart[box + 1] > view.stubStart[box]) {
-      this.select(view.stubSeq[view.stubStart[box]]);
+    } else if (direction === 'right' && view.badgeStart[box + 1] > view.badgeStart[box]) {
+      this.select(view.badgeSeq[view.badgeStart[box]]);
     } else if (above.length > 0) {
       const siblings = neighbours(view, above[0]).below;
       const at = siblings.indexOf(box);

@@ -70,8 +70,8 @@ export function search(store: Store, graph: Graph, query: string): number[] {
     if (found === all) {
       hits.push(seq);
     }
-    for (let s = graph.stubStart[i]; s < graph.stubStart[i + 1]; s++) {
-      const leaf = graph.stubSeq[s];
+    for (let s = graph.badgeStart[i]; s < graph.badgeStart[i + 1]; s++) {
+      const leaf = graph.badgeSeq[s];
       const leafRow = store.leafRow.get(leaf);
       if (leafRow >= 0 && !seen.has(leaf)) {
         seen.add(leaf);

@@ -20,12 +20,12 @@ export function dotOf(model: InspectorModel): string {
     const label = fold ? `${fold.title}\n${fold.nodes} nodes` : `${store.nameOf(seq)}\n${shape}`;
     const closed = fold ? ', peripheries=2' : '';
     lines.push(`  n${box} [label=${quoted(label.trimEnd())}${closed}];`);
-    for (let s = view.stubStart[box]; s < view.stubStart[box + 1]; s++) {
-      const leaf = view.stubSeq[s];
+    for (let s = view.badgeStart[box]; s < view.badgeStart[box + 1]; s++) {
+      const leaf = view.badgeSeq[s];
       lines.push(`  n${box} -> leaf${leaf};`);
     }
   }
-  for (const leaf of new Set(view.stubSeq)) {
+  for (const leaf of new Set(view.badgeSeq)) {
     lines.push(`  leaf${leaf} [label=${quoted(store.label(leaf) || 'leaf')}, shape=ellipse];`);
   }
   for (let e = 0; e < view.edgeFrom.length; e++) {

@@ -16,11 +16,11 @@ export interface Frame {
 }
 
 /** An open container with more than one frame in it, as a range of frames. */
-export interface Hull {
+export interface GroupOutline {
   container: Container;
   from: number;
   to: number;
-  /** hulls inside of it, at most */
+  /** outlines inside of it, at most */
   height: number;
 }
 
@@ -32,11 +32,11 @@ export interface View extends Graph {
   /** index into `frames` by box */
   groupOf: Uint32Array;
   frames: Frame[];
-  hulls: Hull[];
+  outlines: GroupOutline[];
 }
 
-/** Parameters that a closed container still shows as stubs. */
-const FEW_STUBS = 3;
+/** Parameters that a closed container still shows as badges. */
+const FEW_BADGES = 3;
 
 export const NO_VIEW: View = {
   ...NO_GRAPH,
@@ -44,7 +44,7 @@ export const NO_VIEW: View = {
   first: new Uint32Array(1),
   groupOf: new Uint32Array(0),
   frames: [],
-  hulls: []
+  outlines: []
 };
 
 /** Header of a frame: what it is, and the line's text. */
@@ -63,11 +63,11 @@ class Builder {
   readonly groupOf = new Numbers();
   readonly folds: (Container | null)[] = [];
   readonly frames: Frame[] = [];
-  readonly hulls: Hull[] = [];
+  readonly outlines: GroupOutline[] = [];
 
   constructor(private readonly isOpen: (container: Container) => boolean) {}
 
-  /** Adds what is inside an open container; the levels of hulls in it. */
+  /** Adds what is inside an open container; the levels of outlines in it. */
   inside(container: Container): number {
     const from = this.frames.length;
     let height = 0;
@@ -82,7 +82,7 @@ class Builder {
     if (container.kind === 'root' || to - from < 2) {
       return height;
     }
-    this.hulls.push({ container, from, to, height });
+    this.outlines.push({ container, from, to, height });
     return height + 1;
   }
 
@@ -118,11 +118,11 @@ export function viewOf(
 ): View {
   const builder = new Builder(isOpen);
   builder.inside(root);
-  const { folds, frames, hulls } = builder;
+  const { folds, frames, outlines } = builder;
   const groupOf = builder.groupOf.all;
   builder.first.push(graph.seqs.length);
   const first = builder.first.all;
-  const drawn = { folds, frames, hulls, groupOf, first };
+  const drawn = { folds, frames, outlines, groupOf, first };
   if (!folds.some(fold => fold !== null)) {
     return { ...graph, ...drawn, signature: `${graph.signature} open` };
   }
@@ -160,34 +160,34 @@ function folded(graph: Graph, folds: (Container | null)[], first: Uint32Array): 
     edgeTo.push(to);
   }
 
-  const stubStart = new Uint32Array(boxes + 1);
-  const stubSeq = new Numbers();
-  const stubKnown = new Numbers();
+  const badgeStart = new Uint32Array(boxes + 1);
+  const badgeSeq = new Numbers();
+  const badgeKnown = new Numbers();
   const leafUses = new Map<number, number[]>();
   for (let box = 0; box < boxes; box++) {
-    stubStart[box] = stubSeq.length;
-    const [from, to] = [graph.stubStart[first[box]], graph.stubStart[first[box + 1]]];
+    badgeStart[box] = badgeSeq.length;
+    const [from, to] = [graph.badgeStart[first[box]], graph.badgeStart[first[box + 1]]];
     const inside = new Map<number, number>();
     for (let s = from; s < to; s++) {
-      const seq = graph.stubSeq[s];
+      const seq = graph.badgeSeq[s];
       const uses = leafUses.get(seq);
       if (!uses) leafUses.set(seq, [box]);
       else if (uses[uses.length - 1] !== box) uses.push(box);
       if (folds[box]) {
-        inside.set(seq, graph.stubKnown[s]);
+        inside.set(seq, graph.badgeKnown[s]);
       } else {
-        stubSeq.push(seq);
-        stubKnown.push(graph.stubKnown[s]);
+        badgeSeq.push(seq);
+        badgeKnown.push(graph.badgeKnown[s]);
       }
     }
-    if (inside.size <= FEW_STUBS) {
+    if (inside.size <= FEW_BADGES) {
       for (const [seq, known] of inside) {
-        stubSeq.push(seq);
-        stubKnown.push(known);
+        badgeSeq.push(seq);
+        badgeKnown.push(known);
       }
     }
   }
-  stubStart[boxes] = stubSeq.length;
+  badgeStart[boxes] = badgeSeq.length;
   return {
     task: graph.task,
     signature: `${graph.signature} ${boxes}/${mark >>> 0}`,
@@ -195,9 +195,9 @@ function folded(graph: Graph, folds: (Container | null)[], first: Uint32Array): 
     indexOf,
     edgeFrom: edgeFrom.all,
     edgeTo: edgeTo.all,
-    stubStart,
-    stubSeq: stubSeq.all,
-    stubKnown: Uint8Array.from(stubKnown.all),
+    badgeStart,
+    badgeSeq: badgeSeq.all,
+    badgeKnown: Uint8Array.from(badgeKnown.all),
     leaves: graph.leaves,
     leafUses
   };

@@ -45,7 +45,8 @@ function sumOf(model: InspectorModel, { first, last }: Container): Sum {
     const seq = graph.seqs[i];
     count(names, store.nameOf(seq));
     count(found, STATE_NAMES[states.node[i] as NodeState]);
-    for (let s = graph.stubStart[i]; s < graph.stubStart[i + 1]; s++) leaves.add(graph.stubSeq[s]);
+    for (let s = graph.badgeStart[i]; s < graph.badgeStart[i + 1]; s++)
+      leaves.add(graph.badgeSeq[s]);
     for (let row = store.savedOf.newest(seq); row !== -1; row = store.savedOf.before(row)) {
       storages.set(store.saved.at.storage[row], store.saved.at.bytes[row]);
     }

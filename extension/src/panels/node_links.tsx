@@ -73,7 +73,7 @@ function shapeOf(store: Store, seq: number): string {
   return leaf >= 0 ? shapeText(store.string(store.leaves.at.shape[leaf])) : '';
 }
 
-/** All nodes that use a leaf: its stubs stand at each of them. */
+/** All nodes that use a leaf: its badges stand at each of them. */
 export function Uses({ seq }: { seq: number }): ReactElement | null {
   const { model } = useInspector();
   const [all, setAll] = useState(false);

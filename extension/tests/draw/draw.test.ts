@@ -136,7 +136,7 @@ describe('Grid', () => {
 });
 
 describe('Scene', () => {
-  it('finds nodes and stubs under the pointer', () => {
+  it('finds nodes and badges under the pointer', () => {
     const { model, scene } = sceneOf(residual());
     for (const seq of [...model.graph.seqs, ...model.graph.leaves]) {
       const box = scene.boxOf(seq);

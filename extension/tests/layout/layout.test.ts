@@ -95,7 +95,7 @@ function check({ input, layout }: { input: LayoutInput; layout: Layout }): void 
 }
 
 describe('layout', () => {
-  it('keeps nodes, stubs and frames apart and lets every edge lead downward', () => {
+  it('keeps nodes, badges and frames apart and lets every edge lead downward', () => {
     check(laidOut(residual()));
     check(laidOut(rnn(60)));
     check(laidOut(chain(300)));
@@ -137,7 +137,7 @@ describe('layout', () => {
   it('draws a parameter once per use', () => {
     const { model } = laidOut(rnn(60));
     expect(model.graph.leaves.length).toBe(4);
-    expect(model.graph.stubSeq.length).toBe(3 * 60 + 1);
+    expect(model.graph.badgeSeq.length).toBe(3 * 60 + 1);
     expect(model.graph.seqs.length).toBe(5 * 60 + 1);
   });
 

@@ -23,7 +23,7 @@ function storeOfProgram(program: Program): Store {
 }
 
 describe('graphOfTask', () => {
-  it('holds what the root reaches, newest first, with leaves as stubs', () => {
+  it('holds what the root reaches, newest first, with leaves as badges', () => {
     const store = storeOf(residual());
     const graph = graphOfTask(store, 1);
     const names = [...graph.seqs].map(seq => store.nameOf(seq));
@@ -52,13 +52,13 @@ describe('graphOfTask', () => {
     expect([...graph.seqs]).toEqual([used]);
   });
 
-  it('shows an edge to a node that was never recorded as an unknown stub', () => {
+  it('shows an edge to a node that was never recorded as an unknown badge', () => {
     const program = new Program(['a']);
     const node = program.op('MulBackward0', 1, [77, null], [2]);
     const store = storeOfProgram(program);
     const graph = graphOfNewest(store);
-    expect([...graph.stubSeq]).toEqual([77]);
-    expect([...graph.stubKnown]).toEqual([0]);
+    expect([...graph.badgeSeq]).toEqual([77]);
+    expect([...graph.badgeKnown]).toEqual([0]);
     expect([...graph.seqs]).toEqual([node]);
   });
 
@@ -76,7 +76,7 @@ describe('graphOfTask', () => {
     program.backward(b, 1);
     const graph = graphOfTask(storeOfProgram(program), 1);
     expect(graph.leafUses.get(w)).toEqual([0, 1, 1]);
-    expect(graph.stubSeq.length).toBe(3);
+    expect(graph.badgeSeq.length).toBe(3);
     expect(graph.leaves.length).toBe(1);
   });
 });

@@ -69,10 +69,10 @@ describe('Store', () => {
       const [a, b] = [graphOfTask(whole, task), graphOfTask(small, task)];
       expect([...b.seqs]).toEqual([...a.seqs]);
       expect([...b.edgeTo]).toEqual([...a.edgeTo]);
-      expect([...b.stubSeq]).toEqual([...a.stubSeq]);
-      expect([...b.stubKnown]).not.toContain(0);
+      expect([...b.badgeSeq]).toEqual([...a.badgeSeq]);
+      expect([...b.badgeKnown]).not.toContain(0);
       expect(small.runsIn.rows(task).length).toBe(whole.runsIn.rows(task).length);
-      expect(small.label(b.stubSeq[0])).toBe(whole.label(a.stubSeq[0]));
+      expect(small.label(b.badgeSeq[0])).toBe(whole.label(a.badgeSeq[0]));
     }
     for (const table of ['edges', 'saved', 'runs', 'leaves', 'freed'] as const) {
       expect(small[table].rows).toBeLessThan(whole[table].rows / 5);
