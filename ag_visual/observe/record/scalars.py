@@ -1,8 +1,7 @@
 """Every number of a tiny graph: values, gradients, and local derivatives between the numbers.
 
 `numbers_of` looks at living nodes, `fill` lets a gradient of 1 run through what it found, and a
-`ScalarLog` keeps what a running backward really handed on. Large graphs are refused with the
-reason.
+`ScalarLog` keeps what a running backward handed on. Large graphs are refused with the reason.
 """
 
 from __future__ import annotations
