@@ -59,7 +59,7 @@ export class Bookmarks {
     const made = bookmarkOf(model, digit, anchor, view);
     if (made) {
       this.keep([...this.all.filter(one => one.digit !== digit), made]);
-      this.presenter.tell('info', `Bookmark ${digit} set: press ${digit} to come back.`);
+      this.presenter.notify('info', `Bookmark ${digit} set: press ${digit} to come back.`);
     }
   }
 
@@ -72,12 +72,12 @@ export class Bookmarks {
     const { presenter } = this;
     const found = this.all.find(one => one.digit === digit);
     if (!found) {
-      presenter.tell('info', `No bookmark ${digit} yet: Shift ${digit} sets it.`);
+      presenter.notify('info', `No bookmark ${digit} yet: Shift ${digit} sets it.`);
       return;
     }
     const seq = restore(presenter.model, found);
     if (seq === null) {
-      presenter.tell('info', `The node of bookmark ${digit} is not in this graph.`);
+      presenter.notify('info', `The node of bookmark ${digit} is not in this graph.`);
       return;
     }
     presenter.canvas?.update();

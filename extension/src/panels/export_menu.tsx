@@ -23,7 +23,7 @@ export function ExportMenu(): ReactElement {
     const blob = await presenter.canvas?.picture();
     if (blob) download(blob, 'backward-graph.png');
     else
-      presenter.tell(
+      presenter.notify(
         'error',
         'The browser could not make the picture: the graph is too large for one image.'
       );
@@ -37,9 +37,9 @@ export function ExportMenu(): ReactElement {
   const html = async (values: boolean, source: boolean): Promise<void> => {
     try {
       const written = await presenter.controller.request('export', { values, source });
-      presenter.tell('info', `Saved as ${oneLine(written.html, 300)}`);
+      presenter.notify('info', `Saved as ${oneLine(written.html, 300)}`);
     } catch (error) {
-      presenter.tell('error', error instanceof Error ? error.message : String(error));
+      presenter.notify('error', error instanceof Error ? error.message : String(error));
     }
   };
   const parts = presenter.model.graph.seqs.length;

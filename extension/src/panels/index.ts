@@ -67,7 +67,7 @@ export function mountInspector(
   try {
     openBeside(presenter);
   } catch (error) {
-    presenter.tell('error', error instanceof Error ? error.message : String(error));
+    presenter.notify('error', error instanceof Error ? error.message : String(error));
   }
   const root = createRoot(element);
   root.render(

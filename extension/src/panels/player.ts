@@ -68,7 +68,7 @@ export class Player {
     clearTimeout(this.timer);
     this.timer = undefined;
     this.state = NOT;
-    if (why) this.presenter.tell('info', why);
+    if (why) this.presenter.notify('info', why);
     this.presenter.show();
   }
 

@@ -128,7 +128,7 @@ export class Presenter implements Disposable {
     this.comparing.set(comparing);
   }
 
-  tell(kind: Notice['kind'], text: string): void {
+  notify(kind: Notice['kind'], text: string): void {
     this.notice.set({ kind, text });
   }
 
@@ -181,7 +181,7 @@ export class Presenter implements Disposable {
       if (this.notice.value?.kind === 'error') this.clearNotice();
       return true;
     } catch (error) {
-      this.tell('error', error instanceof Error ? error.message : String(error));
+      this.notify('error', error instanceof Error ? error.message : String(error));
       return false;
     }
   }
@@ -195,11 +195,11 @@ export class Presenter implements Disposable {
     try {
       found = await this.controller.reveal(site);
     } catch (error) {
-      this.tell('error', error instanceof Error ? error.message : String(error));
+      this.notify('error', error instanceof Error ? error.message : String(error));
       return;
     }
     if (!found && this.live)
-      this.tell('error', `${site.where || 'This line'} is not open here any more.`);
+      this.notify('error', `${site.where || 'This line'} is not open here any more.`);
   }
 
   /** Puts a copy of the cell with the repair in it below the cell. */
@@ -210,9 +210,9 @@ export class Presenter implements Disposable {
     }
     const { site } = repair.edit;
     if (await tryOut.call(this.controller, repair.edit)) {
-      this.tell('info', 'The changed cell stands below the one that failed. Run it to try it.');
+      this.notify('info', 'The changed cell stands below the one that failed. Run it to try it.');
     } else {
-      this.tell(
+      this.notify(
         'error',
         `${site.where} was changed since it ran, or is not a cell: copy the line.`
       );
@@ -281,9 +281,9 @@ export class Presenter implements Disposable {
   async copy(text: string): Promise<void> {
     try {
       await navigator.clipboard.writeText(text);
-      this.tell('info', 'Copied.');
+      this.notify('info', 'Copied.');
     } catch {
-      this.tell(
+      this.notify(
         'error',
         'The browser does not let this page copy. Select the text and copy it by hand.'
       );
@@ -312,7 +312,7 @@ export class Presenter implements Disposable {
       await this.controller.request('resync', {});
     } catch (error) {
       this.resyncing = false;
-      this.tell('error', error instanceof Error ? error.message : String(error));
+      this.notify('error', error instanceof Error ? error.message : String(error));
     }
   }
 

@@ -40,7 +40,7 @@ export class Teaching {
     if ((this.lesson.hide as string[]).includes(presenter.tab.value)) presenter.tab.set('node');
     if (ignored.length > 0) {
       const what = ignored.map(name => `“${oneLine(name, 60)}”`).join(', ');
-      presenter.tell('info', `This lesson link says ${what}: unknown here, ignored.`);
+      presenter.notify('info', `This lesson link says ${what}: unknown here, ignored.`);
     }
     this.begin();
     presenter.show();
@@ -115,7 +115,7 @@ export class Teaching {
     if (lesson.node) {
       const seq = nodeNamed(model, lesson.node);
       if (seq !== null) presenter.goTo(seq);
-      else presenter.tell('info', `The lesson begins at ${oneLine(lesson.node, 80)}: not here.`);
+      else presenter.notify('info', `The lesson begins at ${oneLine(lesson.node, 80)}: not here.`);
     }
   }
 

@@ -34,7 +34,7 @@ export function shownSource(presenter: Presenter): Source | null {
 export function compareWith(presenter: Presenter, other: Source): void {
   const shown = shownSource(presenter);
   if (!shown) {
-    presenter.tell('error', 'There is no backward pass here to compare with: record one first.');
+    presenter.notify('error', 'There is no backward pass here to compare with: record one first.');
     return;
   }
   const later = other.store === shown.store && (other.task ?? 0) > (shown.task ?? 0);
@@ -49,7 +49,7 @@ export function compareWithBefore(presenter: Presenter): void {
     ({ task }) => task !== null && shown?.task !== null && task < (shown?.task ?? 0)
   );
   if (before.length === 0) {
-    presenter.tell('error', 'There is no earlier backward pass to compare with: record two.');
+    presenter.notify('error', 'There is no earlier backward pass to compare with: record two.');
     return;
   }
   compareWith(presenter, before[before.length - 1]);
@@ -77,7 +77,7 @@ export async function sourcesOfFile(presenter: Presenter, file: File): Promise<S
     return sourcesOfRecording(openRecording(text), file.name);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    presenter.tell('error', `${oneLine(file.name, 80)}: ${why}`);
+    presenter.notify('error', `${oneLine(file.name, 80)}: ${why}`);
     return null;
   }
 }

@@ -37,7 +37,7 @@ export class Comparing implements Disposable {
     this.model.update();
     if (this.model.a.graph.seqs.length === 0 || this.model.b.graph.seqs.length === 0) {
       this.close();
-      this.presenter.tell('info', 'A backward pass that was compared is no longer kept.');
+      this.presenter.notify('info', 'A backward pass that was compared is no longer kept.');
     }
   }
 
