@@ -1,7 +1,7 @@
 """`ag.explain(x, loss)`: why a tensor has no gradient, or does not require one, in words.
 
 Reads what tensors and nodes remember anyway; looks into the user's variables for the place where a
-path was cut.
+path was broken.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ag_visual.core.node import Node
 from ag_visual.core.saved import origin_of
 from ag_visual.core.tensor import Tensor
 from ag_visual.errors import type_name
-from ag_visual.observe.diagnose.graph_breaks import source_cuts
+from ag_visual.observe.diagnose.graph_breaks import breaks_in_source
 from ag_visual.observe.record.leaf_names import scopes_of
 
 MANY = 3
@@ -72,7 +72,7 @@ def explain(x: Tensor, loss: Tensor | None = None) -> Explanation:
     """Why is `x.grad` None, or why does `x` not require grad?
 
     loss: what backward was (or will be) called on; with it the answer says whether `loss` depends
-    on `x`, and where the path between them was cut. Nothing is computed and nothing is changed.
+    on `x`, and where the path between them was broken. Nothing is computed and nothing is changed.
     Raises TypeError when one of them is no Tensor.
 
     >>> import ag_visual as ag
@@ -110,7 +110,7 @@ def _origin(x: Tensor) -> tuple[str, source.Site] | None:
     return origin[0], source.resolve_place(origin[1])
 
 
-def _cut(what: str, kind: str, site: source.Site) -> Reason:
+def _break(what: str, kind: str, site: source.Site) -> Reason:
     named = {
         "dtype": "integer-dtype",
         "no_grad": "no-grad",
@@ -139,9 +139,9 @@ def _repair(kind: str, site: source.Site) -> str:
     return f"choose an operation with a derivative{place} (softmax for argmax, sigmoid for >)"
 
 
-def _advice(cuts: list[Reason], otherwise: str) -> str:
-    """The repairs of all cuts, each once; what to do where nothing was cut."""
-    return "; ".join(dict.fromkeys(cut.repair for cut in cuts)) or otherwise
+def _advice(breaks: list[Reason], otherwise: str) -> str:
+    """The repairs of all breaks, each once; what to do where nothing was broken."""
+    return "; ".join(dict.fromkeys(broken.repair for broken in breaks)) or otherwise
 
 
 def _explain_requires_grad(x: Tensor, label: str, frame: Any) -> Explanation:
@@ -149,13 +149,13 @@ def _explain_requires_grad(x: Tensor, label: str, frame: Any) -> Explanation:
     origin = _origin(x)
     if x.dtype.category < 2:
         what = f"its dtype is {x.dtype}, and only floating point and complex tensors can"
-        cuts = _suspects(frame, x) if origin is None else [_cut("it", *origin)]
-        advice = _advice(cuts, "convert it before the computation: x.to(ag.float32)")
-        return Explanation(question, (Reason("integer-dtype", what), *cuts), advice)
+        breaks = _suspects(frame, x) if origin is None else [_break("it", *origin)]
+        advice = _advice(breaks, "convert it before the computation: x.to(ag.float32)")
+        return Explanation(question, (Reason("integer-dtype", what), *breaks), advice)
     if origin is not None:
-        cut = _cut("it", *origin)
+        broken = _break("it", *origin)
         clone = ", or clone it outside" if origin[0] == "inference" else ""
-        return Explanation(question, (cut,), cut.repair + clone)
+        return Explanation(question, (broken,), broken.repair + clone)
     if x.is_inference():
         return Explanation(
             question,
@@ -169,13 +169,13 @@ def _explain_requires_grad(x: Tensor, label: str, frame: Any) -> Explanation:
             "that it was computed from requires grad",
         )
     ]
-    cuts = _suspects(frame, x) or _written(frame, label)
+    breaks = _suspects(frame, x) or _written(frame, label)
     asked = "requires_grad=True for the leaves whose gradients you want"
-    return Explanation(question, (*reasons, *cuts), _advice(cuts, asked))
+    return Explanation(question, (*reasons, *breaks), _advice(breaks, asked))
 
 
 def _suspects(frame: Any, but: Tensor, node: Node | None = None) -> list[Reason]:
-    """Tensors in the user's variables that left a graph: where a path may have been cut.
+    """Tensors in the user's variables that left a graph: where a path may have been broken.
 
     node: where that path begins; tensors that left a graph without it are left out, as far as
     their graphs still live.
@@ -194,17 +194,17 @@ def _suspects(frame: Any, but: Tensor, node: Node | None = None) -> list[Reason]
             graph = known[2]() if len(known) > 2 and known[2] else None
             if node is not None and graph is not None and node not in _reachable(graph):
                 continue
-            found.append(replace(_cut(f"`{name}`", *origin), kind="cut"))
+            found.append(replace(_break(f"`{name}`", *origin), kind="cut"))
     return found[:MANY]
 
 
 def _written(frame: Any, label: str) -> list[Reason]:
     """What leaves the graph in the expressions that made a variable, read off the source."""
     found = []
-    for cut in source_cuts(frame, label.strip("`"))[:MANY]:
-        text = f"`{cut.text}` at {cut.site.where} gives {cut.gives}"
-        repair = f"compute without `{cut.text}` at {cut.site.where}"
-        found.append(Reason("cut", text, cut.site, repair))
+    for broken in breaks_in_source(frame, label.strip("`"))[:MANY]:
+        text = f"`{broken.text}` at {broken.site.where} gives {broken.gives}"
+        repair = f"compute without `{broken.text}` at {broken.site.where}"
+        found.append(Reason("cut", text, broken.site, repair))
     return found
 
 
@@ -219,7 +219,7 @@ def _reachable(start: Node) -> dict[Any, None]:
     return seen
 
 
-def _saved_cuts(nodes: Any) -> list[Reason]:
+def _saved_breaks(nodes: Any) -> list[Reason]:
     """Saved tensors of a graph that had left another one."""
     found: dict[str, Reason] = {}
     for node in nodes:
@@ -231,8 +231,8 @@ def _saved_cuts(nodes: Any) -> list[Reason]:
             origin = _origin(part) if isinstance(part, Tensor) else None
             if origin is None or part.requires_grad:
                 continue
-            cut = _cut(f"an input of {node.name()}", *origin)
-            found.setdefault(cut.text, replace(cut, kind="cut"))
+            broken = _break(f"an input of {node.name()}", *origin)
+            found.setdefault(broken.text, replace(broken, kind="cut"))
     return list(found.values())[:MANY]
 
 
@@ -273,10 +273,10 @@ def _explain_grad(x: Tensor, loss: Tensor | None, frame: Any) -> Explanation:
         )
         advice = "explain(x, loss) says whether loss depends on x"
         reasons.append(Reason("not-connected", text))
-    cuts = _suspects(frame, x, edge[0])
-    if cuts:
-        advice = f"{_advice(cuts, advice)}; {advice}"
-    return Explanation(question, (*reasons, *cuts), advice)
+    breaks = _suspects(frame, x, edge[0])
+    if breaks:
+        advice = f"{_advice(breaks, advice)}; {advice}"
+    return Explanation(question, (*reasons, *breaks), advice)
 
 
 def _in_use(x: Tensor) -> bool:
@@ -302,11 +302,11 @@ def _explain_path(
     reached = _reachable(start[0])
     if node not in reached:
         text = f"{name} does not depend on it: no path leads from {start[0].name()} to it"
-        cuts = _saved_cuts(reached) or _suspects(frame, x, node) or _written(frame, name)
+        breaks = _saved_breaks(reached) or _suspects(frame, x, node) or _written(frame, name)
         return Explanation(
             question,
-            (*reasons, Reason("not-connected", text), *cuts),
-            _advice(cuts, "use it in the computation"),
+            (*reasons, Reason("not-connected", text), *breaks),
+            _advice(breaks, "use it in the computation"),
         )
     if reasons:
         return Explanation(

@@ -32,7 +32,7 @@ _LIMIT: Final = 50
 """Names that are followed."""
 
 
-class SourceCut(NamedTuple):
+class GraphBreak(NamedTuple):
     """An expression that is no part of the graph: its text, what it gives, where it stands."""
 
     text: str
@@ -40,7 +40,7 @@ class SourceCut(NamedTuple):
     site: source.Site
 
 
-def source_cuts(frame: FrameType | None, name: str) -> list[SourceCut]:
+def breaks_in_source(frame: FrameType | None, name: str) -> list[GraphBreak]:
     """What the values of a variable were computed from, as far as it left the graph there."""
     frame = source.outside(frame)
     if frame is None or not name.isidentifier():
@@ -51,15 +51,15 @@ def source_cuts(frame: FrameType | None, name: str) -> list[SourceCut]:
     line = text.splitlines()[frame.f_lineno - 1] if text and frame.f_lineno else ""
     place = Place(name, line, text, frame.f_lineno or 0)
     lines = text.splitlines()
-    found: dict[str, SourceCut] = {}
+    found: dict[str, GraphBreak] = {}
     pending, passed = [name], {name}
     while pending and len(passed) < _LIMIT:
         value = place.value_of(pending.pop(0))
         if value is None:
             continue
         for node, gives in _leaving(value):
-            cut = ast.unparse(node)
-            found.setdefault(cut, SourceCut(cut, gives, _site(code.co_filename, cell, node, lines)))
+            expression, site = ast.unparse(node), _site(code.co_filename, cell, node, lines)
+            found.setdefault(expression, GraphBreak(expression, gives, site))
         fresh = sorted(names_in(value) - passed)
         pending += fresh
         passed.update(fresh)

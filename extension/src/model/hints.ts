@@ -2,7 +2,7 @@
 // became zero. Pure; linear in the runs and edges of the graph.
 
 import type { Site } from '../protocol/schema';
-import { cutsOfGraph } from './cuts';
+import { breaksOfGraph } from './graph_breaks';
 import { placeText, plural } from './format';
 import type { InspectorModel } from './inspector';
 
@@ -123,7 +123,7 @@ function zeros(model: InspectorModel, above: Map<number, number[]>): Hint[] {
 /** Whose gradient stays away because something was taken out of the graph: once for each line. */
 function cut(model: InspectorModel): Hint[] {
   const found = new Map<string, Hint>();
-  for (const { seq, input, words, site, without } of cutsOfGraph(model)) {
+  for (const { seq, input, words, site, without } of breaksOfGraph(model)) {
     const [name] = without;
     const more = without.length > 1 ? ` (and ${plural(without.length - 1, 'other')})` : '';
     const title = name

@@ -7,7 +7,7 @@ import type { NodeDetails, Values } from '../protocol/schema';
 import { oneLine } from '../protocol/text';
 import { plural, shapeText } from '../model/format';
 import { STATE_NAMES } from '../model/states';
-import { Cuts } from './cuts';
+import { GraphBreaks } from './graph_breaks';
 import { Gradient } from './gradient';
 import { GroupDetails } from './group_details';
 import { Hooks } from './hooks';
@@ -115,7 +115,7 @@ function NodeView({ seq }: { seq: number }): ReactElement {
       {!presenter.hides('gradient') && <Gradient seq={seq} isLeaf={isLeaf} />}
       <Hooks seq={seq} details={details} />
       <Next seq={seq} details={details} />
-      <Cuts seq={seq} />
+      <GraphBreaks seq={seq} />
       <Uses seq={seq} />
       <Actions presenter={presenter} seq={seq} name={name} isLeaf={isLeaf} />
     </div>

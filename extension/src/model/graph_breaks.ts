@@ -6,7 +6,7 @@ import { NONE } from '../protocol/schema';
 import type { InspectorModel } from './inspector';
 import type { Store } from './store';
 
-export interface Cut {
+export interface GraphBreak {
   /** the node that takes the input */
   seq: number;
   input: string;
@@ -50,7 +50,7 @@ function leavesBelow(store: Store, maker: number, idle: boolean): Set<string> {
 }
 
 /** The cut inputs of one node, by the moment shown. */
-export function cutsOf(model: InspectorModel, seq: number): Cut[] {
+export function breaksOf(model: InspectorModel, seq: number): GraphBreak[] {
   const { store, graph, states } = model;
   const { at } = store.cuts;
   const rows = store.cutsOf.rows(seq).filter(row => at.t[row] <= states.t);
@@ -77,7 +77,7 @@ export function cutsOf(model: InspectorModel, seq: number): Cut[] {
 }
 
 /** All cut inputs of the graph on screen, the newest node first. */
-export function cutsOfGraph(model: InspectorModel): Cut[] {
+export function breaksOfGraph(model: InspectorModel): GraphBreak[] {
   const { store, graph } = model;
-  return store.cuts.rows === 0 ? [] : Array.from(graph.seqs).flatMap(seq => cutsOf(model, seq));
+  return store.cuts.rows === 0 ? [] : Array.from(graph.seqs).flatMap(seq => breaksOf(model, seq));
 }
