@@ -53,12 +53,16 @@ def _window(
     return make(build, device, requires_grad)
 
 
-def _cosines(xp: Any, x: Any, *weights: float) -> Any:
+def _cosines(*weights: float) -> Callable[[Any, Any], Any]:
     """sum_k (-1)^k weights[k] cos(2 pi k x)"""
-    total = weights[0]
-    for k, weight in enumerate(weights[1:], 1):
-        total = total + (-1) ** k * weight * xp.cos((2 * math.pi * k) * x)
-    return total
+
+    def values(backend: Any, x: Any) -> Any:
+        total = weights[0]
+        for k, weight in enumerate(weights[1:], 1):
+            total = total + (-1) ** k * weight * backend.xp.cos((2 * math.pi * k) * x)
+        return total
+
+    return values
 
 
 @function()
@@ -72,15 +76,8 @@ def hann_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """1/2 - 1/2 cos(2 pi n / (N - 1)), n < window_length; N is one more than that if periodic."""
-    return _window(
-        "hann_window",
-        window_length,
-        periodic,
-        lambda b, x: _cosines(b.xp, x, 0.5, 0.5),
-        dtype,
-        device,
-        requires_grad,
-    )
+    values = _cosines(0.5, 0.5)
+    return _window("hann_window", window_length, periodic, values, dtype, device, requires_grad)
 
 
 @function()
@@ -96,15 +93,8 @@ def hamming_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """alpha - beta cos(2 pi n / (N - 1)), n < window_length; N is one more if periodic."""
-    return _window(
-        "hamming_window",
-        window_length,
-        periodic,
-        lambda b, x: _cosines(b.xp, x, alpha, beta),
-        dtype,
-        device,
-        requires_grad,
-    )
+    values = _cosines(alpha, beta)
+    return _window("hamming_window", window_length, periodic, values, dtype, device, requires_grad)
 
 
 @function()
@@ -118,15 +108,12 @@ def blackman_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """0.42 - 0.5 cos(2 pi n / (N - 1)) + 0.08 cos(4 pi n / (N - 1)); N: one more if periodic."""
-    return _window(
-        "blackman_window",
-        window_length,
-        periodic,
-        lambda b, x: abs(_cosines(b.xp, x, 0.42, 0.5, 0.08)),
-        dtype,
-        device,
-        requires_grad,
-    )
+    cosines = _cosines(0.42, 0.5, 0.08)
+
+    def values(backend: Any, x: Any) -> Any:
+        return abs(cosines(backend, x))
+
+    return _window("blackman_window", window_length, periodic, values, dtype, device, requires_grad)
 
 
 @function()
@@ -140,15 +127,11 @@ def bartlett_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """A triangle: 1 - |2 n / (N - 1) - 1|, n < window_length; N is one more if periodic."""
-    return _window(
-        "bartlett_window",
-        window_length,
-        periodic,
-        lambda b, x: 1 - abs(2 * x - 1),
-        dtype,
-        device,
-        requires_grad,
-    )
+
+    def values(backend: Any, x: Any) -> Any:
+        return 1 - abs(2 * x - 1)
+
+    return _window("bartlett_window", window_length, periodic, values, dtype, device, requires_grad)
 
 
 @function()
