@@ -1,4 +1,4 @@
-"""The checks that every kernel test makes find planted mistakes."""
+"""The checks that every kernel test makes find injected faults."""
 
 from __future__ import annotations
 

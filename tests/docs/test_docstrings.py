@@ -40,5 +40,5 @@ def test_docstring_examples(name: str) -> None:
 
 
 def test_a_wrong_docstring_is_found() -> None:
-    planted = ModuleType("planted", "Says what is not so.\n\n>>> 1 + 1\n3\n")
-    assert run(planted).failed == 1
+    injected = ModuleType("injected", "Says what is not so.\n\n>>> 1 + 1\n3\n")
+    assert run(injected).failed == 1

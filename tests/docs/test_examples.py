@@ -73,7 +73,7 @@ def _in_ipython(cells: list[Example], folder: Path) -> list[str]:
     return printed[:-1]
 
 
-PLANTED = {
+INJECTED = {
     "a wrong result in a session": "```python\n>>> 1 + 1\n3\n```\n",
     "a wrong output": "```python\nprint(2)\n```\n```output\n3\n```\n",
     "output that the page does not show": "```python\nprint(2)\n```\n",
@@ -88,9 +88,9 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("text", PLANTED.values(), ids=PLANTED.keys())
+@pytest.mark.parametrize("text", INJECTED.values(), ids=INJECTED.keys())
 def test_a_page_that_says_what_is_not_so_is_found(text: str, tmp_path: Path) -> None:
-    page = CHECKOUT / "docs" / "planted.md"
+    page = CHECKOUT / "docs" / "injected.md"
     with pytest.raises(PageError):
         run_page(examples(page, text), tmp_path)
 
@@ -100,5 +100,5 @@ def test_a_true_page_passes(tmp_path: Path) -> None:
         "```python\nx = 2\n```\nthen\n```python\n>>> x + 1\n3\n```\n"
         "```python\n# train.py\nraise ValueError('no')\n```\n```output\nValueError: no\n```\n"
     )
-    run_page(examples(CHECKOUT / "docs" / "planted.md", text), tmp_path)
+    run_page(examples(CHECKOUT / "docs" / "injected.md", text), tmp_path)
     assert (tmp_path / "train.py").exists()

@@ -74,7 +74,9 @@ def test_typescript_imports_point_down() -> None:
         ("strange.py", "from .errors import AutogradError", "'strange' has no layer"),
     ],
 )
-def test_a_planted_python_import_is_found(tmp_path: Path, file: str, line: str, told: str) -> None:
+def test_an_injected_python_import_is_found(
+    tmp_path: Path, file: str, line: str, told: str
+) -> None:
     package = tmp_path / "ag_visual"
     for folder in ("core", "engine", "observe", "session"):
         (package / folder).mkdir(parents=True)
@@ -102,7 +104,7 @@ def test_a_planted_python_import_is_found(tmp_path: Path, file: str, line: str, 
         ("strange/a.ts", "import { a } from '../model/store';", "'strange' has no layer"),
     ],
 )
-def test_a_planted_typescript_import_is_found(
+def test_an_injected_typescript_import_is_found(
     tmp_path: Path, file: str, line: str, told: str
 ) -> None:
     (tmp_path / file).parent.mkdir(parents=True)

@@ -26,9 +26,9 @@ def test_lines_of_the_front_end_fit() -> None:
     assert too_long(EXTENSION / "src") + too_long(EXTENSION / "tests") == []
 
 
-def test_a_planted_long_line_is_found(tmp_path: Path) -> None:
+def test_an_injected_long_line_is_found(tmp_path: Path) -> None:
     (tmp_path / "panels").mkdir()
-    planted = tmp_path / "panels" / "wide.tsx"
-    planted.write_text(f"{'x' * 100}\n{'é' * 101}\n", "utf-8")
+    injected = tmp_path / "panels" / "wide.tsx"
+    injected.write_text(f"{'x' * 100}\n{'é' * 101}\n", "utf-8")
     (tmp_path / "worker_source.ts").write_text("y" * 200)
     assert too_long(tmp_path) == ["panels/wide.tsx:2 (101 columns)"]

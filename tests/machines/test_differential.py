@@ -71,7 +71,7 @@ def test_known_differences_still_occur(entry: Known) -> None:
     assert entry.name in met
 
 
-# Planted faults --------------------------------------------------------------------------------
+# Injected faults -------------------------------------------------------------------------------
 
 
 def method(name: str, change: Callable[..., Any]) -> Callable[[pytest.MonkeyPatch], None]:
@@ -85,14 +85,14 @@ def method(name: str, change: Callable[..., Any]) -> Callable[[pytest.MonkeyPatc
 
 
 def _refuse(right: Any, self: Any, *arguments: Any) -> Any:
-    raise RuntimeError("planted")
+    raise RuntimeError("injected")
 
 
 def _other_class(right: Any, self: Any, *arguments: Any) -> Any:
     try:
         return right(self, *arguments)
     except IndexError as error:
-        raise LookupError("planted") from error
+        raise LookupError("injected") from error
 
 
 def _without_history(right: Any, self: Any) -> Any:
@@ -176,7 +176,7 @@ PLANTS = {
 
 
 def first(kind: str, plant: Callable[[pytest.MonkeyPatch], None], form: str = "") -> Finding:
-    """The first finding of a kind that a planted fault leads to, minimised."""
+    """The first finding of a kind that an injected fault leads to, minimised."""
     with pytest.MonkeyPatch.context() as patch, quiet():
         plant(patch)
         for number in range(PROGRAMS):

@@ -41,7 +41,7 @@ def test_modes_are_left_on_no_more_often_than_torchs(kind: str) -> None:
     assert ours <= theirs + 15  # chance alone: three in a hundred here, and more in torch
 
 
-# Planted errors ---------------------------------------------------------------------------------
+# Injected faults --------------------------------------------------------------------------------
 
 
 def _work() -> None:

@@ -1,4 +1,4 @@
-"""Random programs with fixed seeds, as many on every machine; and planted errors are found."""
+"""Random programs with fixed seeds, as many on every machine; and injected faults are found."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ PLANTS = [
 
 
 @pytest.mark.parametrize("plant", PLANTS)
-def test_planted_errors_are_found(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_injected_faults_are_found(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     with pytest.raises((AssertionError, ExceptionGroup)):
         run(20, seed=1, shrink=False)  # ends when something is found

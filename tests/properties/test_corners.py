@@ -179,7 +179,7 @@ def test_every_name_agrees_in_the_corner(corner: str) -> None:
     assert not found, "\n".join(found)
 
 
-# The check finds planted errors -------------------------------------------------------------------
+# The check finds injected faults ------------------------------------------------------------------
 
 
 def first_sample(name: str, kind: Any) -> tuple[Any, Any]:
@@ -198,7 +198,7 @@ def first_sample(name: str, kind: Any) -> tuple[Any, Any]:
         ("bool", "logical_not", lambda x: 1 - x.int()),
     ],
 )
-def test_the_comparison_finds_planted_errors(corner: str, name: str, function: Any) -> None:
+def test_the_comparison_finds_injected_faults(corner: str, name: str, function: Any) -> None:
     info, sample = first_sample(name, getattr(torch, corner, torch.float64))
     right = opinfo.ours_of(info)
     assert right is not None

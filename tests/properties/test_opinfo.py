@@ -26,7 +26,7 @@ def test_agreement_on_torchs_own_samples(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "planted",
+    "injected",
     [
         lambda x: ag.sin(x) + 1e-3,
         lambda x: ag.sin(x.detach()) + 0 * x,
@@ -35,12 +35,12 @@ def test_agreement_on_torchs_own_samples(name: str) -> None:
     ],
     ids=["another value", "another gradient", "another dtype", "another shape"],
 )
-def test_the_comparison_finds_planted_errors(planted: Any) -> None:
+def test_the_comparison_finds_injected_faults(injected: Any) -> None:
     (info,) = opinfo.infos("sin")
     sample = next(iter(info.sample_inputs("cpu", torch.float64, requires_grad=True)))
     assert not opinfo.compare(info, sample, ag.sin, True)
     with numpy.errstate(all="ignore"):
-        assert opinfo.compare(info, sample, planted, True)
+        assert opinfo.compare(info, sample, injected, True)
 
 
 def test_the_comparison_finds_a_gradient_that_should_require_grad(

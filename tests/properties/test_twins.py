@@ -200,7 +200,7 @@ def test_what_is_written_has_torchs_history(op: Op) -> None:
             assert not [*differences(op, op.write, function)]
 
 
-# The checks find planted errors -------------------------------------------------------------------
+# The checks find injected faults ------------------------------------------------------------------
 
 
 def test_a_write_without_history_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ def test_the_watched_backward_goes_on(
     name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*args: Any) -> None:
-        raise ZeroDivisionError("planted")
+        raise ZeroDivisionError("injected")
 
     session = current()
     x = ag.tensor([2.0], requires_grad=True)
@@ -57,6 +57,6 @@ def test_the_watched_backward_goes_on(
         monkeypatch.undo()
     assert x.grad.tolist() == [4.0]
     assert not session.recorder.on
-    assert "planted" in session.message
+    assert "injected" in session.message
     session.clear()
     assert session.message == ""

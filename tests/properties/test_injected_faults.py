@@ -1,4 +1,4 @@
-"""The checkers find planted errors: a check that cannot fail proves nothing."""
+"""The checkers find injected faults: a check that cannot fail proves nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def plant() -> Iterator[Callable[..., Op]]:
 
     def declare(family: Callable[..., Op], *args: Any, **options: Any) -> Op:
         options.setdefault("samples", samples)
-        record = family("planted", *args, public=False, **options)
+        record = family("injected", *args, public=False, **options)
         made.append(record.name)
         return record
 
