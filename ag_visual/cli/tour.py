@@ -185,11 +185,11 @@ def headless(folder: Path) -> int:
         files.write(path, nbformat.writes(notebook).encode())
         if preferred is None:
             del os.environ[PREFER_OWN_KERNEL]
-    return tell(result_of(notebook), folder, time.monotonic() - began)
+    return summarize(result_of(notebook), folder, time.monotonic() - began)
 
 
 def report_cell(cell: Any, cell_index: int, execute_reply: Any) -> None:
-    """Show the cell that failed, as its reader would number it."""
+    """Show the cell that failed, by the number that JupyterLab displays."""
     number = execute_reply["content"].get("execution_count")
     shown = "\n".join(f"    {line}" for line in cell.source.splitlines()[:12])
     print(f"cell In[{number}]:\n{shown}", file=sys.stderr)
@@ -205,7 +205,7 @@ def result_of(notebook: Any) -> dict[str, Any]:
     raise CommandError(f"the tour ran, but published no result ({RESULT})")
 
 
-def tell(result: dict[str, Any], folder: Path, seconds: float) -> int:
+def summarize(result: dict[str, Any], folder: Path, seconds: float) -> int:
     """Print the result; a recording that is not there is a failure."""
     recording = (folder / result["recording"]).resolve()
     if not recording.is_file():

@@ -107,7 +107,7 @@ class Site:
 
     @property
     def where(self) -> str:
-        """The place as its reader knows it: 'cell In[7], line 3' or 'train.py, line 3'."""
+        """The place as displayed: 'cell In[7], line 3' or 'train.py, line 3'."""
         if self.kind == "cell":
             count = " " if self.execution_count is None else self.execution_count
             return f"cell In[{count}], line {self.line}"

@@ -34,7 +34,7 @@ for _name in (
 
 
 def _with_inplace(name: str) -> Callable[..., Any]:
-    """`name(input, inplace=False)`: the op, or its in-place twin."""
+    """`name(input, inplace=False)`: the op, or its in-place variant."""
     out, twin = _functions[name], _functions[f"{name}_"]
 
     def function(input: Any, inplace: bool = False) -> Any:

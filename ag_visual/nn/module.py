@@ -162,7 +162,7 @@ class Module(Saving):
     ) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` in backward; it may replace grad_input.
 
-        Both are tuples, with None for what is no tensor or has no gradient.
+        Both are tuples, with None for non-tensors and for tensors without a gradient.
         """
         self._hooked = True
         return register(self._backward_hooks, hook, prepend)

@@ -119,7 +119,7 @@ class Optimizer:
             self.add_param_group(dict(group))
 
     def _set_up(self) -> None:
-        """What is no part of a saved optimizer."""
+        """Attributes that a saved optimizer leaves out."""
         self._label = f"{type(self).__name__}.step"
         # A scheduler looks whether step() came before its own.
         self._opt_called = self._scheduled = False

@@ -73,7 +73,7 @@ def _printed(text: str) -> None:
 
 
 def _announce(kernel: Any, session: str) -> None:
-    """Tell pages that wait that somebody listens now."""
+    """Announce to waiting pages that the kernel listens now."""
     kernel.session.send(
         kernel.iopub_socket,
         schema.ANNOUNCE_TYPE,

@@ -31,7 +31,7 @@ _STEP_TURN: Final = 1.0
 """Seconds that a stop waits for the step of another thread, which may itself wait for this one."""
 
 _UNHEARD: Final = 2.0
-"""Seconds of a pause without a sign of any page after which the reader is told what to do."""
+"""Seconds of a pause without a sign of any page after which a message says what to do."""
 
 
 Passes = Callable[[LiveNode, Sequence[Any]], bool]
@@ -181,7 +181,7 @@ class Gate:
         return found
 
     def remove(self, *, id: int | None = None, **criteria: Any) -> None:
-        """Remove a breakpoint by its number or by what it says; one that is not there is let be."""
+        """Remove a breakpoint by its number or by what it says; an unknown one is ignored."""
         like = Breakpoint(0, **criteria)
         self.breakpoints = [
             b for b in self.breakpoints if not (b.same(like) if id is None else b.id == id)

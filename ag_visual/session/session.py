@@ -123,7 +123,7 @@ class Session:
         self.changed()
 
     def stop(self) -> None:
-        """Stop recording, and tell everybody all that was recorded."""
+        """Stop recording, and send everybody all that was recorded."""
         self.recorder.stop()
         self.watch()
         self.flush()

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Final
 
-# In-place ops without an out-of-place twin: what makes the same values in a new tensor.
+# In-place ops without an out-of-place variant: what makes the same values in a new tensor.
 _ONLY_INPLACE: Final = {
     "zero_": "{module}.zeros_like({name})",
     "fill_": "{module}.full_like({name}, {arguments})",

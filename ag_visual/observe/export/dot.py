@@ -20,7 +20,7 @@ from ag_visual.observe.wire.columns import shape_text
 
 
 def roots_of(outputs: Tensor | Node | Iterable[Tensor | Node]) -> list[Node]:
-    """The nodes to begin with. Raises for anything that is no tensor or node in a graph."""
+    """The nodes to begin with. Raises for anything but a tensor or node in a graph."""
     listed = [outputs] if isinstance(outputs, Tensor | Node) else list(outputs)
     if not listed:
         raise ValueError("there is no output to draw the graph of: the list is empty")

@@ -2,7 +2,7 @@
 
 Follows an element back through the derivative: through pointwise steps to the same place, through
 rearrangements to where it came from, through sums and products of matrices to their terms. What
-has no such path is told by its value alone.
+has no such path is shown by its value alone.
 """
 
 from __future__ import annotations

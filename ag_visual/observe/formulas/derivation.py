@@ -1,7 +1,7 @@
 """What a node's rules are given, and the gradients of its inputs that they make of it, as terms.
 
 The rules run on what this node saved (see terms). Nothing here is recorded: it runs without grad
-mode, tells nobody what it finds, and calls no hook.
+mode, emits no event, and calls no hook.
 """
 
 from __future__ import annotations

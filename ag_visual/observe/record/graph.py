@@ -1,4 +1,4 @@
-"""The backward graph as it stands: walking it without recursion, and telling it as events.
+"""The backward graph as it stands: walking it without recursion, and emitting it as events.
 
 Used where nobody recorded while the graph grew: show(loss), to_dot(loss), a recording that begins
 in the middle.
@@ -25,6 +25,6 @@ def walk(roots: Iterable[LiveNode], known: Collection[int] = ()) -> list[LiveNod
 
 
 def tell(nodes: Iterable[LiveNode], log: EventLog) -> None:
-    """Log what the births of these nodes would have told, now."""
+    """Log now what the creation of these nodes would have logged."""
     for node in nodes:
         node.emit_birth(log)

@@ -1,6 +1,6 @@
 """What stands at a node: the meta of its outputs and inputs, its edges by name, its saved values.
 
-Reads slots only: runs no rule and no hook, lets go of nothing and tells nobody what it finds.
+Reads slots only: runs no rule and no hook, releases nothing and emits no event.
 """
 
 from __future__ import annotations

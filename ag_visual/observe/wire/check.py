@@ -22,7 +22,7 @@ def check(type_: str, value: Any, where: str) -> None:
 
 
 def check_fields(fields: dict[str, str], value: Any, where: str) -> None:
-    """Raise FormatError unless `value` is an object with these fields (others are let be)."""
+    """Raise FormatError unless `value` is an object with these fields (others are ignored)."""
     if not isinstance(value, dict):
         raise _wrong(where, "an object", value)
     for name, text in fields.items():

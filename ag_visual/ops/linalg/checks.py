@@ -75,7 +75,7 @@ def check_matrix(name: str, a: Any, low_allowed: bool = False) -> None:
 
 
 def check_square(name: str, a: Any, low_allowed: bool = False) -> None:
-    """Refuse what is no batch of square matrices."""
+    """Raise unless this is a batch of square matrices."""
     if a.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     if a.shape[-1] != a.shape[-2]:

@@ -34,7 +34,7 @@ def _bounded(name: str, min: Any, max: Any) -> None:
 
 
 def _bound(value: Any, self: Any) -> Any:
-    """A number in the dtype of what it bounds, as torch converts it; arrays are let be.
+    """A number in the dtype of what it bounds, as torch converts it; arrays are left as they are.
 
     (So is a fraction that bounds integers in place: their result is no integer.)
     """

@@ -362,7 +362,7 @@ def _median(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
 
 
 def _nanmedian(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
-    """The lower one of two middles of what is no NaN; NaN where there is nothing else."""
+    """The lower of the two middle elements that are not NaN; NaN where there is no other."""
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
     if self.shape[dim] == 0:

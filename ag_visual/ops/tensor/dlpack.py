@@ -137,7 +137,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     """A tensor that shares memory with any object that has `__dlpack__`, or with a capsule.
 
     copy=True copies; device moves. Raises BufferError for a tensor that requires grad, and
-    RuntimeError for what is no capsule or was consumed already.
+    RuntimeError for other than a capsule, or for one that was consumed already.
     """
     if isinstance(ext_tensor, Tensor):
         if ext_tensor.requires_grad:

@@ -204,7 +204,7 @@ def tensor(
     """A new leaf with a copy of `data`: numbers, nested sequences, arrays.
 
     dtype: inferred (bool, int64, the default float or complex dtype; an array keeps its own).
-    Raises ValueError for ragged sequences, TypeError or RuntimeError for what is no number.
+    Raises ValueError for ragged sequences, TypeError or RuntimeError for other than numbers.
 
     >>> import ag_visual as ag
     >>> ag.tensor([[1, 2], [3, 4]])
