@@ -14,7 +14,7 @@ import pytest
 
 import ag_visual
 from ag_visual.core import tensor
-from tests.programs import agree, expect, raised
+from tests.programs import agree, expect, old_names, raised
 
 
 def test_gradients_accumulate_in_the_same_object() -> None:
@@ -594,3 +594,31 @@ def test_a_hook_may_write_the_gradient_of_a_view_whose_base_was_written() -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         agree(program, [0.5, 0.5])
+
+
+@pytest.mark.parametrize("with_graph", [False, True])
+@pytest.mark.parametrize("shape", [(1, 2), (2, 3), (2, 2)])
+def test_a_gradient_of_other_dimensions_is_refused(
+    shape: tuple[int, int], with_graph: bool
+) -> None:
+    def turned(y: Any) -> None:
+        y.t_()
+
+    def given(y: Any) -> None:
+        y.data = y.data.t().contiguous()
+
+    def program(t: Any) -> Any:
+        seen = []
+        for change in (turned, given):
+            x = t.ones(shape, requires_grad=True)
+            y = x.triu()
+            with t.no_grad():
+                change(y)
+            z = (y * t.arange(1.0, 1 + y.numel()).view(y.shape)).sum()
+            kind, text = raised(lambda z=z: z.backward(create_graph=with_graph))
+            seen.append([kind, old_names(text).split(".")[0], x.grad])
+        return seen
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agree(program)
