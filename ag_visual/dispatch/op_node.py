@@ -333,12 +333,12 @@ def link_views(op: Op, source_: Any, arguments: dict[str, Any], outputs: list[An
 class ListItem:
     """One output of a view op with several, as a step that can be replayed."""
 
-    __slots__ = ("called", "index", "op")
+    __slots__ = ("public_name", "index", "op")
 
     def __init__(self, op: Op, index: int) -> None:
         self.op = op
         self.index = index
-        self.called = op.public_name
+        self.public_name = op.public_name
 
     @property
     def table(self) -> Any:
