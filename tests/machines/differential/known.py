@@ -134,8 +134,8 @@ KNOWN = [
     ),
     Known(
         "failures of torch's own",
-        "Where torch fails an assertion of its own (`INTERNAL ASSERT FAILED`), the program goes on,"
-        " or is told what is wrong with it.",
+        "Where torch fails an assertion of its own (`INTERNAL ASSERT FAILED`), the program goes "
+        "on, or fails with a message that says why.",
         """
 t0 = torch.ones(2).view(1, 2).requires_grad_()
 t1 = torch.view_as_complex(t0)
@@ -170,7 +170,7 @@ t2 = t1 * 2
     ),
     Known(
         "which mistake is told",
-        "Of two mistakes in one call, as a dtype and a dimension, the other one may be told.",
+        "Of two mistakes in one call, as a dtype and a dimension, the other one may be reported.",
         "t0 = torch.tensor([1j]).max(1)[0]",
         lambda difference, line, program: (
             difference.kind == "class"
@@ -403,8 +403,8 @@ t0.sum().backward()
     ),
     Known(
         "integers into bools",
-        "An in-place operation whose result is no bool is refused for bools before anything else,"
-        " and integers are never written into them.",
+        "An in-place operation whose result is not bool is refused for bools before anything "
+        "else, and integers are never written into them.",
         "t0 = torch.tensor(True)\nt0.cumsum_(0)",
         lambda difference, line, program: (
             "cast to the desired output type" in (difference.ours + difference.theirs)
@@ -478,8 +478,8 @@ t1 = torch.autograd.grad((t0 * 1j).sum().real, [t0])[0]
     ),
     Known(
         "gradients are no views",
-        "A gradient that is one number everywhere is expanded, as in torch, but it is no view:"
-        " `_is_view()` is False.",
+        "A gradient that is one number everywhere is expanded, as in torch, but it is not a "
+        "view: `_is_view()` is False.",
         """
 t0 = torch.ones(2, requires_grad=True)
 t1 = torch.autograd.grad(t0.sum(), [t0])[0]
