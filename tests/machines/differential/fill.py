@@ -154,7 +154,7 @@ class Filler:
 
     def smaller(self) -> str:
         """A shape that its memory has room for: what lies behind that is anybody's."""
-        shapes = [*SHAPES, tuple(self.about.shape)]
+        shapes = [*SHAPES, tuple(self.about.shape), (0,)]
         return self.pick(*(shape for shape in shapes if math.prod(shape) <= room(self.about)))
 
     def expanded(self) -> str:
@@ -227,7 +227,7 @@ class Filler:
 
 def room(t: Any) -> int:
     """How many elements the memory has from the first one of a tensor on."""
-    return int(t.untyped_storage().nbytes() // t.itemsize - t.storage_offset())
+    return max(0, int(t.untyped_storage().nbytes() // t.itemsize - t.storage_offset()))
 
 
 def _memory(t: Any) -> int:
