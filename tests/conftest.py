@@ -27,8 +27,8 @@ NOT_RUN = pytest.StashKey[str]()
 HERE = Path(__file__).parent
 LANES = ("python", "browser")
 SLOW_TO_ANSWER = ("display", "session", "ui")
-"""Folders of the lane `browser`: what they run are kernels, terminals and pages. It is the longer lane,
-so that what else starts a kernel is in the other."""
+"""Folders of the lane `browser`: what they run are kernels, terminals and pages. It is the longer
+lane: what else starts a kernel is in the other."""
 
 
 def lane_of(path: Path) -> str | None:
