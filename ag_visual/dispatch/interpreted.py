@@ -358,7 +358,7 @@ def _compute(
 
 def _refuse_bools(op: Op, arrays: dict[str, Any], result: Any) -> None:
     """NumPy has no arithmetic on bools: it makes 8-bit integers or 16-bit floats of them."""
-    if getattr(result, "dtype", None) not in _OF_BOOLS:
+    if getattr(result, "dtype", None) not in _OF_BOOLS or "dtype" in op.params:
         return
     given = {array.dtype for array in arrays.values() if hasattr(array, "dtype")}
     if numpy.dtype(bool) in given and result.dtype not in given:

@@ -288,3 +288,31 @@ def test_a_gradient_of_another_shape_than_what_a_hook_unpacks() -> None:
         return told(lambda: y.backward(t.ones(0)))
 
     agree(program)
+
+
+def test_complex_numbers_that_are_written_into_bools_are_true_unless_zero() -> None:
+    def program(t: Any) -> Any:
+        x = t.zeros(4, dtype=t.bool)
+        y = t.tensor([1j, 0j, 1, 1e-300])
+        x[...] = y
+        return x, t.zeros(4, dtype=t.bool).copy_(y), y.bool()
+
+    agree(program)
+
+
+def test_bools_are_converted_to_half_precision_on_the_slow_path() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([True, False])
+        with t.autograd.graph.saved_tensors_hooks(lambda s: s, lambda s: s):
+            return x.to(t.float16), x.sum(dtype=t.float16), x.to(t.int8)
+
+    agree(program)
+
+
+def test_addcdiv_takes_bools_beside_numbers() -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0], requires_grad=True)
+        (x.addcdiv(x > 1, x) + x.addcdiv(x > 1, x, value=2.5)).sum().backward()
+        return x.grad
+
+    agree(program)

@@ -133,7 +133,7 @@ elementwise(
     {
         "self": lambda g: g,
         "tensor1": lambda tensor2, value: value / tensor2,
-        "tensor2": lambda tensor1, tensor2, value: -_scaled(tensor1, value) / (tensor2 * tensor2),
+        "tensor2": lambda tensor1, tensor2, value: _scaled(tensor1, -value) / (tensor2 * tensor2),
     },
     inplace=True,
     samples=_three_samples(0.4),

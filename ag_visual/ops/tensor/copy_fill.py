@@ -66,7 +66,7 @@ def _filling(batch: Batch) -> Any:
 
 
 def _copy_into(xp: Any, self: Any, src: Any) -> None:
-    self[...] = src.real if src.dtype.kind == "c" != self.dtype.kind else src
+    self[...] = src.real if src.dtype.kind == "c" and self.dtype.kind not in "cb" else src
 
 
 def _copied(xp: Any, self: Any, src: Any) -> Any:
@@ -112,7 +112,7 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     array = self._array
     if not isinstance(src, Tensor):
         src = from_array(numpy.asarray(number_for(src, array)))
-    if src._array.dtype.kind == "c" != array.dtype.kind:
+    if src._array.dtype.kind == "c" and array.dtype.kind not in "cb":
         warnings.warn(
             "Casting complex values to real discards the imaginary part", UserWarning, stacklevel=2
         )
