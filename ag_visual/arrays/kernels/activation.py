@@ -63,7 +63,8 @@ def where_above(xp: Any, self: Array, threshold: Any, values: Array) -> Array:
 
 
 def sigmoid(xp: Any, self: Array) -> Array:
-    """1 / (1 + exp(-x)), to full relative precision on both sides; exp may overflow to 1 / inf."""
+    """1 / (1 + exp(-x)), elementwise."""
+    # To full relative precision on both sides: where exp overflows, 1 / inf is the 0 that is meant.
     x = _wide(xp, self)
     if x.dtype.kind == "c":
         return xp.asarray(1 / (1 + xp.exp(-x)))

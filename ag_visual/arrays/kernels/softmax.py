@@ -166,17 +166,3 @@ def logsumexp(xp: Any, self: Array, dim: tuple[int, ...], keepdim: bool = False)
 def _kept(self: Array, axes: tuple[int, ...]) -> tuple[int, ...]:
     gone = {axis % self.ndim for axis in axes}
     return tuple(n for axis, n in enumerate(self.shape) if axis not in gone)
-
-
-def logsumexp_backward(
-    xp: Any, g: Array, self: Array, result: Array, dim: tuple[int, ...], keepdim: bool = False
-) -> Array:
-    """g * conj(exp(x - result)), with `g` and `result` spread over the summed dimensions."""
-    if self.ndim and not keepdim:
-        gone = {axis % self.ndim for axis in _axes(self.ndim, dim)}
-        shape = tuple(1 if axis in gone else n for axis, n in enumerate(self.shape))
-        g, result = g.reshape(shape), result.reshape(shape)
-    weight = xp.exp(_wide(xp, self) - _wide(xp, result))
-    if weight.dtype.kind == "c":
-        weight = xp.conj(weight)
-    return xp.asarray(g * weight).astype(self.dtype, copy=False)
