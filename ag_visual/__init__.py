@@ -17,20 +17,25 @@ __version__ = "0.1.0"
 # NumPy warns of inf and nan where torch is silent. A filter costs a call nothing, errstate 0.9 us.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"ag_visual\.")
 
-from ag_visual import absent as _absent
-from ag_visual import autograd, dtypes
-from ag_visual import ops as _ops
+from ag_visual import absent as _absent, autograd, dtypes, ops as _ops, paths as _paths
 from ag_visual.core.printing import get_printoptions, printoptions, set_printoptions
 from ag_visual.core.tensor import Tensor
 from ag_visual.devices import device
 from ag_visual.dispatch.table import spaces as _named
 from ag_visual.dtypes import dtype, finfo, get_default_dtype, iinfo, set_default_dtype
-from ag_visual.layouts import contiguous_format, layout, memory_format, preserve_format, strided
-from ag_visual.names import METHODS as _METHODS
+from ag_visual.layouts import (
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_coo,
+    sparse_csr,
+    strided,
+)
 from ag_visual.names import only as _only
 from ag_visual.sizes import Size
 
-_functions = {name: function for name, function in _named["torch"].items() if name not in _METHODS}
+_functions = _named["torch"]
 
 from ag_visual.autograd import enable_grad, no_grad, set_grad_enabled
 from ag_visual.autograd.anomaly_mode import is_anomaly_check_nan_enabled, is_anomaly_enabled
@@ -56,19 +61,53 @@ _constants = {
 }
 # Imported when first asked for: the front of the package stays quick and knows no Jupyter.
 _lazy = {
+    "Storage": "ops.tensor.storages",
+    "are_deterministic_algorithms_enabled": "switches",
+    "autocast": "amp",
+    "autocast_decrement_nesting": "amp.state",
+    "autocast_increment_nesting": "amp.state",
+    "clear_autocast_cache": "amp.state",
+    "compile": "compiler",
     "compare": "display",
     "check_node": "session.node_check",
     "debugger": "session.api",
     "default_generator": "random",
+    **dict.fromkeys(
+        (
+            *("get_deterministic_debug_mode", "get_float32_matmul_precision"),
+            *("get_num_interop_threads", "get_num_threads", "is_warn_always_enabled"),
+            *("is_deterministic_algorithms_warn_only_enabled", "set_deterministic_debug_mode"),
+            *("set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads"),
+            *("set_num_threads", "set_warn_always", "use_deterministic_algorithms"),
+        ),
+        "switches",
+    ),
+    "get_autocast_cpu_dtype": "amp.state",
+    "get_autocast_dtype": "amp.state",
+    "get_autocast_gpu_dtype": "amp.state",
+    "is_autocast_cache_enabled": "amp.state",
+    "is_autocast_cpu_enabled": "amp.state",
+    "is_autocast_enabled": "amp.state",
+    "set_autocast_cache_enabled": "amp.state",
+    "set_autocast_cpu_dtype": "amp.state",
+    "set_autocast_cpu_enabled": "amp.state",
+    "set_autocast_dtype": "amp.state",
+    "set_autocast_enabled": "amp.state",
+    "set_autocast_gpu_dtype": "amp.state",
+    **dict.fromkeys(("gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"), "nn.recurrent"),
     "explain": "observe.diagnose.explain",
     "lesson": "session.lessons",
     "load": "serialization",
+    "lobpcg": "eigenpairs",
     "load_recording": "session.api",
     "record": "session.api",
     "save": "serialization",
     "save_recording": "session.api",
+    "segment_reduce": "segments",
     "show": "display",
     "to_dot": "observe.export.dot",
+    "vmap": "func",
+    "watch": "bridge",
 }
 __all__ = [
     "Generator",
@@ -97,6 +136,8 @@ __all__ = [
     "set_default_dtype",
     "set_grad_enabled",
     "set_printoptions",
+    "sparse_coo",
+    "sparse_csr",
     "strided",
 ]
 __all__ += [*_dtypes, *_constants, *_functions]
@@ -109,8 +150,15 @@ def __getattr__(name: str) -> _Any:
         value = getattr(_importlib.import_module(f"{__name__}.{_lazy[name]}"), name)
         globals()[name] = value
         return value
-    if not name.startswith("_") and _util.find_spec(f"{__name__}.{name}"):
-        return _importlib.import_module(f"{__name__}.{name}")
+    if name.startswith("_foreach_"):
+        from ag_visual import foreach
+
+        if name in foreach.NAMES:
+            globals()[name] = foreach.named(name)
+            return globals()[name]
+    path = f"{__name__}.{name}"
+    if path in _sys.modules or (not name.startswith("_") and _util.find_spec(path)):
+        return _importlib.import_module(path)
     said = _absent.said_of(name)
     near = () if said or name.startswith("_") else _nearest(name)
     hint = f" {said}" if said else f" The nearest: {', '.join(near)}." if near else ""
@@ -127,8 +175,14 @@ def _nearest(name: str) -> list[str]:
     return found + [f"Tensor.{m}" for m in get_close_matches(name, methods, n=1, cutoff=0.8)]
 
 
-_spaces = ("autograd", "cuda", "fft", "func", "linalg", "nn", "optim", "random", "serialization")
-__dir__ = _only([*__all__, *_spaces, "special", "utils", "load_ipython_extension"], __name__)
+_spaces = (
+    *("accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed"),
+    *("distributions", "fft", "func", "functional", "fx", "hub", "jit", "linalg", "mps"),
+    *("multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "random"),
+    *("return_types", "serialization", "sparse", "special", "testing", "torch_version", "types"),
+    *("utils", "version", "xpu"),
+)
+__dir__ = _only([*__all__, *_spaces, "load_ipython_extension"], __name__)
 
 
 def load_ipython_extension(shell: _Any) -> None:
@@ -139,6 +193,7 @@ def load_ipython_extension(shell: _Any) -> None:
 
 
 _absent.mark(Tensor)
+_paths.install()
 
 # From here on the builtins sum, max, float ... are hidden by torch's names.
 globals().update(_constants)

@@ -5,137 +5,187 @@ Every name is torch's, without `torch.`; one that stands for a module holds for 
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable
+from importlib import util
 from typing import Any, Final, NoReturn
 
+_PACKAGE: Final = __name__.partition(".")[0]
 _TOLD: Final[dict[str, str]] = {
-    "compile compiler jit _dynamo _inductor fx export onnx utils.mobile_optimizer": (
-        "Nothing is compiled or exported here: leave the line or the decorator out, and the "
-        "function or module runs as it is."
+    "utils.mobile_optimizer": (
+        "Nothing is compiled or exported here: leave the line out, and the module runs as it is."
     ),
-    "backends set_float32_matmul_precision": (
-        "Its flags choose kernels of cuDNN, MKL and the like, which are not used here: leave the "
-        "line out."
+    "futures": ("A program runs in one process on one device: call the module itself."),
+    "func.functionalize": (
+        "It takes views and in-place ops out of a function for compilers, of which there is none "
+        "here: a function runs as it is, leave the call out."
     ),
-    "set_num_threads get_num_threads set_num_interop_threads": (
-        "Threads are those of NumPy's BLAS: set OMP_NUM_THREADS in the environment of the program."
+    "sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor sparse_compressed_tensor sparse_csc "
+    "sparse_bsr sparse_bsc Tensor.to_sparse_csc Tensor.to_sparse_bsr Tensor.to_sparse_bsc "
+    "Tensor.ccol_indices Tensor.row_indices": (
+        "Sparse tensors have coordinates or compressed rows here: torch.sparse_coo_tensor, "
+        "torch.sparse_csr_tensor, Tensor.to_sparse, Tensor.to_sparse_csr."
     ),
-    "amp autocast cuda.amp": (
-        "There is no automatic mixed precision: leave autocast and GradScaler out, or choose a "
-        "dtype with Tensor.to, as in x.to(torch.bfloat16)."
+    "sparse.spsolve sparse.semi_structured sparse.to_sparse_semi_structured "
+    "sparse.SparseSemiStructuredTensor": (
+        "Sparse tensors have products, sums and softmaxes (torch.sparse.mm, addmm, sum, softmax, "
+        "log_softmax, spdiags): for all else call .to_dense() first."
     ),
-    "distributions": (
-        "Draw with torch.normal, torch.rand, torch.bernoulli or torch.multinomial, and write the "
-        "logarithm of the density as a formula."
+    "sparse.check_sparse_tensor_invariants": "Indices are always checked: leave it out.",
+    "sparse.as_sparse_gradcheck": "torch.autograd.gradcheck(..., masked=True) takes sparse inputs.",
+    "sparse.sampled_addmm": "Multiply the factors' rows at mask.indices(), or use sparse_mask.",
+    "smm hspmm sspaddmm Tensor.smm Tensor.sspaddmm": (
+        "torch.sparse.mm is the product of a sparse matrix: .to_sparse() of it is a sparse one."
     ),
-    "distributed nn.parallel nn.DataParallel nn.SyncBatchNorm utils.data.distributed "
-    "multiprocessing futures": (
-        "A program runs in one process on one device: call the module itself."
-    ),
-    "testing": ("Compare with torch.allclose, or with numpy.testing.assert_allclose on x.numpy()."),
-    "autograd.gradcheck autograd.gradgradcheck": (
-        "ag_visual.check_node(y) compares the backward of the node that made y with differences."
-    ),
-    "autograd.functional autograd.forward_ad vmap func.vmap func.grad func.vjp func.jvp "
-    "func.jacrev func.jacfwd func.hessian func.stack_module_state": (
-        "Differentiate with torch.autograd.grad: create_graph=True for a derivative of it, "
-        "is_grads_batched=True for the rows of a Jacobian."
-    ),
-    "profiler autograd.profiler": (
-        "ag_visual.record() keeps the time of every node of a backward, and ag_visual.show() "
-        "draws it."
-    ),
-    "utils.benchmark": "Python's timeit measures a call.",
-    "hub utils.model_zoo": (
-        "Weights are read from safetensors files: torch.load(path), then Module.load_state_dict."
-    ),
-    "sparse sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor "
-    "Tensor.to_sparse Tensor.to_sparse_coo Tensor.to_sparse_csr Tensor.to_sparse_csc "
-    "Tensor.sparse_mask Tensor.sparse_dim Tensor.dense_dim Tensor.crow_indices "
-    "Tensor.col_indices": (
-        "Every tensor here is dense: work with the dense one, and pick elements with "
-        "torch.nonzero, torch.index_select or torch.scatter."
-    ),
-    "Tensor.to_dense Tensor.coalesce": "Every tensor here is dense already: leave the call out.",
-    "nested jagged Tensor.is_nested Tensor.to_padded_tensor": (
+    "nested jagged Tensor.to_padded_tensor": (
         "Sequences of several lengths are one padded tensor: torch.nn.utils.rnn.pad_sequence, with "
         "a mask or torch.nn.utils.rnn.pack_padded_sequence."
     ),
     "quantization ao nn.quantized nn.intrinsic nn.qat quantize_per_tensor Tensor.dequantize "
     "Tensor.int_repr": "There are no quantized tensors: work with torch.float32.",
-    "accelerator cpu mps xpu mtia": (
-        "Devices are 'cpu' and 'cuda': torch.cuda.is_available() says whether there is one."
-    ),
-    "cuda.set_device": "Name the device instead, as in torch.device('cuda', 1).",
-    "cuda.Stream cuda.Event cuda.nvtx cuda.comm cuda.ipc_collect": (
+    "mtia": ("Devices are 'cpu' and 'cuda': torch.cuda.is_available() says whether there is one."),
+    "cuda.nvtx cuda.comm cuda.ipc_collect": (
         "Kernels of CuPy run in its current stream; torch.cuda.synchronize() waits for them."
-    ),
-    "cuda.memory_allocated cuda.memory_reserved cuda.max_memory_allocated "
-    "cuda.reset_peak_memory_stats": (
-        "CuPy owns the memory: cupy.get_default_memory_pool().used_bytes() says how much is taken."
-    ),
-    "cuda.get_device_properties cuda.get_device_capability cuda.is_bf16_supported": (
-        "CuPy knows the device: cupy.cuda.Device(0).attributes; its name is "
-        "torch.cuda.get_device_name()."
     ),
     "cuda.FloatTensor cuda.LongTensor cuda.DoubleTensor cuda.HalfTensor": (
         "Write torch.tensor(data, device='cuda'), with a dtype."
     ),
     "channels_last channels_last_3d": "Memory is always in torch.contiguous_format: leave it out.",
     "Tensor.pin_memory": "Memory is not pinned: leave the call out.",
-    "Tensor.untyped_storage Tensor.storage storage UntypedStorage TypedStorage FloatStorage": (
-        "Whether two tensors share memory, Tensor.data_ptr and Tensor.storage_offset tell."
-    ),
-    "nn.modules": "Layers stand in torch.nn itself: from torch.nn import Module, Linear.",
-    "nn.LazyLinear nn.LazyConv1d nn.LazyConv2d nn.LazyConv3d nn.LazyBatchNorm1d "
-    "nn.LazyBatchNorm2d": (
-        "Give the number of input features: torch.nn.Linear, torch.nn.Conv2d and the like."
-    ),
-    "nn.attention.SDPBackend nn.attention.sdpa_kernel": (
-        "torch.nn.functional.scaled_dot_product_attention has one way to compute: leave it out."
-    ),
     "nn.init.kaiming_normal": "Its name ends in _: torch.nn.init.kaiming_normal_.",
     "nn.init.kaiming_uniform": "Its name ends in _: torch.nn.init.kaiming_uniform_.",
     "nn.init.xavier_normal": "Its name ends in _: torch.nn.init.xavier_normal_.",
     "nn.init.xavier_uniform": "Its name ends in _: torch.nn.init.xavier_uniform_.",
-    "utils.data.dataloader": "Write: from torch.utils.data import DataLoader.",
-    "utils.dlpack": "torch.from_dlpack reads it; x.__dlpack__() gives it.",
     "utils.tensorboard": "SummaryWriter of the package tensorboardX writes the same files.",
-    "utils.cpp_extension ops library classes _C": (
+    "ops library classes _C": (
         "There is no C++ below this package: write it as a torch.autograd.Function."
     ),
-    "utils._pytree": "Nested containers are walked by hand, or by the package optree.",
-    "version torch_version": "torch.__version__ says which release is followed.",
-    "nn.utils.parametrizations.orthogonal": (
-        "Register a module that makes a matrix orthogonal (by torch.linalg.qr, say) with "
-        "torch.nn.utils.parametrize.register_parametrization."
-    ),
-    "nn.utils.prune": "Multiply by a mask in torch.nn.utils.parametrize.register_parametrization.",
 }
 SAID: Final[dict[str, str]] = {
     name: text for names, text in _TOLD.items() for name in names.split()
 }
 """A sentence for each name."""
 
+_NOT_COMPILED: Final = (
+    "Nothing is compiled or exported here: call the function or the module itself, it runs as it "
+    "is."
+)
+_NO_TRACES: Final = (
+    "Programs are not traced into graphs of code here: torch.autograd.graph.Node and "
+    "ag_visual.show tell what ran."
+)
+_NO_DOWNLOADS: Final = (
+    "Nothing is downloaded: fetch the file, read it with torch.load, and give it to "
+    "Module.load_state_dict."
+)
+_NO_CPP: Final = "There is no C++ below this package: write it as a torch.autograd.Function."
+_ONE_PROCESS: Final = (
+    "A program runs in one process on one device: call the module itself, and leave the call out."
+)
+_STAND_INS: Final[dict[str, tuple[str, str]]] = {
+    "_dynamo": ("explain export optimize", _NOT_COMPILED),
+    "_inductor": ("compile", _NOT_COMPILED),
+    "distributed": (
+        "DeviceMesh ProcessGroup ReduceOp Work all_gather all_gather_into_tensor all_gather_object "
+        "all_reduce all_to_all all_to_all_single barrier broadcast broadcast_object_list "
+        "destroy_process_group gather gather_object get_backend init_device_mesh "
+        "init_process_group irecv isend monitored_barrier new_group recv reduce reduce_scatter "
+        "reduce_scatter_tensor scatter scatter_object_list send",
+        _ONE_PROCESS,
+    ),
+    "export": ("Dim ExportedProgram export load save", _NOT_COMPILED),
+    "fx": (
+        "CodeGen Graph GraphModule Interpreter Node Proxy Tracer Transformer replace_pattern "
+        "symbolic_trace",
+        _NO_TRACES,
+    ),
+    "fx.graph": ("CodeGen Graph", _NO_TRACES),
+    "fx.graph_module": ("GraphModule", _NO_TRACES),
+    "fx.interpreter": ("Interpreter Transformer", _NO_TRACES),
+    "fx.node": ("Node", _NO_TRACES),
+    "fx.proxy": ("Proxy", _NO_TRACES),
+    "hub": (
+        "download_url_to_file help list load load_state_dict_from_url",
+        _NO_DOWNLOADS,
+    ),
+    "jit": ("CompilationUnit RecursiveScriptModule ScriptFunction load save", _NOT_COMPILED),
+    "onnx": ("ONNXProgram export", _NOT_COMPILED),
+    "utils.cpp_extension": (
+        "BuildExtension CUDAExtension CppExtension include_paths library_paths load load_inline",
+        _NO_CPP,
+    ),
+    "utils.model_zoo": ("load_url", _NO_DOWNLOADS),
+}
+# In modules of which all else is here.
+_AMONG_OTHERS: Final[dict[str, tuple[str, ...]]] = {
+    "nn": ("SyncBatchNorm",),
+    "nn.parallel": ("DistributedDataParallel",),
+    "utils.data": ("DistributedSampler",),
+}
+STAND_INS: Final[dict[str, tuple[str, ...]]] = {
+    **{path: tuple(names.split()) for path, (names, _) in _STAND_INS.items()},
+    **_AMONG_OTHERS,
+}
+"""Modules that can be imported, and the names in them whose use is told what to do instead."""
+
 
 def said_of(path: str) -> str | None:
     """What to write in place of a name of torch, as in 'nn.DataParallel'; None: nothing known."""
+    space, _, name = path.rpartition(".")
+    if name in _AMONG_OTHERS.get(space, ()):
+        return _ONE_PROCESS
     while path:
         if path in SAID:
             return SAID[path]
+        if path in _STAND_INS:
+            return _STAND_INS[path][1]
         path = path.rpartition(".")[0]
     return None
 
 
-def asked(module: str, said: str) -> Callable[[str], NoReturn]:
-    """A `__getattr__` for a module, which also says what to write in place of an absent name."""
+def asked(module: str, said: str) -> Callable[[str], Any]:
+    """A `__getattr__` for a module: of a package the modules, imported when first asked for.
 
-    def __getattr__(name: str) -> NoReturn:
-        known = said_of(f"{said}.{name}")
-        text = f"module {module!r} has no attribute {name!r}"
-        raise AttributeError(f"{text}. {known}" if known else text, name=name)
+    For any other name it says what to write in its place.
+    """
+
+    def __getattr__(name: str) -> Any:
+        below = f"{module}.{name}"
+        inside = name[:1] != "_" and hasattr(sys.modules[module], "__path__")
+        if below in sys.modules or (inside and util.find_spec(below) is not None):
+            return importlib.import_module(below)
+        if name in STAND_INS.get(said, ()):
+            return vars(sys.modules[module]).setdefault(name, stand_in(said, name))
+        raise missing(module, said, name)
 
     return __getattr__
+
+
+def stand_in(path: str, name: str) -> Any:
+    """What stands for a thing of torch's that libraries import: its use is told what to do instead.
+
+    A class where torch's name is one, so that it can be a base and isinstance() is False; calling
+    it raises NotImplementedError.
+    """
+    text = f"torch.{path}.{name} is not here. {said_of(f'{path}.{name}')}"
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(text)
+
+    space = {"__module__": f"{_PACKAGE}.{path}", "__doc__": text}
+    if name[0].isupper():
+        return type(name, (), {**space, "__init__": refuse})
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__module__, refuse.__doc__ = space["__module__"], text
+    return refuse
+
+
+def missing(module: str, said: str, name: str) -> AttributeError:
+    """The error of a module that lacks a name; it says what to write in its place."""
+    known = said_of(f"{said}.{name}")
+    text = f"module {module!r} has no attribute {name!r}"
+    return AttributeError(f"{text}. {known}" if known else text, name=name)
 
 
 class Method:
@@ -145,9 +195,9 @@ class Method:
         self._name = name
 
     def __get__(self, instance: Any, owner: type) -> NoReturn:
-        told = SAID[f"Tensor.{self._name}"]
+        reason = SAID[f"Tensor.{self._name}"]
         raise AttributeError(
-            f"'Tensor' object has no attribute {self._name!r}. {told}", name=self._name, obj=owner
+            f"'Tensor' object has no attribute {self._name!r}. {reason}", name=self._name, obj=owner
         )
 
 

@@ -10,26 +10,10 @@ import re
 from typing import Any, Final
 
 _types: list[str] = ["cpu", "cuda"]
-_NAMES: Final = [
-    "ipu",
-    "xpu",
-    "mkldnn",
-    "opengl",
-    "opencl",
-    "ideep",
-    "hip",
-    "ve",
-    "fpga",
-    "maia",
-    "xla",
-    "lazy",
-    "vulkan",
-    "mps",
-    "meta",
-    "hpu",
-    "mtia",
-    "privateuseone",
-]
+_NAMES: Final = (
+    *("ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla"),
+    *("lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone"),
+)
 """Types that are only names here: a device of them can be named and compared, not used."""
 _PATTERN: Final = re.compile(r"([a-z_]+)(?::(0|[1-9][0-9]*))?")
 _known: dict[tuple[str, int | None], device] = {}

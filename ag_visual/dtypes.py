@@ -25,19 +25,6 @@ class dtype:
     promotion table.
     """
 
-    __slots__ = (
-        "abbr",
-        "category",
-        "index",
-        "is_complex",
-        "is_floating_point",
-        "is_signed",
-        "itemsize",
-        "name",
-        "np",
-        "scalar_name",
-    )
-
     name: str
     np: numpy.dtype[Any]
     itemsize: builtins.int
@@ -49,6 +36,7 @@ class dtype:
     abbr: str
     #: 'Float', 'Long': what torch's errors call it
     scalar_name: str
+    __slots__ = tuple(__annotations__)
 
     def __init__(
         self, name: str, numpy_type: Any, category: builtins.int, scalar_name: str
@@ -130,12 +118,7 @@ ALL: Final[tuple[dtype, ...]] = tuple(_ALL)
 APART: Final = (uint16, uint32, uint64)
 
 _REAL: Final = {complex64: float32, complex128: float64}
-_COMPLEX: Final = {
-    float16: complex64,
-    bfloat16: complex64,
-    float32: complex64,
-    float64: complex128,
-}
+_COMPLEX: Final = {float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128}
 
 _BY_NUMPY: Final[dict[Any, dtype]] = {t.np: t for t in ALL}
 

@@ -6,6 +6,7 @@ built from the same fields, and an observer receives them as they are.
 
 from __future__ import annotations
 
+from pickle import UnpicklingError
 from typing import Any
 
 
@@ -47,6 +48,10 @@ class SilentWriteWarning(UserWarning):
 
 class FormatError(ValueError):
     """A file or a message is not what its format says: foreign, damaged, cut off or too new."""
+
+
+class RefusedError(FormatError, UnpicklingError):
+    """A checkpoint names an object that is not made here, as no code of a file is run."""
 
 
 class MissingExtraError(ImportError):

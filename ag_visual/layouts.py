@@ -1,7 +1,7 @@
-"""`strided`, and the memory formats that torch's signatures name.
+"""The layouts, and the memory formats that torch's signatures name.
 
-Layer 0: may import nothing of the package. Everything here is strided; of the formats only
-`contiguous_format` makes a difference (row-major instead of the source's own order).
+Layer 0: may import nothing of the package. Of the formats only `contiguous_format` makes a
+difference (row-major instead of the source's own order).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Word:
 
 
 class layout(_Word):
-    """How elements lie in memory; here always `torch.strided`."""
+    """How elements lie in memory: all of them, or those that are named by indices."""
 
     __slots__ = ()
 
@@ -37,5 +37,7 @@ class memory_format(_Word):
 
 
 strided: Final = layout("strided")
+sparse_coo: Final = layout("sparse_coo")
+sparse_csr: Final = layout("sparse_csr")
 contiguous_format: Final = memory_format("contiguous_format")
 preserve_format: Final = memory_format("preserve_format")

@@ -22,7 +22,14 @@ def _load_cuda() -> Backend:
     return CupyBackend()
 
 
+def _load_meta() -> Backend:
+    from ag_visual.arrays.meta import MetaBackend
+
+    return MetaBackend()
+
+
 register_lazy("cuda", _load_cuda)
+register_lazy("meta", _load_meta)
 
 __all__ = [
     "CPU_BACKEND",

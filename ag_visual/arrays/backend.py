@@ -37,6 +37,8 @@ class Backend(ABC):
     device_type: str
     xp: Any
     array_type: type
+    has_values = True
+    """Whether arrays have values; else they have only a shape."""
 
     @abstractmethod
     def asarray(self, data: Any, dtype: Any = None) -> Array:
@@ -82,6 +84,11 @@ class Backend(ABC):
     @abstractmethod
     def special(self) -> ModuleType | Any:
         """The library's scipy.special."""
+
+    @property
+    @abstractmethod
+    def sparse(self) -> ModuleType | Any:
+        """The library's scipy.sparse."""
 
     @abstractmethod
     def random_bits(self, seed: int) -> Any:
@@ -185,6 +192,9 @@ def _backend_of_subclass(array: Array) -> Backend:
         backend = backend_for("cuda")
         if isinstance(array, backend.array_type):
             return backend
+    refuse = getattr(array, "refuse", None)
+    if refuse is not None:  # the outline of an array, which has no values
+        raise refuse() from None
     known = ", ".join(f"{b.array_type.__module__}.{b.array_type.__name__}" for b in registered())
     raise TypeError(f"no array library is known for {type(array).__name__}; known: {known}")
 

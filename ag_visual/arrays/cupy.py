@@ -98,6 +98,12 @@ class CupyBackend(Backend):
 
         return cupyx.scipy.special  # type: ignore[no-any-return]
 
+    @property
+    def sparse(self) -> ModuleType:
+        import cupyx.scipy.sparse
+
+        return cupyx.scipy.sparse  # type: ignore[no-any-return]
+
     def random_bits(self, seed: int) -> Any:
         return cupy.random.Generator(cupy.random.Philox4x3210(seed))
 

@@ -74,6 +74,12 @@ class NumpyBackend(Backend):
 
         return scipy.special  # type: ignore[no-any-return]
 
+    @property
+    def sparse(self) -> ModuleType:
+        import scipy.sparse
+
+        return scipy.sparse  # type: ignore[no-any-return]
+
     def random_bits(self, seed: int) -> Any:
         return numpy.random.Generator(numpy.random.PCG64(seed))
 

@@ -40,12 +40,12 @@ errors, IGNORE = _settings()
 
 def quietly(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """`function(*args, **kwargs)` without warnings of infinities and NaN, as torch gives none."""
-    told = errors.get()
+    numpy_errors = errors.get()
     try:
         errors.set(IGNORE)
         return function(*args, **kwargs)
     finally:
-        errors.set(told)
+        errors.set(numpy_errors)
 
 
 def silent(function: Callable[P, R]) -> Callable[P, R]:

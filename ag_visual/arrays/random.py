@@ -151,6 +151,14 @@ class Generator:
             rate.shape
         )
 
+    def standard_gamma(self, concentration: Array) -> Array:
+        """Samples of Gamma(concentration, 1) in float64, one for each."""
+        if concentration.size == 0:
+            return self.backend.xp.zeros(concentration.shape, numpy.float64)
+        wide = concentration.astype(numpy.float64)
+        drawn = self._bits.standard_gamma(wide, size=wide.shape or (1,))
+        return self.backend.asarray(drawn).reshape(wide.shape)
+
     def binomial(self, count: Array, p: Array, shape: tuple[int, ...]) -> Array:
         """How many of `count` trials with probability p succeed (int64); both broadcast."""
         if 0 in shape:

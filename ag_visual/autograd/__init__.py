@@ -6,7 +6,7 @@ Source: https://pytorch.org/docs/2.8/autograd.html
 from __future__ import annotations
 
 from ag_visual import absent as _absent
-from ag_visual.autograd import anomaly_mode, function, grad_mode, graph
+from ag_visual.autograd import anomaly_mode, forward_ad, function, functional, grad_mode, graph
 from ag_visual.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from ag_visual.autograd.api import backward, grad
 from ag_visual.autograd.function import Function, NestedIOFunction
@@ -23,6 +23,7 @@ from ag_visual.autograd.grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from ag_visual.autograd.gradcheck import gradcheck, gradgradcheck
 from ag_visual.autograd.guard import guard
 from ag_visual.autograd.variable import Variable, variable
 from ag_visual.core.saved_tensor import SavedTensor
@@ -39,9 +40,13 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
+    "functional",
     "grad",
     "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "guard",
     "inference_mode",

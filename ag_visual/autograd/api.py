@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable
 from types import CodeType
 from typing import Any
+from weakref import ref
 
 import numpy
 
@@ -17,12 +18,17 @@ from ag_visual import dtypes
 from ag_visual.arrays.backend import backend_for, backend_of
 from ag_visual.arrays.kernels.order import empty_as
 from ag_visual.autograd.graph import GradientEdge
-from ag_visual.core import source
+from ag_visual.core import modes, source
+from ag_visual.core.level import Batched, Level, wrap
 from ag_visual.core.node import Edge
+from ag_visual.core.sparse import SparseTensor, tensor_of
 from ag_visual.core.tensor import Tensor, accumulator, from_array, method
 from ag_visual.devices import device as Device
 from ag_visual.engine.run import run_backward, running
 from ag_visual.errors import type_name
+from ag_visual.events import instrument
+from ag_visual.events.spans import OP
+from ag_visual.events.timed import Span
 from ag_visual.sizes import Size
 
 End = Tensor | GradientEdge
@@ -91,6 +97,13 @@ def _plain_seed(array: Any, grad: Tensor | None) -> numpy.ndarray | None:
 
 def _seed(output: End, grad: Tensor | None, index: int) -> Tensor:
     """The gradient to start with: what was given, checked, or one for a real scalar."""
+    if grad is None and instrument.spans is not None:
+        with Span("aten::ones_like", OP):  # as which torch makes it
+            return _seed_of(output, grad, index)
+    return _seed_of(output, grad, index)
+
+
+def _seed_of(output: End, grad: Tensor | None, index: int) -> Tensor:
     if isinstance(output, Tensor):
         plain = _plain_seed(output._array, grad)
         if plain is not None:
@@ -106,8 +119,6 @@ def _seed(output: End, grad: Tensor | None, index: int) -> Tensor:
             raise RuntimeError(
                 f"grad can be implicitly created only for real scalar outputs but got {dtype}"
             )
-        if isinstance(output, Tensor):
-            return from_array(backend_of(output._array).xp.ones_like(output._array))
         return from_array(backend_for(device).xp.ones(shape, dtype=dtype.np))
     _check_kind(grad)
     if grad._array.shape != shape:
@@ -159,6 +170,12 @@ def backward(
     inputs: accumulate only into these. Raises RuntimeError for a tensor that does not require grad,
     a mismatch in shape, a graph that was freed, a saved tensor that was modified.
     """
+    if modes.special and modes.state.levels:
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use "
+            "functorch.grad or functorch.vjp instead or call backward() outside of functorch "
+            "transforms."
+        )
     if grad_variables is not None:
         warnings.warn(
             "`grad_variables` is deprecated. Use `grad_tensors` instead.",
@@ -171,6 +188,12 @@ def backward(
                 "`backward()`. Please only use `grad_tensors`."
             )
         grad_tensors = grad_variables
+    if modes.special and modes.state.levels:
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use "
+            "functorch.grad or functorch.vjp instead or call backward() outside of functorch "
+            "transforms."
+        )
     outputs = _listed(tensors)
     edges = None
     if inputs is not None:
@@ -254,8 +277,8 @@ def grad(
     if not wanted:
         raise ValueError("grad requires non-empty inputs.")
     results = _listed(outputs)
-    edges = [_input(t) for t in wanted]
     roots = [_root(t, i) for i, t in enumerate(results)]
+    edges = [_input(t) for t in wanted]
     place = source.here()
     retain = create_graph if retain_graph is None else retain_graph
     found: list[Any]  # None where nothing arrived
@@ -272,7 +295,10 @@ def grad(
             into_leaves=False,
         )
     if materialize_grads:
-        return tuple(_zeros_of(t) if g is None else g for t, g in zip(wanted, found, strict=True))
+        return tuple(
+            _zeros_of(t, not is_grads_batched) if g is None else g
+            for t, g in zip(wanted, found, strict=True)
+        )
     unused = [i for i, g in enumerate(found) if g is None]
     if not allow_unused and unused:
         raise RuntimeError(
@@ -282,16 +308,18 @@ def grad(
     return tuple(found)
 
 
-def _zeros_of(wanted: Tensor | GradientEdge) -> Tensor:
+def _zeros_of(wanted: Tensor | GradientEdge, requires_grad: bool) -> Tensor:
     """The gradient of an input that nothing depends on, where zeros were asked for."""
     if isinstance(wanted, GradientEdge):
         raise RuntimeError(
             "materialize_grads cannot be used when the given input is a GradientEdge: no gradient "
             f"arrived at output {wanted.output_nr} of {wanted.node.name()}"
         )
+    if isinstance(wanted, SparseTensor):
+        return tensor_of(wanted._array.nothing()).requires_grad_(requires_grad)
     zeros = empty_as(backend_of(wanted._array).xp, wanted._array)
     zeros[...] = 0
-    return from_array(zeros, requires_grad=True)
+    return from_array(zeros, requires_grad)
 
 
 def _batched(
@@ -303,14 +331,22 @@ def _batched(
     create_graph: bool,
     place: tuple[CodeType, int] | None,
 ) -> list[Tensor | None]:
-    """One run for each slice of the first dimension of grad_outputs, stacked."""
-    asked: list[Tensor | None] = [] if grad_outputs is None else _listed(grad_outputs)
-    given = [g for g in asked if g is not None]
-    if not given or len(given) < len(asked):
-        raise ValueError(
-            "is_grads_batched=True needs grad_outputs, whose first dimension is the batch"
-        )
+    """One run in which every gradient is the slices of a batch: a vmap of the backward."""
+    given: list[Any] = [None] * len(outputs) if grad_outputs is None else _listed(grad_outputs)
     for index, (output, g) in enumerate(zip(outputs, given, strict=True)):
+        _check_kind(g)
+        if g is None:
+            _seed(output, None, index)  # refuses what is no scalar
+            raise ValueError(
+                "is_grads_batched=True needs grad_outputs, whose first dimension is the batch: "
+                f"expected a Tensor, but grad_output[{index}] is None"
+            )
+        if not g.dim():
+            raise IndexError(
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+                f"`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number: grad_output"
+                f"[{index}] has no dimension that could be the batch"
+            )
         shape = _facts(output)[0]
         if g._array.shape[1:] != shape:
             raise RuntimeError(
@@ -320,29 +356,66 @@ def _batched(
                 f"grad_output[{index}] has a shape of {Size(g.shape)} and output[{index}] has a "
                 f"shape of {Size(shape)}."
             )
-    count = given[0].shape[0]
+    sizes = [g.shape[0] for g in given]
+    count = sizes[0]
+    if any(n != count for n in sizes):
+        raise ValueError(
+            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+            f"{sizes} for the mapped dimension"
+        )
     if not count:
         raise IndexError(
             "is_grads_batched=True needs a batch, but grad_output[0] has none (size 0)"
         )
-    rows = [
-        run_backward(
+    level = Level("vmap", count)
+
+    def run() -> list[Tensor | None]:
+        slices = [wrap(Batched, level, g) for g in given]
+        return run_backward(
             roots,
-            _seeds(outputs, [g[i] for g in given]),
-            retain=retain or i < count - 1,
+            [_seed(o, g, i) for i, (o, g) in enumerate(zip(outputs, slices, strict=True))],
+            retain=retain,
             create_graph=create_graph,
             place=place,
             inputs=edges,
             into_leaves=False,
         )
-        for i in range(count)
-    ]
-    from ag_visual.dispatch.table import traced
 
-    return [
-        None if column[0] is None else traced.stack(list(column))
-        for column in zip(*rows, strict=True)
-    ]
+    found = level.run(run)
+    return [None if g is None else level.whole(g) for g in found]
+
+
+def _not_inside(what: str) -> None:
+    """Raise inside of a transform, which has its own way to say what is differentiated."""
+    if modes.special and modes.state.levels:
+        perhaps = " (or perhaps using torch.autograd.functional.* APIs)"
+        raise RuntimeError(
+            f"You are attempting to call Tensor.{what}()"
+            f"{perhaps if what == 'requires_grad_' else ''} inside of a function being transformed "
+            "by a functorch transform. This is unsupported, please attempt to use the functorch "
+            f"transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call {what}() outside of a "
+            "function being transformed instead."
+        )
+
+
+@method("requires_grad_")
+def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Say whether autograd should record operations on this leaf."""
+    _not_inside("requires_grad_")
+    return self._require_grad(requires_grad)
+
+
+@method("retain_grad")
+def _retain_grad(self: Tensor) -> None:
+    """Keep the gradient of this non-leaf in `.grad` during backward."""
+    if not self.requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    _not_inside("retain_grad")
+    node = self.grad_fn
+    if node is not None:
+        own = node._hooks()
+        own.retain[self.output_nr] = ref(self)
+        own.retained[self.output_nr] = source.here()
 
 
 @method("backward")
@@ -354,15 +427,12 @@ def _tensor_backward(
     inputs: Ends | None = None,
 ) -> None:
     """Add the gradients of this tensor with respect to the graph's leaves to their `.grad`."""
-    if not create_graph and inputs is None:
+    plain = not modes.special and instrument.spans is None
+    if plain and not create_graph and inputs is None:
         seed, edge = _plain_seed(self._array, gradient), self.gradient_edge()
         if seed is not None and edge is not None:
             run_backward(
-                (edge,),
-                (seed,),
-                retain=bool(retain_graph),
-                create_graph=False,
-                place=source.here(),
+                (edge,), (seed,), retain=bool(retain_graph), create_graph=False, place=source.here()
             )
             return
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)

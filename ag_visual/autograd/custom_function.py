@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 
 from ag_visual.arrays import backend as backends
+from ag_visual.autograd import function_forward, function_levels
 from ag_visual.autograd.function_node import BackwardCFunction, FunctionCtx
 from ag_visual.autograd.given import Given, argument_name
 from ag_visual.core import modes, saved, source, view
@@ -22,9 +23,17 @@ from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import ending
 from ag_visual.core.saved import OwnOutput
 from ag_visual.core.saved_packed import Packed
-from ag_visual.core.tensor import InferenceTensor, Tensor, cannot_be_saved, check_inplace, rebase
-from ag_visual.core.tensor import wrote as count_write
+from ag_visual.core.tensor import (
+    InferenceTensor,
+    Tensor,
+    check_inplace,
+    rebase,
+    wrote as count_write,
+)
+from ag_visual.dispatch.levels import unusual
 from ag_visual.events import instrument
+from ag_visual.events.spans import OP
+from ag_visual.events.timed import Span
 
 
 class FunctionMeta(type):
@@ -122,9 +131,28 @@ class Function(_SingleLevelFunction):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call the function on arguments and, where an input requires grad, record the call."""
+        if instrument.spans is not None:
+            with Span(cls.__name__, OP, args) as span:
+                found = cls._applied(args, kwargs)
+                first = found[0] if type(found) is tuple and found else found
+                if isinstance(first, Tensor) and first._edge is not None:
+                    span.seq = first._edge[0].seq
+            return found
+        return cls._applied(args, kwargs)
+
+    @classmethod
+    def _applied(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         separate = cls._separate()
         if separate or kwargs:
             args = _bound(cls, separate, args, kwargs)
+        level = None
+        if unusual():
+            args = function_levels.settled(args)
+            if not separate and modes.state.levels:
+                raise function_levels.refuse_old_form(cls)
+            level = function_levels.level_of(args)
+            if level is not None and level.kind == "vmap":
+                return function_levels.mapped(Function, cls, args, level)
         positions = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
         needs = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         # A view without history may require grad because its base does: it has no edge.
@@ -138,12 +166,19 @@ class Function(_SingleLevelFunction):
         if records:
             ctx._given = tuple(map(Given, args))
         tensors = [args[i] for i in positions]
+        moves = function_forward.given(args) if modes.duals else None
+        run: Any = modes.in_grad_mode
+        if moves is not None:
+            run = functools.partial(function_forward.hidden, run)
         if separate:
-            output = modes.in_grad_mode(False, cls.forward, *args)
-            modes.in_grad_mode(False, cls.setup_context, ctx, args, output)
+            if level is None:
+                output = run(False, cls.forward, *args)
+            else:
+                output = function_levels.computed_below(cls, args, level)
+            run(False, cls.setup_context, ctx, args, output)
         else:
-            output = modes.in_grad_mode(False, cls.forward, ctx, *args)
-        return _wrapped(cls, ctx, tensors, output, records)
+            output = run(False, cls.forward, ctx, *args)
+        return _wrapped(cls, ctx, tensors, output, records, moves)
 
     @classmethod
     def _separate(cls) -> bool:
@@ -178,7 +213,12 @@ def _bound(
 
 
 def _wrapped(
-    cls: type[Function], ctx: BackwardCFunction, tensors: list[Tensor], output: Any, records: bool
+    cls: type[Function],
+    ctx: BackwardCFunction,
+    tensors: list[Tensor],
+    output: Any,
+    records: bool,
+    moves: function_forward.Given | None,
 ) -> Any:
     """The outputs of forward as part of the graph."""
     single = not isinstance(output, tuple)
@@ -190,7 +230,7 @@ def _wrapped(
     returned = [o for o in outputs if isinstance(o, Tensor)]
     if not returned:
         return output
-    ctx._backend = backends.backend_of(returned[0]._array)
+    ctx._backend = backends.backend_for(returned[0].device)
     ctx._metas = tuple(
         (o._array.shape, o._array.dtype) if isinstance(o, Tensor) else None for o in outputs
     )
@@ -217,6 +257,10 @@ def _wrapped(
         else:
             results.append(_grown(ctx, _as_view(o) if id(o) in inputs else o, number, meta))
     _save(ctx, outputs, results, records)
+    if moves is not None:
+        function_forward.follow(ctx, moves, outputs, results, dirty, fixed)
+    else:
+        ctx.saved_for_forward = ()
     if records and instrument.sink is not None:
         saved.report_node(ctx)
         names = (argument_name(cls, at) for at in ctx._positions)
@@ -267,7 +311,7 @@ def _grown(ctx: BackwardCFunction, o: Tensor, number: int, meta: int) -> Tensor:
     o._rg = True
     if o._view is not None:
         o._view.meta = meta
-        o._view.stamp = o._storage.stamp
+        o._view.snapshot = o._storage.snapshot
     return o
 
 
@@ -321,29 +365,29 @@ def _save(ctx: BackwardCFunction, outputs: list[object], results: list[Any], rec
         ctx.to_save = ()
         return
     kept: list[Tensor | OwnOutput | Packed | None] = []
-    stamps: list[tuple[int, int] | None] = []
+    snapshots: list[tuple[int, int] | None] = []
     numbers = {id(o): i for i, o in enumerate(outputs)}
     pair = modes.state.saved_hooks[-1] if modes.state.saved_hooks else None
     for tensor in ctx.to_save:
         if tensor is None:
             kept.append(None)
-            stamps.append(None)
+            snapshots.append(None)
             continue
-        if type(tensor) is InferenceTensor:
-            raise cannot_be_saved()
+        if type(tensor) is InferenceTensor and not modes.state.levels:
+            raise errors.cannot_be_saved()
         number = numbers.get(id(tensor))
-        stamps.append(tensor._storage.stamp)
+        snapshots.append(tensor._storage.snapshot)
         if number is not None:
             tensor = results[number]
-            stamps[-1] = tensor._storage.stamp
+            snapshots[-1] = tensor._storage.snapshot
         if pair is not None:
             own = number if number is not None and tensor._rg else None
             kept.append(Packed(pair[0], pair[1], tensor, own))
         elif number is not None and tensor._rg:
-            kept.append(OwnOutput(tensor._array, tensor._storage, number, True))
+            kept.append(OwnOutput(tensor._own(), tensor._storage, number, True))
         else:
             kept.append(tensor)
-    ctx.s_saved_tensors, ctx.t_saved_tensors = tuple(kept), tuple(stamps)
+    ctx.s_saved_tensors, ctx.t_saved_tensors = tuple(kept), tuple(snapshots)
     ctx._saves = bool(kept)
     saved.guard(ctx, "saved_tensors")
     ctx.to_save = ()

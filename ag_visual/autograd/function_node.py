@@ -17,7 +17,7 @@ from ag_visual.core.node import Meta, Node
 from ag_visual.core.saved_tensor import SavedTensor, raw_saved
 from ag_visual.core.source import here
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.dispatch.validate_grad import refuse_incompatible
+from ag_visual.dispatch.validate_grad import check_compatible
 from ag_visual.engine.hook_calls import wrap
 from ag_visual.events import instrument
 from ag_visual.events.log import EventLog
@@ -43,8 +43,8 @@ class FunctionCtx:
             if tensor is not None and not isinstance(tensor, Tensor):
                 raise AssertionError(
                     "save_for_forward expects all arguments to be tensors; you should save "
-                    f"non-tensors as attributes on ctx (argument {i} is of type "
-                    f"{type(tensor).__name__})."
+                    f"non-tensors as attributes on ctx. (Argument {i} is of type "
+                    f"{type(tensor).__name__}.)"
                 )
         self.saved_for_forward = tensors
 
@@ -90,6 +90,7 @@ class BackwardCFunction(Node, FunctionCtx):
         # Whether backward gets zeros (else None) for outputs that carry no gradient.
         self._materialize_non_diff_grads = True
         self.to_save: tuple[Tensor | None, ...] = ()
+        self.saved_for_forward: tuple[Tensor | None, ...] = ()
         self.dirty_tensors: tuple[Tensor, ...] = ()
         self.non_differentiable: tuple[Tensor, ...] = ()
         self._saves = False
@@ -102,7 +103,7 @@ class BackwardCFunction(Node, FunctionCtx):
         self._fixed: tuple[bool, ...] = ()  # which outputs carry no gradient
         # Positions of the inputs that backward gave None, though they wanted a gradient.
         self._missed: frozenset[int] = frozenset()
-        self._told: tuple[ref[EventLog] | None, frozenset[int]] = (
+        self._reported: tuple[ref[EventLog] | None, frozenset[int]] = (
             None,
             frozenset(),
         )  # which of them, and to whom
@@ -113,7 +114,7 @@ class BackwardCFunction(Node, FunctionCtx):
         return f"<{type(self).__module__}.{type(self).__name__} object at {id(self):#x}>"
 
     @property
-    def saved_names(self) -> tuple[str, ...]:  # type: ignore[override]
+    def saved_names(self) -> tuple[str, ...]:
         return ("saved_tensors",) if self._saves else ()
 
     @property
@@ -170,16 +171,16 @@ class BackwardCFunction(Node, FunctionCtx):
         missed = {at: edge for at, edge, g in edges if edge is not None and g is None}
         self._missed |= missed.keys()
         # Once to each that records, however often a retained graph runs.
-        listener, told = self._told
+        listener, reported = self._reported
         if instrument.sink is None:
             return
         if listener is None or listener() is not instrument.sink:
-            listener, told = ref(instrument.sink), frozenset()
-        for at in sorted(missed.keys() - told):
+            listener, reported = ref(instrument.sink), frozenset()
+        for at in sorted(missed.keys() - reported):
             name = argument_name(self._forward_cls, at)
             backward = self._forward_cls._user_backward()
             saved.report_none(self, name, backward, missed[at])
-        self._told = listener, told | missed.keys()
+        self._reported = listener, reported | missed.keys()
 
     def apply(self, *grads: Any) -> Any:
         """Call the user's backward (or vjp)."""
@@ -222,7 +223,7 @@ class BackwardCFunction(Node, FunctionCtx):
         node, number, shape, dtype = edge
         if shape is None:  # of a node with several outputs, each with its own
             shape, dtype = (node.shape, node.dtype) if node.outs is None else node.outs[number]
-        refuse_incompatible(self, position, g.shape, shape)
+        check_compatible(self, position, g.shape, shape)
         if g.dtype.kind == "c" != dtype.kind:
             raise RuntimeError(
                 "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == "

@@ -45,7 +45,7 @@ class Given:
         except TypeError:
             self._ref = _nobody
         if isinstance(value, Tensor):
-            self._stamp = value._storage.stamp
+            self._stamp = value._storage.snapshot
         else:
             self.kind = type(value).__name__
 
@@ -62,7 +62,7 @@ class Given:
     def written(self) -> bool:
         """Whether a tensor has other numbers than when it was given."""
         value = self.value
-        return isinstance(value, Tensor) and value._storage.stamp != self._stamp
+        return isinstance(value, Tensor) and value._storage.snapshot != self._stamp
 
 
 def _nobody() -> None:

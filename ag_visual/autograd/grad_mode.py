@@ -112,7 +112,18 @@ class _GradMode(_DecoratorContextManager):
             self._previous = outer
 
 
-class no_grad(_GradMode):
+class _FixedMode(_GradMode):
+    """One whose mode is its class's: it decorates with brackets or without."""
+
+    @overload
+    def __new__(cls) -> Self: ...
+    @overload
+    def __new__(cls, function: Callable[..., Any]) -> Any: ...
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)
+
+
+class no_grad(_FixedMode):
     """Nothing is recorded inside: results do not require grad. Context manager and decorator.
 
     >>> import ag_visual as ag
@@ -125,33 +136,11 @@ class no_grad(_GradMode):
 
     mode = False
 
-    @overload
-    def __new__(cls) -> Self: ...
-    @overload
-    def __new__(cls, function: Callable[..., Any]) -> Any: ...
-    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        mode = super().__new__(cls)
-        if function is None:
-            return mode
-        mode.__init__()  # type: ignore[misc]
-        return mode(function)
 
-
-class enable_grad(_GradMode):
+class enable_grad(_FixedMode):
     """Recording is on inside, also within `no_grad`. Context manager and decorator."""
 
     mode = True
-
-    @overload
-    def __new__(cls) -> Self: ...
-    @overload
-    def __new__(cls, function: Callable[..., Any]) -> Any: ...
-    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        mode = super().__new__(cls)
-        if function is None:
-            return mode
-        mode.__init__()  # type: ignore[misc]
-        return mode(function)
 
 
 class set_grad_enabled(_GradMode):

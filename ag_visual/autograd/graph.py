@@ -68,6 +68,21 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
         wrote(each, "increment_version")
 
 
+NO_SAVED_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an "
+    "issue with your use case."
+)
+
+
+def check_saved_hooks() -> None:
+    """Raise where saved-tensor hooks may not be used."""
+    state = modes.state
+    if state.saved_hooks_disabled is not None:
+        raise RuntimeError(state.saved_hooks_disabled)
+    if any(level.kind == "grad" for level in state.levels):
+        raise RuntimeError(NO_SAVED_HOOKS)
+
+
 class saved_tensors_hooks:
     """Pack every tensor that is saved inside with `pack_hook`, unpack it with `unpack_hook`.
 
@@ -90,12 +105,10 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
-        state = modes.state
-        if state.saved_hooks_disabled is not None:
-            raise RuntimeError(state.saved_hooks_disabled)
+        check_saved_hooks()
         modes.changing()
         pair = self.pack_hook, self.unpack_hook
-        modes.set_slow("saved_hooks", (*state.saved_hooks, pair), 1)
+        modes.set_slow("saved_hooks", (*modes.state.saved_hooks, pair), 1)
 
     def __exit__(self, *_: object) -> None:
         modes.set_slow("saved_hooks", modes.state.saved_hooks[:-1], -1)
@@ -152,10 +165,7 @@ class _Handles(RemovableHandle):
 
 
 def register_multi_grad_hook(
-    tensors: Sequence[Tensor],
-    fn: Callable[..., None],
-    *,
-    mode: Literal["all", "any"] = "all",
+    tensors: Sequence[Tensor], fn: Callable[..., None], *, mode: Literal["all", "any"] = "all"
 ) -> RemovableHandle:
     """Call `fn` once per backward with the gradients of several tensors.
 
@@ -176,7 +186,7 @@ def register_multi_grad_hook(
                 done.add(task)
             fn(grad)
 
-        first.stands_for = fn  # type: ignore[attr-defined]
+        vars(first)["stands_for"] = fn
         return _Handles([t.register_hook(first) for t in tensors])
 
     count = len(tensors)
@@ -197,7 +207,7 @@ def register_multi_grad_hook(
             if entry[0] == 0:
                 fn(entry[1])
 
-        hook.stands_for = fn  # type: ignore[attr-defined]
+        vars(hook)["stands_for"] = fn
         return hook
 
     return _Handles([t.register_hook(make(i)) for i, t in enumerate(tensors)])
@@ -212,7 +222,8 @@ def _node_of(owner: weakref.ref[Node | Tensor]) -> Node | None:
     found = owner()
     if not isinstance(found, Tensor):
         return found
-    edge = found.gradient_edge()
+    # Also where the level of a transform that it belongs to is closed: its graph is what runs.
+    edge = Tensor.gradient_edge(found)
     return None if edge is None else edge[0]
 
 

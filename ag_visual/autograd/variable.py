@@ -69,4 +69,4 @@ def variable(data: Any, requires_grad: bool = False, **options: Any) -> Any:
     return functions["tensor"](data, requires_grad=requires_grad, **options)
 
 
-variable.Variable = Variable  # type: ignore[attr-defined]  # torch.autograd.variable is a module, too
+vars(variable)["Variable"] = Variable  # torch.autograd.variable is a module, too

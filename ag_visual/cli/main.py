@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from ag_visual.cli import profile
 from ag_visual.cli.errors import CommandError
 
 
@@ -42,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
         "run", help="run a script in which `import torch` gives ag_visual", add_help=False
     )
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="script.py [arguments]")
+    profile.add_command(commands)
     return top
 
 
@@ -62,6 +64,8 @@ def main(words: list[str] | None = None) -> int:
             from ag_visual.cli import script
 
             return script.main(arguments.words)
+        if arguments.command == "profile":
+            return profile.main(arguments)
         from ag_visual.cli import tour
 
         if arguments.headless:

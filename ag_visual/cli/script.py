@@ -18,9 +18,8 @@ def main(words: list[str]) -> int:
         print(f"{USAGE}\n\nRuns a script in which `import torch` gives ag_visual.", file=sys.stderr)
         return 0 if words else 2
     path = Path(words[0])
-    if not path.is_file():
-        what = "is a folder, not a script" if path.is_dir() else "no such file"
-        print(f"ag_visual: {path}: {what}\n{USAGE}", file=sys.stderr)
+    if wrong := problem(path):
+        print(f"ag_visual: {wrong}\n{USAGE}", file=sys.stderr)
         return 2
     try:
         as_torch.install()
@@ -28,6 +27,13 @@ def main(words: list[str]) -> int:
         print(f"ag_visual: {error}", file=sys.stderr)
         return 1
     return run(path, words)
+
+
+def problem(path: Path) -> str | None:
+    """Why a file cannot be run; None: it can."""
+    if path.is_file():
+        return None
+    return f"{path}: {'is a folder, not a script' if path.is_dir() else 'no such file'}"
 
 
 def run(path: Path, words: list[str]) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -22,6 +22,22 @@ R = TypeVar("R")
 special = 0
 # Anomaly mode of the process: None off, else whether gradients are checked for NaN.
 anomaly: bool | None = None
+# How many levels of forward mode are open in the process.
+duals = 0
+# Of these, how many give tangents to tensors that belong to no transform.
+plain_duals = 0
+# How many levels of transforms there are: open ones, and closed ones of which tensors are left.
+levelled = 0
+# Whether a sparse tensor was ever made: ops then look whether they were given one.
+sparse = False
+
+
+_OF_A_BACKWARD: tuple[str, ...] = (
+    *("grad", "slow", "inference", "before_inference", "view_replay", "saved_hooks"),
+    *("saved_hooks_disabled", "mutation", "guard", "multithreading"),
+    *("levels", "differentiating", "primal", "forward", "autocast"),
+)
+"""What a backward finds at its beginning, each of its nodes again, and who called it afterwards."""
 
 
 class _State(threading.local):
@@ -50,9 +66,20 @@ class _State(threading.local):
     node: Any = None
     # The GraphTask that runs in this thread.
     task: Any = None
+    # Levels of function transforms (grad, jvp, vmap) that are open in this thread, outermost first.
+    levels: tuple[Any, ...] = ()
+    # The innermost of them that differentiates: what is made now belongs to it.
+    differentiating: Any = None
+    # Whether tensors of the innermost level (of none: all) count without their tangents.
+    primal: bool = False
+    # Whether forward mode is on.
+    forward: bool = True
+    # The dtype of mixed precision by device type, where it is on; None: nowhere.
+    autocast: Mapping[str, Any] | None = None
 
     def __init__(self) -> None:
-        # Runs in each thread, when it first looks at its modes.
+        # Runs in each thread, when it first looks at its modes. (To read the dict takes a fifth.)
+        self.__dict__.update({name: getattr(_State, name) for name in ("fast", *_OF_A_BACKWARD)})
         _ends.ending = _Ending(self.__dict__)
 
 
@@ -86,24 +113,19 @@ class _Never:
     fast: bool | None = None
 
 
+class _Forward:
+    """Stands in for it while a level of forward mode is open: fast only where no tangent counts."""
+
+    @property
+    def fast(self) -> bool | None:
+        return state.fast if state.primal else None
+
+
 state = _State()
-now: _State | _Never = state
+now: _State | _Never | _Forward = state
 """Where fast wrappers read `fast`: this thread's state, or what sends all threads elsewhere."""
 _never = _Never()
-
-_OF_A_BACKWARD: tuple[str, ...] = (
-    "grad",
-    "slow",
-    "inference",
-    "before_inference",
-    "view_replay",
-    "saved_hooks",
-    "saved_hooks_disabled",
-    "mutation",
-    "guard",
-    "multithreading",
-)
-"""What a backward finds at its beginning, each of its nodes again, and who called it afterwards."""
+_forward = _Forward()
 
 
 def _all() -> dict[str, Any]:
@@ -233,9 +255,35 @@ def set_anomaly(check_nan: bool | None) -> bool | None:
     global anomaly, now, special
     previous = anomaly
     anomaly = check_nan
-    now = state if check_nan is None else _never
+    now = _never if check_nan is not None else _forward if plain_duals else state
     special += (check_nan is not None) - (previous is not None)
     return previous
+
+
+def count_duals(change: int, plain: bool) -> None:
+    """A level of forward mode opens (1) or closes (-1). plain: its tensors may be of no level."""
+    global duals, plain_duals, now, special
+    duals += change
+    plain_duals += change if plain else 0
+    special += change
+    now = _never if anomaly is not None else _forward if plain_duals else state
+
+
+def count_level(change: int) -> None:
+    """A level of a transform begins (1), or nothing of it is left (-1)."""
+    global levelled
+    levelled += change
+
+
+def forward_enabled() -> bool:
+    """Whether tensors count with their tangents in this thread."""
+    return state.forward and not state.inference
+
+
+def set_forward(mode: bool) -> None:
+    """Switch forward mode in this thread."""
+    changing()
+    state.forward = mode
 
 
 def set_slow(name: str, value: Any, change: int) -> None:
@@ -250,3 +298,89 @@ def set_slow(name: str, value: Any, change: int) -> None:
     state.slow = slow
     state.fast = None if slow else state.grad
     special += change
+
+
+def at_levels(
+    levels: tuple[Any, ...],
+    grad: bool,
+    inference: bool,
+    primal: bool,
+    function: Callable[..., R],
+    *args: Any,
+    **kwargs: Any,
+) -> R:
+    """`function(*args, **kwargs)` where these levels of transforms are open; back again then.
+
+    primal: whether tensors of the innermost level count without their tangents.
+    """
+    global special
+    mine = state.__dict__
+    before_levels, before_primal = mine["levels"], mine["primal"]
+    before = mine["differentiating"]
+    before_grad, before_inference, before_slow = mine["grad"], mine["inference"], mine["slow"]
+    try:
+        slow = before_slow + (not before_levels) - (not levels) + inference - before_inference
+        special += slow - before_slow + (before_grad - grad)
+        mine["slow"] = slow
+        mine["grad"] = grad
+        mine["inference"] = inference
+        mine["fast"] = None if slow else grad
+        mine["levels"] = levels
+        mine["differentiating"] = levels[-1].differentiating if levels else None
+        mine["primal"] = primal
+        return function(*args, **kwargs)
+    finally:
+        # No call before all of it is done, as a signal may end the program at any.
+        special += before_slow - mine["slow"] + (mine["grad"] - before_grad)
+        mine["slow"] = before_slow
+        mine["grad"] = before_grad
+        mine["inference"] = before_inference
+        mine["fast"] = None if before_slow else before_grad
+        mine["levels"] = before_levels
+        mine["differentiating"] = before
+        mine["primal"] = before_primal
+
+
+def set_autocast(dtypes: Mapping[str, Any] | None) -> None:
+    """Switch mixed precision: its dtype on each type of device where it is on, or None."""
+    changing()
+    on = dtypes is not None
+    set_slow("autocast", dtypes, on - (state.autocast is not None))
+
+
+def in_autocast(
+    dtypes: Mapping[str, Any] | None, function: Callable[..., R], *args: Any, **kwargs: Any
+) -> R:
+    """`function(*args, **kwargs)` where mixed precision is as given; back again then."""
+    global special
+    mine = state.__dict__
+    before = mine["autocast"]
+    change = (dtypes is not None) - (before is not None)
+    try:
+        slow = mine["slow"] + change
+        special += change
+        mine["slow"] = slow
+        mine["autocast"] = dtypes
+        mine["fast"] = None if slow else mine["grad"]
+        return function(*args, **kwargs)
+    finally:
+        # No call before all of it is done, as a signal may end the program at any.
+        if mine["autocast"] is not before:
+            slow = mine["slow"] - change
+            special -= change
+            mine["slow"] = slow
+            mine["autocast"] = before
+            mine["fast"] = None if slow else mine["grad"]
+
+
+def without_autocast(function: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    """`function(*args, **kwargs)` where mixed precision is off."""
+    if state.autocast is None:
+        return function(*args, **kwargs)
+    return in_autocast(None, function, *args, **kwargs)
+
+
+def without_tangents(function: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    """`function(*args, **kwargs)` where tensors of the innermost level have no tangents."""
+    here = state
+    return at_levels(here.levels, here.grad, here.inference, True, function, *args, **kwargs)

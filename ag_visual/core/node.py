@@ -1,8 +1,9 @@
 """The backward graph: nodes, their edges, and the node that accumulates into a leaf.
 
-An edge is `(node, output number, shape, dtype)`, or None where no gradient flows; shape and dtype
-of that output are None where the node has several (`outs` tells). Op nodes are subclasses made
-by `dispatch.record` from each declaration; what they save is described by `saved_names`.
+An edge is `(node, output number, shape, dtype)`, or None where no gradient flows. Where the node
+has several outputs, `outs` tells their shapes and dtypes: shape is None, and dtype None or the
+`Replaced` shape. Op nodes are subclasses made by `dispatch.record` from each declaration; what they
+save is described by `saved_names`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from ag_visual.events.log import EventLog, HookField
 from ag_visual.events.node_record import sequence
 from ag_visual.sizes import Size
 
-Edge = tuple["Node", int, tuple[int, ...] | None, Any] | None
+Target = tuple["Node", int, tuple[int, ...] | None, Any]
+Edge = Target | None
 Meta = tuple[tuple[int, ...], Any]
 """Shape and array dtype of one output."""
 
@@ -39,12 +41,14 @@ class Replaced(tuple[int, ...]):
     """
 
     now: tuple[int, ...]
+    ever: ClassVar[bool] = False  # whether some tensor's was
 
     @classmethod
     def by(cls, was: tuple[int, ...], now: tuple[int, ...]) -> tuple[int, ...]:
         """The shape for an edge to a tensor that has changed from `was` to `now`."""
         if tuple(was) == now:
             return now
+        Replaced.ever = True
         shape = cls(was)
         shape.now = now
         return shape
@@ -60,28 +64,6 @@ LAST = 2**64 - 1
 class Node:
     """One operation in the backward graph (torch's `grad_fn`)."""
 
-    __slots__ = (
-        "__weakref__",
-        "_metadata",
-        "code",
-        "dtype",
-        "freed",
-        "hooks",
-        "lasti",
-        "next",
-        "outs",
-        "seq",
-        "shape",
-    )
-
-    leaf: ClassVar[bool] = False
-    variable: Any = None  # of a leaf
-    runs_undefined: ClassVar[bool] = False  # whether it runs when no gradient arrived
-    skips: ClassVar[bool] = False  # whether it computes nothing when no input's gradient is wanted
-    holomorphic: ClassVar[bool] = False
-    saved_names: ClassVar[tuple[str, ...]] = ()
-    value_names: ClassVar[tuple[str, ...]] = ()
-
     next: tuple[Edge, ...]
     seq: int
     code: Any
@@ -92,6 +74,14 @@ class Node:
     hooks: NodeHooks | None
     freed: tuple[Any, int] | None  # the place of the backward that freed the saved tensors
     _metadata: dict[Any, Any] | None
+    __slots__ = ("__weakref__", *__annotations__)
+
+    leaf: ClassVar[bool] = False
+    variable: Any = None  # of a leaf
+    runs_undefined: ClassVar[bool] = False  # whether it runs when no gradient arrived
+    skips: ClassVar[bool] = False  # whether it computes nothing when no input's gradient is wanted
+    holomorphic: ClassVar[bool] = False
+    value_names: ClassVar[tuple[str, ...]] = ()
 
     # No __init__: a class without one makes its objects in two thirds of the time.
 
@@ -126,6 +116,11 @@ class Node:
             return self, number, self.shape, self.dtype
         return self, number, None, None
 
+    @property
+    def saved_names(self) -> tuple[str, ...]:
+        """The fields that it saves."""
+        return ()
+
     # What it computes ------------------------------------------------------------------------
 
     def raw(self, F: Any, g: Any) -> Any:
@@ -138,6 +133,10 @@ class Node:
         result = self.raw(F, g)
         self.release()
         return result
+
+    def timed(self, F: Any, g: Any, place: Any) -> Any:
+        """`take`, or `raw` where place is None, while somebody profiles: each op is one of F's."""
+        return self.raw(F, g) if place is None else self.take(F, g, place)
 
     def claim(self, place: Any) -> None:
         """Take what was saved for the backward at `place`, or raise: an earlier one has it."""
@@ -220,7 +219,7 @@ class Node:
     def saved_array(self, name: str) -> Any:
         """The saved array of that name, or None when it was freed or not saved."""
         field, _, index = name.removesuffix("]").partition("[")
-        value = saved.peek(self, field)
+        value = saved.held(self, field)
         if not index:
             return value
         part = value[int(index)] if isinstance(value, tuple) and int(index) < len(value) else None
@@ -244,6 +243,10 @@ class Node:
 
     def value(self) -> Any:
         """The array of a leaf's variable; this is no leaf."""
+        return None
+
+    def tangent(self) -> Any:
+        """The tangent of a leaf's variable; this is no leaf."""
         return None
 
     def emit_birth(self, log: EventLog) -> None:
@@ -391,6 +394,9 @@ class AccumulateGrad(Node):
 
     def value(self) -> Any:
         return self.variable._array
+
+    def tangent(self) -> Any:
+        return saved.tangent_of(self.variable)
 
     def emit_birth(self, log: EventLog) -> None:
         saved.report_leaf(self, log)

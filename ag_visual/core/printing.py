@@ -15,6 +15,8 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
+from ag_visual.core import modes
+from ag_visual.core.dual import dual_of
 
 
 @dataclass(slots=True)
@@ -185,11 +187,12 @@ def _values(array: Any, indent: int) -> str:
 # The whole --------------------------------------------------------------------------------------
 
 
-def _suffixed(text: str, suffixes: list[str], indent: int) -> str:
+def _suffixed(text: str, suffixes: list[str], indent: int, apart: bool = False) -> str:
+    """apart: whether the first of them begins a new line in any case."""
     parts = [text]
     length = len(text) - text.rfind("\n") + 1
-    for suffix in suffixes:
-        if length + len(suffix) + 2 > options.linewidth:
+    for i, suffix in enumerate(suffixes):
+        if (apart and not i) or length + len(suffix) + 2 > options.linewidth:
             parts.append(",\n" + " " * indent + suffix)
             length = indent + len(suffix)
         else:
@@ -213,13 +216,14 @@ def tensor_repr(tensor: Any) -> str:
     """What repr shows of a tensor, as torch's does."""
     name = type(tensor).__name__
     prefix = "tensor(" if name in ("Tensor", "Parameter") else f"{name}("
-    array = backends.backend_of(tensor._array).to_numpy(tensor._array)
+    backend = backends.backend_of(tensor._array)
+    array = backend.to_numpy(tensor._array) if backend.has_values else tensor._array
     kind, default = tensor.dtype, dtypes.get_default_dtype()
     suffixes = []
     if tensor.device.type != "cpu":
         suffixes.append(f"device='{tensor.device}'")
-    if array.size == 0:
-        if array.ndim != 1:
+    if array.size == 0 or not backend.has_values:
+        if array.ndim != 1 or not backend.has_values:
             suffixes.append(f"size={tuple(array.shape)}")
         if kind is not default:
             suffixes.append(f"dtype={kind!r}")
@@ -232,4 +236,49 @@ def tensor_repr(tensor: Any) -> str:
     graph = _graph_suffix(tensor)
     if graph is not None:
         suffixes.append(graph)
-    return _suffixed(prefix + _values(array, len(prefix)), suffixes, len(prefix))
+    known = dual_of(tensor) if modes.duals and modes.forward_enabled() else None
+    if known is not None:
+        tangent = known[1]
+        suffixes.append(f"tangent={tangent if tangent.ndim else tangent.item()}")
+    text = _values(array, len(prefix)) if backend.has_values else "..."
+    return _suffixed(prefix + text, suffixes, len(prefix))
+
+
+def _part(name: str, tensor: Any, indent: int) -> str:
+    """The indices or values of a sparse tensor."""
+    head = f"{name}=tensor("
+    array = backends.backend_of(tensor).to_numpy(tensor)
+    text = head + _values(array, indent + len(head))
+    if array.size == 0:
+        text += f", size={tuple(array.shape)}"
+    return text + ")"
+
+
+def sparse_repr(tensor: Any) -> str:
+    """What repr shows of a sparse tensor: indices and values, each as a tensor."""
+    held = tensor._array
+    prefix = "tensor("
+    suffixes = [f"size={tuple(held.shape)}", f"nnz={held.nnz}"]
+    if tensor.device.type != "cpu":
+        suffixes.append(f"device='{tensor.device}'")
+    plain = (
+        dtypes.get_default_dtype(),
+        dtypes.get_default_complex_dtype(),
+        dtypes.int64,
+        dtypes.bool,
+    )
+    if tensor.dtype not in plain:
+        suffixes.append(f"dtype={tensor.dtype!r}")
+    suffixes.append(f"layout={tensor.layout!r}")
+    graph = _graph_suffix(tensor)
+    if graph is not None:
+        suffixes.append(graph)
+    indent = len(prefix)
+    gap = ",\n" + " " * indent
+    if held.csr:
+        text = prefix + _part("crow_indices", held.row_ends(), indent) + gap
+        text += _part("col_indices", held.indices[1], indent) + gap
+    else:
+        text = prefix + _part("indices", held.indices, indent) + gap
+    text += _part("values", held.values, indent)
+    return _suffixed(text, suffixes, indent, apart=not held.csr)

@@ -1,6 +1,6 @@
 """Saved tensors: how a node keeps them, checks them and gives them back.
 
-A node keeps a field `x` in the slot `s_x` with the stamp of its storage in `t_x`; a saved own
+A node keeps a field `x` in the slot `s_x` with the snapshot of its storage in `t_x`; a saved own
 output keeps its array in `s_x` and its storage in `o_x`, because holding the output Tensor would
 make a cycle. `s_x` may also hold a number, None, a tuple of tensors, or a `Packed` value.
 """
@@ -19,11 +19,11 @@ from ag_visual.core.source import last_return
 from ag_visual.core.storage import unwritten
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
-from ag_visual.events.live import SavedField
+from ag_visual.events.live import SavedField, lanes, whole
 from ag_visual.events.log import CUT, EventLog, Saved
 
 NOTHING = False
-"""The stamp of a field that holds nothing (an input left out): there is nothing to free."""
+"""The snapshot of a field that holds nothing (an input left out): there is nothing to free."""
 
 _tensor_type: Any = None  # core.tensor.Tensor, set there: the one cycle of this layer
 _rebuild: Callable[..., Any]
@@ -40,6 +40,23 @@ def bind(tensor_type: Any, rebuild: Callable[..., Any]) -> None:
 def constant(array: Any) -> Any:
     """A Tensor around an array, outside of every graph."""
     return _rebuild(array, unwritten(), None)
+
+
+class OwnValue:
+    """A saved own output that is more than an array: one of a level, or one with a tangent."""
+
+    __slots__ = ()
+
+    @property
+    def array(self) -> Any:
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.array, name)  # shape, dtype, nbytes: for who describes it
+
+    def rebuilt(self, storage: Any, edge: Any) -> Any:
+        """It as a Tensor with this edge."""
+        raise NotImplementedError
 
 
 class OwnOutput:
@@ -60,9 +77,9 @@ class OwnOutput:
 
 def check(node: Any, name: str, storage: Any, then: tuple[int, int]) -> None:
     """Raise when the saved field was written since; warn when only `.data` wrote it."""
-    now = storage.stamp
+    now = storage.snapshot
     if now == then:
-        _refuse_detached(node, name)
+        _check_attached(node, name)
         if checksum.kept and checksum.changed(node, name, storage):
             raise errors.written_around(node, name, storage, then)
         return
@@ -78,7 +95,7 @@ def check(node: Any, name: str, storage: Any, then: tuple[int, int]) -> None:
     setattr(node, f"t_{name}", now)
 
 
-def _refuse_detached(node: Any, name: str) -> None:
+def _check_attached(node: Any, name: str) -> None:
     """Raise when the saved input has left the graph since, through which its gradient goes on."""
     op = getattr(node, "op", None)
     if op is None or name not in op.diff_inputs or op.lists:
@@ -108,7 +125,7 @@ def raw(node: Any, name: str) -> Any:
     owner = getattr(node, f"o_{name}", None)
     if owner is not None:
         check(node, name, owner[0], getattr(node, f"t_{name}"))
-    return value
+    return value.array if isinstance(value, OwnValue) else value
 
 
 def traced(node: Any, name: str) -> Any:
@@ -122,7 +139,7 @@ def traced(node: Any, name: str) -> Any:
         return value.tensor(node)
     if isinstance(value, _tensor_type):
         check(node, name, value._storage, getattr(node, f"t_{name}"))
-        return value
+        return value._settled() if hasattr(value, "level") else value
     if isinstance(value, tuple):
         return traced_all(node, name, value)
     owner = getattr(node, f"o_{name}", None)
@@ -134,7 +151,8 @@ def traced(node: Any, name: str) -> Any:
         # The node wrote through a view; this is the node of its base.
         base_node = differentiable()
         if base_node is not None:
-            return _rebuild(value, storage, base_node.edge_of(value))
+            array = value.array if isinstance(value, OwnValue) else value
+            return _rebuild(value, storage, base_node.edge_of(array))
     return _rebuild(value, storage, node.edge(number) if differentiable else None)
 
 
@@ -164,12 +182,26 @@ def claim(node: Any, place: Any) -> None:
 
 
 def peek(node: Any, name: str) -> Any:
+    """What is in the field, unchecked: an array (of all lanes), a number, a tuple of tensors."""
+    return whole(held(node, name))
+
+
+def held(node: Any, name: str) -> Any:
+    """The same; inside of a vmap what stands for the slices of an array."""
     value = getattr(node, f"s_{name}", None)
     if isinstance(value, _tensor_type):
         return value._array
     if isinstance(value, Packed) or value is None:
         return None
-    return value
+    return value.array if isinstance(value, OwnValue) else value
+
+
+def _no_tangent(value: Any) -> Any:
+    return None
+
+
+tangent_of = _no_tangent
+"""The array of the tangent that a tensor, or a saved own output, has now; set by core.level."""
 
 
 def guard(node: Any, name: str) -> None:
@@ -180,10 +212,10 @@ def guard(node: Any, name: str) -> None:
     value, then = getattr(node, f"s_{name}"), getattr(node, f"t_{name}")
     owner = getattr(node, f"o_{name}", None)
 
-    def taken(array: Any, storage: Any, stamp: Any) -> Any:
+    def taken(array: Any, storage: Any, snapshot: Any) -> Any:
         # Written already (`x.mul_(x)`): what is there is not what was saved.
-        if storage.stamp != stamp:
-            return stamp
+        if storage.snapshot != snapshot:
+            return snapshot
         return checksum.remember(node, name, array, storage, whole)
 
     if isinstance(value, tuple):
@@ -199,14 +231,14 @@ def guard(node: Any, name: str) -> None:
 
 
 def stamp_of(value: Any) -> Any:
-    """The stamp to keep beside a saved value."""
+    """The snapshot to keep beside a saved value."""
     if value is None:
         return NOTHING
     if isinstance(value, _tensor_type):
-        return value._storage.stamp
+        return value._storage.snapshot
     if isinstance(value, tuple):
         return tuple(
-            v._storage.stamp if isinstance(v, (_tensor_type, OwnOutput)) else None for v in value
+            v._storage.snapshot if isinstance(v, (_tensor_type, OwnOutput)) else None for v in value
         )
     return None
 
@@ -219,7 +251,7 @@ def _one(node: Any, name: str, value: Any, then: Any) -> Any:
     elif isinstance(value, Packed):
         return SavedField(name, "packed", value.shape, freed=freed)
     elif owner is not None and value is not None:
-        storage, array = owner[0], value
+        storage, array = owner[0], value.array if isinstance(value, OwnValue) else value
     else:
         kind = "tensor" if freed else "value"
         return SavedField(name, kind, freed=freed, value=value)
@@ -228,12 +260,14 @@ def _one(node: Any, name: str, value: Any, then: Any) -> Any:
         kind="tensor",
         shape=array.shape,
         dtype=array.dtype.name,
-        nbytes=array.nbytes,
+        nbytes=whole(array).nbytes,
         storage_uid=storage.uid,
         version_then=None if then is None else then[0],
-        version_now=storage.stamp[0],
+        version_now=storage.snapshot[0],
         freed=freed,
         own_output=owner is not None or isinstance(value, OwnOutput),
+        lanes=lanes(array),
+        tangent=tangent_of(value),
     )
 
 
@@ -246,10 +280,10 @@ def describe(node: Any) -> list[Any]:
         if value is None and (node.freed is None or then is NOTHING):
             continue
         if isinstance(value, tuple):
-            stamps = then or (None,) * len(value)
+            snapshots = then or (None,) * len(value)
             found.extend(
                 _one(node, name, v, t)._replace(name=f"{name}[{i}]")
-                for i, (v, t) in enumerate(zip(value, stamps, strict=True))
+                for i, (v, t) in enumerate(zip(value, snapshots, strict=True))
             )
         else:
             found.append(_one(node, name, value, then))
@@ -262,7 +296,7 @@ def describe(node: Any) -> list[Any]:
 
 
 class _Slots(dict[tuple[str, ...], tuple[tuple[str, str, str, str], ...]]):
-    """saved_names -> (name, slots of the value, of its owner, of its stamp) of each."""
+    """saved_names -> (name, slots of the value, of its owner, of its snapshot) of each."""
 
     def __missing__(self, names: tuple[str, ...]) -> tuple[tuple[str, str, str, str], ...]:
         self[names] = found = tuple((name, f"s_{name}", f"o_{name}", f"t_{name}") for name in names)
@@ -330,7 +364,7 @@ def report_none(node: Any, name: str, backward: Any, edge: Any) -> None:
 def _describe_saved(kept: Saved, name: str, value: Any, owner: Any, then: Any) -> None:
     """Add each tensor of one saved field.
 
-    then: the stamp, or stamps, that it was saved with. A graph may be told long after that.
+    then: the snapshot, or snapshots, that it was saved with. A graph may be told long after that.
     """
     if isinstance(value, tuple):
         for i, part in enumerate(value):
@@ -345,7 +379,7 @@ def _describe_saved(kept: Saved, name: str, value: Any, owner: Any, then: Any) -
         storage, array = value._storage, value._array
     else:
         return
-    version = (then or storage.stamp)[0]
+    version = (then or storage.snapshot)[0]
     names, kinds, numbers = kept
     names.append((name, own))
     kinds += (array.shape, array.dtype)

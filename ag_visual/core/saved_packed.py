@@ -44,7 +44,7 @@ class Packed:
     history would be a reference cycle. detached: the hook gets an alias outside of the graph.
     """
 
-    __slots__ = ("edge", "number", "own", "shape", "unpack", "value")
+    __slots__ = ("dual", "edge", "number", "own", "shape", "unpack", "value")
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class Packed:
         *,
         detached: bool = False,
     ) -> None:
-        stamp = tensor._storage.stamp
+        snapshot = tensor._storage.snapshot
         self.value = modes.in_grad_mode(False, pack, tensor.detach() if detached else tensor)
-        if tensor._storage.stamp is not stamp:
+        if tensor._storage.snapshot is not snapshot:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as "
                 "input to pack hook can not be modified by in-place operations as this can lead "
@@ -71,6 +71,8 @@ class Packed:
         self.shape = tensor._array.shape
         self.number = number
         self.edge = tensor.gradient_edge() if number is None else None
+        # Level and tangent of what was saved, which the hooks know nothing of.
+        self.dual = getattr(tensor, "_dual", None)
 
     def tensor(self, node: Any) -> Any:
         """What the unpack hook gives, in the place in the graph of what was saved."""
@@ -84,6 +86,8 @@ class Packed:
                 f"type {type(value).__name__}"
             )
         edge = self.edge if self.number is None else node.edge(self.number)
-        if edge is None and not value.requires_grad:
-            return value  # the very object: there is no history that it must not have
-        return _rebuild(value._array, value._storage, edge)
+        if edge is not None or value.requires_grad:  # else the very object, which has no history
+            value = _rebuild(value._array, value._storage, edge)
+        if self.dual is not None and self.dual[0].open:
+            self.dual[0].give(value, self.dual[1])
+        return value

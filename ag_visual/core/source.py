@@ -23,16 +23,30 @@ from ag_visual.core.diagnosis.source_rewrite import parsed
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-class _Inside(dict[str, bool]):
+class _Inside(dict[str, int]):
     """File name -> is it part of this package (or of what runs Python itself)?"""
 
-    def __missing__(self, filename: str) -> bool:
-        inside = filename.startswith((_PACKAGE, "<frozen"))
+    def __missing__(self, filename: str) -> int:
+        inside = filename.startswith(tuple(_folders))
         self[filename] = inside
         return inside
 
 
+_folders = [_PACKAGE, "<frozen"]
 inside = _Inside()
+LOOP = 2
+"""What `inside` says of a file that runs the nodes of a backward: their place is known, `place` of
+its task. Every step outwards from there costs 0.1 us, for each node that a backward records."""
+
+
+def count_in(folder: str, *, counts: bool = True) -> None:
+    """Count a folder's files as part of the package, or (counts=False) no longer."""
+    if counts:
+        _folders.append(folder)
+    else:
+        _folders.remove(folder)
+    for filename in [name for name in inside if name.startswith(folder)]:
+        inside.pop(filename, None)
 
 
 def outside(frame: FrameType | None) -> FrameType | None:

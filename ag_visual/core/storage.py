@@ -1,7 +1,7 @@
 """Identity of memory: the version counter that views share.
 
 A storage carries two counts: `version` (torch's meaning) and `writes` (all writes through any
-tensor on the same memory, `.data` included). Both sit in one immutable `stamp`, replaced at each
+tensor on the same memory, `.data` included). Both sit in one immutable `snapshot`, replaced at each
 write, so that "unchanged since it was saved" is one identity comparison.
 """
 
@@ -20,9 +20,9 @@ uids = itertools.count(1)
 class Storage:
     """One version counter over one piece of memory."""
 
-    __slots__ = ("__weakref__", "log", "number", "stamp")
+    __slots__ = ("__weakref__", "log", "number", "snapshot")
 
-    stamp: tuple[int, int]
+    snapshot: tuple[int, int]
     log: WriteLog | None
     number: int  # 0 until somebody asks for `uid`
 
@@ -30,11 +30,11 @@ class Storage:
 
     @property
     def version(self) -> int:
-        return self.stamp[0]
+        return self.snapshot[0]
 
     @property
     def writes(self) -> int:
-        return self.stamp[1]
+        return self.snapshot[1]
 
     def known(self) -> WriteLog:
         if self.log is None:
@@ -52,7 +52,7 @@ class Storage:
         """A storage on the same memory with a version counter of its own, as `.data` has."""
         log = self.known()
         other = unwritten()
-        other.stamp = (0, self.stamp[1])
+        other.snapshot = (0, self.snapshot[1])
         other.log = log
         other.number = self.uid
         alive = [r for r in log.family or () if r() is not None] or [weakref.ref(self)]
@@ -62,10 +62,10 @@ class Storage:
 
     def wrote(self, op: str, place: Place, array: Any) -> None:
         """Count one write to `array`, through a tensor of this storage."""
-        version, writes = self.stamp
+        version, writes = self.snapshot
         version += 1
         writes += 1
-        self.stamp = (version, writes)
+        self.snapshot = (version, writes)
         log = self.known()
         several = log.family is not None
         log.add(Write(op, place, version, writes, Extent(array) if several else None))
@@ -73,19 +73,19 @@ class Storage:
             for ref in log.family:
                 other = ref()
                 if other is not None and other is not self:
-                    other.stamp = (other.stamp[0], writes)
+                    other.snapshot = (other.snapshot[0], writes)
 
     def set_version(self, version: int) -> None:
         if version < 0:
             raise RuntimeError(f"Cannot set a version_counter to a value below 0: {version}")
-        self.stamp = (version, self.stamp[1])
+        self.snapshot = (version, self.snapshot[1])
 
     def writes_since(self, writes: int) -> tuple[list[Write], int]:
         """The remembered writes after write number `writes`, and how many more there were."""
         if self.log is None:
-            return [], self.stamp[1] - writes
+            return [], self.snapshot[1] - writes
         known = [w for w in (*self.log.first, *self.log.last) if w.writes > writes]
-        return known, self.stamp[1] - writes - len(known)
+        return known, self.snapshot[1] - writes - len(known)
 
     def touched_since(self, writes: int, array: Any) -> bool:
         """May a write after write number `writes` have changed an element of `array`?"""
@@ -99,7 +99,7 @@ class Storage:
 def unwritten() -> Storage:
     """A storage of memory that nobody has written yet."""
     storage = Storage()
-    storage.stamp = ZERO
+    storage.snapshot = ZERO
     storage.log = None
     storage.number = 0
     return storage
@@ -109,5 +109,5 @@ FRESH = unwritten()
 """The storage of every tensor whose memory nobody has written, viewed or saved as an output yet.
 
 It stands for "version 0, no log" and is never written: `Tensor._storage` puts one of the tensor's
-own in its place when somebody needs more than its stamp. Most results of a program never do.
+own in its place when somebody needs more than its snapshot. Most results of a program never do.
 """

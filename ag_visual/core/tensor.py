@@ -35,7 +35,7 @@ class Tensor(TensorBase):
     `Tensor(data)` makes a copy in the default dtype; prefer `ag.tensor(data)`.
     """
 
-    __slots__ = ("_edge", "_grad", "_leaf", "_origin", "_rg")
+    __slots__ = ("_dual", "_edge", "_grad", "_leaf", "_origin", "_rg")
 
     _edge: Edge
     _rg: bool
@@ -44,6 +44,8 @@ class Tensor(TensorBase):
     # How and where a tensor came to require no grad, ("detach", place, ...): set only where one
     # that does was given, and read by `explain` alone. Usually the slot is empty.
     _origin: tuple[Any, ...] | None
+    # Its tangent and the level of forward mode that this is of; usually the slot is empty.
+    _dual: tuple[Any, Tensor]
 
     def __new__(cls, *data: Any, device: Any = None) -> Any:
         default = dtypes.get_default_dtype().np
@@ -73,14 +75,14 @@ class Tensor(TensorBase):
             raise RuntimeError("requires_grad must be a bool")
         if value and self._edge is not None:
             raise RuntimeError("you can only change requires_grad flags of leaf variables.")
-        self.requires_grad_(value)
+        self._require_grad(value)
 
     @requires_grad.deleter
     def requires_grad(self) -> None:
         raise RuntimeError("requires_grad must be a bool")
 
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Say whether autograd should record operations on this leaf."""
+    def _require_grad(self, requires_grad: bool) -> Tensor:
+        """`requires_grad_`, which `autograd.api` attaches."""
         # As in torch a view is not brought up to date with its base for this, nor refused.
         if self._edge is not None:
             if requires_grad:
@@ -107,15 +109,18 @@ class Tensor(TensorBase):
             requires_grad = requires_grad or view_.base._rg
         if self._rg is not bool(requires_grad):
             self._rg = bool(requires_grad)
-            version, writes = self._storage.stamp
-            self._storage.stamp = (version, writes)  # a new object: views look at their base again
+            version, writes = self._storage.snapshot
+            self._storage.snapshot = (
+                version,
+                writes,
+            )  # a new object: views look at their base again
         return self
 
     @property
     def grad_fn(self) -> Node | None:
         """The node that made this tensor; None for a leaf."""
         view_ = self._view
-        if view_ is not None and view_.stamp is not self._store.stamp:
+        if view_ is not None and view_.snapshot is not self._store.snapshot:
             view.refresh(self)
         return None if self._edge is None else self._edge[0]
 
@@ -172,7 +177,7 @@ class Tensor(TensorBase):
     def gradient_edge(self) -> Edge:
         """Where gradients of this tensor go, or None when it needs none."""
         view_ = self._view
-        if view_ is not None and view_.stamp is not self._store.stamp:
+        if view_ is not None and view_.snapshot is not self._store.snapshot:
             view.refresh(self)
         if self._edge is not None:
             return self._edge
@@ -206,10 +211,10 @@ class Tensor(TensorBase):
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
         if value._array.dtype != self._array.dtype:
+            given, own = errors.c_name(value), errors.c_name(self)
             raise RuntimeError(
-                f"attempting to assign a gradient with dtype '{_c_name(value)}' to a tensor with "
-                f"dtype '{_c_name(self)}'. Please ensure that the gradient and the tensor have the "
-                "same dtype"
+                f"attempting to assign a gradient with dtype '{given}' to a tensor with dtype "
+                f"'{own}'. Please ensure that the gradient and the tensor have the same dtype"
             )
         if value.device != self.device:
             raise RuntimeError(
@@ -258,11 +263,11 @@ class Tensor(TensorBase):
             )
         self._tell_origin(self, "detach_")
         if self._rg:
-            version, writes = self._storage.stamp
             # A new object: who saved this looks again, and views without history at their base.
-            self._storage.stamp = (version, writes)
-        self._edge = None
-        self._rg = False
+            self._storage.snapshot = (*self._storage.snapshot,)
+        self._edge, self._rg = None, False
+        if hasattr(self, "_dual"):
+            del self._dual
         return self
 
     @property
@@ -317,6 +322,12 @@ class Tensor(TensorBase):
             node.shape = Replaced.by(node.shape, new.shape)
         if edge is not None and edge[2] is not None:
             self._edge = *edge[:2], Replaced.by(edge[2], new.shape), edge[3]
+        elif edge is not None:
+            shape = Replaced.by(edge[0].outs[edge[1]][0], new.shape)  # type: ignore[index]
+            self._edge = *edge[:3], shape if type(shape) is Replaced else None
+
+    def _own(self) -> Any:  # what a node that saves this output of its own keeps: no cycle
+        return self._array
 
     # Hooks -----------------------------------------------------------------------------------
 
@@ -340,16 +351,6 @@ class Tensor(TensorBase):
                 "post accumulate grad hooks cannot be registered on non-leaf tensors"
             )
         return hooks.register(_leaf_state(self).post_accumulate, hook)
-
-    def retain_grad(self) -> None:
-        """Keep the gradient of this non-leaf in `.grad` during backward."""
-        if not self.requires_grad:
-            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-        node = self.grad_fn
-        if node is not None:
-            own = node._hooks()
-            own.retain[self.output_nr] = weakref.ref(self)
-            own.retained[self.output_nr] = source.here()
 
     @property
     def retains_grad(self) -> bool:
@@ -379,7 +380,8 @@ class Tensor(TensorBase):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """The values, without the graph: what comes back is a leaf, as in torch."""
-        array = backends.backend_of(self._array).to_numpy(self._array)
+        backend = backends.backend_of(self._array)
+        array = backend.to_numpy(self._array) if backend.has_values else self._array
         return _unpickle, (
             array,
             str(self.device),
@@ -449,16 +451,28 @@ InferenceTensor.__name__ = InferenceTensor.__qualname__ = "Tensor"
 
 def from_array(array: Any, requires_grad: bool = False, cls: type[Tensor] = Tensor) -> Tensor:
     """A new leaf around `array` (no copy)."""
-    if modes.special and cls is Tensor and modes.state.inference:
-        cls = InferenceTensor
-    result: Tensor = _blank(cls, array)
+    special = modes.special and cls is Tensor
+    result: Tensor = _blank(InferenceTensor if special and modes.state.inference else cls, array)
     result._store = FRESH
+    if special and modes.state.differentiating is not None:
+        result = _lift(modes.state.differentiating, result)
     result._rg = requires_grad
     return result
 
 
+_lift: Callable[[Any, Tensor], Tensor]
+
+
+def differentiating_level(lift: Callable[[Any, Tensor], Tensor]) -> None:
+    """Called once by core.level: how a new tensor becomes one of a level that differentiates."""
+    global _lift
+    _lift = lift
+
+
 def _rebuild(array: Any, storage: Storage, edge: Edge) -> Tensor:
     """A saved own output, or what an unpack hook gave, as a Tensor of the graph again."""
+    if isinstance(array, saved.OwnValue):
+        return array.rebuilt(storage, edge)  # type: ignore[no-any-return]
     result: Tensor = _blank(Tensor, array)
     result._store = storage
     result._rg = edge is not None
@@ -509,11 +523,6 @@ def accumulator(tensor: Tensor) -> Edge:
     return node, 0, node.shape, node.dtype
 
 
-def _c_name(tensor: Tensor) -> str:
-    names = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int"}
-    return names.get(tensor.dtype.name, tensor.dtype.name)
-
-
 def method(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Attach a function of an upper layer as `Tensor.<name>`, which is what errors call it."""
 
@@ -536,9 +545,10 @@ def check_inplace(tensor: Tensor, op: str) -> None:
     if view_.meta != view.DEFAULT:
         made = view_.made or (tensor._edge and tensor._edge[0].place)
         raise errors.view_inplace(tensor, op, view.message(tensor), made)
-    if view_.stamp is not tensor._storage.stamp:
+    base = view_.base
+    if view_.snapshot is not tensor._storage.snapshot and (base._edge is not None or not base._rg):
         view.refresh(tensor)
-    if view_.base._edge is None and (view_.base._rg or tensor._rg):
+    if base._edge is None and (base._rg or tensor._rg):
         raise errors.leaf_inplace(tensor, op, view=True)
 
 
@@ -554,15 +564,6 @@ def before_write(tensor: Tensor) -> None:
         modes.state.mutation.before_write(tensor)
 
 
-def cannot_be_saved() -> RuntimeError:
-    return RuntimeError(
-        "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
-        "inference mode in computation tracked by autograd. To work around this, you can make a "
-        "clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
-        "`torch.inference_mode()`."
-    )
-
-
 def wrote(tensor: Tensor, op: str) -> None:
     """Count a write to `tensor` at the user's line that called for it."""
     place = source.here()
@@ -571,7 +572,7 @@ def wrote(tensor: Tensor, op: str) -> None:
     sink = instrument.sink
     if sink is not None:
         code, lasti = place or (None, 0)
-        version, writes = storage.stamp
+        version, writes = storage.snapshot
         uid = storage.number or storage.uid
         sink.write((perf_counter_ns(), get_ident(), uid, version, writes, op, code, lasti))
 

@@ -18,12 +18,11 @@ from ag_visual.arrays import backend as backends
 from ag_visual.core import modes, view
 from ag_visual.core.storage import FRESH, Storage, unwritten
 from ag_visual.devices import device as Device
-from ag_visual.layouts import contiguous_format
-from ag_visual.layouts import memory_format as MemoryFormat
+from ag_visual.layouts import contiguous_format, memory_format as MemoryFormat
 from ag_visual.sizes import Size, size_of
 
 if TYPE_CHECKING:
-    from ag_visual.core.attached import Attached  # what upper layers attach with `method`
+    from ag_visual.core.attached import Attached, Tensor  # with what upper layers attach
 else:
     Attached = object
 
@@ -84,6 +83,11 @@ class TensorBase(Attached):
         return self.device.type == "cpu"
 
     @property
+    def is_meta(self) -> bool:
+        """Whether the tensor has a shape and no values: it is on the device 'meta'."""
+        return self.device.type == "meta"
+
+    @property
     def ndim(self) -> int:
         """The number of dimensions."""
         return int(self._array.ndim)
@@ -130,8 +134,9 @@ class TensorBase(Attached):
         )
 
     def data_ptr(self) -> int:
-        """Address of the first element."""
-        return backends.data_pointer(self._array)
+        """Address of the first element; 0 where there are no values."""
+        backend = backends.backend_of(self._array)
+        return backend.pointer(self._array) if backend.has_values else 0
 
     def is_contiguous(self, *, memory_format: Any = contiguous_format) -> bool:
         """Whether the elements lie in row-major order without gaps.
@@ -253,7 +258,7 @@ class TensorBase(Attached):
     def __hash__(self) -> int:
         return id(self)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Tensor]:
         if self._array.ndim == 0:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
@@ -274,11 +279,12 @@ class TensorBase(Attached):
     def __dir__(self) -> list[str]:
         """What this tensor has: nothing deprecated, no empty slot, no other device's interface."""
         names = set(object.__dir__(self)) - {"volatile"}
-        names -= {n for n in ("_origin", "__cuda_array_interface__") if not hasattr(self, n)}
+        unset = ("_dual", "_origin", "__cuda_array_interface__")
+        names -= {n for n in unset if not hasattr(self, n)}
         return sorted(names)
 
     def __format__(self, spec: str) -> str:
-        if self._array.ndim == 0 and spec:
+        if self._array.ndim == 0:
             return format(self.item(), spec)
         return object.__format__(self, spec)
 
@@ -286,15 +292,15 @@ class TensorBase(Attached):
 
     @property
     def _storage(self) -> Storage:
-        """The storage of this tensor's own; reading `_store` is enough to compare stamps."""
+        """The storage of this tensor's own; reading `_store` is enough to compare snapshots."""
         return self._store if self._store is not FRESH else own_storage(self)
 
     @property
     def _version(self) -> int:
-        return self._store.stamp[0]
+        return self._store.snapshot[0]
 
     @property
-    def _base(self) -> Any:
+    def _base(self) -> Tensor | None:
         return None if self._view is None else self._view.base
 
     def _is_view(self) -> bool:

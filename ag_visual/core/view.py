@@ -50,7 +50,7 @@ TURNED = "_turned_at"
 class View:
     """How a tensor looks into `base`: the step `(op, args)` from `parent` (None: from base)."""
 
-    __slots__ = ("args", "base", "made", "meta", "op", "own", "parent", "seen", "stamp")
+    __slots__ = ("apart", "args", "base", "made", "meta", "op", "own", "parent", "seen", "snapshot")
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class View:
         parent: View | None,
         op: Any,
         args: Any,
-        stamp: tuple[int, int],
+        snapshot: tuple[int, int],
         meta: int,
         seen: Any,
     ) -> None:
@@ -66,11 +66,13 @@ class View:
         self.parent = parent
         self.op = op
         self.args = args
-        self.stamp = stamp  # of the storage, when the tensor's grad_fn was last right
+        self.snapshot = snapshot  # of the storage, when the tensor's grad_fn was last right
         self.meta = meta
         self.own = False  # whether somebody asked for the view itself to require grad
         self.seen = seen  # the array that the step looked at
         self.made: Any = None  # where, for views that were made without a node
+        # A reference to the tensor that the step made, where tangents are not shared with `parent`.
+        self.apart: Any = None
 
     def chain(self) -> list[View]:
         """The views from base to this one, first one first."""
@@ -132,9 +134,11 @@ class AsStridedBackward0(Node):
     _saved_storage_offset = property(lambda self: self.a_storage_offset)
 
     def raw(self, F: Any, g: Any) -> Any:
-        return (self._back(F, g),)
+        return (None if self.next[0] is None else self._back(F, g),)
 
     def traced(self, g: Any) -> Any:
+        if self.next[0] is None:
+            return (None,)
         F = self.steps[0][0].table.traced
         found = self._back(F, g)
         # In memory of its own, as torch's: a hook may write it.
@@ -151,11 +155,24 @@ class AsStridedBackward0(Node):
 
 def _laid(F: Any, g: Any, array: Any, strides: tuple[int, ...]) -> Any:
     """A copy of a gradient (its array: `array`) with these strides, gaps of zeros included."""
+    if hasattr(array, "refuse") or (F.traced and modes.state.levels):
+        return _laid_at_level(F, g, array, strides)
     memory = spread(backend_of(array).xp, array.shape, array.dtype, strides)
     if F.traced:
         return saved.constant(memory).copy_(g)
     memory[...] = g
     return memory
+
+
+def _laid_at_level(F: Any, g: Any, array: Any, strides: tuple[int, ...]) -> Any:
+    """The same, which belongs to the level of the gradient."""
+    shape = tuple(array.shape)
+    if not distinct(shape, strides, array.dtype.itemsize):
+        return F.clone_in(g, "C")
+    places = tuple(stride // array.dtype.itemsize for stride in strides)
+    length = 0 if 0 in shape else 1
+    length += sum((n - 1) * s for n, s in zip(shape, places, strict=True)) if length else 0
+    return F.as_strided(F.as_strided_backward(g, (length,), shape, places, 0), shape, places)
 
 
 def _own_strides(array: Any) -> tuple[int, ...] | None:
@@ -186,6 +203,16 @@ def distinct(shape: Any, strides: tuple[int, ...], item: int = 1) -> bool:
     return True
 
 
+def _check_agreed(part: Any, mine: Any) -> None:
+    """Refuse a gradient that has several values for one place in memory."""
+    if not bool(((part == mine) | (mine != mine)).all()):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            "single memory location, and it was written through some of them alone. Please clone() "
+            "the tensor before performing the operation."
+        )
+
+
 class CopySlices(Node):
     """History of a base written through a view: the rest passes, the slice goes to `fn`."""
 
@@ -211,12 +238,8 @@ class CopySlices(Node):
     def name(self) -> str:
         return "torch::autograd::CopySlices"
 
-    @property
-    def saved_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ()
-
     def raw(self, F: Any, g: Any) -> Any:
-        self._refuse_spent()
+        self._check_unspent()
         table = self.steps[0][0].table
         xp = F.xp
         # A copy of the gradient that lies in memory as the base does.
@@ -235,12 +258,15 @@ class CopySlices(Node):
         if mine is None:
             part[...] = 0
         else:
-            part[...] = table.fit(xp, mine, part.shape, part.dtype)
+            mine = table.fit(xp, mine, part.shape, part.dtype)
+            part[...] = mine
+            if not distinct(part.shape, part.strides, part.dtype.itemsize):
+                _check_agreed(part, mine)
         grads[0] = result
         return grads
 
     def traced(self, g: Any) -> Any:
-        self._refuse_spent()
+        self._check_unspent()
         F, to = self.steps[0][0].table.traced, self.strides
         result = F.clone_in(g, "C") if to is None else _laid(F, g, g._array, to)
         part = result
@@ -251,6 +277,15 @@ class CopySlices(Node):
         if mine is None:
             part.zero_()
         else:
+            level = getattr(mine, "level", None)
+            if level is not None and getattr(result, "level", None) is not level:
+                # The gradient has the slices of a vmap; so must what it is written into.
+                zero = F.mul(F.cast(F.ne(mine, mine), g._array.dtype), 0).sum()
+                result = part = F.add(result, zero)
+                if to is not None:
+                    result = part = _laid(F, result, result._array, to)
+                for op, args, _ in self.steps:
+                    part = op.replay(part, args)
             part.copy_(mine)
         grads[0] = result
         return grads
@@ -268,7 +303,7 @@ class CopySlices(Node):
         self.fn.release()
         self.spent = True
 
-    def _refuse_spent(self) -> None:
+    def _check_unspent(self) -> None:
         if self.spent:
             raise errors.freed_graph(self)
 
@@ -276,14 +311,14 @@ class CopySlices(Node):
 def refresh(tensor: Any) -> None:
     """Bring a view's requires_grad and grad_fn up to date with its base."""
     view = tensor._view
-    stamp = tensor._storage.stamp
+    snapshot = tensor._storage.snapshot
     base = view.base
     if tensor._edge is None and not base._rg:
-        view.stamp = stamp
+        view.snapshot = snapshot
         tensor._rg = view.own
         return
-    if stamp[0] == view.stamp[0]:
-        view.stamp = stamp
+    if snapshot[0] == view.snapshot[0]:
+        view.snapshot = snapshot
         if tensor._edge is None and tensor._array.dtype.kind in "fcV":
             tensor._rg = True
         return
@@ -294,7 +329,7 @@ def refresh(tensor: Any) -> None:
             message(tensor, indirect=True),
             view.made or (tensor._edge and tensor._edge[0].place),
         )
-    if base.__dict__.get(TURNED, -1) > view.stamp[0]:
+    if base.__dict__.get(TURNED, -1) > view.snapshot[0]:
         raise RuntimeError(
             "A view cannot be followed any more: after it was made, its base (shape "
             f"{list(base._array.shape)}) changed its own geometry in place (t_, transpose_, "
@@ -302,12 +337,12 @@ def refresh(tensor: Any) -> None:
             "the view afterwards."
         )
     if modes.state.view_replay:
-        _replay(tensor, view, stamp)
+        _replay(tensor, view, snapshot)
         return
     old = tensor._edge
     tensor._edge = _regenerated(tensor, view)
     tensor._rg = True
-    view.stamp = stamp
+    view.snapshot = snapshot
     move_retain_grad(tensor, old)
 
 
@@ -349,12 +384,14 @@ def _regenerated(tensor: Any, view: View) -> Edge:
 
 def _offset(tensor: Any, array: Any) -> int:
     """The storage offset of an array in the memory that a tensor looks into."""
+    if hasattr(array, "refuse"):
+        return 0  # the outline of a slice
     pointer = backend_of(array).pointer
     start = array if tensor._memory is None else tensor._memory
     return int((pointer(array) - pointer(start)) // array.itemsize)
 
 
-def _replay(tensor: Any, view: View, stamp: tuple[int, int]) -> None:
+def _replay(tensor: Any, view: View, snapshot: tuple[int, int]) -> None:
     """Regenerate the history of a view by its own ops, one node each."""
 
     def play() -> Any:
@@ -366,7 +403,7 @@ def _replay(tensor: Any, view: View, stamp: tuple[int, int]) -> None:
     again = modes.in_grad_mode(True, play)
     old = tensor._edge
     tensor._edge, tensor._rg = again._edge, True
-    view.stamp = stamp
+    view.snapshot = snapshot
     move_retain_grad(tensor, old)
 
 

@@ -39,7 +39,7 @@ LEFT_OUT: Any = None
 class Kind:
     """What an argument takes: torch's word for it, the common case as a test, and all others."""
 
-    told: str
+    word: str
     odd: str
     """A condition on {p}, true for values that `fit` has to look at."""
     fit: Callable[[Any], Any]
@@ -74,11 +74,13 @@ def _sizes(value: Any) -> tuple[int, ...] | None:
     """Like torch, which looks at the type of the first: a later True is 1."""
     if not isinstance(value, (tuple, list)):
         return None
-    found = [
-        _whole(each) if not i or not isinstance(each, bool) else int(each)
-        for i, each in enumerate(value)
-    ]
-    return None if None in found else tuple(found)  # type: ignore[arg-type]
+    found = []
+    for i, each in enumerate(value):
+        whole = int(each) if i and isinstance(each, bool) else _whole(each)
+        if whole is None:
+            return None
+        found.append(whole)
+    return tuple(found)
 
 
 def _dims(value: Any) -> Any:
@@ -103,7 +105,7 @@ _PLAIN = {
 
 
 def _or_none(kind: Kind) -> Kind:
-    return Kind(kind.told, f"{{p}} is not None and {kind.odd}", kind.fit, True)
+    return Kind(kind.word, f"{{p}} is not None and {kind.odd}", kind.fit, True)
 
 
 _KINDS = _PLAIN | {f"{name} | None": _or_none(kind) for name, kind in _PLAIN.items()}
@@ -125,19 +127,19 @@ def may_be_left_out(parameter: inspect.Parameter) -> bool:
     return kind is not None and not kind.optional and parameter.default is LEFT_OUT
 
 
-def refused(called: str, name: str, told: str, value: Any) -> TypeError:
+def refused(called: str, name: str, word: str, value: Any) -> TypeError:
     """That an argument is of another type, in torch's words."""
     given = type_name(value)
     if isinstance(value, (numpy.ndarray, numpy.generic)):
         given = f"numpy.{given}"
-    elif isinstance(value, (tuple, list)) and told == "tuple of ints":
+    elif isinstance(value, (tuple, list)) and word == "tuple of ints":
         at, bad = next((i, x) for i, x in enumerate(value) if _whole(x) is None)
         return TypeError(
-            f"{called}(): argument '{name}' must be {told}, but found element of type "
+            f"{called}(): argument '{name}' must be {word}, but found element of type "
             f"{type_name(bad)} at pos {at}: {value!r}"
         )
     value = f": {value!r}" if isinstance(value, (bool, int, float, complex, str)) else ""
-    return TypeError(f"{called}(): argument '{name}' must be {told}, not {given}{value}")
+    return TypeError(f"{called}(): argument '{name}' must be {word}, not {given}{value}")
 
 
 def no_list(called: str, name: str, at: int, value: Any) -> TypeError:
@@ -154,7 +156,7 @@ def no_element(at: int, i: int, value: Any) -> TypeError:
 
 
 def tensors_of(called: str, values: Any, name: str = "tensors") -> tuple[Any, ...]:
-    """A sequence of tensors (or of arrays, on the raw face) as a tuple."""
+    """A sequence of tensors (or of arrays, on the raw namespace) as a tuple."""
     if not isinstance(values, (tuple, list)):
         raise no_list(called, name, 0, values)
     for i, each in enumerate(values):
@@ -182,10 +184,10 @@ def checked(called: str, name: str, kind: Kind, value: Any) -> Any:
     if value is None and kind.optional:
         return None
     found = kind.fit(value)
-    if found is None and isinstance(value, Tensor) and kind.told == "float":
+    if found is None and isinstance(value, Tensor) and kind.word == "float":
         return plain_number(called, name, value)
     if found is None:
-        raise refused(called, name, kind.told, value)
+        raise refused(called, name, kind.word, value)
     return found
 
 
@@ -248,11 +250,11 @@ def older(
         )
     factors = dict(zip(op.legacy_positional, (args[i] for i in at), strict=False))
     others = ", ".join(f"Tensor {name}" for name in op.params[1:tensors])
-    told = "".join(f", Number {name} = 1" for name in op.legacy_positional)
+    factors_now = "".join(f", Number {name} = 1" for name in op.legacy_positional)
     warnings.warn(
         f"This overload of {called} is deprecated:\n\t{called}(Number "
         f"{', Number '.join(factors)}, {others})\nConsider using one of the following signatures "
-        f"instead:\n\t{called}({others}, *{told})",
+        f"instead:\n\t{called}({others}, *{factors_now})",
         UserWarning,
         stacklevel=outside(),
     )

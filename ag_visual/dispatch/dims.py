@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import index as as_index
-from typing import Any
+from typing import Any, SupportsIndex
 
 from ag_visual.dispatch.interpreted import flat
 
 
-def wrap(dim: Any, ndim: int) -> int:
+def wrap(dim: SupportsIndex, ndim: int) -> int:
     """The dimension counted from the front; a 0-d tensor takes 0 and -1."""
     span = ndim or 1
     if type(dim) is not int:
@@ -25,10 +25,10 @@ def wrap(dim: Any, ndim: int) -> int:
             f"Dimension out of range (expected to be in range of [{-span}, {span - 1}], but got "
             f"{dim})"
         )
-    return dim + span if dim < 0 else dim  # type: ignore[no-any-return]
+    return dim + span if dim < 0 else dim
 
 
-def wrap_all(dims: Iterable[Any], ndim: int) -> tuple[int, ...]:
+def wrap_all(dims: Iterable[SupportsIndex], ndim: int) -> tuple[int, ...]:
     """Several dimensions, none of them twice."""
     found = tuple(wrap(d, ndim) for d in dims)
     if len(set(found)) != len(found):

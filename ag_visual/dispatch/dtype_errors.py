@@ -30,6 +30,11 @@ def in_macros(kind: dtypes.dtype) -> str:
     return _CPLUSPLUS.get(kind.name, kind.name)
 
 
+def not_implemented(name: str, kind: dtypes.dtype, more: str = "") -> NotImplementedError:
+    """torch's error for a dtype in which a kernel does not exist, and what we say of it."""
+    return NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_name}'{more}")
+
+
 def scalar_type(first: Kind, *others: Kind) -> str | None:
     """The text of kernels that read all their inputs as one type."""
     for other in others:

@@ -1,4 +1,4 @@
-"""Families of ops: from one derivative follow vjp, jvp, twin, promotion and sample inputs.
+"""Families of ops: from one derivative follow vjp, jvp, in-place variant, promotion and samples.
 
 Rules leave out conjugation: for holomorphic ops the engine conjugates the incoming gradient and
 the results when the output is complex (docs/notes/holomorphic-rules).
@@ -14,20 +14,26 @@ import numpy
 
 from ag_visual import dtypes, promotion
 from ag_visual.dispatch import vmap
-from ag_visual.dispatch.overflow import refuse_overflow
+from ag_visual.dispatch.overflow import check_overflow
 from ag_visual.dispatch.record import FLOAT, LINEAR, PROMOTE, ErrorSample, Op, Sample, camel
-from ag_visual.dispatch.rules import Carried, asks, requests_of
+from ag_visual.dispatch.rules import Carried, Refused, asks, requests_of
 from ag_visual.dispatch.table import composite, op, ops
 
 
 def is_complex(x: Any) -> bool:
     """Whether a rule's value, a Tensor or an array, is complex."""
-    return getattr(x, "_array", x).dtype.kind == "c"
+    kind: str = getattr(x, "_array", x).dtype.kind
+    return kind == "c"
 
 
 def zeros(F: Any, x: Any) -> Any:
-    """Zeros like x, without history: the derivative of a step."""
+    """Zeros of the shape of x, without history: the derivative of a step."""
     return F.zeros_of(x, tuple(x.shape))
+
+
+def zeros_like(F: Any, x: Any) -> Any:
+    """The same in the order of x, where torch makes them so."""
+    return F.zeros_of(x)
 
 
 def number_in(number: Any, dtype: Any) -> Any:
@@ -37,11 +43,11 @@ def number_in(number: Any, dtype: Any) -> Any:
     if dtype.kind == "b":
         return bool(number)
     if isinstance(number, complex):
-        refuse_overflow(number, dtypes.of_numpy(dtype))
+        check_overflow(number, dtypes.of_numpy(dtype))
     if dtype.kind not in "iu":
         return number
     whole = int(number)
-    refuse_overflow(whole, dtypes.of_numpy(dtype))
+    check_overflow(whole, dtypes.of_numpy(dtype))
     return whole % (int(numpy.iinfo(dtype).max) + 1) if dtype.kind == "u" else whole
 
 
@@ -50,12 +56,7 @@ _FLAT = "It is zero almost everywhere: detach the input, or use a smooth functio
 
 def refused(name: str, why: str = _FLAT) -> Callable[..., Any]:
     """The rule of an op that torch does not differentiate: its backward says so."""
-
-    def refuse(g: Any) -> Any:
-        raise NotImplementedError(f"the derivative for '{name}' is not implemented. {why}")
-
-    refuse.refuses = True  # type: ignore[attr-defined]
-    return refuse
+    return Refused(f"the derivative for '{name}' is not implemented. {why}")
 
 
 def _times(derivative: Callable[..., Any], carried: str) -> Callable[..., Any]:
@@ -96,6 +97,7 @@ def unary(
     rules = None if derivative is None else {"self": _times(derivative, "g")}
     moves = None if derivative is None else {"self": _times(derivative, "t_self")}
     options.setdefault("inplace", True)
+    options.setdefault("inplace_function", True)
     options.setdefault("samples", unary_samples(low, high))
     options.setdefault("batch", vmap.elementwise)
     options.setdefault("jvp", moves)
@@ -184,11 +186,11 @@ def elementwise(
 def compared(name: str, kernel: str, **options: Any) -> Op:
     """A comparison: broadcasts and promotes, gives bools, has no derivative.
 
-    Its in-place form writes ones and zeros among numbers that may have one: the derivative is zero.
+    Its in-place variant writes ones and zeros among numbers that may have one: it is zero.
     """
     step = {"self": _flat, "other": _flat}
-    twin = {f"{camel(name)}Backward1": step, f"{camel(name)}Backward0": {"self": _flat}}
-    return binary(name, None, None, kernel, inplace_node=twin, **options)
+    nodes = {f"{camel(name)}Backward1": step, f"{camel(name)}Backward0": {"self": _flat}}
+    return binary(name, None, None, kernel, inplace_node=nodes, **options)
 
 
 def _flat(F: Any, g: Any) -> Any:
@@ -199,6 +201,11 @@ def tested(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
     """An elementwise question: gives bools, has no derivative."""
     options.setdefault("inplace", False)
     return unary(name, None, kernel, policy="keep", **options)
+
+
+structural = functools.partial(op, jvp=LINEAR, holomorphic=False)
+"""An op that moves elements: linear, and the same for a conjugate."""
+view_op = functools.partial(structural, view=True)
 
 
 def promoted_with(F: Any, self: Any, *numbers: Any) -> Any:
@@ -212,31 +219,11 @@ def promoted_with(F: Any, self: Any, *numbers: Any) -> Any:
     return self
 
 
-def chosen_twin(name: str, choose: Callable[..., str]) -> None:
-    """The in-place form of a composite: `choose(arguments)` names the op whose twin does it."""
+def chosen_variant(name: str, choose: Callable[..., str], spaces: str = "") -> None:
+    """The in-place variant of a composite: that of the op which `choose(arguments)` names."""
 
     def body(F: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
         return ops[choose(*args, **kwargs)].write(self, *args, **kwargs)
 
     body.__doc__ = f"`{name[:-1]}`, written into its first argument, which it returns."
-    composite(name)(body)
-
-
-__all__ = [
-    "LINEAR",
-    "binary",
-    "binary_errors",
-    "binary_samples",
-    "chosen_twin",
-    "compared",
-    "elementwise",
-    "is_complex",
-    "number_in",
-    "pair_samples",
-    "promoted_with",
-    "refused",
-    "tested",
-    "unary",
-    "unary_samples",
-    "zeros",
-]
+    composite(name, spaces=spaces)(body)

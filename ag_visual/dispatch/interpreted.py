@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import collections
 import dis
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy
@@ -22,7 +22,6 @@ from ag_visual.core.tensor import (
     InferenceTensor,
     Tensor,
     _blank,
-    from_array,
 )
 from ag_visual.dispatch.arguments import (
     NUMBERS,
@@ -44,42 +43,9 @@ from ag_visual.dispatch.op_node import (
     borrows,
     link_views,
     make_node,
-    make_node_class,
 )
-from ag_visual.dispatch.out_argument import accepting_out
-from ag_visual.dispatch.record import FLOAT, KEEP, PROMOTE, Op
+from ag_visual.dispatch.record import FLOAT, KEEP, Op
 from ag_visual.errors import type_name
-
-
-def equip(op: Op) -> None:
-    """Give a record its node class and its reference call."""
-    op.node_class = make_node_class(op)
-    bind = binder(op, op.public_name)
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return run(op, bind(args, kwargs))
-
-    if op.out:
-        call = accepting_out(op.public_name, call, op.policy != KEEP, op.out)
-    call.__signature__ = op.public_signature  # type: ignore[attr-defined]
-    call.__name__ = call.__qualname__ = op.name
-    call.__doc__ = op.doc
-    op.compute = call
-    op.call = call
-
-
-def operator(op: Op) -> Callable[..., Any]:
-    """The reference call as Python's operators want it: NotImplemented for foreign operands."""
-    known = (Tensor, *NUMBERS)
-
-    def call(self: Any, other: Any, **kwargs: Any) -> Any:
-        if isinstance(other, numpy.ndarray):
-            other = from_array(other)  # as torch, which keeps the result a tensor of the graph
-        elif not isinstance(other, known):
-            return NotImplemented
-        return op.compute(self, other, **kwargs)
-
-    return call
 
 
 def binder(op: Op, called: str) -> Callable[[tuple[Any, ...], dict[str, Any]], list[Any]]:
@@ -111,6 +77,11 @@ def binder(op: Op, called: str) -> Callable[[tuple[Any, ...], dict[str, Any]], l
         for theirs, ours in NUMPY_NAMES.items():
             if theirs in kwargs and ours in names and ours not in kwargs:
                 kwargs[ours] = kwargs.pop(theirs)
+        if needed <= given <= positional and kwargs.keys() <= op.keyword:
+            values = [*args, *defaults[given:]]
+            for name, value in kwargs.items():
+                values[names.index(name)] = value
+            return values
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -134,9 +105,9 @@ def flat(args: tuple[Any, ...]) -> tuple[Any, ...]:
 def bad_argument(called: str, names: Sequence[str], name: str, value: Any) -> TypeError:
     """An argument that should be a tensor; `self`, which is no method's here, is `input`."""
     place = names.index(name)
-    told = "input" if name == "self" and not place and "input" not in names else name
+    shown = "input" if name == "self" and not place and "input" not in names else name
     return TypeError(
-        f"{called}(): argument '{told}' (position {place + 1}) must be Tensor, "
+        f"{called}(): argument '{shown}' (position {place + 1}) must be Tensor, "
         f"not {type_name(value)}"
     )
 
@@ -155,10 +126,10 @@ def _fitted(op: Op, called: str, args: list[Any]) -> list[Any]:
     return args
 
 
-def _check_devices(op: Op, tensors: list[Any]) -> Any:
+def _check_devices(op: Op, tensors: list[Tensor]) -> Any:
     """The backend of all tensors; 0-d CPU tensors may join any device, as in torch."""
     backend: Any = None
-    first: Any = None
+    first: Tensor | None = None
     for tensor in tensors:
         found = backends.backend_of(tensor._array)
         if backend is None or (backend is not found and tensor._array.ndim > 0):
@@ -172,8 +143,8 @@ def _check_devices(op: Op, tensors: list[Any]) -> Any:
     return backend
 
 
-def promoted(op: Op, values: dict[str, Any]) -> Any:
-    """The dtype in which a promoting op computes (an array dtype)."""
+def promoted(op: Op, values: dict[str, Any]) -> dtypes.dtype:
+    """The dtype in which a promoting op computes."""
     operands = []
     for name in op.inputs:
         value = values[name]
@@ -240,21 +211,20 @@ def cast_number(value: Any, target: dtypes.dtype) -> Any:
     return value
 
 
-def refuse_unlike(op: Op, values: dict[str, Any]) -> None:
-    """Dtypes that this op does not promote, told in torch's words."""
+def check_dtypes(op: Op, check: Callable[..., str | None], values: dict[str, Any]) -> None:
+    """Raise RuntimeError, in torch's words, for dtypes that this op does not promote."""
     kinds = [v.dtype if isinstance(v := values[n], Tensor) else None for n in op.compared]
     given = list(dict.fromkeys(k for k in kinds if k is not None))
-    if len(given) > 1 and (text := op.dtype_check(*kinds)) is not None:  # type: ignore[misc]
+    if len(given) > 1 and (text := check(*kinds)) is not None:
         raise RuntimeError(f"{text}. Convert one of them, .to({given[0]}) or .to({given[1]}).")
 
 
-def refuse_complex(op: Op, arrays: dict[str, Any]) -> None:
+def check_real(op: Op, arrays: dict[str, Any]) -> None:
     for name in op.inputs:
         kind = getattr(arrays[name], "dtype", None)
         if kind is not None and kind.kind == "c":
-            told = dtypes.of_numpy(kind).scalar_name
             raise NotImplementedError(
-                f"\"{op.public_name}\" not implemented for '{told}': "
+                f"\"{op.public_name}\" not implemented for '{dtypes.of_numpy(kind).scalar_name}': "
                 "it is a function of real numbers"
             )
 
@@ -276,10 +246,10 @@ def run(op: Op, args: list[Any]) -> Any:
     if op.check is not None:
         op.check(*args)
     if op.dtype_check is not None:
-        refuse_unlike(op, values)
+        check_dtypes(op, op.dtype_check, values)
     backend, arrays = arrays_of(op, values)
     if op.real_only:
-        refuse_complex(op, arrays)
+        check_real(op, arrays)
     arguments = _arguments(op, values, arrays)
     results = _compute(op, backend, arrays, arguments)
     several = op.multi or len(op.outputs) > 1
@@ -344,19 +314,19 @@ def _compute(
     try:
         result = quietly(op.invoke, backend.xp, {**arguments, **arrays}, writing=writing)
     except (ValueError, IndexError) as error:
-        raise _kernel_error(op, arrays, error) from None
+        raise kernel_error(op, arrays.values(), error) from None
     except TypeError as error:
-        _refuse_odd_numbers(op, arguments)
+        _check_numbers(op, arguments)
         if "ufunc" not in str(error) and "numpy boolean" not in str(error):
             raise
         kind = next(dtypes.of_array(a) for a in arrays.values() if hasattr(a, "dtype"))
-        told = kind.scalar_name
-        raise NotImplementedError(f"\"{op.public_name}\" not implemented for '{told}'") from None
-    _refuse_bools(op, arrays, result)
+        text = f"\"{op.public_name}\" not implemented for '{kind.scalar_name}'"
+        raise NotImplementedError(text) from None
+    _check_bools(op, arrays, result)
     return _narrowed(op, arrays, result) if op.narrows else result
 
 
-def _refuse_bools(op: Op, arrays: dict[str, Any], result: Any) -> None:
+def _check_bools(op: Op, arrays: dict[str, Any], result: Any) -> None:
     """NumPy has no arithmetic on bools: it makes 8-bit integers or 16-bit floats of them."""
     if getattr(result, "dtype", None) not in _OF_BOOLS or "dtype" in op.params:
         return
@@ -371,11 +341,11 @@ def _refuse_bools(op: Op, arrays: dict[str, Any], result: Any) -> None:
 _OF_BOOLS = (numpy.dtype(numpy.int8), numpy.dtype(numpy.float16))
 
 
-def _refuse_odd_numbers(op: Op, arguments: dict[str, Any]) -> None:
+def _check_numbers(op: Op, arguments: dict[str, Any]) -> None:
     """Say which argument is no number though its default is one."""
     for name, value in arguments.items():
-        usual = op.signature.parameters[name].default
-        if isinstance(usual, NUMBERS) and not isinstance(value, NUMBERS):
+        default = op.signature.parameters[name].default
+        if isinstance(default, NUMBERS) and not isinstance(value, NUMBERS):
             place = "" if name in op.keyword else f" (position {op.params.index(name) + 1})"
             raise TypeError(
                 f"{op.public_name}(): argument '{name}'{place} must be Number, "
@@ -414,13 +384,14 @@ def _in_own_words(error: Exception) -> bool:
     while trace.tb_next is not None:
         trace = trace.tb_next
     code = trace.tb_frame.f_code
-    return source.inside[code.co_filename] and code.co_code[trace.tb_lasti] == _RAISE
+    return bool(source.inside[code.co_filename]) and code.co_code[trace.tb_lasti] == _RAISE
 
 
-def _kernel_error(op: Op, arrays: dict[str, Any], error: Exception) -> Exception:
+def kernel_error(op: Op, inputs: Iterable[Any], error: Exception) -> Exception:
+    """What an exception of a kernel says to users: its inputs are arrays, numbers or None."""
     if _in_own_words(error):
         return error
-    shapes = [tuple(a.shape) for a in arrays.values() if hasattr(a, "shape")]
+    shapes = [numpy.shape(x) for x in inputs if hasattr(x, "shape") or isinstance(x, NUMBERS)]
     if op.policy != KEEP and len(shapes) > 1:
         longest = max(len(s) for s in shapes)
         padded = [(1,) * (longest - len(s)) + s for s in shapes]
@@ -445,6 +416,8 @@ def _package(op: Op, outputs: list[Any]) -> Any:
     return named_tuple(op.namedtuple or op.name, op.outputs)(*outputs)
 
 
+# (Type checkers want to see the fields.)
+_namedtuple: Callable[[str, Sequence[str]], type[tuple[Any, ...]]] = collections.namedtuple
 _named: dict[tuple[str, tuple[str, ...]], Any] = {}
 
 
@@ -452,27 +425,27 @@ def _tuple(*results: Any) -> tuple[Any, ...]:
     return results
 
 
-def named_tuple(name: str, fields: tuple[str, ...]) -> Any:
+def named_tuple(name: str, fields: Sequence[str]) -> Any:
     if fields[0] == "result0":  # torch gives these no names
         return _tuple
-    key = (name, fields)
+    key = (name, tuple(fields))
     if key not in _named:
-        plain: Any = collections.namedtuple(name, fields)  # type: ignore[misc]
+        plain = _namedtuple(name, fields)
         body = {"__slots__": (), "__module__": "torch.return_types", "__repr__": _fields_in_lines}
-        _named[key] = type(name, (plain,), body)
+        _named[key] = type(name, (plain,), {**body, "__reduce__": _to_make_again})
     return _named[key]
+
+
+def _again(name: str, fields: Sequence[str], values: Sequence[Any]) -> Any:
+    return named_tuple(name, fields)(*values)
+
+
+def _to_make_again(self: Any) -> Any:
+    """For pickle and copy: the class is made when it is first asked for."""
+    return _again, (type(self).__name__, self._fields, tuple(self))
 
 
 def _fields_in_lines(self: Any) -> str:
     """As torch prints results with several fields."""
     fields = ",\n".join(f"{n}={v!r}" for n, v in zip(self._fields, self, strict=True))
     return f"torch.return_types.{type(self).__name__}(\n{fields})"
-
-
-__all__ = [
-    "PROMOTE",
-    "equip",
-    "flat",
-    "named_tuple",
-    "run",
-]

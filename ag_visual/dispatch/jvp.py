@@ -7,10 +7,26 @@ sum of what each says, which may be LINEAR or ELEMENTWISE in that input. Where a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from ag_visual.devices import device as Device
 from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, Op
-from ag_visual.dispatch.vmap import called
+from ag_visual.dispatch.rules import Refused
+
+
+def on_values(function: Callable[..., Any], op: Op, values: dict[str, Any]) -> Any:
+    """A function of an op's parameters, called with these by name."""
+    if not op.keyword:
+        return function(*[values[p] for p in op.params])
+    keyword, defaults = op.keyword, op.signature.parameters
+    named = {p: values[p] for p in keyword if values[p] is not defaults[p].default}
+    return function(*[values[p] for p in op.params if p not in keyword], **named)
+
+
+def called(F: Any, op: Op, values: dict[str, Any]) -> Any:
+    """An op of a namespace with its parameters by name."""
+    return on_values(getattr(F, op.name), op, values)
 
 
 def jvp(
@@ -23,18 +39,32 @@ def jvp(
     """
     bound = op.signature.bind(*args, **kwargs)
     bound.apply_defaults()
-    values = dict(bound.arguments)
-    result = called(F, op, values)
-    if op.jvp is None:
-        return result, None
+    return jvp_values(F, op, dict(bound.arguments), tangents)
+
+
+def jvp_values(
+    F: Any, op: Op, given: dict[str, Any], tangents: dict[str, Any], twin: Any = None
+) -> tuple[Any, Any]:
+    """The same, with the value of every parameter by name.
+
+    twin: of the in-place form, a function that writes and gives the result; `given` is of before.
+    """
+    values = dict(given)
+    tangents = _counting(op, tangents, twin is not None)
+    result = called(F, op, values) if twin is None else twin()
+    return result, derived(F, op, values, result, tangents) if tangents else None
+
+
+def derived(F: Any, op: Op, values: dict[str, Any], result: Any, tangents: dict[str, Any]) -> Any:
+    """The tangents of the results of a call whose inputs have some."""
     if op.normalize is not None:
         arrays = {n: _array(values[n]) for n in op.params}
         values.update(zip(op.arguments, op.normalize(*arrays.values()), strict=True))
     if op.jvp == LINEAR:
         moved = called(F, op, {**values, **_moves(F, op, values, tangents)})
-        return result, _carrying(op, moved)
+        return _carrying(op, moved)
     if op.jvp == ELEMENTWISE:
-        return result, _slopes(F, op, values, result, tangents)
+        return _slopes(F, op, values, result, tangents)
     total: Any = None
     known = _known(F, op, values, result)
     for name, tangent in tangents.items():
@@ -46,9 +76,44 @@ def jvp(
         else:
             known[f"t_{name}"] = tangent
             part = rule(known)
-        total = _sum(total, part)
+        total = added(total, part)
     several = isinstance(total, tuple) and len(total) == len(op.outputs)
-    return result, _carrying(op, total) if several else total
+    return _carrying(op, total) if several else total
+
+
+def _counting(op: Op, tangents: dict[str, Any], inplace: bool) -> dict[str, Any]:
+    """The tangents of what the op has a derivative in; raises where torch has none forwards."""
+    if not op.rules:
+        if op.aten:
+            raise without_jvp(op, inplace)
+        return {}
+    known = op.diff_inputs
+    counting = {name: tangents[name] for name in tangents if name in known}
+    if counting and (op.jvp is None or type(op.jvp) is dict or op.refuses):
+        for name in counting:
+            if refusing(op, name):
+                raise without_jvp(op, inplace)
+    return counting
+
+
+def refusing(op: Op, name: str) -> bool:
+    """Whether there is no rule for an input."""
+    if op.jvp is None or (type(op.jvp) is dict and name not in op.jvp):
+        return True
+    return op.refuses and any(
+        isinstance(rule.function, Refused) and name in rule.inputs for rule in op.rules
+    )
+
+
+def without_jvp(op: Op, inplace: bool) -> NotImplementedError:
+    """What torch says of an op that has no directional derivative."""
+    name = (op.aten or op.name) + "_" * inplace
+    why = "" if op.aten.startswith("aten::") else " because it has not been implemented yet"
+    return NotImplementedError(
+        f"Trying to use forward AD with {name} that does not support it{why}.\n"
+        "Differentiate it by backward, detach its input, or write it as an autograd.Function with "
+        "a jvp."
+    )
 
 
 def _array(value: Any) -> Any:
@@ -64,11 +129,12 @@ def _carrying(op: Op, results: Any) -> Any:
     return found if len(found) > 1 else found[0]
 
 
-def _sum(a: Any, b: Any) -> Any:
+def added(a: Any, b: Any) -> Any:
+    """The sum of two tangents, or tuples of them; None is none."""
     if a is None or b is None:
         return b if a is None else a
     if isinstance(a, tuple):
-        return tuple(_sum(x, y) for x, y in zip(a, b, strict=True))
+        return tuple(added(x, y) for x, y in zip(a, b, strict=True))
     return a + b
 
 
@@ -84,15 +150,29 @@ def _moves(F: Any, op: Op, values: dict[str, Any], tangents: dict[str, Any]) -> 
     return {n: tangents[n] if n in tangents else _zeros(F, values[n]) for n in names}
 
 
-def _known(F: Any, op: Op, values: dict[str, Any], result: Any) -> dict[str, Any]:
-    """What a rule may ask for, by name."""
-    results = result if len(op.outputs) > 1 else (result,)
-    known = {**values, **dict(zip(op.outputs, results, strict=True)), "F": F}
-    for name in (*op.inputs, *op.lists):
-        array = _array(values[name])
-        for fact in ("shape", "dtype", "strides"):
-            known[f"{name}_{fact}"] = getattr(array, fact, () if fact == "shape" else None)
-        known[f"{name}_device"] = getattr(values[name], "device", None)
+class _Known(dict[str, Any]):
+    """What a rule may ask for, by name; facts about inputs are looked up when asked for."""
+
+    def __missing__(self, name: str) -> Any:
+        tensor, _, what = name.rpartition("_")
+        return fact(self[tensor], what)
+
+
+def fact(value: Any, what: str) -> Any:
+    """The shape, dtype, device ... of an input."""
+    if what == "device":
+        found = getattr(value, "device", None)
+        return Device(found) if isinstance(found, str) else found
+    return getattr(_array(value), what, () if what == "shape" else None)
+
+
+def _known(F: Any, op: Op, values: dict[str, Any], result: Any) -> _Known:
+    known = _Known(values)
+    if len(op.outputs) > 1:
+        known.update(zip(op.outputs, result, strict=True))
+    else:
+        known[op.outputs[0]] = result
+    known["F"] = F
     return known
 
 
@@ -104,6 +184,8 @@ def _slopes(F: Any, op: Op, values: dict[str, Any], result: Any, tangents: dict[
     """
     known = _known(F, op, values, result)
     out = _carrying(op, result)
+    if _pointwise(op, values, out, tangents):
+        return _products(op, known, tangents)
     known["g"] = F.zeros_of(out, tuple(out.shape)) + 1
     total: Any = None
     for rule in op.rules:
@@ -115,11 +197,44 @@ def _slopes(F: Any, op: Op, values: dict[str, Any], result: Any, tangents: dict[
         found = rule(known)
         for name, slope in zip(rule.inputs, found if rule.joint else (found,), strict=True):
             if name in tangents:
-                total = _sum(total, _moved(F, op, values, out, slope, tangents[name]))
+                total = added(total, _moved(F, op, values, out, slope, tangents[name]))
+    return total
+
+
+def _pointwise(op: Op, values: dict[str, Any], out: Any, tangents: dict[str, Any]) -> bool:
+    """Whether nothing is complex, broadcast or reduced: then a gradient is a slope times `g`."""
+    if "keepdim" in op.params or isinstance(out, tuple):
+        return False
+    array = _array(out)
+    shape, dtype = array.shape, array.dtype
+    if dtype.kind == "c" or not shape:
+        return False
+    for name, tangent in tangents.items():
+        one, two = _array(values[name]), _array(tangent)
+        if one.shape != shape or two.shape != shape or one.dtype != dtype or two.dtype != dtype:
+            return False
+    return True
+
+
+def _products(op: Op, known: dict[str, Any], tangents: dict[str, Any]) -> Any:
+    """The sum of the tangents times the slopes: the gradients as if the tangents were arriving."""
+    total: Any = None
+    for rule in op.rules:
+        for at, name in enumerate(rule.inputs):
+            if name not in tangents:
+                continue
+            known["g"] = tangents[name]
+            known["gs"] = (known["g"],)
+            known["needs"] = tuple(each == name for each in rule.inputs)
+            found = rule(known)
+            part = found[at] if rule.joint else found
+            total = added(total, 0 * tangents[name] if part is None else part)
     return total
 
 
 def _moved(F: Any, op: Op, values: dict[str, Any], out: Any, slope: Any, tangent: Any) -> Any:
+    if slope is None:  # a constant
+        return F.zeros_of(out, tuple(out.shape))
     moved = (slope if op.holomorphic else F.conj(slope)) * tangent
     if _array(out).dtype.kind != "c" == _array(moved).dtype.kind:
         moved = F.real(moved)

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ag_visual.arrays.backend import backend_of
+from ag_visual.core.level import hollow, not_batched
 from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.op_node import ListItem
 from ag_visual.dispatch.record import CHANNELS
 
 
@@ -29,7 +31,7 @@ def row_major(size: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def memory_of(tensor: Any) -> Any:
+def memory_of(tensor: Tensor) -> Any:
     """An array over all the memory that a tensor looks into."""
     return tensor._array if tensor._memory is None else tensor._memory
 
@@ -49,16 +51,45 @@ def line_of(memory: Any, like: Any = None) -> Any:
     return line.view("u1")[before : before + count * item].view(like.dtype)
 
 
-def resize(tensor: Tensor, shape: tuple[int, ...]) -> None:
+def place_of(tensor: Tensor) -> int:
+    """The storage offset, that of a view without elements included.
+
+    NumPy lets an empty part of a dimension begin where the dimension does: what is before the part
+    is told by the steps of the view.
+    """
+    place = tensor.storage_offset()
+    if tensor._array.size or tensor._view is None:
+        return place
+    for step in tensor._view.chain():
+        dim, before, count = _part(step.op, step.args)
+        if not count:
+            place += before * step.seen.strides[dim] // tensor._array.itemsize
+    return place
+
+
+def _part(op: Any, args: Any) -> tuple[int, int, int]:
+    """The dimension that a view takes a part of, how much is before the part and in it."""
+    if getattr(op, "name", "") == "slice":
+        dim, start, end, _ = args
+        return dim, start, end - start
+    if isinstance(op, ListItem) and op.op.name == "split_with_sizes":
+        sizes, dim = args
+        return dim, sum(sizes[: op.index]), sizes[op.index]
+    return 0, 0, 0
+
+
+def resize(tensor: Tensor, shape: tuple[int, ...], place: int | None = None) -> None:
     """Give a tensor another size, in its memory where that is large enough.
 
-    Elements keep their places in memory. A tensor that needs more memory than it has gets new one,
-    with its elements copied; a view cannot.
+    Elements keep their places in memory, the first one `place`. A tensor that needs more memory
+    than it has gets new one, with its elements copied; a view cannot.
     """
+    if hollow(tensor):
+        raise not_batched("resize_")
     array = tensor._array
     # What a smaller size left over is still there.
     memory = memory_of(tensor)
-    here = line_of(memory, array)[tensor.storage_offset() :]
+    here = line_of(memory, array)[place_of(tensor) if place is None else place :]
     needed = math.prod(shape)
     if needed <= here.size:
         tensor._exchange(here[:needed].reshape(shape), memory)
@@ -71,6 +102,22 @@ def resize(tensor: Tensor, shape: tuple[int, ...]) -> None:
     larger = backend_of(array).xp.empty((needed,), array.dtype)
     larger[: here.size] = here
     tensor._exchange(larger.reshape(shape))
+
+
+def channels_last(array: Any) -> bool:
+    """Whether torch takes strides of four or five dimensions for those of channels that come last.
+
+    Where dimensions of size 1 leave that open, it goes by their strides alone, as here.
+    """
+    if not array.strides[1]:
+        return False
+    least = 0
+    for dim in (1, *range(array.ndim - 1, 1, -1), 0):
+        size, stride = array.shape[dim], array.strides[dim]
+        if not size or stride < least or (dim == 0 and least == array.strides[1]):
+            return False
+        least = stride * size
+    return True
 
 
 def settled(layout: str, xp: Any, array: Any) -> Any:

@@ -24,7 +24,7 @@ def repeats(array: Any) -> bool:
     return bool(array.size) and any(repeated)
 
 
-def refuse_internal(tensor: Tensor, twin: str, repeated: int = REFUSED) -> None:
+def check_internal_overlap(tensor: Tensor, name: str, repeated: int = REFUSED) -> None:
     """Raise RuntimeError where several elements of what is written are one place in memory.
 
     repeated: ALLOWED, or WARNED, where torch lets a write be.
@@ -36,11 +36,11 @@ def refuse_internal(tensor: Tensor, twin: str, repeated: int = REFUSED) -> None:
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a "
             "single memory location. Please clone() the tensor before performing the operation.\n"
-            f"{twin} would write it several times: shape {list(array.shape)}, strides "
+            f"{name} would write it several times: shape {list(array.shape)}, strides "
             f"{list(tensor.stride())}."
         )
     warnings.warn(
-        f"Use of {twin} on expanded tensors is deprecated. Please clone() the tensor before "
+        f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before "
         "performing this operation. This also applies to advanced indexing e.g. tensor[mask] = "
         "scalar",
         UserWarning,
@@ -73,32 +73,34 @@ def share(a: Tensor, b: Tensor) -> bool:
     return mine.log is not None and mine.log is other.log
 
 
-def refuse_shared(target: Tensor, source: Any, twin: str, *, apart: bool = False) -> None:
+def check_operand_overlap(
+    target: Tensor, source: Any, name: str, *, no_overlap: bool = False
+) -> None:
     """Raise RuntimeError where a write reads memory that it writes, but not element by element.
 
-    apart: also where both are the same elements in the same order (a write by index reads them in
-    another one). As in torch, tensors with gaps between their elements are let through.
+    no_overlap: also where both are the same elements in the same order (a write by index reads them
+    in another one). As in torch, tensors with gaps between their elements are let through.
     """
     if not isinstance(source, Tensor) or not share(target, source):
         return
     a, b = target._array, source._array
-    if not (a.size and b.size) or (a is b and not apart) or not (_dense(a) and _dense(b)):
+    if not (a.size and b.size) or (a is b and not no_overlap) or not (_dense(a) and _dense(b)):
         return
     first, last = data_pointer(a), data_pointer(a) + a.nbytes
     start, end = data_pointer(b), data_pointer(b) + b.nbytes
     if end <= first or last <= start:
         return
-    if not apart and (first, last) == (start, end) and _strides(a) == _strides(b):
+    if not no_overlap and (first, last) == (start, end) and _strides(a) == _strides(b):
         return
-    raise shared(twin, target, source)
+    raise shared(name, target, source)
 
 
-def shared(twin: str, target: Tensor, source: Tensor) -> RuntimeError:
+def shared(name: str, target: Tensor, source: Tensor) -> RuntimeError:
     """That what is written is read, too."""
     return RuntimeError(
         "unsupported operation: some elements of the input tensor and the written-to tensor refer "
         f"to a single memory location. Please clone() the tensor before performing the operation.\n"
-        f"{twin} writes shape {list(source.shape)} into {list(target.shape)}."
+        f"{name} writes shape {list(source.shape)} into {list(target.shape)}."
     )
 
 

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from operator import attrgetter
+from typing import Any, ClassVar
 
 import numpy
 
 from ag_visual.arrays import backend as backends
 from ag_visual.core import modes, saved, source, view
-from ag_visual.core.node import Node
+from ag_visual.core.diagnosis import errors
+from ag_visual.core.node import Edge, Meta, Node
+from ag_visual.core.saved_packed import Packed
 from ag_visual.core.saved_tensor import raw_saved
 from ag_visual.core.tensor import (
     InferenceTensor,
     Tensor,
     _blank,
-    cannot_be_saved,
     from_array,
 )
-from ag_visual.dispatch.arguments import (
-    NUMBERS,
-)
+from ag_visual.dispatch.arguments import NUMBERS
 from ag_visual.dispatch.record import Op
 from ag_visual.dispatch.validate_grad import fit_edge, fit_traced
 from ag_visual.events import instrument
@@ -32,6 +33,7 @@ class OpNode(Node):
     __slots__ = ()
     skips = True
     op: Op
+    tied: ClassVar[type[Tied]]  # of an op with `fused` inputs
 
     def skip(self, place: Any) -> tuple[None, ...]:
         for name in self.saved_names:
@@ -41,7 +43,7 @@ class OpNode(Node):
     def raw(self, F: Any, g: Any) -> list[Any]:
         return self._run(F, g, saved.raw)
 
-    def traced(self, g: Any) -> list[Any]:
+    def traced(self, g: Any) -> Sequence[Any]:
         F = self.op.table.traced
         if self.op.holomorphic and self.dtype.kind == "c":
             conj = [x if x is None else F.conj(x) for x in g] if self.outs else F.conj(g)
@@ -112,16 +114,17 @@ class Tied(Node):
         xp = backends.backend_of(g._array).xp
         return [None if m is None else from_array(xp.zeros(*m)) for m in self._metas()]
 
-    def _metas(self) -> list[Any]:
-        if len(self.next) > 2:
+    def _metas(self) -> list[Meta | None]:
+        edge = self.next[1]
+        if edge is None or len(self.next) > 2:
             return [None] * len(self.next)
-        node, number, shape, dtype = self.next[1]  # type: ignore[misc]
-        return [None, node.outs[number] if shape is None else (shape, dtype)]
+        node, number, shape, dtype = edge
+        return [None, (node.outs or ())[number] if shape is None else (shape, dtype)]
 
 
-def tied(node: Any, grads: Sequence[Any]) -> Sequence[Any]:
+def tied(node: OpNode, grads: Sequence[Any]) -> Sequence[Any]:
     """Gradients of a fused backward: those that are constants still lead to the op's inputs."""
-    if not modes.grad_enabled():
+    if not modes.grad_enabled() or modes.state.levels:
         return grads
     op = node.op
     edges = [e for e, name in zip(node.next, op.diff_inputs, strict=True) if name in op.fused]
@@ -130,8 +133,8 @@ def tied(node: Any, grads: Sequence[Any]) -> Sequence[Any]:
     return [g if g is None or g._rg else _tie(node.tied, edges, g) for g in grads]
 
 
-def _tie(cls: Any, edges: list[Any], g: Any) -> Any:
-    result = _blank(Tensor, g._array)
+def _tie(cls: type[Tied], edges: list[Edge], g: Tensor) -> Tensor:
+    result: Tensor = _blank(Tensor, g._array)
     result._store = g._storage
     tie = cls().start((None, *edges), ((g._array.shape, g._array.dtype),))
     result._edge = tie.edge()
@@ -141,7 +144,7 @@ def _tie(cls: Any, edges: list[Any], g: Any) -> Any:
     return result
 
 
-def _value(node: Any, name: str) -> Any:
+def _value(node: OpNode, name: str) -> Any:
     """What `node._saved_<name>` reads."""
     value = saved.traced(node, name)
     if isinstance(value, NUMBERS):
@@ -163,13 +166,13 @@ def make_node_class(op: Op) -> type[OpNode]:
         "value_names": tuple(n for n in op.values if n not in op.not_exposed),
     }
     for name in op.saves:
-        body[f"_saved_{name}"] = property(lambda self, n=name: _value(self, n))
-        body[f"_raw_saved_{name}"] = property(lambda self, n=name: raw_saved(self, n))
+        body[f"_saved_{name}"] = property(functools.partial(_value, name=name))
+        body[f"_raw_saved_{name}"] = property(functools.partial(raw_saved, name=name))
     for name in op.values:
         if name in op.not_exposed:
             continue
-        body[f"_saved_{name}"] = property(lambda self, n=name: getattr(self, f"a_{n}"))
-    if any(hasattr(rule.function, "refuses") for rule in op.rules):
+        body[f"_saved_{name}"] = property(attrgetter(f"a_{name}"))
+    if op.refuses:
         # It says so whatever arrives, and whoever wants its gradients.
         body.update(runs_undefined=True, skips=False)
     if op.fused:
@@ -178,22 +181,18 @@ def make_node_class(op: Op) -> type[OpNode]:
     return type(op.node_name, (OpNode,), body)
 
 
-def _edges(op: Op, values: dict[str, Any]) -> list[Any]:
-    edges: list[Any] = []
+def _edges(op: Op, values: dict[str, Any]) -> list[Edge]:
+    edges: list[Edge] = []
     for name in op.diff_inputs:
         value = values[name]
         if name in op.lists:
-            edges.extend(None if v is None else _edge(v) for v in value)
+            edges.extend(None if v is None else v.gradient_edge() for v in value)
         else:
-            edges.append(_edge(value) if isinstance(value, Tensor) else None)
+            edges.append(value.gradient_edge() if isinstance(value, Tensor) else None)
     return edges
 
 
-def _edge(tensor: Any) -> Any:
-    return tensor.gradient_edge()
-
-
-def _given(op: Op, values: dict[str, Any]) -> list[Any]:
+def _given(op: Op, values: dict[str, Any]) -> list[Tensor]:
     given = [values[n] for n in op.diff_inputs if n not in op.lists]
     given += [v for n in op.lists if n in op.diff_inputs for v in values[n]]
     return [v for v in given if isinstance(v, Tensor)]
@@ -212,7 +211,7 @@ def may_be_recorded(op: Op, values: dict[str, Any]) -> bool:
     )
 
 
-def _grown(op: Op, outputs: list[Any]) -> list[int]:
+def _grown(op: Op, outputs: list[Tensor]) -> list[int]:
     """The numbers of the outputs that can have a history."""
     differentiable = range(len(outputs)) if op.multi else op.differentiable
     return [i for i in differentiable if outputs[i]._array.dtype.kind in "fcV"]
@@ -222,17 +221,17 @@ def make_node(
     op: Op,
     values: dict[str, Any],
     arguments: dict[str, Any],
-    outputs: list[Any],
-    edges: list[Any],
+    outputs: list[Tensor],
+    edges: list[Edge],
     inplace: bool = False,
-) -> Any:
+) -> OpNode:
     """The node of this call, with everything it saves, made history of the outputs.
 
     inplace: before the write, which makes it history and hands saved outputs to hooks.
     """
     grown = _grown(op, outputs)
     metas = tuple((outputs[i]._array.shape, outputs[i]._array.dtype) for i in grown)
-    node = op.node_class().start(tuple(edges), metas)
+    node: OpNode = op.node_class().start(tuple(edges), metas)
     if op.multi and node.outs is None:
         node.outs = metas
     if not inplace:
@@ -271,14 +270,14 @@ def _fact(value: Any, what: str) -> Any:
 
 def _save(
     op: Op,
-    node: Any,
+    node: OpNode,
     name: str,
     values: dict[str, Any],
-    outputs: list[Any],
+    outputs: list[Tensor],
     needed: bool,
     inplace: bool,
 ) -> None:
-    slot, stamp = f"s_{name}", f"t_{name}"
+    slot, snapshot = f"s_{name}", f"t_{name}"
     if name in op.outputs:
         number = op.outputs.index(name)
         out = outputs[number]
@@ -288,34 +287,34 @@ def _save(
         setattr(node, f"o_{name}", (out._storage, number, differentiable))
         if modes.state.saved_hooks and needed and not inplace:
             pack, unpack = modes.state.saved_hooks[-1]
-            packed = saved.Packed(pack, unpack, out, number if differentiable else None)
+            packed = Packed(pack, unpack, out, number if differentiable else None)
             setattr(node, slot, packed)
         else:
-            setattr(node, slot, out._array if needed else None)
-        setattr(node, stamp, out._storage.stamp)
+            setattr(node, slot, out._own() if needed else None)
+        setattr(node, snapshot, out._storage.snapshot)
         return
     value = values[name] if needed else None
     if isinstance(value, list):
         value = tuple(value)
     for part in value if isinstance(value, tuple) else (value,):
-        if type(part) is InferenceTensor:
-            raise cannot_be_saved()
+        if type(part) is InferenceTensor and not modes.state.levels:
+            raise errors.cannot_be_saved()  # at a level it is a constant: of the level, as in torch
     if isinstance(value, Tensor) and modes.state.saved_hooks:
         pack, unpack = modes.state.saved_hooks[-1]
-        setattr(node, stamp, value._storage.stamp)
-        setattr(node, slot, saved.Packed(pack, unpack, value))
+        setattr(node, snapshot, value._storage.snapshot)
+        setattr(node, slot, Packed(pack, unpack, value))
         return
     if isinstance(value, tuple) and modes.state.saved_hooks:
         pack, unpack = modes.state.saved_hooks[-1]
-        setattr(node, stamp, saved.stamp_of(value))
-        packed_ = [saved.Packed(pack, unpack, v) if isinstance(v, Tensor) else v for v in value]
+        setattr(node, snapshot, saved.stamp_of(value))
+        packed_ = [Packed(pack, unpack, v) if isinstance(v, Tensor) else v for v in value]
         setattr(node, slot, tuple(packed_))
         return
     setattr(node, slot, value)
-    setattr(node, stamp, saved.stamp_of(value))
+    setattr(node, snapshot, saved.stamp_of(value))
 
 
-def link_views(op: Op, source_: Any, arguments: dict[str, Any], outputs: list[Any]) -> None:
+def link_views(op: Op, source_: Tensor, arguments: dict[str, Any], outputs: list[Tensor]) -> None:
     """Tell each output of a view op what it looks into."""
     parent = source_._view
     base = source_ if parent is None else parent.base
@@ -323,8 +322,8 @@ def link_views(op: Op, source_: Any, arguments: dict[str, Any], outputs: list[An
     meta = view.child_meta(parent, multi=op.multi)
     for i, out in enumerate(outputs):
         step_op, step_args = (ListItem(op, i), args) if op.multi else (op, args)
-        stamp, seen = out._storage.stamp, source_._array
-        out._view = view.View(base, parent, step_op, step_args, stamp, meta, seen)
+        snapshot, seen = out._storage.snapshot, source_._array
+        out._view = view.View(base, parent, step_op, step_args, snapshot, meta, seen)
         if out._edge is None:
             out._view.made = source.here()
             out._rg = base._rg and out._array.dtype.kind in "fcV"
@@ -344,19 +343,16 @@ class ListItem:
     def table(self) -> Any:
         return self.op.table
 
-    def view_array(self, xp: Any, array: Any, args: Any) -> Any:
+    def view_array(self, xp: Any, array: Any, args: tuple[Any, ...]) -> Any:
         return self.op._kernel(xp)(array, *args)[self.index]
 
-    def replay(self, tensor: Any, args: Any) -> Any:
+    def replay(self, tensor: Tensor, args: tuple[Any, ...]) -> Any:
         return self.op.call(tensor, *args)[self.index]
 
-    def view_back(self, F: Any, g: Any, shape: Any, args: Any) -> Any:
+    def view_back(self, F: Any, g: Any, shape: tuple[int, ...], args: tuple[Any, ...]) -> Any:
         count = len(self.op._kernel(numpy)(numpy.broadcast_to(numpy.empty(()), shape), *args))
-        gs = [None] * count
+        gs: list[Any] = [None] * count
         gs[self.index] = g
         known = dict(zip(self.op.params[1:], args, strict=True))
         known.update(F=F, gs=gs, g=g, self_shape=shape, self_dtype=g.dtype)
         return self.op.rules[0](known)
-
-
-# In place ---------------------------------------------------------------------------------------

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ag_visual import promotion
 from ag_visual.core import modes
+from ag_visual.core.dual import dual_of
+from ag_visual.core.level import hollow
 from ag_visual.core.tensor import Tensor, before_write, wrote
 from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.dtype_errors import in_macros
-from ag_visual.dispatch.memory import resize
-from ag_visual.dispatch.memory_overlap import refuse_internal, refuse_shared, shared
+from ag_visual.dispatch.memory import place_of, resize
+from ag_visual.dispatch.memory_overlap import check_internal_overlap, check_operand_overlap, shared
 from ag_visual.errors import type_name
 
 WORDS = frozenset(
@@ -78,9 +80,17 @@ def into(
     for target in targets:
         if not isinstance(target, Tensor):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type_name(target)}")
+    if modes.state.levels and any(map(hollow, leaves_of((*targets, *args, *kwargs.values())))):
+        raise RuntimeError(
+            f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't work "
+            "on out= or view ops. Leave out=: a mapped function returns its results."
+        )
+    if modes.duals and modes.forward_enabled():
+        _refuse_duals(name, [*targets, *args, *kwargs.values()])
     if modes.grad_enabled() and any(target.requires_grad for target in targets):
         raise _not_differentiable(name)
-    result = function(*args, **kwargs)
+    # As in torch, mixed precision casts nothing for a call that says where its result goes.
+    result = modes.without_autocast(function, *args, **kwargs)
     several = isinstance(result, tuple)
     if several is not isinstance(out, (tuple, list)):
         wanted = "tuple of Tensors" if several else "Tensor"
@@ -92,29 +102,38 @@ def into(
         raise _not_differentiable(name)
     casts = "exact" not in words if elementwise else "casts" in words
     casts = casts and not (several and "single" in words)
-    apart = "no_overlap" in words
-    watched = apart or elementwise or "check_overlap" in words
+    no_overlap = "no_overlap" in words
+    watched = no_overlap or elementwise or "check_overlap" in words
     for each, target in zip(results, targets, strict=True):
         _check(name, each, target, casts, "any_dtype" in words)
-        if apart:
-            refuse_internal(target, name)
+        if no_overlap:
+            check_internal_overlap(target, name)
         looked_at = _as_it_will_be(target, each._array.shape)
         if elementwise:
-            refuse_internal(target, name)
+            check_internal_overlap(target, name)
         if elementwise or "broadcasts" in words:
-            _refuse_another_shape(name, each._array.shape, target, args)
+            _check_shape(name, each._array.shape, target, args)
         for arg in (*args, *kwargs.values()) if watched else ():
             for part in arg if isinstance(arg, (tuple, list)) else (arg,):
-                if apart and part is target:
+                if no_overlap and part is target:
                     raise shared(name, target, target)
-                refuse_shared(looked_at, part, name, apart=apart)
+                check_operand_overlap(looked_at, part, name, no_overlap=no_overlap)
                 if elementwise and looked_at is not target:  # as it is, too
-                    refuse_shared(target, part, name)
+                    check_operand_overlap(target, part, name)
     for each, target in zip(results, targets, strict=True):
         store(name, each._array, target)
     if not several:
         return out
     return type(result)(*targets) if hasattr(result, "_fields") else tuple(targets)
+
+
+def leaves_of(values: Iterable[Any]) -> Iterator[Any]:
+    """Arguments, with those in lists one by one."""
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            yield from leaves_of(value)
+        else:
+            yield value
 
 
 def made_into(name: str, out: Any, dtype: Any, device: Any, make: Callable[..., Any]) -> Tensor:
@@ -137,7 +156,7 @@ def store(name: str, array: Any, target: Tensor) -> None:
     before_write(target)
     if target._array.shape != array.shape:
         _resize(target, array)
-    refuse_internal(target, name)
+    check_internal_overlap(target, name)
     wrote(target, f"{name}(out=)")
     target._array[...] = array
 
@@ -147,7 +166,7 @@ def _as_it_will_be(target: Tensor, shape: tuple[int, ...]) -> Tensor:
     if target._view is None or target._array.shape == shape:
         return target
     grown = target.detach()
-    resize(grown, shape)
+    resize(grown, shape, place_of(target))
     return grown
 
 
@@ -156,6 +175,17 @@ def _not_differentiable(name: str) -> RuntimeError:
         f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
         "one of the arguments requires grad. Leave out=, or call it under no_grad()."
     )
+
+
+def _refuse_duals(name: str, given: list[Any]) -> None:
+    """Nobody would write the tangent of an out."""
+    for each in given:
+        for x in each if isinstance(each, (tuple, list)) else (each,):
+            if isinstance(x, Tensor) and dual_of(x) is not None:
+                raise NotImplementedError(
+                    f"Trying to use forward AD with {name.replace('.', '_')}_out that does not "
+                    "support it because it is an out= function. Leave out=."
+                )
 
 
 def _check(name: str, result: Tensor, target: Tensor, casts: bool, fills: bool) -> None:
@@ -176,7 +206,7 @@ def _check(name: str, result: Tensor, target: Tensor, casts: bool, fills: bool) 
         )
 
 
-def _refuse_another_shape(name: str, shape: Any, target: Tensor, args: tuple[Any, ...]) -> None:
+def _check_shape(name: str, shape: Any, target: Tensor, args: tuple[Any, ...]) -> None:
     """An out that is an argument, too, cannot be resized."""
     if target._array.shape != shape and any(arg is target for arg in args):
         raise RuntimeError(
@@ -199,6 +229,3 @@ def _resize(target: Tensor, array: Any) -> None:
             stacklevel=outside(),
         )
     resize(target, array.shape)
-
-
-__all__ = ["accepting_out", "into", "made_into", "store", "words_of"]

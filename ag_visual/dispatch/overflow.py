@@ -11,7 +11,7 @@ from ag_visual import dtypes
 from ag_visual.dispatch.dtype_errors import in_macros
 
 
-def refuse_overflow(value: Any, kind: dtypes.dtype) -> None:
+def check_overflow(value: Any, kind: dtypes.dtype) -> None:
     """Raise RuntimeError unless a dtype holds a number; negative ones may wrap around in uint8."""
     why = ""
     if isinstance(value, (complex, numpy.complexfloating)) and kind.category < 3:
@@ -29,11 +29,11 @@ def refuse_overflow(value: Any, kind: dtypes.dtype) -> None:
         why = f"is not in [-{dtypes.finfo(kind).max:g}, {dtypes.finfo(kind).max:g}]"
     if why:
         raise RuntimeError(
-            f"value cannot be converted to type {_told(kind)} without overflow\n{value} {why}."
+            f"value cannot be converted to type {_type_name(kind)} without overflow\n{value} {why}."
         )
 
 
-def _told(kind: dtypes.dtype) -> str:
+def _type_name(kind: dtypes.dtype) -> str:
     """A dtype as these texts call it: int64_t, but int and float."""
     if kind.category == 1 and kind.name != "int32":
         return f"{kind.name}_t"

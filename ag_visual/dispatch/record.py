@@ -12,12 +12,13 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ag_visual.dispatch.arguments import kind_of
-from ag_visual.dispatch.rules import Rule, requests_of
+from ag_visual.dispatch.arguments import Kind, kind_of
+from ag_visual.dispatch.autocast import casts_of
+from ag_visual.dispatch.rules import Refused, Rule, requests_of
 
 LINEAR = "linear"
 """jvp: the op is linear in all its differentiable inputs together."""
@@ -83,7 +84,7 @@ class Op:
     """Which parameters are tensors (default: those with a rule, and self, other, input)."""
     lists: tuple[str, ...] = ()
     """Parameters that are sequences of tensors."""
-    outputs: Any = ("result",)
+    outputs: Sequence[str] = ("result",)
     """Names of the results, or "list"."""
     differentiable: tuple[int, ...] = DERIVED
     """Which outputs carry gradients (default: all)."""
@@ -104,8 +105,9 @@ class Op:
     no tensors), or None; asked before promotion, where they differ."""
     real_only: bool = False
     """Defined on real numbers only, refuses complex ones."""
-    fast_case: tuple[str, str, Any] | None = None
-    """(function, argument, value): with that argument the kernel is that namespace function."""
+    autocast: str = ""
+    """What mixed precision does before the kernel, by device type where that differs: "lower",
+    "cpu float32, cuda result" (see dispatch.autocast); nothing: the op runs as it is."""
 
     # Derivatives.
 
@@ -113,6 +115,9 @@ class Op:
     """{input: rule} or {(inputs): rule returning a tuple}; None: not differentiable."""
     jvp: Any = None
     """LINEAR, ELEMENTWISE, {input: rule on t_input}, or None where torch has none, either."""
+    aten: str = ""
+    """What torch calls an op without jvp where it refuses a tangent, if that is not its name:
+    "_cdist_forward"; with "aten::" in front where it has no derivative at all."""
     holomorphic: bool = True
     """Rules may leave out conjugation (docs/notes/holomorphic-rules)."""
     gauge_outputs: tuple[str, ...] = ()
@@ -130,7 +135,7 @@ class Op:
     """The inputs that torch's backward op takes beside the gradient, so that what it gives is a
     function of them, if only a constant one (see `op_node.Tied`)."""
 
-    # Memory, and the in-place form.
+    # Memory, and the in-place variant.
 
     view: bool = False
     """The result shares memory with self."""
@@ -141,18 +146,23 @@ class Op:
     layout_dependent: bool = False
     """Its result depends on the layout in memory."""
     inplace: bool | Callable[..., Any] = False
-    """Has a twin `name_`; a function `(xp, *params)` writes into self where that beats computing
-    and copying."""
+    """Has an in-place variant `name_`; a function `(xp, *params)` writes into self where that beats
+    computing and copying."""
+    inplace_function: bool = False
+    """Whether torch has the in-place variant as a function, too: `torch.exp_(x)`."""
     inplace_node: str | dict[str, dict[str, Callable[..., Any]]] | None = None
-    """The node's name where the in-place form has one of its own, or {node: rules} where its rules
-    differ, too; of several it is the first whose inputs were given as tensors."""
+    """The node's name where the in-place variant has one of its own, or {node: rules} where its
+    rules differ, too; of several it is the first whose inputs were given as tensors."""
+    vmap_inplace: str | None = None
+    """What torch's vmap calls the in-place variant where it refuses an argument with a batch for a
+    self without (default: "aten::name_"); "": it does so in the words of broadcasting."""
     may_alias: frozenset[str] = frozenset()
-    """Inputs that may share memory with what the twin writes."""
+    """Inputs that may share memory with what the in-place variant writes."""
     no_overlap: bool = False
     """The others may not even be all of it: a write by index reads them in another order."""
     repeated: int | Callable[[Any, dict[str, Any]], int] = 0
-    """What the twin does where it writes expanded memory (see memory_overlap), or a function of
-    target and values."""
+    """What the in-place variant does where it writes expanded memory (see memory_overlap), or a
+    function of target and values."""
 
     # The public function.
 
@@ -197,8 +207,6 @@ class Op:
 
     # What follows from these.
 
-    direct: str | None = field(init=False)
-    """The kernel's name in the array namespace, if it has one there."""
     signature: inspect.Signature = field(init=False)
     keyword: frozenset[str] = field(init=False)
     multi: bool = field(init=False)
@@ -207,9 +215,11 @@ class Op:
     """Parameters that are not tensors."""
     optional: frozenset[str] = field(init=False)
     """Tensors that may be None."""
+    casts: dict[str, str] | None = field(init=False)
+    """What `autocast` says by device type."""
     legacy_positional: tuple[str, ...] = field(init=False)
     """The factors that torch also takes, with a warning, by position before the tensors."""
-    kinds: dict[str, Any] = field(init=False)
+    kinds: dict[str, Kind] = field(init=False)
     """What arguments take: told in the words of the public function, so by no other op."""
     narrows: bool = field(init=False)
     """NumPy makes float32 of bfloat16 and a Python number: the result is to be made narrow."""
@@ -221,6 +231,8 @@ class Op:
     rules: tuple[Rule, ...] = field(init=False)
     diff_inputs: tuple[str, ...] = field(init=False)
     """Inputs that have a rule, in parameter order: the node's edges."""
+    refuses: bool = field(init=False)
+    """Whether one of its rules raises, as torch's NotImplemented node."""
     saves: tuple[str, ...] = field(init=False)
     """Tensor fields of the node."""
     kept: tuple[str, ...] = field(init=False)
@@ -230,15 +242,18 @@ class Op:
     shapes: tuple[str, ...] = field(init=False)
     """What rules ask about inputs: shapes, dtypes, strides, devices."""
     inplace_variants: tuple[Op, ...] = field(init=False)
-    """Records of the in-place form that have a node of their own."""
+    """Records of the in-place variant that have a node of their own."""
     node_class: Any = field(init=False, default=None)
     call: Callable[..., Any] = field(init=False)
     compute: Callable[..., Any] = field(init=False)
+    straight: Callable[..., Any] = field(init=False)
+    """`compute` without `out=`."""
     write: Callable[..., Any] = field(init=False)
+    levelled: Any = field(init=False, default=None)
+    """What is built of it for levels (`entry.Levelled`)."""
 
     def __post_init__(self) -> None:
         kernel, name = self.kernel, self.name
-        self.direct = kernel if isinstance(kernel, str) else None
         if callable(kernel):
             parameters = list(inspect.signature(kernel).parameters.values())[1:]
         else:
@@ -251,21 +266,16 @@ class Op:
         self.outputs = ("result",) if self.multi else tuple(self.outputs)
         self.lists = tuple(self.lists)
         inputs = self.inputs
-        if inputs is None:
-            known = {
-                "self",
-                "other",
-                "input",
-                *(k for key in self.vjp or {} for k in _inputs_of(key)),
-            }
-            inputs = tuple(known.difference(self.lists))
+        if inputs is DERIVED:
+            ruled = [name for key in self.vjp or {} for name in _inputs_of(key)]
+            inputs = tuple({"self", "other", "input", *ruled}.difference(self.lists))
         self.inputs = tuple(p for p in self.params if p in inputs)
         self.arguments = tuple(p for p in self.params if p not in (*self.inputs, *self.lists))
         self.optional = frozenset(
             p for p in self.inputs if self.signature.parameters[p].default is None
         )
-        given = range(len(self.outputs)) if self.differentiable is None else self.differentiable
-        self.differentiable = tuple(given)
+        if self.differentiable is DERIVED:
+            self.differentiable = tuple(range(len(self.outputs)))
         factors = {"alpha", "beta", "value"}
         old = self.public and set(self.arguments) == self.keyword and self.keyword <= factors
         self.legacy_positional = tuple(p for p in self.params if old and p in self.keyword)
@@ -275,13 +285,13 @@ class Op:
         self.not_exposed = frozenset(self.not_exposed)
         space, _, rest = name.partition("_")
         path = f"{space}.{rest}" if space in ("linalg", "special") else ""
-        if self.spaces is None:
+        if self.spaces is DERIVED:
             self.spaces = "torch" if self.public else path if self.public_name in ("", path) else ""
         self.public_name = self.public_name or path or name
         self.doc = self.doc or (kernel.__doc__ if callable(kernel) else None)
         if not self.layout and "keepdim" in self.arguments and not self.view:
             self.layout = ROWS  # reductions keep no order of the dimensions that are left
-        if self.out is None:
+        if self.out is DERIVED:
             self.out = not self.view and not self.may_donate
         others = {"dtype", "dim", "dims", "size", "input_sizes"}
         numbers = bool(self.arguments) and not others.intersection(self.arguments)
@@ -296,6 +306,7 @@ class Op:
         self.writes = self.inplace if callable(self.inplace) else None
         self.inplace = bool(self.inplace)
         self.node_name = self.node or f"{camel(name)}Backward0"
+        self.casts = casts_of(self.autocast)
         self._derive(self.vjp)
         if self.jvp not in (None, LINEAR, ELEMENTWISE):
             self.jvp = self._jvp(self.jvp)
@@ -304,17 +315,18 @@ class Op:
             if isinstance(self.inplace_node, str)
             else self.inplace_node or {}
         )
-        self.inplace_variants = tuple(self._twin(node, rules) for node, rules in named.items())
+        self.inplace_variants = tuple(self._variant(node, rules) for node, rules in named.items())
 
     def _derive(self, vjp: dict[Any, Callable[..., Any]] | None) -> None:
         """Take the rules, and collect what the node has because of them."""
         self.rules = tuple(self._rule(_inputs_of(k), rule) for k, rule in (vjp or {}).items())
         asked = {name for rule in self.rules for name in rule.inputs}
         self.diff_inputs = tuple(p for p in self.params if p in asked)
+        self.refuses = any(isinstance(rule.function, Refused) for rule in self.rules)
         self._collect()
 
-    def _twin(self, node: str, vjp: dict[Any, Callable[..., Any]] | None) -> Op:
-        """This op as its in-place form is recorded, with a node and with rules of its own."""
+    def _variant(self, node: str, vjp: dict[Any, Callable[..., Any]] | None) -> Op:
+        """This op as its in-place variant is recorded, with a node and with rules of its own."""
         record = copy.copy(self)
         record.node_name = node
         record.inplace_variants = ()
@@ -381,13 +393,18 @@ class Op:
         rules = asking if len(asking) == 1 else self.rules
         return tuple(dict.fromkeys(i for rule in rules for i in rule.inputs))
 
-    @property
-    def public_signature(self) -> inspect.Signature:
-        """The kernel's, with `out` where the op takes it."""
-        if not self.out:
-            return self.signature
-        more = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
-        return self.signature.replace(parameters=[*self.signature.parameters.values(), more])
+    def shown(self, call: Callable[..., Any], inplace: str = "") -> Callable[..., Any]:
+        """A call of this op, or of its in-place variant of that name, as `help` is to show it."""
+        signature, doc = self.signature, self.doc
+        if inplace:
+            doc = f"`{self.public_name}`, written into its first argument, which it returns."
+        elif self.out:
+            more = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
+            signature = signature.replace(parameters=[*signature.parameters.values(), more])
+        call.__name__ = call.__qualname__ = inplace or self.name
+        call.__doc__ = doc
+        vars(call)["__signature__"] = signature
+        return call
 
     # Views, as core.view replays them ------------------------------------------------------
 
@@ -408,14 +425,16 @@ class Op:
         """The kernel (or the one that writes in place) on arrays and arguments by name."""
         positional = [values[p] for p in self.params if p not in self.keyword]
         named = {p: values[p] for p in self.keyword}
-        if writing:
-            return self.writes(xp, *positional, **named)  # type: ignore[misc]
-        return self._kernel(xp)(*positional, **named)
+        writes = self.writes if writing else None
+        kernel = self._kernel(xp) if writes is None else functools.partial(writes, xp)
+        return kernel(*positional, **named)
 
     def _kernel(self, xp: Any) -> Callable[..., Any]:
-        if self.direct is not None:
-            return getattr(xp, self.direct)  # type: ignore[no-any-return]
-        return functools.partial(self.kernel, xp)  # type: ignore[arg-type]
+        kernel = self.kernel
+        if not isinstance(kernel, str):
+            return functools.partial(kernel, xp)
+        found: Callable[..., Any] = getattr(xp, kernel)
+        return found
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

@@ -12,7 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 from types import CodeType
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +35,20 @@ class Rule:
         return self.function(*[known[name] for name in self.requests])
 
 
-def asks(*names: str) -> Callable[[Any], Any]:
+def asks(*names: str) -> Callable[[Function], Function]:
     """The requests of a rule, in the order of its parameters, where names differ from op to op."""
 
-    def with_requests(rule: Any) -> Any:
+    def with_requests(rule: Function) -> Function:
         assert not hasattr(rule, "requests"), "said twice of one function"
-        rule.requests = names
+        vars(rule)["requests"] = names
         return rule
 
     return with_requests
+
+
+def calls(name: str, *passed: str) -> Callable[..., Any]:
+    """The rule that calls the op of a name with what it asks for, in that order."""
+    return asks("F", *passed)(lambda F, *known: getattr(F, name)(*known))
 
 
 def requests_of(rule: Callable[..., Any]) -> tuple[str, ...]:
@@ -48,19 +57,19 @@ def requests_of(rule: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(rule).parameters) if names is None else names
 
 
-def takes(*names: str, **defaults: Any) -> Callable[[Any], Any]:
+def takes(*names: str, **defaults: Any) -> Callable[[Function], Function]:
     """The parameters of a kernel, by position, where names differ from op to op.
 
     Those with a default are the last of them; what the function takes by name alone stays.
     """
 
-    def with_parameters(kernel: Any) -> Any:
+    def with_parameters(kernel: Function) -> Function:
         either, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
         known = inspect.signature(kernel).parameters.values()
         found = [inspect.Parameter(name, either) for name in names]
         found += [inspect.Parameter(name, either, default=d) for name, d in defaults.items()]
         found += [p for p in known if p.kind is by_name]
-        kernel.__signature__ = inspect.Signature(found)
+        vars(kernel)["__signature__"] = inspect.Signature(found)
         return kernel
 
     return with_parameters
@@ -82,12 +91,25 @@ class Carried:
         return carried * self.derivative(*known)
 
 
-def inlined(function: Any) -> Any:
+class Refused:
+    """The rule of an op that torch does not differentiate: its backward says so."""
+
+    __slots__ = ("why",)
+    requests = ("g",)
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def __call__(self, g: Any) -> Any:
+        raise NotImplementedError(self.why)
+
+
+def inlined(function: Function) -> Function:
     """Let built code have the expression that a rule or kernel returns in the place of a call.
 
     A call costs 60 ns. The function is one `return`; without its source it stays a call.
     """
-    function.inlined = True
+    vars(function)["inlined"] = True
     return function
 
 
@@ -101,21 +123,24 @@ def call_source(
     passed: list[str],
     scope: dict[str, Any],
     facts: dict[str, bool] = ON_ARRAYS,
+    timed: bool = False,
 ) -> str:
     """The source of a call of a rule or kernel on arrays: its expression where it is `inlined`.
 
     name: what `scope` calls it, to which the names of its globals are appended there.
-    facts: what comparisons in it give.
+    facts: what comparisons in it give. timed: operators become `F.operate_name(operands)`.
     """
     if isinstance(function, Carried):
         factor, *passed = passed
-        return f"{factor} * {call_source(function.derivative, name, passed, scope, facts)}"
+        other = call_source(function.derivative, name, passed, scope, facts, timed)
+        return f"F.operate_mul({factor}, {other})" if timed else f"{factor} * {other}"
     found = _returned(function) if hasattr(function, "inlined") else None
     if found is None:
         scope[name] = function
         return f"{name}({', '.join(passed)})"
     known = dict(zip(inspect.signature(function).parameters, passed, strict=True))
-    return f"({ast.unparse(_Substituted(known, facts, function, name, scope).visit(found))})"
+    found = _Substituted(known, facts, function, name, scope).visit(found)
+    return f"({ast.unparse(_Operated().visit(found) if timed else found)})"
 
 
 def _returned(function: Any) -> ast.expr | None:
@@ -164,6 +189,13 @@ class _Substituted(ast.NodeTransformer):
         self.scope[f"{self.name}_{node.id}"] = self.known[node.id]
         return ast.Name(f"{self.name}_{node.id}", node.ctx)
 
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        found = self.generic_visit(node)
+        if ast.unparse(node.value) != "np":
+            return found
+        self.scope[f"np_{node.attr}"] = getattr(numpy, node.attr)  # looked up once, as a kernel is
+        return ast.Name(f"np_{node.attr}", node.ctx)
+
     def visit_Compare(self, node: ast.Compare) -> Any:
         found = self.facts.get(ast.unparse(node))
         return self.generic_visit(node) if found is None else ast.Constant(found)
@@ -175,4 +207,31 @@ class _Substituted(ast.NodeTransformer):
         return node
 
 
-__all__ = ["ON_FLOATS", "Carried", "Rule", "asks", "call_source", "inlined", "requests_of", "takes"]
+_OPERATORS = {
+    ast.Mult: "mul",
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Div: "truediv",
+    ast.Pow: "pow",
+    ast.MatMult: "matmul",
+    ast.USub: "neg",
+}
+
+
+class _Operated(ast.NodeTransformer):
+    """An expression with calls of `F.operate_mul` and the like in the place of operators."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        self.generic_visit(node)
+        return self._called(node, node.op, [node.left, node.right])
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        self.generic_visit(node)
+        return self._called(node, node.op, [node.operand])
+
+    def _called(self, node: ast.expr, operator: ast.AST, operands: list[ast.expr]) -> ast.expr:
+        name = _OPERATORS.get(type(operator))
+        if name is None:
+            return node
+        function = ast.Attribute(ast.Name("F", ast.Load()), f"operate_{name}", ast.Load())
+        return ast.Call(function, operands, [])

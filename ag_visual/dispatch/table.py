@@ -1,6 +1,6 @@
-"""The table of ops and its two faces: `traced` maps Tensors to Tensors, `raw(xp)` arrays.
+"""The table of ops and its two namespaces: `traced` maps Tensors to Tensors, `raw(xp)` arrays.
 
-`op` declares one op; `composite` declares a function written on the face `F` it is given.
+`op` declares one op; `composite` declares a function written on the namespace `F` it is given.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ from typing import Any
 import numpy
 
 from ag_visual.core.tensor import Tensor
-from ag_visual.dispatch import interpreted, op_node, validate_grad, vmap
-from ag_visual.dispatch import jvp as jvp_rules
+from ag_visual.dispatch import entry, interpreted, jvp as jvp_rules, op_node, validate_grad, vmap
+from ag_visual.dispatch.autocast import casting, casts_of
 from ag_visual.dispatch.codegen.backward import backward
-from ag_visual.dispatch.codegen.composite import as_function, bind_face
+from ag_visual.dispatch.codegen.composite import as_function, bind_namespace
 from ag_visual.dispatch.codegen.forward import specialize
 from ag_visual.dispatch.codegen.inplace import inplace as built_inplace
-from ag_visual.dispatch.inplace import inplace_twin
 from ag_visual.dispatch.memory import settled
 from ag_visual.dispatch.record import Op
 
 ops: dict[str, Op] = {}
 composites: dict[str, Callable[..., Any]] = {}
 fit = validate_grad.fit
+
+
+cast_bodies: dict[str, Callable[..., Any]] = {}
+"""The composites that mixed precision looks at, as it calls them."""
 
 
 class Raw:
@@ -40,7 +43,7 @@ class Raw:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name in composites:
-            function = functools.partial(composites[name], self)
+            function: Callable[..., Any] = functools.partial(composites[name], self)
         elif name in ops:
             function = _raw(ops[name], self.xp)
         else:
@@ -94,7 +97,8 @@ class Traced:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name in composites:
-            function = functools.partial(composites[name], self)
+            body = cast_bodies.get(name) or composites[name]
+            function: Callable[..., Any] = functools.partial(body, self)
         elif name in ops:
             function = ops[name].call
         else:
@@ -108,7 +112,7 @@ _raws: dict[int, Raw] = {}
 
 
 def raw(xp: Any) -> Raw:
-    """The raw face on one array namespace."""
+    """The raw namespace on one array library."""
     found = _raws.get(id(xp))
     if found is None:
         found = _raws[id(xp)] = Raw(xp)
@@ -124,17 +128,17 @@ def batch(
     in_dims: tuple[Any, ...],
     kwargs: dict[str, Any] | None = None,
     *,
-    face: Any = traced,
+    namespace: Any = traced,
     randomness: str = "error",
     inplace: bool = False,
 ) -> Any:
-    """An op on stacked inputs, in one call: see `batching.batch`. The batch comes first.
+    """An op on stacked inputs, in one call: see `vmap.batch`. The batch comes first.
 
-    inplace: its twin; see `batching.batch_inplace`.
+    inplace: its in-place variant; see `vmap.batch_inplace`.
     """
     found = ops[record] if isinstance(record, str) else record
     run = vmap.batch_inplace if inplace else vmap.batch
-    return run(face, found, args, in_dims, kwargs, randomness)
+    return run(namespace, found, args, in_dims, kwargs, randomness)
 
 
 def jvp(
@@ -143,11 +147,11 @@ def jvp(
     tangents: dict[str, Any],
     kwargs: dict[str, Any] | None = None,
     *,
-    face: Any = traced,
+    namespace: Any = traced,
 ) -> tuple[Any, Any]:
-    """An op's results and their tangents, by what its record says of jvp: see `forward.jvp`."""
+    """An op's results and their tangents, by what its record says of jvp: see `dispatch.jvp`."""
     found = ops[record] if isinstance(record, str) else record
-    return jvp_rules.jvp(face, found, args, kwargs or {}, tangents)
+    return jvp_rules.jvp(namespace, found, args, kwargs or {}, tangents)
 
 
 class _Table:
@@ -164,6 +168,8 @@ symbols: dict[str, str] = {}
 """How formulas write ops and composites: see `symbol` of a record."""
 moved: set[str] = set()
 """The ops and composites whose results have the elements of self in other places."""
+operators: dict[str, str] = {}
+"""The op or composite that each of Python's operators calls: {"truediv": "true_divide"}."""
 functions: dict[str, Callable[..., Any]] = {}
 """Public functions by torch's name, wherever they stand."""
 
@@ -189,7 +195,7 @@ def op(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
         raise TypeError(f"op {name!r}: there is no option {unknown!r}{meant}")
     record = Op(name=name, kernel=kernel, table=_table, **options)
     ops[name] = record
-    interpreted.equip(record)
+    entry.equip(record)
     specialize(record)
     if record.public:
         several = record.signature.parameters.get(record.varargs or "")
@@ -200,14 +206,11 @@ def op(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
         for each in record.inplace_variants:
             each.node_class = op_node.make_node_class(each)
             backward(each)
-        write = inplace_twin(record)
-        write = record.write = built_inplace(record, f"{record.public_name}_", write)
-        write.__doc__ = (
-            f"`{record.public_name}`, written into its first argument, which it returns."
-        )
+        write = built_inplace(record, f"{record.public_name}_", entry.inplace_variant(record))
+        record.write = write
         if record.public:
             functions[f"{name}_"] = write
-            if "torch" in record.spaces.split():
+            if record.inplace_function and "torch" in record.spaces.split():
                 spaces["torch"][f"{name}_"] = write
         if record.public and record.method:
             setattr(Tensor, f"{name}_", write)
@@ -215,11 +218,7 @@ def op(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
 
 
 def _publish(
-    name: str,
-    call: Callable[..., Any],
-    method: bool,
-    several: inspect.Parameter | None,
-    where: str,
+    name: str, call: Callable[..., Any], method: bool, several: inspect.Parameter | None, where: str
 ) -> None:
     """Make a call the function and the method of a name; only methods take sizes one by one."""
     function = call if several is None else as_function(call, name, several)
@@ -246,10 +245,12 @@ def _write(name: str, symbol: str, shape_only: bool) -> None:
 
 
 def alias(name: str, *others: str) -> None:
-    """Further names of a public function, of its method and of its in-place twin."""
+    """Further names of a public function, of its method and of its in-place variant."""
     for suffix in ("", "_"):
         function = functions.get(name + suffix)
-        for other in others if function is not None else ():
+        if function is None:
+            continue
+        for other in others:
             functions[other + suffix] = function
             for names in spaces.values():
                 if names.get(name + suffix) is function:
@@ -270,10 +271,12 @@ def composite(
     spaces: str | None = None,
     symbol: str = "",
     shape_only: bool = False,
+    autocast: str = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a function of other ops: `def name(F, self, ...)`, usable on both faces.
+    """Declare a function of other ops: `def name(F, self, ...)`, usable on both namespaces.
 
-    out: as in a record. doc: its docstring, where the body has none.
+    out: as in a record; autocast, too, but without it its ops are looked at one by one.
+    doc: its docstring, where the body has none.
     varargs: the last parameter, a tuple of ints, which the method takes one by one, too. spaces,
     symbol, shape_only: as in a record.
     """
@@ -285,8 +288,11 @@ def composite(
         if key in composites or key in ops:
             raise TypeError(f"op {key!r} is declared twice")
         composites[key] = body
+        casts = casts_of(autocast)
+        if casts is not None:
+            cast_bodies[key] = casting(casts, body)
         _write(key, symbol, shape_only)
-        call = bind_face(body, traced, key, out, varargs)
+        call = bind_namespace(body, traced, key, out, varargs, cast_bodies.get(key))
         several = inspect.signature(body).parameters.get(varargs or "")
         for each in (key, *aliases):
             if public:

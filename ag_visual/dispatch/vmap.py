@@ -2,10 +2,10 @@
 
 A rule is a function of a `Batch`: the call with the batch dimension of each input moved to the
 front, and with its arguments checked and completed for one slice. It answers with the results, the
-batch in front, and reaches ops through the face it is given only: it runs on arrays, on Tensors
-(whose gradients flow through it) and on wrappers of either. A twin writes what the rule computes;
-random ops draw for every slice or are refused, as the caller says. A declaration names its family
-here, or a rule of its own; where neither is said it follows from the record (`rule_of`).
+batch in front, and reaches ops through the namespace it is given only: it runs on arrays, on
+Tensors (whose gradients flow through it) and on wrappers of either. An in-place variant writes what
+the rule computes; random ops draw for every slice or are refused, as the caller says. A declaration
+names its family here, or a rule of its own; else it follows from the record (`rule_of`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from ag_visual import promotion
+from ag_visual.core.level import no_randomness
+from ag_visual.dispatch.jvp import called
+from ag_visual.dispatch.stated import Same
 
 if TYPE_CHECKING:
     from ag_visual.dispatch.record import Op
@@ -101,19 +104,32 @@ class Batch:
         found = {**self.values, **values}
         return Batch(self.F, self.op, self.size, found, {**self._has, **has})
 
+    def of_zeros(self) -> Batch:
+        """This call with one slice of zeros in place of none."""
+
+        def blank(x: Any, has: bool) -> Any:
+            if not has:
+                return x
+            if self.F.traced and x._array.dtype.kind in "fc":
+                return self.F.sum(x, 0, True)  # zeros whose history is that of the slices
+            return self.F.zeros_of(x, (1, *x.shape[1:]))
+
+        found = dict(self.values)
+        for name, has in self._has.items():
+            if isinstance(has, tuple):
+                pairs = zip(found[name], has, strict=True)
+                found[name] = tuple(blank(x, each) for x, each in pairs)
+            else:
+                found[name] = blank(found[name], has)
+        return Batch(self.F, self.op, 1, found, self._has)
+
     def of(self, op: Op) -> Batch:
         """This call, of another op with the same parameters."""
         return Batch(self.F, op, self.size, self.values, self._has)
 
     def on(self, name: str) -> Any:
-        """Another op of the same face."""
+        """Another op of the same namespace."""
         return getattr(self.F, name)
-
-
-def called(F: Any, op: Op, values: dict[str, Any]) -> Any:
-    """An op of a face with its parameters by name."""
-    positional = [values[p] for p in op.params if p not in op.keyword]
-    return getattr(F, op.name)(*positional, **{p: values[p] for p in op.keyword})
 
 
 # Families ---------------------------------------------------------------------------------------
@@ -137,6 +153,8 @@ def _promoted(batch: Batch, changed: dict[str, Any]) -> dict[str, Any]:
         return changed
     numbers = [batch[n] for n in op.inputs if n not in op.no_promotion and n not in changed]
     operands += [(promotion.scalar_dtype(x), 0) for x in numbers if x is not None]
+    if op.check is not None:
+        op.check(*[changed[n] if n in changed else batch.values.get(n) for n in op.params])
     target = promotion.result_type(*operands)
     return {n: F.cast(x, target.np) if n in taking else x for n, x in changed.items()}
 
@@ -148,7 +166,8 @@ def along(batch: Batch) -> Any:
     whole = {n: batch.full(n) for n in names}
     rank = batch.rank(names[0])
     numbered = [a for a in op.arguments if a in DIMS]
-    flat = rank == 0 and bool(numbered)
+    shapes = [a for a in op.arguments if a in SIZES and isinstance(batch[a], (tuple, list))]
+    flat = rank == 0 and bool(numbered) and not shapes
     if flat:
         # A 0-d slice takes dimension 0 as if it had one.
         whole = {n: x if batch.rank(n) else F.unsqueeze(x, 1) for n, x in whole.items()}
@@ -163,9 +182,8 @@ def along(batch: Batch) -> Any:
             whole[name] = tuple(range(1, rank + 1))
         else:
             whole[name] = tuple(d + 1 for d in value)
-    for name in op.arguments:
-        if name in SIZES and isinstance(batch[name], (tuple, list)):
-            whole[name] = (batch.size, *batch[name])
+    for name in shapes:
+        whole[name] = (batch.size, *batch[name])
     result = batch.run(**whole)
     return each(lambda x: F.squeeze(x, 1) if x.ndim > 1 else x, result) if flat else result
 
@@ -251,14 +269,16 @@ def joined(batch: Batch) -> Any:
     return batch.run(**{name: items, "dim": batch["dim"] + 1})
 
 
-def over_all(name: str, *rest: Any) -> Rule:
+def over_all(name: str) -> Rule:
     """A reduction of everything is the op `name` over every dimension but the batch."""
 
     def rule(batch: Batch) -> Any:
         (x,) = (batch[n] for n in batch.op.inputs)
-        return batch.on(name)(x, tuple(range(1, x.ndim)), *rest) if x.ndim > 1 else x
+        x = x if x.ndim > 1 else batch.F.unsqueeze(x, 1)
+        return batch.on(name)(x, tuple(range(1, x.ndim)), False)
 
-    return rule
+    dims = lambda rank: tuple(range(1, rank + 1))  # noqa: E731
+    return Same(name, dim=dims, keepdim=False, when=lambda rank: rank, otherwise=rule)
 
 
 def flattened(name: str, *rest: Any, output: int | None = None) -> Rule:
@@ -313,25 +333,39 @@ def constant(batch: Batch) -> Any:
     return each(lambda x: batch.filled(x, False), batch.run())
 
 
-def random(rule: Rule) -> Rule:
-    """A draw: refused, or different for each slice by `rule`, as `randomness` says."""
+def random(rule: Rule, same: Rule | None = None) -> Rule:
+    """A draw: refused, or different for each slice by `rule`, as `randomness` says.
+
+    same: a rule that draws once for all slices; without one that is refused.
+    """
 
     def drawn(batch: Batch) -> Any:
-        if batch.values.get("randomness", "error") == "error":
+        if batch["randomness"] == "error":
+            raise no_randomness()
+        if batch["randomness"] == "different":
+            return rule(batch)
+        if same is None:
             raise RuntimeError(
-                "vmap: called random operation while in randomness error mode. Please either use "
-                "the 'same' or 'different' randomness flags on vmap or perform the randomness "
-                f"operation out of vmap. The operation: {batch.op.public_name}"
-            )
-        if batch["randomness"] == "same":
-            raise RuntimeError(
-                "Vmap does not currently support same randomness with a batched tensor input: "
-                f"{batch.op.public_name}. Draw outside of the batch, or pass "
+                "Vmap does not currently support same randomness with a batched tensor input. "
+                f"{batch.op.public_name}: draw outside of the batch, or pass "
                 "randomness='different'."
             )
-        return rule(batch)
+        return same(batch)
 
+    drawn.draws_once = same is not None  # type: ignore[attr-defined]
     return drawn
+
+
+def draws(op: Op) -> bool:
+    """Whether an op is random: asked at every level, whatever its inputs are."""
+    return hasattr(op.batch, "draws_once")
+
+
+def drawn_once(batch: Batch) -> Any:
+    """What a random op draws for one slice, for all of them."""
+    (name,) = batch.tensors
+    blank = batch.F.zeros_of(batch[name], batch.shape(name))
+    return batch.filled(batch.run(**{name: blank}), False)
 
 
 def slice_by_slice(batch: Batch) -> Any:
@@ -346,10 +380,32 @@ def slice_by_slice(batch: Batch) -> Any:
 
 def data_dependent(batch: Batch) -> Any:
     """No rule: the shape of the result depends on values, and so differs between slices."""
-    raise RuntimeError(
+    raise dynamic_shape(batch.op.public_name)
+
+
+_CALLED = {"unique": "_unique2"}
+
+
+def dynamic_shape(name: str) -> RuntimeError:
+    """The error of an op whose result differs in shape between slices."""
+    if name == "masked_select":
+        return RuntimeError(
+            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot "
+            "support this because for each batch this would return a differently shaped Tensor. "
+            "Use torch.where, or multiply with the mask."
+        )
+    return RuntimeError(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to "
-        f"vmap over {batch.op.public_name}. Use an op whose result has the same shape for every "
-        "slice (where, a mask that multiplies), or loop."
+        f"vmap over aten::{_CALLED.get(name, name)}. Use an op whose result has the same shape for "
+        "every slice (torch.where, a mask that multiplies), or loop."
+    )
+
+
+def boolean_mask() -> RuntimeError:
+    """The error of indexing with a mask that differs between slices."""
+    return RuntimeError(
+        "vmap: We do not support batching operators that can support dynamic shape. Attempting to "
+        "batch over indexing with a boolean mask. Use torch.where(mask, x, 0), or masked_fill."
     )
 
 
@@ -378,7 +434,7 @@ def rule_of(op: Op) -> Rule | None:
     reduction, is elementwise. The property tests hold each such conclusion against a loop.
     """
     if op.batch is not None:
-        return op.batch  # type: ignore[no-any-return]
+        return op.batch
     if op.lists or not op.inputs:
         return None
     if any(a in DIMS or a in SIZES for a in op.arguments):
@@ -401,22 +457,26 @@ def batch(
     args: one value for each parameter of the record (kwargs: those by keyword). in_dims: for each
     value the dimension that is the batch, or None; for a list a tuple of them.
     """
-    rule = rule_of(op)
-    if rule is None:
-        raise no_rule(op)
     bound = op.signature.bind(*args, **(kwargs or {}))
-    given = dict(zip(bound.arguments, in_dims, strict=False))
+    dims = dict(zip(bound.arguments, in_dims, strict=False))
     bound.apply_defaults()
+    return batch_values(F, op, dict(bound.arguments), dims, randomness)
+
+
+def batch_values(
+    F: Any, op: Op, given: dict[str, Any], dims: dict[str, Any], randomness: str = "error"
+) -> Any:
+    """The same, with the value of every parameter, and the dimensions of some, by name."""
     values: dict[str, Any] = {}
     has: dict[str, Any] = {}
     sizes = set()
-    for name, value in bound.arguments.items():
-        dim = given.get(name)
+    for name in op.params:
+        value, dim = given[name], dims.get(name)
         if name in op.lists:
-            dims = dim if isinstance(dim, (tuple, list)) else (dim,) * len(value)
-            values[name] = tuple(_front(F, x, d) for x, d in zip(value, dims, strict=True))
-            has[name] = tuple(d is not None for d in dims)
-            sizes |= {x.shape[0] for x, d in zip(values[name], dims, strict=True) if d is not None}
+            parts = dim if isinstance(dim, (tuple, list)) else (dim,) * len(value)
+            values[name] = tuple(_front(F, x, d) for x, d in zip(value, parts, strict=True))
+            has[name] = tuple(d is not None for d in parts)
+            sizes |= {x.shape[0] for x, d in zip(values[name], parts, strict=True) if d is not None}
         else:
             values[name] = _front(F, value, dim)
             has[name] = dim is not None
@@ -429,12 +489,28 @@ def batch(
             if sizes
             else "vmap: no input has a batch dimension"
         )
-    call = Batch(F, op, sizes.pop(), values, has)
+    return run_rule(F, op, sizes.pop(), values, has, randomness)
+
+
+def run_rule(
+    F: Any, op: Op, size: int, values: dict[str, Any], has: dict[str, Any], randomness: str
+) -> Any:
+    """What the rule of an op gives for values that have the batch in front where `has` says so."""
+    rule = rule_of(op)
+    if rule is None:
+        raise no_rule(op)
+    call = Batch(F, op, size, values, has)
     if op.normalize is not None:
         stand_ins = [_stand_in(call, n) for n in op.params]
         values.update(zip(op.arguments, op.normalize(*stand_ins), strict=True))
     values["randomness"] = randomness
-    return rule(call)
+    if call.size:
+        return rule(call)
+    try:
+        return rule(call)
+    except (RuntimeError, ValueError, IndexError, ZeroDivisionError):
+        # Not every op takes nothing: the shapes are those of one slice of zeros.
+        return each(lambda x: F.narrow(x, 0, 0, 0), rule(call.of_zeros()))
 
 
 def batch_inplace(
@@ -445,7 +521,7 @@ def batch_inplace(
     kwargs: dict[str, Any] | None = None,
     randomness: str = "error",
 ) -> Any:
-    """The in-place twin of an op on stacked inputs: computed by the rule, then written.
+    """The in-place variant of an op on stacked inputs: computed by the rule, then written.
 
     Its first argument must have the batch: one tensor cannot hold the results of several slices.
     """

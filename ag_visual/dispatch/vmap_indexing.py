@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ag_visual.dispatch.vmap import Batch, data_dependent, no_rule
+from ag_visual.dispatch.vmap import Batch, boolean_mask, no_rule
 
 
 def slices(batch: Batch) -> Any:
@@ -34,8 +34,8 @@ def _flat_slices(batch: Batch) -> Any:
     """The batch and the dimension as one: index i of slice b is b * n + i."""
     F, dim, size = batch.F, batch["dim"], batch.size
     index = batch.full("index")
-    index = F.reshape(index, (size, -1))
-    count = index.shape[1]
+    count = math.prod(index.shape[1:])
+    index = F.reshape(index, (size, count))
     changed: dict[str, Any] = {}
     for name in batch.tensors:
         if name in ("index", "value"):
@@ -47,7 +47,7 @@ def _flat_slices(batch: Batch) -> Any:
     wrapped = F.where(index < 0, index + n, index)
     offsets = batch_numbers(batch, index, 2) * n
     result = batch.run(**changed, dim=0, index=F.reshape(wrapped + offsets, (size * count,)))
-    result = F.reshape(result, (size, -1, *result.shape[1:]))
+    result = F.reshape(result, (size, result.shape[0] // size, *result.shape[1:]))
     if not batch.rank("self"):
         return F.squeeze(result, 1)
     return F.movedim(result, 1, dim + 1)
@@ -80,7 +80,7 @@ def indexed(batch: Batch) -> Any:
     """`self[indices]`, and `index_put`, where indices are tensors, or None for whole dimensions."""
     kinds = [_is_mask(x) for x in batch["indices"]]
     if any(has and mask for has, mask in zip(batch.batched("indices"), kinds, strict=True)):
-        return data_dependent(batch)
+        raise boolean_mask()
     if not any(batch.batched("indices")):
         return _whole_batch(batch)
     if any(kinds):

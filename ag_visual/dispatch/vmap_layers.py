@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ag_visual.dispatch.vmap import Batch, each, folded, no_rule
+from ag_visual.dispatch.vmap import Batch, each, no_rule
 from ag_visual.dispatch.vmap_indexing import batch_numbers
 
 NONE, MEAN = 0, 1
@@ -246,18 +246,3 @@ def aligned(batch: Batch) -> Any:
         return F.movedim(x, at, 0)
 
     return each(parted, result)
-
-
-__all__ = [
-    "aligned",
-    "convolved",
-    "convolved_for_input",
-    "convolved_for_weight",
-    "folded",
-    "looked_up",
-    "looked_up_back",
-    "normed_by_channel",
-    "normed_by_layer",
-    "picked_classes",
-    "picked_classes_back",
-]

@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy
 
-from ag_visual.arrays.backend import backend_of
+from ag_visual.arrays.coo import Coo
 from ag_visual.core.modes import grad_enabled
 from ag_visual.core.node import AccumulateGrad
 from ag_visual.core.source import here
-from ag_visual.core.tensor import InferenceTensor, Tensor, before_write, from_array
-from ag_visual.dispatch.memory_overlap import refuse_internal
+from ag_visual.core.sparse import SparseTensor, tensor_of
+from ag_visual.core.tensor import Tensor, before_write, from_array
+from ag_visual.dispatch.dims import broadcast
+from ag_visual.dispatch.memory_overlap import check_internal_overlap
 from ag_visual.dispatch.table import traced
+from ag_visual.engine.input_buffer import namespace
 
 
 def _probe() -> int:
@@ -62,37 +65,73 @@ def accumulate(xp: Any, variable: Any, g: Any, alone: bool, place: Any) -> None:
     if old is None:
         array = variable._array
         if g.shape != array.shape:
-            raise _other_shape(array, g, "its data was replaced since the forward; run that again")
+            raise RuntimeError(
+                f"The size of tensor a {tuple(array.shape)} must match the size of tensor b "
+                f"{tuple(g.shape)}: its data was replaced since the forward; run that again."
+            )
         adopt = alone and g.base is None and g.flags.c_contiguous and array.flags.c_contiguous
-        variable._grad = from_array(g if adopt else laid_out(xp, g, array))
+        variable._grad = from_array(g) if adopt else _taken(xp, g, array, alone)
         return
-    if type(old) is InferenceTensor:
+    if type(old) is not Tensor:
         before_write(old)
-    refuse_internal(old, "accumulating into .grad")
+        if type(old) is SparseTensor:
+            _add_to_sparse(variable, old, g, place)
+            return
+    check_internal_overlap(old, "accumulating into .grad")
     if old._array.shape != g.shape:
-        raise _other_shape(
-            old._array,
-            g,
-            "the tensor has another shape than its .grad since its .data was replaced; set .grad "
-            "to None",
-        )
+        _check_broadcast(old._array.shape, g.shape)
     # Counted first: an interrupt in between must not leave a write that nobody knows of.
     old._storage.wrote("accumulate_grad", place, old._array)
-    xp.add(old._array, g, out=old._array)
+    try:
+        xp.add(old._array, g, out=old._array)
+    except TypeError:
+        if type(g) is not Coo:
+            raise
+        g.add_to(old._array)  # of a library that asks nobody else how to add
 
 
-def _other_shape(have: Any, g: Any, why: str) -> RuntimeError:
-    return RuntimeError(
-        f"The size of tensor a {tuple(have.shape)} must match the size of tensor b "
-        f"{tuple(g.shape)}: {why}."
-    )
+def _taken(xp: Any, g: Any, variable: Any, alone: bool) -> Tensor:
+    """A first gradient that is copied; a sparse one that nobody else holds is not.
+
+    As in torch it is not known to be coalesced then, but where it has compressed rows.
+    """
+    if type(g) is not Coo:
+        return from_array(laid_out(xp, g, variable))
+    return tensor_of(Coo(g.indices, g.values, g.shape, g.csr, g.csr) if alone else g.copy())
+
+
+def _add_to_sparse(variable: Any, old: SparseTensor, g: Any, place: Any) -> None:
+    """Add to a `.grad` that is sparse: in place what is sparse, too; else it becomes dense."""
+    total = old._array + g
+    if type(total) is Coo:
+        old._storage.wrote("accumulate_grad", place, total.values)
+        old._array = total
+    else:
+        variable._grad = from_array(total)
+
+
+def _check_broadcast(have: tuple[int, ...], new: tuple[int, ...]) -> None:
+    """Raise RuntimeError where a gradient cannot be added to `.grad` in place."""
+    why = "the tensor has another shape than its .grad since its .data was replaced"
+    try:
+        shape = broadcast(have, new)
+    except RuntimeError as error:
+        raise RuntimeError(f"{error}: {why}; set .grad to None.") from None
+    if shape != have:
+        raise RuntimeError(
+            f"output with shape {list(have)} doesn't match the broadcast shape {list(shape)}: "
+            f"{why}; set .grad to None."
+        )
 
 
 def accumulate_traced(F: Any, variable: Any, g: Tensor) -> None:
     """The same while a graph is recorded: out of place, and the gradient stays in the graph."""
     old, array = variable._grad, variable._array
     if old is not None:
-        variable._grad = F.add(old, g)
+        sparse_first = type(old) is SparseTensor and type(g) is not SparseTensor
+        variable._grad = F.add(g, old) if sparse_first else F.add(old, g)
+    elif type(g) is SparseTensor:
+        variable._grad = F.clone(g)
     elif _dense_strides(array) is None:
         variable._grad = F.clone(g, "C")
     else:  # in the variable's layout
@@ -107,7 +146,7 @@ def _called(node: AccumulateGrad, g: Any) -> tuple[()]:
             if grad_enabled():
                 accumulate_traced(traced, variable, g)
             else:
-                accumulate(backend_of(g._array).xp, variable, g._array, False, here())
+                accumulate(namespace(g._array), variable, g._array, False, here())
     for hook in list(leaf.post_accumulate.values()) if leaf is not None else ():
         hook(variable)
     return ()

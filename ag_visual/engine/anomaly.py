@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ag_visual.arrays.coo import Coo
 from ag_visual.core import modes
 
 
@@ -63,4 +64,5 @@ def run(node: Any, compute: Callable[[], Any], checks: bool = True) -> Any:
 
 
 def _has_nan(array: Any) -> bool:
-    return bool((array != array).any())
+    values = array.values if type(array) is Coo else array
+    return bool((values != values).any())

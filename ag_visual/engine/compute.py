@@ -7,18 +7,47 @@ from typing import Any
 import numpy
 from numpy import ndarray
 
+from ag_visual.core.node import Replaced
+from ag_visual.core.source import inside
+from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.table import raw, raw_numpy
 from ag_visual.engine.input_buffer import any_of, namespace
 from ag_visual.engine.task import GraphTask
+from ag_visual.events import instrument
+from ag_visual.events.clock import perf_counter_ns
+from ag_visual.events.spans import SpanLog
 
 COMPLEX64, COMPLEX128 = numpy.dtype(numpy.complex64), numpy.dtype(numpy.complex128)
 
 
 def compute(task: GraphTask, node: Any, g: Any, place: Any) -> Any:
     """Run a node on what has arrived at it. place: of who frees what it saved; None keeps that."""
+    spans = instrument.spans
+    if spans is not None:
+        return _timed(task, node, g, place, spans)
+    return _compute(task, node, g, place, None)
+
+
+def _timed(task: GraphTask, node: Any, g: Any, place: Any, spans: SpanLog) -> Any:
+    """The same while somebody profiles."""
+    if spans.began is not None:
+        spans.began((spans.nodes.get(type(node)) or spans.of_node(node))[1], node.seq)
+    started = perf_counter_ns()
+    try:
+        results = _compute(task, node, g, place, spans)
+    finally:
+        ended = perf_counter_ns()
+        _, label = spans.nodes.get(type(node)) or spans.of_node(node)
+        spans.put((label, started, ended, task.thread, node.seq, 0))
+    if spans.made is not None:
+        spans.made(g, results, ended)
+    return results
+
+
+def _compute(task: GraphTask, node: Any, g: Any, place: Any, spans: SpanLog | None) -> Any:
     if g is None and not node.runs_undefined:
         return node.skip(place)
-    if task.create_graph:
+    if task.traced:
         if place is not None:
             node.claim(place)
         results = node.traced(g)
@@ -30,9 +59,29 @@ def compute(task: GraphTask, node: Any, g: Any, place: Any) -> Any:
     else:
         first = any_of(g)
         F, dtype = raw_numpy if first is None else raw(namespace(first)), node.dtype
-    if (dtype is COMPLEX64 or dtype is COMPLEX128) and node.holomorphic:
-        return conjugated(F, node, g, place)
-    return node.raw(F, g) if place is None else node.take(F, g, place)
+    try:
+        if (dtype is COMPLEX64 or dtype is COMPLEX128) and node.holomorphic:
+            return conjugated(F, node, g, place)
+        if spans is not None:
+            return node.timed(spans.namespaces[F], g, place)
+        return node.raw(F, g) if place is None else node.take(F, g, place)
+    except ValueError as error:
+        raise unlike(node, error) from error.__cause__
+
+
+def unlike(node: Any, error: ValueError) -> Exception:
+    """What to raise where arrays did not fit together in a node's formula."""
+    if not (Replaced.ever and isinstance(node, OpNode)):
+        return error
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or not inside[trace.tb_frame.f_code.co_filename]:
+        return error  # of a hook that unpacks what was saved
+    return RuntimeError(
+        f"{node.name()} cannot compute its gradient: {error}. The data of a tensor that it saved "
+        "was replaced by one of another shape (x.data = y) since the forward; run that again."
+    )
 
 
 def conjugated(F: Any, node: Any, g: Any, place: Any) -> list[Any]:

@@ -17,7 +17,7 @@ from ag_visual.core.node import AccumulateGrad
 from ag_visual.engine import anomaly, stages
 from ag_visual.engine.compute import compute
 from ag_visual.engine.input_buffer import fitted, gathered
-from ag_visual.engine.leaf import run_leaf
+from ag_visual.engine.leaf import run_leaf, run_leaf_timed
 from ag_visual.engine.task import GraphTask
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
@@ -34,46 +34,62 @@ def full_loop(task: GraphTask, place: Any) -> None:
     while leaves or ready:
         for leaf in leaves:
             if task.reaches(leaf) or len(task.counts) == 1:
-                run_leaf(task, leaf)
+                if instrument.spans is None:
+                    run_leaf(task, leaf)
+                else:
+                    run_leaf_timed(task, leaf)
         leaves.clear()
         if not ready:
             return
         _, node, g = heappop(ready)
-        if task.modes is not None:
-            stages.as_at_first(task)
-        hooks = node.hooks
-        arrived = g
-        if hooks is not None:
-            g = stages.tensor_hooks(task, node, g)
-        if needed is not None:
-            runs = node in needed
-            if node in captured:
-                # As in torch: it has passed the tensor hooks, unless the node runs.
-                _capture(task, node, arrived if runs else g)
-            if not runs:
-                continue
-            idle = node in quiet
-        sink = instrument.sink
-        started = 0 if sink is None else perf_counter_ns()
-        if hooks is not None and hooks.pre:
-            g = stages.pre_hooks(task, node, g)
-        if instrument.gate is not None:
-            g = stages.gated(task, node, g)
-        if idle:
-            results = node.skip(place)
-        elif modes.anomaly is None:
-            results = compute(task, node, g, place)
-        else:
-            results = _run_carefully(task, node, g, place)
-        if sink is not None:
-            stages.record(sink, task, node, g, started)
-        task.order += 1
-        if node.hooks is not None and node.hooks.post:
-            results = stages.post_hooks(task, node, results, g)
-        _pass_on(task, node, results, g)
+        spans = instrument.spans
+        evaluated = 0 if spans is None else perf_counter_ns()
+        if spans is not None and spans.began is not None:
+            spans.began((spans.nodes.get(type(node)) or spans.of_node(node))[0], node.seq)
+        try:
+            if task.modes is not None:
+                stages.as_at_first(task)
+            hooks = node.hooks
+            arrived = g
+            if hooks is not None:
+                g = stages.tensor_hooks(task, node, g)
+            if needed is not None:
+                runs = node in needed
+                if node in captured:
+                    # As in torch: it has passed the tensor hooks, unless the node runs.
+                    _capture(task, node, arrived if runs else g)
+                if not runs:
+                    continue
+                idle = node in quiet
+            sink = instrument.sink
+            started = 0 if sink is None else perf_counter_ns()
+            if hooks is not None and hooks.pre:
+                g = stages.pre_hooks(task, node, g)
+            if instrument.gate is not None:
+                asked = perf_counter_ns()
+                g = stages.gated(task, node, g)
+                # What the reader of a stop took is none of the node's time.
+                started += perf_counter_ns() - asked
+            if idle:
+                results = node.skip(place)
+            elif modes.anomaly is None:
+                results = compute(task, node, g, place)
+            else:
+                results = _run_carefully(task, node, g, place)
+            if sink is not None:
+                stages.record(sink, task, node, g, started)
+            task.order += 1
+            if node.hooks is not None and node.hooks.post:
+                results = stages.post_hooks(task, node, results, g)
+            _pass_on(task, node, results, g)
+        finally:
+            if spans is not None:
+                now = perf_counter_ns()
+                label, _ = spans.nodes.get(type(node)) or spans.of_node(node)
+                spans.put((label, evaluated, now, task.thread, node.seq, 0))
         # No name may keep a gradient alive that a leaf could adopt.
         results = arrived = g = None
-        if task.plain and sink is None and instrument.gate is None and modes.anomaly is None:
+        if task.plain and instrument.gate is None and modes.anomaly is None:
             return
 
 
@@ -101,8 +117,9 @@ def _pass_on(task: GraphTask, node: Any, results: Any, like: Any) -> None:
         if reached is not None and following not in reached:
             continue
         if g is not None:
-            array = g._array if task.create_graph else g
-            if type(array) is not ndarray or array.shape != shape or array.dtype is not dtype:
+            array = g._array if task.traced else g
+            kind = task.traced or type(array) is ndarray
+            if not kind or array.shape != shape or array.dtype is not dtype:
                 g = fitted(node, edge, g, like)
             array = None
         if shape is None or following in buffers:

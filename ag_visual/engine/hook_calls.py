@@ -11,8 +11,10 @@ from typing import Any
 
 from numpy import ndarray
 
+from ag_visual.arrays.coo import Coo
 from ag_visual.core.diagnosis.errors import type_name
 from ag_visual.core.hooks import HookTable, hook_name
+from ag_visual.core.sparse import whole
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.memory_overlap import repeats
 from ag_visual.dispatch.table import traced
@@ -25,7 +27,7 @@ def wrap(value: Any) -> Any:
     if value is None or isinstance(value, Tensor):
         return value
     if type(value) is not ndarray:
-        return from_array(value)
+        return whole(value, from_array)
     flags = value.flags
     if not (flags.c_contiguous and flags.writeable) and repeats(value) == flags.writeable:
         # An edge's expansion, which torch has written out, or an array that may not be written.
@@ -40,7 +42,7 @@ def checked(result: Any, before: Any, hook: Callable[..., Any]) -> Any:
     if not isinstance(result, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
     old, new = before._array, result._array
-    if old.dtype != new.dtype:
+    if old.dtype != new.dtype or isinstance(old, Coo) is not isinstance(new, Coo):
         was, got = type_name(old).split(" ")[0], type_name(new).split(" ")[0]
         raise RuntimeError(
             f"hook '{hook_name(hook)}' has changed the type of value (was {was} got {got})"
@@ -97,38 +99,20 @@ def _replaced(result: Any, before: tuple[Any, ...], hook: Callable[..., Any]) ->
     return result
 
 
-def pre_hooks(node: Any, grads: list[Any], task: Any) -> list[Any]:
-    """Run a node's pre-hooks on the gradients of its outputs (Tensors or None)."""
+def node_hooks(kind: str, node: Any, grads: list[Any], task: Any, *given: Any) -> list[Any]:
+    """Run a node's hooks on gradients, which are Tensors or None.
+
+    kind: "pre", on those of its outputs; "post", on those of its inputs, `given` those of its
+    outputs.
+    """
     values = tuple(grads)
-    table = node.hooks.pre
+    table = node.hooks.pre if kind == "pre" else node.hooks.post
     for key, hook in list(table.items()):
         watch = None
         if instrument.sink is not None:
-            watch = _watched(node, task, table.field("pre", key, hook), values)
+            watch = _watched(node, task, table.field(kind, key, hook), values)
         try:
-            result = hook(values)
-            if result is not None:
-                values = _replaced(result, values, hook)
-        except BaseException as error:
-            if watch is not None:
-                watch.failed(error)
-            raise
-        if watch is not None:
-            watch.ended(result, values)
-    return list(values)
-
-
-def post_hooks(node: Any, inputs: list[Any], outputs: list[Any], task: Any) -> list[Any]:
-    """Run a node's hooks on the gradients of its inputs, given those of its outputs."""
-    values = tuple(inputs)
-    given = tuple(outputs)
-    table = node.hooks.post
-    for key, hook in list(table.items()):
-        watch = None
-        if instrument.sink is not None:
-            watch = _watched(node, task, table.field("post", key, hook), values)
-        try:
-            result = hook(values, given)
+            result = hook(values, *given)
             if result is not None:
                 values = _replaced(result, values, hook)
         except BaseException as error:

@@ -11,9 +11,11 @@ import numpy
 from numpy import add, asarray, generic, ndarray
 
 from ag_visual.arrays.backend import backend_of
+from ag_visual.arrays.coo import Coo
 from ag_visual.core.node import Replaced
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import validate_grad
+from ag_visual.dispatch.sparse import SparseFirst, is_sparse
 from ag_visual.dispatch.table import traced
 from ag_visual.engine.task import GraphTask
 
@@ -23,13 +25,25 @@ def fitted(node: Any, edge: Any, g: Any, like: Any) -> Any:
 
     like: what arrived at the node; of its kind is the array made of a scalar.
     """
-    if type(g) is ndarray and edge[2] is not None and type(edge[2]) is not Replaced:
-        return validate_grad.fit(numpy, g, edge[2], edge[3])
+    if type(g) is ndarray and edge[2] is not None and not Replaced.ever:
+        try:
+            return validate_grad.fit(numpy, g, edge[2], edge[3])
+        except validate_grad.Unfit:
+            pass  # refused below, with the node's name
     if isinstance(g, Tensor):
         return validate_grad.fit_edge(validate_grad.fit_traced, traced, node, edge, g)
     if type(g) is not ndarray:
         g = as_array(g, like)
     return validate_grad.fit_edge(validate_grad.fit, namespace(g), node, edge, g)
+
+
+def rooted(edge: Any, g: Any, at: int) -> Any:
+    """What a backward begins with, for a tensor whose data was replaced since its node was made."""
+    if type(g) is ndarray:
+        return validate_grad.fit_root(validate_grad.fit, numpy, edge, g, at)
+    if isinstance(g, Tensor):
+        return validate_grad.fit_root(validate_grad.fit_traced, traced, edge, g, at)
+    return validate_grad.fit_root(validate_grad.fit, namespace(g), edge, g, at)
 
 
 def gathered(task: GraphTask, edge: Any, g: Any) -> Any:
@@ -53,7 +67,12 @@ def gathered(task: GraphTask, edge: Any, g: Any) -> Any:
 
 
 def _sum(a: Any, b: Any) -> Any:
-    result = a + b
+    try:
+        result = a + b
+    except (SparseFirst, TypeError):  # a library whose arrays do not ask what is added to them
+        if not is_sparse(a) and not is_sparse(b):
+            raise
+        result = b + a
     return asarray(result) if isinstance(result, generic) else result
 
 
@@ -73,4 +92,6 @@ def any_of(g: Any) -> Any:
 
 def namespace(array: Any) -> Any:
     """The functions of the library that an array is of."""
-    return numpy if type(array) is ndarray else backend_of(array).xp
+    if type(array) is ndarray:
+        return numpy
+    return array.xp if type(array) is Coo else backend_of(array).xp

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sys import getrefcount
 from typing import Any
 
+from ag_visual.core import modes
 from ag_visual.dispatch.table import traced
 from ag_visual.engine import accumulate, hook_calls, stages
 from ag_visual.engine.accumulate import ALONE
@@ -35,7 +36,9 @@ def run_leaf(task: GraphTask, node: Any) -> None:
     if node.hooks is not None and node.hooks.pre:
         g = stages.pre_hooks(task, node, g)
     if instrument.gate is not None:
+        asked = perf_counter_ns()
         g = stages.gated(task, node, g)
+        started += perf_counter_ns() - asked
     # A gradient that nobody else holds, be it a hook's result, may become .grad itself.
     alone = getrefcount(g) == ALONE
     with node.lock:
@@ -46,11 +49,38 @@ def run_leaf(task: GraphTask, node: Any) -> None:
         elif task.create_graph:
             accumulate.accumulate_traced(traced, variable, g)
         else:
-            accumulate.accumulate(namespace(g), variable, g, alone, task.place)
+            array = g._array if task.traced else g
+            alone = alone and array is g
+            if task.traced and modes.duals and variable._grad is not None:
+                variable._grad.add_(g)  # with its tangent
+            else:
+                accumulate.accumulate(namespace(array), variable, array, alone, task.place)
     if sink is not None:
         stages.record(sink, task, node, g, started)
     task.order += 1
     if leaf is not None and leaf.post_accumulate:
         hook_calls.post_accumulate_hooks(node, task)
     if node.hooks is not None and node.hooks.post:
-        hook_calls.post_hooks(node, [], [hook_calls.wrap(g)], task)
+        hook_calls.node_hooks("post", node, [], task, (hook_calls.wrap(g),))
+
+
+def run_leaf_timed(task: GraphTask, node: Any) -> None:
+    """The same while somebody profiles."""
+    spans = instrument.spans
+    if spans is not None and spans.began is not None:
+        for label in spans.nodes.get(type(node)) or spans.of_node(node):
+            spans.began(label, -1)  # made by no op
+    started = perf_counter_ns()
+    try:
+        run_leaf(task, node)
+    finally:
+        if spans is not None:
+            ended = perf_counter_ns()
+            thread = task.thread
+            outer, inner = spans.nodes.get(type(node)) or spans.of_node(node)
+            if task.needed is None or node in task.needed:
+                spans.put((inner, started, ended, thread, node.seq, 0))
+            spans.put((outer, started, ended, thread, node.seq, 0))
+            grad = node.variable._grad
+            if spans.held is not None and grad is not None:
+                spans.held("gradient", [grad])

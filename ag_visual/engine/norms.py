@@ -9,15 +9,20 @@ from typing import Any
 import numpy
 from numpy import vdot
 
+from ag_visual.arrays.coo import Coo
+from ag_visual.events.live import gradient_array
+
 
 def norm2(value: Any) -> float:
-    """Sum of squares of a gradient, -1.0 where there is none."""
+    """Sum of squares of a gradient, -1.0 where there is none or it has no values."""
     if value is None:
         return -1.0
-    array = getattr(value, "_array", value)
+    array = gradient_array(value)
     if type(array) is numpy.ndarray:
         return squares(array)
-    return float((abs(array) ** 2).sum())
+    if type(array) is Coo:
+        return norm2(array.coalesced().values)
+    return float((abs(array) ** 2).sum()) if getattr(type(array), "has_values", True) else -1.0
 
 
 def squares(g: Any) -> float:

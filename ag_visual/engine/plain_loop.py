@@ -1,4 +1,4 @@
-"""The backward pass where nothing looks on: no hooks, no capture, no graph of the gradients.
+"""The backward pass where nothing interferes: no hooks, and no capture but of leaves.
 
 This is all of reverse mode. What is unusual is left to `full_loop`, which goes on from the same
 GraphTask; both must give the same (tests/engine/test_loops.py).
@@ -15,11 +15,14 @@ from ag_visual.core import modes
 from ag_visual.core.node import AccumulateGrad
 from ag_visual.dispatch.table import raw_numpy
 from ag_visual.engine import stages
-from ag_visual.engine.compute import COMPLEX64, COMPLEX128, compute
+from ag_visual.engine.compute import COMPLEX64, COMPLEX128, compute, unlike
 from ag_visual.engine.input_buffer import fitted, gathered
 from ag_visual.engine.leaf import run_leaf
+from ag_visual.engine.stages import record
 from ag_visual.engine.task import GraphTask
 from ag_visual.events import instrument
+from ag_visual.events.clock import perf_counter_ns
+from ag_visual.events.log import SMALL, run_record
 
 
 def plain_loop(task: GraphTask, place: Any) -> None:
@@ -31,6 +34,7 @@ def plain_loop(task: GraphTask, place: Any) -> None:
         return
     counts, buffers, owned = task.counts, task.buffers, task.owned
     ready, leaves = task.ready, task.leaves
+    reached, traced = task.reached, task.traced
     # One ready node, and what has arrived at it, is not in the heap: a chain needs none.
     only: Any = None
     arrived: Any = None
@@ -45,21 +49,37 @@ def plain_loop(task: GraphTask, place: Any) -> None:
             _, node, g = heappop(ready)
         else:
             return
-        watched = (
-            instrument.sink is not None or instrument.gate is not None or modes.anomaly is not None
-        )
-        hooks = node.hooks
-        if watched or hooks is not None or task.modes is not None:
+        watched = instrument.gate is not None or modes.anomaly is not None
+        if watched or node.hooks is not None or task.modes is not None:
             heappush(ready, (-node.seq, node, g))
             if only is not None:
                 heappush(ready, (-only.seq, only, arrived))
             return
 
-        if type(g) is ndarray and g.dtype is not COMPLEX64 and g.dtype is not COMPLEX128:
-            results = node.raw(raw_numpy, g) if place is None else node.take(raw_numpy, g, place)
-        else:  # several outputs, no gradient, complex numbers, another array library
+        sink = instrument.sink
+        if sink is not None:
+            started = perf_counter_ns()
+        real = type(g) is ndarray and (kind := g.dtype) is not COMPLEX64 and kind is not COMPLEX128
+        if real:
+            try:
+                results = (
+                    node.raw(raw_numpy, g) if place is None else node.take(raw_numpy, g, place)
+                )
+            except ValueError as error:
+                raise unlike(node, error) from error.__cause__
+        elif traced and place is None and g is not None:
+            results = node.traced(g)
+        else:  # several outputs, no gradient, complex numbers, another array library, ...
             results = compute(task, node, g, place)
-        if node.hooks is not None:  # its own run has registered some
+        if sink is not None:
+            if real and (size := g.nbytes) <= SMALL:  # `record`, without a call
+                now = perf_counter_ns()
+                numbers = run_record(node.seq, task.id, task.order, started, now, size)
+                sink.run((numbers, g.tobytes(), kind))
+            else:
+                record(sink, task, node, g, started)
+        hooks: Any = node.hooks
+        if hooks is not None:  # its own run has registered some
             results = stages.post_hooks(task, node, results, g)
         task.order += 1
 
@@ -68,9 +88,15 @@ def plain_loop(task: GraphTask, place: Any) -> None:
                 continue
             # Each attribute of a node costs 20 ns here, where nodes of many classes come by.
             following, _, shape, dtype = edge
-            if part is not None and (
-                type(part) is not ndarray or part.shape != shape or part.dtype is not dtype
-            ):
+            if reached is not None and following not in reached:
+                continue
+            if part is None:
+                pass
+            elif traced:
+                array = part._array
+                if array.shape != shape or array.dtype is not dtype:
+                    part = fitted(node, edge, part, g)
+            elif type(part) is not ndarray or part.shape != shape or part.dtype is not dtype:
                 part = fitted(node, edge, part, g)
             if shape is None or following in buffers:
                 if part is not None and following in owned:
@@ -90,4 +116,4 @@ def plain_loop(task: GraphTask, place: Any) -> None:
             else:
                 heappush(ready, (-following.seq, following, part))
         # No name may keep a gradient alive that a leaf could adopt.
-        results = part = total = g = None
+        results = part = array = total = g = None

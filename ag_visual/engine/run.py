@@ -1,13 +1,12 @@
 """The backward pass: dependency counts, then nodes by descending sequence number.
 
 `plain_loop` is the pass itself, `full_loop` the same with all that may look on. Nothing here
-recurses. While no graph is recorded, gradients are plain arrays and nodes run their raw face;
-otherwise Tensors and the traced face.
+recurses. While no graph is recorded, gradients are plain arrays and nodes run their raw namespace;
+otherwise Tensors and the traced namespace.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from heapq import heappush
 from sys import _getframe
@@ -16,26 +15,28 @@ from types import FrameType
 from typing import Any
 
 from ag_visual.arrays.quiet import IGNORE, errors
-from ag_visual.core import modes
-from ag_visual.core import node as nodes
-from ag_visual.core.node import Edge
+from ag_visual.core import modes, node as nodes, source
+from ag_visual.core.node import Edge, Replaced
+from ag_visual.dispatch.validate_grad import taken
 from ag_visual.engine import hook_calls
 from ag_visual.engine.fresh_thread import in_fresh_thread
 from ag_visual.engine.full_loop import full_loop
-from ag_visual.engine.input_buffer import gathered
+from ag_visual.engine.input_buffer import gathered, rooted
 from ag_visual.engine.plain_loop import plain_loop
 from ag_visual.engine.stages import bare
 from ag_visual.engine.task import GraphTask, dependencies, leading_to, ranks_of
-from ag_visual.events import instrument
+from ag_visual.events import instrument, live
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.log import BEGIN, END, EventLog
 
-_ids = itertools.count(1)
 _NO_NODES: frozenset[Any] = frozenset()
 _NOWHERE = (None, 0)
 
 MAX_DEPTH = 20
 """Backwards nested deeper than this go on in a fresh thread: each level costs Python frames."""
+
+for _loop in (plain_loop, full_loop):
+    source.inside[_loop.__code__.co_filename] = source.LOOP
 
 
 def run_backward(
@@ -57,11 +58,14 @@ def run_backward(
     state = modes.state
     thread = get_ident()
     task = GraphTask()
-    task.id = next(_ids)
+    task.id = next(live.tasks)
     task.starts = roots
     task.grads = grads
     task.retain = retain
     task.create_graph = create_graph
+    task.traced = create_graph or (modes.special != 0 and _at_levels())
+    if task.traced:
+        task.grads = [hook_calls.wrap(g) for g in grads]
     task.place = place
     task.inputs = inputs
     task.into_leaves = into_leaves
@@ -92,7 +96,7 @@ def _execute(task: GraphTask) -> list[Any]:
     task.ready = []
     task.leaves = []
     task.before = previous = state.grad
-    told = errors.get()
+    numpy_errors = errors.get()
     error = ""
     try:
         state.task = task
@@ -107,13 +111,15 @@ def _execute(task: GraphTask) -> list[Any]:
         task.ranks = None if nodes.renumbered is None else ranks_of(counts)
         if instrument.sink is not None:
             _tell_begin(instrument.sink, task)
-        task.plain = task.needed is None and task.ranks is None and not task.create_graph
+        task.plain = task.ranks is None and instrument.spans is None  # `full_loop` times nodes
+        if task.needed is not None:
+            task.plain &= not task.quiet and all(node.leaf for node in task.captured)
         _start(task)
         place = None if task.retain else task.place or _NOWHERE
         while task.ready or task.leaves:
             plain_loop(task, place)
             full_loop(task, place)
-        errors.set(told)
+        errors.set(numpy_errors)
         if task.callbacks is not None:
             if task.modes is not None:
                 modes.put_back(task.modes)
@@ -136,19 +142,24 @@ def _execute(task: GraphTask) -> list[Any]:
             if kept is not None:
                 kept["grad"] = previous
                 state.__dict__.update(kept)
-            errors.set(told)
+            errors.set(numpy_errors)
             if instrument.sink is not None or instrument.end is not None:
                 _tell_end(task, error)
         except Exception:
             raise
         except BaseException:
-            errors.set(told)
+            errors.set(numpy_errors)
             _tell_end(task, error)  # an interrupt: observers count on being told
             raise
     if task.inputs is None:
         return []
     found: dict[Any, Any] = {}
     return [None if e is None else _captured(task, e[0], e[1], found) for e in task.inputs]
+
+
+def _at_levels() -> bool:
+    """Whether gradients may belong to a level of a transform, or have tangents."""
+    return bool(modes.state.levels) or modes.duals > 0
 
 
 def _choose(task: GraphTask, inputs: Sequence[Edge]) -> None:
@@ -170,6 +181,8 @@ def _choose(task: GraphTask, inputs: Sequence[Edge]) -> None:
 def _start(task: GraphTask) -> None:
     """Give the roots what the backward begins with."""
     starts, buffers = task.starts, task.buffers
+    if Replaced.ever:
+        _fit_grads(task)
     if len(starts) == 1 and starts[0][0].outs is None and not starts[0][0].leaf:
         node = starts[0][0]
         task.ready.append((0, node, bare(task.grads[0], task)))
@@ -184,6 +197,14 @@ def _start(task: GraphTask) -> None:
                 task.leaves.append(node)
             else:
                 heappush(task.ready, (-task.rank(node), node, buffers.pop(node)))
+
+
+def _fit_grads(task: GraphTask) -> None:
+    """What the roots are given has their shapes; their nodes may take others (see `Replaced`)."""
+    task.grads = [
+        rooted(edge, bare(grad, task), at) if type(taken(edge)[0]) is Replaced else grad
+        for at, (edge, grad) in enumerate(zip(task.starts, task.grads, strict=True))
+    ]
 
 
 def running() -> GraphTask | None:

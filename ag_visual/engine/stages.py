@@ -17,7 +17,7 @@ from ag_visual.engine.norms import norm2, squares
 from ag_visual.engine.task import GraphTask
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
-from ag_visual.events.log import SMALL
+from ag_visual.events.log import SMALL, run_record
 
 _F32, _F64 = numpy.dtype(numpy.float32), numpy.dtype(numpy.float64)
 
@@ -30,8 +30,8 @@ def as_at_first(task: GraphTask) -> None:
 
 
 def bare(value: Any, task: GraphTask) -> Any:
-    """What the loop passes on: the array of a Tensor, unless a graph is recorded."""
-    return value._array if not task.create_graph and isinstance(value, Tensor) else value
+    """What the loop passes on: the array of a Tensor, unless it goes on as Tensors."""
+    return value._array if not task.traced and isinstance(value, Tensor) else value
 
 
 def _per_output(node: Any, g: Any) -> list[Any]:
@@ -64,7 +64,7 @@ def tensor_hooks(task: GraphTask, node: Any, g: Any) -> Any:
 def pre_hooks(task: GraphTask, node: Any, g: Any) -> Any:
     """Hooks of a node that is about to run: they see, and may replace, what has arrived."""
     values = _per_output(node, g)
-    values = hook_calls.pre_hooks(node, [hook_calls.wrap(v) for v in values], task)
+    values = hook_calls.node_hooks("pre", node, [hook_calls.wrap(v) for v in values], task)
     values = [bare(v, task) for v in values]
     if all(v is None for v in values):
         return None
@@ -79,7 +79,7 @@ def post_hooks(task: GraphTask, node: Any, results: Any, g: Any) -> Any:
 
 
 def _posted(task: GraphTask, node: Any, results: Any, g: Any) -> Any:
-    given = _per_output(node, g)
+    given = tuple(hook_calls.wrap(v) for v in _per_output(node, g))
     wrapped = []
     for edge, result in zip(node.next, results, strict=True):
         if result is not None and not isinstance(result, Tensor):
@@ -89,7 +89,7 @@ def _posted(task: GraphTask, node: Any, results: Any, g: Any) -> Any:
                     validate_grad.fit, namespace(result), node, edge, result
                 )
         wrapped.append(hook_calls.wrap(result))
-    values = hook_calls.post_hooks(node, wrapped, [hook_calls.wrap(v) for v in given], task)
+    values = hook_calls.node_hooks("post", node, wrapped, task, given)
     return [bare(v, task) for v in values]
 
 
@@ -109,8 +109,10 @@ def record(sink: Any, task: GraphTask, node: Any, g: Any, started: int) -> None:
     # The norm is all that live recording computes of values; of small gradients, who reads it.
     if type(g) is ndarray:
         dtype = g.dtype
-        if 0 < g.nbytes <= SMALL:
-            sink.run((node.seq, task.id, task.order, started, now, g.tobytes(), dtype))
+        size = g.nbytes
+        if size <= SMALL:
+            numbers = run_record(node.seq, task.id, task.order, started, now, size)
+            sink.run((numbers, g.tobytes(), dtype))
             return
         total = INFINITY
         if dtype is _F32 or dtype is _F64:  # `squares`, where it is as simple as this
@@ -123,4 +125,4 @@ def record(sink: Any, task: GraphTask, node: Any, g: Any, started: int) -> None:
     else:
         known = [norm2(x) for x in (g if isinstance(g, list) else [g]) if x is not None]
         total = sum(known) if known else -1.0
-    sink.run((node.seq, task.id, task.order, started, now, total, None))
+    sink.run((run_record(node.seq, task.id, task.order, started, now, 0), total, None))

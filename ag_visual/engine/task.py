@@ -18,44 +18,13 @@ from ag_visual.core.node import AccumulateGrad
 class GraphTask:
     """One run of backward: what it was asked for and how far it is."""
 
-    __slots__ = (
-        "__weakref__",
-        "before",
-        "buffers",
-        "callbacks",
-        "captured",
-        "captures",
-        "counts",
-        "create_graph",
-        "depth",
-        "grads",
-        "id",
-        "inputs",
-        "into_leaves",
-        "leaves",
-        "modes",
-        "needed",
-        "order",
-        "owned",
-        "parent",
-        "place",
-        "plain",
-        "quiet",
-        "ranks",
-        "reached",
-        "ready",
-        "retain",
-        "starts",
-        "thread",
-        "total",
-    )
-
     id: int
     # What was asked for:
     starts: Sequence[Any]  # the edges it begins with
     grads: Sequence[Any]  # what arrives there
     retain: bool
     create_graph: bool
+    traced: bool  # gradients are Tensors: a graph of them is recorded, or they belong to a level
     place: Any
     inputs: Sequence[Any] | None  # edges whose gradients are wanted; None: those of all leaves
     into_leaves: bool  # with inputs: accumulate, instead of only returning
@@ -73,7 +42,7 @@ class GraphTask:
     reached: set[Any] | None  # that a gradient is passed on to; None: all
     captures: dict[Any, list[Any]]  # what has arrived at the captured ones
     ranks: dict[Any, int] | None  # their order, where `_set_sequence_nr` changed it
-    plain: bool  # all of the graph runs in its own order, and none of its gradients is recorded
+    plain: bool  # nodes run in their own order, and of leaves alone gradients are returned
     total: int
     # How far it is:
     order: int  # how many have run
@@ -82,6 +51,7 @@ class GraphTask:
     owned: set[Any]  # those whose buffer is a sum that was made here: one may add to it in place
     ready: list[tuple[int, Any, Any]]  # a heap: minus the rank, node, what has arrived
     leaves: list[Any]  # accumulators that are ready
+    __slots__ = ("__weakref__", *__annotations__)
 
     # No __init__, as a class without one makes its objects faster: `run_backward` fills one in.
 

@@ -8,11 +8,19 @@ rule, or is recorded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
+from ag_visual.arrays.coo import Coo
 from ag_visual.events.log import EventLog, HookField
 from ag_visual.events.memory import Place
+
+tasks: Iterator[int] = itertools.count(1)
+"""The numbers of backwards, of whichever engine."""
+
+WRITTEN_OUT = 1 << 20
+"""Elements up to which observers look at sparse gradients as if they were dense."""
 
 
 class SavedField(NamedTuple):
@@ -28,6 +36,8 @@ class SavedField(NamedTuple):
     version_now: int | None = None
     freed: bool = False
     own_output: bool = False
+    lanes: tuple[int, ...] = ()  # slices it stands for at each vmap around; `shape` is that of one
+    tangent: Any = None  # the array of the tangent that it has now, in forward mode
     value: Any = None
 
 
@@ -69,7 +79,7 @@ class LiveNode(Protocol):
         """Everything that it saved, without values."""
 
     def saved_array(self, name: str) -> Any:
-        """The saved array of a name from `saved_fields`; None where it is gone."""
+        """The saved array of a name from `saved_fields` (see `whole`); None where it is gone."""
 
     @property
     def hooked(self) -> bool:
@@ -79,10 +89,13 @@ class LiveNode(Protocol):
         """Its hooks in the order in which the engine runs them."""
 
     def kept_gradients(self) -> list[Any]:
-        """The gradient of each output that somebody keeps (`.grad`), as an array; None for none."""
+        """The gradient of each output that somebody keeps (`.grad`), an array; None for none."""
 
     def value(self) -> Any:
         """The array of a leaf's variable; None of other nodes."""
+
+    def tangent(self) -> Any:
+        """The array of the tangent that a leaf's variable has now; None of other nodes."""
 
     def emit_birth(self, log: EventLog) -> None:
         """Emit into this log what its birth would have told."""
@@ -100,6 +113,73 @@ class LiveBackward(Protocol):
     counts: Mapping[Any, int]  # all nodes that it may reach
 
 
+class Engine(Protocol):
+    """Another engine that writes events, as readers meet its tensors among a user's variables."""
+
+    tensor_type: type
+
+    def is_leaf(self, tensor: Any) -> bool:
+        """Whether it is a leaf that requires grad."""
+
+    def node_of(self, tensor: Any) -> LiveNode | None:
+        """The node that made a tensor, or that accumulates a leaf's gradient; None: no graph."""
+
+    def storage_of(self, tensor: Any) -> int:
+        """The number of its storage; 0 where it has none yet."""
+
+    def explain(self, x: Any, loss: Any, frame: Any) -> Any:
+        """What `observe.diagnose.explain` answers of its tensors."""
+
+
+engines: list[Engine] = []
+"""The engines that are watched beside this package's own."""
+
+
+def engine_of(value: Any) -> Engine | None:
+    """The engine, beside this package's own, whose tensor a value is."""
+    for engine in engines:
+        if issubclass(type(value), engine.tensor_type):
+            return engine
+    return None
+
+
+def whole(array: Any) -> Any:
+    """The array of all slices where this one stands for a slice of each (inside of a vmap)."""
+    return getattr(array, "whole", array)
+
+
+def lanes(array: Any) -> tuple[int, ...]:
+    """How many slices an array stands for, at each level of a vmap, the outermost first."""
+    every = whole(array)
+    return () if every is array else tuple(every.shape[: every.ndim - array.ndim])
+
+
+def first_lane(array: Any) -> Any:
+    """The first slice where an array stands for several, else the array."""
+    return whole(array)[(*(0,) * len(lanes(array)), ...)]
+
+
+def many_at_once(node: LiveNode, gradients: Sequence[Any] = ()) -> str:
+    """Why a node is not one computation but those of many slices (vmap); empty where it is one."""
+    fields = [field.lanes for field in node.saved_fields()]
+    arrived = [lanes(getattr(g, "_array", g)) for g in gradients if g is not None]
+    sizes = max([lanes(node.value()), *fields, *arrived], key=len, default=())
+    if not sizes:
+        return ""
+    count = " x ".join(map(str, sizes))
+    return (
+        f"{node.name()} stands for {count} slices at once (vmap), which are not told one by one: "
+        "pick a lane of its tensors to see one"
+    )
+
+
 def gradient_array(gradient: Any) -> Any:
     """A gradient that a gate was given: an array, or a tensor that holds one in `_array`."""
-    return getattr(gradient, "_array", gradient)
+    return whole(getattr(gradient, "_array", gradient))
+
+
+def written_out(array: Any) -> Any:
+    """An array with all its elements; of a sparse one that is large, only what it holds."""
+    if type(array) is not Coo:
+        return array
+    return array.dense() if array.size <= WRITTEN_OUT else array.coalesced().values

@@ -5,6 +5,7 @@ Never a tensor, a node or an array. Why these are no tuples: docs/notes/events.
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import get_ident
@@ -14,9 +15,9 @@ from weakref import ref
 
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.memory import Place
-from ag_visual.events.node_record import NodeSchema, NodeStreams, node_record, row
+from ag_visual.events.node_record import FORMAT, NodeSchema, NodeStreams, node_record, row
 
-BEGIN, END, HOOK, RANGE, CUT = range(5)
+BEGIN, END, HOOK, RANGE, CUT, PAUSE = range(6)
 
 Event = tuple[Any, ...]
 # What is rare, as a tuple. The kind first; t in perf_counter_ns.
@@ -26,12 +27,17 @@ Event = tuple[Any, ...]
 #         where it was added, effect, factor, error; before and after: |g|^2, min, max, NaNs, infs
 #   CUT   t, thread, seq, input's name, how it left the graph, code and lasti of where, seq of the
 #         node that made what it was taken from (-1: unknown), that was a leaf
+#   PAUSE t, thread, task, since: a backward that was stopped goes on
 #   RANGE t, thread, range, range around it (0: none, -1: this range ends), name, kind (of a module:
-#         its class)
+#         its class), of the level of a transform: kind, depth, size, code, lasti (else None)
 
-RUN: Final = 7
-"""Fields of one run of a node: seq, task, order, t0, t1, then |g|^2 and None, or the gradient's
-bytes and its dtype (nan possible, -1: no gradient). dtypes are the array library's."""
+RUN: Final = 3
+"""Fields of one run of a node: its `run_record`, then |g|^2 and None, or the gradient's bytes and
+its dtype (nan possible, -1: no gradient). dtypes are the array library's."""
+
+RUN_NUMBERS: Final = 6
+run_record: Final = struct.Struct(f"{RUN_NUMBERS}{FORMAT}").pack
+"""run_record(seq, task, order, t0, t1, bytes that follow): the numbers of a run as bytes."""
 
 LEAF: Final = 7
 """Fields of a leaf: t, thread, its AccumulateGrad's seq, shape, dtype, storage, weak reference."""
@@ -139,15 +145,21 @@ class EventLog:
         outputs: Sequence[tuple[tuple[int, ...], Any]],
         edges: Sequence[tuple[int, int]],
         saved: Saved,
+        *,
+        made: int = 0,
+        thread: int = 0,
     ) -> None:
-        """A node was made. outputs: (shape, dtype); edges: (seq below or -1, which output)."""
+        """A node was made. outputs: (shape, dtype); edges: (seq below or -1, which output).
+
+        made, thread: when and in which thread, where that is not now and here.
+        """
         names, kinds, numbers = saved
         schema = self.schema(node_class, len(outputs), tuple(names))
         record = node_record(len(edges), len(names))
         facts = row(outputs[0], [number for _, number in edges], kinds)
         _, _, key, put = self.nodes[record].key(schema, code, lasti, facts)
         self.keep(ref(node))
-        first = key, perf_counter_ns(), get_ident(), node.seq
+        first = key, made or perf_counter_ns(), thread or get_ident(), node.seq
         put(record.pack(*row(first, [seq for seq, _ in edges], numbers)))
 
     @property

@@ -14,7 +14,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterable
 from types import CodeType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -29,7 +29,11 @@ saved tensor (shape, dtype; None where it was not saved)."""
 sequence = itertools.count(1)
 """The numbers of nodes, of whichever engine."""
 
-_number = struct.Struct("<q").unpack_from
+FORMAT: Final = "n" if struct.calcsize("n") == 8 else "q"
+"""struct's letter for the numbers of a record, 64 bits in the machine's order. Where a C long is as
+wide, packing it takes half the time of `q`, and a quarter of that of `<q`."""
+
+_number = struct.Struct(FORMAT).unpack_from
 
 
 def row(first: Iterable[T], edges: Iterable[T], saved: Iterable[T]) -> tuple[T, ...]:
@@ -71,7 +75,9 @@ class NodeRecord:
     def __init__(self, edges: int, saved: int) -> None:
         self.numbers = Parts.after(SEQ + 1, edges)
         self.facts = Parts.after(DTYPE + 1, edges)
-        self.pack: Callable[..., bytes] = struct.Struct(f"<{SEQ + 1 + edges + 2 * saved}q").pack
+        self.pack: Callable[..., bytes] = struct.Struct(
+            f"{SEQ + 1 + edges + 2 * saved}{FORMAT}"
+        ).pack
 
 
 node_record = functools.cache(NodeRecord)

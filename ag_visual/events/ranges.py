@@ -1,4 +1,5 @@
-"""Ranges of a program, such as the forward of a module: open and closed in one thread, nested.
+"""Ranges of a program, such as the forward of a module or what a transform computes: nested, each
+open and closed in one thread.
 
 Events tell a range by its number; `about` is what its maker wants to find again in ranges inside.
 """
@@ -7,11 +8,16 @@ from __future__ import annotations
 
 import itertools
 import threading
+from types import CodeType
 from typing import Any
 
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.log import RANGE
+from ag_visual.events.memory import Place
+
+Level = tuple[str, int, int, CodeType | None, int]
+"""Of the level of a transform: kind, depth, size (of a vmap), code and lasti of where it is."""
 
 
 class _Open(threading.local):
@@ -31,13 +37,13 @@ def around() -> Any:
     return ranges[-1][1] if ranges else None
 
 
-def enter(name: str, kind: str, about: Any) -> int:
+def enter(name: str, kind: str, about: Any, level: Level | None = None) -> int:
     """A range begins; its number, for `leave`."""
     ranges = _open.ranges
     parent = ranges[-1][0] if ranges else 0
     number = next(_numbers)
     ranges.append((number, about))
-    _emit(number, parent, name, kind)
+    _emit(number, parent, name, kind, level)
     return number
 
 
@@ -46,10 +52,19 @@ def leave(number: int) -> None:
     ranges = _open.ranges
     while ranges and ranges[-1][0] >= number:
         ranges.pop()
-    _emit(number, -1, "", "")
+    _emit(number, -1, "", "", None)
 
 
-def _emit(number: int, parent: int, name: str, kind: str) -> None:
+def enter_level(kind: str, depth: int, size: int, place: Place) -> int:
+    """A level of a transform begins: 'vmap, 64 lanes'; its number, for `leave`."""
+    name = f"{kind}, {size} lane{'s' * (size != 1)}" if kind == "vmap" else kind
+    if depth > 1:
+        name = f"{name}, level {depth}"
+    return enter(name, kind, None, (kind, depth, size, *(place or (None, 0))))
+
+
+def _emit(number: int, parent: int, name: str, kind: str, level: Level | None) -> None:
     sink = instrument.sink
     if sink is not None:
-        sink.emit((RANGE, perf_counter_ns(), threading.get_ident(), number, parent, name, kind))
+        thread = threading.get_ident()
+        sink.emit((RANGE, perf_counter_ns(), thread, number, parent, name, kind, level))

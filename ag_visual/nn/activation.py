@@ -41,19 +41,11 @@ ELU = _activation(
     "ELU", "elu", "x where positive, else alpha (exp(x) - 1).", alpha=1.0, inplace=False
 )
 CELU = _activation(
-    "CELU",
-    "celu",
-    "x where positive, else alpha (exp(x / alpha) - 1).",
-    alpha=1.0,
-    inplace=False,
+    "CELU", "celu", "x where positive, else alpha (exp(x / alpha) - 1).", alpha=1.0, inplace=False
 )
 SELU = _activation("SELU", "selu", "A scaled ELU that keeps mean and variance.", inplace=False)
 LeakyReLU = _activation(
-    "LeakyReLU",
-    "leaky_relu",
-    "x where positive, else slope x.",
-    negative_slope=0.01,
-    inplace=False,
+    "LeakyReLU", "leaky_relu", "x where positive, else slope x.", negative_slope=0.01, inplace=False
 )
 Softplus = _activation(
     "Softplus",

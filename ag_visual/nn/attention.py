@@ -1,129 +1,58 @@
-"""Multi-head attention."""
+"""torch.nn.attention: which kernel attention may use. There is one: the choice is only kept."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
 from typing import Any
 
 from ag_visual import absent as _absent
-from ag_visual.nn import functional, init
-from ag_visual.nn.linear import Linear, new_parameter
-from ag_visual.nn.module import Module
+from ag_visual.backends import cuda as _switches
+from ag_visual.names import expose as _expose
 
 
-class NonDynamicallyQuantizableLinear(Linear):
-    """`Linear` under the name that torch gives the last layer of an attention."""
+class SDPBackend(Enum):
+    """The kernels that torch has for scaled dot product attention."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+    def __int__(self) -> int:
+        return self.value
 
 
-class MultiheadAttention(Module):
-    """softmax(Q K^T / sqrt(d)) V for several heads. Vaswani et al., "Attention is all you need".
+@contextmanager
+def sdpa_kernel(
+    backends: list[SDPBackend] | SDPBackend, set_priority: bool = False
+) -> Iterator[dict[str, Any]]:
+    """A block that asks for these kernels.
 
-    (L, N, E), or (N, L, E) with batch_first, or (L, E). kdim, vdim: where keys and values have
-    another size. Returns (output, weights), the weights None unless they are asked for.
+    `scaled_dot_product_attention` computes the same in one way whichever is asked for; the block
+    sets what torch.backends.cuda tells.
+
+    Raises:
+        AssertionError: `backends` is neither an SDPBackend nor a list of them.
     """
-
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        dropout: float = 0.0,
-        bias: bool = True,
-        add_bias_kv: bool = False,
-        add_zero_attn: bool = False,
-        kdim: int | None = None,
-        vdim: int | None = None,
-        batch_first: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__()
-        if embed_dim <= 0 or num_heads <= 0:
-            raise ValueError(
-                "embed_dim and num_heads must be greater than 0, got "
-                f"embed_dim={embed_dim} and num_heads={num_heads} instead"
-            )
-        self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
-        self.kdim = embed_dim if kdim is None else kdim
-        self.vdim = embed_dim if vdim is None else vdim
-        self._qkv_same_embed_dim = self.kdim == embed_dim == self.vdim
-        self.batch_first, self.add_zero_attn = batch_first, add_zero_attn
-        self.head_dim = embed_dim // num_heads
-        if self.head_dim * num_heads != embed_dim:
-            raise AssertionError("embed_dim must be divisible by num_heads")
-        shapes: dict[str, tuple[int, ...] | None] = dict.fromkeys(
-            ("q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_weight", "in_proj_bias")
+    if not isinstance(backends, list | SDPBackend):
+        raise AssertionError(
+            "Backend must be an instance of SDPBackend or a list of SDPBackend instances, got "
+            f"{type(backends).__name__}"
         )
-        if self._qkv_same_embed_dim:
-            shapes["in_proj_weight"] = (3 * embed_dim, embed_dim)
-        else:
-            shapes["q_proj_weight"] = (embed_dim, embed_dim)
-            shapes["k_proj_weight"] = (embed_dim, self.kdim)
-            shapes["v_proj_weight"] = (embed_dim, self.vdim)
-        if bias:
-            shapes["in_proj_bias"] = (3 * embed_dim,)
-        for name, shape in shapes.items():
-            value = None if shape is None else new_parameter(shape, device, dtype)
-            self.register_parameter(name, value)
-        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias, device, dtype)
-        for name in ("bias_k", "bias_v"):
-            row = new_parameter((1, 1, embed_dim), device, dtype) if add_bias_kv else None
-            self.register_parameter(name, row)
-        self._reset_parameters()
+    asked = backends if isinstance(backends, list) else [backends]
+    with _switches.sdp_kernel(
+        SDPBackend.FLASH_ATTENTION in asked,
+        SDPBackend.MATH in asked,
+        SDPBackend.EFFICIENT_ATTENTION in asked,
+        SDPBackend.CUDNN_ATTENTION in asked,
+    ):
+        yield {}
 
-    def _reset_parameters(self) -> None:
-        for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
-            weight = getattr(self, name)
-            if weight is not None:
-                init.xavier_uniform_(weight)
-        for bias in (self.in_proj_bias, self.out_proj.bias):
-            if bias is not None:
-                init.zeros_(bias)
-        for row in (self.bias_k, self.bias_v):
-            if row is not None:
-                init.xavier_normal_(row)
 
-    def forward(
-        self,
-        query: Any,
-        key: Any,
-        value: Any,
-        key_padding_mask: Any = None,
-        need_weights: bool = True,
-        attn_mask: Any = None,
-        average_attn_weights: bool = True,
-        is_causal: bool = False,
-    ) -> tuple[Any, Any]:
-        dims = query.dim()
-        turned = self.batch_first and dims == 3
-        if turned:
-            # The same tensor stays one: its projections are then one product.
-            given = {id(t): t.transpose(0, 1) for t in (query, key, value)}
-            query, key, value = (given[id(t)] for t in (query, key, value))
-        out, weights = functional.multi_head_attention_forward(
-            query,
-            key,
-            value,
-            self.embed_dim,
-            self.num_heads,
-            self.in_proj_weight,
-            self.in_proj_bias,
-            self.bias_k,
-            self.bias_v,
-            self.add_zero_attn,
-            self.dropout,
-            self.out_proj.weight,
-            self.out_proj.bias,
-            self.training,
-            key_padding_mask,
-            need_weights,
-            attn_mask,
-            not self._qkv_same_embed_dim,
-            self.q_proj_weight,
-            self.k_proj_weight,
-            self.v_proj_weight,
-            average_attn_weights=average_attn_weights,
-            is_causal=is_causal,
-        )
-        return (out.transpose(0, 1) if turned else out), weights
-
+_expose(__name__)
 
 __getattr__ = _absent.asked(__name__, "nn.attention")

@@ -82,11 +82,7 @@ class BackwardHooks:
     def _outputs_known(self, _: Any, grad_outputs: Gradients) -> Any:
         known = _spread(self.outputs, grad_outputs, self.output_count)
         for hook in self.pre_hooks:
-            changed = hook(self.module, known)
-            if changed is not None:
-                changed = changed if isinstance(changed, tuple) else (changed,)
-                _same_count("pre hook", "grad_output", changed, known)
-                known = changed
+            known = _changed("pre hook", "grad_output", hook(self.module, known), known)
         self.grad_outputs = known
         if self.inputs is None and self.hooks:
             warnings.warn(
@@ -111,11 +107,8 @@ class BackwardHooks:
             return None  # a gradient that came here around the outputs: a double backward
         known = _spread(self.inputs, grad_inputs, self.input_count)
         for hook in self.hooks:
-            changed = hook(self.module, known, self.grad_outputs)
-            if changed is not None:
-                changed = changed if isinstance(changed, tuple) else (changed,)
-                _same_count("hook", "grad_input", changed, known)
-                known = changed
+            given = hook(self.module, known, self.grad_outputs)
+            known = _changed("hook", "grad_input", given, known)
         self.grad_outputs = None
         return tuple(known[i] for i in self.inputs)
 
@@ -140,9 +133,14 @@ def _spread(indices: list[int], gradients: Gradients, count: int) -> Gradients:
     return tuple(found)
 
 
-def _same_count(kind: str, name: str, changed: Gradients, known: Gradients) -> None:
+def _changed(kind: str, name: str, given: Any, known: Gradients) -> Gradients:
+    """The gradients after a hook: what it returned in their place, if anything."""
+    if given is None:
+        return known
+    changed = given if isinstance(given, tuple) else (given,)
     if len(changed) != len(known):
         raise RuntimeError(
             f"Backward {kind} returned an invalid number of {name}, got {len(changed)}, but "
             f"expected {len(known)}"
         )
+    return changed

@@ -98,12 +98,7 @@ class Sequential(_Ordered):
         return self._modules[self._name_at(index)]
 
     def __add__(self, other: Any) -> Sequential:
-        if not isinstance(other, Sequential):
-            raise ValueError(
-                "add operator supports only objects of Sequential class, but "
-                f"{type(other)} is given."
-            )
-        return Sequential(*self, *other)
+        return Sequential(*self).__iadd__(other)
 
     def __iadd__(self, other: Any) -> Self:
         if not isinstance(other, Sequential):
@@ -243,7 +238,7 @@ def _as_parameter(value: Any) -> Any:
     return Parameter(value) if isinstance(value, Tensor) and type(value) is Tensor else value
 
 
-def _told(value: Any, kind_of: Callable[[Any], Any]) -> str:
+def _text(value: Any, kind_of: Callable[[Any], Any]) -> str:
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     size = "x".join(map(str, value.shape))
@@ -299,7 +294,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        return "\n".join(f"  ({i}): {_told(v, _dtype)}" for i, v in enumerate(self))
+        return "\n".join(f"  ({i}): {_text(v, _dtype)}" for i, v in enumerate(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterList should not be called.")
@@ -414,7 +409,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(f"  ({k}): {_told(v, F['typename'])}" for k, v in self.items())
+        return "\n".join(f"  ({k}): {_text(v, F['typename'])}" for k, v in self.items())
 
     def __call__(self, input: Any) -> Any:
         raise RuntimeError("ParameterDict should not be called.")

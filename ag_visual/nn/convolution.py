@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
-from ag_visual.nn import functional, init
-from ag_visual.nn.linear import new_parameter
-from ag_visual.nn.module import Module
+from ag_visual.nn import functional
+from ag_visual.nn.linear import Weighted
+from ag_visual.nn.tuples import each
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-def each(value: Any, count: int) -> tuple[int, ...]:
-    """One number for every spatial dimension, or the numbers that were given."""
-    return tuple(value) if isinstance(value, Iterable) else (value,) * count
-
-
-class _Convolution(Module):
+class _ConvNd(Weighted):
     """Base: the weight, the bias and the repr."""
 
     count: int
@@ -69,19 +63,10 @@ class _Convolution(Module):
         if self.transposed:
             first, second = second, first
         shape = (first, second // groups, *self.kernel_size)
-        self.weight = new_parameter(shape, device, dtype)
-        self.register_parameter(
-            "bias", new_parameter((out_channels,), device, dtype) if bias else None
-        )
-        self.reset_parameters()
+        self._make(shape, out_channels, bias, device, dtype)
 
-    def reset_parameters(self) -> None:
-        """Values from U(-1/sqrt(fan_in), 1/sqrt(fan_in))."""
-        fan_in = self.weight.shape[1] * math.prod(self.kernel_size)
-        bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
-        init.uniform_(self.weight, -bound, bound)
-        if self.bias is not None:
-            init.uniform_(self.bias, -bound, bound)
+    def _fan_in(self) -> int:
+        return self.weight.shape[1] * math.prod(self.kernel_size)
 
     def extra_repr(self) -> str:
         parts = [
@@ -98,7 +83,7 @@ class _Convolution(Module):
         return ", ".join(parts)
 
 
-class _Conv(_Convolution):
+class _Conv(_ConvNd):
     """Cross-correlation with a weight of shape (out, in / groups, kernel...)."""
 
     def __init__(
@@ -132,12 +117,16 @@ class _Conv(_Convolution):
         return [side for t in reversed(total) for side in (t // 2, t - t // 2)]
 
     def forward(self, input: Any) -> Any:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+        """The layer with another weight and bias: what subclasses call and replace."""
         padding = self.padding
         if self.padding_mode != "zeros":
             input = functional.pad(input, self._around(), self.padding_mode)
             padding = 0
         return getattr(functional, self.function)(
-            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+            input, weight, bias, self.stride, padding, self.dilation, self.groups
         )
 
 
@@ -159,7 +148,7 @@ class Conv3d(_Conv):
     count, function = 3, "conv3d"
 
 
-class _ConvTranspose(_Convolution):
+class _ConvTransposeNd(_ConvNd):
     """The gradient of a convolution with respect to its input, as a layer."""
 
     transposed = True
@@ -233,19 +222,19 @@ class _ConvTranspose(_Convolution):
         return tuple(size - low for size, low in zip(output_size, least, strict=True))
 
 
-class ConvTranspose1d(_ConvTranspose):
+class ConvTranspose1d(_ConvTransposeNd):
     """Transposed convolution of (N, C, L) with (C, out / groups, k)."""
 
     count, function = 1, "conv_transpose1d"
 
 
-class ConvTranspose2d(_ConvTranspose):
+class ConvTranspose2d(_ConvTransposeNd):
     """Transposed convolution of (N, C, H, W) with (C, out / groups, kH, kW)."""
 
     count, function = 2, "conv_transpose2d"
 
 
-class ConvTranspose3d(_ConvTranspose):
+class ConvTranspose3d(_ConvTransposeNd):
     """Transposed convolution of (N, C, D, H, W) with (C, out / groups, kD, kH, kW)."""
 
     count, function = 3, "conv_transpose3d"

@@ -8,7 +8,7 @@ from ag_visual.nn import functional
 from ag_visual.nn.module import Module
 
 
-class _Dropout(Module):
+class _DropoutNd(Module):
     """Base: `function(input, p, training, inplace)`."""
 
     function: str
@@ -26,7 +26,7 @@ class _Dropout(Module):
         return f"p={self.p}, inplace={self.inplace}"
 
 
-class Dropout(_Dropout):
+class Dropout(_DropoutNd):
     """Sets elements to zero with probability p while training and scales the others.
 
     Hinton et al., "Improving neural networks by preventing co-adaptation of feature detectors"
@@ -36,31 +36,31 @@ class Dropout(_Dropout):
     function = "dropout"
 
 
-class Dropout1d(_Dropout):
+class Dropout1d(_DropoutNd):
     """`Dropout` of whole channels of (N, C, L)."""
 
     function = "dropout1d"
 
 
-class Dropout2d(_Dropout):
+class Dropout2d(_DropoutNd):
     """`Dropout` of whole channels of (N, C, H, W)."""
 
     function = "dropout2d"
 
 
-class Dropout3d(_Dropout):
+class Dropout3d(_DropoutNd):
     """`Dropout` of whole channels of (N, C, D, H, W)."""
 
     function = "dropout3d"
 
 
-class AlphaDropout(_Dropout):
+class AlphaDropout(_DropoutNd):
     """Dropout that keeps mean and variance after SELU. Klambauer et al. (2017)."""
 
     function = "alpha_dropout"
 
 
-class FeatureAlphaDropout(_Dropout):
+class FeatureAlphaDropout(_DropoutNd):
     """`AlphaDropout` of whole channels."""
 
     function = "feature_alpha_dropout"

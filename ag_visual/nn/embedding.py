@@ -10,13 +10,6 @@ from ag_visual.nn.module import Module
 from ag_visual.nn.parameter import Parameter
 
 
-def _dense(name: str, sparse: bool) -> None:
-    if sparse:
-        raise NotImplementedError(
-            f"{name}: sparse=True is not supported, gradients are dense here: leave it out"
-        )
-
-
 class _Table(Module):
     """Base: the table of shape (num_embeddings, embedding_dim)."""
 
@@ -77,7 +70,6 @@ class Embedding(_Table):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        _dense("Embedding", sparse)
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self._set_up(num_embeddings, embedding_dim, padding_idx, _weight, _freeze, device, dtype)
@@ -94,7 +86,8 @@ class Embedding(_Table):
         )
 
     def extra_repr(self) -> str:
-        return self._options(padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False)
+        usual = {"padding_idx": None, "max_norm": None, "norm_type": 2}
+        return self._options(**usual, scale_grad_by_freq=False, sparse=False)
 
     @classmethod
     def from_pretrained(
@@ -109,16 +102,8 @@ class Embedding(_Table):
     ) -> Self:
         """An embedding with the given table."""
         _two_dimensional(embeddings)
-        return cls(
-            *embeddings.shape,
-            padding_idx=padding_idx,
-            max_norm=max_norm,
-            norm_type=norm_type,
-            scale_grad_by_freq=scale_grad_by_freq,
-            sparse=sparse,
-            _weight=embeddings,
-            _freeze=freeze,
-        )
+        options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        return cls(*embeddings.shape, *options, _weight=embeddings, _freeze=freeze)
 
 
 class EmbeddingBag(_Table):
@@ -140,7 +125,6 @@ class EmbeddingBag(_Table):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        _dense("EmbeddingBag", sparse)
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self.mode, self.include_last_offset = mode, include_last_offset
@@ -181,17 +165,8 @@ class EmbeddingBag(_Table):
     ) -> Self:
         """An embedding bag with the given table."""
         _two_dimensional(embeddings)
-        result = cls(
-            *embeddings.shape,
-            max_norm=max_norm,
-            norm_type=norm_type,
-            scale_grad_by_freq=scale_grad_by_freq,
-            mode=mode,
-            sparse=sparse,
-            _weight=embeddings,
-            include_last_offset=include_last_offset,
-            padding_idx=padding_idx,
-        )
+        options = (max_norm, norm_type, scale_grad_by_freq, mode, sparse)
+        result = cls(*embeddings.shape, *options, embeddings, include_last_offset, padding_idx)
         result.weight.requires_grad_(not freeze)
         return result
 

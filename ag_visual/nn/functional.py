@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ag_visual.dispatch.table import functions as _functions
-from ag_visual.dispatch.table import spaces as _spaces
+from ag_visual.dispatch.table import functions as _functions, spaces as _spaces
 from ag_visual.names import only as _only
 from ag_visual.nn.heads import multi_head_attention_forward as multi_head_attention_forward
 from ag_visual.ops.tensor.generator import source_of
@@ -35,10 +34,10 @@ for _name in (
 
 def _with_inplace(name: str) -> Callable[..., Any]:
     """`name(input, inplace=False)`: the op, or its in-place variant."""
-    out, twin = _functions[name], _functions[f"{name}_"]
+    out, variant = _functions[name], _functions[f"{name}_"]
 
     def function(input: Any, inplace: bool = False) -> Any:
-        return (twin if inplace else out)(input)
+        return (variant if inplace else out)(input)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"torch.{name}, in place if asked."
@@ -102,25 +101,22 @@ def gumbel_softmax(
 ) -> Any:
     """softmax((logits + Gumbel noise) / tau); hard: one-hot values, the soft gradient."""
     from ag_visual.arrays.backend import backend_of
-    from ag_visual.core.tensor import from_array
+    from ag_visual.core.level import all_values, drawn
 
-    backend = backend_of(logits._array)
-    drawn = source_of(backend).rand(tuple(logits.shape), logits._array.dtype)
-    xp = backend.xp
-    tiny = xp.finfo(drawn.dtype).tiny
-    noise = from_array(xp.asarray(-xp.log(-xp.log(drawn + tiny) + tiny)))
+    backend, dtype = backend_of(all_values(logits)), logits._array.dtype
+    xp, source = backend.xp, source_of(backend)
+    tiny = xp.finfo(dtype).tiny
+
+    def gumbel(whole: tuple[int, ...]) -> Any:
+        return xp.asarray(-xp.log(-xp.log(source.rand(whole, dtype) + tiny) + tiny))
+
+    noise = drawn(tuple(logits.shape), gumbel)
     soft = _spaces["nn.functional"]["softmax"]((logits + noise) / tau, dim)
     if not hard:
         return soft
     index = _functions["argmax"](soft, dim, True)
     chosen = _functions["scatter"](_functions["zeros_like"](soft.detach()), dim, index, 1.0)
     return chosen - soft.detach() + soft
-
-
-def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
-    """y_k = x1^T W_k x2 + b_k over the last dimensions."""
-    result = _functions["einsum"]("...i,kij,...j->...k", input1, weight, input2)
-    return result if bias is None else result + bias
 
 
 __all__ = sorted(

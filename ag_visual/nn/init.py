@@ -14,7 +14,7 @@ from ag_visual.arrays.backend import backend_of
 from ag_visual.autograd.grad_mode import no_grad
 from ag_visual.core.tensor import from_array
 from ag_visual.dispatch.table import functions as F
-from ag_visual.names import only as _only
+from ag_visual.names import expose as _expose
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -31,7 +31,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
 
 
-def fans(tensor: Any) -> tuple[int, int]:
+def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
     """How many inputs and outputs a weight of shape (out, in, ...) connects."""
     if tensor.dim() < 2:
         raise ValueError(
@@ -125,22 +125,26 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
 
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Glorot and Bengio, "Understanding the difficulty of training deep networks" (2010)."""
-    fan_in, fan_out = fans(tensor)
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = gain * math.sqrt(6.0 / (fan_in + fan_out))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Glorot and Bengio (2010), with a normal distribution."""
-    fan_in, fan_out = fans(tensor)
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
 
 
-def _kaiming(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
+def _calculate_correct_fan(tensor: Any, mode: str) -> int:
+    mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
-    fan = fans(tensor)[mode == "fan_out"]
-    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+    return _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
+
+
+def _kaiming(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
+    return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
 
 def _empty(tensor: Any) -> bool:
@@ -214,22 +218,5 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
     return tensor
 
 
-__all__ = [
-    "calculate_gain",
-    "constant_",
-    "dirac_",
-    "eye_",
-    "kaiming_normal_",
-    "kaiming_uniform_",
-    "normal_",
-    "ones_",
-    "orthogonal_",
-    "sparse_",
-    "trunc_normal_",
-    "uniform_",
-    "xavier_normal_",
-    "xavier_uniform_",
-    "zeros_",
-]
-__dir__ = _only(__all__, __name__)
+_expose(__name__)
 __getattr__ = _absent.asked(__name__, "nn.init")

@@ -16,6 +16,29 @@ def new_parameter(shape: tuple[int, ...], device: Any, dtype: Any) -> Parameter:
     return Parameter(F["empty"](shape, device=device, dtype=dtype))
 
 
+class Weighted(Module):
+    """Base: a weight and a bias with values from U(-1/sqrt(fan_in), 1/sqrt(fan_in))."""
+
+    weight: Any
+
+    def _make(self, shape: tuple[int, ...], out: int, bias: bool, device: Any, dtype: Any) -> None:
+        self.weight = new_parameter(shape, device, dtype)
+        shift = new_parameter((out,), device, dtype) if bias else None
+        self.register_parameter("bias", shift)
+        self.reset_parameters()
+
+    def _fan_in(self) -> int:
+        return self.weight.shape[1]  # type: ignore[no-any-return]
+
+    def reset_parameters(self) -> None:
+        """New values from that distribution."""
+        fan_in = self._fan_in()
+        bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+
 class Identity(Module):
     """Returns its input, whatever it was made with."""
 
@@ -26,7 +49,7 @@ class Identity(Module):
         return input
 
 
-class Linear(Module):
+class Linear(Weighted):
     """y = x W^T + b with W of shape (out_features, in_features)."""
 
     def __init__(
@@ -39,18 +62,7 @@ class Linear(Module):
     ) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
-        self.weight = new_parameter((out_features, in_features), device, dtype)
-        self.register_parameter(
-            "bias", new_parameter((out_features,), device, dtype) if bias else None
-        )
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Values from U(-1/sqrt(in_features), 1/sqrt(in_features))."""
-        bound = 1 / math.sqrt(self.in_features) if self.in_features else 0.0
-        init.uniform_(self.weight, -bound, bound)
-        if self.bias is not None:
-            init.uniform_(self.bias, -bound, bound)
+        self._make((out_features, in_features), out_features, bias, device, dtype)
 
     def forward(self, input: Any) -> Any:
         own = self._parameters
@@ -67,7 +79,7 @@ class Linear(Module):
         )
 
 
-class Bilinear(Module):
+class Bilinear(Weighted):
     """y_k = x1^T W_k x2 + b_k with W of shape (out_features, in1_features, in2_features)."""
 
     def __init__(
@@ -84,18 +96,8 @@ class Bilinear(Module):
             raise ValueError(f"in1_features must be > 0, but got {in1_features}")
         self.in1_features, self.in2_features = in1_features, in2_features
         self.out_features = out_features
-        self.weight = new_parameter((out_features, in1_features, in2_features), device, dtype)
-        self.register_parameter(
-            "bias", new_parameter((out_features,), device, dtype) if bias else None
-        )
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Values from U(-1/sqrt(in1_features), 1/sqrt(in1_features))."""
-        bound = 1 / math.sqrt(self.in1_features)
-        init.uniform_(self.weight, -bound, bound)
-        if self.bias is not None:
-            init.uniform_(self.bias, -bound, bound)
+        shape = (out_features, in1_features, in2_features)
+        self._make(shape, out_features, bias, device, dtype)
 
     def forward(self, input1: Any, input2: Any) -> Any:
         return functional.bilinear(input1, input2, self.weight, self.bias)

@@ -9,10 +9,37 @@ from typing import Any
 from ag_visual.nn import functional
 from ag_visual.nn.distance import PairwiseDistance
 from ag_visual.nn.module import Module
-from ag_visual.nn.of_function import of_function
+from ag_visual.nn.of_function import of_function, reduction_of
 
-_loss = partial(of_function, __name__, shown=False)
+
+class _Loss(Module):
+    """Base of the losses: how the losses of a batch become one number."""
+
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__()
+        self.reduction = reduction_of(size_average, reduce, reduction)
+
+
+class _WeightedLoss(_Loss):
+    """Base of those with a weight for each class."""
+
+    def __init__(
+        self,
+        weight: Any = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+
+
+_loss = partial(of_function, __name__, shown=False, base=_Loss)
+_weighted = partial(_loss, base=_WeightedLoss, buffers=("weight",))
 _OLD = {"size_average": None, "reduce": None, "reduction": "mean"}
+_OF_CLASSES = {"weight": None, "size_average": None, "ignore_index": -100, "reduce": None}
 _PAIR = "input, target"
 
 L1Loss = _loss("L1Loss", "l1_loss", "Mean absolute error.", _PAIR, **_OLD)
@@ -33,12 +60,11 @@ HuberLoss = _loss(
     reduction="mean",
     delta=1.0,
 )
-BCELoss = _loss(
+BCELoss = _weighted(
     "BCELoss",
     "binary_cross_entropy",
     "Binary cross entropy of probabilities.",
     _PAIR,
-    buffers=("weight",),
     weight=None,
     **_OLD,
 )
@@ -52,28 +78,20 @@ BCEWithLogitsLoss = _loss(
     **_OLD,
     pos_weight=None,
 )
-NLLLoss = _loss(
+NLLLoss = _weighted(
     "NLLLoss",
     "nll_loss",
     "Negative log likelihood of log probabilities (N, C, ...) and class indices (N, ...).",
     _PAIR,
-    buffers=("weight",),
-    weight=None,
-    size_average=None,
-    ignore_index=-100,
-    reduce=None,
+    **_OF_CLASSES,
     reduction="mean",
 )
-CrossEntropyLoss = _loss(
+CrossEntropyLoss = _weighted(
     "CrossEntropyLoss",
     "cross_entropy",
     "Cross entropy of logits (N, C, ...) and class indices (N, ...) or probabilities.",
     _PAIR,
-    buffers=("weight",),
-    weight=None,
-    size_average=None,
-    ignore_index=-100,
-    reduce=None,
+    **_OF_CLASSES,
     reduction="mean",
     label_smoothing=0.0,
 )
@@ -115,21 +133,19 @@ MultiLabelMarginLoss = _loss(
     _PAIR,
     **_OLD,
 )
-MultiLabelSoftMarginLoss = _loss(
+MultiLabelSoftMarginLoss = _weighted(
     "MultiLabelSoftMarginLoss",
     "multilabel_soft_margin_loss",
     "Binary cross entropy of logits, averaged over the classes.",
     _PAIR,
-    buffers=("weight",),
     weight=None,
     **_OLD,
 )
-MultiMarginLoss = _loss(
+MultiMarginLoss = _weighted(
     "MultiMarginLoss",
     "multi_margin_loss",
     "Hinge loss of one label for each sample.",
     _PAIR,
-    buffers=("weight",),
     p=1,
     margin=1.0,
     weight=None,
@@ -164,12 +180,12 @@ TripletMarginLoss = _loss(
 )
 
 
-class GaussianNLLLoss(Module):
+class GaussianNLLLoss(_Loss):
     """Negative log likelihood under normal distributions. Nix and Weigend (1994)."""
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
-        super().__init__()
-        self.full, self.eps, self.reduction = full, eps, reduction
+        super().__init__(reduction=reduction)
+        self.full, self.eps = full, eps
 
     def forward(self, input: Any, target: Any, var: Any) -> Any:
         return functional.gaussian_nll_loss(
@@ -177,7 +193,7 @@ class GaussianNLLLoss(Module):
         )
 
 
-class TripletMarginWithDistanceLoss(Module):
+class TripletMarginWithDistanceLoss(_Loss):
     """`TripletMarginLoss` with a distance of one's own."""
 
     def __init__(
@@ -188,14 +204,14 @@ class TripletMarginWithDistanceLoss(Module):
         swap: bool = False,
         reduction: str = "mean",
     ) -> None:
-        super().__init__()
+        super().__init__(reduction=reduction)
         if margin <= 0:
             raise ValueError(
                 "TripletMarginWithDistanceLoss: expected margin to be greater than 0, got "
                 f"{margin} instead"
             )
         self.distance_function = distance_function or PairwiseDistance()
-        self.margin, self.swap, self.reduction = margin, swap, reduction
+        self.margin, self.swap = margin, swap
 
     def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:
         return functional.triplet_margin_with_distance_loss(
@@ -209,14 +225,14 @@ class TripletMarginWithDistanceLoss(Module):
         )
 
 
-class CTCLoss(Module):
+class CTCLoss(_Loss):
     """Connectionist temporal classification. Graves et al. (2006)."""
 
     def __init__(
         self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
     ) -> None:
-        super().__init__()
-        self.blank, self.reduction, self.zero_infinity = blank, reduction, zero_infinity
+        super().__init__(reduction=reduction)
+        self.blank, self.zero_infinity = blank, zero_infinity
 
     def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
         return functional.ctc_loss(

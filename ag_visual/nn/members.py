@@ -11,6 +11,10 @@ from ag_visual.dispatch.table import functions as F
 from ag_visual.nn.parameter import Buffer, Parameter
 
 
+def _unfit(value: Any, kind: str, name: str, wanted: str) -> TypeError:
+    return TypeError(f"cannot assign '{F['typename'](value)}' as {kind} '{name}' ({wanted})")
+
+
 class Members:
     """Base of Module: attributes that are Parameters, Buffers or Modules are registered."""
 
@@ -39,17 +43,11 @@ class Members:
             own["_modules"][name] = value
         elif name in own["_parameters"]:
             if value is not None:
-                raise TypeError(
-                    f"cannot assign '{F['typename'](value)}' as parameter '{name}' "
-                    "(torch.nn.Parameter or None expected)"
-                )
+                raise _unfit(value, "parameter", name, "torch.nn.Parameter or None expected")
             own["_parameters"][name] = None
         elif name in own["_modules"]:
             if value is not None:
-                raise TypeError(
-                    f"cannot assign '{F['typename'](value)}' as child module '{name}' "
-                    "(torch.nn.Module or None expected)"
-                )
+                raise _unfit(value, "child module", name, "torch.nn.Module or None expected")
             own["_modules"][name] = None
         elif isinstance(value, Buffer):
             # As in torch, a plain attribute of the name is in its way; other members are not.
@@ -58,10 +56,8 @@ class Members:
             self._register_assigned(name, value)
         elif name in own["_buffers"]:
             if value is not None and not isinstance(value, Tensor):
-                raise TypeError(
-                    f"cannot assign '{F['typename'](value)}' as buffer '{name}' "
-                    "(torch.nn.Buffer, torch.Tensor or None expected)"
-                )
+                wanted = "torch.nn.Buffer, torch.Tensor or None expected"
+                raise _unfit(value, "buffer", name, wanted)
             own["_buffers"][name] = value
         else:
             object.__setattr__(self, name, value)

@@ -16,14 +16,9 @@ from ag_visual.nn.backward_hooks import BackwardHooks
 from ag_visual.nn.saving import Saving
 
 _hook_tables = (
-    "_forward_pre_hooks",
-    "_forward_hooks",
-    "_backward_pre_hooks",
-    "_backward_hooks",
-    "_state_dict_pre_hooks",
-    "_state_dict_hooks",
-    "_load_state_dict_pre_hooks",
-    "_load_state_dict_post_hooks",
+    *("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"),
+    *("_state_dict_pre_hooks", "_state_dict_hooks"),
+    *("_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"),
 )
 
 
@@ -72,6 +67,12 @@ class Module(Saving):
         finally:
             if call:
                 ranges.leave(call)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Says once that nothing is compiled: the module runs as it is."""
+        from ag_visual.compiler import compile
+
+        compile(self)
 
     # Hooks -----------------------------------------------------------------------------------
 
@@ -203,6 +204,12 @@ class _Hook:
         if self.with_kwargs:
             return self.hook(module, args, kwargs, *result)
         return self.hook(module, args, *result)
+
+    def __getattr__(self, name: str) -> Any:
+        """What the hook has: programs look for theirs among a module's hooks."""
+        if name in _Hook.__slots__:  # a copy that is being made
+            raise AttributeError(name)
+        return getattr(self.hook, name)
 
 
 def indented(text: str) -> str:

@@ -10,33 +10,45 @@ from ag_visual.nn.module import Module
 from ag_visual.nn.parameter import Parameter
 
 
-class _Norm(Module):
+class _Affine(Module):
+    """Base: a weight of ones and a bias of zeros, each None where it is not asked for."""
+
+    def _set_affine(self, shape: Any, weight: bool, bias: bool, device: Any, dtype: Any) -> None:
+        for name, fill, asked in (("weight", "ones", weight), ("bias", "zeros", bias)):
+            value = Parameter(F[fill](shape, device=device, dtype=dtype)) if asked else None
+            self.register_parameter(name, value)
+
+    def reset_parameters(self) -> None:
+        """Weight 1, bias 0."""
+        if self.weight is not None:
+            self.weight.detach().fill_(1)
+        if self.bias is not None:
+            self.bias.detach().zero_()
+
+
+class _NormBase(_Affine):
     """Base of batch and instance norms: running statistics, weight and bias of each channel."""
 
     _version = 2  # of the saved state: 2 has num_batches_tracked
     dims: tuple[int, ...]
-    affine: bool
-    track_running_stats: bool
-    momentum: Any
 
-    def _set_up(
+    def __init__(
         self,
         num_features: int,
-        eps: float,
-        momentum: Any,
-        affine: bool,
-        track_running_stats: bool,
-        device: Any,
-        dtype: Any,
-        bias: bool,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
+        super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         kind = {"device": device, "dtype": dtype}
-        weight = Parameter(F["ones"](num_features, **kind)) if affine else None
-        self.register_parameter("weight", weight)
-        shift = Parameter(F["zeros"](num_features, **kind)) if affine and bias else None
-        self.register_parameter("bias", shift)
+        self._set_affine(num_features, affine, affine and bias, **kind)
         tracked = track_running_stats
         self.register_buffer("running_mean", F["zeros"](num_features, **kind) if tracked else None)
         self.register_buffer("running_var", F["ones"](num_features, **kind) if tracked else None)
@@ -53,10 +65,7 @@ class _Norm(Module):
     def reset_parameters(self) -> None:
         """Weight 1, bias 0, and the statistics of the beginning."""
         self.reset_running_stats()
-        if self.weight is not None:
-            self.weight.detach().fill_(1)
-        if self.bias is not None:
-            self.bias.detach().zero_()
+        super().reset_parameters()
 
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Any, *args: Any
@@ -81,24 +90,8 @@ class _Norm(Module):
         )
 
 
-class _BatchNorm(_Norm):
+class _BatchNorm(_NormBase):
     """(x - mean) / sqrt(var + eps) over batch and positions, times weight plus bias."""
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        options = (affine, track_running_stats, device, dtype, bias)
-        self._set_up(num_features, eps, momentum, *options)
 
     def forward(self, input: Any) -> Any:
         self._check(input)
@@ -136,7 +129,7 @@ class BatchNorm3d(_BatchNorm):
     dims = (5,)
 
 
-class _InstanceNorm(_Norm):
+class _InstanceNorm(_NormBase):
     """Batch norm of each sample for itself."""
 
     def __init__(
@@ -151,9 +144,8 @@ class _InstanceNorm(_Norm):
         *,
         bias: bool = True,
     ) -> None:
-        super().__init__()
-        options = (affine, track_running_stats, device, dtype, bias)
-        self._set_up(num_features, eps, momentum, *options)
+        options = (affine, track_running_stats, device, dtype)
+        super().__init__(num_features, eps, momentum, *options, bias=bias)
 
     def forward(self, input: Any) -> Any:
         self._check(input)
@@ -195,7 +187,7 @@ class InstanceNorm3d(_InstanceNorm):
     dims = (4, 5)
 
 
-class LayerNorm(Module):
+class LayerNorm(_Affine):
     """Normalizes over the last dimensions. Ba, Kiros and Hinton (2016)."""
 
     def __init__(
@@ -211,20 +203,8 @@ class LayerNorm(Module):
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
         self.normalized_shape = tuple(shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        kind = {"device": device, "dtype": dtype}
-        weight = Parameter(F["ones"](self.normalized_shape, **kind)) if elementwise_affine else None
-        self.register_parameter("weight", weight)
         shifted = elementwise_affine and bias
-        self.register_parameter(
-            "bias", Parameter(F["zeros"](self.normalized_shape, **kind)) if shifted else None
-        )
-
-    def reset_parameters(self) -> None:
-        """Weight 1, bias 0."""
-        if self.weight is not None:
-            self.weight.detach().fill_(1)
-        if self.bias is not None:
-            self.bias.detach().zero_()
+        self._set_affine(self.normalized_shape, elementwise_affine, shifted, device, dtype)
 
     def forward(self, input: Any) -> Any:
         return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -268,7 +248,7 @@ class RMSNorm(Module):
         )
 
 
-class GroupNorm(Module):
+class GroupNorm(_Affine):
     """Normalizes groups of channels. Wu and He (2018)."""
 
     def __init__(
@@ -289,18 +269,7 @@ class GroupNorm(Module):
             )
         self.num_groups, self.num_channels = num_groups, num_channels
         self.eps, self.affine = eps, affine
-        kind = {"device": device, "dtype": dtype}
-        weight = Parameter(F["ones"](num_channels, **kind)) if affine else None
-        self.register_parameter("weight", weight)
-        shift = Parameter(F["zeros"](num_channels, **kind)) if affine and bias else None
-        self.register_parameter("bias", shift)
-
-    def reset_parameters(self) -> None:
-        """Weight 1, bias 0."""
-        if self.weight is not None:
-            self.weight.detach().fill_(1)
-        if self.bias is not None:
-            self.bias.detach().zero_()
+        self._set_affine(num_channels, affine, affine and bias, device, dtype)
 
     def forward(self, input: Any) -> Any:
         return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -310,6 +279,31 @@ class GroupNorm(Module):
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
         )
+
+
+class CrossMapLRN2d(Module):
+    """x / (k + alpha / size * sum of x^2 over `size` neighbouring channels)^beta of (N, C, H, W).
+
+    As in torch, the first channel is a neighbour of all that follow it. Krizhevsky et al. (2012).
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Any) -> Any:
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        channels = input.shape[1]
+        reach = int((self.size - 1) / 2 + 1)
+        at = F["arange"](channels, device=input.device)
+        far = (at[:, None] - at).abs() >= reach
+        near = (~far | ((at == 0) & (at[:, None] >= reach))).to(input.dtype)
+        sums = F["einsum"]("dc,nchw->ndhw", near, input.square())
+        return input * (sums * (self.alpha / self.size) + self.k) ** -self.beta
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 class LocalResponseNorm(Module):

@@ -38,12 +38,14 @@ def of_function(
     buffers: tuple[str, ...] = (),
     shown: bool = True,
     bare: bool = False,
+    base: type[Module] = Module,
     **options: Any,
 ) -> type[Module]:
     """A Module class `name(**options)` whose forward is `function(inputs, **options)`.
 
     An option whose default is `...` must be given. buffers: options that are tensors of the state.
     shown: whether options appear in the repr, as torch shows them; bare: without their names.
+    base: the class that it derives from.
     """
     kept = [n for n in options if n not in LEGACY]
 
@@ -83,4 +85,4 @@ def of_function(
     for key, value in made.items():
         value.__name__, value.__qualname__ = key, f"{name}.{key}"
         value.__module__ = module
-    return type(name, (Module,), {**made, "__doc__": doc, "__module__": module})
+    return type(name, (base,), {**made, "__doc__": doc, "__module__": module})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ag_visual.nn import functional
-from ag_visual.nn.convolution import each
 from ag_visual.nn.module import Module
+from ag_visual.nn.tuples import each
 
 
 class _Pad(Module):
@@ -60,9 +60,7 @@ def _pad(kind: str, count: int) -> Any:
     base, body, what = _KINDS[kind]
     doc = f"Pads {_SHAPES[count]} with {what}."
     return type(
-        f"{kind}{count}d",
-        (base,),
-        {**body, "count": count, "__doc__": doc, "__module__": __name__},
+        f"{kind}{count}d", (base,), {**body, "count": count, "__doc__": doc, "__module__": __name__}
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
+from ag_visual.core.level import Lifted, wrap
 from ag_visual.core.tensor import Tensor, from_array
-from ag_visual.dispatch.codegen.scope import take_fast
+from ag_visual.core.tensor_base import TensorBase
+from ag_visual.dispatch.codegen.scope import odd_types, take_fast
 from ag_visual.errors import type_name
-from ag_visual.names import only as _only
+from ag_visual.names import expose as _expose
 from ag_visual.ops.tensor.make import NEEDS_FLOAT
 
 
@@ -31,6 +33,8 @@ class Parameter(Tensor):
             raise RuntimeError(
                 f"{NEEDS_FLOAT}, but these are {data.dtype}: pass requires_grad=False"
             )
+        if isinstance(data, Lifted):
+            return _lifted(data, requires_grad)
         # It refuses what may not require grad here, as inference tensors.
         seen = data.detach().requires_grad_(requires_grad)
         result = from_array(seen._array, requires_grad, cls)
@@ -45,6 +49,22 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
+
+
+class _LiftedParameter(Lifted, Parameter):
+    """One that was made inside of a transform that differentiates."""
+
+    __slots__ = ()
+
+
+_LiftedParameter.__name__ = _LiftedParameter.__qualname__ = "Parameter"
+odd_types.add(_LiftedParameter)
+
+
+def _lifted(data: Lifted, requires_grad: bool) -> Parameter:
+    result: Parameter = wrap(_LiftedParameter, data.level, data.value.detach())
+    result._rg = requires_grad
+    return result
 
 
 class _MarkedAsBuffer(type):
@@ -73,5 +93,138 @@ class Buffer(Tensor, metaclass=_MarkedAsBuffer):
 
 take_fast(Parameter)
 
-__all__ = ["Buffer", "Parameter"]
-__dir__ = _only(__all__, __name__)
+
+class UninitializedTensorMixin:
+    """A tensor whose shape is not known yet: only its dtype and its device are."""
+
+    __slots__ = ()
+    cls_to_become: ClassVar[type[Tensor]]
+    requires_grad: bool
+
+    @property
+    def _array(self) -> Any:
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter ({type(self).__name__}). This error "
+            "happens when you are using a `LazyModule` or explicitly manipulating "
+            f"`torch.nn.parameter.{type(self).__name__}` objects. When using LazyModules Call "
+            "`forward` with a dummy batch to initialize the parameters before calling torch "
+            "functions"
+        )
+
+    @_array.setter
+    def _array(self, value: Any) -> None:
+        _held.__set__(self, value)
+
+    @property
+    def data(self) -> Tensor:
+        """An empty tensor of the dtype and on the device that it is going to have."""
+        return from_array(_held.__get__(self))
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype that it is going to have."""
+        return self.data.dtype
+
+    @property
+    def device(self) -> Any:
+        """The device that it is going to be on."""
+        return self.data.device
+
+    @property
+    def shape(self) -> Any:
+        """Raises RuntimeError: it has none yet."""
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually "
+            "happens in `load_state_dict` when trying to load an uninitialized parameter into an "
+            "initialized one. Call `forward` to initialize the parameters before accessing their "
+            "attributes."
+        )
+
+    def is_floating_point(self) -> bool:
+        """Whether it is going to hold floating point numbers."""
+        return self.data.is_floating_point()
+
+    def is_complex(self) -> bool:
+        """Whether it is going to hold complex numbers."""
+        return self.data.is_complex()
+
+    def _take_data(self, value: Tensor) -> None:
+        """The dtype and the device of another tensor are its own from now on."""
+        _held.__set__(self, value._array)
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become an ordinary parameter or buffer of this shape, whose values are not set yet."""
+        from ag_visual.dispatch.table import functions
+
+        kind = {
+            "device": self.device if device is None else device,
+            "dtype": self.dtype if dtype is None else dtype,
+        }
+        made = functions["empty"](shape, **kind)
+        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+        self._take_data(made)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)  # type: ignore[call-arg]
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.requires_grad, self.device, self.dtype)
+
+
+_held: Any = vars(TensorBase)["_array"]
+
+
+def _without_shape(cls: type[Tensor], requires_grad: bool, device: Any, dtype: Any) -> Any:
+    from ag_visual.dispatch.table import functions
+
+    empty = functions["empty"](0, device=device, dtype=dtype)
+    result = from_array(empty._array, requires_grad, cls)
+    result._plain = None
+    return result
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A Parameter whose shape the first call of a lazy module finds.
+
+    Reading anything but its dtype and device raises ValueError; `materialize` gives it a shape.
+    """
+
+    __slots__ = ()
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        return _without_shape(cls, requires_grad, device, dtype)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape the first call of a lazy module finds.
+
+    Reading anything but its dtype and device raises ValueError; `materialize` gives it a shape.
+    """
+
+    __slots__ = ()
+    cls_to_become = Tensor
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> Any:
+        result = _without_shape(cls, requires_grad, device, dtype)
+        result.persistent, result._is_buffer = persistent, True
+        return result
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether a parameter or buffer has no shape yet."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+_expose(__name__)

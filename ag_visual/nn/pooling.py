@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ag_visual.nn import functional
-from ag_visual.nn.convolution import each
 from ag_visual.nn.module import Module
+from ag_visual.nn.tuples import each
 
 
 class _Pool(Module):
@@ -23,7 +23,7 @@ class _Pool(Module):
         return ", ".join(f"{name}={getattr(self, name)}" for name in self.shown)
 
 
-class _MaxPool(_Pool):
+class _MaxPoolNd(_Pool):
     """The largest value of each window; return_indices: and where it was."""
 
     shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
@@ -55,19 +55,19 @@ class _MaxPool(_Pool):
         )
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPoolNd):
     """The largest value of each window of (N, C, L); return_indices: and where it was."""
 
     count, function = 1, "max_pool1d"
 
 
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPoolNd):
     """The largest value of each window of (N, C, H, W); return_indices: and where it was."""
 
     count, function = 2, "max_pool2d"
 
 
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPoolNd):
     """The largest value of each window of (N, C, D, H, W); return_indices: and where it was."""
 
     count, function = 3, "max_pool3d"

@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ag_visual.dispatch.autocast import precision
 from ag_visual.dispatch.table import functions as F
+from ag_visual.errors import type_name
+from ag_visual.events.spans import OP
+from ag_visual.events.timed import Span
 from ag_visual.nn import functional, init
 from ag_visual.nn.linear import new_parameter
 from ag_visual.nn.module import Module
@@ -30,6 +34,65 @@ def gru(a: Any, b: Any, h: Any) -> Any:
     r, z = (ra + rb).sigmoid(), (za + zb).sigmoid()
     n = (na + r * nb).tanh()
     return n + z * (h - n)
+
+
+def _projected(
+    input: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, gates: int
+) -> tuple[Any, Any]:
+    """What the input and the last h add to all gates; refuses sizes that do not fit."""
+    if input.shape[-1] != w_ih.shape[-1]:
+        raise RuntimeError(
+            f"input has inconsistent input_size: got {input.shape[-1]} expected {w_ih.shape[-1]}"
+        )
+    if input.dim() == 2 and input.shape[0] != h.shape[0]:
+        raise RuntimeError(
+            f"Input batch size {input.shape[0]} doesn't match hidden0 batch size {h.shape[0]}"
+        )
+    rows = gates * w_hh.shape[-1]
+    if w_ih.shape[0] != rows:
+        size = "hidden_size" if gates == 1 else f"{gates} * hidden_size"
+        raise RuntimeError(f"weight_ih first dim must be {size} = {rows}, but got {w_ih.shape[0]}")
+    return functional.linear(input, w_ih, b_ih), functional.linear(h, w_hh, b_hh)
+
+
+@precision("cuda lower")
+def rnn_tanh_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> Any:
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh) for (batch, input) and (batch, hidden)."""
+    with Span("aten::rnn_tanh_cell", OP):
+        return elman("tanh", *_projected(input, hx, w_ih, w_hh, b_ih, b_hh, 1))
+
+
+@precision("cuda lower")
+def rnn_relu_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> Any:
+    """h' = relu(W_ih x + b_ih + W_hh h + b_hh) for (batch, input) and (batch, hidden)."""
+    with Span("aten::rnn_relu_cell", OP):
+        return elman("relu", *_projected(input, hx, w_ih, w_hh, b_ih, b_hh, 1))
+
+
+@precision("cuda lower")
+def lstm_cell(
+    input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> tuple[Any, Any]:
+    """(h', c') of an LSTM from (batch, input) and hx = (h, c); weights of (4 hidden, ...)."""
+    if not isinstance(hx, tuple | list):
+        raise TypeError(
+            f"lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not {type_name(hx)}"
+        )
+    if len(hx) != 2:
+        raise RuntimeError("lstm_cell expects two hidden states")
+    with Span("aten::lstm_cell", OP):
+        return lstm(*_projected(input, hx[0], w_ih, w_hh, b_ih, b_hh, 4), hx[1])
+
+
+@precision("cuda lower")
+def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+    """h' of a GRU from (batch, input) and (batch, hidden); weights of (3 hidden, ...)."""
+    with Span("aten::gru_cell", OP):
+        return gru(*_projected(input, hx, w_ih, w_hh, b_ih, b_hh, 3), hx)
 
 
 class RNNCellBase(Module):
@@ -90,11 +153,8 @@ class RNNCellBase(Module):
             )
         return hx
 
-    def _gates(self, input: Any, h: Any) -> tuple[Any, Any]:
-        return (
-            functional.linear(input, self.weight_ih, self.bias_ih),
-            functional.linear(h, self.weight_hh, self.bias_hh),
-        )
+    def _weights(self) -> tuple[Any, Any, Any, Any]:
+        return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"
@@ -122,11 +182,15 @@ class RNNCell(RNNCellBase):
     def forward(self, input: Any, hx: Any = None) -> Any:
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return elman(self.nonlinearity, *self._gates(input, self._check(input, hx, "0")))
+        h = self._check(input, hx, "0")
+        cell = rnn_tanh_cell if self.nonlinearity == "tanh" else rnn_relu_cell
+        return cell(input, h, *self._weights())
 
 
-class LSTMCell(RNNCellBase):
-    """Returns (h', c') from input and (h, c). Hochreiter and Schmidhuber (1997)."""
+class _GatedCell(RNNCellBase):
+    """Base of cells with `gates` parts in each weight."""
+
+    gates: int
 
     def __init__(
         self,
@@ -136,27 +200,25 @@ class LSTMCell(RNNCellBase):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+        super().__init__(input_size, hidden_size, bias, self.gates, device, dtype)
+
+
+class LSTMCell(_GatedCell):
+    """Returns (h', c') from input and (h, c). Hochreiter and Schmidhuber (1997)."""
+
+    gates = 4
 
     def forward(self, input: Any, hx: Any = None) -> Any:
         h, c = (None, None) if hx is None else hx
         h, c = self._check(input, h, "0"), self._check(input, c, "1")
-        return lstm(*self._gates(input, h), c)
+        return lstm_cell(input, (h, c), *self._weights())
 
 
-class GRUCell(RNNCellBase):
+class GRUCell(_GatedCell):
     """h' = (1 - z) n + z h. Cho et al. (2014)."""
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+    gates = 3
 
     def forward(self, input: Any, hx: Any = None) -> Any:
         h = self._check(input, hx, "0")
-        return gru(*self._gates(input, h), h)
+        return gru_cell(input, h, *self._weights())

@@ -10,8 +10,12 @@ import math
 import warnings
 from typing import Any
 
+from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.autocast import casts_of, run as cast_run
 from ag_visual.dispatch.table import functions as F
+from ag_visual.events.spans import OP
+from ag_visual.events.timed import Span
 from ag_visual.nn import functional, init
 from ag_visual.nn.linear import new_parameter
 from ag_visual.nn.module import Module
@@ -154,9 +158,9 @@ class RNNBase(Module):
                 input = input.transpose(0, 1)
             steps, batch = input.shape[:2]
             sizes = [batch] * steps
-            data = input.flatten(0, 1)
+            data = input
         weight = self.all_weights[0][0]
-        if data.dtype is not weight.dtype:
+        if data.dtype is not weight.dtype and modes.state.autocast is None:
             raise ValueError(
                 f"RNN input dtype ({data.dtype}) does not match weight dtype ({weight.dtype}). "
                 f"Convert input: input.to({weight.dtype}), or convert model: "
@@ -171,14 +175,22 @@ class RNNBase(Module):
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         order = None if packed is None else packed.sorted_indices
         states = self._begin(hx, data, sizes[0], batched, order)
-        data, states = self._layers(data, sizes, states)
+        with Span(f"aten::{self.mode.lower()}", OP):
+            data = data if packed is not None else data.flatten(0, 1)
+            # Mixed precision casts all of it on CUDA; on the CPU, as in torch, a plain LSTM alone.
+            plain = self.mode == "LSTM" and not self.proj_size and packed is None
+            casts = casts_of("lower" if plain else "cuda lower")
+            given = data, sizes, states, self.all_weights
+            data, states = cast_run(casts, self._layers, given, {}, composite=True)
+            if packed is None:
+                data = data.view(len(sizes), sizes[0], data.shape[-1])
         if packed is not None:
             back = packed.unsorted_indices
             if back is not None:
                 states = [part.index_select(1, back) for part in states]
             output: Any = PackedSequence(data, packed.batch_sizes, order, back)
         else:
-            output = data.view(len(sizes), sizes[0], data.shape[-1])
+            output = data
             if not batched:
                 output = output.squeeze(1)
                 states = [part.squeeze(1) for part in states]
@@ -188,8 +200,10 @@ class RNNBase(Module):
 
     # The layers ------------------------------------------------------------------------------
 
-    def _layers(self, data: Any, sizes: list[int], states: list[Any]) -> tuple[Any, list[Any]]:
-        weights = iter(self.all_weights)
+    def _layers(
+        self, data: Any, sizes: list[int], states: list[Any], all_weights: list[list[Any]]
+    ) -> tuple[Any, list[Any]]:
+        weights = iter(all_weights)
         last: list[list[Any]] = []
         begins = list(zip(*(part.unbind(0) for part in states), strict=True))
         for layer in range(self.num_layers):

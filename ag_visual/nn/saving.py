@@ -11,13 +11,14 @@ from ag_visual import dtypes
 from ag_visual.core import modes
 from ag_visual.core.hooks import HookTable, RemovableHandle, register
 from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.table import functions as F
 from ag_visual.nn.members import Members
-from ag_visual.nn.parameter import Parameter
+from ag_visual.nn.parameter import Parameter, is_lazy
 
 EXTRA = "_extra_state"
 
 
-class IncompatibleKeys(NamedTuple):
+class _IncompatibleKeys(NamedTuple):
     """What `load_state_dict` did not find, and what it found no place for."""
 
     missing_keys: list[str]
@@ -96,11 +97,13 @@ class Saving(Members):
         for module in self.modules() if recurse else [self]:
             for p in module._parameters.values():
                 if p is not None:
-                    p._take_data(fn(p.detach()))
+                    p._take_data(fn(p.data if is_lazy(p) else p.detach()))
                     if p._grad is not None:
                         p._grad = fn(p._grad)
             for name, b in module._buffers.items():
-                if b is not None:
+                if is_lazy(b):
+                    b._take_data(fn(b.data))  # type: ignore[union-attr]
+                elif b is not None:
                     module._buffers[name] = fn(b)
         return self
 
@@ -125,6 +128,17 @@ class Saving(Members):
             )
 
         def move(t: Tensor) -> Tensor:
+            try:
+                return moved(t)
+            except NotImplementedError as error:
+                if not t.is_meta:
+                    raise
+                raise NotImplementedError(
+                    f"{error} Please use torch.nn.Module.to_empty() instead of "
+                    "torch.nn.Module.to() when moving module from meta to a different device."
+                ) from None
+
+        def moved(t: Tensor) -> Tensor:
             if t.is_floating_point() or t.is_complex():
                 return t.to(*args, **kwargs)  # type: ignore[attr-defined, no-any-return]
             device = next((v for v in values if not isinstance(v, dtypes.dtype | bool)), t.device)
@@ -162,6 +176,14 @@ class Saving(Members):
     def cpu(self) -> Self:
         """Move parameters and buffers to the CPU."""
         return self._apply(lambda t: t.cpu())  # type: ignore[attr-defined, no-any-return]
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Move parameters and buffers to a device without their values, which are then not set."""
+        return self._apply(lambda t: F["empty_like"](t, device=device), recurse)
+
+    def share_memory(self) -> Self:
+        """The module itself: its arrays go to other processes when they are sent."""
+        return self
 
     # Saving ----------------------------------------------------------------------------------
 
@@ -215,7 +237,8 @@ class Saving(Members):
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         """Put this module's own parameters and buffers into `destination`."""
         for name, value in self._own_state().items():
-            destination[prefix + name] = value if keep_vars else value.detach()
+            kept = keep_vars or is_lazy(value)
+            destination[prefix + name] = value if kept else value.detach()
         if self._has_extra():
             destination[prefix + EXTRA] = self.get_extra_state()
 
@@ -255,6 +278,8 @@ class Saving(Members):
                     f'While copying the parameter named "{key}", expected torch.Tensor or '
                     f"Tensor-like object from checkpoint but received {type(value)}"
                 )
+                continue
+            if is_lazy(target) and is_lazy(value):
                 continue
             if value.shape != target.shape:
                 error_msgs.append(
@@ -322,7 +347,7 @@ class Saving(Members):
         if not texts and not problems:
             for write in problems.writes:
                 modes.in_grad_mode(False, write)
-        result = IncompatibleKeys(missing, unexpected)
+        result = _IncompatibleKeys(missing, unexpected)
         for module, hook in after:
             if hook(module, result) is not None:
                 raise AssertionError(

@@ -13,11 +13,11 @@ from typing import Any
 
 from ag_visual.dispatch.table import functions as F
 from ag_visual.nn import functional, init
-from ag_visual.nn.attention import MultiheadAttention
 from ag_visual.nn.containers import ModuleList
 from ag_visual.nn.dropout import Dropout
 from ag_visual.nn.linear import Linear
 from ag_visual.nn.module import Module
+from ag_visual.nn.multihead import MultiheadAttention
 from ag_visual.nn.normalization import LayerNorm
 
 
@@ -77,6 +77,24 @@ class _Layer(Module):
             return x + dropout(block(norm(x)))
         return norm(x + dropout(block(x)))
 
+    def _attended(
+        self, number: int, x: Any, memory: Any, mask: Any, padding: Any, causal: Any
+    ) -> Any:
+        """A layer's attention of that number, around which x goes: to itself without a memory."""
+        attention = getattr(self, self.attentions[number - 1])
+
+        def block(x: Any) -> Any:
+            seen = x if memory is None else memory
+            return attention(
+                *(x, seen, seen),
+                attn_mask=mask,
+                key_padding_mask=padding,
+                need_weights=False,
+                is_causal=causal,
+            )[0]
+
+        return self._around(x, number, block)
+
     def _feed_forward(self, x: Any) -> Any:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
@@ -93,16 +111,8 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Any = None,
         is_causal: bool = False,
     ) -> Any:
-        def attend(x: Any) -> Any:
-            return self.self_attn(
-                *(x, x, x),
-                attn_mask=src_mask,
-                key_padding_mask=src_key_padding_mask,
-                need_weights=False,
-                is_causal=is_causal,
-            )[0]
-
-        return self._around(self._around(src, 1, attend), 2, self._feed_forward)
+        x = self._attended(1, src, None, src_mask, src_key_padding_mask, is_causal)
+        return self._around(x, 2, self._feed_forward)
 
 
 class TransformerDecoderLayer(_Layer):
@@ -121,26 +131,9 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Any:
-        def attend(x: Any) -> Any:
-            return self.self_attn(
-                *(x, x, x),
-                attn_mask=tgt_mask,
-                key_padding_mask=tgt_key_padding_mask,
-                need_weights=False,
-                is_causal=tgt_is_causal,
-            )[0]
-
-        def look(x: Any) -> Any:
-            return self.multihead_attn(
-                *(x, memory, memory),
-                attn_mask=memory_mask,
-                key_padding_mask=memory_key_padding_mask,
-                need_weights=False,
-                is_causal=memory_is_causal,
-            )[0]
-
-        x = self._around(tgt, 1, attend)
-        return self._around(self._around(x, 2, look), 3, self._feed_forward)
+        x = self._attended(1, tgt, None, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        x = self._attended(2, x, memory, memory_mask, memory_key_padding_mask, memory_is_causal)
+        return self._around(x, 3, self._feed_forward)
 
 
 def _causal(mask: Any, is_causal: bool | None) -> bool:
@@ -180,10 +173,7 @@ class TransformerEncoder(Module):
         causal = _causal(mask, is_causal)
         for layer in self.layers:
             src = layer(
-                src,
-                src_mask=mask,
-                src_key_padding_mask=src_key_padding_mask,
-                is_causal=causal,
+                src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=causal
             )
         return src if self.norm is None else self.norm(src)
 

@@ -1,27 +1,27 @@
 """Optimizers in torch's shape, and schedulers of their learning rates (`lr_scheduler`)."""
 
-from ag_visual.names import only as _only
-from ag_visual.optim import lr_scheduler, swa_utils
-from ag_visual.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
-from ag_visual.optim.lbfgs import LBFGS
-from ag_visual.optim.optimizer import Optimizer
-from ag_visual.optim.rules import ASGD, SGD, Adadelta, Adagrad, RMSprop, Rprop
+from ag_visual import absent as _absent
+from ag_visual.names import expose as _expose
+from ag_visual.optim import lr_scheduler as lr_scheduler, swa_utils as swa_utils
+from ag_visual.optim.adam import (
+    Adam as Adam,
+    Adamax as Adamax,
+    AdamW as AdamW,
+    NAdam as NAdam,
+    RAdam as RAdam,
+    SparseAdam as SparseAdam,
+)
+from ag_visual.optim.lbfgs import LBFGS as LBFGS
+from ag_visual.optim.optimizer import Optimizer as Optimizer
+from ag_visual.optim.rules import (
+    ASGD as ASGD,
+    SGD as SGD,
+    Adadelta as Adadelta,
+    Adagrad as Adagrad,
+    RMSprop as RMSprop,
+    Rprop as Rprop,
+)
 
-__all__ = [
-    "ASGD",
-    "LBFGS",
-    "SGD",
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "NAdam",
-    "Optimizer",
-    "RAdam",
-    "RMSprop",
-    "Rprop",
-    "lr_scheduler",
-    "swa_utils",
-]
-__dir__ = _only(__all__, __name__)
+_expose(__name__, "lr_scheduler", "swa_utils")
+
+__getattr__ = _absent.asked(__name__, "optim")

@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from ag_visual.arrays.coo import Coo
 from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.sparse import is_sparse
 from ag_visual.dispatch.table import functions
 from ag_visual.optim.optimizer import (
     Group,
@@ -15,6 +17,7 @@ from ag_visual.optim.optimizer import (
     at_least_zero,
     betas_of,
     not_both,
+    options,
     scalar,
 )
 
@@ -61,24 +64,10 @@ class Adam(_Moments):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        at_least_zero(lr=("learning rate", lr), eps=("epsilon value", eps))
+        at_least_zero(lr=lr, eps=eps, weight_decay=weight_decay)
         betas = betas_of(betas)
-        at_least_zero(weight_decay=("weight_decay value", weight_decay))
         not_both(foreach, fused, differentiable)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def begin(self, p: Tensor, group: Group) -> State:
         state = super().begin(p, group)
@@ -96,6 +85,11 @@ class Adam(_Moments):
         scale /= math.sqrt(1 - beta2**n)
         scale += group["eps"]
         p -= (group["lr"] / (1 - beta1**n)) * (mean / scale)
+
+    def _update_sparse(self, p: Any, g: Coo, state: State, group: Group, n: float) -> None:
+        raise RuntimeError(
+            "Adam does not support sparse gradients, please consider SparseAdam instead"
+        )
 
 
 class AdamW(Adam):
@@ -116,20 +110,7 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
+        super().__init__(params, **options(locals()), decoupled_weight_decay=True)
 
 
 class Adamax(Optimizer):
@@ -150,20 +131,9 @@ class Adamax(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        at_least_zero(lr=("learning rate", lr), eps=("epsilon value", eps))
+        at_least_zero(lr=lr, eps=eps, weight_decay=weight_decay)
         betas = betas_of(betas)
-        at_least_zero(weight_decay=("weight_decay value", weight_decay))
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def begin(self, p: Tensor, group: Group) -> State:
         zeros = functions["zeros_like"]
@@ -195,25 +165,9 @@ class NAdam(_Moments):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        at_least_zero(lr=("learning rate", lr), eps=("epsilon value", eps))
+        at_least_zero(lr=lr, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay)
         betas = betas_of(betas)
-        at_least_zero(
-            weight_decay=("weight_decay value", weight_decay),
-            momentum_decay=("momentum_decay value", momentum_decay),
-        )
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def begin(self, p: Tensor, group: Group) -> State:
         return {"mu_product": scalar(1.0), **super().begin(p, group)}
@@ -248,21 +202,9 @@ class RAdam(_Moments):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        at_least_zero(lr=("learning rate", lr), eps=("epsilon value", eps))
+        at_least_zero(lr=lr, eps=eps, weight_decay=weight_decay)
         betas = betas_of(betas)
-        at_least_zero(weight_decay=("weight_decay value", weight_decay))
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "decoupled_weight_decay": decoupled_weight_decay,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def update(self, F: Any, p: Any, g: Any, state: State, group: Group, n: float) -> None:
         beta1, beta2 = group["betas"]
@@ -276,3 +218,65 @@ class RAdam(_Moments):
             scale = F.sqrt(square) + group["eps"]
             change = change / scale * math.sqrt(gain * (1 - beta2**n))
         p -= group["lr"] * change
+
+
+class SparseAdam(Optimizer):
+    """Adam that moves, and averages, only those rows that a sparse gradient names.
+
+    The means of other rows don't fade, so it is no Adam whose gradients are zero there.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: Any = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        at_least_zero(lr=lr, eps=eps)
+        if not lr > 0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if not eps > 0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        betas = betas_of(betas)
+        super().__init__(params, options(locals()))
+        each = [
+            ([i, j], p)
+            for i, group in enumerate(self.param_groups)
+            for j, p in enumerate(group["params"])
+        ]
+        if found := [place for place, p in each if is_sparse(p)]:
+            raise ValueError(
+                f"Sparse params at indices {found}: SparseAdam requires dense parameter tensors"
+            )
+        if found := [place for place, p in each if p.is_complex()]:
+            raise ValueError(
+                f"Complex params at indices {found}: SparseAdam does not support complex parameters"
+            )
+
+    def _begun(self, p: Tensor, group: Group) -> State:
+        zeros = functions["zeros_like"]
+        plain = p.detach()
+        self.state[p] = state = {"step": 0, "exp_avg": zeros(plain), "exp_avg_sq": zeros(plain)}
+        return state
+
+    def _change(self, p: Tensor, grad: Tensor, group: Group, place: Any = None) -> None:
+        if not is_sparse(grad):
+            raise RuntimeError(
+                "SparseAdam does not support dense gradients, please consider Adam instead"
+            )
+        self._change_sparse(p, grad._array, group)
+
+    _change_traced = _change
+
+    def _update_sparse(self, p: Any, g: Coo, state: State, group: Group, n: float) -> None:
+        g = g.coalesced()
+        if not g.values.size:
+            return
+        at = tuple(g.indices)
+        (beta1, beta2), mean, square = group["betas"], state["exp_avg"], state["exp_avg_sq"]
+        mean[at] += (1 - beta1) * (g.values - mean[at])
+        square[at] += (1 - beta2) * (g.values * g.values - square[at])
+        size = group["lr"] * math.sqrt(1 - beta2**n) / (1 - beta1**n)
+        p[at] -= size * (mean[at] / (square[at] ** 0.5 + group["eps"]))

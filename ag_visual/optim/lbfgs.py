@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from ag_visual.autograd.grad_mode import enable_grad, no_grad
 from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.sparse import is_sparse
 from ag_visual.dispatch.table import functions as F
-from ag_visual.optim.optimizer import Optimizer, at_least_zero, number
+from ag_visual.optim.optimizer import Optimizer, at_least_zero, number, options
 
 
 class LBFGS(Optimizer):
@@ -33,19 +34,11 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        at_least_zero(lr=("learning rate", lr))
+        at_least_zero(lr=lr)
         if line_search_fn not in (None, "strong_wolfe"):
             raise RuntimeError(f"only 'strong_wolfe' is supported, but got {line_search_fn!r}")
-        defaults = {
-            "lr": lr,
-            "max_iter": max_iter,
-            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad,
-            "tolerance_change": tolerance_change,
-            "history_size": history_size,
-            "line_search_fn": line_search_fn,
-        }
-        super().__init__(params, defaults)
+        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        super().__init__(params, options(locals()))
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 
@@ -55,6 +48,7 @@ class LBFGS(Optimizer):
         parts = []
         for p in self.param_groups[0]["params"]:
             g = F["zeros_like"](p) if p.grad is None else p.grad
+            g = g.to_dense() if is_sparse(g) else g
             parts.append((F["view_as_real"](g) if g.is_complex() else g).reshape(-1))
         return F["cat"](parts)
 

@@ -1,8 +1,8 @@
 """The base of optimizers: parameter groups, state, hooks, and the loop that calls an update rule.
 
-A rule is written once, with augmented assignments, and runs on two faces: on the arrays themselves
-(the usual case, no node and no Tensor is made), or on Tensors where the first would be wrong:
-half precision, tensor-valued options, `differentiable=True`, inference tensors.
+A rule is written once, with augmented assignments, and runs on two namespaces: on the arrays
+themselves (the usual case, no node and no Tensor is made), or on Tensors where the first would be
+wrong: half precision, tensor-valued options, `differentiable=True`, inference tensors.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays.backend import backend_of
+from ag_visual.arrays.coo import Coo
 from ag_visual.autograd.grad_mode import enable_grad, set_grad_enabled
 from ag_visual.core import modes, source
 from ag_visual.core.hooks import HookTable, RemovableHandle, register
+from ag_visual.core.sparse import SparseTensor, whole
 from ag_visual.core.tensor import InferenceTensor, Tensor, before_write, from_array, wrote
-from ag_visual.dispatch.table import functions as F
-from ag_visual.dispatch.table import raw, raw_numpy, traced
+from ag_visual.dispatch.table import functions as F, raw, raw_numpy, traced
 from ag_visual.events import instrument
+from ag_visual.events.timed import Span
 
+ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 Group = dict[str, Any]
 State = dict[str, Any]
 
@@ -53,13 +56,16 @@ def scalar(value: float) -> Tensor:
     return F["tensor"](value, dtype=dtypes.float64 if double else dtypes.float32)  # type: ignore[no-any-return]
 
 
-def at_least_zero(**values: tuple[str, Any]) -> None:
-    """Refuse negative options; each is given as (what torch calls it, value)."""
-    for called, value in values.values():
+_CALLED = {"lr": "learning rate", "eps": "epsilon value"}  # in torch's errors
+
+
+def at_least_zero(**values: Any) -> None:
+    """Refuse negative options."""
+    for name, value in values.items():
         if isinstance(value, Tensor) and value.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         if not value >= 0.0:
-            raise ValueError(f"Invalid {called}: {value}")
+            raise ValueError(f"Invalid {_CALLED.get(name, f'{name} value')}: {value}")
 
 
 def betas_of(betas: Any) -> tuple[Any, ...]:
@@ -76,6 +82,24 @@ def not_both(foreach: Any, fused: Any, differentiable: bool) -> None:
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def options(given: dict[str, Any]) -> Group:
+    """The defaults of the groups: all that an `__init__` was given but the parameters.
+
+    given: its `locals()`.
+    """
+    return {k: v for k, v in given.items() if k not in ("self", "params", "__class__")}
+
+
+class _RequiredParameter:
+    """Stands in a program's own defaults for an option that must be given."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _RequiredParameter()
 
 
 class Optimizer:
@@ -177,6 +201,11 @@ class Optimizer:
                     f"group {'with' if names else 'without'} names to the optimizer"
                 )
         for name, value in self.defaults.items():
+            if value is required and name not in param_group:
+                raise ValueError(
+                    "parameter group didn't specify a value of required optimization parameter "
+                    f"{name}"
+                )
             param_group.setdefault(name, value)
         self.param_groups.append(param_group)
 
@@ -195,6 +224,13 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients (or set them to zero)."""
+        if instrument.spans is None:
+            self._zero_grad(set_to_none)
+            return
+        with Span(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
+            self._zero_grad(set_to_none)
+
+    def _zero_grad(self, set_to_none: bool) -> None:
         for group in self.param_groups:
             for p in group["params"]:
                 if set_to_none:
@@ -206,6 +242,11 @@ class Optimizer:
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient; returns the closure's loss."""
+        if instrument.spans is not None:
+            return _timed(Optimizer._step_with_hooks, self, (closure,), {})
+        return self._step_with_hooks(closure)
+
+    def _step_with_hooks(self, closure: Callable[[], Any] | None) -> Any:
         self._opt_called = True
         if self._step_pre_hooks or self._step_post_hooks or _pre_hooks_of_all or _post_hooks_of_all:
             return _with_hooks(_step, self, (closure,), {})
@@ -223,6 +264,15 @@ class Optimizer:
         """
         raise NotImplementedError(f"{type(self).__name__} must define update()")
 
+    def _update_sparse(self, p: Any, g: Coo, state: State, group: Group, n: float) -> None:
+        """The same by a gradient that is sparse: p and the state are arrays."""
+        raise RuntimeError(f"{self._sparse_name} does not support sparse gradients")
+
+    @property
+    def _sparse_name(self) -> str:
+        """What torch calls a rule that takes no sparse gradients."""
+        return type(self).__name__
+
     def _begun(self, p: Tensor, group: Group) -> State:
         """The state of a parameter that makes its first step."""
         with set_grad_enabled(False):
@@ -236,7 +286,10 @@ class Optimizer:
         if array.shape != g.shape:
             raise _other_shape(array.shape, g.shape)
         plain = type(array) is numpy.ndarray is type(g)
-        face = raw_numpy if plain else raw(backend_of(array).xp)
+        if not plain and type(g) is Coo:
+            self._change_sparse(p, g, group)
+            return
+        namespace = raw_numpy if plain else raw(backend_of(array).xp)
         if modes.special:
             before_write(p)
         state = self.state.get(p) if self.state else None
@@ -254,14 +307,14 @@ class Optimizer:
         else:
             p._storage.wrote(self._label, place, p._array)
         if self.by_parts and array.dtype.kind == "c":
-            real = face.view_as_real
+            real = namespace.view_as_real
             parts = {k: real(a) if a.dtype.kind == "c" else a for k, a in held.items()}
             array, g = real(array), real(g)
-            self.update(face, array, _decayed(array, g, group), parts, group, n)
+            self.update(namespace, array, _decayed(array, g, group), parts, group, n)
         else:
             if group["maximize"] or group.get("weight_decay"):
                 g = _decayed(array, g, group)
-            self.update(face, array, g, held, group, n)
+            self.update(namespace, array, g, held, group, n)
             if held and len(held) != len(state or ()):
                 known = state or {}
                 fresh = {k: from_array(a) for k, a in held.items() if k not in known}
@@ -270,8 +323,36 @@ class Optimizer:
             for value in state.values():
                 value._storage.wrote(self._label, place, value._array)
 
+    def _change_sparse(self, p: Tensor, g: Coo, group: Group) -> None:
+        """One step of one parameter, of which only some rows have a gradient."""
+        if group.get("differentiable"):
+            raise RuntimeError(
+                f"{type(self).__name__}: a step by a sparse gradient is not recorded, leave "
+                "differentiable=True out"
+            )
+        before_write(p)
+        state = self.state.get(p) or (self._begun(p, group) if self.keeps else {})
+        held = {k: v._array if isinstance(v, Tensor) else v for k, v in state.items()}
+        n = 0.0
+        if self.keeps:
+            n = float(held["step"]) + 1
+        self._update_sparse(p._array, -g if group["maximize"] else g, held, group, n)
+        if self.keeps:
+            step = state["step"]
+            state["step"] = step.add_(1) if isinstance(step, Tensor) else step + 1
+        wrote(p, self._label)
+        fresh = {k: whole(a, from_array) for k, a in held.items() if k not in state}
+        for value in state.values():
+            if isinstance(value, Tensor):
+                value._storage.wrote(self._label, None, _held(value))
+        if fresh:
+            self.state[p] = {**state, **fresh}
+
     def _change_traced(self, p: Tensor, grad: Tensor, group: Group) -> None:
         """One step of one parameter on Tensors; recorded if the group is differentiable."""
+        if type(grad) is SparseTensor:
+            self._change_sparse(p, grad._array, group)
+            return
         state = self.state.get(p)
         if not state:
             state = self._begun(p, group) if self.keeps else {}
@@ -404,6 +485,11 @@ def _other_shape(have: tuple[int, ...], given: tuple[int, ...]) -> RuntimeError:
     )
 
 
+def _held(value: Tensor) -> Any:
+    """The array that a write to it changes."""
+    return value._array.values if type(value) is SparseTensor else value._array
+
+
 def _decayed(p: Any, g: Any, group: Group) -> Any:
     """What all rules do first: the sign of the gradient, and weight decay."""
     if group["maximize"]:
@@ -463,6 +549,17 @@ def _with_hooks(step: Callable[..., Any], self: Any, args: Any, kwargs: Any) -> 
     return result
 
 
+def _timed(step: Callable[..., Any], self: Any, args: Any, kwargs: Any) -> Any:
+    """A step while somebody profiles."""
+    with Span(f"Optimizer.step#{type(self).__name__}.step"):
+        found = step(self, *args, **kwargs)
+    held = getattr(instrument.spans, "held", None)  # another thread may end the profile meanwhile
+    if held is not None:
+        held("parameter", [p for group in self.param_groups for p in group["params"]])
+        held("state", [v for state in self.state.values() for v in state.values()])
+    return found
+
+
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     """The `step` that a subclass defines itself, with the hooks around its outermost call."""
 
@@ -470,6 +567,11 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
         if self._stepping:
             return step(self, *args, **kwargs)
+        if instrument.spans is not None:
+            return _timed(outermost, self, args, kwargs)
+        return outermost(self, *args, **kwargs)
+
+    def outermost(self: Any, *args: Any, **kwargs: Any) -> Any:
         self._opt_called = self._stepping = True
         try:
             return _with_hooks(step, self, args, kwargs)

@@ -8,9 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ag_visual.arrays.coo import Coo
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import functions
-from ag_visual.optim.optimizer import Group, Optimizer, State, at_least_zero, not_both, scalar
+from ag_visual.optim.optimizer import (
+    Group,
+    Optimizer,
+    State,
+    at_least_zero,
+    not_both,
+    options,
+    scalar,
+)
 
 
 class SGD(Optimizer):
@@ -32,26 +41,11 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        at_least_zero(
-            lr=("learning rate", lr),
-            momentum=("momentum value", momentum),
-            weight_decay=("weight_decay value", weight_decay),
-        )
+        at_least_zero(lr=lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         not_both(foreach, fused, differentiable)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def update(self, F: Any, p: Any, g: Any, state: State, group: Group, n: float) -> None:
         momentum = group["momentum"]
@@ -64,6 +58,25 @@ class SGD(Optimizer):
                 buffer += (1 - group["dampening"]) * g
             g = g + momentum * buffer if group["nesterov"] else buffer
         p -= group["lr"] * g
+
+    def _update_sparse(self, p: Any, g: Coo, state: State, group: Group, n: float) -> None:
+        if group["fused"]:
+            raise RuntimeError("`_fused_sgd` does not support sparse gradients")
+        if group["weight_decay"]:
+            raise RuntimeError(
+                "add(sparse, dense) is not supported. Use add(dense, sparse) instead: "
+                "weight_decay is of all rows, leave it out with sparse gradients"
+            )
+        momentum = group["momentum"]
+        if momentum:
+            buffer = state.get("momentum_buffer")
+            if buffer is None:
+                buffer = state["momentum_buffer"] = g.copy()
+            else:
+                buffer *= momentum
+                buffer += g * (1 - group["dampening"])
+            g = g + buffer * momentum if group["nesterov"] else buffer
+        (g * -group["lr"]).add_to(p)
 
 
 class RMSprop(Optimizer):
@@ -85,26 +98,8 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        at_least_zero(
-            lr=("learning rate", lr),
-            eps=("epsilon value", eps),
-            momentum=("momentum value", momentum),
-            weight_decay=("weight_decay value", weight_decay),
-            alpha=("alpha value", alpha),
-        )
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        at_least_zero(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
+        super().__init__(params, options(locals()))
 
     def begin(self, p: Tensor, group: Group) -> State:
         zeros = functions["zeros_like"]
@@ -152,26 +147,10 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        at_least_zero(
-            lr=("learning rate", lr),
-            lr_decay=("lr_decay value", lr_decay),
-            weight_decay=("weight_decay value", weight_decay),
-            initial=("initial_accumulator_value value", initial_accumulator_value),
-            eps=("epsilon value", eps),
-        )
+        at_least_zero(lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, eps=eps)
+        at_least_zero(initial_accumulator_value=initial_accumulator_value)
         not_both(foreach, fused, differentiable)
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
         # torch makes this state at once, for processes that share it.
         for each in self.param_groups:
             for p in each["params"]:
@@ -187,6 +166,17 @@ class Adagrad(Optimizer):
         total += g * g
         rate = group["lr"] / (1 + (n - 1) * group["lr_decay"])
         p -= rate * (g / (F.sqrt(total) + group["eps"]))
+
+    def _update_sparse(self, p: Any, g: Coo, state: State, group: Group, n: float) -> None:
+        if group["fused"]:
+            raise RuntimeError("`fused` does not support sparse grad or complex param")
+        if group["weight_decay"]:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        g = g.coalesced()
+        total, at = state["sum"], tuple(g.indices)
+        total[at] += g.values * g.values
+        rate = group["lr"] / (1 + (n - 1) * group["lr_decay"])
+        p[at] -= rate * (g.values / (total[at] ** 0.5 + group["eps"]))
 
 
 class Adadelta(Optimizer):
@@ -207,21 +197,10 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        at_least_zero(lr=("learning rate", lr))
+        at_least_zero(lr=lr, eps=eps, weight_decay=weight_decay)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
-        at_least_zero(eps=("epsilon value", eps), weight_decay=("weight_decay value", weight_decay))
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def begin(self, p: Tensor, group: Group) -> State:
         zeros = functions["zeros_like"]
@@ -255,19 +234,10 @@ class Rprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        at_least_zero(lr=("learning rate", lr))
+        at_least_zero(lr=lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, options(locals()))
 
     def begin(self, p: Tensor, group: Group) -> State:
         lr = float(group["lr"])
@@ -307,19 +277,8 @@ class ASGD(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        at_least_zero(lr=("learning rate", lr), weight_decay=("weight_decay value", weight_decay))
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        at_least_zero(lr=lr, weight_decay=weight_decay)
+        super().__init__(params, options(locals()))
 
     def begin(self, p: Tensor, group: Group) -> State:
         return {

@@ -10,7 +10,7 @@ from typing import Any
 
 from ag_visual.autograd.grad_mode import no_grad
 from ag_visual.dispatch.table import functions as F
-from ag_visual.names import only as _only
+from ag_visual.names import expose as _expose
 from ag_visual.nn.module import Module
 from ag_visual.optim.lr_scheduler.scheduler import LRScheduler, per_group
 from ag_visual.optim.optimizer import Optimizer
@@ -173,13 +173,4 @@ class SWALR(LRScheduler):
         return rates
 
 
-__all__ = [
-    "SWALR",
-    "AveragedModel",
-    "get_ema_avg_fn",
-    "get_ema_multi_avg_fn",
-    "get_swa_avg_fn",
-    "get_swa_multi_avg_fn",
-    "update_bn",
-]
-__dir__ = _only(__all__, __name__)
+_expose(__name__)

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import struct
-import zipfile
 from typing import Any, BinaryIO
 
 import numpy
@@ -75,27 +74,33 @@ def _put(file: BinaryIO, text: bytes, arrays: dict[str, numpy.ndarray[Any, Any]]
         files.put(file, numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8).data)
 
 
-def read(source: Any) -> tuple[dict[str, numpy.ndarray[Any, Any]], dict[str, str]]:
-    """The arrays of a file, writable, and its metadata.
-
-    What the header says is compared with the length of the file before memory is taken for it.
-
-    Raises:
-        FormatError: the file is no safetensors file, or is cut off or damaged.
-    """
-    if hasattr(source, "read"):
-        return _take(source, name_of(source))
-    with open(source, "rb") as file:
-        return _take(file, name_of(source))
-
-
 def name_of(source: Any) -> str:
     """How errors call a path or a file object."""
     found = getattr(source, "name", None) if hasattr(source, "read") else os.fsdecode(source)
     return found if isinstance(found, str) else "the file"
 
 
-def _take(file: BinaryIO, name: str) -> tuple[dict[str, Any], dict[str, str]]:
+class Begun:
+    """A file object that cannot go back, of which the first bytes have been read."""
+
+    def __init__(self, head: bytes, file: Any) -> None:
+        self._head, self._file = head, file
+
+    def read(self, count: int) -> Any:
+        if not self._head:
+            return self._file.read(count)
+        found, self._head = self._head[:count], self._head[count:]
+        return found
+
+
+def read(file: Any, name: str) -> tuple[dict[str, numpy.ndarray[Any, Any]], dict[str, str]]:
+    """The arrays of a file object, writable, and its metadata.
+
+    What the header says is compared with the length of the file before memory is taken for it.
+
+    Raises:
+        FormatError: the file is no safetensors file, or is cut off or damaged.
+    """
     left = files.size_left(file)
     head = bytes(files.read_up_to(file, 8))
     if len(head) < 8:
@@ -104,7 +109,6 @@ def _take(file: BinaryIO, name: str) -> tuple[dict[str, Any], dict[str, str]]:
     most = _MOST if left is None else min(_MOST, left - 8)
     text = bytes(files.read_up_to(file, length)) if length <= most else b""
     if not text.startswith(b"{"):
-        _refuse_others(head, file, name)
         raise FormatError(
             f"{name} is no safetensors file, or is cut off: its header would have {length} bytes"
         )
@@ -172,32 +176,3 @@ def _memory(file: BinaryIO, count: int, *, known: bool) -> numpy.ndarray[Any, An
             break
         have += taken
     return memory[:have]
-
-
-def _refuse_others(head: bytes, file: BinaryIO, name: str) -> None:
-    """Say what to do with files of torch, of pickle and of NumPy."""
-    if head[:4] == b"PK\x03\x04":
-        names = _names_in_zip(file)
-        if names is not None and not any(n.endswith("data.pkl") for n in names):
-            raise FormatError(
-                f"{name} is a zip archive: an .npz file is read by numpy.load, and its arrays are "
-                "made tensors by from_numpy"
-            )
-    elif head[:1] != b"\x80" or head[1:2] not in (b"\x02", b"\x03", b"\x04", b"\x05"):
-        return
-    raise FormatError(
-        f"{name} was written by torch.save or pickle. It is not loaded here: unpickling a file can "
-        "run any code that is in it. Where torch is installed, turn its state dict into a "
-        "safetensors file, `safetensors.torch.save_file(torch.load(path, weights_only=True), "
-        "'weights.safetensors')`, and load that."
-    )
-
-
-def _names_in_zip(file: BinaryIO) -> list[str] | None:
-    """The names in an archive; None where it cannot be read, as one of torch that is cut off."""
-    try:
-        file.seek(0)
-        with zipfile.ZipFile(file) as archive:
-            return archive.namelist()
-    except Exception:  # a damaged directory raises errors of a dozen classes
-        return None

@@ -17,11 +17,13 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
+from ag_visual.core.level import Wrapper
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.devices import device as Device
 from ag_visual.errors import FormatError
 from ag_visual.nn.parameter import Parameter
 from ag_visual.serialization.container import NAMES
+from ag_visual.serialization.memory import Memories
 from ag_visual.sizes import Size
 
 _KINDS = frozenset(
@@ -76,7 +78,10 @@ class Writer:
             isinstance(value, defaultdict) and value.default_factory is dict
         ):
             pairs = [
-                [self.encode(k, f"a key of {path}"), self.encode(v, _below(path, k))]
+                [
+                    self.encode(k, f"a key of {path}"),
+                    self.encode(v, f"{path}.{k}" if path else str(k)),
+                ]
                 for k, v in value.items()
             ]
             found: dict[str, Any] = {"counter" if kind is Counter else "dict": pairs}
@@ -84,7 +89,7 @@ class Writer:
                 metadata = getattr(value, "_metadata", None)
                 found = {"ordered": [pairs, self.encode(metadata, f"{path}._metadata")]}
             return found
-        raise TypeError(_cannot(value, path))
+        raise TypeError(refusal(value, path))
 
     def _array(self, value: Any, path: str) -> Any:
         if value.dtype.name not in NAMES and value.dtype.kind != "c":
@@ -96,6 +101,8 @@ class Writer:
     def _tensor(self, tensor: Tensor, path: str) -> Any:
         known = self._tensors.get(id(tensor))
         if known is None:
+            if isinstance(tensor, Wrapper):
+                raise tensor.no_storage()
             known = self._tensors[id(tensor)] = len(self._found)
             array = tensor._array
             facts = {
@@ -113,34 +120,37 @@ class Writer:
     def finish(self) -> tuple[dict[str, numpy.ndarray[Any, Any]], list[dict[str, Any]]]:
         """The arrays to store by name, and for each tensor where it lies in them."""
         arrays: dict[str, numpy.ndarray[Any, Any]] = {}
-        for group in _overlapping([t._array for _, t, _ in self._found]):
+        for group in overlapping([t._array for _, t, _ in self._found]):
             first = self._found[group[0]]
             name = _free_name(first[0], arrays)
-            low = min(_range(self._found[i][1]._array)[0] for i in group)
-            high = max(_range(self._found[i][1]._array)[1] for i in group)
+            low = min(span(self._found[i][1]._array)[0] for i in group)
+            high = max(span(self._found[i][1]._array)[1] for i in group)
             array = first[1]._array
             whole = len(group) == 1 and array.flags.c_contiguous
             if whole:
                 arrays[name] = _plain(backends.backend_of(array).to_numpy(array))
             else:
-                arrays[name] = self._joined(group, low, high)
+                parts = [self._found[i][1]._array for i in group]
+                memory = joined(parts, low, high)
+                kinds = {part.dtype for part in parts}
+                dtype = kinds.pop() if len(kinds) == 1 else memory.dtype
+                even = memory.nbytes % dtype.itemsize == 0
+                arrays[name] = _plain(memory.view(dtype)) if even else memory
             for i in group:
                 tensor, facts = self._found[i][1:]
                 facts["in"] = name
-                facts["offset"] = _range(tensor._array)[0] - low
+                facts["offset"] = span(tensor._array)[0] - low
         return arrays, [facts for _, _, facts in self._found]
 
-    def _joined(self, group: list[int], low: int, high: int) -> numpy.ndarray[Any, Any]:
-        """The bytes that several tensors cover together."""
-        memory = numpy.zeros(high - low, numpy.uint8)
-        for i in group:
-            array = self._found[i][1]._array
-            offset = _range(array)[0] - low
-            view: Any = numpy.ndarray(array.shape, array.dtype, memory, offset, array.strides)
-            view[...] = backends.backend_of(array).to_numpy(array)
-        kinds = {self._found[i][1]._array.dtype for i in group}
-        dtype = kinds.pop() if len(kinds) == 1 else memory.dtype
-        return _plain(memory.view(dtype)) if memory.nbytes % dtype.itemsize == 0 else memory
+
+def joined(arrays: list[Any], low: int, high: int) -> numpy.ndarray[Any, Any]:
+    """The bytes from address `low` to `high` that several arrays cover together."""
+    memory = numpy.zeros(high - low, numpy.uint8)
+    for array in arrays:
+        offset = span(array)[0] - low
+        view: Any = numpy.ndarray(array.shape, array.dtype, memory, offset, array.strides)
+        view[...] = backends.backend_of(array).to_numpy(array)
+    return memory
 
 
 def _plain(array: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
@@ -151,7 +161,7 @@ def _plain(array: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
     return numpy.ascontiguousarray(array).view(part).reshape(*array.shape, 2)
 
 
-def _range(array: Any) -> tuple[int, int]:
+def span(array: Any) -> tuple[int, int]:
     """Addresses of the first byte and behind the last one; strides are never negative here."""
     start = backends.backend_of(array).pointer(array)
     if not array.size:
@@ -160,10 +170,10 @@ def _range(array: Any) -> tuple[int, int]:
     return start, start + far + array.itemsize
 
 
-def _overlapping(arrays: list[Any]) -> list[list[int]]:
+def overlapping(arrays: list[Any]) -> list[list[int]]:
     """Numbers of arrays, those together whose ranges of memory overlap, in order."""
     ranges = sorted(
-        (str(backends.backend_of(a).device(a)), *_range(a), i) for i, a in enumerate(arrays)
+        (str(backends.backend_of(a).device(a)), *span(a), i) for i, a in enumerate(arrays)
     )
     groups: list[list[int]] = []
     place, reach = "", -1
@@ -177,12 +187,6 @@ def _overlapping(arrays: list[Any]) -> list[list[int]]:
     return sorted((sorted(group) for group in groups), key=lambda group: group[0])
 
 
-def _below(path: str, key: Any) -> str:
-    if not path:
-        return str(key)
-    return f"{path}.{key}"
-
-
 def _free_name(path: str, taken: dict[str, Any]) -> str:
     name, number = path or "value", 1
     while name in taken or name == "__metadata__":
@@ -191,7 +195,7 @@ def _free_name(path: str, taken: dict[str, Any]) -> str:
     return name
 
 
-def _cannot(value: Any, path: str) -> str:
+def refusal(value: Any, path: str) -> str:
     where = path or "the object"
     text = (
         f"{where} is a {type(value).__module__}.{type(value).__qualname__}, which cannot be saved"
@@ -212,16 +216,6 @@ def _size(value: Any) -> int:
     return value
 
 
-def _backend(target: Device) -> backends.Backend:
-    try:
-        return backends.backend_for(target)
-    except backends.BackendUnavailable as error:
-        raise backends.BackendUnavailable(
-            f"Attempting to deserialize object on a {target.type.upper()} device: {error}. "
-            "With map_location='cpu' the file is loaded to the CPU"
-        ) from error
-
-
 def _flag(value: Any) -> bool:
     if type(value) is not bool:
         raise FormatError(f"it gives {value!r} where true or false should be")
@@ -239,7 +233,7 @@ class Reader:
     ) -> None:
         self._arrays, self._facts, self._place = arrays, facts, place
         self._made: dict[int, Any] = {}
-        self._memory: dict[tuple[str, str], tuple[Any, Any]] = {}
+        self._memories = Memories()
 
     def decode(self, value: Any) -> Any:
         if isinstance(value, list):
@@ -303,30 +297,15 @@ class Reader:
         dtype = self._dtype(facts["dtype"])
         shape = tuple(map(_size, facts["shape"]))
         steps = tuple(map(_size, facts["stride"]))
-        offset = _size(facts["offset"])
-        stored = self._arrays[facts["in"]]
-        far = sum((n - 1) * s for n, s in zip(shape, steps, strict=True))
-        if math.prod(shape) and offset + (1 + far) * dtype.itemsize > stored.nbytes:
-            raise FormatError("a tensor lies outside of its memory")
-        traced, parameter = _flag(facts["requires_grad"]), _flag(facts["parameter"])
-        if traced and not (dtype.is_floating_point or dtype.is_complex):
-            raise FormatError(f"a tensor of {dtype} cannot require a gradient")
         target = self._place(str(self._device(facts["device"])))
-        key = facts["in"], str(target)
-        backend = _backend(target)
-        storage = None
-        if key in self._memory:
-            memory, storage = self._memory[key]
-        else:
-            memory = backend.from_numpy(numpy.ascontiguousarray(stored).reshape(-1).view("u1"))
-        strides = tuple(s * dtype.itemsize for s in steps)
-        array = backend.xp.ndarray(shape, dtype.np, memory[offset:].data, strides=strides)
-        result = from_array(array, traced, Parameter if parameter else Tensor)
-        if array.nbytes != memory.nbytes or not array.flags.c_contiguous:
-            result._memory = memory  # it looks at a part of it, or in another order
-        if storage is None:
-            self._memory[key] = memory, result._storage
-        else:
-            # As torch: one memory, and a version counter for each tensor.
-            result._store = storage.alias()
-        return result
+        return self._memories.tensor(
+            facts["in"],
+            self._arrays[facts["in"]],
+            target,
+            dtype,
+            shape,
+            steps,
+            _size(facts["offset"]),
+            _flag(facts["requires_grad"]),
+            Parameter if _flag(facts["parameter"]) else Tensor,
+        )

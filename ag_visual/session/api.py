@@ -9,16 +9,16 @@ import os
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 from ag_visual import files
 from ag_visual.core import source
 from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
+from ag_visual.events.live import engine_of
 from ag_visual.observe.export.bundle import bundle_text
 from ag_visual.observe.export.export import Recording, load_recording, to_html
-from ag_visual.observe.record.details import array_of
+from ag_visual.observe.record.held_values import array_of
 from ag_visual.observe.record.lesson import Lesson
 from ag_visual.session.breakpoints import finite
 from ag_visual.session.prompt import Prompt, interactive
@@ -75,12 +75,7 @@ class record:  # used as torch's own context managers are
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         session = current()
         try:
             if self._scalars:
@@ -214,12 +209,7 @@ class debugger:
         session.changed()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         session = current()
         gate = session.gate
         if not session.control and not self._talks:
@@ -254,24 +244,25 @@ def _array_of_paused(which: str) -> Any:
     return array_of(session.recorder, session.gate.paused.seq, which)
 
 
-def _listed(stop: Stop | Iterable[Stop]) -> list[Stop]:
+def _listed(stop: Any) -> list[Any]:
     if stop is None:
         return []
-    if isinstance(stop, str | int | Node | Tensor):
+    if isinstance(stop, str | int | Node | Tensor) or engine_of(stop) is not None:
         return [stop]
     return list(stop)
 
 
-def _stop_at(stop: Stop) -> dict[str, Any]:
+def _stop_at(stop: Any) -> dict[str, Any]:
     if isinstance(stop, str):
         return {"name": stop}
-    if isinstance(stop, Tensor):
-        edge = stop.gradient_edge()
-        if edge is None:
+    engine = engine_of(stop)
+    if engine is not None or isinstance(stop, Tensor):
+        node = _node_of(stop) if engine is None else engine.node_of(stop)
+        if node is None:
             raise ValueError(
                 f"cannot stop at a tensor of shape {list(stop.shape)} that has no graph"
             )
-        return {"seq": edge[0].seq}
+        return {"seq": node.seq}
     if isinstance(stop, Node):
         return {"seq": stop.seq}
     if isinstance(stop, int) and not isinstance(stop, bool):
@@ -280,6 +271,11 @@ def _stop_at(stop: Stop) -> dict[str, Any]:
         "stop should be a node's name, its number, a node or a tensor, but got "
         f"{type(stop).__name__}"
     )
+
+
+def _node_of(tensor: Tensor) -> Node | None:
+    edge = tensor.gradient_edge()
+    return None if edge is None else edge[0]
 
 
 def session() -> Session:

@@ -17,66 +17,52 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from ag_visual import absent
+from ag_visual.multiprocessing import start
+from ag_visual.names import OWN
+from ag_visual.paths import PathModule
+from ag_visual.version import __version__
 
 ALIAS = "torch"
 # Whose alias it is; by name, because this module stands below the package's top.
 PACKAGE = __name__.partition(".")[0]
-# The release whose behaviour the package follows; scripts compare it.
-VERSION = "2.8.0+ag_visual"
 # Our own layers: torch has no such modules, or others of the same name.
-INTERNAL = frozenset(
-    (
-        *(
-            "arrays",
-            "core",
-            "events",
-            "dispatch",
-            "ops",
-            "engine",
-            "observe",
-            "session",
-            "display",
-            "cli",
-            "notebooks",
-        ),
-        *(
-            "absent",
-            "errors",
-            "files",
-            "names",
-            "dtypes",
-            "sizes",
-            "devices",
-            "layouts",
-            "promotion",
-            "typing",
-        ),
-    )
-)
+INTERNAL = {
+    *("__main__", "absent", "arrays", "bridge", "cli", "core", "devices", "dispatch", "display"),
+    *("dtypes", "eigenpairs", "engine", "errors", "events", "files", "foreach", "layouts"),
+    *("names", "notebooks", "observe", "ops", "paths", "promotion", "segments", "session", "sizes"),
+    *("switches", "typing"),
+}
 
 # The same below the modules that torch has.
 INNER = frozenset(
     f"{package}.{name}"
     for package, names in {
-        "autograd": "api custom_function function_node given guard nested_io",
-        "nn": "activation backward_hooks calls containers convolution distance dropout embedding "
-        "heads linear loss members module normalization of_function padding pooling recurrent rnn "
-        "saving spatial transformer",
+        "multiprocessing": "spawning start transfer",
+        "amp": "older_cpu older_cuda state",
+        "autograd": "api custom_function forward_jacobian function_forward function_levels "
+        "function_node given guard nested_io structures",
+        "autograd.gradcheck": "analytical backward_checks check compared error fast forward "
+        "forward_checks mismatch numerical picture private problem report second",
+        "backends": "switches",
+        "cuda": "gpu",
+        "func": "forward inputs jacobians modules reverse",
+        "nn": "activation adaptive backward_hooks calls containers convolution distance dropout "
+        "embedding heads lazy linear loss members module multihead normalization of_function "
+        "padding pooling recurrent rnn saving spatial transformer tuples",
         "optim": "rules",
+        "utils": "swap",
+        "profiler": "chrome_trace collection columns flops from_columns function_events inputs "
+        "legacy memory names nvprof peak scheduled schedules stacks tables timeline wrappers",
         "optim.lr_scheduler": "combined cycles decay plateau scheduler",
-        "serialization": "container tree",
-        "utils.data": "collate loader",
+        "serialization": "checkpoint container known memory pickled tree unpickle",
+        "testing": "comparison creation",
+        "utils.benchmark": "measurement timer",
+        "utils.data": "collate fetch loader workers",
     }.items()
     for name in names.split()
 )
 # What the top of this package adds: scripts may use it, but a name of torch is never meant by it.
-OURS_ALONE = frozenset(
-    (
-        *("check_node", "compare", "debugger", "explain", "lesson", "load_recording", "record"),
-        *("save_recording", "show", "to_dot", "get_printoptions", "printoptions"),
-        *("load_ipython_extension", "guard"),
-    )
-)
+OURS_ALONE = OWN[""] | OWN["autograd"]
 
 
 class AliasModule(ModuleType):
@@ -91,9 +77,26 @@ class AliasModule(ModuleType):
         path = f"{self.__name__}.{name}"
         if is_ours(path):
             return importlib.import_module(path)
+        # Of a file Python's `inspect` knows one module: this one, where code says it is torch's.
+        if name == "__file__" and self.__name__ != ALIAS:
+            raise AttributeError(name)
         if name.startswith("__") or (not is_inner(path) and hasattr(target, name)):
             return getattr(target, name)
         raise AttributeError(explain(path))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """A name that is replaced is replaced in the package, too, whose own code calls it.
+
+        torch.autograd.gradcheck stays the function when the module of that name is imported.
+        """
+        target = importlib.import_module(own_name(self.__name__))
+        own = vars(target).get(name)
+        part = isinstance(value, ModuleType)
+        if part and not isinstance(own, ModuleType | None):
+            return
+        super().__setattr__(name, value)
+        if own is not None and not part and not name.startswith("__"):
+            setattr(target, name, value)
 
     def __dir__(self) -> list[str]:
         return sorted(public_names(self.__name__))
@@ -101,6 +104,9 @@ class AliasModule(ModuleType):
 
 class AliasFinder(MetaPathFinder, Loader):
     """Answers for `torch` and everything below it, so that no part of a real torch is mixed in."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, ModuleSpec | None] = {}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -111,19 +117,29 @@ class AliasFinder(MetaPathFinder, Loader):
             raise ImportError(explain(fullname), name=fullname)
         return ModuleSpec(fullname, self, origin=PACKAGE, is_package=True)
 
-    def create_module(self, spec: ModuleSpec) -> AliasModule:
-        return AliasModule(spec.name)
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        target = importlib.import_module(own_name(spec.name))
+        if not stays_itself(target):
+            return AliasModule(spec.name)
+        # Whoever imports it by its own name finds its own spec again after this import.
+        self._specs[spec.name] = target.__spec__
+        return target
 
     def exec_module(self, module: ModuleType) -> None:
+        if not isinstance(module, AliasModule):
+            assert module.__spec__ is not None
+            module.__spec__ = self._specs.pop(module.__spec__.name)
+            return
         source = importlib.import_module(own_name(module.__name__))
         for name, value in vars(source).items():
             if not name.startswith("__") and not isinstance(value, ModuleType):
                 vars(module)[name] = value
         if module.__name__ == ALIAS:
-            vars(module)["__version__"] = VERSION
+            vars(module)["__version__"] = __version__
 
 
 _finder = AliasFinder()
+_AGAIN = __name__, "install"  # in processes that the program begins
 
 
 def install() -> None:
@@ -142,14 +158,27 @@ def install() -> None:
         )
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
+    if _AGAIN not in start.before_main:
+        start.before_main.append(_AGAIN)
 
 
 def uninstall() -> None:
     """Let `import torch` mean torch again; modules that imported the alias keep it."""
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
-    for name in [name for name, module in sys.modules.items() if isinstance(module, AliasModule)]:
-        del sys.modules[name]
+    if _AGAIN in start.before_main:
+        start.before_main.remove(_AGAIN)
+    if isinstance(sys.modules.get(ALIAS), AliasModule):
+        for name in [each for each in sys.modules if f"{each}.".startswith(f"{ALIAS}.")]:
+            del sys.modules[name]
+
+
+def stays_itself(module: ModuleType) -> bool:
+    """Whether a module is the same under torch's name: one whose names stand elsewhere, or one of
+    switches, which those who import it set.
+    """
+    switches = module.__name__.startswith(f"{PACKAGE}.backends.")
+    return switches or isinstance(module, PathModule)
 
 
 def own_name(alias: str) -> str:
@@ -166,7 +195,7 @@ def is_inner(alias: str) -> bool:
 def is_ours(alias: str) -> bool:
     """Whether the package has a module that stands for this one of torch."""
     parts = alias.split(".")[1:]
-    if not parts or is_inner(alias) or any(part.startswith("_") for part in parts):
+    if not parts or is_inner(alias):
         return False
     try:
         return importlib.util.find_spec(own_name(alias)) is not None

@@ -13,7 +13,7 @@ from typing import Any
 
 from ag_visual.arrays.backend import backend_of
 from ag_visual.core import source
-from ag_visual.events.live import LiveNode, gradient_array
+from ag_visual.events.live import LiveNode, gradient_array, written_out
 
 Grads = Sequence[Any]
 
@@ -99,7 +99,7 @@ def line_of(node: LiveNode) -> tuple[str, int] | None:
 
 def arrays_of(grads: Grads) -> list[Any]:
     """The arrays of the gradients that arrived."""
-    return [gradient_array(g) for g in grads if g is not None]
+    return [written_out(gradient_array(g)) for g in grads if g is not None]
 
 
 def finite(above: float) -> float:

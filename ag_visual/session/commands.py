@@ -11,21 +11,19 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ag_visual.core.node import Node
-from ag_visual.events.live import LiveNode, gradient_array
-from ag_visual.observe.diagnose.dead_units import ROOM, with_dead_units
+from ag_visual.events.live import LiveNode
 from ag_visual.observe.export.bundle import bundle_text
 from ag_visual.observe.formulas.card_numbers import kept_gradients, numbers
 from ag_visual.observe.formulas.cards import card
 from ag_visual.observe.record.details import (
-    NotKeptError,
     all_hooks,
-    array_of,
     node_details,
     recorded_card,
     recorded_details,
 )
+from ag_visual.observe.record.held_values import NotKeptError, values_of
 from ag_visual.observe.record.scalars import arrived_at, beyond
-from ag_visual.observe.record.summaries import DEFAULT_LIMIT, summarize
+from ag_visual.observe.record.summaries import DEFAULT_LIMIT
 from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.check import check_fields
 from ag_visual.observe.wire.text import fit, fit_all
@@ -67,11 +65,11 @@ def handle(session: Session, content: Any, reply: Reply) -> None:
         return fail(error)
     for page in session.pages_named(content.get("page")):
         page.heard_now()
-    if name in _QUESTIONS:
+    if name not in _ORDERS:
 
         def answer(busy: bool) -> None:
             try:
-                result = _QUESTIONS[name](session, content, busy)
+                result = _answered(name, session, content, busy)
             except KeyboardInterrupt:
                 fail("interrupted")
                 raise
@@ -86,6 +84,15 @@ def handle(session: Session, content: Any, reply: Reply) -> None:
     except Exception as error:
         return fail(error)
     return send(result)
+
+
+def _answered(name: str, session: Session, args: dict[str, Any], busy: bool) -> Any:
+    """The answer to a question; busy: from what is known without the graph, where that will do."""
+    if name in _KNOWN_QUESTIONS:
+        return _KNOWN_QUESTIONS[name](session, args, busy)
+    if busy:
+        raise RuntimeError(BUSY)
+    return _QUESTIONS[name](session, args)
 
 
 # Orders: answered at once, in the thread that brings them ---------------------------------------
@@ -180,10 +187,6 @@ def _breakpoint(session: Session, args: dict[str, Any]) -> Any:
     return _changed(session)
 
 
-def _bundle(session: Session, args: dict[str, Any]) -> str:
-    return bundle_text()
-
-
 def _clear(session: Session, args: dict[str, Any]) -> Any:
     session.clear()
     return session.state()
@@ -207,7 +210,7 @@ _ORDERS: Final[dict[str, Callable[[Session, dict[str, Any]], Any]]] = {
     "step_to_problem": _step_to_problem,
     "breakpoint": _breakpoint,
     "clear": _clear,
-    "bundle": _bundle,
+    "bundle": lambda session, args: bundle_text(),
 }
 
 
@@ -222,27 +225,26 @@ def _node(session: Session, args: dict[str, Any], busy: bool) -> Any:
     return node_details(session.recorder, seq, session.scopes())
 
 
-def _hooks(session: Session, args: dict[str, Any], busy: bool) -> Any:
-    if busy:
-        raise RuntimeError(BUSY)
+def _hooks(session: Session, args: dict[str, Any]) -> Any:
     session.recorder.drain()
     return all_hooks(session.recorder)
 
 
-def _values(session: Session, args: dict[str, Any], busy: bool) -> Any:
-    if busy:
-        raise RuntimeError(BUSY)
+def _values(session: Session, args: dict[str, Any]) -> Any:
     seq, which = int(args["seq"]), args["which"]
     limit = int(args.get("limit", DEFAULT_LIMIT))
     paused = session.gate.paused
-    if which == "grad" and paused is not None and paused.seq == seq:
-        arrays = [gradient_array(g) for g in paused.grads if g is not None]
-        if not arrays:
+    arrived: list[Any] = []
+    if which.partition("@")[0] == "grad" and paused is not None and paused.seq == seq:
+        arrived = [g for g in paused.grads if g is not None]
+        if not arrived:
             raise NotKeptError("no gradient arrived at this node")
-        return summarize(arrays[0], limit)
     session.recorder.drain()
-    array = array_of(session.recorder, seq, which)
-    return with_dead_units(session.recorder.node(seq), which, array, summarize(array, limit - ROOM))
+    return values_of(session.recorder, seq, which, limit, arrived=arrived)
+
+
+def _jacobians(session: Session, args: dict[str, Any], busy: bool) -> Any:
+    return session.jacobians.found
 
 
 def _card(session: Session, args: dict[str, Any], busy: bool) -> Any:
@@ -254,9 +256,7 @@ def _card(session: Session, args: dict[str, Any], busy: bool) -> Any:
     return recorded_card(session.recorder, seq)
 
 
-def _numbers(session: Session, args: dict[str, Any], busy: bool) -> Any:
-    if busy:
-        raise RuntimeError(BUSY)
+def _numbers(session: Session, args: dict[str, Any]) -> Any:
     node = _living(session, int(args["seq"]))
     grads, source = _arriving(session, node)
     at = args.get("at")
@@ -286,9 +286,7 @@ def _living(session: Session, seq: int) -> LiveNode:
     return node
 
 
-def _check(session: Session, args: dict[str, Any], busy: bool) -> Any:
-    if busy:
-        raise RuntimeError(BUSY)
+def _check(session: Session, args: dict[str, Any]) -> Any:
     node = _living(session, int(args["seq"]))
     return check_node(node, elements=int(args.get("elements", ELEMENTS))).json()
 
@@ -313,9 +311,7 @@ def _local(session: Session, args: dict[str, Any], busy: bool) -> Any:
     return beyond(node, [None] * len(node.output_meta) if here is None else here.grads)
 
 
-def _scalars(session: Session, args: dict[str, Any], busy: bool) -> Any:
-    if busy:
-        raise RuntimeError(BUSY)
+def _scalars(session: Session, args: dict[str, Any]) -> Any:
     session.recorder.drain()
     session.numbers.asked = True
     found = session.numbers.graph(
@@ -330,30 +326,29 @@ def _scalars(session: Session, args: dict[str, Any], busy: bool) -> Any:
     return found | {"nodes": nodes}
 
 
-def _edit(session: Session, args: dict[str, Any], busy: bool) -> Any:
-    if busy:
-        raise RuntimeError(BUSY)
+def _edit(session: Session, args: dict[str, Any]) -> Any:
     at = args.get("at")
     session.gate.edit(args["how"], args.get("value"), at=None if at is None else int(at))
     return session.state()
 
 
-def _export(session: Session, args: dict[str, Any], busy: bool) -> Any:
-    if busy:
-        raise RuntimeError(BUSY)
+def _export(session: Session, args: dict[str, Any]) -> Any:
     path = session.export(values=args["values"], source=args["source"])
     return {"html": str(path)}
 
 
-_QUESTIONS: Final[dict[str, Callable[[Session, dict[str, Any], bool], Any]]] = {
+_KNOWN_QUESTIONS: Final[dict[str, Callable[[Session, dict[str, Any], bool], Any]]] = {
     "node": _node,
+    "card": _card,
+    "jacobians": _jacobians,
+    "local": _local,
+}
+_QUESTIONS: Final[dict[str, Callable[[Session, dict[str, Any]], Any]]] = {
     "hooks": _hooks,
     "values": _values,
-    "card": _card,
     "numbers": _numbers,
     "check": _check,
     "edit": _edit,
-    "local": _local,
     "scalars": _scalars,
     "export": _export,
 }

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from ag_visual.arrays.backend import backend_of
+from ag_visual.arrays.coo import Coo
 from ag_visual.core.tensor import Tensor
+from ag_visual.events.live import written_out
 from ag_visual.session.breakpoints import norm_of
 
 WAYS: Final = ("scale", "zero", "fill", "clip", "element")
@@ -57,6 +61,8 @@ def _place(grads: Sequence[Any], index: int | None) -> int:
 
 
 def _changed(array: Any, how: str, value: float, at: int | None) -> Any:
+    if type(array) is Coo:
+        return _of_sparse(array, how, value)
     xp = backend_of(array).xp
     if how == "scale":
         return (array * value).astype(array.dtype)
@@ -67,14 +73,18 @@ def _changed(array: Any, how: str, value: float, at: int | None) -> Any:
         if at is None or not 0 <= at < array.size:
             raise EditError(f"there is no element {at}: the gradient has {array.size}")
         changed = xp.array(array, copy=True)
-        changed[tuple(int(i) for i in _unravel(at, array.shape))] = value
+        changed[np.unravel_index(at, array.shape)] = value
         return changed
     return xp.full(array.shape, 0.0 if how == "zero" else value, dtype=array.dtype)
 
 
-def _unravel(at: int, shape: tuple[int, ...]) -> list[int]:
-    places = []
-    for length in reversed(shape):
-        at, place = divmod(at, length)
-        places.append(place)
-    return places[::-1]
+def _of_sparse(array: Coo, how: str, value: float) -> Coo:
+    """The same positions with other values."""
+    if how == "zero":
+        return array.nothing()
+    if how not in ("scale", "clip"):
+        raise EditError("a sparse gradient can be scaled, clipped or made zero, not filled")
+    if how == "clip":
+        norm = norm_of([written_out(array)])
+        value = min(1.0, value / norm) if norm else 1.0
+    return (array * value).astype(array.dtype)

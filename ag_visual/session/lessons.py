@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from ag_visual.observe.record.lesson import Lesson, made
+from ag_visual.observe.record.lesson import Lesson
 from ag_visual.session.session import current
 
 __all__ = ["Lesson", "lesson"]
@@ -40,16 +40,8 @@ def lesson(
     '#lesson=What%20reaches%20w%3F&hide=export,search&predict=on'
     >>> ended = ag.lesson()
     """
-    found = made(
-        text,
-        hide=hide,
-        node=node,
-        step=step,
-        predict=predict,
-        scalars=scalars,
-        speed=speed,
-        direction=direction,
-    )
+    names = tuple(dict.fromkeys([hide] if isinstance(hide, str) else hide))
+    found = Lesson(text, names, str(node), step, predict, scalars, speed, direction)
     session = current()
     session.lesson = None if found == Lesson() else found
     session.changed()

@@ -1,14 +1,17 @@
 """`%ag_visual` and `%%ag_visual` (`%autograd`, too): the session's commands in a notebook's cells.
+`%profile` and `%%profile` are in `profile_magic`.
 
 `%load_ext ag_visual` (and importing the package in a kernel) registers them.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
 from ag_visual.session import api
+from ag_visual.session.profile_magic import profile_magic
 from ag_visual.session.session import Session, current
 
 USAGE: Final = """\
@@ -16,6 +19,7 @@ USAGE: Final = """\
 %ag_visual as_torch             `import torch` gives ag_visual from now on
 %ag_visual record on|off|once   record everything, nothing, or one backward
 %ag_visual record every 10      record each tenth backward
+%ag_visual watch torch          watch programs of the real PyTorch (watch off: no longer)
 %ag_visual pause                stop before the next node that a backward runs
 %ag_visual break ReluBackward0  stop before each node of this name (break off: nowhere)
 %ag_visual save run.html        write what was recorded: a page, or a file for load_recording
@@ -23,7 +27,8 @@ USAGE: Final = """\
 %%ag_visual record              record this cell
 %%ag_visual step                run this cell and stop before the first node of its backward;
                                 in a terminal a prompt steps on from there (h shows its commands)
-%autograd and %%autograd are the same."""
+%autograd and %%autograd are the same.
+%profile and %%profile          where the time goes: %profile --help"""
 
 
 class UsageError(ValueError):
@@ -44,6 +49,7 @@ def register_magics(shell: Any) -> None:
 
     shell.register_magic_function(ag_visual, "line_cell", "ag_visual")
     shell.register_magic_function(ag_visual, "line_cell", "autograd")
+    shell.register_magic_function(profile_magic(shell), "line_cell", "profile")
 
 
 def run_line(line: str) -> str:
@@ -110,6 +116,29 @@ def _as_torch(arguments: list[str]) -> str:
     return "import torch gives ag_visual from now on."
 
 
+_watched: Any = None
+
+
+def _watch(arguments: list[str]) -> str:
+    global _watched
+    # What `ag_visual.watch` is made of stands above this layer.
+    top = sys.modules[__name__.partition(".")[0]]
+    match arguments:
+        case ["torch"] | ["torch", "problems"]:
+            try:
+                _watched = top.watch(problems_only=len(arguments) > 1)
+            except (ImportError, RuntimeError) as error:  # no torch, or an old one
+                raise UsageError(str(error)) from error
+            return "Programs of torch are watched from now on."
+        case ["off"]:
+            if _watched is not None:
+                _watched.stop()
+                _watched = None
+            return "torch is as it was."
+        case _:
+            raise UsageError("%ag_visual watch torch, watch torch problems, or watch off")
+
+
 def _record(arguments: list[str]) -> str:
     session = current()
     match arguments:
@@ -172,6 +201,7 @@ def _clear(arguments: list[str]) -> str:
 _LINES: Final[dict[str, Callable[[list[str]], str]]] = {
     "help": _help,
     "as_torch": _as_torch,
+    "watch": _watch,
     "record": _record,
     "pause": _pause,
     "break": _break,

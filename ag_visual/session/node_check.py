@@ -63,7 +63,7 @@ class InputCheck:
     shape: tuple[int, ...]
     ok: bool
     compared: int
-    kinks: int
+    non_smooth: int
     absolute: float
     relative: float
     step: float
@@ -74,8 +74,8 @@ class InputCheck:
         sign = "✓" if self.ok else "✗"
         count = int(np.prod(self.shape, dtype=int))
         text = f"{sign} {self.name}: {self.compared} of {count} elements compared"
-        if self.kinks:
-            text += f", {self.kinks} at a non-smooth point left out"
+        if self.non_smooth:
+            text += f", {self.non_smooth} at a non-smooth point left out"
         if self.worst is None:
             return text
         place = f"[{', '.join(map(str, self.worst.index))}]" if self.worst.index else ""
@@ -133,7 +133,7 @@ class NodeCheck:
                     "shape": list(one.shape),
                     "ok": one.ok,
                     "compared": one.compared,
-                    "kinks": one.kinks,
+                    "non_smooth": one.non_smooth,
                     "absolute": _text(one.absolute),
                     "relative": _text(one.relative),
                     "step": _text(one.step),
@@ -197,8 +197,8 @@ def _checked(node: Node, elements: int, stopped: threading.Event) -> NodeCheck:
     except CannotCheckError as error:
         return NodeCheck(node.name(), node.seq, why_not=str(error))
     except Exception as error:  # the user's own forward or backward
-        told = f"{type(error).__name__}: {error}"
-        return NodeCheck(node.name(), node.seq, why_not=f"running it again raised {told}")
+        message = f"{type(error).__name__}: {error}"
+        return NodeCheck(node.name(), node.seq, why_not=f"running it again raised {message}")
 
 
 # Apart from the program ---------------------------------------------------------------------------
@@ -399,10 +399,10 @@ def _one(
         return (loss(index, h * unit) - loss(index, -h * unit)) / (2 * h)
 
     compared: list[Compared] = []
-    kinks = 0
+    non_smooth = 0
     scale = float(np.nanmax(np.abs(gradient))) if gradient.size else 0.0
     for flat in _places(gradient, limits.elements, chance):
-        if limits.reached(bool(compared or kinks)):
+        if limits.reached(bool(compared or non_smooth)):
             break
         index = tuple(int(i) for i in np.unravel_index(flat, shape)) if shape else ()
         h = step * max(1.0, abs(complex(_host(array)[index])))
@@ -410,8 +410,8 @@ def _one(
         if array.dtype.kind == "c":
             found += 1j * slope(index, h, 1j)
         one = Compared(index, complex(gradient[index]), found)
-        if one.apart > _allowed(one, loose, scale) and _is_kink(loss, index, h, found, loose):
-            kinks += 1
+        if one.apart > _allowed(one, loose, scale) and _is_non_smooth(loss, index, h, found, loose):
+            non_smooth += 1
             continue
         compared.append(one)
     scale = max([scale, *(abs(c.differences) for c in compared)], default=0.0)
@@ -424,7 +424,7 @@ def _one(
         shape=shape,
         ok=not wrong,
         compared=len(compared),
-        kinks=kinks,
+        non_smooth=non_smooth,
         absolute=absolute,
         relative=absolute / most if most else 0.0,
         step=step,
@@ -437,7 +437,7 @@ def _allowed(one: Compared, loose: float, scale: float) -> float:
     return loose * max(abs(one.backward), abs(one.differences)) + 0.1 * loose * scale + 1e-9
 
 
-def _is_kink(
+def _is_non_smooth(
     loss: Callable[[tuple[int, ...], complex], float],
     index: tuple[int, ...],
     h: float,

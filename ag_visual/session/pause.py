@@ -11,8 +11,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from ag_visual.core.bell import Bell
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.live import LiveBackward, LiveNode
+from ag_visual.events.log import PAUSE
 from ag_visual.session.breakpoints import Breakpoint, line_of, problem_of
 from ag_visual.session.gradient_edits import edited
 
@@ -304,6 +304,7 @@ class Gate:
         """Wait until the backward of another thread has gone on; raises KeyboardInterrupt."""
         interrupts = self._interrupts
         stepping_since = None
+        since = perf_counter_ns()
         try:
             self.waiting += 1
             self._changed()
@@ -321,6 +322,7 @@ class Gate:
             raise KeyboardInterrupt("the backward that waited to stop was interrupted")
         finally:
             self.waiting -= 1
+            _tell_pause(task.id, since)
             self._changed()
 
     def _pause(self, task: LiveBackward, node: LiveNode, grads: list[Any]) -> list[Any] | None:
@@ -330,6 +332,7 @@ class Gate:
         if self._turn is not None:
             return None
         self._turn = here
+        since = perf_counter_ns()
         try:
             self._go = self._interrupted = self.pause_next = False
             self._step = self._target = self._passes = None
@@ -340,7 +343,7 @@ class Gate:
                 order=task.order,
                 total=task.total,
                 thread=here,
-                since=perf_counter_ns(),
+                since=since,
                 node=node,
                 grads=tuple(grads),
                 problem=problem_of(node, grads),
@@ -351,13 +354,14 @@ class Gate:
             return list(self.paused.grads) if self.paused.edited else grads
         finally:
             self.paused = self._turn = None
+            _tell_pause(task.id, since)
             self.arm()
             if self._step is None:  # else the next pause is told in a moment, without a flicker
                 self._changed()
 
     def _wait(self, node: LiveNode) -> None:
         began = time.monotonic()
-        told = False
+        announced = False
         while not self._go:
             if self.prompt is not None:
                 self.prompt()
@@ -371,15 +375,15 @@ class Gate:
             waited = time.monotonic() - began
             # A page that is there acknowledges the pause at once, however long it was silent.
             heard = self._silent_for() < waited
-            if not told and not heard and waited > min(_UNHEARD, self.patience / 2):
-                told = True
+            if not announced and not heard and waited > min(_UNHEARD, self.patience / 2):
+                announced = True
                 self._say(
                     f"Paused before {node.name()}{_in_thread()}: open the Inspector to step on. "
                     f"Without one the backward goes on by itself after {self.patience:g} s."
                 )
                 self._changed()
-            elif told and heard:
-                told = False
+            elif announced and heard:
+                announced = False
                 self._say("")
                 self._changed()
             if min(self._silent_for(), waited) > self.patience:
@@ -401,6 +405,16 @@ class Gate:
         """The kernel ends: let the paused thread go, and stop nowhere any more."""
         self.breakpoints_off()
         self._resume()
+
+
+def _tell_pause(task: int, since: int) -> None:
+    """Tell who records or profiles that this thread stood still from `since` until now."""
+    now, thread = perf_counter_ns(), threading.get_ident()
+    sink, spans = instrument.sink, instrument.spans
+    if sink is not None:
+        sink.emit((PAUSE, now, thread, task, since))
+    if spans is not None:
+        spans.pauses.append((since, now, thread))
 
 
 def _in_thread() -> str:

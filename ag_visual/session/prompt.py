@@ -37,6 +37,21 @@ An empty line repeats the last one; h shows this."""
 
 MOST_SHOWN: Final = 1000
 
+_GOING_ON: Final[dict[str, Callable[[Gate], None]]] = {
+    "n": Gate.step,
+    "s": Gate.step_line,
+    "c": Gate.go_on,
+    "e": Gate.step_to_problem,
+}
+_CRITERIA: Final = {
+    "seq": "node {}",
+    "name": "every {}",
+    "line": "line {}",
+    "above": "gradient norm above {:g}",
+    "nonfinite": "NaN or infinity in the gradient",
+    "shape": "gradient of shape {}",
+}
+
 
 class Prompt:
     """Asks what to do at each pause until something makes the backward go on."""
@@ -64,38 +79,29 @@ class Prompt:
                 line = "q"
             self._last = line
             name, _, rest = line.partition(" ")
-            command = getattr(self, f"_do_{name}", None)
-            if command is None:
-                self._tell(f"{name!r} is not known here. h shows what is.")
-                continue
             try:
-                if command(rest.strip()):
+                if self._done(name, rest.strip()):
                     return
             except (ValueError, LookupError, RuntimeError) as error:
                 self._tell(str(error))
+
+    def _done(self, name: str, rest: str) -> bool:
+        """Run one command; whether the backward goes on, which ends the talk."""
+        if name in _GOING_ON:
+            _GOING_ON[name](self.gate)
+            return True
+        if name in ("scale", "clip", "fill", "zero"):
+            return self._edit(name, None if name == "zero" else _number(rest))
+        command: Callable[[str], bool] | None = getattr(self, f"_do_{name}", None)
+        if command is None:
+            self._tell(f"{name!r} is not known here. h shows what is.")
+            return False
+        return command(rest)
 
     @property
     def _paused(self) -> Paused:
         assert self.gate.paused is not None
         return self.gate.paused
-
-    # Going on: True ends the talk ----------------------------------------------------------------
-
-    def _do_n(self, rest: str) -> bool:
-        self.gate.step()
-        return True
-
-    def _do_s(self, rest: str) -> bool:
-        self.gate.step_line()
-        return True
-
-    def _do_c(self, rest: str) -> bool:
-        self.gate.go_on()
-        return True
-
-    def _do_e(self, rest: str) -> bool:
-        self.gate.step_to_problem()
-        return True
 
     def _do_q(self, rest: str) -> bool:
         self.gate.breakpoints_off()
@@ -153,18 +159,6 @@ class Prompt:
     def _edit(self, how: str, value: float | None, at: int | None = None) -> bool:
         self.gate.edit(how, value, at=at)
         return self._do_p("")
-
-    def _do_zero(self, rest: str) -> bool:
-        return self._edit("zero", None)
-
-    def _do_scale(self, rest: str) -> bool:
-        return self._edit("scale", _number(rest))
-
-    def _do_clip(self, rest: str) -> bool:
-        return self._edit("clip", _number(rest))
-
-    def _do_fill(self, rest: str) -> bool:
-        return self._edit("fill", _number(rest))
 
     def _do_set(self, rest: str) -> bool:
         place, _, value = rest.rpartition(" ")
@@ -241,20 +235,7 @@ def shown(array: Any) -> str:
 
 def said(found: dict[str, Any]) -> str:
     """A breakpoint in words."""
-    parts = []
-    if "seq" in found:
-        parts.append(f"node {found['seq']}")
-    if "name" in found:
-        parts.append(f"every {found['name']}")
-    if "line" in found:
-        parts.append(f"line {found['line']}")
-    if "above" in found:
-        parts.append(f"gradient norm above {found['above']:g}")
-    if "nonfinite" in found:
-        parts.append("NaN or infinity in the gradient")
-    if "shape" in found:
-        parts.append(f"gradient of shape {found['shape']}")
-    return ", ".join(parts)
+    return ", ".join(text.format(found[key]) for key, text in _CRITERIA.items() if key in found)
 
 
 def interactive() -> bool:

@@ -25,6 +25,7 @@ from ag_visual.dispatch import validate_grad, vmap
 from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.record import LINEAR, Op
 from ag_visual.dispatch.table import raw
+from ag_visual.events.live import many_at_once
 from ag_visual.observe.record import node_view
 from ag_visual.observe.record.node_view import edges_by_name, meta_of
 
@@ -66,6 +67,9 @@ class Again:
 
 def again(node: Node) -> Again:
     """How to run a node again. Raises CannotCheckError."""
+    many = many_at_once(node)
+    if many:
+        raise CannotCheckError(many)
     if isinstance(node, OpNode):
         return _of_op(node)
     if isinstance(node, BackwardCFunction):
@@ -117,14 +121,7 @@ def _of_op(node: OpNode) -> Again:
                 by_name[name] = tuple(given[f"{name}[{i}]"] for i in range(count))
             else:
                 by_name[name] = given[name]
-        try:
-            with np.errstate(all="ignore"):
-                found = op.invoke(xp, by_name)
-        except (TypeError, ValueError, IndexError, RuntimeError) as error:
-            raise CannotCheckError(f"{op.public_name} does not run again: {error}") from None
-        several = op.multi or len(op.outputs) > 1
-        outputs = list(found) if several else [found]
-        chosen = range(len(outputs)) if op.multi else op.differentiable
+        outputs, chosen = _results(op, xp, by_name)
         return [xp.asarray(outputs[i]) for i in chosen]
 
     widened = {
@@ -145,9 +142,20 @@ def _of_op(node: OpNode) -> Again:
                 result[name] = validate_grad.fit(xp, xp.asarray(g), shape, _double(dtype))
         return result
 
-    _refuse_other_results(node, op, xp, inputs, values, arguments, kept)
+    _check_results(node, op, xp, inputs, values, arguments, kept)
     wanted = tuple(name for name, edge in edges_by_name(node) if edge is not None)
     return Again(node, inputs, wanted, run, back, linear=op.jvp == LINEAR, made_up=made_up)
+
+
+def _results(op: Op, xp: Any, by_name: dict[str, Any]) -> tuple[list[Any], Sequence[int]]:
+    """All results of an op, and which of them a gradient may come to. Raises CannotCheckError."""
+    try:
+        with np.errstate(all="ignore"):
+            found = op.invoke(xp, by_name)
+    except (TypeError, ValueError, IndexError, RuntimeError) as error:
+        raise CannotCheckError(f"{op.public_name} does not run again: {error}") from None
+    results = list(found) if op.multi or len(op.outputs) > 1 else [found]
+    return results, range(len(results)) if op.multi else op.differentiable
 
 
 def _double(dtype: Any) -> Any:
@@ -264,10 +272,9 @@ def _told_below(edge: Any, depth: int) -> Any:
         owner = getattr(below, f"o_{name}", None)
         if owner is not None and owner[2] is True and owner[1] == number:
             value = getattr(below, f"s_{name}")
-            if value is not None and owner[0].stamp == getattr(below, f"t_{name}"):
+            if value is not None and owner[0].snapshot == getattr(below, f"t_{name}"):
                 return value
     try:
-        made_up: list[str] = []
         kept = {name: saved_value(below, name) for name in op.saves}
         values: dict[str, Any] = {}
         for name, lower in dict(edges_by_name(below)).items():
@@ -283,20 +290,15 @@ def _told_below(edge: Any, depth: int) -> Any:
             if values[name] is None and name not in op.optional:
                 return None
         arguments = _arguments_of(below)
-        if made_up:
-            return None
         backend = next(backend_of(a) for a in _arrays(values.values()))
         widened = {name: wide(value) for name, value in values.items()}
-        with np.errstate(all="ignore"):
-            found = op.invoke(backend.xp, widened | arguments)
-    except (CannotCheckError, TypeError, ValueError, IndexError, RuntimeError, StopIteration):
+        results, chosen = _results(op, backend.xp, widened | arguments)
+    except (CannotCheckError, StopIteration):
         return None
-    if op.multi or len(op.outputs) > 1:
-        found = found[number if op.multi else op.differentiable[number]]
-    return found
+    return results[chosen[number]]
 
 
-def _refuse_other_results(
+def _check_results(
     node: OpNode,
     op: Op,
     xp: Any,
@@ -310,13 +312,7 @@ def _refuse_other_results(
     by_name = dict(arguments)
     for name, value in values.items():
         by_name[name] = tuple(map(wide, value)) if name in op.lists else wide(value)
-    try:
-        with np.errstate(all="ignore"):
-            found = op.invoke(xp, by_name)
-    except (TypeError, ValueError, IndexError, RuntimeError) as error:
-        raise CannotCheckError(f"{op.public_name} does not run again: {error}") from None
-    results = list(found) if op.multi or len(op.outputs) > 1 else [found]
-    chosen = range(len(results)) if op.multi else op.differentiable
+    results, chosen = _results(op, xp, by_name)
     shapes = [tuple(getattr(results[i], "shape", ())) for i in chosen]
     expected = [tuple(meta[0]) for meta in node.outs or ((node.shape, node.dtype),)]
     if shapes != expected:

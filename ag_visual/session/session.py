@@ -24,12 +24,15 @@ from typing import Any, Final, Protocol
 
 from ag_visual import files
 from ag_visual.core.bell import Bell
+from ag_visual.core.source import place_of
 from ag_visual.events import instrument, threads
 from ag_visual.events.clock import perf_counter_ns
+from ag_visual.events.jacobians import Jacobian
 from ag_visual.events.live import LiveBackward, LiveNode
 from ag_visual.observe.diagnose import problems
 from ag_visual.observe.export.bundle import bundle_text
 from ag_visual.observe.export.export import Recording, take, to_html
+from ag_visual.observe.record.jacobians import Jacobians
 from ag_visual.observe.record.leaf_names import Scope, scopes_of
 from ag_visual.observe.record.lesson import Lesson
 from ag_visual.observe.record.recorder import Recorder
@@ -97,6 +100,7 @@ class Session:
         self.control = False  # commands reach this process while it computes
         self.message = ""
         self.numbers = ScalarLog()
+        self.jacobians = Jacobians()
         self.lesson: Lesson | None = None
         self.namespace: Callable[[], Mapping[str, Any]] = dict  # variables of a notebook
         self.when_idle: Callable[[Callable[[], None]], None] | None = None
@@ -135,13 +139,31 @@ class Session:
             self.problems = []
             self._problem_keys = set()
             self.numbers.clear()
+            self.jacobians = Jacobians()
             self.message = ""
         self.changed()
 
     def watch(self) -> None:
         """Hear of backwards and problems as long as somebody may look."""
-        instrument.problem = self._told
+        instrument.problem = self._add_problem
         instrument.begin, instrument.end = self._begin, self._end
+        instrument.losing_tangents = self._losing_tangents
+        instrument.jacobian = self._jacobian
+
+    def _losing_tangents(self, since: int) -> None:
+        try:
+            self.recorder.losing_tangents(since)
+        except Exception as error:
+            self._failed(error)
+
+    def _jacobian(self, jacobian: Jacobian) -> None:
+        if not self.recorder.on or threading.get_ident() in self.recorder.ignored:
+            return
+        try:
+            if self.jacobians.keep(jacobian, place_of(sys._getframe(1))):
+                self.changed()
+        except Exception as error:
+            self._failed(error)
 
     def _begin(self, task: LiveBackward) -> None:
         ignored = self.recorder.ignored
@@ -198,7 +220,7 @@ class Session:
             self._told_end = now
             self.hurry()
 
-    def _told(self, error: BaseException, fields: dict[str, Any]) -> None:
+    def _add_problem(self, error: BaseException, fields: dict[str, Any]) -> None:
         if threading.get_ident() in self.recorder.ignored:
             return
         try:
@@ -244,6 +266,7 @@ class Session:
             version=package_version(),
             scopes=(scopes := [*scopes_of(sys._getframe(1)), self.namespace()]),
             scalars=self.numbers.record(self.recorder, scopes) if values else None,
+            jacobians=self.jacobians.found if values else (),
         )
 
     def export(self, *, values: bool, source: bool) -> Path:
@@ -285,6 +308,7 @@ class Session:
             "breakpoints": [b.json() for b in self.gate.breakpoints],
             "pause_next": self.gate.pause_next,
             "control": self.control,
+            "jacobians": self.jacobians.count,
             "message": self.message,
             "lesson": None if self.lesson is None else self.lesson.json(),
         }
@@ -446,7 +470,8 @@ def _forget_after_fork() -> None:
     _making = threading.Lock()
     if _session is not None:
         instrument.sink = instrument.gate = instrument.problem = None
-        instrument.begin = instrument.end = None
+        instrument.begin = instrument.end = instrument.losing_tangents = None
+        instrument.jacobian = None
         _session = None
 
 

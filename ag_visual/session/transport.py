@@ -76,7 +76,7 @@ class Page:
         self._next = store.first
         self._acknowledged = 0
         self._problems = 0
-        self._told: Any = None
+        self._sent_state: Any = None
 
     @property
     def epoch(self) -> int:
@@ -116,11 +116,11 @@ class Page:
         while not self.window_full:
             chunk = self._take()
             fresh = problems[self._problems :]
-            if chunk is None and not fresh and state == self._told:
+            if chunk is None and not fresh and state == self._sent_state:
                 break
             header, buffer = self._stream.next(chunk or Chunk({}), state, fresh, t)
             self._problems = len(problems)
-            self._told = state
+            self._sent_state = state
             self._sent = self._clock()
             self._send(header, [buffer])
         if self._clock() - self._sent > min(silence, PING_SECONDS):

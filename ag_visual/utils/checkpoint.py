@@ -17,11 +17,14 @@ from typing import Any
 
 import numpy
 
-from ag_visual.autograd import Function, Variable
-from ag_visual.autograd import backward as run_backward
+from ag_visual.autograd import Function, Variable, backward as run_backward
 from ag_visual.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
-from ag_visual.autograd.graph import _current_graph_task_id, saved_tensors_hooks
-from ag_visual.core import source
+from ag_visual.autograd.graph import (
+    _current_graph_task_id,
+    check_saved_hooks,
+    saved_tensors_hooks,
+)
+from ag_visual.core import modes, source
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.names import only as _only
 from ag_visual.ops.tensor.generator import get_rng_state, set_rng_state
@@ -122,6 +125,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.function = function
         ctx.random = get_rng_state() if preserve_rng_state else None
+        ctx.mixed = modes.state.autocast
         ctx.inputs = [None if isinstance(a, Tensor) else a for a in args]
         ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         ctx.save_for_backward(*(args[i] for i in ctx.places))
@@ -142,7 +146,7 @@ class CheckpointFunction(Function):
             inputs[place] = tensor
         detached = detach_variable(tuple(inputs))
         with _random_state(ctx.random), enable_grad():
-            outputs = ctx.function(*detached)
+            outputs = modes.in_autocast(ctx.mixed, ctx.function, *detached)
         if isinstance(outputs, Tensor):
             outputs = (outputs,)
         pairs = [
@@ -170,6 +174,10 @@ class CheckpointInputs(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         raise AssertionError("the node that holds the inputs of a checkpoint is never run")
+
+    @staticmethod
+    def jvp(ctx: Any, t_dummy: Tensor, *moves: Tensor) -> Tensor:
+        return t_dummy.clone()  # type: ignore[attr-defined, no-any-return]
 
 
 class _Placeholder:
@@ -211,6 +219,7 @@ class _Frame:
         self.forward_is_over = False
         self.others = [None if isinstance(a, Tensor) else a for a in args]
         self.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        check_saved_hooks()
         with enable_grad():
             dummy = from_array(numpy.zeros(0, numpy.float32), requires_grad=True)
             self.inputs = CheckpointInputs.apply(dummy, *(args[i] for i in self.places)).grad_fn
@@ -334,6 +343,19 @@ def _named(facts: tuple[Any, ...]) -> dict[str, Any]:
     return dict(zip(("shape", "dtype", "device"), facts, strict=True))
 
 
+def _reentrant(name: str, asked: bool | None) -> bool:
+    """Which way a caller goes; warns where the program does not say it."""
+    if asked is not None:
+        return asked
+    warnings.warn(
+        f"{name}: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
+        "recommended, but if you need to preserve the current default behavior, you can pass "
+        "use_reentrant=True.",
+        stacklevel=3,
+    )
+    return True
+
+
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
@@ -357,16 +379,8 @@ def checkpoint(
     >>> x = ag.tensor([2.], requires_grad=True)
     >>> checkpoint(lambda v: v.exp().sin(), x, use_reentrant=False).backward()
     """
-    if use_reentrant is None:
-        warnings.warn(
-            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. "
-            "use_reentrant=False is recommended, but if you need to preserve the current default "
-            "behavior, you can pass use_reentrant=True.",
-            stacklevel=2,
-        )
-        use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
-    if use_reentrant:
+    if _reentrant("torch.utils.checkpoint", use_reentrant):
         if kwargs:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
         if context_fn is not noop_context_fn or debug:
@@ -382,12 +396,14 @@ def checkpoint(
     if not is_grad_enabled():
         return function(*args, **kwargs)
     random = get_rng_state() if preserve else None
+    mixed = modes.state.autocast
     count = len(args)
     names = list(kwargs)
 
     def rerun(*given: Any) -> Any:
         with _random_state(random), recompute_context:
-            return function(*given[:count], **dict(zip(names, given[count:], strict=True)))
+            named = dict(zip(names, given[count:], strict=True))
+            return modes.in_autocast(mixed, function, *given[:count], **named)
 
     frame = _Frame(
         rerun,
@@ -410,14 +426,7 @@ def checkpoint_sequential(
     Of each part only the inputs are saved; the last part is not checkpointed. The other arguments
     are those of `checkpoint`.
     """
-    if use_reentrant is None:
-        warnings.warn(
-            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be "
-            "passed explicitly. use_reentrant=False is recommended, but if you need to preserve "
-            "the current default behavior, you can pass use_reentrant=True.",
-            stacklevel=2,
-        )
-        use_reentrant = True
+    reentrant = _reentrant("torch.utils.checkpoint.checkpoint_sequential", use_reentrant)
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
@@ -435,10 +444,7 @@ def checkpoint_sequential(
     last = size * (segments - 1)
     for start in range(0, last, size or 1):
         input = checkpoint(
-            part(start, start + size),
-            input,
-            use_reentrant=use_reentrant,
-            preserve_rng_state=preserve,
+            part(start, start + size), input, use_reentrant=reentrant, preserve_rng_state=preserve
         )
     return part(last, len(chain))(input)
 

@@ -19,7 +19,6 @@ from sphinx.util.docutils import SphinxDirective
 import ag_visual  # noqa: F401  (importing the package declares its ops)
 from ag_visual.dispatch import table
 from ag_visual.dispatch.record import Op
-from ag_visual.names import METHODS
 
 HEAD = ("function", "node in the graph", "saved for backward")
 WIDTHS = (56, 24, 20)
@@ -98,7 +97,8 @@ def _row(name: str, others: list[str], function: Callable[..., Any]) -> nodes.ro
     ops = records(name)
     differentiable = [op for op in ops if op.rules]
     saved = dict.fromkeys(word for op in differentiable for word in op.saves)
-    space = "nn.functional." * (name not in table.spaces["torch"]) + "Tensor." * (name in METHODS)
+    where = (each for each in ("torch", "nn.functional") if name in table.spaces[each])
+    space = {"torch": "", "nn.functional": "nn.functional."}.get(next(where, ""), "Tensor.")
     first = nodes.paragraph("", "", nodes.literal("", f"{space}{name}{arguments(function)}"))
     more = [*others, *([f"{name}_"] if f"{name}_" in table.functions else [])]
     for i, other in enumerate(more):

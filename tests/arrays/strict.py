@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import numpy
+import scipy.sparse
 import scipy.special
 from numpy.lib.stride_tricks import as_strided
 
@@ -43,7 +44,7 @@ class NotInCuPy(AttributeError):
     """A name that CuPy does not have was used on the strict namespace or a strict array."""
 
 
-def _refuse_numpy(value: Any, where: str) -> None:
+def _check_not_numpy(value: Any, where: str) -> None:
     if isinstance(value, numpy.ndarray):
         raise TypeError(
             f"Unsupported type <class 'numpy.ndarray'> in {where}: a host array of shape "
@@ -55,7 +56,7 @@ def _inward(value: Any, where: str) -> Any:
     """Strict arrays to the NumPy arrays inside, also within sequences; host arrays are refused."""
     if type(value) is StrictArray:
         return getattr(value, _VALUES)
-    _refuse_numpy(value, where)
+    _check_not_numpy(value, where)
     if type(value) in (tuple, list):
         return type(value)(_inward(item, where) for item in value)
     if type(value) is slice:
@@ -404,6 +405,58 @@ class StrictRandom:
         return _wrapped(f"Generator.{name}", parameters, getattr(self.host, name))
 
 
+class StrictMatrix:
+    """What products use of cupyx.scipy.sparse's matrices, over SciPy's."""
+
+    def __init__(self, host: Any) -> None:
+        if host.dtype.char not in "?fdFD":
+            raise ValueError("Only bool, float32, float64, complex64 and complex128 are supported")
+        self.host = host
+
+    def tocsr(self) -> StrictMatrix:
+        return StrictMatrix(self.host.tocsr())
+
+    def tocoo(self) -> StrictMatrix:
+        return StrictMatrix(self.host.tocoo())
+
+    def sort_indices(self) -> None:
+        self.host.sort_indices()
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, StrictMatrix):
+            return StrictMatrix(self.host @ other.host)
+        return wrap(self.host @ _inward(other, "csr_matrix.__matmul__"))
+
+    @property
+    def dtype(self) -> Any:
+        return self.host.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.host.shape)
+
+    @property
+    def data(self) -> Any:
+        return wrap(self.host.data)
+
+    @property
+    def row(self) -> Any:
+        return wrap(self.host.row)
+
+    @property
+    def col(self) -> Any:
+        return wrap(self.host.col)
+
+
+class StrictSparse:
+    """cupyx.scipy.sparse, as far as it is used."""
+
+    def coo_matrix(self, parts: tuple[Any, tuple[Any, Any]], shape: tuple[int, int]) -> Any:
+        values, indices = parts
+        inner = [_inward(array, "coo_matrix") for array in (values, *indices)]
+        return StrictMatrix(scipy.sparse.coo_matrix((inner[0], tuple(inner[1:])), shape=shape))
+
+
 class StrictBackend(Backend):
     """Strict arrays on the one device 'strict:0'."""
 
@@ -451,6 +504,10 @@ class StrictBackend(Backend):
     @property
     def special(self) -> Any:
         return self._special
+
+    @property
+    def sparse(self) -> Any:
+        return StrictSparse()
 
     def random_bits(self, seed: int) -> Any:
         return StrictRandom(seed)

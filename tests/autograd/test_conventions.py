@@ -1,4 +1,4 @@
-"""Gradient conventions where a derivative is a matter of taste: kinks, ties, zeros, infinities."""
+"""Gradient conventions where a derivative is a matter of taste: ties, jumps, zeros, infinities."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ KINKS: dict[str, tuple[Callable[[Any, Any], Any], tuple[float, ...]]] = {
 
 
 @pytest.mark.parametrize("name", KINKS)
-def test_gradient_conventions_at_kinks(name: str) -> None:
+def test_gradient_conventions_at_non_smooth_points(name: str) -> None:
     function, values = KINKS[name]
 
     def program(t: Any) -> Any:
@@ -89,7 +89,7 @@ def test_gradient_conventions_at_kinks(name: str) -> None:
     agree(program)
 
 
-# Straight on both sides of their kinks; their second derivative is zero and there.
+# Straight on both sides of such points; their second derivative is zero and there.
 STRAIGHT: dict[str, Callable[[Any, Any], Any]] = {
     "relu": lambda t, x: t.relu(x),
     "leaky_relu": lambda t, x: t.nn.functional.leaky_relu(x, 0.2),

@@ -254,6 +254,44 @@ def test_attention_gives_heads_back_in_the_layout_of_the_query() -> None:
     agree(program)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_special_functions_of_repeated_rows_are_row_major(dtype: str) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([0.25, 0.5], dtype=getattr(t, dtype)).expand(3, 2)
+        names = ("erf", "erfc", "erfinv", "lgamma", "digamma", "sinc", "i0")
+        return [getattr(t, name)(x).stride() for name in names]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("product", ["mm", "addmm", "linear"])
+@pytest.mark.parametrize("with_graph", [False, True])
+def test_gradients_of_factors_are_laid_out_as_the_factors(product: str, with_graph: bool) -> None:
+    def multiplied(t: Any, a: Any, b: Any) -> Any:
+        if product == "addmm":
+            return t.addmm(t.zeros(2, 4), a, b)
+        return t.nn.functional.linear(a, b.t()) if product == "linear" else a.mm(b)
+
+    def laid(t: Any, rows: int, columns: int) -> Any:
+        by_rows = t.ones(rows, columns)
+        by_columns = t.ones(columns, rows).t()
+        with_gaps = t.ones(columns, rows + 1).t()[:rows]
+        repeated = t.ones(columns).expand(rows, columns)
+        return [by_rows, by_columns, with_gaps, repeated]
+
+    def program(t: Any) -> Any:
+        seen = []
+        for a in laid(t, 2, 3):
+            for b in laid(t, 3, 4):
+                factors = [a.requires_grad_(), b.requires_grad_()]
+                y = multiplied(t, *factors).sum()
+                found = t.autograd.grad(y, factors, create_graph=with_graph)
+                seen.append([[list(g.stride()), g.sum()] for g in found])
+        return seen
+
+    agree(program)
+
+
 def test_strides_of_tensors_without_elements() -> None:
     def program(t: Any) -> Any:
         made = (t.ones(0, 3), t.zeros(2, 0, 3), t.rand(3, 0), t.ones(0, 3).exp(), t.arange(0))

@@ -1,6 +1,6 @@
 """Every name of the documentation of torch.autograd 0.4 to 2.8, with its arguments.
 
-Left out are what has its own tests: forward mode, the functional API, gradient checks, profiler.
+Left out are what has its own tests: the functional API, gradient checks, profiler.
 The signatures are those of the documentation of 2.8; where torch is installed, it has them too.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -679,6 +680,31 @@ def test_requires_grad_of_a_view_that_is_behind_its_base(change: str, value: boo
         x[1].copy_(t.ones(2, requires_grad=True))
         seen += [changed(v), v.is_leaf]
         return seen
+
+    agree(program)
+
+
+def test_a_place_that_was_written_through_one_of_its_elements_has_no_gradient() -> None:
+    """Torch refuses it too, where ours gave that of the element which was not written."""
+
+    def program(t: Any) -> Any:
+        x = t.arange(1.0, 5.0, requires_grad=True) * 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            x.expand(2, 4)[t.tensor([0])] = 1.0
+        return raised((x * x).sum().backward)[1][:50]
+
+    agree(program)
+
+
+def test_a_write_that_is_refused_leaves_the_history_of_a_view() -> None:
+    def program(t: Any) -> Any:
+        x = t.arange(3.0).requires_grad_()
+        v = x[None]
+        x.detach().mul_(1)
+        refused = raised(lambda: v.mul_(2))[0]
+        x.requires_grad_(False)
+        return refused, [node for node, _ in v.grad_fn.next_functions]
 
     agree(program)
 

@@ -2,12 +2,14 @@
 
 `--seconds N` is spent on each row, in turns of `--turn N` seconds (0: run by run, where
 each finds the caches full of the other's data). `--panel` adds the time to first paint in a real
-browser.
+browser. `--transforms` measures function transforms, forward mode and gradcheck instead;
+`--profile` what a profile costs; `--recording` what a recording costs, as medians over turns.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import subprocess
 import time
 from collections.abc import Callable
@@ -19,7 +21,7 @@ from ag_visual.dispatch import table
 from ag_visual.dispatch.codegen.forward import forward
 from ag_visual.session.session import current
 
-from . import THREADS, cases
+from . import THREADS, cases, profiles, transforms
 
 
 def _commit() -> str:
@@ -90,11 +92,40 @@ def _print(label: str, found: dict[str, float], per: int) -> None:
     print("  ".join(row), flush=True)
 
 
+RECORDED: dict[str, tuple[Callable[[cases.Engine], cases.Case], int]] = {
+    "chain": (lambda e: cases.chain(e, True), 20),
+    "RNN of 100 steps": (cases.rnn, 10),
+    "MLP step": (cases.mlp, 200),
+}
+"""What is recorded, and how often in one block."""
+
+
+def _recordings(ours: cases.Engine, theirs: cases.Engine, seconds: float) -> None:
+    """The median over turns of what each way of recording takes, against its neighbours."""
+    for label, (make, times) in RECORDED.items():
+        runs = {
+            "not recorded": _often(make(ours), times),
+            "not looked at": _waiting(make(ours), times),
+            "recorded": _recorded(make(ours), times),
+            "torch": _often(make(theirs), times),
+        }
+        found = cases.turns(runs, seconds, time.process_time)
+        for how in ("not looked at", "recorded"):
+            told = f"{label}, {how} ({len(found[how])} turns)"
+            for other in ("not recorded", "torch"):
+                pairs = zip(found[how], found[other], strict=True)
+                told += f", / {other} {statistics.median(a / b for a, b in pairs):.3f}"
+            print(told, flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--turn", type=float, default=cases.TURN, help="seconds; 0: cold caches")
     parser.add_argument("--panel", action="store_true")
+    parser.add_argument("--transforms", action="store_true")
+    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--recording", action="store_true")
     options = parser.parse_args()
 
     import torch
@@ -109,23 +140,32 @@ def main() -> None:
     def show(label: str, runs: dict[str, cases.Case], per: int = 1) -> None:
         _print(label, cases.best(runs, options.seconds, options.turn), per)
 
+    if options.profile:
+        profiles.measure(ours, theirs, options.seconds)
+        return
+    if options.recording:
+        _recordings(ours, theirs, options.seconds)
+        return
+    if options.transforms:
+        for name, make in transforms.CASES.items():
+            show(name, both(make))
+        return
     for backward, label in ((False, "chain, forward"), (True, "chain, forward and backward")):
         runs = both(lambda e, b=backward: cases.chain(e, b))  # type: ignore[misc]
         runs["autograd"] = cases.hips_chain(backward)
         show(f"{label}, per op", runs, cases.CHAIN)
     full = lambda e: cases.chain(e, True)  # noqa: E731
 
-    def recorded(
-        label: str, make: Callable[[cases.Engine], cases.Case], times: int, per: int = 1
-    ) -> None:
+    def recorded(name: str, per: int = 1) -> None:
+        make, times = RECORDED[name]
         # Processor time: a block takes long enough to be interrupted, and a thread encodes.
         others = {"not recorded": _often(make(ours), times), "torch": _often(make(theirs), times)}
         for how, watched in (("recorded, not looked at", _waiting), ("recorded", _recorded)):
             runs = {"ag_visual": watched(make(ours), times), **others}
             found = cases.best(runs, options.seconds, options.turn, time.process_time)
-            _print(f"{label}, {how}", found, per * times)
+            _print(f"{name}, {how}", found, per * times)
 
-    recorded("chain", full, 20, cases.CHAIN)
+    recorded("chain", cases.CHAIN)
     show(
         "chain, source tracking on / off",
         {"ag_visual": full(ours), "untracked": _without_places(full, ours)},
@@ -134,10 +174,10 @@ def main() -> None:
     show("chain under no_grad, per op", both(cases.no_grad_chain), cases.CHAIN)
     show("double backward", both(cases.double_backward))
     show("RNN of 100 steps", both(cases.rnn))
-    recorded("RNN of 100 steps", cases.rnn, 10)
+    recorded("RNN of 100 steps")
     show("MLP step, 64 digits", both(cases.mlp))
     show("MLP step, nn and optim", both(cases.mlp_modules))
-    recorded("MLP step", cases.mlp, 200)
+    recorded("MLP step")
     show("conv net step, 32 images", both(cases.conv_net))
     for kernel, stride, groups in ((3, 1, 1), (3, 2, 1), (1, 1, 1), (3, 1, 16)):
         label = f"convolution {kernel} x {kernel}, stride {stride}, groups {groups}"

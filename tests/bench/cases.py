@@ -307,3 +307,20 @@ def best(
                 if time.perf_counter() >= over:
                     break
     return found
+
+
+def turns(
+    cases: dict[str, Case], seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, list[float]]:
+    """What each case took in each turn of one run, until `seconds` have passed."""
+    found: dict[str, list[float]] = {name: [] for name in cases}
+    for run in cases.values():
+        run()
+        run()
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for name, run in cases.items():
+            started = clock()
+            run()
+            found[name].append(clock() - started)
+    return found

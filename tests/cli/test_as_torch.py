@@ -62,26 +62,57 @@ def test_unchanged_torch_code_runs(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("line", "error", "told"),
-    [
-        ("torch.tensr", "AttributeError", "ag_visual has no torch.tensr. The nearest name"),
-        ("torch.tensr", "AttributeError", "torch.tensor"),
-        ("torch.autograd.gradd", "AttributeError", "torch.autograd.grad"),
-        ("from torch import tensr", "ImportError", "torch.tensor"),
-        ("from torch.autograd import gradd", "ImportError", "torch.autograd.grad"),
-        ("import torch.autogradd", "ImportError", "torch.autograd"),
-        ("import torch.core", "ImportError", "ag_visual has no torch.core"),
-        ("torch.observe", "AttributeError", "ag_visual has no torch.observe"),
-        ("torch.qqqqqqqq", "AttributeError", "No name here is like it"),
-    ],
-)
-def test_a_missing_name_says_so_and_names_the_nearest(line: str, error: str, told: str) -> None:
-    done = under_hook(f"import torch\n{line}\n")
-    assert done.returncode == 1
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith(f"{error}: ")
-    assert told in last
+def test_gradcheck_is_a_function_and_a_module() -> None:
+    """Importing the module leaves the function where it is, as in torch."""
+    done = under_hook(
+        """
+        import torch
+        import torch.autograd.gradcheck
+        from torch.autograd.gradcheck import GradcheckError
+
+        x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+        assert torch.autograd.gradcheck(torch.sin, x)
+        assert issubclass(GradcheckError, RuntimeError)
+        assert torch.autograd.functional.jacobian(torch.sin, x).shape == (2, 2)
+        """
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+MISSING = [
+    ("torch.tensr", "AttributeError", "ag_visual has no torch.tensr. The nearest name"),
+    ("torch.tensr", "AttributeError", "torch.tensor"),
+    ("torch.autograd.gradd", "AttributeError", "torch.autograd.grad"),
+    ("from torch import tensr", "ImportError", "torch.tensor"),
+    ("from torch.autograd import gradd", "ImportError", "torch.autograd.grad"),
+    ("import torch.autogradd", "ImportError", "torch.autograd"),
+    ("import torch.core", "ImportError", "ag_visual has no torch.core"),
+    ("torch.observe", "AttributeError", "ag_visual has no torch.observe"),
+    ("torch.qqqqqqqq", "AttributeError", "No name here is like it"),
+]
+
+
+def test_a_missing_name_says_so_and_names_the_nearest() -> None:
+    # All in one process, each as a program of its own that ends in its error.
+    done = under_hook(
+        f"""
+        import sys, torch
+        for line in {[line for line, _, _ in MISSING]!r}:
+            try:
+                exec(compile(line, "train.py", "exec"), {{"torch": torch}})
+            except Exception:
+                sys.excepthook(*sys.exc_info())
+                print("end of", line, file=sys.stderr)
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    rest = done.stderr
+    for line, error, message in MISSING:
+        own, end, rest = rest.partition(f"end of {line}\n")
+        assert end, f"{line} raised nothing"
+        last = own.strip().splitlines()[-1]
+        assert last.startswith(f"{error}: ")
+        assert message in last
 
 
 def test_the_aliased_modules_stay_themselves() -> None:
@@ -91,10 +122,14 @@ def test_the_aliased_modules_stay_themselves() -> None:
         assert ag_visual.__spec__.name == ag_visual.__name__ == "ag_visual"
         assert ag_visual.autograd.__spec__.name == "ag_visual.autograd"
         assert torch.Tensor is ag_visual.Tensor
-        assert not hasattr(torch, "compile")
+        assert not hasattr(torch, "quantization")
+        import torch.backends.cudnn, torch.nn.modules.conv
+        assert torch.backends.cudnn is ag_visual.backends.cudnn
+        assert ag_visual.backends.cudnn.__spec__.name == "ag_visual.backends.cudnn"
         as_torch.install()
         as_torch.uninstall()
         assert "torch" not in __import__("sys").modules
+        assert "torch.nn.modules" not in __import__("sys").modules
         """
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
-import ag_visual
-
-if importlib.util.find_spec("nbclient") is None:
-    pytest.skip('notebooks need the extra "lab"', allow_module_level=True)
-
-CHECKOUT = Path(__file__).resolve().parents[2]
+from .notebooks import outputs_of
 
 
 def test_the_teaching_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import nbclient
-    import nbformat
-
-    monkeypatch.setenv("PYTHONPATH", str(Path(ag_visual.__file__).resolve().parents[1]))
-    monkeypatch.setenv("AG_VISUAL_HEADLESS", "1")
-    notebook = nbformat.read(CHECKOUT / "notebooks" / "01_teaching.ipynb", as_version=4)
-    assert not any(cell.get("outputs") for cell in notebook.cells)
-    nbclient.NotebookClient(
-        notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}
-    ).execute()
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    said = "".join(output.get("text", "") for output in outputs)
+    outputs, said = outputs_of("01_teaching.ipynb", tmp_path, monkeypatch)
     ours, by_hand = re.findall(r"by (?:autograd|hand) +(-?[\d.]+)", said)
     assert float(ours) == pytest.approx(float(by_hand), rel=1e-5)
     assert "chain_rule.html#lesson=Step%20through" in said

@@ -6,9 +6,12 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+import ag_visual as ag
 
 from .pages import CHECKOUT, Example, examples, written
 from .run import PageError, run_page
@@ -24,6 +27,16 @@ def test_the_readme_and_the_guide_have_examples() -> None:
     assert {"README.md", *guide} <= {*WITH_CODE, *WITH_CELLS}
 
 
+@pytest.fixture
+def settings() -> Iterator[None]:
+    """What pages set for the whole process is what it was."""
+    precision, benchmark = ag.get_float32_matmul_precision(), ag.backends.cudnn.benchmark
+    yield
+    ag.set_float32_matmul_precision(precision)
+    ag.backends.cudnn.benchmark = benchmark
+
+
+@pytest.mark.usefixtures("settings")
 @pytest.mark.parametrize("name", WITH_CODE)
 def test_examples_print_what_the_page_says(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -597,6 +597,33 @@ def test_a_hook_may_write_the_gradient_of_a_view_whose_base_was_written() -> Non
 
 
 @pytest.mark.parametrize("with_graph", [False, True])
+def test_a_gradient_is_added_to_one_of_another_shape_as_add_does(with_graph: bool) -> None:
+    def grown(t: Any, x: Any, shape: Any) -> None:
+        with t.no_grad():
+            t.mul(t.ones(shape), 1, out=x)
+
+    def given(t: Any, x: Any, shape: Any) -> None:
+        x.data = t.ones(shape)
+
+    def program(t: Any) -> Any:
+        seen = []
+        for change in (grown, given):
+            for have, shape in ([(1, 2), (1,)], [(2,), ()], [(2,), (3,)], [(1,), (1, 2)]):
+                x = t.ones(have, requires_grad=True)
+                x.sum().backward()
+                change(t, x, shape)
+                y = (x * 3).sum()
+                kind, text = raised(lambda y=y: y.backward(create_graph=with_graph))
+                said = "" if with_graph else text.split(":")[0]
+                seen.append([kind, said, list(x.grad.shape), x.grad])
+        return seen
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agree(program)
+
+
+@pytest.mark.parametrize("with_graph", [False, True])
 @pytest.mark.parametrize("shape", [(1, 2), (2, 3), (2, 2)])
 def test_a_gradient_of_other_dimensions_is_refused(
     shape: tuple[int, int], with_graph: bool

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import ag_visual
+from ag_visual.core import source
 from tests.oracle import every_warning, torch
 from tests.programs import agree, expect, raised
 
@@ -648,3 +649,22 @@ def test_batched_gradients_of_unused_inputs_and_of_no_batch() -> None:
         ]
 
     agree(program)
+
+
+def test_what_a_backward_records_has_the_place_that_called_for_it() -> None:
+    x = ag_visual.ones(3, requires_grad=True)
+    y = (x @ ag_visual.ones((3, 3))).tanh().sum()
+    (g,) = ag_visual.autograd.grad(y, x, create_graph=True)
+    lines = {source.resolve_place(node.place).source_line.strip() for node in recorded(g)}
+    assert lines == {
+        "(g,) = ag_visual.autograd.grad(y, x, create_graph=True)",
+        "y = (x @ ag_visual.ones((3, 3))).tanh().sum()",
+    }
+
+
+def recorded(tensor: Any) -> list[Any]:
+    """The nodes that lead to a tensor, but for leaves."""
+    nodes = [tensor.grad_fn]
+    for node in nodes:
+        nodes.extend(e for e, _ in node.next_functions if e is not None and not e.leaf)
+    return nodes

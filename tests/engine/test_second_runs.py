@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 import pytest
 
+import ag_visual
 from ag_visual.dispatch import validate_grad
 from tests.programs import agree, raised
 
@@ -195,6 +196,82 @@ def test_a_gradient_of_what_was_turned_without_a_history() -> None:
         return [(kind, text.partition(" returned ")[2]) for kind, text in seen]
 
     agree(program)
+
+
+NEW_SHAPES = [(), (1,), (2,), (1, 2), (2, 3), (6,)]
+ROOTS: dict[str, Any] = {
+    "sum": lambda t, x: x.sum(0),
+    "product": lambda t, x: x * x,
+    "one of several": lambda t, x: t.var_mean(x, 0)[1],
+    "a slice": lambda t, x: x[t.tensor(0)],
+    "a leaf": lambda t, x: x,
+}
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("name", ROOTS)
+def test_a_backward_from_what_got_other_data(name: str, create_graph: bool) -> None:
+    def program(t: Any) -> Any:
+        seen = []
+        for shape in NEW_SHAPES:
+            x = t.arange(1.0, 7.0).view(2, 3).requires_grad_()
+            kept, y = x * 2, ROOTS[name](t, x)
+            y.data = t.ones(shape)
+
+            def backward(x: Any = x, y: Any = y, shape: Any = shape) -> Any:
+                g = t.full(shape, 2.0)
+                return t.autograd.grad(y, [x], g, retain_graph=True, create_graph=create_graph)
+
+            kind, text = raised(backward)
+            seen.append([kind, text or backward(), kept])
+        return seen
+
+    agree(program)
+
+
+READERS: dict[str, Any] = {
+    "prod": lambda t, x: x.prod(),
+    "min": lambda t, x: x.min(),
+    "amax": lambda t, x: x.amax(),
+    "norm": lambda t, x: x.norm(),
+    "mul": lambda t, x: x * x,
+    "var": lambda t, x: x.var(correction=0),
+    "mean": lambda t, x: x.mean(),
+}
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("name", READERS)
+def test_a_saved_tensor_that_got_other_data(name: str, create_graph: bool) -> None:
+    def program(t: Any) -> Any:
+        seen = []
+        for before in [(1,), (2,), (2, 3)]:
+            for shape in NEW_SHAPES:
+                x = t.full(before, 2.0).requires_grad_()
+                y = READERS[name](t, x).sum()
+                x.data = t.full(shape, 3.0)
+
+                def backward(x: Any = x, y: Any = y) -> Any:
+                    return t.autograd.grad(y, [x], create_graph=create_graph, retain_graph=True)
+
+                kind, text = raised(backward)
+                told = text.partition(" returned an ")[2] if "invalid" in text else text[:0]
+                seen.append([kind, told if kind else backward()[0].detach()])
+        return seen
+
+    agree(program)
+
+
+def test_an_error_of_a_hook_is_what_a_backward_raises() -> None:
+    def unpack(packed: Any) -> Any:
+        raise ValueError("gone")
+
+    x = ag_visual.ones(2, requires_grad=True)
+    x.expand_as(x).data = ag_visual.ones(3)  # since then an array may not fit
+    with ag_visual.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+        y = x * x
+    with pytest.raises(ValueError, match="gone"):
+        y.sum().backward()
 
 
 def test_data_of_the_shape_before_takes_gradients_again() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 PYTHON_LAYERS = (
     (
         *("absent", "errors", "files", "dtypes", "typing", "sizes", "names", "devices", "layouts"),
-        *("promotion", "version"),
+        *("paths", "promotion", "torch_version"),
     ),
     ("arrays",),
     ("events",),
@@ -21,12 +21,20 @@ PYTHON_LAYERS = (
     ("engine",),
     ("ops",),
     (
-        *("autograd", "cuda", "fft", "func", "linalg", "nn", "optim", "random", "special"),
-        *("serialization", "utils"),
+        *("amp", "autograd", "cuda", "distributions", "fft", "func", "linalg", "nn", "optim"),
+        *("multiprocessing", "random", "serialization", "sparse", "special", "utils"),
+        # What programs ask beside computing: torch's small modules.
+        *("__config__", "__future__", "accelerator", "backends", "compiler", "cpu", "distributed"),
+        *("eigenpairs", "foreach", "fx", "jit", "mps", "onnx", "overrides", "return_types"),
+        *("segments", "switches", "testing", "types", "version", "xpu"),
     ),
+    # (torch has older names of the profiler in modules below it.)
+    ("profiler", "autograd.profiler", "autograd.profiler_util"),
     ("observe",),
     ("session",),
     ("display",),
+    # The real torch under observation: the one package that imports it.
+    ("bridge",),
     ("", "cli", "__main__"),
 )
 TYPESCRIPT_LAYERS = (
@@ -38,6 +46,9 @@ TYPESCRIPT_LAYERS = (
     ("host",),
     ("entries", "index"),
 )
+ORACLE = "torch"
+"""The package that only `bridge` imports, and only when somebody asks for it."""
+
 # Packages that only some layers may name: what is below must run in a page without them.
 FOREIGN = {
     "@jupyterlab/": ("host", "index"),
@@ -75,7 +86,7 @@ def python_imports(package: Path) -> Iterator[Import]:
     name = package.name
     for file in sorted(package.rglob("*.py")):
         inner = file.relative_to(package).with_suffix("").parts
-        source = "" if inner == ("__init__",) else inner[0]
+        source = "" if inner == ("__init__",) else part_of(inner)
         home = (name, *inner[:-1])
         for node in ast.walk(ast.parse(file.read_text(), str(file))):
             modules: list[str] = []
@@ -91,8 +102,34 @@ def python_imports(package: Path) -> Iterator[Import]:
             for module in modules:
                 parts = module.split(".")
                 if parts[0] == name:
-                    target = parts[1] if len(parts) > 1 and is_module(package, parts[1]) else ""
+                    found = len(parts) > 1 and is_module(package, parts[1])
+                    target = part_of(tuple(parts[1:])) if found else ""
                     yield Import(file, node.lineno, source, target)
+
+
+def naming_torch(package: Path) -> list[str]:
+    """One sentence for each import of the real torch outside of `bridge`."""
+    wrong = []
+    for file in sorted(package.rglob("*.py")):
+        if file.relative_to(package).parts[0] == "bridge":
+            continue
+        for node in ast.walk(ast.parse(file.read_text(), str(file))):
+            named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                named = [node.module]
+            wrong += [
+                f"{file}:{node.lineno}: imports {name}: only bridge may"
+                for name in named
+                if name.partition(".")[0] == ORACLE
+            ]
+    return wrong
+
+
+def part_of(path: tuple[str, ...]) -> str:
+    """What has a layer: the first name of a module's path, or more where these have one."""
+    named = {name for names in PYTHON_LAYERS for name in names}
+    longer = [".".join(path[:end]) for end in range(len(path), 1, -1)]
+    return next((each for each in longer if each in named), path[0])
 
 
 def circles(package: Path) -> list[str]:

@@ -10,6 +10,7 @@ from .imports import (
     PYTHON_LAYERS,
     TYPESCRIPT_LAYERS,
     circles,
+    naming_torch,
     python_imports,
     typescript_imports,
     upward,
@@ -22,6 +23,16 @@ def test_python_imports_point_down() -> None:
     imports = list(python_imports(ROOT / "ag_visual"))
     assert len(imports) > 50
     assert upward(iter(imports), PYTHON_LAYERS) == []
+
+
+def test_only_the_bridge_names_torch(tmp_path: Path) -> None:
+    assert naming_torch(ROOT / "ag_visual") == []
+    (tmp_path / "bridge").mkdir()
+    (tmp_path / "bridge" / "watch.py").write_text("import torch.nn\n")
+    assert naming_torch(tmp_path) == []
+    (tmp_path / "observe.py").write_text("def f():\n    from torch.nn import Linear\n")
+    [sentence] = naming_torch(tmp_path)
+    assert "observe.py:2: imports torch.nn: only bridge may" in sentence
 
 
 def test_no_file_imports_itself_around_a_circle() -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import random
 import signal
 import sys
 import tempfile
 import threading
 import time
+import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -26,6 +28,7 @@ import numpy
 import ag_visual as ag
 from ag_visual.core import modes
 from ag_visual.events import instrument
+from ag_visual.profiler import collection, wrappers
 from ag_visual.session.session import current
 
 SHORTEST = 50e-6
@@ -76,6 +79,10 @@ class Timer:
                 work()
         except Interrupt:
             return True
+        except Exception as error:
+            if not isinstance(error.__cause__, Interrupt):  # which NumPy tells in its own words
+                raise
+            return True
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             self.armed = False
@@ -90,6 +97,7 @@ class Before:
 
     def __init__(self) -> None:
         self.numpy = numpy.geterr()
+        self.start = threading.Thread.start
 
     def left(self) -> list[str]:
         """What is not as it was, in words."""
@@ -114,6 +122,13 @@ class Before:
             "somebody waits to stop": gate.waiting != 0,
             "the session counts a backward": bool(session._running),
             "a thread is ignored": bool(recorder.ignored),
+            "somebody profiles": instrument.spans is not None or bool(collection._open),
+            "a profile is half begun": collection._log is not None,
+            "an op has the code of a profile": any(
+                each.function.__code__ is each.code for each in wrappers._all.known.values()
+            ),
+            "modules have the code of a profile": wrappers._Modules.code is not None,
+            "starts of threads are noted": threading.Thread.start is not self.start,
             "a lock is held": session._lock._is_owned() or recorder._lock._is_owned(),  # type: ignore[attr-defined]
         }
         return [text for text, found in wrong.items() if found]
@@ -123,6 +138,7 @@ class Before:
         state, session = modes.state, current()
         for name in list(state.__dict__):
             delattr(state, name)
+        type(state).__init__(state)  # as a thread begins
         modes.set_anomaly(None)
         modes.special = 0
         numpy.seterr(**self.numpy)
@@ -133,6 +149,9 @@ class Before:
             while lock._is_owned():  # type: ignore[attr-defined]
                 lock.release()
         session.recorder.ignored.clear()
+        collection._open.clear()
+        collection._ended(None)
+        threading.Thread.start = self.start  # type: ignore[method-assign]
 
 
 # Kinds of work ------------------------------------------------------------------------------------
@@ -414,6 +433,68 @@ class Recording(Work):
         self.folder.cleanup()
 
 
+class Profiled(NNStep):
+    """Profiles of every kind, one in the other; whoever is interrupted has none."""
+
+    def run(self) -> None:
+        legacy = self.lib.autograd.profiler
+        with legacy.profile(record_shapes=True, with_modules=True):
+            super().run()
+            with legacy.profile(profile_memory=True, with_stack=True):
+                super().run()
+
+    def wrong(self) -> list[str]:
+        with self.lib.autograd.profiler.profile() as found:
+            (self.x * 2).sum().backward()
+        names = {each.name for each in found.function_events}
+        whole = {"aten::mul", "aten::sum", "MulBackward0"} <= names
+        return super().wrong() + ([] if whole else ["the next profile is not whole"])
+
+
+class Scheduled(NNStep):
+    """A profile of some steps, which is handed on."""
+
+    def run(self) -> None:
+        profiler = self.lib.profiler
+        schedule = profiler.schedule(wait=1, warmup=1, active=1)
+        with profiler.profile(schedule=schedule, on_trace_ready=self.ready) as found:
+            for _ in range(4):
+                super().run()
+                found.step()
+
+    def ready(self, found: Any) -> None:
+        found.key_averages()
+
+
+class Magic(Work):
+    """A line of a notebook under `%profile`, while a session records."""
+
+    def __init__(self, lib: Any = ag) -> None:
+        super().__init__(lib)
+        from ag_visual.session.profile_magic import profile_magic
+
+        self.user_ns: dict[str, Any] = {}
+        self.magic = profile_magic(self)
+
+    def run_cell(self, code: str, **options: Any) -> Any:
+        """As a shell does, but that it lets an interrupt through."""
+        exec(code, {"x": self.x})
+        return types.SimpleNamespace(error_before_exec=None, error_in_exec=None)
+
+    def run(self) -> None:
+        with ag.record(), contextlib.redirect_stdout(io.StringIO()):
+            self.magic("--memory --keep found (x * 2).sum().backward()")
+
+    def after(self) -> None:
+        super().after()
+        self.user_ns.clear()
+        current().stop()
+
+    def close(self) -> None:
+        current().stop()
+        current().clear()
+
+
 class Watched(Work):
     """Backwards while a session records them."""
 
@@ -502,6 +583,7 @@ KINDS: dict[str, type[Work]] = {
     for kind in (
         *(Tiny, Chain, NNStep, Hooks, RetainGrad, CreateGraph, Nested, Deep, PackHooks),
         *(Accumulate, Writes, Decorated, Saving, Recording, Watched, Paused, InferenceInside),
+        *(Profiled, Scheduled, Magic),
     )
 }
 IN_TURNS: dict[str, type[Work]] = {"modes": Modes, "inference": Inference}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 import ag_visual as ag
+from ag_visual.core import modes
 
 from . import reference as ref
 
@@ -59,6 +60,28 @@ MODES: dict[str, Callable[[], Any]] = {
     ref.DEFAULT: contextlib.nullcontext,
     ref.NO_GRAD: ag.no_grad,
     ref.INFERENCE: ag.inference_mode,
+}
+
+
+def _moved(function: Callable[[Any], Any], x: Any) -> Any:
+    return ag.func.jvp(function, (x,), (ag.ones_like(x),))[0]
+
+
+def _dual(function: Callable[[Any], Any], x: Any) -> Any:
+    forward = ag.autograd.forward_ad
+    with forward.dual_level():
+        return forward.unpack_dual(function(forward.make_dual(x, ag.ones_like(x)))).primal * 1
+
+
+TRANSFORMS: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
+    "vmap": lambda function, x: ag.vmap(function)(x) if x.dim() else function(x),
+    "vjp": lambda function, x: ag.func.vjp(function, x)[0],
+    "jvp": _moved,
+    "jvp of vjp": lambda function, x: _moved(lambda a: ag.func.vjp(function, a)[0], x),
+    "vmap of jvp": lambda function, x: TRANSFORMS["vmap"](lambda a: _moved(function, a), x),
+    "vjp of vmap": lambda function, x: ag.func.vjp(lambda a: TRANSFORMS["vmap"](function, a), x)[0],
+    "dual": _dual,
+    "dual of vmap": lambda function, x: _dual(lambda a: TRANSFORMS["vmap"](function, a), x),
 }
 
 
@@ -144,6 +167,55 @@ class Programs(RuleBasedStateMachine):
         if not self.reads(x):
             return x
         return self.add(getattr(x.tensor, name)(), ref.unary(name, x.reference))
+
+    @rule(target=tensors, x=tensors, name=names, how=st.sampled_from(sorted(TRANSFORMS)))
+    def transformed(self, x: Pair, name: str, how: str) -> Pair:
+        """The value of a function that runs at a level; its graph is the one without."""
+        if not self.reads(x):
+            return x
+        if "dual" in how and x.reference.rootless():
+            return x  # what it saves is checked, though nobody wants it, as in torch: not modelled
+        tensor = TRANSFORMS[how](lambda a: getattr(a, name)(), x.tensor)
+        reference = ref.unary(name, x.reference)
+        if "dual" in how:  # a copy of the primal, whose memory is nobody's
+            self.forget(reference, reference.memory)
+        assert tensor.requires_grad == reference.track.requires
+        return self.add(tensor, reference)
+
+    def forget(self, reference: ref.Reference, memory: ref.Memory) -> None:
+        """What a step has saved of a memory is not that memory, but a copy."""
+        for step in reference.parents():
+            step.saved[:] = [each for each in step.saved if each[0] is not memory]
+
+    @rule(target=tensors, x=tensors, name=names, how=st.sampled_from(sorted(TRANSFORMS)))
+    def written_at_a_level(self, x: Pair, name: str, how: str) -> Pair:
+        """The same, computed by a write into a copy."""
+        if not self.reads(x) or x.reference.rootless():
+            return x
+        tensor = TRANSFORMS[how](lambda a: IN_PLACE[name](a * 1), x.tensor)
+        reference = ref.unary(name, x.reference)
+        self.forget(reference, x.reference.memory)
+        if "dual" in how or ("vmap" in how and x.tensor.dim()):
+            self.forget(reference, reference.memory)
+        reference.memory.version = tensor._version
+        for step in reference.parents():
+            step.saved[:] = [(memory, memory.version) for memory, _ in step.saved]
+        return self.add(tensor, reference)
+
+    @rule(x=tensors, name=names, seed=seeds)
+    def tangent(self, x: Pair, name: str, seed: int) -> None:
+        """Forward mode and `grad` have the derivative that the reference has."""
+        values = x.reference.values
+        move = numpy.random.default_rng(seed).uniform(-1, 1, values.shape)
+        function, derivative, _ = ref.UNARY[name]
+        slope = derivative(values, function(values))
+        if not self.reads(x):
+            return
+        call = lambda a: getattr(a, name)()  # noqa: E731
+        found = ag.func.jvp(call, (x.tensor,), (ag.from_numpy(move.copy()),))[1]
+        numpy.testing.assert_allclose(found.detach().numpy(), slope * move, rtol=1e-9, atol=1e-12)
+        found = ag.func.grad(lambda a: call(a).sum())(x.tensor)
+        numpy.testing.assert_allclose(found.detach().numpy(), slope, rtol=1e-9, atol=1e-12)
 
     @rule(target=tensors, x=tensors, name=names)
     def hooked(self, x: Pair, name: str) -> Pair:
@@ -315,6 +387,15 @@ class Programs(RuleBasedStateMachine):
         """Every program ends with a backward of what it made last: what is wrong shows."""
         for seed, pair in enumerate(self.pairs[-12:]):
             self.backward(pair, seed)
+
+    @invariant()
+    def nothing_stays_open(self) -> None:
+        """No level, no tangent and no mode is left behind."""
+        state = modes.state
+        assert (state.levels, state.differentiating, state.slow) == ((), None, 0)
+        assert (modes.duals, modes.plain_duals, modes.special) == (0, 0, 0)
+        assert state.grad
+        assert state.forward
 
     @invariant()
     def values_agree(self) -> None:

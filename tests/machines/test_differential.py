@@ -19,8 +19,8 @@ from ag_visual.engine import hook_calls
 
 from ..oracle import torch
 from .differential.compare import align, same
-from .differential.grammar import FAMILIES
-from .differential.known import DIGITS, KNOWN, OPEN, REFUSED, Known
+from .differential.grammar import EAGER
+from .differential.known import DIGITS, KNOWN, REFUSED, SIGNED, Known
 from .differential.minimise import minimised
 from .differential.program import Line, script
 from .differential.report import Report, search, told
@@ -37,17 +37,17 @@ def oracle() -> str:
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return search(seed=1, programs=PROGRAMS, jobs=2)
+    # Transforms are the random nests' of tests/func here: torch can crash where they write.
+    return search(seed=1, programs=PROGRAMS, jobs=2, transforms=False)
 
 
 def test_random_programs_agree_with_torch(report: Report) -> None:
-    causes = {small.cause for _, small in report.causes(len(report.found))}
-    assert causes <= OPEN, report.text()
+    assert not report.faults, report.text()
 
 
 def test_every_form_succeeds_in_some_program(report: Report) -> None:
     """One that always raises would test its error alone."""
-    forms = {form for family in FAMILIES for form in family.forms}
+    forms = {form for family in EAGER for form in family.forms}
     assert forms <= report.done, sorted(forms - report.done)
 
 
@@ -63,7 +63,7 @@ def lines(text: str) -> tuple[Line, ...]:
     return tuple(program)
 
 
-@pytest.mark.parametrize("entry", [*KNOWN, REFUSED, DIGITS], ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", [*KNOWN, REFUSED, DIGITS, SIGNED], ids=lambda entry: entry.name)
 def test_known_differences_still_occur(entry: Known) -> None:
     with quiet():
         run = replay(lines(entry.program), often=True)
@@ -180,7 +180,7 @@ def first(kind: str, plant: Callable[[pytest.MonkeyPatch], None], form: str = ""
     with pytest.MonkeyPatch.context() as patch, quiet():
         plant(patch)
         for number in range(PROGRAMS):
-            found = random_program(f"planted/{number}").found
+            found = random_program(f"planted/{number}", transforms=False).found
             if found and found.difference.kind == kind and form in found.program[-1].form:
                 return minimised(found)
     raise AssertionError(f"no difference of {kind} was found")
@@ -224,7 +224,7 @@ def _crash_in_sin() -> None:
 
 
 def test_a_crash_is_told_with_its_program_and_the_others_go_on() -> None:
-    report = search(seed=5, programs=12, plant=_crash_in_sin)
+    report = search(seed=5, programs=12, plant=_crash_in_sin, transforms=False)
     (crash,) = report.crashes
     assert report.programs == 12
     assert report.faults == 1
@@ -273,4 +273,6 @@ def test_last_digits_are_taken_over_where_tensors_agree() -> None:
 def test_the_guide_tells_every_known_difference() -> None:
     page = Path(__file__).parents[2] / "docs" / "guide" / "differences.md"
     told = " ".join(page.read_text().split())
-    assert [entry.sentence for entry in (*KNOWN, DIGITS) if entry.sentence not in told] == []
+    assert [
+        entry.sentence for entry in (*KNOWN, DIGITS, SIGNED) if entry.sentence not in told
+    ] == []

@@ -12,8 +12,8 @@ import pytest
 import ag_visual as ag
 from ag_visual.autograd import api, grad_mode
 from ag_visual.core import modes
-from ag_visual.engine import accumulate
-from ag_visual.engine import run as engine
+from ag_visual.engine import accumulate, run as engine
+from ag_visual.profiler import collection, legacy
 from ag_visual.serialization import container
 from ag_visual.session.pause import Gate
 
@@ -181,6 +181,18 @@ def _saved_in_place(patch: pytest.MonkeyPatch) -> str:
     return "saving"
 
 
+def _profile_that_outlives_its_object(patch: pytest.MonkeyPatch) -> str:
+    original = legacy.profile.__exit__
+
+    def leave(self: Any, *error: Any) -> Any:
+        _work()
+        return original(self, *error)
+
+    patch.setattr(legacy.profile, "__exit__", leave)
+    patch.setattr(collection, "_open", set())
+    return "profiled"
+
+
 def _turn_outside_of_try(patch: pytest.MonkeyPatch) -> str:
     original = Gate._pause
 
@@ -217,6 +229,7 @@ PLANTS = [
     _added_by_halves,
     _history_after_the_write,
     _saved_in_place,
+    _profile_that_outlives_its_object,
     _turn_outside_of_try,
     _end_told_once,
 ]

@@ -29,7 +29,9 @@ def _forget_the_slice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _forget_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrote(self: Any, op: str, place: Any, array: Any) -> None:
-        self.stamp = (self.stamp[0] + 1, self.stamp[1] + 1) if op != "tanh_" else self.stamp
+        self.snapshot = (
+            (self.snapshot[0] + 1, self.snapshot[1] + 1) if op != "tanh_" else self.snapshot
+        )
 
     monkeypatch.setattr(Storage, "wrote", wrote)
 
@@ -40,7 +42,7 @@ def _forget_the_hook(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _forget_to_regenerate(monkeypatch: pytest.MonkeyPatch) -> None:
     def refresh(tensor: Any) -> None:
-        tensor._view.stamp = tensor._storage.stamp
+        tensor._view.snapshot = tensor._storage.snapshot
 
     monkeypatch.setattr(view, "refresh", refresh)
 

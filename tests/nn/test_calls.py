@@ -32,7 +32,7 @@ def _calls(run: Callable[[], Any]) -> list[tuple[str, str, int]]:
             assert open_.pop() == number
             continue
         assert parent == (open_[-1] if open_ else 0)
-        name, cls = told
+        name, cls, _ = told
         found.append((name, cls, len(open_)))
         open_.append(number)
     assert not open_

@@ -11,7 +11,7 @@ import pytest
 from ag_visual.events import instrument
 from ag_visual.observe.record.recorder import Recorder
 
-HOOKS = ("sink", "gate", "begin", "end", "problem")
+HOOKS = ("sink", "gate", "begin", "end", "problem", "losing_tangents", "jacobian")
 
 
 @pytest.fixture(autouse=True)

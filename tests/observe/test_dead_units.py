@@ -8,7 +8,7 @@ import pytest
 import ag_visual as ag
 from ag_visual.nn import functional as F
 from ag_visual.observe.diagnose.dead_units import dead_units
-from ag_visual.observe.record.details import array_of
+from ag_visual.observe.record.held_values import array_of
 from ag_visual.observe.record.recorder import Recorder
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import ag_visual as ag
-from ag_visual.observe.record.details import NotKeptError, array_of, node_details, recorded_details
+from ag_visual.observe.record.details import node_details, recorded_details
+from ag_visual.observe.record.held_values import NotKeptError, array_of
 from ag_visual.observe.wire.check import check
 
 

@@ -57,7 +57,7 @@ def test_nobody_asked_and_the_cut_lies_in_a_variable() -> None:
     h = x.exp().detach()
     loss = (h * 2).sum()
     found = ag.explain(loss)
-    assert kinds(found) == ["not-asked", "cut"]
+    assert kinds(found) == ["not-asked", "graph-break"]
     assert "`h` was detached" in str(found)
     assert "x.exp().detach()" in str(found)
 
@@ -87,11 +87,11 @@ def test_not_connected_and_where_the_path_was_cut() -> None:
     loss = (hidden * w).sum()
     loss.backward(retain_graph=True)
     found = ag.explain(x, loss)
-    assert kinds(found) == ["not-connected", "cut"]
+    assert kinds(found) == ["not-connected", "graph-break"]
     assert found.reasons[1].site.text == "x.exp().detach()"
     assert kinds(ag.explain(ag.ones(2, requires_grad=True), (w * 2).sum())) == [
         "not-connected",
-        "cut",
+        "graph-break",
     ]
 
 
@@ -154,7 +154,7 @@ def test_what_left_the_graph_inside_of_an_expression_is_read_off_the_source(
     scope = {"ag": ag}
     exec(compile(text, str(tmp_path / "cut.py"), "exec"), scope)
     found = scope["found"]
-    assert kinds(found)[-1] == "cut" or kinds(found)[0] == "not-connected"
+    assert kinds(found)[-1] == "graph-break" or kinds(found)[0] == "not-connected"
     said = str(found)
     line = next(i for i, each in enumerate(text.splitlines(), 1) if cut in each)
     assert f"`{cut}` at cut.py, line {line} gives {gives}" in said
@@ -254,7 +254,7 @@ def test_a_view_of_a_detached_tensor_tells_of_the_detach() -> None:
     assert kinds(ag.explain(first.detach().view(1))) == ["detached"]
     w = ag.ones(3, requires_grad=True)
     found = ag.explain(x, (w * x.detach()[1:2]).sum())
-    assert kinds(found) == ["not-connected", "cut"]
+    assert kinds(found) == ["not-connected", "graph-break"]
 
 
 def test_a_custom_function_that_returned_none_is_named() -> None:
@@ -285,7 +285,7 @@ def test_a_detached_input_of_a_custom_function_is_a_cut() -> None:
     x, w = (ag.ones(3, requires_grad=True) for _ in range(2))
     loss = Product.apply(w, x.detach()).sum()
     found = ag.explain(x, loss)
-    assert kinds(found) == ["not-connected", "cut"]
+    assert kinds(found) == ["not-connected", "graph-break"]
     # The input is gone, unless somebody keeps it: what is left are the user's variables.
     kept = x.detach()
     found = ag.explain(x, Product.apply(w, kept).sum())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import parse_qs
 
-from ag_visual.observe.record.lesson import Lesson, made
+from ag_visual.observe.record.lesson import Lesson
 from ag_visual.observe.wire.check import check_fields
 from ag_visual.observe.wire.records import RECORDS
 
@@ -14,9 +14,9 @@ CHECKOUT = Path(__file__).parents[2]
 
 def test_a_fragment_says_what_was_set_and_nothing_else() -> None:
     assert Lesson("Go").fragment == "#lesson=Go"
-    lesson = made(
+    lesson = Lesson(
         "Why ∂L/∂w & b?",
-        hide=["search", "export"],
+        hide=("search", "export"),
         node="W1",
         step=3,
         predict=True,

@@ -14,17 +14,12 @@ from ag_visual.core.source import here
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.live import LiveBackward, LiveNode, SavedField
-from ag_visual.events.log import BEGIN, END, EventLog, HookField
+from ag_visual.events.log import BEGIN, END, EventLog, HookField, run_record
 from ag_visual.events.node_record import sequence
 from ag_visual.events.threads import numbers
 from ag_visual.observe.formulas.cards import card
-from ag_visual.observe.record.details import (
-    NotKeptError,
-    all_hooks,
-    array_of,
-    node_details,
-    recorded_details,
-)
+from ag_visual.observe.record.details import all_hooks, node_details, recorded_details
+from ag_visual.observe.record.held_values import NotKeptError, array_of
 from ag_visual.observe.record.recorder import Recorder
 from ag_visual.observe.wire.check import check
 from ag_visual.session.breakpoints import problem_of
@@ -79,6 +74,9 @@ class Step:
 
     def value(self) -> Any:
         return None if self.variable is None else self.variable.value
+
+    def tangent(self) -> Any:
+        return None
 
     def emit_birth(self, log: EventLog) -> None:
         if self.leaf:
@@ -145,7 +143,8 @@ def backward(node: Step, g: Any) -> None:
             g, one.saved, one.freed = 2 * g * one.saved, None, here()
         if instrument.sink is not None:
             run = (one.seq, task.id, task.order, started, perf_counter_ns())
-            instrument.sink.run((*run, arrived.tobytes(), arrived.dtype))
+            numbers = run_record(*run, arrived.nbytes)
+            instrument.sink.run((numbers, arrived.tobytes(), arrived.dtype))
         task.order += 1
     if instrument.sink is not None:
         instrument.sink.emit((END, perf_counter_ns(), task.thread, task.id, ""))

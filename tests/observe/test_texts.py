@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ag_visual.observe.wire.columns import Strings
 from ag_visual.observe.wire.text import LONGEST, fit, fit_all

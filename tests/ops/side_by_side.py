@@ -10,6 +10,7 @@ import warnings
 from typing import Any
 
 import numpy
+import pytest
 
 import ag_visual as ag
 
@@ -143,3 +144,18 @@ def compare_failure(expression: str, phrase: str) -> None:
     theirs = failure(expression, torch)
     assert kind == theirs[0], theirs
     assert phrase in theirs[1], theirs[1]
+
+
+def lines(text: str) -> list[str]:
+    return [line for line in text.strip().splitlines() if line]
+
+
+def each_expression(text: str) -> Any:
+    """A test for each line."""
+    return pytest.mark.parametrize("expression", lines(text))
+
+
+def each_failure(text: str) -> Any:
+    """A test for each line: an expression, and the phrase of its error behind ` | `."""
+    split = [line.split(" | ", 1) for line in lines(text)]
+    return pytest.mark.parametrize(("expression", "phrase"), split)

@@ -36,7 +36,7 @@ def test_alpha_is_taken_or_refused(name: str, dtype: str, alpha: str) -> None:
             return f"{found.dtype} {found.tolist()}"
 
         kind, text = raised(run)
-        # torch's text names the in-place twin.
+        # torch's text names the in-place variant.
         return [kind, text.replace("_()", "()")[:60]] if kind else run()
 
     agree(program)

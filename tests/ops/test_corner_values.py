@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ..programs import agree, told
+from ..programs import agree, expect, raised, told
 
 NARROW = ("float16", "bfloat16", "float32", "float64")
 
@@ -32,6 +32,15 @@ def test_a_zero_remainder_has_the_sign_of_the_dividend(dtype: str) -> None:
         return [t.copysign(t.ones(6, dtype=r.dtype), t.where(r == r, r, 1.0)) for r in results]
 
     agree(lambda t: [y.float() for y in program(t)])
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_running_sums_of_zeros_are_positive(dtype: str) -> None:
+    def program(t: Any) -> Any:
+        x = -t.zeros((2, 2), dtype=getattr(t, dtype))
+        return [y.float().signbit() for y in (x.cumsum(0), x.cumsum(1), x.logcumsumexp(0)[0])]
+
+    agree(program)
 
 
 def test_nothing_is_divided_by_zero() -> None:
@@ -309,10 +318,171 @@ def test_bools_are_converted_to_half_precision_on_the_slow_path() -> None:
     agree(program)
 
 
+def test_addcdiv_divides_no_integers() -> None:
+    def program(t: Any) -> Any:
+        kinds = (t.float32, t.int64, t.bool)
+        made = [t.ones(2, dtype=kind) for kind in kinds]
+        return [
+            raised(lambda x=x, a=a, b=b: x.addcdiv(a, b))[0]
+            for x in made
+            for a in made
+            for b in made
+        ]
+
+    agree(program)
+
+
 def test_addcdiv_takes_bools_beside_numbers() -> None:
     def program(t: Any) -> Any:
         x = t.tensor([1.0, 2.0], requires_grad=True)
         (x.addcdiv(x > 1, x) + x.addcdiv(x > 1, x, value=2.5)).sum().backward()
         return x.grad
+
+    agree(program)
+
+
+BESIDE = {
+    "maximum": ["uint8", "int64"],
+    "minimum": ["uint8", "int64"],
+    "fmod": ["int64", "int16"],
+    "remainder": ["int64", "int16"],
+    "hypot": ["uint8", "int64", "bool"],
+    "atan2": ["int64", "int16"],
+    "div": ["uint8", "int64", "bool"],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("name", BESIDE)
+def test_derivatives_beside_integers(name: str, traced: bool) -> None:
+    def program(t: Any) -> Any:
+        found = []
+        for dtype in BESIDE[name]:
+            n = t.tensor([1, 0, 1, 3], dtype=getattr(t, dtype))
+            x = t.tensor([1.0, 2.0, 0.5, 2.0], requires_grad=True)
+            for y in (getattr(x, name)(n.clamp_min(1)), getattr(n, name)(x)):
+                found += t.autograd.grad(y.sum(), [x], create_graph=traced)
+        return found
+
+    agree(program)
+
+
+def test_integers_are_divided_by_zero_where_the_divisor_is_floating_point() -> None:
+    def program(t: Any) -> Any:
+        found = []
+        for name in ("fmod", "remainder"):
+            x = t.tensor([0.0, 2.0], requires_grad=True)
+            getattr(t.tensor([3, 3]), name)(x).sum().backward()
+            found.append(x.grad)
+        return found
+
+    agree(program, [[-math.inf, -1.0]] * 2)
+
+
+def test_an_angle_beside_integers_that_wrap_around() -> None:
+    """torch negates and squares them in their dtype, and refuses bools."""
+
+    def program(t: Any) -> Any:
+        found = []
+        for dtype in (t.uint8, t.int8, t.bool):
+            x = t.tensor([2.0, 1.0], requires_grad=True)
+            n = t.tensor([1, 1], dtype=dtype)
+            found += t.autograd.grad(n.atan2(x).sum(), [x])
+        x = t.tensor([100.0], requires_grad=True)
+        return [*found, *t.autograd.grad(t.tensor([100], dtype=t.int8).atan2(x), [x])]
+
+    expect(program, [[-0.2, -0.5]] * 3 + [[-0.005]])
+
+
+@pytest.mark.parametrize("one", [1, 1.0, 1 + 0j])
+def test_one_to_any_power_is_one(one: complex) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([complex(math.nan, math.inf), complex(math.inf, 1), 2j], requires_grad=True)
+        y = one**x
+        y.abs().sum().backward()
+        return y.real, y.imag, x.grad.real, x.grad.imag
+
+    agree(program, [[1.0] * 3, [0.0] * 3, [0.0] * 3, [0.0] * 3])
+
+
+def test_joined_tensors_have_channels_last_where_each_of_them_has() -> None:
+    def program(t: Any) -> Any:
+        found = []
+        for shape in ((2, 1, 3, 1), (2, 3, 4, 5), (1, 3, 1, 5), (2, 1, 4, 5), (2, 2, 1, 1)):
+            for dims in ((3, 2, 1, 0), (0, 2, 3, 1), (0, 3, 1, 2), (1, 3, 0, 2)):
+                x = t.ones(shape).permute(dims)
+                for y in (x, x.contiguous()):
+                    for dim in range(4):
+                        z = t.cat([x, y], dim)
+                        found.append([n > 1 and z.stride(i) for i, n in enumerate(z.shape)])
+        return found
+
+    agree(program)
+
+
+def test_a_backward_passes_a_view_that_has_left_its_base() -> None:
+    def program(t: Any) -> Any:
+        x = t.arange(6.0).reshape(2, 3).requires_grad_()
+        y = x.view(-1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is resized, and of create_graph
+            with t.no_grad():
+                t.sin(t.tensor(1.0), out=y)
+            t.autograd.backward([x.sum(), y.sum()], retain_graph=True)
+            t.autograd.backward([x.sum(), y.sum()], create_graph=True)
+        return x.grad
+
+    agree(program, [[2.0] * 3] * 2)
+
+
+def test_triangles_of_expanded_matrices() -> None:
+    def program(t: Any) -> Any:
+        found = []
+        for own, shape in (
+            ((1,), (3, 3)),
+            ((1, 1), (2, 3, 3)),
+            ((3, 3), (2, 3, 3)),
+            ((1,), (2, 2, 3, 3)),
+            ((2, 3, 3), (2, 2, 3, 3)),
+            ((2, 1, 3, 3), (2, 2, 3, 3)),
+            ((2, 2, 3, 1), (2, 2, 3, 3)),
+        ):
+            x = t.ones(own).expand(shape)
+            found += [told(lambda x=x: x.tril_()).get("error"), x]
+        return found
+
+    agree(program)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("exponent", [0.5, -0.5])
+def test_powers_of_a_half_are_roots_except_in_half_precision(
+    exponent: float, dtype: str, traced: bool
+) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([-math.inf, -0.0, 4.0, math.inf], dtype=getattr(t, dtype), requires_grad=True)
+        y = x**exponent
+        (g,) = t.autograd.grad(y, [x], t.ones_like(y), create_graph=traced)
+        written = x.detach().clone().pow_(exponent)
+        return [1 / y.float(), y.float(), 1 / written.float(), 1 / g.float(), g.float()]
+
+    agree(program)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", NARROW)
+def test_powers_to_tensors_of_a_half_are_powers(dtype: str) -> None:
+    def program(t: Any) -> Any:
+        kind = getattr(t, dtype)
+        half, infinity = t.tensor(0.5, dtype=kind), t.tensor(-math.inf, dtype=kind)
+        rows = t.tensor([[0.5], [1.0]], dtype=kind)
+        x = t.tensor([-math.inf, -0.0, 4.0, 0.0], dtype=kind, requires_grad=True)
+        results = [x**half, x ** half.expand(4), x**rows, infinity**half]
+        results += [infinity.expand(2) ** half.expand(2), (-math.inf) ** half, (-0.0) ** half]
+        results += [x.detach().clone().pow_(half), *t.autograd.grad((x ** (half + 1)).sum(), x)]
+        return [part for y in results for part in (y.detach().float(), 1 / y.detach().float())]
 
     agree(program)

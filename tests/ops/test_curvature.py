@@ -1,4 +1,4 @@
-"""Higher derivatives of functions made of pieces: zero between kinks, not missing."""
+"""Higher derivatives of functions made of pieces: zero between non-smooth points."""
 
 from __future__ import annotations
 
@@ -73,3 +73,16 @@ def test_prelu_carries_the_weight_into_the_second_derivative() -> None:
         return t.autograd.grad(g.pow(2).sum(), (x, weight))
 
     agree(program)
+
+
+@pytest.mark.parametrize("dim", [(), (1,)], ids=["whole", "along a dim"])
+@pytest.mark.parametrize("zero", [0.0, 2.0])
+def test_a_product_of_one_number_has_a_gradient_without_history_at_zero(
+    zero: float, dim: tuple[int, ...]
+) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([[zero]], requires_grad=True)
+        (g,) = t.autograd.grad(x.prod(*dim).sum() + x.sum(), [x], create_graph=True)
+        return [g.clone().requires_grad, g]
+
+    agree(program, [zero != 0.0, [[2.0]]])

@@ -12,7 +12,7 @@ from ag_visual.arrays import backend_for
 
 from ..arrays.strict import STRICT
 from ..oracle import torch
-from .side_by_side import compare, compare_failure
+from .side_by_side import compare, compare_failure, each_expression, each_failure
 
 SAME = """
 t.frombuffer(bytearray(range(8)), dtype=t.int16)
@@ -43,6 +43,10 @@ y = t.ones(3); y.set_(t.arange(4.))
 y = t.ones(3); y.set_(t.arange(6.), 1, (2, 2), (2, 1))
 y = t.ones(3); y.set_()
 y = t.arange(6.); y.resize_(2); y = y.resize_(6)
+y = t.arange(6.); y[3:3].resize_(2).fill_(9)
+y = t.arange(6.); y.split([2, 0, 4])[1].resize_(2).fill_(9)
+y = t.arange(6.); t.mul(t.ones(2), 9, out=y[3:3])
+y = t.arange(6.).view(2, 3); t.mul(t.ones(1), 9, out=y[1:, 2:2])
 """
 
 ERRORS = """
@@ -74,21 +78,16 @@ t.set_default_tensor_type(t.LongTensor) | only floating-point types are supporte
 """
 
 
-def lines(text: str) -> list[str]:
-    return [line for line in text.strip().splitlines() if line]
-
-
 @pytest.mark.oracle
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("expression", lines(SAME))
+@each_expression(SAME)
 def test_as_torch(expression: str) -> None:
     compare(expression)
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("line", lines(ERRORS))
-def test_errors_as_torch(line: str) -> None:
-    expression, _, phrase = line.partition(" | ")
+@each_failure(ERRORS)
+def test_errors_as_torch(expression: str, phrase: str) -> None:
     compare_failure(expression, phrase)
 
 
@@ -183,8 +182,13 @@ def test_resize_keeps_what_fits_and_refuses_to_grow_a_view() -> None:
     x = ag.arange(4.0)
     x.resize_(2, 3)
     assert x.flatten()[:4].tolist() == [0.0, 1.0, 2.0, 3.0]
+    for part in (ag.arange(4.0)[2:], ag.arange(4.0)[4:]):
+        with pytest.raises(RuntimeError, match="Trying to resize storage that is not resizable"):
+            part.resize_(9)
+    end = ag.arange(4.0)
     with pytest.raises(RuntimeError, match="Trying to resize storage that is not resizable"):
-        ag.arange(4.0)[2:].resize_(9)
+        ag.mul(ag.ones(1), 9, out=end[4:])
+    assert end.tolist() == [0, 1, 2, 3]
     with pytest.raises(RuntimeError, match="out of bounds for storage of size 24"):
         ag.ones(3).set_(ag.arange(6.0), 3, (2, 2), (2, 1))
 

@@ -249,6 +249,8 @@ y[0] = 1j | value cannot be converted to type double without overflow
 y[i] = t.ones(5).double() | shape mismatch: value tensor of shape [5] cannot be broadcast to
 y[i] = t.ones(4) | Index put requires the source and destination dtypes match
 y[y > 0] = t.ones(5).double() | shape mismatch: value tensor of shape [5] cannot be broadcast to
+y[t.tensor([]).long()] = t.ones(2, 0, 3, 4).double() | shape mismatch: value tensor of shape [2, 0
+o.clone()[o.isnan()] = t.ones(2, 0).double() | shape mismatch: value tensor of shape [2, 0] cannot
 x.gather(0, i) | Index tensor must have the same number of dimensions as input tensor
 m.gather(0, t.tensor([[5]])) | index 5 is out of bounds for dimension 0 with size 2
 m.gather(0, t.tensor([[0.0]])) | gather(): Expected dtype int32/int64 for index

@@ -131,3 +131,15 @@ def test_moments_without_a_degree_of_freedom(call: str) -> None:
         return seen
 
     agree(program)
+
+
+@pytest.mark.parametrize("other", [1, -1.0])
+@pytest.mark.parametrize("bad", [INF, math.nan])
+def test_copysign_multiplies_by_its_derivative(bad: float, other: float) -> None:
+    """It is 0 at 0, as torch has it; no element is chosen."""
+
+    def program(t: Any) -> Any:
+        x = t.tensor([0.0, -0.0, 2.0, -3.0], requires_grad=True)
+        return t.autograd.grad(x.copysign(other), [x], t.full((4,), bad))
+
+    agree(program)

@@ -237,7 +237,7 @@ def test_forward_derivative_against_backward(name: str, kind: str) -> None:
         a, t = (x + x.conj().swapaxes(-1, -2) for x in (a, t))
         a = a + 5 * numpy.eye(3)
     args = (False,) if name == "linalg_svd" else ()
-    _, moved = table.jvp(op, (a, *args), {op.params[0]: t}, face=raw_numpy)
+    _, moved = table.jvp(op, (a, *args), {op.params[0]: t}, namespace=raw_numpy)
     moved = list(moved) if isinstance(moved, tuple) else [moved]
     leaf = from_array(a.copy(), True)
     outputs = op.call(leaf, *args)

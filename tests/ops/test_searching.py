@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .side_by_side import compare, compare_failure
+from .side_by_side import compare, compare_failure, each_expression, each_failure
 
 SAME = """
 t.searchsorted(t.tensor([1., 3, 3, 9]), t.tensor([[3., 0], [9, float("nan")]]))
@@ -97,18 +97,13 @@ v.index_reduce(0, j, m[0].float(), "mean") | must have the same scalar type
 """
 
 
-def lines(text: str) -> list[str]:
-    return [line for line in text.strip().splitlines() if line]
-
-
 @pytest.mark.oracle
-@pytest.mark.parametrize("expression", lines(SAME))
+@each_expression(SAME)
 def test_as_torch(expression: str) -> None:
     compare(expression)
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("line", lines(ERRORS))
-def test_errors_as_torch(line: str) -> None:
-    expression, _, phrase = line.partition(" | ")
+@each_failure(ERRORS)
+def test_errors_as_torch(expression: str, phrase: str) -> None:
     compare_failure(expression, phrase)

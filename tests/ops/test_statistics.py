@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .side_by_side import compare, compare_failure
+from .side_by_side import compare, compare_failure, each_expression, each_failure
 
 SAME = """
 t.cdist(m.detach(), x.detach()[..., :3], 0.7)
@@ -110,25 +110,20 @@ t.combinations(v, -1) | Expect a non-negative number, but got -1
 """
 
 
-def lines(text: str) -> list[str]:
-    return [line for line in text.strip().splitlines() if line]
-
-
 @pytest.mark.oracle
-@pytest.mark.parametrize("expression", lines(SAME))
+@each_expression(SAME)
 def test_as_torch(expression: str) -> None:
     compare(expression)
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("expression", lines(ALIKE))
+@each_expression(ALIKE)
 @pytest.mark.filterwarnings("ignore:cov")
 def test_values_and_gradients_as_torch(expression: str) -> None:
     compare(expression, look=False)
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("line", lines(ERRORS))
-def test_errors_as_torch(line: str) -> None:
-    expression, _, phrase = line.partition(" | ")
+@each_failure(ERRORS)
+def test_errors_as_torch(expression: str, phrase: str) -> None:
     compare_failure(expression, phrase)

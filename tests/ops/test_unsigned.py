@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .side_by_side import compare, compare_failure
+from .side_by_side import compare, compare_failure, each_expression, each_failure
 
 SAME = """
 t.tensor([1, 2, 3], dtype=t.uint16)
@@ -31,18 +31,13 @@ t.ones(2).float_power_(2) | the base given to float_power_ has dtype Float but t
 """
 
 
-def lines(text: str) -> list[str]:
-    return [line for line in text.strip().splitlines() if line]
-
-
 @pytest.mark.oracle
-@pytest.mark.parametrize("expression", lines(SAME))
+@each_expression(SAME)
 def test_as_torch(expression: str) -> None:
     compare(expression)
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("line", lines(ERRORS))
-def test_errors_as_torch(line: str) -> None:
-    expression, _, phrase = line.partition(" | ")
+@each_failure(ERRORS)
+def test_errors_as_torch(expression: str, phrase: str) -> None:
     compare_failure(expression, phrase)

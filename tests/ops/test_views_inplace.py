@@ -8,6 +8,7 @@ import numpy
 import pytest
 
 import ag_visual as ag
+from ag_visual.core.node import Replaced
 from tests.programs import agree, raised
 
 from .side_by_side import compare
@@ -203,3 +204,17 @@ def test_replayed_steps_give_the_view_again() -> None:
             array = op.view_array(numpy, array, args)
         assert array.tolist() == view.tolist(), place
         assert numpy.shares_memory(view._array, y._array), place
+
+
+def test_a_product_with_a_vector_leaves_the_engine_its_fast_paths(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its `squeeze_` replaces no data: gradients of what was before it fit what is there now."""
+    monkeypatch.setattr(Replaced, "ever", False)
+    x = ag.ones(3, requires_grad=True)
+    y = x @ ag.ones((3, 2))
+    assert (y.grad_fn.name(), y._version) == ("SqueezeBackward4", 1)
+    y.sum().backward()
+    y.unsqueeze_(0).t_()
+    assert x.grad.tolist() == [2, 2, 2]
+    assert not Replaced.ever

@@ -17,6 +17,7 @@ import pytest
 import ag_visual as ag
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.record import Op, Sample
+from ag_visual.dispatch.rules import Refused
 from ag_visual.dispatch.table import ops
 
 Array = numpy.ndarray[Any, Any]
@@ -43,7 +44,7 @@ def for_all(items: Iterable[T], check: Callable[[T], None]) -> None:
 
 def refuses(op: Op) -> bool:
     """Whether the op's derivative is an error, as torch's NotImplemented node."""
-    tagged = bool(op.rules) and all(hasattr(rule.function, "refuses") for rule in op.rules)
+    tagged = bool(op.rules) and all(isinstance(rule.function, Refused) for rule in op.rules)
     return tagged or op.node_name == "NotImplemented"
 
 

@@ -154,10 +154,12 @@ def _wrapped(tangent: Any) -> Any:
     return tuple(map(from_array, tangent)) if isinstance(tangent, list) else from_array(tangent)
 
 
-def _forward(op: Any, values: dict[str, Any], tangents: dict[str, Any], face: Any) -> list[Any]:
+def _forward(
+    op: Any, values: dict[str, Any], tangents: dict[str, Any], namespace: Any
+) -> list[Any]:
     positional, keyword = arguments(op, values)
     with numpy.errstate(all="ignore"):
-        _, moved = table.jvp(op, tuple(positional), tangents, keyword, face=face)
+        _, moved = table.jvp(op, tuple(positional), tangents, keyword, namespace=namespace)
     return list(moved) if isinstance(moved, (tuple, list)) else [moved]
 
 
@@ -298,7 +300,7 @@ def check_paths(call: Call) -> None:
 
 
 def _check_backward_paths(call: Call) -> None:
-    """A node's built `raw` against the interpreted rules, and these against the recorded face."""
+    """A node's built `raw` against the interpreted rules, and these against the recorded ones."""
     values, _ = call.tensors()
     outputs = carrying(call.op, run(call.op, values))
     node = outputs[0].grad_fn
@@ -382,7 +384,7 @@ def inplace_fits(call: Call) -> bool:
 
 
 def check_inplace(call: Call) -> None:
-    """The twin gives the same values and gradients, one version more, and the same tensor."""
+    """In-place variants give the same values and gradients, one version more, the same tensor."""
     op = call.op
     first = op.params[0]
     values, leaves = call.tensors()

@@ -13,6 +13,7 @@ import math
 import sys
 import types
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -41,6 +42,8 @@ class Agreement:
     samples: int = 0
     # "dtype: what: text" for each kind of difference, with the number of samples that showed it.
     differences: dict[str, int] = field(default_factory=dict)
+    # Why torch itself does not do some samples.
+    refused: Counter[str] = field(default_factory=Counter)
 
     @property
     def agrees(self) -> bool:
@@ -226,46 +229,89 @@ def random_like(arrays: list[Any], seed: int) -> list[Any]:
 
 
 class Side:
-    """One engine's results for one sample: values, gradients, second gradients as arrays.
+    """A sample on one engine: its leaves, and its outputs as a function of them."""
+
+    def __init__(
+        self,
+        engine: Any,
+        kind: type,
+        wrap: Callable[[Any], Any],
+        given: tuple[Any, Any, Any],
+        leaves: list[Any],
+        function: Callable[..., Any],
+    ) -> None:
+        self.engine = engine
+        self.kind = kind
+        self.wrap = wrap
+        self.given = given
+        self.leaves = leaves
+        self.function = function
+
+    def outputs(self, *leaves: Any) -> tuple[Any, ...]:
+        """What the function returns with these tensors in place of its leaves."""
+        pairs = zip(self.leaves, leaves, strict=True)
+        input, args, kwargs = replaced(self.given, {id(leaf): x for leaf, x in pairs})
+        self.engine.manual_seed(5)
+        return tuple(leaves_of(self.function(input, *args, **kwargs), self.kind))
+
+
+def sides(info: Any, sample: Any, function: Callable[..., Any]) -> tuple[Side, Side]:
+    """A sample on this package and on torch; leaves are the tensors that require grad."""
+    given = apart((sample.input, sample.args, sample.kwargs))
+    made: dict[int, Tensor] = {}
+    mine = translated(given, made)
+    leaves = [leaf for leaf in leaves_of(given, torch.Tensor) if leaf.requires_grad]
+    wrapper, process = info.gradcheck_wrapper, sample.output_process_fn_grad
+
+    def theirs(*args: Any, **kwargs: Any) -> Any:
+        return process(wrapper(info.op, *args, **kwargs))
+
+    def ours(*args: Any, **kwargs: Any) -> Any:
+        return rebound(process)(rebound(wrapper)(function, *args, **kwargs))
+
+    return (
+        Side(ag, Tensor, from_array, mine, [made[id(leaf)] for leaf in leaves], ours),
+        Side(torch, torch.Tensor, torch_tensor, given, leaves, theirs),
+    )
+
+
+def replaced(value: Any, others: dict[int, Any]) -> Any:
+    """Nested arguments with other tensors in place of some."""
+    if id(value) in others:
+        return others[id(value)]
+    if type(value) in (list, tuple):
+        return type(value)(replaced(item, others) for item in value)
+    if isinstance(value, dict):
+        return {key: replaced(item, others) for key, item in value.items()}
+    return value
+
+
+class Results:
+    """Values, gradients and second gradients of one engine, as arrays.
 
     flags: which gradients require grad when they were recorded for a linear loss.
     """
 
-    def __init__(self, engine: Any, kind: type, wrap: Callable[[Any], Any]) -> None:
-        self.engine = engine
-        self.kind = kind
-        self.wrap = wrap
-        self.grads: list[Any] = []
-        self.flags: list[bool] = []
-        self.seconds: list[Any] = []
-        self.values: list[Any] = []
-
-    def run(self, call: Callable[[], Any], leaves: list[Any], seconds: bool) -> None:
-        outs = leaves_of(call(), self.kind)
+    def __init__(self, side: Side, seconds: bool) -> None:
+        leaves, grad = side.leaves, side.engine.autograd.grad
+        outs = side.outputs(*leaves)
         self.values = [array_of(out) for out in outs]
-        self.grads = self.seconds = [None] * len(leaves)
+        self.grads: list[Any] = [None] * len(leaves)
+        self.seconds = self.grads
         self.flags = [False] * len(leaves)
         carrying = [out for out in outs if out.requires_grad]
         if not carrying or not leaves:
             return
-        gs = [self.wrap(g) for g in random_like([array_of(out) for out in carrying], 1)]
-        grads = self.engine.autograd.grad(
-            carrying, leaves, gs, create_graph=seconds, allow_unused=True
-        )
+        gs = [side.wrap(g) for g in random_like([array_of(out) for out in carrying], 1)]
+        grads = grad(carrying, leaves, gs, create_graph=seconds, allow_unused=True)
         self.grads = [None if g is None else array_of(g) for g in grads]
         self.flags = [g is not None and g.requires_grad for g in grads]
-        if not seconds:
-            return
         further = [g for g in grads if g is not None and g.requires_grad]
-        if not further:
+        if not seconds or not further:
             return
-        weights = [self.wrap(w) for w in random_like([array_of(g) for g in further], 2)]
-        found = self.engine.autograd.grad(further, leaves, weights, allow_unused=True)
+        weights = [side.wrap(w) for w in random_like([array_of(g) for g in further], 2)]
+        found = grad(further, leaves, weights, allow_unused=True)
         self.seconds = [None if g is None else array_of(g) for g in found]
-
-
-def wanted(leaves: list[Any]) -> list[Any]:
-    return [leaf for leaf in leaves if leaf.requires_grad]
 
 
 def difference(mine: list[Any], theirs: list[Any]) -> str:
@@ -295,38 +341,21 @@ def difference(mine: list[Any], theirs: list[Any]) -> str:
 
 def compare(info: Any, sample: Any, function: Callable[..., Any], seconds: bool) -> str:
     """What differs between the engines on one sample, '' if nothing does."""
-    given = apart((sample.input, sample.args, sample.kwargs))
-    made: dict[int, Tensor] = {}
-    mine = translated(given, made)
-    their_leaves = wanted(leaves_of(given, torch.Tensor))
-    my_leaves = [made[id(leaf)] for leaf in their_leaves]
-    wrapper, process = info.gradcheck_wrapper, sample.output_process_fn_grad
-
-    def theirs() -> Any:
-        torch.manual_seed(5)
-        return process(wrapper(info.op, given[0], *given[1], **given[2]))
-
-    def ours() -> Any:
-        ag.manual_seed(5)
-        return rebound(process)(rebound(wrapper)(function, mine[0], *mine[1], **mine[2]))
-
-    expected = Side(torch, torch.Tensor, torch_tensor)
-    found = Side(ag, Tensor, from_array)
+    mine, theirs = sides(info, sample, function)
     try:
-        expected.run(theirs, their_leaves, seconds)
+        expected = Results(theirs, seconds)
     except Exception as error:
         if not seconds or ("not implemented" not in str(error) and "does not" not in str(error)):
             raise SampleRefused(f"{type(error).__name__}: {error}") from None
         seconds = False
-        expected.run(theirs, their_leaves, False)
-    found.run(ours, my_leaves, seconds)
+        expected = Results(theirs, False)
+    found = Results(mine, seconds)
     if randomly(info, theirs):
-        found.values, expected.values = shapes(found.values), shapes(expected.values)
-        return difference(found.values, expected.values)
+        return difference(shapes(found.values), shapes(expected.values))
     for what in ("values", "grads", "seconds"):
-        told = difference(getattr(found, what), getattr(expected, what))
-        if told:
-            return f"{what}: {told}"
+        differs = difference(getattr(found, what), getattr(expected, what))
+        if differs:
+            return f"{what}: {differs}"
     if seconds and found.flags != expected.flags:
         return f"flags: {found.flags}, torch has {expected.flags}"
     return ""
@@ -337,17 +366,18 @@ class SampleRefused(Exception):
 
 
 def shapes(arrays: list[Any]) -> list[Any]:
-    return [numpy.zeros_like(array) for array in arrays]
+    """Arrays of ones, so that None still differs from them."""
+    return [None if array is None else numpy.ones_like(array) for array in arrays]
 
 
-def randomly(info: Any, call: Callable[[], Any]) -> bool:
-    """Whether torch draws random numbers in this call."""
+def randomly(info: Any, theirs: Side) -> bool:
+    """Whether torch draws random numbers for this sample."""
     names = getattr(getattr(info.op, "__code__", None), "co_names", ())
     if "wrapper_set_seed" in names:
         return True
     before = torch.random.get_rng_state()
     with torch.no_grad():
-        call()
+        theirs.outputs(*theirs.leaves)
         drawn = torch.random.get_rng_state()
         torch.manual_seed(5)
         fresh = torch.random.get_rng_state()
@@ -381,29 +411,41 @@ def compared(name: str, takes_complex: bool, most: int | None = None) -> Agreeme
     """A name's samples on both engines; at most `most` of each variant and dtype."""
     result = Agreement(name)
     for info, dtype, seconds in [*cases(name, takes_complex)] or values_only(name):
-        label = f"{dtype}".removeprefix("torch.")
         function = ours_of(info)
         if function is None:
             result.samples += 1
             result.differs("missing")
             continue
-        torch.manual_seed(0)
-        grad = dtype.is_floating_point or dtype.is_complex
-        for sample in islice(info.sample_inputs("cpu", dtype, requires_grad=grad), most):
-            try:
-                with warnings.catch_warnings(), numpy.errstate(all="ignore"):
-                    warnings.simplefilter("ignore")
-                    told = compare(info, sample, function, seconds)
-            except SampleRefused:
-                continue
-            except Exception as error:
-                text = f"{error}".splitlines()[0] if f"{error}" else ""
-                told = f"{type(error).__name__}: {text}"[:140]
-            result.samples += 1
-            if told:
-                variant = f" {info.variant_test_name}" if info.variant_test_name else ""
-                result.differs(f"{label}{variant}: {told}")
+
+        def one(sample: Any, number: int, info=info, function=function, seconds=seconds) -> str:
+            return compare(info, sample, function, seconds)
+
+        over_samples(result, info, dtype, most, one)
     return result
+
+
+def over_samples(
+    result: Agreement, info: Any, dtype: Any, most: int | None, one: Callable[[Any, int], str]
+) -> None:
+    """What `one` says of each sample, or raises, into the result."""
+    torch.manual_seed(0)
+    grad = dtype.is_floating_point or dtype.is_complex
+    samples = islice(info.sample_inputs("cpu", dtype, requires_grad=grad), most)
+    for number, sample in enumerate(samples):
+        try:
+            with warnings.catch_warnings(), numpy.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                differs = one(sample, number)
+        except SampleRefused as refused:
+            result.refused[f"{refused}".splitlines()[0][:100]] += 1
+            continue
+        except Exception as error:
+            text = f"{error}".splitlines()[0] if f"{error}" else ""
+            differs = f"{type(error).__name__}: {text}"[:160]
+        result.samples += 1
+        if differs:
+            variant = f" {info.variant_test_name}" if info.variant_test_name else ""
+            result.differs(f"{dtype}{variant}: {differs}".removeprefix("torch."))
 
 
 def page(found: list[Agreement]) -> str:
@@ -448,7 +490,22 @@ WHAT = {
     "seconds": "second gradients",
     "flags": "`requires_grad` of gradients",
 }
-MISSING = {"name": "the function", "method": "the method", "twin": "the twin", "out": "`out=`"}
+MISSING = {
+    "name": "the function",
+    "method": "the method",
+    "variant": "the in-place variant",
+    "out": "`out=`",
+}
+
+
+HEADING = "## Under transforms\n"
+"""Of the page's section that `python -m tests.properties.transforms --page` writes."""
+
+
+def kept_section() -> str:
+    """That section as the page has it."""
+    _, heading, rest = PAGE.read_text(encoding="utf-8").partition(HEADING)
+    return "\n" + heading + rest if heading else ""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -471,7 +528,7 @@ def main(arguments: list[str] | None = None) -> int:
     share = math.floor(1000 * agreeing / max(len(found), 1)) / 10
     print(f"{agreeing} of {len(found)} names agree on all samples: {share} %")
     if options.page:
-        PAGE.write_text(page(found), encoding="utf-8")
+        PAGE.write_text(page(found) + kept_section(), encoding="utf-8")
     return 0
 
 

@@ -14,7 +14,6 @@ import numpy
 import pytest
 
 import ag_visual as ag
-from ag_visual.core.tensor import from_array
 
 from ..oracle import torch
 from . import opinfo
@@ -81,22 +80,12 @@ def emptied(sample: Any) -> Any:
 
 def infinite(info: Any, sample: Any, function: Callable[..., Any]) -> str:
     """New NaN in gradients, where one element of what arrives is infinite or NaN itself."""
-    given = opinfo.apart((sample.input, sample.args, sample.kwargs))
-    made: dict[int, Any] = {}
-    mine = opinfo.translated(given, made)
-    theirs = opinfo.wanted(opinfo.leaves_of(given, torch.Tensor))
-    wrapper, process = info.gradcheck_wrapper, sample.output_process_fn_grad
-    torch.manual_seed(5)
+    mine, theirs = opinfo.sides(info, sample, function)
     try:
-        call = process(wrapper(info.op, given[0], *given[1], **given[2]))
-        expected = gradients(torch, torch.Tensor, opinfo.torch_tensor, call, theirs)
+        expected = gradients(theirs)
     except Exception as error:
         raise opinfo.SampleRefused from error
-    ag.manual_seed(5)
-    wrapped = opinfo.rebound(wrapper)(function, mine[0], *mine[1], **mine[2])
-    leaves = [made[id(each)] for each in theirs]
-    call = opinfo.rebound(process)(wrapped)
-    return fresh_nan(gradients(ag, ag.Tensor, from_array, call, leaves), expected)
+    return fresh_nan(gradients(mine), expected)
 
 
 def fresh_nan(found: list[Any], expected: list[Any]) -> str:
@@ -108,19 +97,18 @@ def fresh_nan(found: list[Any], expected: list[Any]) -> str:
     return ""
 
 
-def gradients(
-    engine: Any, kind: type, wrap: Callable[[Any], Any], result: Any, leaves: list[Any]
-) -> list[Any]:
-    outs = [out for out in opinfo.leaves_of(result, kind) if out.requires_grad]
+def gradients(side: opinfo.Side) -> list[Any]:
+    outs = [out for out in side.outputs(*side.leaves) if out.requires_grad]
     gs = opinfo.random_like([opinfo.array_of(out) for out in outs], 1)
     found: list[Any] = []
-    if not outs or not leaves:
-        return [None] * (2 * len(leaves))
+    if not outs or not side.leaves:
+        return [None] * (2 * len(side.leaves))
     for value in (numpy.inf, numpy.nan):
         for g in gs:
             g.reshape(-1)[-1:] = value
-        found += engine.autograd.grad(
-            outs, leaves, [wrap(g) for g in gs], retain_graph=True, allow_unused=True
+        weights = [side.wrap(g) for g in gs]
+        found += side.engine.autograd.grad(
+            outs, side.leaves, weights, retain_graph=True, allow_unused=True
         )
     return [None if g is None else opinfo.array_of(g) for g in found]
 

@@ -1,6 +1,6 @@
 """Elementwise ops where values are extreme and derivatives jump: torch's answers.
 
-The conventions at kinks are listed in numbers; the rest of the line is compared with torch.
+The conventions at non-smooth points are listed in numbers; the rest is compared with torch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def gradient(function: Any, *values: Any) -> list[Any]:
     return [host(leaf.grad).tolist() for leaf in leaves]
 
 
-KINKS: list[tuple[str, Any, list[Any], list[Any]]] = [
+NON_SMOOTH: list[tuple[str, Any, list[Any], list[Any]]] = [
     ("max shares ties", lambda x: x.max(), [[1.0, 3, 3]], [[0, 0.5, 0.5]]),
     ("min shares ties", lambda x: x.min(), [[1.0, 1, 3]], [[0.5, 0.5, 0]]),
     ("amax shares ties", lambda x: x.amax(0), [[2.0, 2, 2, 1]], [[1 / 3, 1 / 3, 1 / 3, 0]]),
@@ -70,9 +70,11 @@ KINKS: list[tuple[str, Any, list[Any], list[Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("function", "values", "expected"), [k[1:] for k in KINKS], ids=[k[0] for k in KINKS]
+    ("function", "values", "expected"), [k[1:] for k in NON_SMOOTH], ids=[k[0] for k in NON_SMOOTH]
 )
-def test_gradients_at_kinks(function: Any, values: list[Any], expected: list[Any]) -> None:
+def test_gradients_at_non_smooth_points(
+    function: Any, values: list[Any], expected: list[Any]
+) -> None:
     for found, wanted in zip(gradient(function, *values), expected, strict=True):
         close(found, wanted, "gradient")
 

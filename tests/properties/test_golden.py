@@ -116,11 +116,11 @@ def parameters(function: Any) -> Any:
     return inspect.signature(function).parameters
 
 
-def test_what_has_a_writing_twin_there_has_one_here() -> None:
+def test_what_has_an_inplace_variant_there_has_one_here() -> None:
     def check(name: str) -> None:
         last = name.rpartition(".")[2]
         found = last.endswith("_") or any(public(f"{n}_") for n in (name, last))
-        holds(name, "twin", bool(found) or "inplace" in parameters(public(name)))
+        holds(name, "variant", bool(found) or "inplace" in parameters(public(name)))
 
     for_all([name for name, row in LISTED.items() if row[3:4] == ["yes"]], check)
 

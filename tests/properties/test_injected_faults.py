@@ -40,8 +40,8 @@ def plant() -> Iterator[Callable[..., Op]]:
     yield declare
     for name in made:
         del table.ops[name]
-        for face in (table.traced, table.raw_numpy):
-            face.__dict__.pop(name, None)
+        for namespace in (table.traced, table.raw_numpy):
+            namespace.__dict__.pop(name, None)
 
 
 def only(op: Op) -> Call:
@@ -186,14 +186,14 @@ def test_a_kernel_that_writes_its_input(plant: Any) -> None:
     finds(checks.check_memory, only(op))
 
 
-def test_a_twin_that_differs(plant: Any) -> None:
+def test_an_inplace_variant_that_differs(plant: Any) -> None:
     op = plant(table.op, _cube, vjp=RIGHT, inplace=True)
-    twin = op.write
-    op.write = lambda self: twin(self.mul_(1))
+    variant = op.write
+    op.write = lambda self: variant(self.mul_(1))
     finds(checks.check_inplace, only(op))
 
 
-def test_a_twin_with_another_gradient(plant: Any) -> None:
+def test_an_inplace_variant_with_another_gradient(plant: Any) -> None:
     op = plant(table.op, _cube, vjp=RIGHT, inplace=True)
 
     def write(self: Any) -> Any:

@@ -19,17 +19,17 @@ from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.record import Op
 
 from ..oracle import torch
+from ..programs import agree
 from . import checks
 from .cases import Array, Call, arguments, calls, every, host, run
-from .test_oracle import counterpart
-from .test_oracle import listed as their_list
+from .test_oracle import counterpart, listed as their_list
 
 INNER = "a gradient or a factor that is passed on, never viewed"
 LAPACK = "torch's are column-major, as LAPACK writes them; row-major ones can be viewed, too"
 ROWS = "torch keeps the order of the input's dimensions; row-major ones can be viewed, too"
 PLACES = "by several index tensors NumPy orders the dimensions in its own way"
 LISTED = {
-    INNER: "rrelu_with_noise scaled_dot_product_flash",
+    INNER: "scaled_dot_product_flash",
     LAPACK: "linalg_qr linalg_householder_product geqrf ormqr linalg_ldl_factor_ex "
     "linalg_ldl_solve linalg_lu_factor_ex linalg_lu_solve linalg_solve_triangular "
     "triangular_solve linalg_solve_all linalg_inv_ex linalg_lstsq",
@@ -143,6 +143,27 @@ def test_results_lie_in_memory_as_torchs(op: Op) -> None:
         assert not found
 
 
+@pytest.mark.oracle
+@every(lambda op: "grad_output" in op.inputs and op.name not in APART)
+def test_gradients_of_one_number_are_laid_out_as_torchs(op: Op) -> None:
+    """What `sum()` passes on is expanded and has no order of its own: the other inputs have one."""
+    function = counterpart(op)
+    for call in calls(op) if function is not None else ():
+        g = call.values["grad_output"]
+        if not (call.smooth and call.oracle) or g.dtype.kind not in "fc" or op.layout_dependent:
+            continue
+        number = numpy.ones((), g.dtype)
+        values = given(call, lambda a: ours(a, turned), lambda kind: kind)
+        values["grad_output"] = from_array(number).expand(g.shape)
+        mine = run(op, values)
+        values = given(call, lambda a: theirs(a, turned), lambda kind: getattr(torch, kind.name))
+        values["grad_output"] = torch.from_numpy(number).expand(g.shape)
+        positional, keyword = arguments(op, values)
+        for each, other in zip(mine, their_list(function(*positional, **keyword)), strict=False):
+            if hasattr(other, "stride"):
+                assert telling(each) == telling(other)
+
+
 @every(lambda op: True)
 def test_inputs_in_the_midst_of_other_memory(op: Op) -> None:
     """Detached views give what tensors of their own give, and read nothing around them."""
@@ -184,6 +205,37 @@ def test_channels_stay_last() -> None:
     assert ag.cat([x, x]).permute(0, 2, 3, 1).is_contiguous()
     assert ag.nn.BatchNorm2d(3)(x).permute(0, 2, 3, 1).is_contiguous()
     assert ag.nn.functional.softmax(x, 1).is_contiguous()
+
+
+STEPS: dict[str, Callable[[Any, Any], Any]] = {
+    "floor": lambda t, x: x.floor(),
+    "sign": lambda t, x: x.sign(),
+    "sgn": lambda t, x: x.sgn(),
+    "angle": lambda t, x: x.angle(),
+    "div": lambda t, x: t.div(x, 2.0, rounding_mode="trunc"),
+    "pow": lambda t, x: x**0,
+    "fill_": lambda t, x: (x * 1).fill_(2.0),
+    "expand": lambda t, x: x.expand(2, 2, 3),
+    "sinh": lambda t, x: x.expand(2, 2, 3).sinh(),
+    "add": lambda t, x: x + t.zeros(2, 2, 3),
+}
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("name", STEPS)
+def test_zeros_and_sums_that_are_gradients_lie_as_torchs(name: str, create_graph: bool) -> None:
+    def program(t: Any) -> Any:
+        x = t.arange(6.0).view(3, 2).t().requires_grad_()
+        y = STEPS[name](t, x)
+        last = y.shape[-1:] + y.shape[:-1]
+        order = (*range(1, y.dim()), 0)
+        seeds = (t.ones(y.shape), t.ones(last).permute(order), t.ones(()).expand(y.shape))
+        return [
+            t.autograd.grad(y, [x], g, retain_graph=True, create_graph=create_graph)[0].stride()
+            for g in seeds
+        ]
+
+    agree(program)
 
 
 def test_the_check_sees_another_layout() -> None:

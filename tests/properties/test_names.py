@@ -11,20 +11,56 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.dispatch.table import functions, spaces
-from ag_visual.names import METHODS, OWN
+from ag_visual.names import OWN
 
 from ..oracle import torch
 
 SPACES = (
     "",
+    "amp",
+    "amp.autocast_mode",
+    "amp.grad_scaler",
+    "__config__",
+    "__future__",
+    "accelerator",
     "autograd",
     "autograd.function",
     "autograd.graph",
+    "autograd.profiler",
+    "autograd.profiler_util",
+    "backends",
+    "backends.cpu",
+    "backends.cuda",
+    "backends.cudnn",
+    "backends.mkl",
+    "backends.mkldnn",
+    "backends.mps",
+    "backends.nnpack",
+    "backends.openmp",
+    "backends.opt_einsum",
+    "compiler",
+    "cpu",
     "cuda",
+    "cuda.memory",
+    "cuda.profiler",
+    "cuda.random",
+    "cuda.streams",
+    "distributed",
+    "distributions",
+    "distributions.constraint_registry",
+    "distributions.constraints",
+    "distributions.kl",
+    "distributions.transforms",
+    "distributions.utils",
     "fft",
     "func",
+    "fx",
+    "jit",
     "linalg",
+    "mps",
     "nn",
+    "nn.attention",
+    "nn.common_types",
     "nn.functional",
     "nn.init",
     "nn.parameter",
@@ -33,16 +69,28 @@ SPACES = (
     "nn.utils.parametrize",
     "nn.utils.rnn",
     "nn.utils.stateless",
+    "onnx",
     "optim",
     "optim.lr_scheduler",
     "optim.swa_utils",
+    "overrides",
+    "profiler",
     "random",
+    "return_types",
     "serialization",
+    "sparse",
     "special",
+    "testing",
+    "torch_version",
+    "types",
     "utils",
+    "utils.benchmark",
     "utils.checkpoint",
     "utils.data",
+    "utils.dlpack",
     "utils.hooks",
+    "version",
+    "xpu",
 )
 CLASSES = ("Generator", "Size", "Tensor", "device", "dtype", "finfo", "nn.Module")
 CLASSES += ("optim.Optimizer",)
@@ -70,9 +118,7 @@ def test_names_that_torch_does_not_have_are_listed(name: str) -> None:
 def test_functions_stand_where_torch_has_them() -> None:
     layers = functions.keys() - spaces["torch"].keys()
     for name in functions:
-        at_top = name not in layers and name not in METHODS
-        assert hasattr(ag, name) == at_top == hasattr(torch, name), name
-    assert functions.keys() >= METHODS
+        assert hasattr(ag, name) == (name not in layers) == hasattr(torch, name), name
     assert [
         name
         for name in layers

@@ -1,4 +1,4 @@
-"""Public functions take torch's names of their parameters as keywords, on both faces."""
+"""Public functions take torch's names of their parameters as keywords, on both namespaces."""
 
 from __future__ import annotations
 

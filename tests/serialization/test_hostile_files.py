@@ -8,12 +8,15 @@ import contextlib
 import copy
 import functools
 import gzip
+import io
 import json
 import os
+import pickle
 import random
 import struct
 import subprocess
 import tracemalloc
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,7 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.errors import FormatError
+from tests.serialization.formats import Safetensors
 
 SEED = 20_240_817
 SLACK = 2_000_000
@@ -83,7 +87,6 @@ def packed(header: Any, body: bytes) -> bytes:
 def checkpoint() -> tuple[bytes, dict[str, Any], bytes]:
     """A saved file, its header as objects, and its body."""
     import collections
-    import io
 
     import numpy
 
@@ -99,7 +102,7 @@ def checkpoint() -> tuple[bytes, dict[str, Any], bytes]:
         "count": collections.Counter({3: 2}),
         5: {"deep": [[[[]]]]},
     }
-    file = io.BytesIO()
+    file = Safetensors()
     ag.save(value, file)
     data = file.getvalue()
     (length,) = struct.unpack("<Q", data[:8])
@@ -232,6 +235,93 @@ def hostile_recordings() -> Files:
                 yield f"deep {name} {way} {depth}", text[:-1] + more.encode()
 
 
+# checkpoints of torch --------------------------------------------------------------------------
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as made:
+        for name, data in members.items():
+            made.writestr(name, data)
+    return file.getvalue()
+
+
+@functools.cache
+def archive() -> tuple[bytes, dict[str, bytes]]:
+    """A saved archive, and its members."""
+    import collections
+
+    import numpy
+
+    base = ag.arange(12.0).reshape(3, 4)
+    model = ag.nn.Linear(2, 2)
+    value = {
+        "base": base,
+        "row": base[1],
+        "model": model.state_dict(),
+        "w": ag.nn.Parameter(ag.ones(2)),
+        "z": [ag.tensor([1 + 2j]), ag.ones(2, dtype=ag.uint16), ag.eye(2).to_sparse()],
+        "many": [(1, 2.5, float("inf")), {3}, b"bytes", 1 - 2j, None, "text", 2**100],
+        "odd": [ag.float64, ag.device("cpu"), ag.Size([2]), numpy.float32(0.5), numpy.ones(3)],
+        "count": collections.Counter({3: 2}),
+        5: {"deep": [[[[]]]]},
+    }
+    file = io.BytesIO()
+    ag.save(value, file)
+    with zipfile.ZipFile(file) as made:
+        return file.getvalue(), {name: made.read(name) for name in made.namelist()}
+
+
+def hostile_archives() -> Files:
+    chance = random.Random(SEED + 2)
+    data, members = archive()
+    for i in range(250):
+        yield f"flip {i}", flipped(data, chance, 1 + i % 6)
+    for i in range(40):
+        yield f"cut {i}", data[: chance.randrange(len(data))]
+    pickled = members["archive/data.pkl"]
+    for i in range(500):
+        yield f"pickle {i}", zipped(members | {"archive/data.pkl": spoilt(pickled, chance)})
+    for name in members:
+        yield f"without {name}", zipped({k: v for k, v in members.items() if k != name})
+    for deep in (b"]" * 900 + b"a" * 899, b")" + b"\x85" * 900):
+        yield "deep", zipped(members | {"archive/data.pkl": b"\x80\x02" + deep + b"."})
+
+
+def hostile_streams() -> Files:
+    chance = random.Random(SEED + 3)
+    numbers = pickle.dumps(0x1950A86A20F9469CFC6C, 2) + pickle.dumps(1001, 2)
+    facts = pickle.dumps({"protocol_version": 1001, "little_endian": True}, 2)
+    tensor = (
+        b"\x80\x02}X\x01\x00\x00\x00wctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storage"
+        b"ctorch\nFloatStorage\nX\x01\x00\x00\x007X\x03\x00\x00\x00cpuK\x06NtQK\x01K\x02K\x02\x86K\x02K"
+        b"\x01\x86\x89Ntq\x01Rs."
+    )
+    body = pickle.dumps(["7"], 2) + struct.pack("<q6f", 6, *range(6))
+    whole = numbers + facts + tensor + body
+    yield "whole", whole
+    for i in range(100):
+        yield f"flip {i}", flipped(whole, chance, 1 + i % 6)
+        yield f"cut {i}", whole[: chance.randrange(len(whole))]
+    for i in range(200):
+        yield f"pickle {i}", numbers + facts + spoilt(tensor, chance) + body
+
+
+def spoilt(data: bytes, chance: random.Random) -> bytes:
+    """A pickle with bits flipped, bytes left out, or instructions put in."""
+    way = chance.randrange(3)
+    if way == 0:
+        return flipped(data, chance, 4)
+    at = chance.randrange(len(data))
+    if way == 1:
+        return data[:at] + data[at + chance.randrange(1, 20) :]
+    steps = b"(.0123FIJKLMNPQRSTUVXabcdeghijlopqrstu})]\x80\x81\x85\x86\x87\x8a\x8b\x90\x93\x94"
+    new = bytes(chance.choice(steps) for _ in range(chance.randrange(1, 6)))
+    if chance.random() < 0.3:
+        new = b"\x8a\x08" + struct.pack("<Q", chance.choice([2**31, 2**40, 2**62]))
+    return data[:at] + new + data[at:]
+
+
 # The property ----------------------------------------------------------------------------------
 
 
@@ -251,6 +341,8 @@ def nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 KINDS: dict[str, tuple[Callable[[], Files], Callable[[Any], Any], int]] = {
     "checkpoints": (hostile_checkpoints, lambda path: ag.load(path), 700),
+    "archives": (hostile_archives, lambda path: ag.load(path), 500),
+    "streams": (hostile_streams, lambda path: ag.load(path), 300),
     "recordings": (hostile_recordings, lambda path: ag.load_recording(path), 400),
 }
 

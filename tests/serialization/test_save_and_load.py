@@ -16,25 +16,29 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.arrays import backend as backends
-from tests.oracle import torch
+from tests.serialization.formats import Safetensors
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128"
 
 
-def through(value: Any) -> Any:
-    file = io.BytesIO()
+def through(value: Any, kind: type[io.BytesIO] = io.BytesIO) -> Any:
+    file = kind()
     ag.save(value, file)
     file.seek(0)
     return ag.load(file)
 
 
+both = pytest.mark.parametrize("kind", [io.BytesIO, Safetensors])
+
+
+@both
 @pytest.mark.parametrize("name", DTYPES.split())
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 2)])
-def test_every_dtype(name: str, shape: tuple[int, ...]) -> None:
+def test_every_dtype(name: str, shape: tuple[int, ...], kind: Any) -> None:
     dtype = getattr(ag, name)
     x = (ag.arange(numpy.prod(shape, dtype=int)).reshape(shape) % 2).to(dtype)
     x = x * (1 + 2j) if dtype.is_complex else x
-    back = through(x)
+    back = through(x, kind)
     assert back.dtype is dtype
     assert back.shape == x.shape
     assert back.tolist() == x.tolist()
@@ -62,27 +66,32 @@ NESTED: list[Any] = [
 ]
 
 
+@both
 @pytest.mark.parametrize("value", NESTED, ids=repr)
-def test_containers_and_numbers(value: Any) -> None:
-    back = through(value)
+def test_containers_and_numbers(value: Any, kind: Any) -> None:
+    back = through(value, kind)
     assert back == value
     assert type(back) is type(value)
 
 
-def test_numbers_that_are_no_json() -> None:
-    inf, nan = through([float("-inf"), float("nan")])
+@both
+def test_numbers_that_are_no_json(kind: Any) -> None:
+    inf, nan = through([float("-inf"), float("nan")], kind)
     assert inf == float("-inf")
     assert nan != nan
-    array = through(numpy.array([[1, 2]], dtype=numpy.int16))
+    array = through(numpy.array([[1, 2]], dtype=numpy.int16), kind)
     assert type(array) is numpy.ndarray
     assert array.dtype == numpy.int16
     assert array.tolist() == [[1, 2]]
 
 
-def test_views_share_memory_and_a_tensor_is_one() -> None:
+@both
+def test_views_share_memory_and_a_tensor_is_one(kind: Any) -> None:
     base = ag.arange(12.0).reshape(3, 4)
     w = ag.nn.Parameter(ag.ones(2))
-    found = through({"base": base, "row": base[1], "column": base.t()[2], "w": w, "again": [w]})
+    found = through(
+        {"base": base, "row": base[1], "column": base.t()[2], "w": w, "again": [w]}, kind
+    )
     found["row"][2] = 99.0
     assert found["base"][1, 2].item() == 99.0
     assert found["column"].tolist() == [2.0, 99.0, 10.0]
@@ -96,22 +105,24 @@ def test_views_share_memory_and_a_tensor_is_one() -> None:
 def test_only_what_is_seen_is_stored() -> None:
     file = io.BytesIO()
     ag.save(ag.zeros(1000)[10:12], file)
-    assert len(file.getvalue()) < 600
+    assert len(file.getvalue()) < 2000
 
 
-def test_complex_and_its_parts_share_memory() -> None:
+@both
+def test_complex_and_its_parts_share_memory(kind: Any) -> None:
     z = ag.tensor([1 + 2j, 3j])
-    found = through([z, ag.view_as_real(z), z.expand(3, 2)])
+    found = through([z, ag.view_as_real(z), z.expand(3, 2)], kind)
     found[1][0, 1] = 5.0
     assert found[0].tolist() == [1 + 5j, 3j]
     assert found[2].stride() == (0, 1)
     assert found[2][2].tolist() == [1 + 5j, 3j]
 
 
-def test_a_write_to_shared_memory_is_noticed() -> None:
+@both
+def test_a_write_to_shared_memory_is_noticed(kind: Any) -> None:
     """Each has its version counter, as in torch; the write count is common."""
     a = ag.ones(3)
-    x, y = through([a, a[:2]])
+    x, y = through([a, a[:2]], kind)
     w = ag.ones(3, requires_grad=True)
     loss = (w * x).sum()
     y.mul_(2)
@@ -168,7 +179,7 @@ def _read(data: bytes) -> dict[str, numpy.ndarray[Any, Any]]:
 
 def test_others_find_the_arrays_by_name() -> None:
     model = ag.nn.Linear(2, 3)
-    file = io.BytesIO()
+    file = Safetensors()
     ag.save(model.state_dict(), file)
     found = _read(file.getvalue())
     assert sorted(found) == ["bias", "weight"]
@@ -179,7 +190,7 @@ def test_headers_of_every_length() -> None:
     """One of 640 bytes begins like a pickle, whose first bytes are 80 02."""
     lengths = set()
     for i in range(0, 1300, 4):
-        file = io.BytesIO()
+        file = Safetensors()
         ag.save({"w" * (i // 2): ag.ones(1)}, file)
         lengths.add(struct.unpack("<Q", file.getvalue()[:8])[0])
         file.seek(0)
@@ -205,12 +216,6 @@ def test_files_of_others() -> None:
 # What is refused -----------------------------------------------------------------------------
 
 
-def _torch_file() -> bytes:
-    file = io.BytesIO()
-    torch.save({"w": torch.ones(2)}, file)
-    return file.getvalue()
-
-
 def _zip_file() -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
@@ -225,7 +230,7 @@ def _npz_file() -> bytes:
 
 
 def _saved(cut: int) -> bytes:
-    file = io.BytesIO()
+    file = Safetensors()
     ag.save({"w": ag.ones(8)}, file)
     return file.getvalue()[:cut]
 
@@ -233,9 +238,8 @@ def _saved(cut: int) -> bytes:
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (_torch_file, "safetensors.torch.save_file"),
-        (_zip_file, "unpickling a file can run any code"),
-        (lambda: pickle.dumps([1]), "written by torch.save or pickle"),
+        (_zip_file, "it ends within an object"),
+        (lambda: pickle.dumps([1]), "written by pickle"),
         (_npz_file, "numpy.load"),
         (lambda: b"", "is no safetensors file"),
         (lambda: b"hello, this is some text", "is no safetensors file"),
@@ -257,7 +261,7 @@ def test_other_files_are_refused(make: Any, told: str, tmp_path: Path) -> None:
         (ag.nn.Linear(1, 1), "save its state_dict()"),
         ({"f": [len]}, "f[0] is a builtins.builtin_function_or_method"),
         ({"a": {"b": object()}}, "a.b is a builtins.object"),
-        (numpy.array(["text"]), "NumPy array of <U4"),
+        (numpy.array([None]), "NumPy array of object"),
     ],
 )
 def test_what_cannot_be_saved(value: Any, told: str) -> None:
@@ -269,8 +273,10 @@ def test_what_cannot_be_saved(value: Any, told: str) -> None:
 def test_a_container_in_itself() -> None:
     value: dict[str, Any] = {}
     value["self"] = [value]
+    found = through(value)
+    assert found["self"][0] is found
     with pytest.raises(ValueError, match="contains itself"):
-        ag.save(value, io.BytesIO())
+        ag.save(value, Safetensors())
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: Any) -> None:
@@ -299,7 +305,7 @@ def test_a_device_that_is_not_here_is_named_with_what_to_do(monkeypatch: Any) ->
         return real(where)
 
     monkeypatch.setattr(backends, "backend_for", absent)
-    file = io.BytesIO()
+    file = Safetensors()
     ag.save({"a": ag.ones(2)}, file)
     data = file.getvalue().replace(b'device\\": \\"cpu', b'device\\": \\"cuda')
     (length,) = struct.unpack("<Q", data[:8])

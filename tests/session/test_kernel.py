@@ -376,11 +376,15 @@ class Endless(ag.autograd.Function):
         return g
 node = Endless.apply(ag.ones(3, requires_grad=True)).grad_fn
 from ag_visual.session import node_check
+heard = []
 def waiting(done, wait=node_check._some_time):
+    if heard == [1]:  # told when it counts: until then another one would be the same
+        heard.append(2)
+        print('heard', flush=True)
     try:
         wait(done)
     except KeyboardInterrupt:
-        print('heard', flush=True)
+        heard.append(1)
         raise
 node_check._some_time = waiting
 try:

@@ -11,7 +11,7 @@ import pytest
 
 import ag_visual as torch
 from ag_visual.observe.record import scalars
-from ag_visual.observe.record.lesson import made
+from ag_visual.observe.record.lesson import Lesson
 from ag_visual.observe.wire.check import check_fields
 from ag_visual.observe.wire.records import RECORDS
 from ag_visual.session.session import current
@@ -48,7 +48,7 @@ def test_files_carry_the_lesson(tmp_path: Path) -> None:
     x = torch.tensor(2.0, requires_grad=True)
     with torch.record(scalars=True) as recorded:
         (x * x).backward()
-    lesson = made("Find it", predict=True)
+    lesson = Lesson("Find it", predict=True)
     page = recorded.save(tmp_path / "run.html", lesson=lesson).read_text()
     [found] = re.findall(r'id="ag-visual-recording">(.*?)</script>', page, re.DOTALL)
     record = json.loads(found)

@@ -195,11 +195,11 @@ def test_an_input_that_was_not_saved_is_found_below():
     assert made_up.ok
 
 
-def test_kinks_are_left_out():
+def test_non_smooth_points_are_left_out():
     x = ag.tensor([0.0, 1.0, -1.0], requires_grad=True)
     found = check_node(x.relu())
     assert found.ok
-    assert found.inputs[0].kinks == 1
+    assert found.inputs[0].non_smooth == 1
     assert "1 at a non-smooth point left out" in str(found)
 
 
@@ -450,11 +450,11 @@ def test_a_check_that_the_second_interrupt_met_at_its_end_is_over(monkeypatch):
     assert node_check.in_own_thread(lambda stopped: 7) == 7
 
 
-def test_the_time_limit_holds_where_every_element_is_a_kink(monkeypatch):
+def test_the_time_limit_holds_where_every_element_is_non_smooth(monkeypatch):
     monkeypatch.setattr(node_check, "SECONDS", 0.0)
     found = check_node(ag.zeros(30, requires_grad=True).relu())
     (one,) = found.inputs
-    assert (one.compared, one.kinks) == (0, 1)
+    assert (one.compared, one.non_smooth) == (0, 1)
 
 
 class Counted(ag.autograd.Function):

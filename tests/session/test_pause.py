@@ -9,6 +9,9 @@ import pytest
 
 import ag_visual as ag
 from ag_visual.events import instrument
+from ag_visual.observe.record.recorder import Recorder
+from ag_visual.observe.wire.columns import Chunk
+from ag_visual.profiler import profile
 from ag_visual.session import pause
 from ag_visual.session.pause import Gate
 from ag_visual.session.session import Request, Session
@@ -376,3 +379,29 @@ def test_the_thread_that_sends_to_pages_leaves_the_gate_alone(watched, monkeypat
     session.gate.requests_wait = True
     session.serve()
     assert calls == [False]
+
+
+def test_a_stop_is_told_and_is_none_of_the_nodes_time(watched):
+    gate, work, recorder = watched.gate, Work(), Recorder()
+    recorder.start("every")
+    gate.add(seq=work.seq)
+    with profile() as found:
+        work.start()
+        until(lambda: gate.paused)
+        since = gate.paused.since
+        gate.go_on()
+        work.join(PATIENCE)
+    recorder.stop()
+    recorder.drain()
+    ((began, ended, thread),) = found.columns.pauses
+    assert began == since < ended
+    spans, names = found.columns.spans, found.columns.names
+    evaluates = names.index("autograd::engine::evaluate_function: MulBackward0")
+    stopped = [row for row in spans[spans["name"] == evaluates] if row["start"] <= began]
+    assert stopped[-1]["end"] >= ended
+    assert stopped[-1]["thread"] == thread
+    told = Chunk.joined(recorder.store.all()).tables
+    pause, runs = told["pauses"], told["runs"]
+    assert recorder.encoder.milliseconds(began) == pause["since"][0] < pause["t"][0]
+    (run,) = runs["t0"][runs["seq"] == work.seq]
+    assert run > pause["since"][0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,9 +52,21 @@ class Terminal:
     def reads(self) -> None:
         """Wait until the program reads: Python looks for signals before that and after, and what
         comes in between is seen with the next key only.
+
+        It sleeps for a moment where its threads wait for each other, too: here nothing has woken
+        it for a while.
         """
         program = psutil.Process(self.child.pid)
-        until(lambda: program.status() == psutil.STATUS_SLEEPING)
+
+        def seen() -> tuple[str, int]:
+            return program.status(), program.num_ctx_switches().voluntary
+
+        def rests() -> bool:
+            before = seen()
+            time.sleep(0.3)
+            return before == seen() and before[0] == psutil.STATUS_SLEEPING
+
+        until(rests)
 
     def type(self, text: str) -> None:
         self.child.sendline(text)

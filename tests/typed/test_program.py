@@ -50,6 +50,8 @@ def test_runs() -> None:
     assert_type(x[0] > 1, torch.Tensor)
     assert_type(x.grad, torch.Tensor | None)
     assert_type(x.shape, torch.Size)
+    assert_type(x[0]._base, torch.Tensor | None)
+    assert_type(next(iter(x)), torch.Tensor)
     assert_type(twice(3), int)
     assert_type(x.relu(), Any)
     assert_type(torch.linalg.norm(F.linear(x, x)), Any)

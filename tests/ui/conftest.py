@@ -18,7 +18,8 @@ HERE = Path(__file__).parent
 SHOWN = (
     *("inspector_light", "inspector_dark", "problem_light"),
     *("tour_trained", "output_live_light", "standalone_light"),
-    "teaching_numbers_light",
+    *("teaching_numbers_light", "transforms_tangent_dark", "transforms_jacobian_light"),
+    *("timeline_light", "timeline_dark", "timeline_live_light", "timeline_memory_dark"),
 )
 
 

@@ -257,18 +257,23 @@ class Lab:
         self.started()
 
     def layout_saved(self) -> bool:
-        """Whether the server knows of all notebooks and Inspectors that stand in the page."""
-        shown: int = self.page.evaluate(
+        """Whether the server knows of the notebooks and Inspectors that stand in the page, and no
+        other ones: the layout of the test before may be what is written.
+        """
+        shown: list[str] = self.page.evaluate(
             f"""() => ['main', 'right']
                 .flatMap(area => [...window.jupyterapp.shell.widgets(area)])
-                .filter(w => w.content?.widgets || w.id.startsWith('{EXTENSION}')).length"""
+                .filter(w => w.context || w.id.startsWith('{EXTENSION}'))
+                .map(w => w.context ? `notebook:${{w.context.path}}` : w.id)"""
         )
         try:
             kept = self.server.api("GET", self.workspace.rpartition("/")[2], "lab/api/workspaces")
         except urllib.error.HTTPError:  # nothing was written yet
             return False
         layout = json.dumps(kept["data"].get("layout-restorer:data", {}))
-        return len(re.findall(rf'"(?:notebook|{EXTENSION}[a-z-]*):', layout)) == shown
+        written = set(re.findall(rf'"((?:notebook|{EXTENSION}[a-z-]*):[^"]*)"', layout))
+        notebooks = {name for name in shown if name.startswith("notebook:")}
+        return notebooks <= written and len(written) == len(set(shown))
 
     def started(self) -> None:
         self.page.wait_for_function("() => window.jupyterapp !== undefined")
@@ -300,7 +305,9 @@ class Lab:
         """Wait for the kernel of the notebook that is shown."""
         self.page.evaluate(
             f"""async () => {{
-                const context = {NOTEBOOK}.sessionContext;
+                let notebook;
+                while (!(notebook = {NOTEBOOK})) await new Promise(requestAnimationFrame);
+                const context = notebook.sessionContext;
                 await context.ready;
                 await context.session.kernel.info;
             }}"""

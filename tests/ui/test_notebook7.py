@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from .lab import NOTEBOOK, Lab, Server
+from .lab import Lab, Server
 from .test_kernels import story, whole_story
 from .test_live import DEBUG, IMPORT, MODEL, NAMES, RECORD
 
@@ -43,7 +43,6 @@ def open_in(notebook: Lab, name: str, cells: list[str]) -> None:
     notebook.write(name, cells)
     notebook.page.goto(f"{notebook.server.url}/notebooks/{name}?token={notebook.server.token}")
     notebook.started()
-    notebook.page.wait_for_function(f"() => {NOTEBOOK} !== undefined")
     notebook.kernel_ready()
 
 

@@ -183,12 +183,6 @@ def test_bad_arguments(make: Any) -> None:
     agree(program)
 
 
-def test_workers_are_refused_with_what_to_do() -> None:
-    kind, text = raised(lambda: _data(ag).DataLoader(range(3), num_workers=2))
-    assert kind == "NotImplementedError"
-    assert "Use num_workers=0" in text
-
-
 def test_signatures_are_torchs() -> None:
     for name in _data(ag).__all__:
         ours, theirs = getattr(_data(ag), name), getattr(_data(torch), name)

@@ -40,6 +40,17 @@ def at_most(xp: Any, self: Array, bound: Any) -> Array:
     return xp.minimum(self, bound) if self.dtype.char == "e" else xp.minimum(bound, self)
 
 
+_CLIP_KEEPS_SIGNS = bool(numpy.signbit(numpy.clip(numpy.array([-0.0]), 0.0, 0.0))[0])
+
+
+def between(xp: Any, self: Array, low: Any, high: Any) -> Array:
+    """`clip`, where a zero that equals a bound keeps its sign (NumPy 2.0's own does not)."""
+    if _CLIP_KEEPS_SIGNS:
+        return xp.clip(self, low, high)
+    self = self if low is None else at_least(xp, self, low)
+    return self if high is None else at_most(xp, self, high)
+
+
 def positive_part(xp: Any, self: Array) -> Array:
     """max(x, 0), NaN where x is."""
     # NumPy takes an array of no dimensions quicker than a Python number.
@@ -60,6 +71,15 @@ def where_above(xp: Any, self: Array, threshold: Any, values: Array) -> Array:
         xp.bitwise_and(kept, values.view(bits), kept)
         return kept.view(dtype)
     return xp.where(below, 0, values)
+
+
+def slopes(xp: Any, self: Array, negative: Any) -> Array:
+    """1 where self > 0, elsewhere `negative`, a number or an array of self's dtype.
+
+    In the order of self, which a product with an expanded gradient takes over.
+    """
+    dtype = self.dtype
+    return xp.where(self > 0, xp.ones((), dtype), xp.asarray(negative, dtype))
 
 
 def sigmoid(xp: Any, self: Array) -> Array:

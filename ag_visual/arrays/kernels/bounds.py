@@ -7,16 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ag_visual.arrays.backend import Array
+from ag_visual.arrays.backend import Array, of_namespace
 
 
 def check_index(
-    xp: Any,
-    index: Array,
-    size: int,
-    dim: int,
-    error: type[Exception] = IndexError,
-    text: str = "",
+    xp: Any, index: Array, size: int, dim: int, error: type[Exception] = IndexError, text: str = ""
 ) -> None:
     """Raise `error` unless 0 <= index < size everywhere; it names the first index outside.
 
@@ -24,11 +19,13 @@ def check_index(
     """
     if index.size == 0:
         return
+    if not of_namespace(xp).has_values:
+        return
     if int(index.min()) >= 0 and int(index.max()) < size:
         return
     worst = first_outside(xp, index, size)
-    told = f"index {worst} is out of bounds for dimension {dim} with size {size}"
-    raise error(f"{text}: {told}" if text else told)
+    message = f"index {worst} is out of bounds for dimension {dim} with size {size}"
+    raise error(f"{text}: {message}" if text else message)
 
 
 def first_outside(xp: Any, index: Array, size: int) -> int:

@@ -143,12 +143,7 @@ def _scan(
 
 
 def max_pool2d_backward(
-    xp: Any,
-    g: Array,
-    indices: Array,
-    input_shape: Ints,
-    rank: int = 2,
-    disjoint: bool = False,
+    xp: Any, g: Array, indices: Array, input_shape: Ints, rank: int = 2, disjoint: bool = False
 ) -> Array:
     """g added at the chosen positions; `rank` is the number of spatial dimensions.
 

@@ -54,6 +54,27 @@ def resample_back(
     return _apply(xp, g, axis, *_transposed(*key))
 
 
+def resample_bytes(
+    xp: Any, x: Array, axis: int, method: str, size: int, align: bool, scale: float | None
+) -> Array:
+    """`resample` of uint8 in whole numbers, as images are resampled: weights of 15 bits, sums that
+    are rounded and kept between 0 and 255. An axis that keeps its size is left as it is.
+    """
+    n = x.shape[axis]
+    if n == size:
+        return x
+    weight = _matrix(*_table(method, n, size, align, scale, True))
+    bits = 0
+    while bits < 22 and int(0.5 + weight.max() * (1 << (bits + 1))) < 1 << 15:
+        bits += 1
+    scaled = weight * (1 << bits)
+    whole = numpy.trunc(scaled + numpy.where(scaled < 0, -0.5, 0.5)).astype(numpy.int64)
+    matrix = of_namespace(xp).from_numpy(whole)
+    wide = xp.moveaxis(x, axis, -1).astype(numpy.int64)
+    total = (xp.matmul(wide, matrix.T) + (1 << (bits - 1))) >> bits
+    return xp.moveaxis(xp.clip(total, 0, 255).astype(numpy.uint8), -1, axis)
+
+
 def _precise(x: Array) -> bool:
     return bool(x.dtype.itemsize > 4 and x.dtype.kind in "fc")
 

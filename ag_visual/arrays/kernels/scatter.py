@@ -109,7 +109,14 @@ def scatter_add(xp: Any, self: Array, dim: int, index: Array, src: Array) -> Arr
 
 
 def scatter_reduce(
-    xp: Any, self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool
+    xp: Any,
+    self: Array,
+    dim: int,
+    index: Array,
+    src: Array,
+    reduce: str,
+    *,
+    include_self: bool = True,
 ) -> Array:
     """`self` with src[i, j, ...] combined into [index[i, j, ...], j, ...].
 
@@ -204,8 +211,8 @@ def _slices(
             f"{name}(): Number of indices ({index.shape[0]}) should be equal to "
             f"source.size(dim): ({source.shape[dim]}), for dim: {dim}"
         )
-    error, told = (IndexError, f"{name}()") if name == "index_copy_" else (RuntimeError, "")
-    check_index(xp, index, self.shape[dim], dim, error, told)
+    error, prefix = (IndexError, f"{name}()") if name == "index_copy_" else (RuntimeError, "")
+    check_index(xp, index, self.shape[dim], dim, error, prefix)
     return self, dim, index, source
 
 
@@ -237,14 +244,15 @@ def index_reduce(
     index: Array,
     source: Array,
     reduce: str,
-    include_self: bool,
+    *,
+    include_self: bool = True,
 ) -> Array:
     """`self` with source[i] combined into slice index[i] along `dim`, as scatter_reduce does."""
     check_index(xp, index, self.shape[dim] if self.ndim else 1, dim, text=_OUTSIDE)
     view, dim, index, source = _slices(xp, self, dim, index, source, "index_reduce_")
     line = (-1,) + (1,) * (view.ndim - dim - 1)
     wide = xp.broadcast_to(index.reshape(line), source.shape)
-    result = scatter_reduce(xp, view, dim, wide, source, reduce, include_self)
+    result = scatter_reduce(xp, view, dim, wide, source, reduce, include_self=include_self)
     return result.reshape(self.shape)
 
 

@@ -1,7 +1,7 @@
 """Checksums of saved arrays, kept while `autograd.guard` is on: for writes that no counter sees.
 
-A guarded field carries a stamp that equals its storage's without being the same object, so that the
-fast path, which compares identity, asks `saved.check`, and that asks here. Unguarded fields pay
+A guarded field carries a snapshot that equals its storage's without being the same object, so that
+the fast path, which compares identity, asks `saved.check`, and that asks here. Unguarded fields pay
 nothing.
 """
 
@@ -36,13 +36,13 @@ def checksum(array: Any, whole: bool) -> int:
 
 
 def remember(node: Any, name: str, array: Any, storage: Any, whole: bool) -> tuple[int, int]:
-    """Take the checksum of a field that is being saved; returns the stamp to keep with it."""
+    """Take the checksum of a field that is being saved; returns the snapshot to keep with it."""
     kept.setdefault(node, {})[name, id(storage)] = (array, checksum(array, whole), whole)
-    version, writes = storage.stamp
+    version, writes = storage.snapshot
     return (version, writes)
 
 
 def changed(node: Any, name: str, storage: Any) -> bool:
-    """Have the contents of a field changed although its stamp says that they have not?"""
+    """Have the contents of a field changed although its snapshot says that they have not?"""
     entry = kept[node].get((name, id(storage))) if node in kept else None
     return entry is not None and checksum(entry[0], entry[2]) != entry[1]

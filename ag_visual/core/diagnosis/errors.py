@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ag_visual.arrays.coo import Coo
 from ag_visual.core import modes, source
 from ag_visual.core.diagnosis import variable_names
 from ag_visual.core.diagnosis.repair import repair
@@ -39,6 +40,8 @@ def tell(error: Any) -> Any:
 def type_name(array: Any) -> str:
     """torch's name for an array: 'torch.FloatTensor [5, 5]'."""
     device = "cuda." if type(array).__module__.startswith("cupy") else ""
+    if isinstance(array, Coo):
+        device = "sparse."
     return f"torch.{device}{legacy_name(of_numpy(array.dtype))} {list(array.shape)}"
 
 
@@ -113,11 +116,11 @@ def describe_array(array: Any, name: str | None) -> dict[str, Any]:
     return {"name": name, "shape": tuple(array.shape), "dtype": array.dtype.name}
 
 
-def _line(label: str, site: source.Site, code: str) -> str:
+def line_of(label: str, site: source.Site, code: str) -> str:
     return f"\n  {label}  {site.where}: {code}" if site is not source.UNKNOWN else ""
 
 
-def _distinct(writes: list[Any]) -> list[dict[str, Any]]:
+def distinct(writes: list[Any]) -> list[dict[str, Any]]:
     """Writes by place, first ones first: a loop that writes often is one line."""
     found: dict[Any, dict[str, Any]] = {}
     for write in writes:
@@ -173,7 +176,7 @@ def _saved_fields(node: Any, name: str, storage: Any, then: tuple[int, int]) -> 
         return candidate is value
 
     writes, forgotten = storage.writes_since(then[1])
-    places = _distinct(writes)
+    places = distinct(writes)
     edge = None if own_output else _history(value)
     leaf = not own_output and _is_leaf(value)
     return {
@@ -191,12 +194,13 @@ def _saved_fields(node: Any, name: str, storage: Any, then: tuple[int, int]) -> 
         "writes": places,
         "more_writes": forgotten,
         "version_then": then[0],
-        "version_now": storage.stamp[0],
+        "version_now": storage.snapshot[0],
         "where": source.resolve_place(source.here()),
     }
 
 
-def _add_repair(fields: dict[str, Any]) -> None:
+def add_repair(fields: dict[str, Any], module: str = "") -> None:
+    """Put a repair into the fields. module: what the user's code calls the package it uses."""
     save = fields["saved"]["site"] if fields.get("saved") else source.UNKNOWN
     write = fields["writes"][0]["site"] if fields.get("writes") else fields["where"]
     found = repair(
@@ -212,7 +216,7 @@ def _add_repair(fields: dict[str, Any]) -> None:
         write_source="".join(linecache.getlines(write.file)),
         save_lineno=save.line,
         write_lineno=write.line,
-        module=_module_name(),
+        module=module or _module_name(),
     )
     fields["repair"] = found._asdict() if found else None
 
@@ -225,7 +229,7 @@ def _module_name() -> str:
     return next((name for name, value in names if value is package), "torch")
 
 
-def _lines(fields: dict[str, Any]) -> str:
+def lines(fields: dict[str, Any]) -> str:
     """The part of the text that names places."""
     text = ""
     name = fields["tensor"]["name"]
@@ -238,10 +242,12 @@ def _lines(fields: dict[str, Any]) -> str:
     if saved:
         site = saved["site"]
         code = f"{site.text}  ({fields['node_name']} saved its {fields['saved_name']})"
-        text += _line("saved at  ", site, code)
+        text += line_of("saved at  ", site, code)
     for write in fields["writes"][:SHOWN_WRITES]:
         times = f", {write['times']} times" if write["times"] > 1 else ""
-        text += _line("written at", write["site"], f"{write['site'].text}  ({write['op']}{times})")
+        text += line_of(
+            "written at", write["site"], f"{write['site'].text}  ({write['op']}{times})"
+        )
     more = len(fields["writes"]) - SHOWN_WRITES + fields["more_writes"]
     if len(fields["writes"]) <= SHOWN_WRITES:
         more = fields["more_writes"]
@@ -255,7 +261,7 @@ def _lines(fields: dict[str, Any]) -> str:
 def modified(node: Any, name: str, storage: Any, then: tuple[int, int]) -> AutogradError:
     """A saved tensor was written in place before backward needed it."""
     fields = _saved_fields(node, name, storage, then)
-    _add_repair(fields)
+    add_repair(fields)
     producer = fields["producer"]
     which = f", which is output {producer[1]} of {producer[0]}," if producer else ""
     text = (
@@ -268,7 +274,7 @@ def modified(node: Any, name: str, storage: Any, then: tuple[int, int]) -> Autog
             " Hint: the backtrace further above shows the operation that failed to compute its "
             "gradient. The variable in question was changed in there or anywhere later. Good luck!"
         )
-    text += _lines(fields)
+    text += lines(fields)
     fields["text"] = text
     return tell(InplaceError(text, fields))  # type: ignore[no-any-return]
 
@@ -276,15 +282,12 @@ def modified(node: Any, name: str, storage: Any, then: tuple[int, int]) -> Autog
 def written_around(node: Any, name: str, storage: Any, then: tuple[int, int]) -> AutogradError:
     """A saved tensor's contents changed without a write that autograd could see."""
     fields = _saved_fields(node, name, storage, then)
-    fields["repair"] = {
-        "text": "Write to a copy: `tensor.detach().clone().numpy()`.",
-        "code": None,
-    }
+    fields["repair"] = {"text": "Write to a copy: `tensor.detach().clone().numpy()`.", "code": None}
     fields["text"] = text = (
         "one of the variables needed for gradient computation has been modified by means that "
         f"autograd cannot see: [{fields['tensor_type']}] has other contents than when "
         f"{node.name()} saved it, and its version is still {then[0]}. Probably a NumPy array that "
-        "shares its memory was written." + _lines(fields)
+        "shares its memory was written." + lines(fields)
     )
     return tell(InplaceError(text, fields))  # type: ignore[no-any-return]
 
@@ -293,14 +296,28 @@ def warn_silent(node: Any, name: str, storage: Any, then: tuple[int, int]) -> No
     """A saved tensor was written through `.data`: torch's gradient is silently wrong here."""
     fields = _saved_fields(node, name, storage, then)
     fields["kind"] = "silent"
-    _add_repair(fields)
+    add_repair(fields)
     fields["text"] = text = (
         f"a tensor that {node.name()} saved for backward was written through .data (or another "
         f"alias with its own version counter): [{fields['tensor_type']}]. The version counter did "
         "not see it, so backward uses the new values and the gradient is silently wrong."
-        + _lines(fields)
+        + lines(fields)
     )
     warnings.warn(tell(SilentWriteWarning(text, fields)), stacklevel=2)
+
+
+def _fields(kind: str, name: str, seq: int | None, saved_name: str = "") -> dict[str, Any]:
+    """What every error tells, of the node or op of that name; of no write that came before."""
+    return {
+        "kind": kind,
+        "node_name": name,
+        "node_seq": seq,
+        "saved_name": saved_name,
+        "saved": None,
+        "writes": [],
+        "more_writes": 0,
+        "where": source.resolve_place(source.here()),
+    }
 
 
 def freed_graph(node: Any) -> AutogradError:
@@ -314,22 +331,15 @@ def freed_graph(node: Any) -> AutogradError:
         "calling backward."
     )
     site = source.resolve_place(node.place)
-    fields: dict[str, Any] = {
-        "kind": "second-backward",
-        "node_name": node.name(),
-        "node_seq": node.seq,
-        "saved_name": "",
+    fields = _fields("second-backward", node.name(), node.seq) | {
         "tensor": {"name": None, "shape": tuple(node.shape), "dtype": node.dtype.name},
         "first_backward": first,
         "holders": _holders(node),
         "saved": {"site": site, "version": 0},
-        "writes": [],
-        "more_writes": 0,
-        "where": source.resolve_place(source.here()),
     }
-    _add_repair(fields)
-    text += _line("made at       ", site, f"{site.text}  ({node.name()})")
-    text += _line("first backward", first, first.text)
+    add_repair(fields)
+    text += line_of("made at       ", site, f"{site.text}  ({node.name()})")
+    text += line_of("first backward", first, first.text)
     if fields["holders"]:
         names = ", ".join(f"`{name}`" for name in fields["holders"])
         text += f"\n  kept alive by   {names}"
@@ -341,38 +351,22 @@ def freed_graph(node: Any) -> AutogradError:
 
 def detached(node: Any, name: str, tensor: Any) -> AutogradError:
     """A saved input was taken out of the graph with `detach_()` before backward."""
-    fields = {
-        "kind": "other",
-        "node_name": node.name(),
-        "node_seq": node.seq,
-        "saved_name": name,
+    fields = _fields("other", node.name(), node.seq, name) | {
         "tensor": describe_array(tensor._array, variable_name(lambda v: v is tensor)),
-        "saved": {"site": source.resolve_place(node.place), "version": tensor._storage.stamp[0]},
-        "writes": [],
-        "more_writes": 0,
-        "where": source.resolve_place(source.here()),
+        "saved": {"site": source.resolve_place(node.place), "version": tensor._storage.snapshot[0]},
         "repair": {"text": "Use `detach()`: it leaves this tensor in the graph.", "code": None},
     }
     fields["text"] = text = (
         "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_(). This "
-        "is not supported, please use out-of-place `.detach()` instead." + _lines(fields)
+        "is not supported, please use out-of-place `.detach()` instead." + lines(fields)
     )
     return tell(AutogradError(text, fields))  # type: ignore[no-any-return]
 
 
 def _inplace_fields(kind: str, tensor: Any, op: str) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "kind": kind,
-        "node_name": op,
-        "node_seq": None,
-        "saved_name": "",
-        "tensor": _described(tensor._array, lambda v: v is tensor, tensor),
-        "saved": None,
-        "writes": [],
-        "more_writes": 0,
-        "where": source.resolve_place(source.here()),
-    }
-    _add_repair(fields)
+    fields = _fields(kind, op, None)
+    fields["tensor"] = _described(tensor._array, lambda v: v is tensor, tensor)
+    add_repair(fields)
     return fields
 
 
@@ -383,7 +377,7 @@ def leaf_inplace(tensor: Any, op: str, *, view: bool, used: bool = False) -> Aut
     verb = "has been used" if used else "is being used"
     where = fields["where"]
     text = f"{what} Variable that requires grad {verb} in an in-place operation."
-    text += _line("written at", where, f"{where.text}  ({op})") + _lines(fields)
+    text += line_of("written at", where, f"{where.text}  ({op})") + lines(fields)
     fields["text"] = text
     return tell(LeafInplaceError(text, fields))  # type: ignore[no-any-return]
 
@@ -392,14 +386,30 @@ def view_inplace(tensor: Any, op: str, message: str, made: Any) -> AutogradError
     """An in-place op on a view that autograd cannot follow; `made` is where the view was made."""
     fields = _inplace_fields("view-inplace", tensor, op)
     site = source.resolve_place(made)
-    fields["saved"] = None
     fields["made"] = site
     where = fields["where"]
-    text = message + _line("view made at", site, site.text)
+    text = message + line_of("view made at", site, site.text)
     if op:
-        text += _line("written at  ", where, f"{where.text}  ({op})")
+        text += line_of("written at  ", where, f"{where.text}  ({op})")
     else:
-        text += _line("used at     ", where, where.text)
-    text += _lines(fields)
+        text += line_of("used at     ", where, where.text)
+    text += lines(fields)
     fields["text"] = text
     return tell(ViewInplaceError(text, fields))  # type: ignore[no-any-return]
+
+
+def cannot_be_saved() -> RuntimeError:
+    """An inference tensor that a node would have to save."""
+    return RuntimeError(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+        "inference mode in computation tracked by autograd. To work around this, you can make a "
+        "clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+        "`torch.inference_mode()`."
+    )
+
+
+def c_name(tensor: Any) -> str:
+    """What torch's C++ calls a tensor's dtype."""
+    names = {"float32": "float", "float64": "double", "int64": "long int", "int32": "int"}
+    name: str = tensor.dtype.name
+    return names.get(name, name)

@@ -46,14 +46,7 @@ class Repair(NamedTuple):
 
 # Ops that modules run in place when they were built with inplace=True.
 _MODULE_OPS: Final = {
-    "relu_",
-    "leaky_relu_",
-    "elu_",
-    "hardtanh_",
-    "dropout_",
-    "silu_",
-    "threshold_",
-    "relu6_",
+    *("relu_", "leaky_relu_", "elu_", "hardtanh_", "dropout_", "silu_", "threshold_", "relu6_")
 }
 
 
@@ -141,13 +134,13 @@ def _view(write: Place, module: str) -> Repair:
             None,
         )
     subject = f"`{view}`" if view else "The tensor"
-    twin = as_out_of_place(write.statement, module)
-    instead = _quoted(twin) if twin else "an op without the trailing `_`"
+    rewritten = as_out_of_place(write.statement, module)
+    instead = _quoted(rewritten) if rewritten else "an op without the trailing `_`"
     return Repair(
         f"{subject} is a view that must not be written. Use {instead}, or write the base by "
         "index, `base[i] = ...`; a view made under no_grad must be written there too.",
-        twin,
-        "write" if twin else "",
+        rewritten,
+        "write" if rewritten else "",
     )
 
 

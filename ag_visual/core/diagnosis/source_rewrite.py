@@ -17,39 +17,21 @@ _ONLY_INPLACE: Final = {
     "fill_": "{module}.full_like({name}, {arguments})",
     "copy_": "{arguments}.clone()",
 }
-_NO_TWIN: Final = {"normal_", "uniform_", "bernoulli_", "random_", "exponential_", "set_"}
+_IN_PLACE_ONLY: Final = {"normal_", "uniform_", "bernoulli_", "random_", "exponential_", "set_"}
 _MODULE_NAMES: Final = {"torch", "ag", "F", "functional", "nn", "init"}
 
 _VIEW_ATTRIBUTES: Final = {"T", "mT", "H", "mH", "real", "imag"}
 _VIEWS: Final = {
-    "view",
-    "reshape",
-    "flatten",
-    "unflatten",
-    "t",
-    "transpose",
-    "swapaxes",
-    "permute",
-    "movedim",
-    "squeeze",
-    "unsqueeze",
-    "select",
-    "narrow",
-    "diagonal",
-    "expand",
-    "expand_as",
-    "view_as",
-    "unfold",
+    *("view", "reshape", "flatten", "unflatten", "t", "transpose", "swapaxes", "permute"),
+    *("movedim", "squeeze", "unsqueeze", "select", "narrow", "diagonal", "expand", "expand_as"),
+    *("view_as", "unfold"),
 }
 
-_OPERATORS: Final = {
-    "sub_": ast.Sub,
-    "subtract_": ast.Sub,
+_OPERATORS: Final[dict[str, type[ast.operator]]] = {
     "add_": ast.Add,
-    "mul_": ast.Mult,
-    "multiply_": ast.Mult,
-    "div_": ast.Div,
-    "divide_": ast.Div,
+    **dict.fromkeys(("sub_", "subtract_"), ast.Sub),
+    **dict.fromkeys(("mul_", "multiply_"), ast.Mult),
+    **dict.fromkeys(("div_", "divide_"), ast.Div),
 }
 
 
@@ -308,7 +290,7 @@ def as_out_of_place(statement: ast.stmt | None, module: str) -> str | None:
     if call is None:
         return None
     links = {method[1] for node in ast.walk(call) if (method := method_call(node)) is not None}
-    if links & _NO_TWIN:
+    if links & _IN_PLACE_ONLY:
         return None
     if links & _ONLY_INPLACE.keys():
         return _like(call, module)

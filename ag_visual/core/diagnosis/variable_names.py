@@ -28,7 +28,7 @@ def scopes_of(frame: FrameType | None) -> Iterator[Scope]:
     Where the innermost frames are a module's or a cell's own, their globals come in their place.
     """
     innermost: Scope | None = None
-    told = False
+    yielded = False
     frame = source.outside(frame)
     left = _FRAMES
     while frame is not None and left:
@@ -38,24 +38,25 @@ def scopes_of(frame: FrameType | None) -> Iterator[Scope]:
             found = source.locals_of(frame)
             if found is not frame.f_globals:
                 yield found
-            elif found is innermost and not told:
-                told = True
+            elif found is innermost and not yielded:
+                yielded = True
                 yield found
         frame = frame.f_back
-    if innermost is not None and not told:
+    if innermost is not None and not yielded:
         yield innermost
 
 
-def is_tensor(value: Any) -> bool:
-    """isinstance, which may ask a user's object for its __class__, is not used."""
-    return issubclass(type(value), tensor_type)
+Types = tuple[type, ...]
 
 
-def tensors_in(scope: Scope, *, buffers: bool = False) -> Iterator[tuple[str, Any]]:
+def tensors_in(
+    scope: Scope, *, buffers: bool = False, types: Types = ()
+) -> Iterator[tuple[str, Any]]:
     """(name, tensor) for each tensor that a variable, module or container of the scope holds.
 
-    buffers: those of modules, too.
+    buffers: those of modules, too. types: what counts as one; without them this package's own.
     """
+    types = types or (tensor_type,)
     try:
         items = list(scope.items())[:_MANY]
     except RuntimeError:  # another thread adds variables just now: the next look will find them
@@ -64,12 +65,13 @@ def tensors_in(scope: Scope, *, buffers: bool = False) -> Iterator[tuple[str, An
     for name, value in items:
         if name.startswith("_"):
             continue
-        if is_tensor(value):
+        # isinstance, which may ask a user's object for its __class__, is not used.
+        if issubclass(type(value), types):
             yield name, value
         elif type(value) not in _PLAIN:
             later.append((name, value))
     for name, value in later:
-        yield from _inside(name, value, buffers)
+        yield from _inside(name, value, buffers, types)
 
 
 _PLAIN: Final = frozenset(
@@ -77,25 +79,25 @@ _PLAIN: Final = frozenset(
 )
 
 
-def _inside(name: str, value: Any, buffers: bool) -> Iterator[tuple[str, Any]]:
+def _inside(name: str, value: Any, buffers: bool, types: Types) -> Iterator[tuple[str, Any]]:
     kind = type(value)
     if issubclass(kind, (list, tuple)):
         for i, part in enumerate(value[:_MANY]):
-            if is_tensor(part):
+            if issubclass(type(part), types):
                 yield f"{name}[{i}]", part
     elif issubclass(kind, dict):
         for key, part in list(value.items())[:_MANY]:
-            if is_tensor(part):
+            if issubclass(type(part), types):
                 yield f"{name}[{key!r}]", part
     else:
-        yield from _attributes(name, value, buffers)
+        yield from _attributes(name, value, buffers, types)
 
 
 def _is_module(value: Any) -> bool:
     return callable(getattr(type(value), "named_parameters", None))
 
 
-def _attributes(name: str, value: Any, buffers: bool) -> Iterator[tuple[str, Any]]:
+def _attributes(name: str, value: Any, buffers: bool, types: Types) -> Iterator[tuple[str, Any]]:
     seen: set[int] = set()
     if _is_module(value):
         for walk in ("named_parameters", "named_buffers") if buffers else ("named_parameters",):
@@ -104,7 +106,8 @@ def _attributes(name: str, value: Any, buffers: bool) -> Iterator[tuple[str, Any
             except Exception:  # a half-built module must not break the backward that looked at it
                 continue
             seen.update(id(part) for _, part in found)
-            yield from ((f"{name}.{path}", part) for path, part in found if is_tensor(part))
+            mine = [(path, part) for path, part in found if issubclass(type(part), types)]
+            yield from ((f"{name}.{path}", part) for path, part in mine)
     try:
         # Not value.__dict__: an object with slots may have a __getattr__ that does anything.
         own = object.__getattribute__(value, "__dict__")
@@ -112,7 +115,7 @@ def _attributes(name: str, value: Any, buffers: bool) -> Iterator[tuple[str, Any
         return
     if type(own) is dict:
         for key, part in list(own.items())[:_MANY]:
-            if is_tensor(part) and id(part) not in seen:
+            if issubclass(type(part), types) and id(part) not in seen:
                 yield f"{name}.{key}", part
             elif _is_module(part) and not _is_module(value):
-                yield from _attributes(f"{name}.{key}", part, buffers)
+                yield from _attributes(f"{name}.{key}", part, buffers, types)

@@ -1,4 +1,4 @@
-"""Composites as functions and methods: the built call of a body on the Tensor face."""
+"""Composites as functions and methods: the built call of a body on the Tensor namespace."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import arguments, interpreted
 from ag_visual.dispatch.codegen.scope import odd_types
@@ -15,38 +16,42 @@ from ag_visual.dispatch.codegen.source import lazily
 from ag_visual.dispatch.out_argument import into, words_of
 
 
-def bind_face(
+def bind_namespace(
     body: Callable[..., Any],
-    face: Any,
+    namespace: Any,
     name: str,
     out: bool | str = False,
     varargs: str | None = None,
+    cast: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
     """`body` with its first parameter fixed, as a function that can also be a method.
 
-    out: as in a record. varargs: its parameter that is given one by one.
+    out: as in a record. varargs: its parameter that is given one by one. cast: what is called in
+    place of the body while mixed precision is on.
     """
-    scope = {"body": body, "face": face, "__name__": body.__module__, "into": into, "told": _told}
-    scope["out_words"] = words_of(name, out)
+    scope: dict[str, Any] = {"__name__": body.__module__, "body": body, "namespace": namespace}
+    scope.update(into=into, explained=_explained, out_words=words_of(name, out))
     scope.update(odd=odd_types, number=arguments.plain_number, checked=arguments.checked)
     scope.update(one_by_one=arguments.one_by_one, DType=arguments.DType)
     function = lazily(
         name, scope, lambda scope: _bound_source(body, name, scope, bool(out), varargs)
     )
     scope["again"] = function
+    if cast is not None:
+        scope.update(cast=cast, modes=modes)
     function.__doc__ = body.__doc__
-    function.__wrapped__ = bound = functools.partial(body, face)  # type: ignore[attr-defined]
+    bound = functools.partial(body, namespace)
+    vars(function)["__wrapped__"] = bound
     if out:
         known = inspect.signature(bound)
         names = [p for p in known.parameters.values() if p.kind is not p.VAR_KEYWORD]
         rest = [p for p in known.parameters.values() if p.kind is p.VAR_KEYWORD]
         more = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
-        found = known.replace(parameters=[*names, more, *rest])
-        function.__signature__ = found  # type: ignore[attr-defined]
+        vars(function)["__signature__"] = known.replace(parameters=[*names, more, *rest])
     return function
 
 
-def _told(name: str, given: dict[str, Any], error: AttributeError) -> Exception:
+def _explained(name: str, given: dict[str, Any], error: AttributeError) -> Exception:
     """A TypeError that names the argument, where the missing attribute was asked of no tensor."""
     for each, value in given.items():
         if value is error.obj and not isinstance(value, Tensor) and value is not None:
@@ -115,10 +120,13 @@ def _bound_source(
         by_name = [p for p in passed.values() if "=" in p or p[:2] == "**"]
         plain = "".join(f"{p}, " for p in passed.values() if p not in by_name)
         named = f"dict({', '.join(by_name)})"
-        call = f"into({name!r}, out, body, (face, {plain}), {named}, False, out_words)"
+        call = f"into({name!r}, out, body, (namespace, {plain}), {named}, False, out_words)"
         lines.add(1, f"if out is not None: return {call}")
     # What is no tensor shows when the body asks it for something that tensors have.
     known = ", ".join(f"{n!r}: {n}" for n in parameters)
-    lines.add(1, f"try: return body(face, {', '.join(passed.values())})")
-    lines.add(1, f"except AttributeError as error: raise told({name!r}, {{{known}}}, error)")
+    if "cast" in scope:
+        on = "modes.special and modes.state.autocast is not None"
+        lines.add(1, f"if {on}: return cast(namespace, {', '.join(passed.values())})")
+    lines.add(1, f"try: return body(namespace, {', '.join(passed.values())})")
+    lines.add(1, f"except AttributeError as error: raise explained({name!r}, {{{known}}}, error)")
     return lines.text

@@ -1,4 +1,4 @@
-"""In-place forms as built code."""
+"""In-place variants as built code."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 import numpy
 
 from ag_visual.dispatch.codegen.scope import SHARED
-from ag_visual.dispatch.codegen.signature import arguments_part, head_of, kernel_call, with_older
+from ag_visual.dispatch.codegen.signature import arguments_part, head_of, kernel_part, with_older
 from ag_visual.dispatch.codegen.source import lazily
 from ag_visual.dispatch.record import KEEP, Op
 
 
-def inplace(op: Op, twin: str, reference: Callable[..., Any]) -> Callable[..., Any]:
-    """The fast twin of an op: writes that autograd does not record, to memory without views."""
+def inplace(op: Op, variant: str, reference: Callable[..., Any]) -> Callable[..., Any]:
+    """The fast variant of an op: writes that autograd does not record, to memory without views."""
     if op.policy == KEEP or op.lists or op.varargs or op.writes or op.outputs != ("result",):
         return reference
     scope = {**SHARED, "slow": reference, "normalize": op.normalize}
     scope["BOOL"] = numpy.dtype(bool)
-    function = lazily(twin, scope, lambda scope: _inplace_source(op, twin, scope))
-    function.__signature__ = op.signature  # type: ignore[attr-defined]
-    return function
+    return op.shown(
+        lazily(variant, scope, lambda scope: _inplace_source(op, variant, scope)), variant
+    )
 
 
-def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
+def _inplace_source(op: Op, variant: str, scope: dict[str, Any]) -> str:
     old = bool(op.legacy_positional)
     head = head_of(op.signature, scope, kinds=op.kinds, old=old, numpy_names=False)
     slow = f"return slow({', '.join(head.passed.values())})"
-    lines = head.writer(twin)
+    lines = head.writer(variant)
     add = lines.add
     target = op.params[0]
     if old:
@@ -65,18 +65,16 @@ def _inplace_source(op: Op, twin: str, scope: dict[str, Any]) -> str:
         add(1, f"else: {slow}")
     arguments_part(op, head, lines, slow)
     # Into a fresh array first: an exception must leave the target as it was.
-    add(1, f"try: r = {kernel_call(op, scope)}")
-    add(1, "except Exception: r = None")
+    kernel_part(op, scope, lines, slow)
     # (What a comparison gives is written as ones and zeros.)
-    add(1, f"if r is None: {slow}")
     add(1, f"if r.dtype is not d and r.dtype is not BOOL or r.shape != a_{target}.shape: {slow}")
     # Read-only memory (an expanded gradient in a hook) is refused there, with torch's words.
     add(1, f"try: a_{target}[...] = r")
     add(1, f"except ValueError: {slow}")
     # Nothing lets a signal in between the write and this call: it counts, whatever ends it.
-    add(1, f"try: wrote({target}, {twin!r})")
+    add(1, f"try: wrote({target}, {variant!r})")
     add(1, "except BaseException:")
-    add(2, f"wrote({target}, {twin!r})")
+    add(2, f"wrote({target}, {variant!r})")
     add(2, "raise")
     add(1, f"return {target}")
     return lines.text

@@ -12,7 +12,9 @@ from ag_visual.events.node_record import NodeSchema, node_record, row
 def report_part(op: Op, scope: dict[str, Any], lines: Writer) -> None:
     """The record of saved.report_node, with what is known here written out."""
     add = lines.add
-    kinds, numbers, declared = [], [], []
+    kinds: list[str] = []
+    numbers: list[str] = []
+    declared = []
     for name in op.saves:
         own = name in op.outputs
         shape, dtype = f"z_{name}", f"y_{name}"
@@ -30,10 +32,11 @@ def report_part(op: Op, scope: dict[str, Any], lines: Writer) -> None:
             continue
         known = array == "r"
         add(5, f"{shape} = " + ("shape" if known else f"{array}.shape"))
-        add(5, f"{dtype} = " + ("dtype" if known else f"{array}.dtype"))
+        same = name in op.inputs and op.policy != KEEP and name not in op.no_promotion
+        add(5, f"{dtype} = " + ("dtype" if known else "d" if same else f"{array}.dtype"))
         add(5, f"u_{name} = store.number")
         add(5, f"if not u_{name}: u_{name} = store.number = next(uids)")
-        add(5, f"v_{name} = store.stamp[0]")
+        add(5, f"v_{name} = store.snapshot[0]")
         add(4, "else:")
         add(5, f"{shape} = {dtype} = None")
         add(5, f"u_{name} = v_{name} = 0")
@@ -62,5 +65,5 @@ def report_part(op: Op, scope: dict[str, Any], lines: Writer) -> None:
         # To find a slot empty takes 0.25 us: once is enough.
         add(5, f"try: cut = {name}._origin")
         add(5, f"except AttributeError: cut = {name}._origin = None")
-        told = f"report_cuts(node, (('{name}', {name}),))"
-        add(5, f"if cut is not None or {name}._view is not None: {told}")
+        report = f"report_cuts(node, (('{name}', {name}),))"
+        add(5, f"if cut is not None or {name}._view is not None: {report}")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import sys
 from threading import get_ident
+from types import CodeType, FrameType
 from typing import Any
 from weakref import ref
 
 import numpy
 
 from ag_visual.core import modes, saved, source, view
+from ag_visual.core.source import LOOP
 from ag_visual.core.storage import FRESH, ZERO, Storage, uids
 from ag_visual.core.tensor import Tensor, accumulator, from_array, wrote
 from ag_visual.dispatch import arguments
@@ -30,13 +32,16 @@ def take_fast(kind: type) -> None:
     odd_types.add(kind)
 
 
-def _locate(frame: Any) -> tuple[Any, int]:
-    """`source.place_of`, in one call."""
+def _locate(frame: FrameType | None) -> tuple[CodeType | None, int]:
+    """`source.place_of`, in one call; from inside of a backward the place that called for it."""
     inside = source.inside
     while frame is not None:
         code = frame.f_code
-        if not inside[code.co_filename]:
+        known = inside[code.co_filename]
+        if not known:
             return code, frame.f_lasti
+        if known is LOOP:
+            return modes.state.task.place or (None, 0)
         frame = frame.f_back
     return None, 0
 
@@ -79,6 +84,3 @@ SHARED: dict[str, Any] = {
     "loose": arguments.loose,
     "DType": arguments.DType,
 }
-
-
-__all__ = ["SHARED", "fast_types", "odd_types", "take_fast"]

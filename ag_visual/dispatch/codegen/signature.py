@@ -1,6 +1,6 @@
-"""Heads of built functions: one builder, for ops, their in-place forms and composites.
+"""Heads of built functions: one builder, for ops, their in-place variants and composites.
 
-And what ops and in-place forms do with arguments: check them, hand them on to the kernel.
+And what ops and in-place variants do with arguments: check them, hand them on to the kernel.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from ag_visual.dispatch import arguments
+from ag_visual.dispatch import arguments, interpreted
 from ag_visual.dispatch.codegen.source import Writer
 from ag_visual.dispatch.record import KEEP, Op
 from ag_visual.dispatch.rules import ON_FLOATS, call_source
@@ -119,26 +119,43 @@ def arguments_part(op: Op, head: Head, lines: Writer, slow: str) -> None:
         lines.add(1, f"{left}normalize({', '.join(_arrays(op))})")
 
 
-def kernel_call(op: Op, scope: dict[str, Any]) -> str:
-    """The kernel on arrays and arguments."""
+def kernel_part(op: Op, scope: dict[str, Any], lines: Writer, slow: str) -> None:
+    """`r`, the kernel's result, or what it refuses in the words of the reference path.
+
+    That runs itself where it asks `check` first, and where floating-point warnings are errors: when
+    the exception is over, which is no context of what it says.
+    """
+    lines.add(1, f"try: r = {_kernel_call(op, scope)}")
+    if op.check is None:
+        scope.update(op=op, kernel_error=interpreted.kernel_error)
+        arrays = ", ".join(f"a_{p}" for p in op.inputs)
+        lines.add(1, "except RuntimeError: raise")
+        lines.add(1, "except (ValueError, IndexError) as error:")
+        lines.add(2, f"raise kernel_error(op, ({arrays},), error) from None")
+    lines.add(1, "except Exception: r = None")
+    lines.add(1, f"if r is None: {slow}")
+
+
+def _kernel_call(op: Op, scope: dict[str, Any]) -> str:
     given = _arrays(op)
     if hasattr(op.kernel, "inlined"):
         facts = {} if op.policy == KEEP else ON_FLOATS
         return call_source(op.kernel, "kernel", ["np", *given], scope, facts)
-    scope["kernel"] = op._kernel(numpy) if op.direct else op.kernel
+    direct = isinstance(op.kernel, str)
+    scope["kernel"] = op._kernel(numpy) if direct else op.kernel
     given = [f"{p}={p}" if p in op.keyword else a for p, a in zip(op.params, given, strict=True)]
-    return f"kernel({', '.join(given if op.direct else ['np', *given])})"
+    return f"kernel({', '.join(given if direct else ['np', *given])})"
 
 
 def _arrays(op: Op) -> list[str]:
     return [f"a_{p}" if p in op.inputs else p for p in op.params]
 
 
-def with_older(op: Op, out: bool) -> str:
+def with_older(op: Op, out: bool, called: str = "slow") -> str:
     """The call with more by position than there are tensors: see `arguments.older`."""
     tensors = ", ".join(p for p in op.params if p not in op.keyword)
     named = "".join(f", {p}={p}" for p in (*op.legacy_positional, *["out"] * out))
-    return f"slow({tensors}, *old{named})"
+    return f"{called}({tensors}, *old{named})"
 
 
 def _takes_numpy_names(parameters: list[inspect.Parameter]) -> bool:
@@ -155,8 +172,8 @@ def _renamed(again: Callable[..., Any], named: dict[str, Any], **given: Any) -> 
     name = again.__name__
     for theirs, ours in arguments.NUMPY_NAMES.items():
         if theirs in named and ours in given:
-            usual = inspect.signature(again).parameters[ours].default
-            if given[ours] is not ABSENT and given[ours] is not usual:
+            default = inspect.signature(again).parameters[ours].default
+            if given[ours] is not ABSENT and given[ours] is not default:
                 raise TypeError(f"{name}() got both '{ours}' and '{theirs}': leave one out")
             given[ours] = named.pop(theirs)
     if named:
@@ -166,6 +183,3 @@ def _renamed(again: Callable[..., Any], named: dict[str, Any], **given: Any) -> 
         if value is ABSENT and known[each].default is inspect.Parameter.empty:
             raise TypeError(f"{name}() missing 1 required positional argument: '{each}'")
     return again(**given)
-
-
-__all__ = ["ABSENT", "Head", "arguments_part", "head_of", "kernel_call", "with_older"]

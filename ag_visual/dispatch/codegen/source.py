@@ -32,8 +32,12 @@ def defined(text: str, label: str, scope: dict[str, Any]) -> dict[str, Any]:
     """
     filename = os.path.join(_FOLDER, f"<built {label}>")
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    exec(compile(text, filename, "exec"), scope, space := {})
+    space: dict[str, Any] = {}
+    exec(compile(text, filename, "exec"), scope, space)
     return space
+
+
+finish: Callable[[], Callable[..., Any]]  # in the scope of every built function
 
 
 def _stub(*args: Any, **kwargs: Any) -> Any:
@@ -41,11 +45,12 @@ def _stub(*args: Any, **kwargs: Any) -> Any:
 
     An error of that call looks like one of any later call: a bare `raise` adds no frame again.
     """
-    function = finish()  # type: ignore[name-defined]  # noqa: F821 - in its scope
+    function = finish()  # noqa: F821
     try:
         return function(*args, **kwargs)
     except BaseException as error:
-        error.__traceback__ = error.__traceback__.tb_next  # type: ignore[union-attr]
+        here = error.__traceback__
+        error.__traceback__ = here and here.tb_next
         raise
 
 
@@ -68,6 +73,3 @@ def lazily(
 
     scope["finish"] = finish
     return function
-
-
-__all__ = ["Writer", "defined", "lazily"]

@@ -7,8 +7,10 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from ag_visual.arrays.coo import refused
 from ag_visual.autograd.grad_mode import no_grad
 from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.sparse import is_sparse
 from ag_visual.dispatch.table import functions as F
 
 
@@ -16,6 +18,12 @@ def _gradients(parameters: Any) -> list[Any]:
     if isinstance(parameters, Tensor):
         parameters = [parameters]
     return [p.grad for p in parameters if p.grad is not None]
+
+
+def _refuse_sparse(gradients: list[Any], name: str) -> None:
+    """As torch does, which has no rule for them: clip `grad.coalesce().values()`."""
+    if any(is_sparse(grad) for grad in gradients):
+        raise refused(name)
 
 
 @no_grad()
@@ -29,6 +37,7 @@ def get_total_norm(
     found: list[Any] = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not found:
         return F["tensor"](0.0)  # type: ignore[no-any-return]
+    _refuse_sparse(found, "linalg_vector_norm")
     norm_type = float(norm_type)
     parts = F["stack"]([_norm(t.reshape(-1), norm_type) for t in found])
     total = _norm(parts, norm_type)
@@ -94,5 +103,7 @@ def clip_grad_value_(
 ) -> None:
     """Keep each element of the gradients between -clip_value and clip_value."""
     bound = float(clip_value)
-    for grad in _gradients(parameters):
+    found = _gradients(parameters)
+    _refuse_sparse(found, "clamp_min_")
+    for grad in found:
         grad.clamp_(-bound, bound)

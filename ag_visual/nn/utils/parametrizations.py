@@ -1,10 +1,14 @@
-"""Parametrizations: weight norm and spectral norm."""
+"""Parametrizations: weight norm, spectral norm and orthogonal matrices."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ag_visual import linalg
 from ag_visual.autograd.grad_mode import no_grad
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.table import functions as F
+from ag_visual.dtypes import finfo
 from ag_visual.names import only as _only
 from ag_visual.nn import functional
 from ag_visual.nn.module import Module
@@ -125,5 +129,130 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     return parametrize.remove_parametrizations(module, name)
 
 
-__all__ = ["spectral_norm", "weight_norm"]
+class _Orthogonal(Module):
+    """A matrix with orthonormal columns (rows, where it is wide) computed from any other."""
+
+    base: Any
+
+    def __init__(self, weight: Any, orthogonal_map: str, *, use_trivialization: bool) -> None:
+        super().__init__()
+        if weight.is_complex() and orthogonal_map == "householder":
+            raise ValueError("The householder parametrization does not support complex tensors.")
+        self.shape, self.orthogonal_map = weight.shape, orthogonal_map
+        if use_trivialization:
+            self.register_buffer("base", None)
+
+    def forward(self, X: Any) -> Any:
+        wide = X.shape[-2] < X.shape[-1]
+        tall = X.mT if wide else X
+        if self.orthogonal_map == "householder":
+            below = tall.tril(-1)
+            tau = 2.0 / (1.0 + below.square().sum(-2))
+            # The diagonal holds signs, which have no derivative.
+            signs = tall.detach().diagonal(dim1=-2, dim2=-1).int()
+            found = linalg.householder_product(below, tau) * signs.unsqueeze(-2)
+        else:
+            found = self._of_skew(tall.tril())
+        if hasattr(self, "base"):
+            found = self.base @ found
+        return found.mT if wide else found
+
+    def _of_skew(self, low: Any) -> Any:
+        """The first columns of an orthogonal matrix: the exponential or Cayley's map of one that is
+        skew.
+        """
+        n, k = low.shape[-2:]
+        if n != k:
+            low = F["cat"]([low, low.new_zeros(*low.shape[:-1], n - k)], -1)
+        skew = low - low.mH
+        if self.orthogonal_map == "matrix_exp":
+            found = F["matrix_exp"](skew)
+        else:
+            eye = F["eye"](n, dtype=skew.dtype, device=skew.device)
+            found = linalg.solve(eye - 0.5 * skew, eye + 0.5 * skew)
+        return found if n == k else found[..., :k]
+
+    @no_grad()
+    def right_inverse(self, Q: Any) -> Any:
+        if Q.shape != self.shape:
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of "
+                f"shape {Q.shape}."
+            )
+        wide = Q.shape[-2] < Q.shape[-1]
+        tall = Q.mT if wide else Q
+        if hasattr(self, "base"):
+            self.base = _completed(tall)
+            start = F["zeros_like"](Q)
+            start.diagonal(dim1=-2, dim2=-1).fill_(-1)
+            return start
+        if self.orthogonal_map != "householder":
+            raise NotImplementedError(
+                "It is not possible to assign to the matrix exponential or the Cayley "
+                "parametrizations when use_trivialization=False."
+            )
+        # Reflectors and R; columns turn with the signs of R's diagonal.
+        found, tau = F["geqrf"](tall)
+        signs = found.diagonal(dim1=-2, dim2=-1)
+        signs.sign_()
+        signs[tau == 0] *= -1  # no reflection: the column was there already
+        return found.mT if wide else found
+
+
+def _completed(tall: Any) -> Any:
+    """A square orthogonal matrix whose first columns span those of `tall`, equal to it if it is
+    one itself.
+    """
+    n, k = tall.shape[-2:]
+    if n == k:
+        eye = F["eye"](n, dtype=tall.dtype, device=tall.device)
+        # A multiple of the rounding error, over all products of columns.
+        slack = 10 * n * finfo(tall.dtype).eps
+        if F["allclose"](tall.mH @ tall, eye.expand(tall.shape), atol=slack):
+            return tall.clone()
+    else:
+        tall = F["cat"]([tall, F["randn_like"](tall.new_empty(*tall.shape[:-1], n - k))], -1)
+    reflectors, tau = F["geqrf"](tall)
+    found = linalg.householder_product(reflectors, tau)
+    return found * reflectors.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+
+
+def orthogonal(
+    module: Module,
+    name: str = "weight",
+    orthogonal_map: str | None = None,
+    *,
+    use_trivialization: bool = True,
+) -> Module:
+    """Keep a matrix (or each of a batch) orthogonal: Q^H Q = I, or Q Q^H = I where it is wide.
+
+    orthogonal_map: 'matrix_exp' or 'cayley' of a skew matrix, or a 'householder' product;
+    matrix_exp for square and complex ones unless said otherwise. use_trivialization: times a fixed
+    matrix, which helps training. Lezcano Casado, "Trivializations for gradient-based optimization
+    on manifolds" (2019).
+
+    Raises:
+        ValueError: no such tensor, one of less than two dimensions, an unknown map, a householder
+            product of complex numbers.
+    """
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    if weight.ndim < 2:
+        raise ValueError(
+            f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions."
+        )
+    if orthogonal_map is None:
+        square = weight.shape[-2] == weight.shape[-1]
+        orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
+    if orthogonal_map not in ("matrix_exp", "cayley", "householder"):
+        raise ValueError(
+            'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: '
+            f"{orthogonal_map}"
+        )
+    kept = _Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
+    return parametrize.register_parametrization(module, name, kept, unsafe=True)
+
+
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 __dir__ = _only(__all__, __name__)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ag_visual.autograd.grad_mode import no_grad
 from ag_visual.core.tensor import Tensor
-from ag_visual.names import only as _only
+from ag_visual.names import expose as _expose
 from ag_visual.nn.containers import ModuleDict, ModuleList
 from ag_visual.nn.module import Module
 from ag_visual.nn.parameter import Parameter
@@ -41,6 +41,19 @@ def _register(module: Any, name: str, value: Any) -> None:
         module.register_parameter(name, value)
     else:
         module.register_buffer(name, value)
+
+
+def _same_kind(original: Any, result: Any) -> None:
+    if not isinstance(result, Tensor):
+        raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
+    for what in ("dtype", "shape"):
+        before, after = getattr(original, what), getattr(result, what)
+        if before != after:
+            raise ValueError(
+                f"Registering a parametrization may not change the {what} of the tensor, "
+                f"unless the `unsafe` flag is enabled.\nunparametrized {what}: {before}\n"
+                f"parametrized {what}: {after}"
+            )
 
 
 class ParametrizationList(ModuleList):
@@ -86,23 +99,8 @@ class ParametrizationList(ModuleList):
                     part = Parameter(part, original.requires_grad)
                 _register(self, f"original{i}", part)
         if not unsafe:
-            self._check(original)
-
-    def _check(self, original: Any) -> None:
-        with no_grad():
-            result = self()
-        if not isinstance(result, Tensor):
-            raise ValueError(
-                f"A parametrization must return a tensor. Got {type(result).__name__}."
-            )
-        for what in ("dtype", "shape"):
-            before, after = getattr(original, what), getattr(result, what)
-            if before != after:
-                raise ValueError(
-                    f"Registering a parametrization may not change the {what} of the tensor, "
-                    f"unless the `unsafe` flag is enabled.\nunparametrized {what}: {before}\n"
-                    f"parametrized {what}: {after}"
-                )
+            with no_grad():
+                _same_kind(original, self())
 
     def originals(self) -> list[Any]:
         """The tensors that the parametrizations compute from."""
@@ -184,16 +182,7 @@ def register_parametrization(
         found = module.parametrizations[tensor_name]
         if not unsafe:
             value = getattr(module, tensor_name)
-            changed = parametrization(value)
-            if not isinstance(changed, Tensor):
-                raise ValueError(
-                    f"A parametrization must return a tensor. Got {type(changed).__name__}."
-                )
-            if changed.shape != value.shape or changed.dtype is not value.dtype:
-                raise ValueError(
-                    "Registering a parametrization may not change the dtype or the shape of the "
-                    "tensor, unless the `unsafe` flag is enabled."
-                )
+            _same_kind(value, parametrization(value))
         if hasattr(parametrization, "right_inverse") and found.is_tensor:
             with no_grad():
                 back = parametrization.right_inverse(found.originals()[0])
@@ -260,12 +249,4 @@ def type_before_parametrizations(module: Module) -> type:
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
-__all__ = [
-    "ParametrizationList",
-    "cached",
-    "is_parametrized",
-    "register_parametrization",
-    "remove_parametrizations",
-    "type_before_parametrizations",
-]
-__dir__ = _only(__all__, __name__)
+_expose(__name__)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import functions as F
-from ag_visual.names import only as _only
+from ag_visual.names import expose as _expose
 
 
 class _Packed(NamedTuple):
@@ -122,6 +122,15 @@ def pack_padded_sequence(
     return PackedSequence(data, F["tensor"](batch_sizes), sorted_indices)
 
 
+def _filled(part: Any, size: int, value: float, side: str = "right") -> Any:
+    """A tensor with as many rows of one value on one side as make it so long."""
+    missing = size - part.shape[0]
+    if not missing:
+        return part
+    fill = part.new_full((missing, *part.shape[1:]), value)
+    return F["cat"]([part, fill] if side == "right" else [fill, part])
+
+
 def pad_packed_sequence(
     sequence: PackedSequence,
     batch_first: bool = False,
@@ -139,14 +148,8 @@ def pad_packed_sequence(
             )
         steps = total_length
     most = sizes[0]
-    shape = tuple(sequence.data.shape[1:])
-    rows = []
-    for part in sequence.data.split(sizes):
-        missing = most - part.shape[0]
-        if missing:
-            part = F["cat"]([part, part.new_full((missing, *shape), padding_value)])
-        rows.append(part)
-    rows += [sequence.data.new_full((most, *shape), padding_value)] * (steps - len(sizes))
+    rows = [_filled(part, most, padding_value) for part in sequence.data.split(sizes)]
+    rows += [_filled(sequence.data[:0], most, padding_value)] * (steps - len(sizes))
     padded = F["stack"](rows, 1 if batch_first else 0)
     lengths = F["tensor"]([sum(size > i for size in sizes) for i in range(most)])
     if sequence.unsorted_indices is not None:
@@ -175,13 +178,7 @@ def pad_sequence(
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
     longest = max(s.shape[0] for s in sequences)
-    rows = []
-    for s in sequences:
-        missing = longest - s.shape[0]
-        if missing:
-            fill = s.new_full((missing, *s.shape[1:]), padding_value)
-            s = F["cat"]([s, fill] if padding_side == "right" else [fill, s])
-        rows.append(s)
+    rows = [_filled(s, longest, padding_value, padding_side) for s in sequences]
     return F["stack"](rows, 0 if batch_first else 1)
 
 
@@ -205,14 +202,4 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
     return unpad_sequence(padded, lengths, batch_first=True)
 
 
-__all__ = [
-    "PackedSequence",
-    "invert_permutation",
-    "pack_padded_sequence",
-    "pack_sequence",
-    "pad_packed_sequence",
-    "pad_sequence",
-    "unpack_sequence",
-    "unpad_sequence",
-]
-__dir__ = _only(__all__, __name__)
+_expose(__name__)

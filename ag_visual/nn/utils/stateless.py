@@ -56,11 +56,13 @@ def functional_call(
 def _joined(dicts: Any) -> dict[str, Any]:
     if isinstance(dicts, Mapping):
         return dict(dicts)
-    if not isinstance(dicts, list | tuple) or not all(isinstance(d, Mapping) for d in dicts):
+    if not isinstance(dicts, list | tuple):
         raise ValueError(
             "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
             f"{type(dicts)}"
         )
+    if not all(isinstance(d, Mapping) for d in dicts):
+        raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
     names = [name for each in dicts for name in each]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -90,9 +92,9 @@ def _check_names(module: Module, known: dict[str, Any], tensors: dict[str, Any])
         ("Unexpected", sorted(set(tensors) - set(known))),
         ("Missing", sorted(set(known) - set(tensors))),
     )
-    told = [f"{what} key(s): {', '.join(map(repr, names))}." for what, names in lists if names]
-    if told:
-        text = "\n\t".join([f"Error(s) in reparametrizing for {type(module).__name__}:", *told])
+    messages = [f"{what} key(s): {', '.join(map(repr, names))}." for what, names in lists if names]
+    if messages:
+        text = "\n\t".join([f"Error(s) in reparametrizing for {type(module).__name__}:", *messages])
         raise RuntimeError(text)
 
 

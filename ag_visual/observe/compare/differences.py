@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final, Literal
 
 from ag_visual.observe.compare.match import (
@@ -84,14 +85,14 @@ class Difference:
 
     def __str__(self) -> str:
         site = (self.after or self.before)[0].site
-        told = [str(change) for change in self.changes]
+        parts = [str(change) for change in self.changes]
         if self.gradient is not None and loudness(self.gradient) >= 1:
-            told.append(gradient_text(self.gradient))
-        told += [f"{tensor} {what} {a:.4g} -> {b:.4g}" for tensor, what, a, b in self.values]
+            parts.append(gradient_text(self.gradient))
+        parts += [f"{tensor} {what} {a:.4g} -> {b:.4g}" for tensor, what, a, b in self.values]
         count = len(self.before + self.after)
         if self.kind in ("added", "removed"):
-            told.append("leaf" if self.leaf else "1 node" if count == 1 else f"{count} nodes")
-        return f"{MARKS[self.kind]} {self.title}{place_of(site)}: {'; '.join(told)}"
+            parts.append("leaf" if self.leaf else "1 node" if count == 1 else f"{count} nodes")
+        return f"{MARKS[self.kind]} {self.title}{place_of(site)}: {'; '.join(parts)}"
 
 
 def _name(part: Part) -> str:
@@ -127,12 +128,12 @@ def loudness(gradient: tuple[float, float]) -> float:
 def gradient_text(gradient: tuple[float, float]) -> str:
     """'norm 0.5 -> 2, 4 times larger'."""
     before, after = gradient
-    told = ["no gradient" if norm < 0 else f"{norm:.3g}" for norm in gradient]
+    texts = ["no gradient" if norm < 0 else f"{norm:.3g}" for norm in gradient]
     times = ""
     if before > 0 and after > 0 and is_finite(before) and is_finite(after):
         ratio = after / before
         times = ", the same" if abs(ratio - 1) < ROUNDING else f", {factor_text(ratio)}"
-    return f"norm {told[0]} -> {told[1]}{times}"
+    return f"norm {texts[0]} -> {texts[1]}{times}"
 
 
 def factor_text(ratio: float) -> str:
@@ -182,15 +183,15 @@ class Comparison:
         """Counts and the largest change of a gradient, in one sentence."""
         if self.same:
             count = self.nodes["equal"]
-            told = f"No difference in {count:,} node{'' if count == 1 else 's'}"
+            text = f"No difference in {count:,} node{'' if count == 1 else 's'}"
         else:
             parts = []
             for what, counts in (("Nodes", self.nodes), ("leaves", self.leaves)):
                 shown = [f"{counts[k]:,} {k}" for k in ("added", "removed", "changed") if counts[k]]
                 if shown or what == "Nodes":
                     parts.append(f"{what}: {', '.join(shown) or 'all equal'}")
-            told = "; ".join(parts)
-        return f"{told}; {self._loudest_text()}."
+            text = "; ".join(parts)
+        return f"{text}; {self._loudest_text()}."
 
     def _loudest_text(self) -> str:
         if self._loudest is None:
@@ -259,12 +260,8 @@ class Comparison:
                 yield from _differing("attribute", old, new, of=name)
         saved = [", ".join(part.saved) or "nothing" for part in (before, after)]
         yield from _differing("saved", *saved)
-        alike = (before.saved, before.shape, before.dtype) == (
-            after.saved,
-            after.shape,
-            after.dtype,
-        )
-        if alike:
+        saved_alike = before.saved == after.saved and before.shape == after.shape
+        if saved_alike and before.dtype == after.dtype:
             yield from _differing("bytes", f"{before.nbytes} B", f"{after.nbytes} B")
         yield from _rewired(a, b, self._matching, before, after)
 
@@ -287,25 +284,21 @@ class Comparison:
             (found.of_b, found.leaf_of_b) if kind == "added" else (found.of_a, found.leaf_of_a)
         )
 
-        def told(parts: Iterable[Part], leaf: bool) -> Difference:
+        def difference(parts: Iterable[Part], leaf: bool) -> Difference:
             own = tuple(parts)
             before, after = ((), own) if kind == "added" else (own, ())
             return Difference(kind, leaf, before, after, relevance=650 if leaf else 700)
 
-        run: list[Part] = []
-        for node, partner in zip(facts.nodes, partners, strict=True):
-            if partner < 0:
-                self._count(False, kind)
-                run.append(node)
-            elif run:
-                yield told(run, False)
-                run = []
-        if run:
-            yield told(run, False)
+        pairs = zip(facts.nodes, partners, strict=True)
+        for alone, run in groupby(pairs, key=lambda pair: pair[1] < 0):
+            if alone:
+                nodes = [node for node, _ in run]
+                self.nodes[kind] += len(nodes)
+                yield difference(nodes, False)
         for leaf, partner in zip(facts.leaves, leaves, strict=True):
             if partner < 0:
                 self._count(True, kind)
-                yield told([leaf], True)
+                yield difference([leaf], True)
 
 
 def _anonymous(text: str) -> str:

@@ -18,7 +18,9 @@ from ag_visual.core.node import Node
 from ag_visual.core.saved import origin_of
 from ag_visual.core.tensor import Tensor
 from ag_visual.errors import type_name
+from ag_visual.events.live import engine_of
 from ag_visual.observe.diagnose.graph_breaks import breaks_in_source
+from ag_visual.observe.record.graph import walk
 from ag_visual.observe.record.leaf_names import scopes_of
 
 MANY = 3
@@ -29,8 +31,9 @@ MANY = 3
 class Reason:
     """One reason: words, and where there is one the line.
 
-    kind: 'has-grad', 'integer-dtype', 'inference', 'detached', 'no-grad', 'non-differentiable',
-    'not-asked', 'not-leaf', 'not-connected', 'cut', 'no-backward', 'undefined' or 'requires-grad'.
+    kind: 'has-grad', 'integer-dtype', 'inference', 'detached', 'no-grad', 'graph-break',
+    'non-differentiable', 'not-asked', 'not-leaf', 'not-connected', 'no-backward', 'undefined' or
+    'requires-grad'.
     repair: what to do about it, where something can be done.
     """
 
@@ -57,7 +60,7 @@ class Explanation:
     __repr__ = __str__
 
 
-_CUT = {
+_BREAKS = {
     "detach": "detached",
     "detach_": "taken out of the graph by detach_()",
     "data": "taken from .data",
@@ -81,6 +84,10 @@ def explain(x: Tensor, loss: Tensor | None = None) -> Explanation:
     >>> ag.explain(y).reasons[0].kind
     'detached'
     """
+    engine = engine_of(x)
+    if engine is not None and (loss is None or engine_of(loss) is engine):
+        answer: Explanation = engine.explain(x, loss, sys._getframe(1))
+        return answer
     for name, value in (("x", x), ("loss", loss)):
         if not isinstance(value, Tensor) and (name == "x" or value is not None):
             raise TypeError(f"explain(): {name} must be a Tensor, not {type_name(value)}")
@@ -98,7 +105,7 @@ def _label(x: Tensor, frame: Any, default: str) -> str:
     return default
 
 
-def _at(site: source.Site | None) -> str:
+def placed(site: source.Site | None) -> str:
     return f" at {site.where}: {site.text}" if site is not None and site.line else ""
 
 
@@ -110,18 +117,18 @@ def _origin(x: Tensor) -> tuple[str, source.Site] | None:
     return origin[0], source.resolve_place(origin[1])
 
 
-def _break(what: str, kind: str, site: source.Site) -> Reason:
+def break_reason(what: str, kind: str, site: source.Site) -> Reason:
     named = {
         "dtype": "integer-dtype",
         "no_grad": "no-grad",
         "inference": "inference",
         "non_differentiable": "non-differentiable",
     }
-    text = f"{what} was {_CUT[kind]}{_at(site)}"
-    return Reason(named.get(kind, "detached"), text, site, _repair(kind, site))
+    text = f"{what} was {_BREAKS[kind]}{placed(site)}"
+    return Reason(named.get(kind, "detached"), text, site, repair_of(kind, site))
 
 
-def _repair(kind: str, site: source.Site) -> str:
+def repair_of(kind: str, site: source.Site) -> str:
     """What to change at the place where a tensor left the graph."""
     place = f" at {site.where}" if site.line else ""
     if kind == "detach_":
@@ -139,7 +146,7 @@ def _repair(kind: str, site: source.Site) -> str:
     return f"choose an operation with a derivative{place} (softmax for argmax, sigmoid for >)"
 
 
-def _advice(breaks: list[Reason], otherwise: str) -> str:
+def advice_of(breaks: list[Reason], otherwise: str) -> str:
     """The repairs of all breaks, each once; what to do where nothing was broken."""
     return "; ".join(dict.fromkeys(broken.repair for broken in breaks)) or otherwise
 
@@ -149,11 +156,11 @@ def _explain_requires_grad(x: Tensor, label: str, frame: Any) -> Explanation:
     origin = _origin(x)
     if x.dtype.category < 2:
         what = f"its dtype is {x.dtype}, and only floating point and complex tensors can"
-        breaks = _suspects(frame, x) if origin is None else [_break("it", *origin)]
-        advice = _advice(breaks, "convert it before the computation: x.to(ag.float32)")
+        breaks = _suspects(frame, x) if origin is None else [break_reason("it", *origin)]
+        advice = advice_of(breaks, "convert it before the computation: x.to(ag.float32)")
         return Explanation(question, (Reason("integer-dtype", what), *breaks), advice)
     if origin is not None:
-        broken = _break("it", *origin)
+        broken = break_reason("it", *origin)
         clone = ", or clone it outside" if origin[0] == "inference" else ""
         return Explanation(question, (broken,), broken.repair + clone)
     if x.is_inference():
@@ -171,7 +178,7 @@ def _explain_requires_grad(x: Tensor, label: str, frame: Any) -> Explanation:
     ]
     breaks = _suspects(frame, x) or _written(frame, label)
     asked = "requires_grad=True for the leaves whose gradients you want"
-    return Explanation(question, (*reasons, *breaks), _advice(breaks, asked))
+    return Explanation(question, (*reasons, *breaks), advice_of(breaks, asked))
 
 
 def _suspects(frame: Any, but: Tensor, node: Node | None = None) -> list[Reason]:
@@ -192,9 +199,9 @@ def _suspects(frame: Any, but: Tensor, node: Node | None = None) -> list[Reason]
                 continue
             known = origin_of(value) or ()
             graph = known[2]() if len(known) > 2 and known[2] else None
-            if node is not None and graph is not None and node not in _reachable(graph):
+            if node is not None and graph is not None and node not in walk([graph]):
                 continue
-            found.append(replace(_break(f"`{name}`", *origin), kind="cut"))
+            found.append(replace(break_reason(f"`{name}`", *origin), kind="graph-break"))
     return found[:MANY]
 
 
@@ -204,19 +211,8 @@ def _written(frame: Any, label: str) -> list[Reason]:
     for broken in breaks_in_source(frame, label.strip("`"))[:MANY]:
         text = f"`{broken.text}` at {broken.site.where} gives {broken.gives}"
         repair = f"compute without `{broken.text}` at {broken.site.where}"
-        found.append(Reason("cut", text, broken.site, repair))
+        found.append(Reason("graph-break", text, broken.site, repair))
     return found
-
-
-def _reachable(start: Node) -> dict[Any, None]:
-    seen: dict[Any, None] = {start: None}
-    pending = [start]
-    while pending:
-        for edge in pending.pop().next:
-            if edge is not None and edge[0] not in seen:
-                seen[edge[0]] = None
-                pending.append(edge[0])
-    return seen
 
 
 def _saved_breaks(nodes: Any) -> list[Reason]:
@@ -231,8 +227,8 @@ def _saved_breaks(nodes: Any) -> list[Reason]:
             origin = _origin(part) if isinstance(part, Tensor) else None
             if origin is None or part.requires_grad:
                 continue
-            broken = _break(f"an input of {node.name()}", *origin)
-            found.setdefault(broken.text, replace(broken, kind="cut"))
+            broken = break_reason(f"an input of {node.name()}", *origin)
+            found.setdefault(broken.text, replace(broken, kind="graph-break"))
     return list(found.values())[:MANY]
 
 
@@ -249,12 +245,14 @@ def _explain_grad(x: Tensor, loss: Tensor | None, frame: Any) -> Explanation:
     node = x.grad_fn
     if node is not None and not x.retains_grad:
         site = source.resolve_place(node.place)
-        text = f"it is not a leaf: {node.name()} made it{_at(site)}, and backward keeps gradients "
+        text = (
+            f"it is not a leaf: {node.name()} made it{placed(site)}, and backward keeps gradients "
+        )
         reasons.append(Reason("not-leaf", text + "of leaves only", site))
     edge = x.gradient_edge()
     if edge is None:
         made = None if x._view is None else source.resolve_place(x._view.made)
-        text = f"it is a view without history, made under no_grad{_at(made)}"
+        text = f"it is a view without history, made under no_grad{placed(made)}"
         return Explanation(question, (Reason("no-grad", text, made),), "make the view outside")
     if loss is not None:
         return _explain_path(x, edge[0], loss, question, reasons, frame)
@@ -275,7 +273,7 @@ def _explain_grad(x: Tensor, loss: Tensor | None, frame: Any) -> Explanation:
         reasons.append(Reason("not-connected", text))
     breaks = _suspects(frame, x, edge[0])
     if breaks:
-        advice = f"{_advice(breaks, advice)}; {advice}"
+        advice = f"{advice_of(breaks, advice)}; {advice}"
     return Explanation(question, (*reasons, *breaks), advice)
 
 
@@ -295,18 +293,16 @@ def _explain_path(
         inner = _explain_requires_grad(loss, name, frame)
         text = f"{name} itself does not require grad"
         return Explanation(
-            question,
-            (*reasons, Reason("not-connected", text), *inner.reasons),
-            inner.advice,
+            question, (*reasons, Reason("not-connected", text), *inner.reasons), inner.advice
         )
-    reached = _reachable(start[0])
+    reached = walk([start[0]])[::-1]
     if node not in reached:
         text = f"{name} does not depend on it: no path leads from {start[0].name()} to it"
         breaks = _saved_breaks(reached) or _suspects(frame, x, node) or _written(frame, name)
         return Explanation(
             question,
             (*reasons, Reason("not-connected", text), *breaks),
-            _advice(breaks, "use it in the computation"),
+            advice_of(breaks, "use it in the computation"),
         )
     if reasons:
         return Explanation(
@@ -322,11 +318,11 @@ def _explain_path(
             question, (*reasons, Reason("no-backward", text)), f"call {name.strip('`')}.backward()"
         )
     site = source.resolve_place(freed.freed)
-    text = f"a backward ran{_at(site)}, but left no gradient here"
+    text = f"a backward ran{placed(site)}, but left no gradient here"
     found = [Reason("undefined", text, site)]
     missed = list(_missed(node, reached))[:MANY]
     advice = "was it reset (zero_grad), or was inputs= given?"
-    return Explanation(question, (*reasons, *found, *missed), _advice(missed, advice))
+    return Explanation(question, (*reasons, *found, *missed), advice_of(missed, advice))
 
 
 def _missed(node: Node, reached: Any) -> Iterator[Reason]:
@@ -334,12 +330,14 @@ def _missed(node: Node, reached: Any) -> Iterator[Reason]:
     for n in reached:
         for at in getattr(n, "_missed", ()):
             edge = n.next[n._positions.index(at)]
-            if edge is None or node not in _reachable(edge[0]):
+            if edge is None or node not in walk([edge[0]]):
                 continue
             function = n._forward_cls
             backward = source.resolve_place(source.last_return(function._user_backward()))
             name = argument_name(function, at)
-            text = f"the backward of {function.__name__} returned None for `{name}`{_at(backward)}"
+            text = (
+                f"the backward of {function.__name__} returned None for `{name}`{placed(backward)}"
+            )
             where = f" at {backward.where}" if backward.line else ""
             repair = f"return the gradient of `{name}` in {function.__name__}.backward{where}"
             yield Reason("undefined", text, backward, repair)

@@ -13,13 +13,7 @@ from ag_visual.observe.diagnose.source_edits import edit_of
 from ag_visual.observe.wire.batch import site_json
 from ag_visual.observe.wire.text import fit_all
 
-KINDS: Final = (
-    "modified-by-inplace",
-    "leaf-inplace",
-    "view-inplace",
-    "second-backward",
-    "silent",
-)
+KINDS: Final = ("modified-by-inplace", "leaf-inplace", "view-inplace", "second-backward", "silent")
 
 
 def op_word(node_name: str) -> str:
@@ -37,7 +31,7 @@ def problem(number: int, fields: dict[str, Any], text: str) -> dict[str, Any]:
     saved = fields.get("saved")
     repair = fields.get("repair")
     title, detail = _words(kind, fields, text)
-    told = {
+    record = {
         "id": number,
         "kind": kind,
         "title": title,
@@ -69,7 +63,7 @@ def problem(number: int, fields: dict[str, Any], text: str) -> dict[str, Any]:
             {"name": alias["name"], "how": alias["how"]} for alias in fields.get("aliases", ())
         ],
     }
-    fitted: dict[str, Any] = fit_all(told)
+    fitted: dict[str, Any] = fit_all(record)
     return fitted
 
 

@@ -52,9 +52,4 @@ def edit_of(fields: dict[str, Any]) -> dict[str, Any] | None:
             becomes[-1] += after
         else:
             return None
-    return {
-        "site": site_json(site),
-        "first": first,
-        "was": was,
-        "becomes": becomes,
-    }
+    return {"site": site_json(site), "first": first, "was": was, "becomes": becomes}

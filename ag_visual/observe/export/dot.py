@@ -13,31 +13,37 @@ from ag_visual.core import source
 from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
 from ag_visual.errors import MissingExtraError, type_name
-from ag_visual.events.live import LiveNode
+from ag_visual.events.live import LiveNode, engine_of
 from ag_visual.observe.record.graph import walk
 from ag_visual.observe.record.leaf_names import Labels
 from ag_visual.observe.wire.columns import shape_text
 
 
-def roots_of(outputs: Tensor | Node | Iterable[Tensor | Node]) -> list[Node]:
+def roots_of(outputs: Any) -> list[LiveNode]:
     """The nodes to begin with. Raises for anything but a tensor or node in a graph."""
-    listed = [outputs] if isinstance(outputs, Tensor | Node) else list(outputs)
+    alone = isinstance(outputs, Tensor | Node) or engine_of(outputs) is not None
+    listed = [outputs] if alone else list(outputs)
     if not listed:
         raise ValueError("there is no output to draw the graph of: the list is empty")
-    roots: list[Node] = []
+    roots: list[LiveNode] = []
     for item in listed:
         if isinstance(item, Node):
             roots.append(item)
             continue
-        if not isinstance(item, Tensor):
+        engine = engine_of(item)
+        if engine is None and not isinstance(item, Tensor):
             raise TypeError(f"expected a Tensor or a node, but got {type_name(item)}")
-        edge = item.gradient_edge()
-        if edge is None:
+        if engine is None:
+            edge = item.gradient_edge()
+            root = None if edge is None else edge[0]
+        else:
+            root = engine.node_of(item)
+        if root is None:
             raise RuntimeError(
                 f"this tensor of shape {list(item.shape)} has no graph: nothing that requires grad "
                 "led to it (or it was detached, or made under no_grad)"
             )
-        roots.append(edge[0])
+        roots.append(root)
     return roots
 
 

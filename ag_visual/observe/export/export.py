@@ -12,6 +12,7 @@ import hashlib
 import html
 import io
 import json
+import math
 import os
 import time
 import zlib
@@ -24,13 +25,12 @@ import numpy as np
 
 from ag_visual import files
 from ag_visual.errors import FormatError
-from ag_visual.observe.diagnose.dead_units import with_dead_units
 from ag_visual.observe.export.redact import without_names, without_numbers
 from ag_visual.observe.formulas.card_export import cards_of_living
-from ag_visual.observe.record.details import NotKeptError, Sharing, array_of, node_details
+from ag_visual.observe.record.details import Sharing, node_details
+from ag_visual.observe.record.held_values import NotKeptError, values_of
 from ag_visual.observe.record.leaf_names import Scope
 from ag_visual.observe.record.recorder import Recorder
-from ag_visual.observe.record.summaries import summarize
 from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.batch import BatchStream, check_numbers, decode_tables
 from ag_visual.observe.wire.check import check_fields
@@ -50,6 +50,10 @@ VALUE_ELEMENTS: Final = 200_000
 VALUE_SECONDS: Final = 1.0
 """A file keeps at most this many bytes per tensor, of this many elements, found in this time of the
 processor: what else the machine does leaves nothing out."""
+
+LANES: Final = 8
+LANE_LIMIT: Final = 3000
+"""Lanes of what a vmap holds that a file keeps one by one, and bytes of each."""
 
 
 class Recording:
@@ -144,12 +148,14 @@ def take(
     version: str = "",
     scopes: Iterable[Scope] = (),
     scalars: dict[str, Any] | None = None,
+    jacobians: Sequence[dict[str, Any]] = (),
 ) -> Recording:
     """Everything that is kept, as a recording. values: also summaries of living saved tensors.
 
     source=False leaves text and names of the user's code out, values=False all numbers of tensors
     but norms.
     scopes: where variables on the same storage are looked for. scalars: a `Scalars` record.
+    jacobians: `Jacobian` records.
     """
     chunks = recorder.chunks()
     stream = BatchStream(session, 1, recorder.encoder, source=source)
@@ -163,6 +169,7 @@ def take(
         "breakpoints": [],
         "pause_next": False,
         "control": False,
+        "jacobians": len(jacobians),
         "message": "",
     }
     batches: list[dict[str, Any]] = []
@@ -187,6 +194,8 @@ def take(
     }
     if scalars is not None:
         record["scalars"] = scalars
+    if jacobians:
+        record["jacobians"] = list(jacobians)
     return Recording(record, buffers).without(values=not values, source=not source)
 
 
@@ -210,7 +219,7 @@ def _about_living(
     """Details of the newest living nodes; summaries of their values for as long as time allows."""
     found = (recorder.node(int(seq)) for seq in recorder.alive()[::-1][:MOST_DETAILS])
     nodes = [node for node in found if node is not None]
-    sharing = Sharing(scopes)
+    sharing = Sharing(scopes if nodes else ())
     for node in nodes:
         sharing.add(node)
     details = {str(node.seq): node_details(recorder, node.seq, sharing=sharing) for node in nodes}
@@ -218,7 +227,9 @@ def _about_living(
         for one in details.values():
             one["values"] = []
         return details, {}
-    summaries: dict[str, Any] = {}
+    summaries: dict[str, Any] = {
+        f"{seq} {which}": found for (seq, which), found in recorder.tangents.found.items()
+    }
     end = time.thread_time() + VALUE_SECONDS
     for seq, one in details.items():
         wanted = [f"saved:{saved['name']}" for saved in one["saved"] if not saved["freed"]]
@@ -228,10 +239,12 @@ def _about_living(
             if time.thread_time() > end:
                 return details, summaries
             with contextlib.suppress(NotKeptError):
-                array = array_of(recorder, int(seq), which)
-                summary = summarize(array, VALUE_LIMIT, VALUE_ELEMENTS)
-                owner = recorder.node(int(seq))
-                summaries[f"{seq} {which}"] = with_dead_units(owner, which, array, summary)
+                summary = values_of(recorder, int(seq), which, VALUE_LIMIT, VALUE_ELEMENTS)
+                summaries[f"{seq} {which}"] = summary
+                for lane in range(min(math.prod(summary.get("lanes", [0])), LANES)):
+                    place = f"{which}@{lane}"
+                    summary = values_of(recorder, int(seq), place, LANE_LIMIT, VALUE_ELEMENTS)
+                    summaries[f"{seq} {place}"] = summary
     return details, summaries
 
 

@@ -30,8 +30,14 @@ def without_numbers(record: dict[str, Any]) -> dict[str, Any]:
     cards = [{**card, "given": []} for card in record.get("cards", [])]
     batches = [_without_elements(batch) for batch in record["batches"]]
     bare = {"batches": batches, "details": details, "values": {}, "cards": cards, "numbers": {}}
-    left = {key: value for key, value in record.items() if key != "scalars"}
+    left = {key: value for key, value in record.items() if key not in ("scalars", "jacobians")}
     return {**left, **bare}
+
+
+def _nameless(jacobian: dict[str, Any]) -> dict[str, Any]:
+    ends = {key: [{**end, "name": ""} for end in jacobian[key]] for key in ("rows", "columns")}
+    site = jacobian["site"] and without_source(jacobian["site"])
+    return {**jacobian, **ends, "function": "", "site": site}
 
 
 def _without_elements(batch: dict[str, Any]) -> dict[str, Any]:
@@ -75,6 +81,8 @@ def without_names(record: dict[str, Any]) -> dict[str, Any]:
     found = {**record, "batches": batches, "details": details}
     if "cards" in record:
         found["cards"] = [without_own_text(card) for card in record["cards"]]
+    if "jacobians" in record:
+        found["jacobians"] = [_nameless(one) for one in record["jacobians"]]
     if "scalars" in record:
         # The sentence about a node that is too large names its line.
         nodes = [{**one, "label": "", "why": ""} for one in record["scalars"]["nodes"]]

@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from ag_visual.arrays.coo import Coo
 from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.table import moved, ops, traced
-from ag_visual.events.live import LiveNode
+from ag_visual.events.live import LiveNode, many_at_once, whole, written_out
 from ag_visual.observe.formulas import cards, derivation, notation
 from ag_visual.observe.formulas.cards import partial_of
 from ag_visual.observe.formulas.derivation import Derivation
@@ -57,26 +58,29 @@ def numbers(
         raise NoNumbersError(
             f"{node.name()} works on more than {derivation.MOST_ELEMENTS:,} elements: too many here"
         )
+    many = many_at_once(node, grads or ())
+    if many:
+        raise NoNumbersError(many)
     try:
         found = derivation.derive(node, None if grads is None else list(map(_tensor, grads)))
     except (NotThereError, RuntimeError) as error:
         raise NoNumbersError(str(error)) from None
-    return _told(found, input, at, "ones" if grads is None else source)
+    return _step(found, input, at, "ones" if grads is None else source)
 
 
 def kept_gradients(node: LiveNode) -> tuple[list[Any] | None, str]:
     """The gradients that arrived at a node where retain_grad() kept all of them, else None."""
-    grads = node.kept_gradients()
+    grads = [whole(grad) for grad in node.kept_gradients()]
     return (None, "ones") if any(g is None for g in grads) else (grads, "kept")
 
 
 def _tensor(value: Any) -> Any:
     if value is None or isinstance(value, Tensor):
         return value
-    return from_array(np.asarray(value))
+    return from_array(np.asarray(written_out(value)))
 
 
-def _told(found: Derivation, input: str | None, at: int | None, source: str) -> dict[str, Any]:
+def _step(found: Derivation, input: str | None, at: int | None, source: str) -> dict[str, Any]:
     known = {name: term for name, term in found.gradients.items() if isinstance(term, Term)}
     if not known:
         raise NoNumbersError("no input of this node gets a gradient")
@@ -85,6 +89,8 @@ def _told(found: Derivation, input: str | None, at: int | None, source: str) -> 
     if input not in known:
         raise NoNumbersError(f"{input!r} gets no gradient here; these do: {', '.join(known)}")
     term = _fitted(canonical(known[input]), found.inputs[input])
+    if type(term.array) is Coo:
+        raise NoNumbersError(f"the gradient of {input} is sparse: it has no formula by elements")
     array = np.asarray(term.array)
     if array.size == 0:
         raise NoNumbersError(f"{input} has no elements")
@@ -101,8 +107,8 @@ def _told(found: Derivation, input: str | None, at: int | None, source: str) -> 
     if index:
         left = notation.element("msub", left, _index_math(index))
     parts = [left, operator("="), Typesetter().line(filled)]
-    told = filled.head == "since" and isinstance(filled.args[0], Term)
-    if (filled.args[0] if told else filled).head != "value":
+    constant = filled.head == "since" and isinstance(filled.args[0], Term)
+    if (filled.args[0] if constant else filled).head != "value":
         parts += [operator("="), notation.number(result)]
     math = row(*parts)
     return {

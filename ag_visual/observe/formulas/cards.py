@@ -56,11 +56,17 @@ def sample_card(op: Op) -> dict[str, Any]:
     return dict(_sample_card(op))
 
 
+@functools.lru_cache(maxsize=1)
+def _ops_by_node(declared: int) -> dict[str, Op]:
+    """The first op that makes nodes of each name, among so many that are declared."""
+    return {op.node_name: op for op in reversed(ops.values()) if op.rules}
+
+
 def card_by_name(name: str) -> dict[str, Any]:
     """The card for a node of that class name, of which there is nothing else."""
-    for op in ops.values():
-        if op.rules and op.node_name == name:
-            return sample_card(op)
+    op = _ops_by_node(len(ops)).get(name)
+    if op is not None:
+        return sample_card(op)
     if name == "torch::autograd::AccumulateGrad":
         return dict(LEAF_CARD)
     return _card_of_unknown(name)
@@ -134,8 +140,9 @@ def partial_of(name: str) -> Math:
 def _derivative(found: Derivation, name: str) -> dict[str, Any]:
     term = found.gradients[name]
     if isinstance(term, str):
-        math_ = row(partial_of(name), operator("="), notation.words("not defined"))
-        return {"input": name, "math": math_, "where": [], "says": term, "text": linear(math_)}
+        return _record(
+            name, row(partial_of(name), operator("="), notation.words("not defined")), term
+        )
     plainer = canonical(term)
     edge = _edge_says(term, found.inputs.get(name))
     letters = _letters(plainer)
@@ -148,9 +155,13 @@ def _derivative(found: Derivation, name: str) -> dict[str, Any]:
         for letter, part in letters.values()
     ]
     lines += _by_index(plainer, typesetter)
-    whole = row(partial_of(name), operator("="), top)
-    text = "; ".join([linear(whole), *(f"where {linear(line)}" for line in lines)])
-    return {"input": name, "math": whole, "where": lines, "says": edge, "text": text}
+    return _record(name, row(partial_of(name), operator("="), top), edge, lines)
+
+
+def _record(name: str, math: Math, says: str = "", where: Sequence[Math] = ()) -> dict[str, Any]:
+    """A `CardDerivative` record: of which input, the formula, and the lines below it."""
+    text = "; ".join([linear(math), *(f"where {linear(line)}" for line in where)])
+    return {"input": name, "math": math, "where": list(where), "says": says, "text": text}
 
 
 def _too_long(op: Op, name: str, term: Term, edge: str) -> dict[str, Any]:
@@ -161,13 +172,7 @@ def _too_long(op: Op, name: str, term: Term, edge: str) -> dict[str, Any]:
     steps = dict.fromkeys(spoken(part.head) for part in _steps(term))
     listed = ", ".join([step for step in steps if step not in ("name", "value")][:8])
     says = f"It is computed in {len(list(_steps(term)))} steps, with {listed} and others. {edge}"
-    return {
-        "input": name,
-        "math": whole,
-        "where": [],
-        "says": says.strip(),
-        "text": linear(whole),
-    }
+    return _record(name, whole, says.strip())
 
 
 def _steps(term: Term) -> Iterator[Term]:
@@ -322,18 +327,16 @@ def _function_card(node: BackwardCFunction) -> dict[str, Any]:
     cls = node._forward_cls
     names = [argument_name(cls, position) for position in node._positions]
     backward = _called(f"{cls.__name__}.backward", [notation.leaf("mi", "grad")])
-    several = sum(edge is not None for edge in node.next) > 1
+    several = sum(below is not None for below, _ in node.next_functions) > 1
     derivatives = []
-    for i, (name, edge) in enumerate(zip(names, node.next, strict=False)):
-        if edge is None:
+    for i, (name, (below, _)) in enumerate(zip(names, node.next_functions, strict=False)):
+        if below is None:
             continue
         right = (
             notation.element("msub", backward, notation.leaf("mn", str(i))) if several else backward
         )
         math_ = row(partial_of(name), operator("="), right)
-        derivatives.append(
-            {"input": name, "math": math_, "where": [], "says": "", "text": linear(math_)}
-        )
+        derivatives.append(_record(name, math_))
     own = vars(cls).get("__doc__")
     doc = " ".join(own.strip().partition("\n\n")[0].split()) if own else ""
     forward = _forward_of(cls.__name__, [notation.name(n) for n in names])

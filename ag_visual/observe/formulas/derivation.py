@@ -14,13 +14,22 @@ from typing import Any, Final
 import numpy as np
 
 from ag_visual.core import modes
+from ag_visual.core.level import Wrapper
 from ag_visual.core.node import Node
+from ag_visual.core.saved import OwnValue
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import arguments
 from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.record import Op
-from ag_visual.observe.formulas.terms import Term, face, input_term, labelled, trace
-from ag_visual.observe.record.node_view import edges_by_name, meta_of, outputs_of, saved_value
+from ag_visual.events.live import LiveNode, first_lane
+from ag_visual.observe.formulas.terms import Term, input_term, labelled, namespace, trace
+from ag_visual.observe.record.node_view import (
+    around,
+    edges_by_name,
+    meta_of,
+    outputs_of,
+    saved_value,
+)
 
 MOST_ELEMENTS: Final = 2_000_000
 """A node with more elements than this is explained on a sample, not with its own numbers."""
@@ -37,11 +46,9 @@ class Derivation:
     sampled: bool = False
 
 
-def elements_of(node: Node) -> int:
+def elements_of(node: LiveNode) -> int:
     """Elements of the largest tensor that a node's backward works on."""
-    counts = [math.prod(shape) for shape, _ in outputs_of(node)]
-    counts += [math.prod(edge[2]) for edge in node.next if edge is not None and edge[2]]
-    return max(counts, default=0)
+    return max(math.prod(shape) for shape, _ in around(node))
 
 
 def known_of_node(node: OpNode, grads: Sequence[Any]) -> dict[str, Any]:
@@ -61,10 +68,12 @@ def _tensor_of(value: Any) -> Any:
     """A saved field as a rule sees it: arrays and own outputs are tensors."""
     if isinstance(value, tuple):
         return tuple(map(_tensor_of, value))
-    if isinstance(value, Tensor) or value is None or isinstance(value, arguments.NUMBERS):
+    plain = isinstance(value, Tensor) and not isinstance(value, Wrapper) and not modes.duals
+    if plain or value is None or isinstance(value, arguments.NUMBERS):
         return value
-    array = getattr(value, "_array", value)
-    return from_array(array) if hasattr(array, "dtype") else value
+    array = value.array if isinstance(value, OwnValue) else getattr(value, "_array", value)
+    # Its numbers without level and tangent; what a vmap holds, as one slice shows it.
+    return from_array(first_lane(array)) if hasattr(array, "dtype") else value
 
 
 def gradients_as_terms(node: OpNode, grads: Sequence[Any]) -> dict[str, Any]:
@@ -75,7 +84,7 @@ def gradients_as_terms(node: OpNode, grads: Sequence[Any]) -> dict[str, Any]:
         for i, g in enumerate(grads)
     ]
     if node.op.holomorphic and node.dtype.kind == "c":
-        found = [None if g is None else face.conj(g) for g in found]
+        found = [None if g is None else namespace.conj(g) for g in found]
     return {"g": found if several else found[0], "gs": found}
 
 
@@ -115,7 +124,7 @@ def derived(node: OpNode, known: dict[str, Any]) -> Derivation:
     if op.holomorphic and node.dtype.kind == "c":
         for name, term in found.gradients.items():
             if isinstance(term, Term):
-                found.gradients[name] = face.conj(term)
+                found.gradients[name] = namespace.conj(term)
     return found
 
 

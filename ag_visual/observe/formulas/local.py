@@ -20,7 +20,8 @@ from ag_visual.dispatch import validate_grad
 from ag_visual.dispatch.record import LINEAR, Op
 from ag_visual.dispatch.table import raw
 from ag_visual.engine.compute import conjugated
-from ag_visual.observe.record.node_view import below, kept, meta_of, outputs_of
+from ag_visual.events.live import LiveNode, many_at_once
+from ag_visual.observe.record.node_view import around, kept, meta_of, outputs_of
 
 Floats = NDArray[np.float64]
 Place = tuple[int, int]
@@ -35,14 +36,14 @@ def count(shapes: Sequence[tuple[int, ...]]) -> int:
     return sum(int(np.prod(shape)) for shape in shapes)
 
 
-def size_of(node: Node) -> int:
+def size_of(node: LiveNode) -> int:
     """Elements of a node's outputs, and of its inputs through which gradient flows."""
-    return count([shape for shape, _ in (*outputs_of(node), *below(node))])
+    return count([shape for shape, _ in around(node)])
 
 
-def works_on_complex(node: Node) -> bool:
+def works_on_complex(node: LiveNode) -> bool:
     """Whether an output of a node is complex, or an input through which gradient flows."""
-    return any(dtype.kind == "c" for _, dtype in (*outputs_of(node), *below(node)))
+    return any(dtype.startswith("complex") for _, dtype in around(node))
 
 
 def reason_against(node: Node) -> str:
@@ -53,13 +54,16 @@ def reason_against(node: Node) -> str:
         return ""
     if getattr(node, "op", None) is None:
         return f"{node.name()} has no rule of this package's own: it is not run twice to look."
+    many = many_at_once(node)
+    if many:
+        return f"{many}."
     if node.freed is not None:
         return f"{node.name()} gave its saved tensors back: it has run already."
     for name in node.saved_names:
         for value, then, storage in kept(node, name):
             if isinstance(value, Packed):
                 return f"{node.name()} saved {name} through hooks of yours, which are not run."
-            if storage is not None and storage.stamp != then:
+            if storage is not None and storage.snapshot != then:
                 return f"{name}, saved by {node.name()}, was overwritten since."
     return ""
 
@@ -67,7 +71,7 @@ def reason_against(node: Node) -> str:
 def saved_value(node: Node, name: str) -> Any:
     """The saved array (or number), or None where there is none or it was overwritten since."""
     for _, then, storage in kept(node, name):
-        if storage is not None and storage.stamp != then:
+        if storage is not None and storage.snapshot != then:
             return None
     return saved.peek(node, name)
 

@@ -270,8 +270,8 @@ class Typesetter:
         parts: list[Math] = []
         for arg in term.args:
             least = POWER if parts and self.set(arg)[1] == SIGN else PRODUCT
-            told = words(arg) if isinstance(arg, str) else self.within(arg, least)
-            parts += [operator("+"), told] if parts else [told]
+            summand = words(arg) if isinstance(arg, str) else self.within(arg, least)
+            parts += [operator("+"), summand] if parts else [summand]
         return row(*parts), SUM
 
     def _since(self, term: Term) -> tuple[Math, int]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.record import Op
 from ag_visual.dispatch.rules import requests_of
-from ag_visual.dispatch.table import ops, traced
+from ag_visual.dispatch.table import operators, ops, traced
 
 CONSTANTS: Final = {
     math.pi: "pi",
@@ -133,7 +133,7 @@ class Term:
         return lambda *args, **kwargs: _applied(name, found, (self, *args), kwargs, method=True)
 
 
-def _operator(name: str, function: Callable[..., Any]) -> None:
+def _operator(special: str, name: str, function: Callable[..., Any]) -> None:
     """Give terms an operator, from both sides; `name` is what the formula calls the step."""
 
     def operate(*operands: Any) -> Term:
@@ -141,40 +141,16 @@ def _operator(name: str, function: Callable[..., Any]) -> None:
             return Term(name, None, operands)
         return Term(name, function(*(plain(o) for o in operands)), operands)
 
-    special = function.__name__.strip("_")
     setattr(Term, f"__{special}__", operate)
-    if name in _TWO_SIDED:
+    if hasattr(Tensor, f"__r{special}__"):
         setattr(Term, f"__r{special}__", lambda self, other: operate(other, self))
 
 
-_TWO_SIDED: Final[dict[str, Callable[..., Any]]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "true_divide": operator.truediv,
-    "pow": operator.pow,
-    "matmul": operator.matmul,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-    "bitwise_and": operator.and_,
-    "bitwise_or": operator.or_,
-    "bitwise_xor": operator.xor,
+OPERATORS: Final[dict[str, Callable[..., Any]]] = {
+    name: getattr(operator, f"__{special}__") for special, name in operators.items()
 }
-_ONE_SIDED: Final[dict[str, Callable[..., Any]]] = {
-    "neg": operator.neg,
-    "bitwise_not": operator.invert,
-    "abs": operator.abs,
-    "getitem": operator.getitem,
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
-OPERATORS: Final = _TWO_SIDED | _ONE_SIDED
-for _name, _function in OPERATORS.items():
-    _operator(_name, _function)
+for _special, _name in operators.items():
+    _operator(_special, _name, OPERATORS[_name])
 
 
 def plain(value: Any) -> Any:
@@ -245,7 +221,7 @@ NUMPY_NAMES: Final = {
 }
 
 
-face: Final = Face()
+namespace: Final = Face()
 symbols: Final = Symbols()
 
 _UNREADABLE: Final = (AttributeError, TypeError, ValueError, IndexError, KeyError, RuntimeError)
@@ -285,7 +261,7 @@ def _known(term: Term) -> bool:
 
 
 def computed(formula: Any, values: dict[str, Any]) -> Any:
-    """A formula with values in place of its names, computed on the ops' face."""
+    """A formula with values in place of its names, computed on the ops' namespace."""
     if isinstance(formula, (tuple, list)):
         return type(formula)(computed(item, values) for item in formula)
     if not isinstance(formula, Term):
@@ -296,7 +272,7 @@ def computed(formula: Any, values: dict[str, Any]) -> Any:
     if formula.head in OPERATORS:
         return OPERATORS[formula.head](*args)
     named = {key: computed(value, values) for key, value in formula.named.items()}
-    return getattr(face, formula.head)(*args, **named)
+    return getattr(namespace, formula.head)(*args, **named)
 
 
 def _applied(
@@ -337,7 +313,7 @@ def symbol(name: str) -> Term:
 
 def trace(function: Callable[..., Any], known: dict[str, Any]) -> Any:
     """What a rule returns (a term, or several) on inputs by name: F need not be among them."""
-    return function(*[face if n == "F" else known[n] for n in requests_of(function)])
+    return function(*[namespace if n == "F" else known[n] for n in requests_of(function)])
 
 
 # One term for what is computed twice, and nothing that changes nothing ----------------------------

@@ -14,6 +14,7 @@ import numpy as np
 from ag_visual.core import source
 from ag_visual.events.live import LiveNode
 from ag_visual.observe.formulas.cards import card_by_name
+from ag_visual.observe.record.held_values import NotKeptError
 from ag_visual.observe.record.leaf_names import Scope, names_by_storage
 from ag_visual.observe.record.recorder import Recorder
 from ag_visual.observe.wire import schema
@@ -24,10 +25,6 @@ _TEXT: Final = 200
 
 MOST_HOOKED: Final = 2000
 """Nodes with hooks that one answer tells of."""
-
-
-class NotKeptError(LookupError):
-    """What was asked for is not there (any more); the text says why and what to do."""
 
 
 class Sharing:
@@ -81,7 +78,8 @@ def node_details(
 
 def label_of(recorder: Recorder, node: LiveNode) -> str | None:
     """The name of a leaf's variable where one is known."""
-    return recorder.labels.of(node.variable) or None if node.leaf else None
+    variable = node.variable if node.leaf else None
+    return None if variable is None else recorder.labels.of(variable) or None
 
 
 def _of_living(recorder: Recorder, node: LiveNode, sharing: Sharing) -> dict[str, Any]:
@@ -103,6 +101,9 @@ def _of_living(recorder: Recorder, node: LiveNode, sharing: Sharing) -> dict[str
                 "shared_with": [] if uid is None else sharing.names(uid, node.seq),
                 "freed": bool(field.freed),
                 "own_output": bool(field.own_output),
+                "lanes": [int(n) for n in field.lanes],
+                "tangent": field.tangent is not None
+                or recorder.tangents.has(node.seq, f"saved:{field.name}"),
             }
         )
     return {
@@ -231,6 +232,8 @@ def recorded_details(recorder: Recorder, seq: int) -> dict[str, Any]:
                 "shared_with": [],
                 "freed": True,
                 "own_output": bool(saved["flags"]),
+                "lanes": recorder.tangents.lanes(seq, f"saved:{saved['name']}"),
+                "tangent": recorder.tangents.has(seq, f"saved:{saved['name']}"),
             }
             for saved in rows.where("saved", "node", seq)
         ],
@@ -262,42 +265,3 @@ def _name_of(rows: _Rows, seq: int) -> str:
         return ""
     found = next(rows.where("nodes", "seq", seq), None)
     return str(found["name"]) if found else "torch::autograd::AccumulateGrad"
-
-
-def array_of(recorder: Recorder, seq: int, which: str) -> Any:
-    """The array that `which` names: 'saved:<name>', 'grad' or 'variable'. Raises NotKeptError."""
-    node = recorder.node(seq)
-    if node is None:
-        raise NotKeptError(
-            f"node {seq} is gone, and its values with it: pause before they are freed"
-        )
-    if which.startswith("saved:"):
-        return _saved_array(node, which.removeprefix("saved:"))
-    if which not in ("grad", "variable"):
-        raise NotKeptError(
-            f"which should be 'saved:<name>', 'grad' or 'variable', but is {which!r}"
-        )
-    if not node.leaf:
-        raise NotKeptError(
-            f"{node.name()} keeps no gradient: pause before it, or call retain_grad() on its output"
-            if which == "grad"
-            else f"{node.name()} belongs to no variable: only AccumulateGrad does"
-        )
-    if which == "variable":
-        return node.value()
-    (grad,) = node.kept_gradients()
-    if grad is None:
-        raise NotKeptError("this leaf has no .grad yet: it comes when its AccumulateGrad has run")
-    return grad
-
-
-def _saved_array(node: LiveNode, name: str) -> Any:
-    array = node.saved_array(name)
-    if array is None or not hasattr(array, "shape"):
-        names = [field.name for field in node.saved_fields() if field.kind != "value"]
-        if node.freed is not None and name in names:
-            raise NotKeptError(
-                f"{node.name()} gave {name} back after its backward: pause before it"
-            )
-        raise NotKeptError(f"{node.name()} has no saved tensor {name!r}; it has {names}")
-    return array

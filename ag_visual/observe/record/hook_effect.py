@@ -14,7 +14,7 @@ import numpy
 
 from ag_visual.engine.norms import norm2
 from ag_visual.events.clock import perf_counter_ns
-from ag_visual.events.live import gradient_array
+from ag_visual.events.live import gradient_array, written_out
 from ag_visual.events.log import HOOK, EventLog, HookField
 
 COMPARED: Final = 2**20
@@ -40,6 +40,7 @@ def stats(values: Sequence[Any]) -> Stats:
         array = gradient_array(value)
         squared = norm2(array)
         total = max(total, 0.0) + squared
+        array = written_out(array)
         if not array.size:
             continue
         if array.dtype.kind == "c":
@@ -70,6 +71,7 @@ def _scaled(before: Sequence[Any], after: Sequence[Any]) -> float | None:
         a, b = gradient_array(old), gradient_array(new)
         if a.size > COMPARED:
             return None
+        a, b = written_out(a), written_out(b)
         wide = "complex128" if a.dtype.kind == "c" else "float64"
         exact = 8 * (2.0**-8 if a.itemsize == 2 else float(numpy.finfo(a.dtype).eps))
         a, b = a.astype(wide), b.astype(wide)
@@ -85,6 +87,10 @@ def _scaled(before: Sequence[Any], after: Sequence[Any]) -> float | None:
     return factor
 
 
+def _elements(gradient: Any) -> Any:
+    return written_out(gradient_array(gradient))
+
+
 def _equal(before: Sequence[Any], after: Sequence[Any]) -> bool:
     pairs = zip(before, after, strict=True)
     return all(
@@ -93,7 +99,7 @@ def _equal(before: Sequence[Any], after: Sequence[Any]) -> bool:
             old is not None
             and new is not None
             and gradient_array(old).size <= COMPARED
-            and bool((gradient_array(old) == gradient_array(new)).all())
+            and bool((_elements(old) == _elements(new)).all())
         )
         for old, new in pairs
     )
@@ -105,7 +111,7 @@ def _differ(a: Stats, b: Stats) -> bool:
 
 
 class HookEffect:
-    """One call of a hook while it is recorded: made before it, told when it is over."""
+    """One call of a hook while it is recorded: made before it, emitted when it is over."""
 
     __slots__ = ("before", "given", "head", "sink")
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ag_visual.core.diagnosis.variable_names import Scope, scopes_of, tensors_in
 from ag_visual.core.tensor import Tensor
+from ag_visual.events import live
 
 __all__ = ["Labels", "Scope", "names_by_storage", "scopes_of", "tensors_in"]
 
@@ -69,8 +70,8 @@ class Labels:
                 self._sought[id(ref)] = ref, times + 1 if known is ref else 1
 
     def learn_scope(self, scope: Scope) -> None:
-        for name, tensor in tensors_in(scope):
-            if tensor._edge is None and tensor._rg:
+        for name, tensor in tensors_in(scope, types=_types()):
+            if _is_leaf(tensor):
                 ref = weakref.ref(tensor)
                 known = self._names.get(id(ref))
                 if known is None or known[0] is not ref:
@@ -86,12 +87,24 @@ class Labels:
                 self._sought.pop(key, None)
 
 
+def _types() -> tuple[type, ...]:
+    """The tensors of all engines that are watched."""
+    return (Tensor, *(engine.tensor_type for engine in live.engines))
+
+
+def _is_leaf(tensor: Any) -> bool:
+    """Whether it is a leaf that requires grad."""
+    engine = live.engine_of(tensor)
+    return tensor._edge is None and tensor._rg if engine is None else engine.is_leaf(tensor)
+
+
 def names_by_storage(scopes: Iterable[Scope]) -> dict[int, list[str]]:
     """Storage number -> the variables whose tensors lie on it, sorted, without doubles."""
     found: dict[int, set[str]] = {}
     for scope in scopes:
-        for name, tensor in tensors_in(scope):
-            number = tensor._storage.number
+        for name, tensor in tensors_in(scope, types=_types()):
+            engine = live.engine_of(tensor)
+            number = tensor._storage.number if engine is None else engine.storage_of(tensor)
             if number:
                 found.setdefault(number, set()).add(name)
     return {number: sorted(names) for number, names in found.items()}

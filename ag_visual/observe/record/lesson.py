@@ -6,7 +6,6 @@ and in the address of a standalone page, where a person can read and write it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import Any, Final, Literal
@@ -46,7 +45,10 @@ SLOWEST, FASTEST = 0.25, 8.0
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A lesson's settings; `fragment` is the part of an address that makes the same lesson."""
+    """A lesson's settings; `fragment` is the part of an address that makes the same lesson.
+
+    Raises ValueError for a control, speed, step or direction that there is none of.
+    """
 
     text: str = ""
     hide: tuple[str, ...] = ()
@@ -56,6 +58,24 @@ class Lesson:
     scalars: bool = False
     speed: float = 1.0
     direction: Literal["on", "back"] = "on"
+
+    def __post_init__(self) -> None:
+        for name in self.hide:
+            if name not in HIDDEN:
+                near = get_close_matches(name, HIDDEN, n=1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                known = ", ".join(HIDDEN)
+                raise ValueError(f"hide: there is no {name!r}; there are {known}.{hint}")
+        if not SLOWEST <= self.speed <= FASTEST:
+            raise ValueError(f"speed should be from {SLOWEST} to {FASTEST:g}, but is {self.speed}")
+        if self.step is not None and self.step < 1:
+            raise ValueError(
+                f"step should be 1 or more (1: before the first node), but is {self.step}"
+            )
+        if self.direction not in ("on", "back"):
+            raise ValueError(f"direction should be 'on' or 'back', but is {self.direction!r}")
+        if len(self.text) > LONGEST:
+            raise ValueError(f"text has {len(self.text)} characters; at most {LONGEST} are shown")
 
     def json(self) -> dict[str, Any]:
         """The schema's Lesson record."""
@@ -76,34 +96,3 @@ class Lesson:
         parts = [f"lesson={quote(self.text, safe='')}"]
         parts += [f"{key}={quote(value, safe=',')}" for key, value in given.items() if value]
         return "#" + "&".join(parts)
-
-
-def made(
-    text: str = "",
-    *,
-    hide: str | Iterable[str] = (),
-    node: str | int = "",
-    step: int | None = None,
-    predict: bool = False,
-    scalars: bool = False,
-    speed: float = 1.0,
-    direction: Literal["on", "back"] = "on",
-) -> Lesson:
-    """A checked Lesson. Raises ValueError for a control, speed, step or direction that is none."""
-    names = (hide,) if isinstance(hide, str) else tuple(hide)
-    for name in names:
-        if name not in HIDDEN:
-            near = get_close_matches(name, HIDDEN, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"hide: there is no {name!r}; there are {', '.join(HIDDEN)}.{hint}")
-    if not SLOWEST <= speed <= FASTEST:
-        raise ValueError(f"speed should be from {SLOWEST} to {FASTEST:g}, but is {speed}")
-    if step is not None and step < 1:
-        raise ValueError(f"step should be 1 or more (1: before the first node), but is {step}")
-    if direction not in ("on", "back"):
-        raise ValueError(f"direction should be 'on' or 'back', but is {direction!r}")
-    if len(text) > LONGEST:
-        raise ValueError(f"text has {len(text)} characters; at most {LONGEST} are shown")
-    return Lesson(
-        text, tuple(dict.fromkeys(names)), str(node), step, predict, scalars, speed, direction
-    )

@@ -12,6 +12,7 @@ from ag_visual.core import saved
 from ag_visual.core.node import Meta, Node
 from ag_visual.core.saved_packed import Packed
 from ag_visual.dispatch.op_node import OpNode
+from ag_visual.events.live import LiveNode
 
 
 class NotThereError(LookupError):
@@ -29,9 +30,10 @@ def meta_of(edge: Any) -> Meta:
     return (shape, dtype) if shape is not None else outputs_of(below)[number]
 
 
-def below(node: Node) -> list[Meta]:
-    """The meta of each input through which gradient flows."""
-    return [meta_of(edge) for edge in node.next if edge is not None]
+def around(node: LiveNode) -> list[tuple[tuple[int, ...], str]]:
+    """Shape and dtype name of each output, and of each input through which gradient flows."""
+    below = (n.output_meta[number] for n, number in node.next_functions if n is not None)
+    return [*node.output_meta, *below]
 
 
 def edges_by_name(node: OpNode) -> list[tuple[str, Any]]:
@@ -46,14 +48,14 @@ def edges_by_name(node: OpNode) -> list[tuple[str, Any]]:
 
 
 def kept(node: Node, name: str) -> Iterator[tuple[Any, Any, Any]]:
-    """(value, stamp, storage) of each tensor that one saved field holds.
+    """(value, snapshot, storage) of each tensor that one saved field holds.
 
     The storage is None where no write can be seen: of numbers, and of what hooks packed.
     """
     value, then = getattr(node, f"s_{name}"), getattr(node, f"t_{name}")
     if isinstance(value, tuple):
-        for item, stamp in zip(value, then or (None,) * len(value), strict=True):
-            yield item, stamp, getattr(item, "_storage", None) if stamp else None
+        for item, snapshot in zip(value, then or (None,) * len(value), strict=True):
+            yield item, snapshot, getattr(item, "_storage", None) if snapshot else None
         return
     owner = getattr(node, f"o_{name}", None)
     storage = getattr(value, "_storage", None)
@@ -70,14 +72,14 @@ def saved_value(node: Node, name: str) -> Any:
             f"Saved values were freed by this backward: {name} is gone. Pause before the node, "
             "or call backward(retain_graph=True)."
         )
-    for item, stamp, storage in kept(node, name):
+    for item, snapshot, storage in kept(node, name):
         if isinstance(item, Packed):
             raise NotThereError(
                 f"A saved-tensor hook packed {name}: only the backward itself unpacks it."
             )
-        if storage is not None and storage.stamp != stamp:
+        if storage is not None and storage.snapshot != snapshot:
             raise NotThereError(
-                f"{name} was overwritten since it was saved (version {stamp[0]} then, "
-                f"{storage.stamp[0]} now): its numbers are not those of the forward."
+                f"{name} was overwritten since it was saved (version {snapshot[0]} then, "
+                f"{storage.snapshot[0]} now): its numbers are not those of the forward."
             )
     return value

@@ -18,18 +18,20 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from ag_visual.core import modes
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.live import LiveBackward, LiveNode
 from ag_visual.events.log import BEGIN, LEAF, RUN, WRITE, Event, EventLog
 from ag_visual.events.node_record import sequence, thread_of, time_of
-from ag_visual.observe.record.graph import tell, walk
+from ag_visual.observe.record.graph import emit_births, walk
 from ag_visual.observe.record.hook_effect import HookEffect
 from ag_visual.observe.record.leaf_names import Labels
+from ag_visual.observe.record.tangents import Tangents
 from ag_visual.observe.wire import columns
 from ag_visual.observe.wire.columns import Array, Chunk, Encoder
-from ag_visual.observe.wire.store import Store
-from ag_visual.observe.wire.streams import Fields, Nodes, Told, integers
+from ag_visual.observe.wire.store import Store, among
+from ag_visual.observe.wire.streams import Fields, Nodes, Records, integers, run_rows
 
 Scope = Literal["off", "block", "once", "every"]
 
@@ -43,6 +45,9 @@ TOO_LONG: Final = 100_000
 """Undrained nodes (about 0.5 kB each with their runs) at which a backward first drains them."""
 
 
+_is_leaf: Final = operator.attrgetter("leaf")
+
+
 class _NodeRef(weakref.ref[LiveNode]):
     """A weak reference that still knows its node's number when the node is gone."""
 
@@ -54,7 +59,7 @@ class _NodeRef(weakref.ref[LiveNode]):
 class _Taken:
     """What was taken out of a log."""
 
-    nodes: list[Told]
+    nodes: list[Records]
     events: list[Event]
     runs: list[list[Any]]
     leaves: list[list[Any]]
@@ -82,6 +87,7 @@ class Recorder:
         self.store = Store(limit)
         self.encoder = Encoder(perf_counter_ns())
         self.labels = Labels()
+        self.tangents = Tangents()
         self.on_scope_end: Callable[[], None] | None = None
         self._log = EventLog(HookEffect)
         self._dead: deque[_NodeRef] = deque()
@@ -135,13 +141,12 @@ class Recorder:
         since, live, ref = self._since, self._live, weakref.ref
         older = [edge[0] for edge in task.starts if edge[0].seq < since]
         sinks, keys = [], []
-        for node in task.counts:
-            if node.leaf:
-                sinks.append(node)
-                keys.append(id(ref(node.variable)))
-                # Of a leaf, an older graph may hold the node that this one ends in.
-                if node.seq < since and node.seq not in live:
-                    older.append(node)
+        for node in filter(_is_leaf, task.counts):
+            sinks.append(node)
+            keys.append(id(ref(node.variable)))
+            # Of a leaf, an older graph may hold the node that this one ends in.
+            if node.seq < since and node.seq not in live:
+                older.append(node)
         # What a small backward would feel most: looking through the variables of all frames.
         if keys != self.labels.known[0]:
             leaves = [node.variable for node in sinks]
@@ -149,6 +154,17 @@ class Recorder:
                 self.labels.learn(frame, leaves)
         if older:
             self.add_graph(older)
+        if modes.duals:
+            self.tangents.keep(task.counts)
+
+    def losing_tangents(self, since: int) -> None:
+        """A level of forward mode that opened before node `since` ends, in this thread."""
+        if not self._listening or self.tangents.full or threading.get_ident() in self.ignored:
+            return
+        with self._lock:
+            self.drain()
+            refs = [self._live[seq] for seq in self._live if seq > since]
+        self.tangents.keep(node for node in (ref() for ref in refs) if node is not None)
 
     def ended(self, task: LiveBackward) -> None:
         """A backward ended: the scopes 'once' and 'every' may change what is recorded next."""
@@ -170,7 +186,7 @@ class Recorder:
         """Tell the graph below `roots` as far as it is not known yet."""
         with self._lock:
             self.drain()
-            tell(walk(roots, self._live), self._log)
+            emit_births(walk(roots, self._live), self._log)
 
     # Encoding --------------------------------------------------------------------------------
 
@@ -185,6 +201,9 @@ class Recorder:
         What comes meanwhile waits for the next call: a program that runs on would never let this
         one end, and pages would see nothing before it did.
         """
+        behind = instrument.behind
+        if behind is not None and self._listening:
+            behind()
         with self._lock:
             if self.waiting:
                 self._drain_some()
@@ -192,25 +211,25 @@ class Recorder:
 
     def _drain_some(self) -> None:
         """Encode what came up to this moment."""
-        # A node is told before it dies, and kept before it is told: looked at the other way round.
-        freed = self._buried()
+        # A node is emitted before it dies, and kept before that: looked at the other way round.
+        buried = self._buried()
         taken = self._take()
-        told = self.encoder.nodes(taken.nodes)
-        while older := self._follow(told, taken, freed):
-            tell(older, self._log)
+        nodes = self.encoder.nodes(taken.nodes)
+        while older := self._follow(nodes, taken):
+            emit_births(older, self._log)
             taken.add(self._take())
-            told = self.encoder.nodes(taken.nodes)
+            nodes = self.encoder.nodes(taken.nodes)
         kinds = columns.by_kind(taken.events)
         names = self.labels.texts(taken.leaves[-1])
         chunk = self.encoder.encode(
             kinds,
-            nodes=told,
+            nodes=nodes,
             runs=taken.runs,
             leaves=taken.leaves,
             names=names,
             writes=taken.writes,
             labels=self._name_leaves(taken.leaves, names),
-            freed=freed,
+            freed=self._gone(nodes, taken, buried),
             now=perf_counter_ns(),
         )
         for part in chunk.parts(CHUNK_ROWS):
@@ -221,7 +240,7 @@ class Recorder:
     def _of_others(self, taken: _Taken) -> _Taken:
         """Leave out what ignored threads did: their events, nodes, and runs of their tasks."""
         ignored = self.ignored
-        told = [
+        nodes = [
             (stream, [record for record in records if thread_of(record) not in ignored])
             for stream, records in taken.nodes
         ]
@@ -231,11 +250,11 @@ class Recorder:
             if event[0] == BEGIN and event[2] in ignored:
                 tasks.add(event[3])
         return _Taken(
-            told,
+            nodes,
             [event for event in taken.events if event[2] not in ignored],
-            _without(tasks, taken.runs),
-            _without(ignored, taken.leaves),
-            _without(ignored, taken.writes),
+            _without(tasks, taken.runs, run_rows(taken.runs[0])[:, 1].tolist()),
+            _without(ignored, taken.leaves, taken.leaves[1]),
+            _without(ignored, taken.writes, taken.writes[1]),
             taken.refs,
         )
 
@@ -269,22 +288,18 @@ class Recorder:
                 found.append(seq)
         return found
 
-    def _follow(self, told: Nodes | None, taken: _Taken, freed: list[int]) -> list[LiveNode]:
-        """Hold new nodes weakly; those that are dead already go to `freed`.
-
-        Returns the nodes below them that came to life while nobody listened.
-        """
+    def _follow(self, new: Nodes | None, taken: _Taken) -> list[LiveNode]:
+        """Hold new nodes weakly; the nodes below them that came to life while nobody listened."""
         nodes = list(filter(None, map(operator.call, taken.refs)))
         self._hold(nodes)
-        leaves = integers(taken.leaves[2])
-        born = leaves if told is None else np.concatenate([told.seq, leaves])
-        live, before = self._live, set(freed)
-        freed += [seq for seq in born.tolist() if seq not in live and seq not in before]
-        if told is None:
+        if new is None:
             return []
-        wanted = told.edges["dst"]
-        wanted = wanted[~np.isin(wanted, born)]
-        missing = {seq for seq in wanted.tolist() if seq not in live} - {-1}
+        live = self._live
+        wanted = new.edges["dst"]
+        wanted = wanted[wanted >= 0]
+        wanted = wanted[~among(wanted, new.seq)]
+        missing = set(wanted.tolist()).difference(taken.leaves[2])
+        missing = {seq for seq in missing if seq not in live}
         roots = [
             below
             for node in (nodes if missing else ())
@@ -292,6 +307,23 @@ class Recorder:
             if below is not None and below.seq in missing
         ]
         return walk(roots, self._live)
+
+    def _gone(self, new: Nodes | None, taken: _Taken, buried: list[int]) -> Array:
+        """The numbers of nodes that died: `buried`, and those of the new ones that none holds."""
+        born = integers(taken.leaves[2])
+        if new is not None:
+            born = np.concatenate([new.seq, born])
+        live = self._live
+        if not live:
+            gone = born
+        elif len(live) < len(born):
+            gone = born[~np.isin(born, np.fromiter(live, np.int64, len(live)))]
+        else:
+            gone = integers([seq for seq in born.tolist() if seq not in live])
+        if not buried:
+            return gone
+        before = integers(buried)
+        return np.concatenate([before, gone[~np.isin(gone, before)]])
 
     def _hold(self, nodes: Iterable[LiveNode]) -> None:
         live, died = self._live, self._dead.append
@@ -302,7 +334,7 @@ class Recorder:
                 ref.seq = seq
 
     def _name_leaves(self, leaves: Fields, names: list[str]) -> list[tuple[int, str]]:
-        """Names found for leaves that were told without one."""
+        """Names found for leaves that were recorded without one."""
         if not all(names):
             for seq, ref, name in zip(leaves[2], leaves[-1], names, strict=True):
                 if not name:
@@ -349,7 +381,7 @@ class Recorder:
             return list(self.store.all())
 
     def clear(self) -> None:
-        """Forget what was recorded. Nodes that still live are told again when they are needed."""
+        """Forget what was recorded. Nodes that still live are recorded again when needed."""
         with self._lock:
             listening = self._listening
             self._log = EventLog(HookEffect)
@@ -358,6 +390,7 @@ class Recorder:
             self._dead = deque()
             self._live = {}
             self._unnamed = {}
+            self.tangents = Tangents()
             self.store.clear()
             zero, steps = self.encoder.zero, self.encoder.steps
             self.encoder = Encoder(zero)
@@ -373,7 +406,7 @@ def _emptied(records: list[Any], width: int) -> list[list[Any]]:
     return taken
 
 
-def _without(unwanted: set[int], fields: list[list[Any]]) -> list[list[Any]]:
-    """The records whose second field, a thread or a task, is not one of these."""
-    kept = [i for i, key in enumerate(fields[1]) if key not in unwanted]
+def _without(unwanted: set[int], fields: list[list[Any]], of: list[int]) -> list[list[Any]]:
+    """The records that are of none of these threads, or tasks. of: whose each record is."""
+    kept = [i for i, key in enumerate(of) if key not in unwanted]
     return [[field[i] for i in kept] for field in fields]

@@ -17,7 +17,7 @@ from ag_visual.arrays.quiet import quietly
 from ag_visual.core.diagnosis.variable_names import tensors_in
 from ag_visual.core.node import Node
 from ag_visual.core.source import resolve
-from ag_visual.events.live import LiveBackward, LiveNode, gradient_array
+from ag_visual.events.live import LiveBackward, LiveNode, gradient_array, lanes, written_out
 from ag_visual.observe.formulas.local import (
     NUMBERS,
     Floats,
@@ -56,7 +56,7 @@ NOT_KEPT: Final[dict[str, Any]] = {
 Numbers = dict[str, Any]
 
 
-def too_large(nodes: Sequence[Node]) -> tuple[int | None, str]:
+def too_large(nodes: Sequence[LiveNode]) -> tuple[int | None, str]:
     """The node because of which this graph is not drawn number by number, and a sentence."""
     if len(nodes) > MOST_NODES:
         return None, (
@@ -68,7 +68,7 @@ def too_large(nodes: Sequence[Node]) -> tuple[int | None, str]:
         if size > NUMBERS:
             site = None if node.place is None else resolve(*node.place)
             where = f" ({site.where})" if site is not None else ""
-            shape = "×".join(str(n) for n in node.shape) or "a single number"
+            shape = "×".join(str(n) for n in node.output_meta[0][0]) or "a single number"
             leaf = node.leaf
             name = f"A leaf of shape {shape}" if leaf else f"{node.name()}{where}"
             more = "" if leaf else f" in what goes in and out (its output is {shape})"
@@ -140,7 +140,7 @@ def _variables(
 
 def _know(known: dict[Place, Floats], place: Place, array: Any) -> None:
     """Keep a value where none is known yet and it can be drawn."""
-    value = None if place in known else drawn(array)
+    value = None if place in known or lanes(array) else drawn(array)
     if value is not None:
         known[place] = value
 
@@ -169,7 +169,7 @@ def _saved_inputs(nodes: Sequence[Node], known: dict[Place, Floats]) -> None:
 
 
 def _record(
-    node: Node,
+    node: LiveNode,
     known: dict[Place, Floats],
     labels: dict[Place, str],
     tables: Sequence[Floats | None] | None,
@@ -185,17 +185,17 @@ def _record(
                 "values": listed(known.get((node.seq, number))),
                 "gradient": None,
             }
-            for number, (shape, _) in enumerate(outputs_of(node))
+            for number, (shape, _) in enumerate(node.output_meta)
         ],
         "inputs": [
             {
-                "seq": None if edge is None else edge[0].seq,
-                "index": 0 if edge is None else int(edge[1]),
-                "shape": [] if edge is None else [int(n) for n in meta_of(edge)[0]],
+                "seq": None if below is None else below.seq,
+                "index": int(index),
+                "shape": [] if below is None else [int(n) for n in below.output_meta[index][0]],
                 "slopes": listed(tables[i]) if tables is not None else None,
                 "gives": None,
             }
-            for i, edge in enumerate(node.next)
+            for i, (below, index) in enumerate(node.next_functions)
         ],
         "why": why,
     }
@@ -207,13 +207,15 @@ def arrive(numbers: Numbers, grads: Sequence[Any]) -> None:
     flat = []
     for output, g in zip(numbers["outputs"], grads, strict=True):
         size = count([tuple(output["shape"])])
-        values = None if g is None else drawn(gradient_array(g))
+        # What comes for many lanes at once has no number for each element here.
+        one = g is not None and not lanes(getattr(g, "_array", g))
+        values = drawn(written_out(gradient_array(g))) if one else None
         output["gradient"] = listed(values)
         flat.append(np.zeros(size) if values is None else values.ravel())
         row += size
     whole = np.concatenate(flat) if flat else np.zeros(0)
     for one in numbers["inputs"]:
-        if one["slopes"] is None or all(g is None for g in grads):
+        if one["slopes"] is None or all(o["gradient"] is None for o in numbers["outputs"]):
             one["gives"] = None
             continue
         table = np.array([np.nan if s is None else s for s in one["slopes"]])
@@ -229,9 +231,9 @@ def arrived_at(numbers: Numbers, grads: Sequence[Any]) -> Numbers:
     return filled
 
 
-def fill(found: dict[int, Numbers], root: Node) -> None:
+def fill(found: dict[int, Numbers], root: LiveNode) -> None:
     """Let a gradient of 1 run from a root with a single number through all that was found."""
-    if found.get(root.seq) is None or count([shape for shape, _ in outputs_of(root)]) != 1:
+    if found.get(root.seq) is None or count([shape for shape, _ in root.output_meta]) != 1:
         return
     sums: dict[Place, Floats] = {(root.seq, 0): np.ones(1)}
     for seq in sorted(found, reverse=True):
@@ -263,13 +265,15 @@ def beyond(node: Node, grads: Sequence[Any], most: int = NUMBERS) -> Numbers:
     """
     why = reason_against(node)
     numbers = _record(node, {}, {}, None, why)
-    arrays = [gradient_array(g) for g in grads]
+    arrays = [written_out(gradient_array(g)) for g in grads]
     for output, g in zip(numbers["outputs"], arrays, strict=True):
         values = None if g is None else drawn(g)
         output["gradient"] = None if values is None else listed(values.ravel()[:most])
     if not why:
         for one, result in zip(numbers["inputs"], handed(node, arrays), strict=True):
-            one["gives"] = None if result is None else listed(host(result).ravel()[:most])
+            one["gives"] = (
+                None if result is None else listed(host(written_out(result)).ravel()[:most])
+            )
     return numbers
 
 
@@ -363,13 +367,13 @@ class ScalarLog:
             return dict(NOT_KEPT)
         if not any(seq in known for seq in seqs) and len(living) == len(seqs):
             found = of_living(living, scopes)
-            return found if found["why"] or _told(found["nodes"]) else dict(NOT_KEPT)
+            return found if found["why"] or _has_slopes(found["nodes"]) else dict(NOT_KEPT)
         seq, why = too_large(living)
         if why:
             return {"nodes": [], "seq": seq, "why": why}
         rest = numbers_of([node for node in living if node.seq not in known], scopes)
         nodes = [*known.values(), *rest.values()]
-        return {"nodes": nodes, "seq": None, "why": ""} if _told(nodes) else dict(NOT_KEPT)
+        return {"nodes": nodes, "seq": None, "why": ""} if _has_slopes(nodes) else dict(NOT_KEPT)
 
     def record(self, recorder: Recorder, scopes: Iterable[Scope]) -> dict[str, Any]:
         """A `Scalars` record for a file: what was taken down, else the graph that still lives.
@@ -382,9 +386,9 @@ class ScalarLog:
             return {"nodes": nodes, "seq": None, "why": ""}
         if not self.asked:
             return dict(NOT_KEPT)
-        recorder.drain()  # the newest nodes are told as alive only then
+        recorder.drain()  # the newest nodes count as alive only then
         return self.graph([int(seq) for seq in recorder.alive()], recorder, scopes)
 
 
-def _told(nodes: Iterable[Numbers]) -> bool:
+def _has_slopes(nodes: Iterable[Numbers]) -> bool:
     return any(one["slopes"] is not None for numbers in nodes for one in numbers["inputs"])

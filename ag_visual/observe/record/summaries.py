@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ag_visual.arrays.backend import backend_of
+from ag_visual.arrays.coo import Coo
 from ag_visual.arrays.quiet import quietly, silent
 
 EXACT: Final = 2_000_000
@@ -40,6 +41,8 @@ def summarize(array: Any, limit: int = DEFAULT_LIMIT, most: int = EXACT) -> dict
         raise ValueError(
             f"limit should be at least {SMALLEST_LIMIT} bytes for one summary, but is {limit}"
         )
+    if type(array) is Coo:
+        return _sparse(array, limit, most)
     host = np.asarray(backend_of(array).to_numpy(subgrid(array, most)))
     values = _real(host)
     finite = values[np.isfinite(values)]
@@ -67,6 +70,54 @@ def summarize(array: Any, limit: int = DEFAULT_LIMIT, most: int = EXACT) -> dict
     while _size(found) > limit:
         _shrink(found, values, array)
     return found
+
+
+def matrix_picture(matrix: Any, cells: int) -> dict[str, Any]:
+    """A `Picture` of a matrix in at most so many cells."""
+    host = np.asarray(backend_of(matrix).to_numpy(subgrid(matrix, EXACT)))
+    return picture(_real(host), cells, pooled=host.size < matrix.size)
+
+
+def _sparse(array: Coo, limit: int, most: int) -> dict[str, Any]:
+    """The record of a sparse array: numbers are of the values that it holds, the picture of all."""
+    own = array.coalesced()
+    kind = "sparse rows" if array.csr else "sparse"
+    head = f"{kind}, nnz={array.nnz} of shape {list(array.shape)}: values "
+    found = summarize(own.values, limit - len(head), most)
+    found["shape"] = [int(n) for n in array.shape]
+    rest = int(array.size) - int(own.values.size)
+    found["zero"] += rest
+    found["sampled"] += rest
+    found.update(numel=int(array.size), bytes=array.nbytes, text=head + found["text"], picture=None)
+    cells = min(CELLS, (limit - _size(found)) // _BYTES_PER_CELL)
+    if cells >= 1 and array.size:
+        found["picture"] = _pattern(own, cells, most)
+    return found
+
+
+def _pattern(own: Coo, cells: int, most: int) -> dict[str, Any]:
+    """Where a coalesced array holds values: of each block of the matrix the one farthest from 0.
+
+    A block of which nothing is held is 0, as its elements are.
+    """
+    width = own.shape[-1] if own.shape else 1
+    height = own.size // width
+    rows, cols = _fitting(height, width, cells)
+    step = max(1, -(-own.values.size // most))
+    host = backend_of(own.values).to_numpy
+    inner = own.values.size // max(1, own.nnz)
+    at = (host(own.flat())[:, None] * inner + np.arange(inner)).reshape(-1)[::step]
+    values = _real(np.asarray(host(own.values))).reshape(-1)[::step]
+    block = (at // width * rows // height) * cols + at % width * cols // width
+    found = np.zeros(rows * cols)
+    order = np.argsort(np.where(np.isfinite(values), np.abs(values), np.inf), kind="stable")
+    found[block[order]] = values[order]  # the last one stays
+    return {
+        "rows": rows,
+        "cols": cols,
+        "values": [_short(v) if math.isfinite(v) else None for v in found.tolist()],
+        "pooled": rows * cols < own.size,
+    }
 
 
 def subgrid(array: Any, most: int) -> Any:
@@ -133,10 +184,7 @@ def histogram(finite: Floats, bins: int) -> dict[str, Any]:
     places = np.minimum(((finite / 2 - low) / width * bins).astype(np.int64), bins - 1)
     counts = np.bincount(places, minlength=bins)
     edges = [low + width * (i / bins) for i in range(bins)]
-    return {
-        "edges": [*(2 * edge for edge in edges), high * 2],
-        "counts": [int(n) for n in counts],
-    }
+    return {"edges": [*(2 * edge for edge in edges), high * 2], "counts": [int(n) for n in counts]}
 
 
 def picture(values: Floats, cells: int, *, pooled: bool) -> dict[str, Any]:

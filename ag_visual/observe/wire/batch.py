@@ -43,18 +43,18 @@ def _whole(value: Any) -> int | None:
 
 def encode_tables(chunk: Chunk) -> tuple[dict[str, Any], bytes]:
     """The header's `tables` and the buffer for one chunk."""
-    parts: list[bytes] = []
+    parts: list[bytes | memoryview] = []
     offset = 0
     tables: dict[str, Any] = {}
     for table, columns in chunk.tables.items():
         places: dict[str, tuple[int, int]] = {}
         for name, array in columns.items():
-            data = array.tobytes()
-            places[name] = (offset, len(data))
-            padding = -len(data) % schema.ALIGNMENT
-            parts.append(data)
+            length = array.nbytes
+            places[name] = (offset, length)
+            padding = -length % schema.ALIGNMENT
+            parts.append(array.data)
             parts.append(b"\0" * padding)
-            offset += len(data) + padding
+            offset += length + padding
         tables[table] = {"rows": chunk.rows(table), "columns": places}
     return tables, b"".join(parts)
 

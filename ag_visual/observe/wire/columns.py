@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from ag_visual.core import source
 from ag_visual.events import threads
-from ag_visual.events.log import BEGIN, CUT, END, HOOK, RANGE, Event
+from ag_visual.events.log import BEGIN, CUT, END, HOOK, PAUSE, RANGE, Event
 from ag_visual.events.node_record import NodeSchema
 from ag_visual.observe.wire import schema
-from ag_visual.observe.wire.streams import Fields, NodeReader, Nodes, Told, integers, read_runs
+from ag_visual.observe.wire.streams import Fields, NodeReader, Nodes, Records, integers, read_runs
 from ag_visual.observe.wire.text import fit
 
 Array = NDArray[Any]
@@ -134,13 +134,13 @@ class Chunk:
         parts = -(-(self.rows("nodes") + self.rows("runs")) // rows)
         if parts <= 1:
             return [self] if self.tables else []
-        told = {table: self._moments(table) for table in self.tables}
-        times = np.concatenate([told[table] for table in ("nodes", "runs") if table in told])
+        each = {table: self._moments(table) for table in self.tables}
+        times = np.concatenate([each[table] for table in ("nodes", "runs") if table in each])
         cuts = np.partition(times, np.arange(1, parts) * len(times) // parts)
         cuts = cuts[np.arange(1, parts) * len(times) // parts]
         found: list[Tables] = [{} for _ in range(parts)]
         for table, columns in self.tables.items():
-            moments = told[table]
+            moments = each[table]
             if bool((moments[1:] < moments[:-1]).any()):
                 order = np.argsort(moments, kind="stable")
                 moments = moments[order]
@@ -152,13 +152,13 @@ class Chunk:
         return [Chunk(tables) for tables in found if tables]
 
     def _moments(self, table: str) -> Array:
-        """When each row of a table was told; of what has no time of its own, its node's."""
+        """When each row of a table was emitted; of what has no time of its own, its node's."""
         columns = self.tables[table]
         if table in ("freed", "labels"):
             return np.full(self.rows(table), np.inf)
         if table not in ("nodes", *_OF_NODES):
             return columns["t1" if table == "runs" else "t"]
-        # An old node that is told late has still to come before those above it.
+        # An old node that is recorded late has still to come before those above it.
         nodes = self.tables["nodes"]
         t = np.minimum.accumulate(nodes["t"][::-1])[::-1]
         if table == "nodes":
@@ -219,7 +219,7 @@ class _Steps:
 
 def by_kind(events: Iterable[Event]) -> Kinds:
     """Events sorted by their kind."""
-    kinds: Kinds = [[] for _ in range(5)]
+    kinds: Kinds = [[] for _ in range(6)]
     for event in events:
         kinds[event[0]].append(event)
     return kinds
@@ -241,9 +241,9 @@ class Encoder:
     def milliseconds(self, t: int) -> float:
         return (t - self.zero) / 1e6
 
-    def nodes(self, told: Sequence[Told]) -> Nodes | None:
+    def nodes(self, taken: Sequence[Records]) -> Nodes | None:
         """The nodes of one log, for `encode`."""
-        return self._nodes.read(told)
+        return self._nodes.read(taken)
 
     def encode(
         self,
@@ -260,7 +260,7 @@ class Encoder:
     ) -> Chunk:
         """Columns of all events, nodes, and fields of runs, leaves and writes (see events.log).
 
-        names: of each leaf; labels: (seq, name) found for leaves that were told before; freed: seqs
+        names: of each leaf; labels: (seq, name) found for leaves recorded before; freed: seqs
         that died by `now`.
         """
         tables: dict[str, dict[str, Any]] = {}
@@ -278,7 +278,9 @@ class Encoder:
         if kinds[HOOK]:
             tables["hooks"] = self._hooks(kinds[HOOK])
         if kinds[CUT]:
-            tables["cuts"] = self._cuts(kinds[CUT])
+            tables["breaks"] = self._breaks(kinds[CUT])
+        if kinds[PAUSE]:
+            tables["pauses"] = self._pauses(kinds[PAUSE])
         if labels:
             seqs, texts = zip(*labels, strict=True)
             tables["labels"] = {"seq": seqs, "label": self._ids(texts)}
@@ -373,7 +375,8 @@ class Encoder:
             "root": roots + [none] * count,
         }
         order = np.argsort(found["t"], kind="stable")
-        return {name: np.array(values)[order] for name, values in found.items()}
+        times = found.pop("t")[order]
+        return {"t": times} | {name: integers(each)[order] for name, each in found.items()}
 
     def _writes(self, writes: Fields) -> dict[str, Any]:
         times, _, storages, versions, counts, ops, codes, offsets = writes
@@ -387,14 +390,11 @@ class Encoder:
         }
 
     def _calls(
-        self,
-        events: Sequence[Event],
-        nodes: Nodes | None,
-        tables: dict[str, dict[str, Any]],
+        self, events: Sequence[Event], nodes: Nodes | None, tables: dict[str, dict[str, Any]]
     ) -> None:
         times: dict[int, list[int]] = {thread: [-1] for thread in self._open}
         innermost = {thread: [calls[-1]] for thread, calls in self._open.items()}
-        for _, t, thread, call, parent, _, _ in events:
+        for _, t, thread, call, parent, *_ in events:
             calls = self._open.setdefault(thread, [])
             if parent >= 0:
                 calls.append(call)
@@ -406,7 +406,7 @@ class Encoder:
         self._open = {thread: calls for thread, calls in self._open.items() if calls}
         begun = [event for event in events if event[4] >= 0]
         if begun:
-            _, when, _, numbers, parents, names, kinds = zip(*begun, strict=True)
+            _, when, _, numbers, parents, names, kinds, _ = zip(*begun, strict=True)
             tables["calls"] = {
                 "call": numbers,
                 "parent": [parent or schema.NONE for parent in parents],
@@ -414,6 +414,7 @@ class Encoder:
                 "kind": self._ids(kinds),
                 "t": self._times(when),
             }
+        self._levels([event for event in begun if event[7] is not None], tables)
         seqs: list[Array] = []
         found: list[Array] = []
         for thread in times if nodes is not None else ():
@@ -427,7 +428,28 @@ class Encoder:
         if seqs and sum(map(len, seqs)):
             tables["scopes"] = {"seq": np.concatenate(seqs), "call": np.concatenate(found)}
 
-    def _cuts(self, events: Sequence[Event]) -> dict[str, Any]:
+    def _levels(self, begun: Sequence[Event], tables: dict[str, dict[str, Any]]) -> None:
+        if begun:
+            kinds, depths, sizes, codes, offsets = zip(*(e[7] for e in begun), strict=True)
+            tables["levels"] = {
+                "call": [e[3] for e in begun],
+                "kind": self._ids(kinds),
+                "depth": depths,
+                "size": sizes,
+                "site": self.sites.ids(codes, offsets),
+                "t": self._times([e[1] for e in begun]),
+            }
+
+    def _pauses(self, events: Sequence[Event]) -> dict[str, Any]:
+        _, times, idents, tasks, since = zip(*events, strict=True)
+        return {
+            "task": tasks,
+            "since": self._times(since),
+            "thread": [threads.numbers[ident] for ident in idents],
+            "t": self._times(times),
+        }
+
+    def _breaks(self, events: Sequence[Event]) -> dict[str, Any]:
         _, times, _, seqs, names, kinds, codes, offsets, makers, leaves = zip(*events, strict=True)
         return {
             "seq": seqs,
@@ -443,7 +465,11 @@ class Encoder:
         columns = tuple(zip(*events, strict=True))
         _, times, _, seqs, tasks, kinds, names, numbers, keys, codes, offsets = columns[:11]
         effects, factors, errors = columns[11:14]
-        before, after = columns[14:19], columns[19:24]
+        stats: dict[str, Any] = {}
+        for when, parts in (("before", columns[14:19]), ("after", columns[19:24])):
+            stats[when] = _norms(parts[0])
+            names_ = (f"{when}_{what}" for what in ("min", "max", "nan", "inf"))
+            stats |= zip(names_, parts[1:], strict=True)
         return {
             "seq": seqs,
             "task": tasks,
@@ -455,16 +481,7 @@ class Encoder:
             "effect": self._ids(effects),
             "factor": factors,
             "error": self._ids(errors),
-            "before": _norms(before[0]),
-            "before_min": before[1],
-            "before_max": before[2],
-            "before_nan": before[3],
-            "before_inf": before[4],
-            "after": _norms(after[0]),
-            "after_min": after[1],
-            "after_max": after[2],
-            "after_nan": after[3],
-            "after_inf": after[4],
+            **stats,
             "t": self._times(times),
         }
 
@@ -472,7 +489,10 @@ class Encoder:
 def _array(values: Any, kind: schema.ColumnType) -> Array:
     """A column as it is stored; -1 in a u32 column becomes NONE."""
     dtype = DTYPES[kind]
-    array = np.asarray(values, np.float64 if kind == "f64" else np.int64)
+    if kind == "f64":
+        array = np.asarray(values, np.float64)
+    else:
+        array = values if isinstance(values, np.ndarray) else integers(values)
     return np.ascontiguousarray(array.astype(dtype, copy=False))
 
 

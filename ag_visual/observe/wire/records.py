@@ -60,14 +60,11 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "pause_next": "boolean",
         "control": "boolean -- false: commands cannot reach a busy kernel; record, then scrub",
         "kernel_busy?": "boolean",
+        "jacobians?": "number -- that were computed while recorded",
         "message": "string -- one sentence for the reader, empty when there is nothing to say",
         "lesson?": "Lesson | null -- how a teacher's cell set up the panel",
     },
-    "Write": {
-        "site": "Site | null",
-        "version": "number",
-        "op": "string",
-    },
+    "Write": {"site": "Site | null", "version": "number", "op": "string"},
     "Problem": {
         "id": "number",
         "kind": "'modified-by-inplace' | 'leaf-inplace' | 'view-inplace' | 'second-backward'"
@@ -91,24 +88,10 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "holders?": "string[] -- variables that keep the freed graph alive",
         "aliases?": "Alias[] -- other names of the same memory",
     },
-    "Alias": {
-        "name": "string",
-        "how": "string -- a view: T of `W`",
-    },
-    "ProblemTensor": {
-        "name": "string | null",
-        "shape": "number[]",
-        "dtype": "string",
-    },
-    "SavedAt": {
-        "site": "Site | null",
-        "version": "number",
-    },
-    "Repair": {
-        "text": "string",
-        "code": "string | null",
-        "edit?": "Edit | null",
-    },
+    "Alias": {"name": "string", "how": "string -- a view: T of `W`"},
+    "ProblemTensor": {"name": "string | null", "shape": "number[]", "dtype": "string"},
+    "SavedAt": {"site": "Site | null", "version": "number"},
+    "Repair": {"text": "string", "code": "string | null", "edit?": "Edit | null"},
     "Edit": {
         "site": "Site -- in the cell or file that changes",
         "first": "number -- its first line that changes, from 1",
@@ -139,10 +122,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "label": "string | null",
         "index": "number",
     },
-    "OutputMeta": {
-        "shape": "number[]",
-        "dtype": "string",
-    },
+    "OutputMeta": {"shape": "number[]", "dtype": "string"},
     "SavedTensor": {
         "name": "string",
         "shape": "number[]",
@@ -154,11 +134,10 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "shared_with": "string[] -- variables and saved tensors on the same storage",
         "freed": "boolean",
         "own_output": "boolean",
+        "lanes?": "number[] -- slices it stands for inside of vmap; `shape` is that of one",
+        "tangent?": "boolean -- it has one in forward mode, or had one",
     },
-    "SavedValue": {
-        "name": "string",
-        "text": "string",
-    },
+    "SavedValue": {"name": "string", "text": "string"},
     "HookInfo": {
         "kind": "string",
         "name": "string",
@@ -217,17 +196,13 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "used": "SavedValue[] -- the numbers and what they are",
         "result": "string",
     },
-    "WorstElement": {
-        "index": "number[]",
-        "backward": "string",
-        "differences": "string",
-    },
+    "WorstElement": {"index": "number[]", "backward": "string", "differences": "string"},
     "InputCheck": {
         "name": "string",
         "shape": "number[]",
         "ok": "boolean",
         "compared": "number",
-        "kinks": "number -- elements left out: the slopes on both sides differ there",
+        "non_smooth": "number -- elements left out: the slopes on both sides differ there",
         "absolute": "string",
         "relative": "string",
         "step": "string",
@@ -242,10 +217,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "text": "string",
         "inputs": "InputCheck[]",
     },
-    "Histogram": {
-        "edges": "number[]",
-        "counts": "number[]",
-    },
+    "Histogram": {"edges": "number[]", "counts": "number[]"},
     "Picture": {
         "rows": "number",
         "cols": "number",
@@ -268,7 +240,28 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "histogram": "Histogram",
         "picture": "Picture | null",
         "text": "string -- a short repr",
+        "lanes?": "number[] -- slices that the tensor stands for, at each vmap around",
+        "tangent?": "boolean -- it has a tangent: ask for tangent:...",
         "dead?": "number[] -- of what a relu saved: [dead units, all units]",
+    },
+    "JacobianEnd": {
+        "name": "string -- of the function or of its argument",
+        "shape": "number[]",
+        "seq": "number | null -- the node that made it, or the leaf's",
+    },
+    "JacobianBlock": {
+        "row": "number -- which of the rows' tensors",
+        "column": "number",
+        "values": "Values -- of the matrix: outputs x inputs, each flat",
+    },
+    "Jacobian": {
+        "id": "number",
+        "kind": "string -- jacrev, jacfwd, jacobian, hessian",
+        "function": "string",
+        "site": "Site | null",
+        "rows": "JacobianEnd[] -- the outputs; of a Hessian the gradients",
+        "columns": "JacobianEnd[] -- the inputs",
+        "blocks": "JacobianBlock[]",
     },
     "NumbersOutput": {
         "shape": "number[]",
@@ -304,13 +297,8 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "state": "State",
         "control": "boolean",
     },
-    "Exported": {
-        "html": "string -- path of the file that was written",
-    },
-    "RecordingBatch": {
-        "header": "Header",
-        "buffer": "string -- base64",
-    },
+    "Exported": {"html": "string -- path of the file that was written"},
+    "RecordingBatch": {"header": "Header", "buffer": "string -- base64"},
     "Recording": {
         "format": f"'{RECORDING_FORMAT}'",
         "v": "number",
@@ -325,6 +313,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "beside?": "Beside -- opens as a comparison",
         "scalars?": "Scalars -- every number of small graphs",
         "lesson?": "Lesson",
+        "jacobians?": "Jacobian[]",
     },
     "Beside": {
         "recording": "Recording | null -- what stands at the left; null: this one as well",

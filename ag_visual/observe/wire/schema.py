@@ -137,9 +137,7 @@ TABLES: Final[dict[str, dict[str, Column]]] = {
         "seq": _SEQ,
         "task": _TASK,
         "kind": Column(
-            "u32",
-            "string",
-            "tensor, multi_grad, retain_grad, pre, post, module, post_accumulate",
+            "u32", "string", "tensor, multi_grad, retain_grad, pre, post, module, post_accumulate"
         ),
         "name": Column("u32", "string", "the hook's qualified name"),
         "number": Column("u32", says="of which output"),
@@ -162,7 +160,7 @@ TABLES: Final[dict[str, dict[str, Column]]] = {
         "after_inf": Column("f64"),
         "t": _TIME,
     },
-    "cuts": {
+    "breaks": {
         "seq": Column("u32", says="a node one of whose inputs had left a graph before"),
         "name": Column("u32", "string", "the input"),
         "kind": Column("u32", "string", "detach, detach_, data, no_grad, inference, dtype"),
@@ -172,10 +170,24 @@ TABLES: Final[dict[str, dict[str, Column]]] = {
         "t": _TIME,
     },
     "calls": {
-        "call": Column("u32", says="a call of a module, numbered as they began"),
+        "call": Column("u32", says="a module's call, or a transform's level, as they began"),
         "parent": Column("u32", says="the call around it, NONE where there is none"),
         "name": Column("u32", "string", "layers.3: its name in the module around it"),
-        "kind": Column("u32", "string", "the module's class"),
+        "kind": Column("u32", "string", "the module's class, the transform"),
+        "t": _TIME,
+    },
+    "levels": {
+        "call": Column("u32", says="the call that is a level of a transform"),
+        "kind": Column("u32", "string", "vmap, grad, jvp, forward mode"),
+        "depth": Column("u32", says="1 for the outermost"),
+        "size": Column("u32", says="lanes of a vmap, else 0"),
+        "site": Column("u32", "site", "where the transform was called"),
+        "t": _TIME,
+    },
+    "pauses": {
+        "task": _TASK,
+        "since": Column("f64", says="when it was stopped, in milliseconds like t"),
+        "thread": Column("u32"),
         "t": _TIME,
     },
     "scopes": {"seq": _SEQ, "call": Column("u32", says="the innermost call that made the node")},
@@ -248,7 +260,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "values": Command(
         {
             "seq": "number",
-            "which": "string -- saved:<name>, grad or variable",
+            "which": "string -- saved:<name>, grad, variable; tangent:<one of them>; <any>@<lane>",
             "limit?": "number -- bytes that the answer may take",
         },
         "Values",
@@ -279,6 +291,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "local": Command(
         {"seq": "number"}, "Numbers", "one node by its numbers, and the gradient it will hand on"
     ),
+    "jacobians": Command({}, "Jacobian[]", "the newest Jacobians that were computed, as matrices"),
     "scalars": Command(
         {"seqs": "number[] -- the nodes of one graph"}, "Scalars", "every number of a small graph"
     ),

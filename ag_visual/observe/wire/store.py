@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from ag_visual.observe.wire.columns import Array, Chunk, Tables
 
+_DENSE = 16
+"""Numbers for each one that is asked about up to which a table of them is made."""
+
 
 @dataclass(slots=True)
 class Dropped:
@@ -34,10 +37,10 @@ def thin(chunk: Chunk, alive: Array) -> tuple[Chunk, Dropped]:
     masks: dict[str, NDArray[np.bool_]] = {}
     for table, column in (("nodes", "seq"), ("leaves", "seq"), ("edges", "src"), ("saved", "node")):
         if table in tables:
-            masks[table] = _among(tables[table][column], alive)
-    for table in ("runs", "hooks", "cuts", "labels", "scopes"):
+            masks[table] = among(tables[table][column], alive)
+    for table in ("runs", "hooks", "breaks", "labels", "scopes"):
         if table in tables:
-            masks[table] = _among(tables[table]["seq"], alive)
+            masks[table] = among(tables[table]["seq"], alive)
     if "runs" in tables:
         masks["runs"] &= _last_of(tables["runs"]["seq"])
     if "writes" in tables:
@@ -45,6 +48,9 @@ def thin(chunk: Chunk, alive: Array) -> tuple[Chunk, Dropped]:
     if "calls" in tables:
         used = tables["scopes"]["call"][masks["scopes"]] if "scopes" in tables else np.zeros(0)
         masks["calls"] = _with_parents(tables["calls"]["call"], tables["calls"]["parent"], used)
+    if "levels" in tables:  # told with their calls
+        calls = tables["calls"]["call"][masks["calls"]] if "calls" in tables else np.zeros(0)
+        masks["levels"] = np.isin(tables["levels"]["call"], calls)
     if "freed" in tables:
         # A page may know these nodes from an earlier batch: only rows whose node goes too can go.
         here = [tables[t]["seq"] for t in ("nodes", "leaves") if t in tables]
@@ -56,6 +62,9 @@ def thin(chunk: Chunk, alive: Array) -> tuple[Chunk, Dropped]:
         kept = tables["runs"]["task"][masks["runs"]] if "runs" in tables else np.zeros(0)
         masks["tasks"] = np.isin(tasks["task"], kept)
         dropped.steps = int(np.count_nonzero((tasks["ended"] != 0) & ~masks["tasks"]))
+    if "pauses" in tables:
+        kept = tables["runs"]["task"][masks["runs"]] if "runs" in tables else np.zeros(0)
+        masks["pauses"] = np.isin(tables["pauses"]["task"], kept)
     thinned: Tables = {}
     for table, columns in tables.items():
         mask = masks[table]
@@ -67,9 +76,17 @@ def thin(chunk: Chunk, alive: Array) -> tuple[Chunk, Dropped]:
     return Chunk(thinned), dropped
 
 
-def _among(seqs: Array, alive: Array) -> NDArray[np.bool_]:
+def among(seqs: Array, alive: Array) -> NDArray[np.bool_]:
+    """Which of `seqs` are in `alive`, which is sorted."""
     if not len(alive):
         return np.zeros(len(seqs), np.bool_)
+    first, last = int(alive[0]), int(alive[-1])
+    if last - first < _DENSE * (len(alive) + len(seqs)):  # as numbers of nodes are
+        known = np.zeros(last - first + 2, np.bool_)
+        known[alive - first] = True
+        # The last one stands for all that are not between them; a small number does not wrap.
+        at = np.minimum(seqs.astype(np.int64) - first, last - first + 1)
+        return known[np.where(at < 0, last - first + 1, at)]
     places = np.minimum(np.searchsorted(alive, seqs), len(alive) - 1)
     return np.asarray(alive[places] == seqs)
 

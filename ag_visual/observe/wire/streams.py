@@ -6,10 +6,11 @@ of a stream; of single nodes there are only numbers. Both are read for whole str
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import repeat
 from types import CodeType
 from typing import Any, Final
 
@@ -17,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ag_visual.arrays.quiet import silent
+from ag_visual.events.log import RUN_NUMBERS
 from ag_visual.events.node_record import (
     DTYPE,
+    FORMAT,
     KEY,
     SEQ,
     SHAPE,
@@ -33,15 +36,18 @@ from ag_visual.events.node_record import (
 
 Array = NDArray[Any]
 
-Told = tuple[NodeStream, list[bytes]]
+Records = tuple[NodeStream, list[bytes]]
 """A stream and the records that were taken from it."""
 
 Fields = Sequence[list[Any]]
-"""Records that were told field after field: a list for each field."""
+"""Records that came field after field: a list for each field."""
 
 _FACTS: Final = ("name", "site", "shape", "dtype", "outputs", "numel")
 _SAVED: Final = ("name", "bytes", "shape", "dtype", "flags")
 _LARGEST: Final = np.finfo(np.float64).max
+
+_BLOCK: Final = 16384
+"""Elements whose squares are taken at once."""
 
 
 @dataclass(slots=True)
@@ -71,9 +77,9 @@ class NodeReader:
         self._tensor = tensor
         self._facts: dict[NodeRecord, Array] = {}  # (number of the key, fact)
 
-    def read(self, told: Sequence[Told]) -> Nodes | None:
+    def read(self, taken: Sequence[Records]) -> Nodes | None:
         """All these nodes, sorted by their number; None if there are none."""
-        parts = [self._read(stream, records) for stream, records in told if records]
+        parts = [self._read(stream, records) for stream, records in taken if records]
         if not parts:
             return None
         if len(parts) == 1 and bool((parts[0].seq[1:] > parts[0].seq[:-1]).all()):
@@ -90,7 +96,7 @@ class NodeReader:
 
     def _read(self, stream: NodeStream, records: list[bytes]) -> Nodes:
         at = stream.record.numbers
-        rows = np.frombuffer(b"".join(records), "<i8").reshape(len(records), -1)
+        rows = np.frombuffer(b"".join(records), np.int64).reshape(len(records), -1)
         seq, ends = rows[:, SEQ].copy(), rows[:, at.edges]
         facts = self._facts_of(stream).take(rows[:, KEY], axis=0)
         return Nodes(
@@ -124,20 +130,29 @@ class NodeReader:
 
 def _edges(seq: Array, ends: Array, facts: Array) -> dict[str, Array]:
     each = ends.shape[1]
+    numbers = np.empty(ends.shape, np.int64)
+    numbers[...] = np.arange(each)
     return {
         "src": np.repeat(seq, each),
         "dst": ends.ravel(),
-        "src_index": np.tile(np.arange(each), len(seq)),
+        "src_index": numbers.ravel(),
         "dst_index": facts.ravel(),
     }
 
 
 def _saved(seq: Array, storages: Array, versions: Array, facts: Array) -> dict[str, Array]:
-    found = {"node": np.repeat(seq, storages.shape[1])}
-    found |= {"storage": storages.ravel(), "version": versions.ravel()}
-    found |= {name: facts[:, i :: len(_SAVED)].ravel() for i, name in enumerate(_SAVED)}
-    there = found["name"] >= 0
-    return found if there.all() else {name: values[there] for name, values in found.items()}
+    fields = {name: facts[:, i :: len(_SAVED)] for i, name in enumerate(_SAVED)}
+    fields |= {"storage": storages, "version": versions}
+    there = fields["name"] >= 0
+    kept = there.any(0)
+    if not kept.all():  # what none of these nodes has saved
+        there = there[:, kept]
+        fields = {name: values[:, kept] for name, values in fields.items()}
+    fields["node"] = np.repeat(seq, there.shape[1]).reshape(there.shape)
+    if there.all():
+        return {name: values.ravel() for name, values in fields.items()}
+    places = np.flatnonzero(there)
+    return {name: values.ravel().take(places) for name, values in fields.items()}
 
 
 def _sorted(parts: Sequence[dict[str, Array]], by: Array | str) -> dict[str, Array]:
@@ -148,49 +163,77 @@ def _sorted(parts: Sequence[dict[str, Array]], by: Array | str) -> dict[str, Arr
 
 def read_runs(columns: Fields) -> dict[str, Array]:
     """Columns of runs; `squares` is |g|^2: nan possible, -1 without a gradient."""
-    names = ("seq", "task", "order", "t0", "t1")
-    found = {name: integers(column) for name, column in zip(names, columns[:5], strict=True)}
-    found["squares"] = _squares(columns[5], columns[6])
+    records, values, dtypes = columns
+    *numbers, sizes = run_rows(records).T
+    found = dict(zip(("seq", "task", "order", "t0", "t1"), numbers, strict=True))
+    found["squares"] = _squares(values, dtypes, sizes)
     return found
+
+
+def run_rows(records: Sequence[bytes]) -> Array:
+    """The numbers of each run: seq, task, order, t0, t1, bytes of its gradient."""
+    return np.frombuffer(b"".join(records), np.int64).reshape(len(records), RUN_NUMBERS)
 
 
 def integers(values: Sequence[int]) -> Array:
     """A column of Python's numbers; NumPy's own ways to make one take twice as long and more."""
-    return np.frombuffer(struct.pack(f"<{len(values)}q", *values), "<i8")
+    return np.frombuffer(struct.pack(f"{len(values)}{FORMAT}", *values), np.int64)
 
 
-def _squares(values: Sequence[Any], dtypes: Sequence[Any]) -> Array:
+def _squares(values: Sequence[Any], dtypes: Sequence[Any], sizes: Array) -> Array:
     """Sums of squares: of a gradient's bytes where its dtype is given, else the value itself."""
-    keys = list(map(id, dtypes))  # by identity: a dtype may equal None
-    kinds = dict(zip(keys, dtypes, strict=True))
-    if len(kinds) == 1:
-        return _sums(values, dtypes[0])
-    of = integers(keys)
-    result = np.empty(len(values))
-    for key, kind in kinds.items():
-        chosen = of == key
-        result[chosen] = _sums(list(compress(values, chosen.tolist())), kind)
-    return result
+    found = np.empty(len(values))
+    one = _is_one(dtypes)
+    left = sizes
+    while len(left):
+        size = left[0]
+        left = left[left != size]
+        places = np.flatnonzero(sizes == size)
+        some = _at(places, values)
+        kinds = dtypes[:1] if one else _at(places, dtypes)
+        if one or _is_one(kinds):
+            found[places] = _sums(some, kinds[0])
+            continue
+        keys = list(map(id, kinds))
+        for key, kind in dict(zip(keys, kinds, strict=True)).items():
+            alike = np.flatnonzero(integers(keys) == key)
+            found[places[alike]] = _sums(_at(alike, some), kind)
+    return found
+
+
+def _is_one(dtypes: Sequence[Any]) -> bool:
+    """Whether they are one object: a dtype may equal None."""
+    return all(map(operator.is_, dtypes, repeat(dtypes[0])))
+
+
+def _at(places: Array, values: Sequence[Any]) -> Sequence[Any]:
+    """The values at these places."""
+    if len(places) == len(values):
+        return values
+    chosen = places.tolist()
+    return operator.itemgetter(*chosen)(values) if len(chosen) > 1 else [values[chosen[0]]]
 
 
 @silent
 def _sums(parts: Sequence[Any], dtype: np.dtype[Any] | None) -> Array:
-    """The sum of squares of each array; infinite or nan only if an element is."""
+    """The sum of squares of arrays of one size; infinite or nan only if an element is."""
     if dtype is None:
         return np.array(parts, np.float64)
-    flat = np.frombuffer(b"".join(parts), dtype)
-    lengths = integers(list(map(len, parts))) // dtype.itemsize
-    ends = np.cumsum(lengths)
     if dtype.kind == "c":
-        squares = np.square(flat.real, dtype=np.float64)
-        squares += np.square(flat.imag, dtype=np.float64)
-    elif dtype.itemsize == 2:  # bfloat16 has no square into another dtype
-        squares = np.square(flat.astype(np.float64))
-    else:
-        squares = np.square(flat, dtype=np.float64)
-    sums = np.asarray(np.add.reduceat(squares, ends - lengths))
-    for i in np.flatnonzero(np.isinf(sums)):
-        # Squares leave the range of float64 long before its numbers do.
-        if np.isfinite(flat[ends[i] - lengths[i] : ends[i]]).all():
-            sums[i] = _LARGEST
-    return sums
+        dtype = np.dtype(f"f{dtype.itemsize // 2}")
+    each = len(parts[0]) // dtype.itemsize
+    found = np.zeros(len(parts))
+    # As many at once as stay in the processor's caches.
+    step = max(1, _BLOCK // max(1, each))
+    wide = np.empty((min(step, len(parts)), each))
+    for start in range(0, len(parts) if each else 0, step):
+        some = parts[start : start + step]
+        flat = np.frombuffer(b"".join(some), dtype).reshape(len(some), each)
+        block = wide[: len(some)]
+        block[...] = flat
+        sums = np.einsum("ij,ij->i", block, block, out=found[start : start + len(some)])
+        for i in np.flatnonzero(np.isinf(sums)):
+            # Squares leave the range of float64 long before its numbers do.
+            if np.isfinite(flat[i]).all():
+                sums[i] = _LARGEST
+    return found

@@ -8,7 +8,7 @@ middle of that half twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -29,11 +29,11 @@ _INVERSE = {NONE: "forward", BY_ROOT: "ortho", BY_N: "backward"}
 Dims = tuple[int, ...]
 
 
-def _as_tuple(dim: Any) -> Dims:
+def _as_tuple(dim) -> Dims:
     return (dim,) if isinstance(dim, int) else tuple(dim)
 
 
-def _check_points(name: str, self: Any, wanted: str) -> None:
+def _check_points(name: str, self, wanted: str) -> None:
     if self.dtype.kind not in wanted:
         raise RuntimeError(f"{name}: a tensor of another dtype is needed, got {kind_of(self)}")
 
@@ -41,7 +41,7 @@ def _check_points(name: str, self: Any, wanted: str) -> None:
 # The three ops ------------------------------------------------------------------------------------
 
 
-def _c2c(xp: Any, self: Any, dim: Any, normalization: int, forward: bool) -> Any:
+def _c2c(xp, self, dim, normalization: int, forward: bool):
     _check_points("_fft_c2c", self, "c")
     dim = _as_tuple(dim)
     if not dim or not self.size:
@@ -53,11 +53,11 @@ def _c2c(xp: Any, self: Any, dim: Any, normalization: int, forward: bool) -> Any
     return transform(self, None, dim, (_FORWARD if forward else _INVERSE)[normalization])
 
 
-def _complex(make: Any, shape: tuple[int, ...]) -> Any:
+def _complex(make, shape: tuple[int, ...]):
     return make(shape) + 1j * make(shape)
 
 
-def _c2c_samples(make: Any) -> Iterator[Sample]:
+def _c2c_samples(make):
     for forward in (True, False):
         yield Sample((_complex(make, (3, 4)), (1,), NONE, forward))
         yield Sample((_complex(make, (3, 4)), (0, 1), BY_ROOT, forward))
@@ -76,13 +76,13 @@ op(
     public=False,
     node="FftC2CBackward0",
     samples=_c2c_samples,
-    errors=lambda make: iter(
-        [ErrorSample((make((3,)), (0,), NONE, True), RuntimeError, "of another dtype")]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((3,)), (0,), NONE, True), RuntimeError, "of another dtype")
+    ],
 )
 
 
-def _r2c(xp: Any, self: Any, dim: Any, normalization: int, onesided: bool) -> Any:
+def _r2c(xp, self, dim, normalization: int, onesided: bool):
     _check_points("_fft_r2c", self, "f")
     dim = _as_tuple(dim)
     norm = _FORWARD[normalization]
@@ -96,7 +96,7 @@ def _r2c(xp: Any, self: Any, dim: Any, normalization: int, onesided: bool) -> An
     return (xp.fft.rfftn if onesided else xp.fft.fftn)(self, None, dim, norm)
 
 
-def _r2c_rule(F: Any, g: Any, self_shape: Any, dim: Any, normalization: int, onesided: bool) -> Any:
+def _r2c_rule(F, g, self_shape, dim, normalization: int, onesided: bool):
     """The adjoint: the inverse transform, unscaled or as scaled; the edge takes the real part."""
     dim = _as_tuple(dim)
     if onesided:
@@ -107,7 +107,7 @@ def _r2c_rule(F: Any, g: Any, self_shape: Any, dim: Any, normalization: int, one
     return F._fft_c2c(g, dim, normalization, False)
 
 
-def _r2c_samples(make: Any) -> Iterator[Sample]:
+def _r2c_samples(make):
     for onesided in (True, False):
         yield Sample((make((3, 4)), (1,), NONE, onesided))
         yield Sample((make((4, 5)), (0, 1), BY_ROOT, onesided))
@@ -130,7 +130,7 @@ op(
 )
 
 
-def _c2r(xp: Any, self: Any, dim: Any, normalization: int, last_dim_size: int) -> Any:
+def _c2r(xp, self, dim, normalization: int, last_dim_size: int):
     _check_points("_fft_c2r", self, "c")
     dim = _as_tuple(dim)
     norm = _INVERSE[normalization]
@@ -144,7 +144,7 @@ def _c2r(xp: Any, self: Any, dim: Any, normalization: int, last_dim_size: int) -
     return xp.fft.irfftn(self, sizes, dim, norm)
 
 
-def _c2r_rule(F: Any, g: Any, dim: Any, normalization: int) -> Any:
+def _c2r_rule(F, g, dim, normalization: int):
     dim = _as_tuple(dim)
     last = dim[-1]
     half = F._fft_r2c(g, dim, normalization, True)
@@ -158,13 +158,6 @@ def _c2r_rule(F: Any, g: Any, dim: Any, normalization: int) -> Any:
     return F.cat(tuple(parts), last)
 
 
-def _c2r_samples(make: Any) -> Iterator[Sample]:
-    yield Sample((_complex(make, (3, 4)), (1,), BY_N, 6))
-    yield Sample((_complex(make, (3, 4)), (1,), NONE, 7))
-    yield Sample((_complex(make, (3, 2)), (0, 1), BY_ROOT, 3))
-    yield Sample((_complex(make, (3, 1)), (1,), BY_N, 1))
-
-
 op(
     "_fft_c2r",
     _c2r,
@@ -174,13 +167,18 @@ op(
     layout=ROWS,
     public=False,
     node="FftC2RBackward0",
-    samples=_c2r_samples,
+    samples=lambda make: [
+        Sample((_complex(make, (3, 4)), (1,), BY_N, 6)),
+        Sample((_complex(make, (3, 4)), (1,), NONE, 7)),
+        Sample((_complex(make, (3, 2)), (0, 1), BY_ROOT, 3)),
+        Sample((_complex(make, (3, 1)), (1,), BY_N, 1)),
+    ],
 )
 
 # Arguments ----------------------------------------------------------------------------------------
 
 
-def _scaling(norm: Any, forward: bool) -> int:
+def _scaling(norm, forward: bool) -> int:
     if norm in (None, "backward"):
         return NONE if forward else BY_N
     if norm == "forward":
@@ -190,7 +188,7 @@ def _scaling(norm: Any, forward: bool) -> int:
     raise RuntimeError(f'Invalid normalization mode: "{norm}"')
 
 
-def _prepared(F: Any, self: Any, complex_: bool) -> Any:
+def _prepared(F, self, complex_: bool):
     """The input in a dtype that can be transformed: integers become floats."""
     dtype = array_of(self).dtype
     if dtype.kind in "biu":
@@ -202,26 +200,26 @@ def _prepared(F: Any, self: Any, complex_: bool) -> Any:
     return self if dtype == array_of(self).dtype else F.cast(self, numpy.dtype(dtype))
 
 
-def _needs_real(name: str, self: Any, told: str = "real") -> None:
+def _needs_real(name: str, self, kind: str = "real") -> None:
     if array_of(self).dtype.kind == "c":
         raise RuntimeError(
-            f"{name} expects a {told} input tensor, but got {kind_of(array_of(self))}"
+            f"{name} expects a {kind} input tensor, but got {kind_of(array_of(self))}"
         )
 
 
-def _one_dim(self: Any, dim: int) -> int:
+def _one_dim(self, dim: int) -> int:
     if self.ndim == 0:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     return wrap(dim, self.ndim)
 
 
-def _checked(n: Any) -> int:
+def _checked(n) -> int:
     if n < 1:
         raise RuntimeError(f"Invalid number of data points ({n}) specified")
     return int(n)
 
 
-def _resized(F: Any, self: Any, dims: Dims, sizes: Dims) -> Any:
+def _resized(F, self, dims: Dims, sizes: Dims):
     """The input cut, or filled up with zeros at its end, to sizes of some dimensions."""
     pads = [0] * (2 * self.ndim)
     for d, n in zip(dims, sizes, strict=True):
@@ -232,7 +230,7 @@ def _resized(F: Any, self: Any, dims: Dims, sizes: Dims) -> Any:
     return F.constant_pad_nd(self, tuple(pads), 0) if any(pads) else self
 
 
-def _several(self: Any, s: Any, dim: Any) -> tuple[Dims, Dims]:
+def _several(self, s, dim) -> tuple[Dims, Dims]:
     """The dimensions to transform and the sizes they get first."""
     if dim is not None:
         given = _as_tuple(dim)
@@ -260,7 +258,7 @@ def _several(self: Any, s: Any, dim: Any) -> tuple[Dims, Dims]:
 # One dimension ------------------------------------------------------------------------------------
 
 
-def _along_one(F: Any, self: Any, n: Any, dim: int, norm: Any, forward: bool) -> Any:
+def _along_one(F, self, n, dim: int, norm, forward: bool, onesided: bool = False):
     self = _prepared(F, self, complex_=False)
     at = _one_dim(self, dim)
     size = _checked(self.shape[at] if n is None else n)
@@ -268,21 +266,16 @@ def _along_one(F: Any, self: Any, n: Any, dim: int, norm: Any, forward: bool) ->
     scaling = _scaling(norm, forward)
     if array_of(self).dtype.kind == "c":
         return F._fft_c2c(self, (at,), scaling, forward)
-    found = F._fft_r2c(self, (at,), scaling, False)
+    found = F._fft_r2c(self, (at,), scaling, onesided)
     return found if forward else F.conj(found)
 
 
-def _half(F: Any, name: str, self: Any, n: Any, dim: int, norm: Any, forward: bool) -> Any:
+def _half(F, name: str, self, n, dim: int, norm, forward: bool):
     _needs_real(name, self)
-    self = _prepared(F, self, complex_=False)
-    at = _one_dim(self, dim)
-    size = _checked(self.shape[at] if n is None else n)
-    self = _resized(F, self, (at,), (size,))
-    found = F._fft_r2c(self, (at,), _scaling(norm, forward), True)
-    return found if forward else F.conj(found)
+    return _along_one(F, self, n, dim, norm, forward, onesided=True)
 
 
-def _from_half(F: Any, self: Any, n: Any, dim: int, norm: Any, forward: bool) -> Any:
+def _from_half(F, self, n, dim: int, norm, forward: bool):
     self = _prepared(F, self, complex_=True)
     at = _one_dim(self, dim)
     size = _checked(2 * (self.shape[at] - 1) if n is None else n)
@@ -291,8 +284,8 @@ def _from_half(F: Any, self: Any, n: Any, dim: int, norm: Any, forward: bool) ->
     return F._fft_c2r(self, (at,), _scaling(norm, forward), size)
 
 
-@composed("fft.fft", out="casts")
-def fft_fft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
+@composed("fft.fft", out="casts", autocast="cpu float32")
+def fft_fft(F, self, n=None, dim: int = -1, norm=None):
     """X[k] = sum_t x[t] exp(-2 pi i k t / n) along `dim`.
 
     n: how many points (the input is cut, or filled up with zeros); norm: "backward" (unscaled, the
@@ -301,8 +294,8 @@ def fft_fft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None) -
     return _along_one(F, self, n, dim, norm, True)
 
 
-@composed("fft.ifft", out=True)
-def fft_ifft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
+@composed("fft.ifft", out=True, autocast="cpu float32")
+def fft_ifft(F, self, n=None, dim: int = -1, norm=None):
     """x[t] = 1/n sum_k X[k] exp(2 pi i k t / n) along `dim`: the inverse of `fft`.
 
     norm: "backward" (1 / n, the default), "ortho" (1 / sqrt(n)) or "forward" (unscaled).
@@ -310,26 +303,26 @@ def fft_ifft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None) 
     return _along_one(F, self, n, dim, norm, False)
 
 
-@composed("fft.rfft", out="casts")
-def fft_rfft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
+@composed("fft.rfft", out="casts", autocast="cpu float32")
+def fft_rfft(F, self, n=None, dim: int = -1, norm=None):
     """The first n // 2 + 1 numbers of `fft` of a real signal: the others are their conjugates."""
     return _half(F, "rfft", self, n, dim, norm, True)
 
 
-@composed("fft.irfft", out="casts")
-def fft_irfft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
+@composed("fft.irfft", out="casts", autocast="cpu float32")
+def fft_irfft(F, self, n=None, dim: int = -1, norm=None):
     """The real signal of n points whose `rfft` this is; n is 2 * (size - 1) by default."""
     return _from_half(F, self, n, dim, norm, False)
 
 
-@composed("fft.hfft", out="casts")
-def fft_hfft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
+@composed("fft.hfft", out="casts", autocast="cpu float32")
+def fft_hfft(F, self, n=None, dim: int = -1, norm=None):
     """The real `fft` of a Hermitian signal, of which the first half is given."""
     return _from_half(F, self, n, dim, norm, True)
 
 
-@composed("fft.ihfft", out=True)
-def fft_ihfft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None) -> Any:
+@composed("fft.ihfft", out=True, autocast="cpu float32")
+def fft_ihfft(F, self, n=None, dim: int = -1, norm=None):
     """The first half of the Hermitian signal whose `hfft` this real one is."""
     return _half(F, "ihfft", self, n, dim, norm, False)
 
@@ -337,7 +330,7 @@ def fft_ihfft(F: Any, self: Any, n: Any = None, dim: int = -1, norm: Any = None)
 # Several dimensions -------------------------------------------------------------------------------
 
 
-def _along_several(F: Any, forward: bool, self: Any, s: Any, dim: Any, norm: Any) -> Any:
+def _along_several(F, forward: bool, self, s, dim, norm):
     dims, sizes = _several(self, s, dim)
     self = _resized(F, _prepared(F, self, complex_=True), dims, sizes)
     return F._fft_c2c(self, dims, _scaling(norm, forward), forward)
@@ -348,7 +341,7 @@ def _needs_dims(name: str, dims: Dims) -> None:
         raise RuntimeError(f"{name} must transform at least one axis")
 
 
-def _halves(F: Any, name: str, self: Any, s: Any, dim: Any, norm: Any) -> Any:
+def _halves(F, name: str, self, s, dim, norm):
     _needs_real(name, self, "real-valued")
     self = _prepared(F, self, complex_=False)
     dims, sizes = _several(self, s, dim)
@@ -356,7 +349,7 @@ def _halves(F: Any, name: str, self: Any, s: Any, dim: Any, norm: Any) -> Any:
     return F._fft_r2c(_resized(F, self, dims, sizes), dims, _scaling(norm, True), True)
 
 
-def _with_half(name: str, self: Any, s: Any, dim: Any) -> tuple[Dims, Dims, int]:
+def _with_half(name: str, self, s, dim) -> tuple[Dims, Dims, int]:
     """Dimensions and sizes of a half spectrum, and the size of the last dimension of the signal."""
     given = None if s is None else [*_as_tuple(s)]
     last = given[-1] if given and given[-1] != -1 else None
@@ -369,13 +362,13 @@ def _with_half(name: str, self: Any, s: Any, dim: Any) -> tuple[Dims, Dims, int]
     return dims, (*sizes[:-1], _checked(size) // 2 + 1), size
 
 
-def _from_halves(F: Any, name: str, self: Any, s: Any, dim: Any, norm: Any) -> Any:
+def _from_halves(F, name: str, self, s, dim, norm):
     self = _prepared(F, self, complex_=True)
     dims, sizes, last = _with_half(name, self, s, dim)
     return F._fft_c2r(_resized(F, self, dims, sizes), dims, _scaling(norm, False), last)
 
 
-def _hermitian(F: Any, name: str, self: Any, s: Any, dim: Any, norm: Any) -> Any:
+def _hermitian(F, name: str, self, s, dim, norm):
     self = _prepared(F, self, complex_=True)
     dims, sizes, last = _with_half(name, self, s, dim)
     self = _resized(F, self, dims, sizes)
@@ -385,7 +378,7 @@ def _hermitian(F: Any, name: str, self: Any, s: Any, dim: Any, norm: Any) -> Any
     return F._fft_c2r(F.conj(self), dims[-1:], scaling, last)
 
 
-def _to_hermitian(F: Any, name: str, self: Any, s: Any, dim: Any, norm: Any) -> Any:
+def _to_hermitian(F, name: str, self, s, dim, norm):
     if array_of(self).dtype.kind == "c":
         raise RuntimeError(
             f"{name}: Only supports floating-point dtypes, but found: {kind_of(array_of(self))}"
@@ -421,16 +414,18 @@ _LONG = {
 def _declare(name: str, text: str, body: Callable[..., Any]) -> None:
     plane = f"{name[:-1]}2"
 
-    def over_all(F: Any, self: Any, s: Any = None, dim: Any = None, norm: Any = None) -> Any:
+    def over_all(F, self, s=None, dim=None, norm=None):
         return body(F, name, self, s, dim, norm)
 
-    def over_two(F: Any, self: Any, s: Any = None, dim: Any = _PLANE, norm: Any = None) -> Any:
+    def over_two(F, self, s=None, dim=_PLANE, norm=None):
         return body(F, plane, self, s, dim, norm)
 
     over_all.__doc__ = text
     over_two.__doc__ = f"`{name}` along two dimensions, the last ones by default."
-    composed(f"fft.{name}", out="casts")(over_all)
-    composed(f"fft.{plane}", out="casts")(over_two)
+    # torch leaves out those of Hermitian signals, which are made of the others.
+    casts = "" if name in ("hfftn", "ihfftn") else "cpu float32"
+    composed(f"fft.{name}", out="casts", autocast=casts)(over_all)
+    composed(f"fft.{plane}", out="casts", autocast=casts)(over_two)
 
 
 for _name, (_text, _body) in _LONG.items():
@@ -439,35 +434,31 @@ for _name, (_text, _body) in _LONG.items():
 # Order of frequencies -----------------------------------------------------------------------------
 
 
-def _shifted(F: Any, self: Any, dim: Any, half: Callable[[int], int]) -> Any:
+def _shifted(F, self, dim, half: Callable[[int], int]):
     dims = range(self.ndim) if dim is None else wrap_all(_as_tuple(dim), self.ndim)
     return F.roll(self, tuple(half(self.shape[d]) for d in dims), tuple(dims))
 
 
 @composed("fft.fftshift")
-def fft_fftshift(F: Any, self: Any, dim: Any = None) -> Any:
+def fft_fftshift(F, self, dim=None):
     """Spectra of `fftn` with the frequency 0 in the middle instead of in front."""
     return _shifted(F, self, dim, lambda n: n // 2)
 
 
 @composed("fft.ifftshift")
-def fft_ifftshift(F: Any, self: Any, dim: Any = None) -> Any:
+def fft_ifftshift(F, self, dim=None):
     """The inverse of `fftshift`."""
     return _shifted(F, self, dim, lambda n: (n + 1) // 2)
 
 
 def _frequencies(
-    name: str,
-    n: int,
-    d: float,
-    values: Callable[..., Tensor],
-    options: dict[str, Any],
+    name: str, n: int, d: float, values: Callable[..., Tensor], options: dict[str, Any]
 ) -> Tensor:
     out = options.pop("out", None)
     if out is not None:
         dtype, device = options.pop("dtype", None), options.pop("device", None)
 
-        def make(**given: Any) -> Tensor:
+        def make(**given) -> Tensor:
             return _frequencies(name, n, d, values, {**options, **given})
 
         return made_into(name, out, dtype, device, make)
@@ -479,7 +470,7 @@ def _frequencies(
 
 
 @function(spaces="fft")
-def fftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
+def fftfreq(n: int, d: float = 1.0, **options) -> Tensor:
     """The frequencies of the numbers of `fft`: [0, 1, ..., -2, -1] / (n d), d between samples.
 
     Options as `arange` has them: out, dtype, layout, device, requires_grad.
@@ -495,7 +486,7 @@ def fftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
 
 
 @function(spaces="fft")
-def rfftfreq(n: int, d: float = 1.0, **options: Any) -> Tensor:
+def rfftfreq(n: int, d: float = 1.0, **options) -> Tensor:
     """The frequencies of the numbers of `rfft`: [0, 1, ..., n // 2] / (n d), d between samples.
 
     Options as `arange` has them: out, dtype, layout, device, requires_grad.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy
 
 from ag_visual import dtypes
+from ag_visual.core.level import all_values
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import composite, function
 from ag_visual.ops.fft.fft import BY_N, BY_ROOT, NONE
@@ -29,8 +30,8 @@ def _window(
     length: int,
     periodic: bool,
     values: Callable[[Any, Any], Any],
-    dtype: Any,
-    device: Any,
+    dtype,
+    device,
     requires_grad: bool,
 ) -> Tensor:
     """`values(backend, x)` of places x in [0, 1]: `length` of them, or one more less the last."""
@@ -42,7 +43,7 @@ def _window(
             f"{name} requires non-negative window_length, got window_length={length}"
         )
 
-    def build(backend: Any) -> Any:
+    def build(backend):
         xp = backend.xp
         if length < 2:
             return xp.ones((length,), kind.np)
@@ -56,7 +57,7 @@ def _window(
 def _cosines(*weights: float) -> Callable[[Any, Any], Any]:
     """sum_k (-1)^k weights[k] cos(2 pi k x)"""
 
-    def values(backend: Any, x: Any) -> Any:
+    def values(backend, x):
         total = weights[0]
         for k, weight in enumerate(weights[1:], 1):
             total = total + (-1) ** k * weight * backend.xp.cos((2 * math.pi * k) * x)
@@ -65,19 +66,40 @@ def _cosines(*weights: float) -> Callable[[Any, Any], Any]:
     return values
 
 
-@function()
-def hann_window(
-    window_length: int,
-    periodic: bool = True,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """1/2 - 1/2 cos(2 pi n / (N - 1)), n < window_length; N is one more than that if periodic."""
-    values = _cosines(0.5, 0.5)
-    return _window("hann_window", window_length, periodic, values, dtype, device, requires_grad)
+def _plain_window(name: str, text: str, values: Callable[[Any, Any], Any]) -> None:
+    """A window without parameters."""
+
+    def create(
+        window_length: int,
+        periodic: bool = True,
+        *,
+        dtype=None,
+        layout=None,
+        device=None,
+        requires_grad: bool = False,
+    ) -> Tensor:
+        return _window(name, window_length, periodic, values, dtype, device, requires_grad)
+
+    create.__name__ = create.__qualname__ = name
+    create.__doc__ = text
+    function()(create)
+
+
+_plain_window(
+    "hann_window",
+    "1/2 - 1/2 cos(2 pi n / (N - 1)), n < window_length; N is one more than that if periodic.",
+    _cosines(0.5, 0.5),
+)
+_plain_window(
+    "blackman_window",
+    "0.42 - 0.5 cos(2 pi n / (N - 1)) + 0.08 cos(4 pi n / (N - 1)); N: one more if periodic.",
+    lambda backend, x: abs(_cosines(0.42, 0.5, 0.08)(backend, x)),
+)
+_plain_window(
+    "bartlett_window",
+    "A triangle: 1 - |2 n / (N - 1) - 1|, n < window_length; N is one more if periodic.",
+    lambda backend, x: 1 - abs(2 * x - 1),
+)
 
 
 @function()
@@ -87,9 +109,9 @@ def hamming_window(
     alpha: float = 0.54,
     beta: float = 0.46,
     *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
+    dtype=None,
+    layout=None,
+    device=None,
     requires_grad: bool = False,
 ) -> Tensor:
     """alpha - beta cos(2 pi n / (N - 1)), n < window_length; N is one more if periodic."""
@@ -98,56 +120,19 @@ def hamming_window(
 
 
 @function()
-def blackman_window(
-    window_length: int,
-    periodic: bool = True,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """0.42 - 0.5 cos(2 pi n / (N - 1)) + 0.08 cos(4 pi n / (N - 1)); N: one more if periodic."""
-    cosines = _cosines(0.42, 0.5, 0.08)
-
-    def values(backend: Any, x: Any) -> Any:
-        return abs(cosines(backend, x))
-
-    return _window("blackman_window", window_length, periodic, values, dtype, device, requires_grad)
-
-
-@function()
-def bartlett_window(
-    window_length: int,
-    periodic: bool = True,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """A triangle: 1 - |2 n / (N - 1) - 1|, n < window_length; N is one more if periodic."""
-
-    def values(backend: Any, x: Any) -> Any:
-        return 1 - abs(2 * x - 1)
-
-    return _window("bartlett_window", window_length, periodic, values, dtype, device, requires_grad)
-
-
-@function()
 def kaiser_window(
     window_length: int,
     periodic: bool = True,
     beta: float = 12.0,
     *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
+    dtype=None,
+    layout=None,
+    device=None,
     requires_grad: bool = False,
 ) -> Tensor:
     """I0(beta sqrt(1 - (2 n / (N - 1) - 1)^2)) / I0(beta), n < window_length; N as elsewhere."""
 
-    def values(backend: Any, x: Any) -> Any:
+    def values(backend, x):
         xp, i0 = backend.xp, backend.special.i0
         inner = i0(beta * xp.sqrt(xp.maximum(1 - (2 * x - 1) ** 2, 0)))
         return inner / i0(xp.asarray(float(beta)))
@@ -158,7 +143,7 @@ def kaiser_window(
 # Transforms ---------------------------------------------------------------------------------------
 
 
-def _told(name: str, self: Any, window: Any, **given: Any) -> str:
+def _call_text(name: str, self, window, **given) -> str:
     """The call, as errors tell it."""
     kind = dtypes.legacy_name(dtypes.of_array(array_of(self)))
     seen = "None" if window is None else f"torch.{_kind(window)}{{{list(window.shape)}}}"
@@ -167,11 +152,11 @@ def _told(name: str, self: Any, window: Any, **given: Any) -> str:
     return f"{name}(torch.{kind}{list(self.shape)}, {first}, window={seen}, normalized{others})"
 
 
-def _kind(tensor: Any) -> str:
+def _kind(tensor) -> str:
     return dtypes.legacy_name(dtypes.of_array(array_of(tensor)))
 
 
-def _whole_window(F: Any, like: Any, window: Any, win_length: int, n_fft: int) -> Any:
+def _whole_window(F, like, window, win_length: int, n_fft: int):
     """The window in the middle of n_fft points; None where it is 1 everywhere."""
     if window is None:
         if win_length == n_fft:
@@ -184,39 +169,39 @@ def _whole_window(F: Any, like: Any, window: Any, win_length: int, n_fft: int) -
     return window
 
 
-def _is_complex(x: Any) -> bool:
+def _is_complex(x) -> bool:
     return x is not None and array_of(x).dtype.kind == "c"
 
 
-def _check_lengths(told: str, n_fft: int, hop_length: int, win_length: int, window: Any) -> None:
+def _check_lengths(call: str, n_fft: int, hop_length: int, win_length: int, window) -> None:
     if hop_length <= 0:
-        raise RuntimeError(f"{told} : expected hop_length > 0, but got hop_length={hop_length}")
+        raise RuntimeError(f"{call} : expected hop_length > 0, but got hop_length={hop_length}")
     if not 0 < win_length <= n_fft:
         raise RuntimeError(
-            f"{told} : expected 0 < win_length <= n_fft, but got win_length={win_length}"
+            f"{call} : expected 0 < win_length <= n_fft, but got win_length={win_length}"
         )
     if window is not None and tuple(window.shape) != (win_length,):
         raise RuntimeError(
-            f"{told} : expected a 1D window tensor of size equal to win_length={win_length}, but "
+            f"{call} : expected a 1D window tensor of size equal to win_length={win_length}, but "
             f"got window with size {list(window.shape)}"
         )
 
 
-@composite("stft")
+@composite("stft", autocast="cpu float32")
 def stft(
-    F: Any,
-    self: Any,
+    F,
+    self,
     n_fft: int,
-    hop_length: Any = None,
-    win_length: Any = None,
-    window: Any = None,
+    hop_length=None,
+    win_length=None,
+    window=None,
     center: bool = True,
     pad_mode: str = "reflect",
     normalized: bool = False,
-    onesided: Any = None,
-    return_complex: Any = None,
-    align_to_window: Any = None,
-) -> Any:
+    onesided=None,
+    return_complex=None,
+    align_to_window=None,
+):
     """Fourier transforms of overlapping pieces of signals.
 
     X[w, m] = sum_k window[k] x[m hop + k] exp(-2 pi i w k / n_fft); x: (time) or (batch, time), X:
@@ -236,7 +221,7 @@ def stft(
         self = F.reshape(self, (*(1,) * missing, *tuple(self.shape)))
         self = F.pad(self, (n_fft // 2, n_fft // 2), pad_mode)
         self = F.reshape(self, (*tuple(self.shape)[missing:-1], size + 2 * (n_fft // 2)))
-    told = _told(
+    call = _call_text(
         "stft",
         self,
         window,
@@ -249,9 +234,9 @@ def stft(
         align_to_window=align_to_window,
     )
     if array_of(self).dtype.kind not in "fc":
-        raise RuntimeError(f"{told} : expected a tensor of floating point or complex values")
+        raise RuntimeError(f"{call} : expected a tensor of floating point or complex values")
     if self.ndim not in (1, 2):
-        raise RuntimeError(f"{told} : expected a 1D or 2D tensor")
+        raise RuntimeError(f"{call} : expected a 1D or 2D tensor")
     complex_ = _is_complex(self) or _is_complex(window)
     if return_complex is None and not complex_:
         raise RuntimeError(
@@ -262,8 +247,8 @@ def stft(
     x = F.unsqueeze(self, 0) if single else self
     size = x.shape[1]
     if not 0 < n_fft <= size:
-        raise RuntimeError(f"{told} : expected 0 < n_fft < {size}, but got n_fft={n_fft}")
-    _check_lengths(told, n_fft, hop_length, win_length, window)
+        raise RuntimeError(f"{call} : expected 0 < n_fft < {size}, but got n_fft={n_fft}")
+    _check_lengths(call, n_fft, hop_length, win_length, window)
     if onesided and complex_:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     window = _whole_window(F, x, window, win_length, n_fft)
@@ -281,18 +266,18 @@ def stft(
 
 @composite("istft")
 def istft(
-    F: Any,
-    self: Any,
+    F,
+    self,
     n_fft: int,
-    hop_length: Any = None,
-    win_length: Any = None,
-    window: Any = None,
+    hop_length=None,
+    win_length=None,
+    window=None,
     center: bool = True,
     normalized: bool = False,
-    onesided: Any = None,
-    length: Any = None,
+    onesided=None,
+    length=None,
     return_complex: bool = False,
-) -> Any:
+):
     """The signals whose `stft`, with the same arguments, is nearest to the given one.
 
     The inverse transforms of the pieces, weighed by the window, are added up and divided by the
@@ -301,7 +286,7 @@ def istft(
     """
     hop_length = n_fft // 4 if hop_length is None else hop_length
     win_length = n_fft if win_length is None else win_length
-    told = _told(
+    call = _call_text(
         "istft",
         self,
         window,
@@ -319,10 +304,10 @@ def istft(
         )
     if self.ndim not in (2, 3):
         raise RuntimeError(
-            f"{told} : expected a tensor with 2 or 3 dimensions, but got {self.ndim}"
+            f"{call} : expected a tensor with 2 or 3 dimensions, but got {self.ndim}"
         )
     if 0 in tuple(self.shape):
-        raise RuntimeError(f"{told} : input tensor cannot be empty.")
+        raise RuntimeError(f"{call} : input tensor cannot be empty.")
     single = self.ndim == 2
     x = F.unsqueeze(self, 0) if single else self
     sizes, pieces = x.shape[1], x.shape[2]
@@ -331,16 +316,16 @@ def istft(
     if sizes != wanted:
         told_size = "n_fft / 2 + 1 when onesided=True" if onesided else "n_fft when onesided=False"
         raise RuntimeError(
-            f"{told} : expected the frequency dimension (3rd to the last) of the input tensor to "
+            f"{call} : expected the frequency dimension (3rd to the last) of the input tensor to "
             f"match {told_size}, but got {sizes}"
         )
     if not 0 < hop_length <= win_length:
-        raise RuntimeError(f"{told} : expected 0 < hop_length <= win_length")
+        raise RuntimeError(f"{call} : expected 0 < hop_length <= win_length")
     if not 0 < win_length <= n_fft:
-        raise RuntimeError(f"{told} : expected 0 < win_length <= n_fft")
+        raise RuntimeError(f"{call} : expected 0 < win_length <= n_fft")
     if window is not None and tuple(window.shape) != (win_length,):
         raise RuntimeError(
-            f"{told} : Invalid window shape. window has to be 1D and length of `win_length`"
+            f"{call} : Invalid window shape. window has to be 1D and length of `win_length`"
         )
     if return_complex and onesided:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
@@ -367,10 +352,10 @@ def istft(
         end = start + length
     added = F.slice(added, 1, start, min(end, whole), 1)
     weights = F.slice(weights, 1, start, min(end, whole), 1)
-    least = abs(array_of(weights)).min()
+    least = abs(all_values(weights)).min()
     if not bool(least > 1e-11):
         raise RuntimeError(
-            f"{told} window overlap add min: {float(least)}: the squared windows of all pieces add "
+            f"{call} window overlap add min: {float(least)}: the squared windows of all pieces add "
             "up to 0 somewhere. Use a smaller hop_length, another window, or center=True"
         )
     result = added / weights

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -14,19 +12,14 @@ from ag_visual.arrays.kernels import scatter as kernels
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.dims import broadcast, wrap
-from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ROWS, ErrorSample, Sample
-from ag_visual.dispatch.table import composite, op, ops, traced
+from ag_visual.dispatch.families import structural
+from ag_visual.dispatch.record import ELEMENTWISE, ROWS, ErrorSample, Sample
+from ag_visual.dispatch.table import composite, ops, traced
+from ag_visual.dispatch.vmap import Batch, along
 from ag_visual.ops.tensor.copy_fill import by_kind, number_for
 
-structural = functools.partial(op, holomorphic=False)
-Samples = Iterator[Sample]
-Errors = Iterator[ErrorSample]
 
-
-# gather and scatter -----------------------------------------------------------------------------
-
-
-def dim_and_index(name: str, self: Any, dim: Any, index: Any) -> int:
+def dim_and_index(name: str, self, dim, index) -> int:
     if index.size and (index.dtype.kind != "i" or index.dtype.itemsize < 4):
         raise RuntimeError(
             f"{name}(): Expected dtype int32/int64 for index, got {dtypes.of_array(index)}"
@@ -34,25 +27,26 @@ def dim_and_index(name: str, self: Any, dim: Any, index: Any) -> int:
     return wrap(dim, self.ndim)
 
 
-def _normal_gather(self: Any, dim: Any, index: Any, sparse_grad: bool = False) -> Any:
+def _normal_gather(self, dim, index, sparse_grad: bool = False):
     return dim_and_index("gather", self, dim, index), sparse_grad
 
 
-def _gather_samples(make: Any) -> Samples:
-    yield Sample((make((3, 4)), 1, numpy.array([[0, 3, 0], [2, 2, 1]])))
-    yield Sample((make((3, 4)), -2, numpy.array([[0, 2, 1, 0]])))
-    yield Sample((make((3,)), 0, numpy.array([2, 2])))
-
-
-def _gather_errors(make: Any) -> Errors:
+def _gather_errors(make):
     x = make((2, 3))
     yield ErrorSample((x, 0, numpy.array([[2]])), RuntimeError, "index 2 is out of bounds for dim")
     yield ErrorSample((x, 0, numpy.array([0])), RuntimeError, "must have the same number of dim")
     yield ErrorSample((x, 0, numpy.array([[0.0]])), RuntimeError, "Expected dtype int32/int64")
 
 
-def _gather(xp: Any, self: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+def _gather(xp, self, dim: int, index, *, sparse_grad: bool = False):
     return kernels.gather(xp, self, dim, index)
+
+
+def _gathered(batch: Batch) -> Any:
+    """The result has the shape of the index, also where self has no dimensions."""
+    result = along(batch)
+    short = not batch.rank("self") and batch.rank("index") == 1
+    return batch.F.unsqueeze(result, 1) if short else result
 
 
 structural(
@@ -63,19 +57,23 @@ structural(
             F.zeros_of(g, self_shape), dim, index, g
         )
     },
-    jvp=LINEAR,
     inputs=("self", "index"),
     layout=ROWS,
     normalize=_normal_gather,
     also_saves=("self", "sparse_grad"),
-    samples=_gather_samples,
+    batch=_gathered,
+    samples=lambda make: [
+        Sample((make((3, 4)), 1, numpy.array([[0, 3, 0], [2, 2, 1]]))),
+        Sample((make((3, 4)), -2, numpy.array([[0, 2, 1, 0]]))),
+        Sample((make((3,)), 0, numpy.array([2, 2]))),
+    ],
     errors=_gather_errors,
     doc="out[i, j] = self[index[i, j], j] for dim 0, and so on: the shape of `index`.",
     out="no_overlap",
 )
 
 
-def grown(F: Any, g: Any, shape: tuple[int, ...]) -> Any:
+def grown(F, g, shape: tuple[int, ...]):
     """g with zeros behind it in every dimension that falls short of `shape`."""
     for dim, n in enumerate(shape):
         if g.shape[dim] != n:
@@ -84,23 +82,23 @@ def grown(F: Any, g: Any, shape: tuple[int, ...]) -> Any:
     return g
 
 
-def _normal_scatter(self: Any, dim: Any, index: Any, src: Any) -> tuple[int]:
+def scatter_dim(name: str, self, dim, index, src) -> int:
     if src.dtype != self.dtype:
         raise RuntimeError(
             "scatter(): Expected self.dtype to be equal to src.dtype, got "
             f"{dtypes.of_array(self)} and {dtypes.of_array(src)}"
         )
-    return (dim_and_index("scatter", self, dim, index),)
+    return dim_and_index(name, self, dim, index)
 
 
-def _scatter_samples(make: Any) -> Samples:
+def _scatter_samples(make):
     index = numpy.array([[0, 3, 1], [2, 0, 1]])
     yield Sample((make((3, 4)), 1, index, make((2, 3))))
     yield Sample((make((3, 4)), 1, index, make((3, 5))), oracle=False)
     yield Sample((make((5,)), 0, numpy.array([4, 1]), make((2,))))
 
 
-def _scatter_errors(make: Any) -> Errors:
+def _scatter_errors(make):
     x = make((2, 3))
     yield ErrorSample(
         (x, 0, numpy.array([[2]]), make((1, 1))), RuntimeError, "index 2 is out of bounds"
@@ -114,9 +112,8 @@ structural(
         "self": lambda F, g, dim, index: F.scatter_value(g, dim, index, 0),
         "src": lambda F, g, src_shape, dim, index: grown(F, F.gather(g, dim, index), src_shape),
     },
-    jvp=LINEAR,
     inputs=("self", "index", "src"),
-    normalize=_normal_scatter,
+    normalize=lambda *given: (scatter_dim("scatter", *given),),
     inplace=True,
     no_overlap=True,
     public=False,
@@ -127,17 +124,13 @@ structural(
 )
 
 
-def _scatter_value(xp: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
-    return kernels.scatter(xp, self, dim, index, value)
-
-
-def _normal_value(self: Any, dim: Any, index: Any, value: Any) -> tuple[Any, ...]:
+def _normal_value(self, dim, index, value) -> tuple[Any, ...]:
     return dim_and_index("scatter", self, dim, index), number_for(value, self).item()
 
 
 structural(
     "scatter_value",
-    _scatter_value,
+    lambda xp, self, dim, index, value: kernels.scatter(xp, self, dim, index, value),
     vjp={"self": lambda F, g, dim, index: F.scatter_value(g, dim, index, 0)},
     jvp=ELEMENTWISE,
     inputs=("self", "index"),
@@ -147,7 +140,7 @@ structural(
     public=False,
     public_name="scatter",
     node="ScatterBackward1",
-    samples=lambda make: iter([Sample((make((2, 3)), 1, numpy.array([[0], [2]]), 1.5))]),
+    samples=lambda make: [Sample((make((2, 3)), 1, numpy.array([[0], [2]]), 1.5))],
 )
 
 
@@ -156,16 +149,7 @@ _REDUCED = {"add": "sum", "multiply": "prod"}
 
 
 @composite("scatter", out="check_overlap")
-def _scatter(
-    F: Any,
-    self: Any,
-    dim: int,
-    index: Any,
-    src: Any = None,
-    *,
-    value: Any = None,
-    reduce: str | None = None,
-) -> Any:
+def _scatter(F, self, dim: int, index, src=None, *, value=None, reduce: str | None = None):
     """`self` with src[i, j] (or one number) written at [index[i, j], j] for dim 0, and so on.
 
     reduce: "add" or "multiply" what stands there instead; `scatter_reduce` does the same and more.
@@ -177,7 +161,7 @@ def _scatter(
     return getattr(F, by_kind(given, "scatter_src", "scatter_value"))(self, dim, index, given)
 
 
-def _reduced_source(F: Any, self: Any, index: Any, given: Any, reduce: Any) -> Any:
+def _reduced_source(F, self, index, given, reduce):
     """What scatter(reduce=) adds or multiplies, as a tensor like the index."""
     if reduce not in _REDUCED:
         raise RuntimeError("reduce argument must be either add or multiply.")
@@ -195,13 +179,7 @@ def _reduced_source(F: Any, self: Any, index: Any, given: Any, reduce: Any) -> A
 
 @method("scatter_")
 def _scatter_(
-    self: Tensor,
-    dim: int,
-    index: Tensor,
-    src: Any = None,
-    *,
-    value: Any = None,
-    reduce: str | None = None,
+    self: Tensor, dim: int, index: Tensor, src=None, *, value=None, reduce: str | None = None
 ) -> Tensor:
     """`scatter`, written into this tensor."""
     given = value if src is None else src
@@ -212,16 +190,7 @@ def _scatter_(
     return record.write(self, dim, index, given)  # type: ignore[no-any-return]
 
 
-def _normal_scatter_add(self: Any, dim: Any, index: Any, src: Any) -> tuple[int]:
-    if src.dtype != self.dtype:
-        raise RuntimeError(
-            "scatter(): Expected self.dtype to be equal to src.dtype, got "
-            f"{dtypes.of_array(self)} and {dtypes.of_array(src)}"
-        )
-    return (dim_and_index("scatter_add", self, dim, index),)
-
-
-def _scatter_add_samples(make: Any) -> Samples:
+def _scatter_add_samples(make):
     index = numpy.array([[0, 0, 1], [2, 0, 2]])
     yield Sample((make((3, 4)), 1, index, make((2, 3))))
     yield Sample((make((3, 4)), 0, index, make((2, 4))), oracle=False)
@@ -234,20 +203,21 @@ structural(
         "self": lambda g: g,
         "src": lambda F, g, src_shape, dim, index: grown(F, F.gather(g, dim, index), src_shape),
     },
-    jvp=LINEAR,
     inputs=("self", "index", "src"),
-    normalize=_normal_scatter_add,
+    normalize=lambda *given: (scatter_dim("scatter_add", *given),),
     inplace=True,
+    vmap_inplace="scatter_add_",
     no_overlap=True,
     samples=_scatter_add_samples,
     errors=_scatter_errors,
     doc="`self` with src[i, j] added at [index[i, j], j] for dim 0, and so on.",
     out="check_overlap",
+    autocast="cuda widest",
 )
 
 
 @composite("take_along_dim", out="no_overlap")
-def _take_along_dim(F: Any, self: Any, indices: Any, dim: int | None = None) -> Any:
+def _take_along_dim(F, self, indices, dim: int | None = None):
     """`gather` where the index broadcasts against `self`; without dim, on the flattened tensor."""
     if dim is None:
         return F.gather(F.reshape(self, (-1,)), 0, F.reshape(indices, (-1,)))
@@ -262,6 +232,3 @@ def _take_along_dim(F: Any, self: Any, indices: Any, dim: int | None = None) -> 
     index = F.expand(F.where(indices < 0, indices + shape[dim], indices), sizes)
     source = F.expand(self, (*sizes[:dim], shape[dim], *sizes[dim + 1 :]))
     return F.gather(source, dim, index)
-
-
-# Whole slices -----------------------------------------------------------------------------------

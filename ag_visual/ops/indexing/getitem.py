@@ -6,10 +6,9 @@ Unsqueeze), and what tensors are left makes one Index or IndexPut node at the en
 
 from __future__ import annotations
 
-import functools
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -18,26 +17,25 @@ from ag_visual import dtypes
 from ag_visual.arrays.backend import backend_of, is_array, of_namespace
 from ag_visual.arrays.kernels.bounds import check_index
 from ag_visual.arrays.kernels.order import arranged, sorted_dims
+from ag_visual.core.level import all_values, hollow
 from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.dispatch.families import structural
 from ag_visual.dispatch.memory_overlap import WARNED, share
-from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
-from ag_visual.dispatch.table import composite, op, ops, traced
+from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.table import composite, ops, traced
 from ag_visual.dispatch.vmap_indexing import indexed
 from ag_visual.ops.tensor.copy_fill import number_for
 from ag_visual.ops.tensor.from_data import array_from
 from ag_visual.ops.view.slice import select, slice_op
 
-_structural = functools.partial(op, holomorphic=False)
 _select = select.call
 _slice = slice_op.call
-Samples = Iterator[Sample]
-Errors = Iterator[ErrorSample]
 
 
 # The op behind tensor indices -------------------------------------------------------------------
 
 
-def _places(xp: Any, self: Any, indices: Sequence[Any]) -> tuple[Any, ...]:
+def _places(xp, self, indices: Sequence[Any]) -> tuple[Any, ...]:
     """The indices as the array library takes them, with what torch refuses refused."""
     found: list[Any] = []
     dim = 0
@@ -92,7 +90,7 @@ def _in_torchs_words(error: IndexError) -> IndexError:
     return IndexError(text)
 
 
-def _index(xp: Any, self: Any, indices: Any) -> Any:
+def _index(xp, self, indices):
     at = _places(xp, self, indices)
     if not any(is_array(each) for each in at):
         return self.copy()
@@ -110,7 +108,7 @@ def _index(xp: Any, self: Any, indices: Any) -> Any:
     return result
 
 
-def _strides(self: Any, at: Any, found: Any) -> list[int]:
+def _strides(self, at, found) -> list[int]:
     """Those of the dimensions that are left, and 0 for those that index tensors make.
 
     NumPy, by itself, lets the places that are named change last in memory.
@@ -130,7 +128,7 @@ def _strides(self: Any, at: Any, found: Any) -> list[int]:
 
 
 @composite("index_backward", public=False)
-def _index_backward(F: Any, g: Any, indices: Any, shape: tuple[int, ...]) -> Any:
+def _index_backward(F, g, indices, shape: tuple[int, ...]):
     """The gradient of what was indexed: g added where it came from."""
     zeros = F.zeros_of(g, shape)
     if F.traced:
@@ -141,7 +139,7 @@ def _index_backward(F: Any, g: Any, indices: Any, shape: tuple[int, ...]) -> Any
     return zeros
 
 
-def _index_samples(make: Any) -> Samples:
+def _index_samples(make):
     x = make((4, 3, 2))
     yield Sample((x, (numpy.array([0, 2, 0, -1]),)))
     yield Sample((x, (None, numpy.array([[0, 2], [1, 1]]))))
@@ -150,7 +148,7 @@ def _index_samples(make: Any) -> Samples:
     yield Sample((x, (numpy.array([], dtype=numpy.int64),)))
 
 
-def _index_errors(make: Any) -> Errors:
+def _index_errors(make):
     x = make((2, 3))
     yield ErrorSample(
         (x, (numpy.array([2]),)), IndexError, "index 2 is out of bounds for dimension 0"
@@ -159,12 +157,10 @@ def _index_errors(make: Any) -> Errors:
     yield ErrorSample((x, (numpy.array([True]),)), IndexError, "The shape of the mask [1]")
 
 
-_structural(
+structural(
     "index",
     _index,
     vjp={"self": lambda F, g, self_shape, indices: F.index_backward(g, indices, self_shape)},
-    jvp=LINEAR,
-    inputs=("self",),
     lists=("indices",),
     public=False,
     batch=indexed,
@@ -174,7 +170,7 @@ _structural(
 _read = ops["index"].call
 
 
-def _put_into(xp: Any, self: Any, indices: Any, values: Any, accumulate: bool = False) -> None:
+def _put_into(xp, self, indices, values, accumulate: bool = False) -> None:
     at = _places(xp, self, indices)
     tensors = [each for each in at if type(each) is not slice]
     if values.size == 1 and not accumulate and len(tensors) == 1 and tensors[0].dtype.kind == "b":
@@ -191,13 +187,20 @@ def _put_into(xp: Any, self: Any, indices: Any, values: Any, accumulate: bool = 
     _store(xp, self, at, values, accumulate)
 
 
-def _store(xp: Any, self: Any, at: Any, values: Any, accumulate: bool) -> None:
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape without the dimensions of size 1 that it begins with."""
+    return shape[next((at for at, size in enumerate(shape) if size != 1), len(shape)) :]
+
+
+def _store(xp, self, at, values, accumulate: bool) -> None:
     """Write, or add, values at places; what does not fit is told in torch's words."""
     try:
         if accumulate:
             of_namespace(xp).add_at(self, at, values)
-        else:
+        elif values.size or values.ndim < 2:
             self[at] = values
+        else:  # NumPy looks at no shape where there is nothing to store
+            xp.broadcast_to(values.reshape(_without_ones(values.shape)), self[at].shape)
     except IndexError as error:
         raise _in_torchs_words(error) from None
     except (ValueError, TypeError):  # a TypeError where a mask meets values of two dimensions
@@ -208,17 +211,17 @@ def _store(xp: Any, self: Any, at: Any, values: Any, accumulate: bool) -> None:
         ) from None
 
 
-def _put(xp: Any, self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+def _put(xp, self, indices, values, accumulate: bool = False):
     result = xp.array(self, order="C", copy=True)
     _put_into(xp, result, indices, values, accumulate)
     return result
 
 
-def _put_self(F: Any, g: Any, indices: Any, accumulate: bool) -> Any:
+def _put_self(F, g, indices, accumulate: bool):
     return g if accumulate else F.index_put(g, indices, F.zeros_of(g, ()), False)
 
 
-def _put_samples(make: Any) -> Samples:
+def _put_samples(make):
     x = make((4, 3))
     yield Sample((x, (numpy.array([0, 2]),), make((2, 3))))
     yield Sample((x, (numpy.array([0, 2, 0]),), make((3, 3)), True))
@@ -226,23 +229,19 @@ def _put_samples(make: Any) -> Samples:
     yield Sample((x, (numpy.array([[True] * 3, [False] * 3] * 2),), make(())))
 
 
-def _put_errors(make: Any) -> Errors:
+def _put_errors(make):
     x = make((4, 3))
     places = (numpy.array([0, 2]),)
     yield ErrorSample((x, places, make((5,))), RuntimeError, "value tensor of shape [5] cannot be")
 
 
-_structural(
+structural(
     "index_put",
     _put,
-    vjp={
-        "self": _put_self,
-        "values": lambda F, g, indices: F.index(g, indices),
-    },
-    jvp=LINEAR,
-    inputs=("self", "values"),
+    vjp={"self": _put_self, "values": lambda F, g, indices: F.index(g, indices)},
     lists=("indices",),
     inplace=_put_into,
+    vmap_inplace="index_put_",
     repeated=WARNED,
     no_overlap=True,
     batch=indexed,
@@ -250,6 +249,8 @@ _structural(
     errors=_put_errors,
     oracle="ops.aten.index_put",
     doc="`self` with `values` written (or added) at self[indices].",
+    inplace_function=True,
+    autocast="cuda widest",
 )
 _write = ops["index_put"].write
 
@@ -262,7 +263,7 @@ _VALID = (
 )
 
 
-def _as_index(item: Any) -> Any:
+def _as_index(item):
     """A sequence or an array as an index tensor."""
     if isinstance(item, (list, tuple, range)) and not len(item):
         return from_array(numpy.empty((0,), numpy.int64))
@@ -281,7 +282,7 @@ def _mask(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _items(index: Any) -> list[Any]:
+def _items(index) -> list[Any]:
     """The index taken apart: ints, slices, None, Ellipsis, bools and index tensors."""
     if (
         isinstance(index, list)
@@ -306,7 +307,9 @@ def _items(index: Any) -> list[Any]:
         if kind is int or item is None or item is ... or kind is slice or kind is bool:
             found.append(item)
         elif isinstance(item, Tensor):
-            if item._array.ndim == 0 and item._array.dtype.kind in "biu":
+            if hollow(item):
+                found.append(item)  # another place in each slice
+            elif item._array.ndim == 0 and item._array.dtype.kind in "biu":
                 value = item._array.item()
                 found.append(bool(value) if item._array.dtype.kind == "b" else value)
             else:
@@ -323,7 +326,7 @@ def _items(index: Any) -> list[Any]:
     return found
 
 
-def _consumed(item: Any) -> int:
+def _consumed(item) -> int:
     if item is None or item is ... or type(item) is bool:
         return 0
     if isinstance(item, Tensor) and item._array.dtype.kind == "b":
@@ -346,7 +349,7 @@ def _whole(item: slice, size: int) -> bool:
     return (start is None or start == 0) and (stop is None or stop >= size)
 
 
-def _parts(self: Tensor, index: Any) -> tuple[Tensor, list[Any] | None]:
+def _parts(self: Tensor, index) -> tuple[Tensor, list[Any] | None]:
     """The view that ints, slices and None make, and the tensor indices into it (None: none)."""
     items = _items(index)
     ndim = self._array.ndim
@@ -391,10 +394,9 @@ def _parts(self: Tensor, index: Any) -> tuple[Tensor, list[Any] | None]:
             dim += item._array.ndim if item._array.dtype.kind == "b" else 1
     if not tensors:
         return result, None
-    backend = backend_of(result._array)
+    kind = backend_of(all_values(result)).array_type
     moved = [
-        t if t is None or type(t._array) is backend.array_type else t.to(result.device)
-        for t in tensors
+        t if t is None or type(all_values(t)) is kind else t.to(result.device) for t in tensors
     ]
     return result, moved
 
@@ -422,7 +424,7 @@ def _plain(self: Tensor, index: tuple[Any, ...]) -> Tensor | None:
     return None if result is self else result
 
 
-def _getitem(self: Tensor, index: Any) -> Tensor:
+def _getitem(self: Tensor, index) -> Tensor:
     """`x[index]`: a view, or a copy where a tensor, list or bool takes part."""
     kind = type(index)
     shape = self._array.shape
@@ -442,7 +444,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     return traced.alias(result) if result is self else result
 
 
-def _setitem(self: Tensor, index: Any, value: Any) -> None:
+def _setitem(self: Tensor, index, value) -> None:
     """`x[index] = value`: a tensor that broadcasts to `x[index]`, or a number."""
     if isinstance(value, Tensor):
         source = value
@@ -464,7 +466,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
         source = source.clone()  # as torch, which fills where the mask is true with one number
     if source._array.shape[:1] == (1,):
         source = _without_leading_ones(source)
-    if type(source._array) is not type(target._array):
+    if type(all_values(source)) is not type(all_values(target)):
         source = source.to(target.device)  # type: ignore[attr-defined]
     _write(target, tensors, source)
 
@@ -476,13 +478,13 @@ def _takes_all(self: Tensor, index: slice) -> bool:
     return _whole(index, shape[0])
 
 
-def _masks(index: Any) -> bool:
+def _masks(index) -> bool:
     """Is a bool tensor the one tensor of an index?"""
     parts = [p for p in (index if type(index) is tuple else (index,)) if isinstance(p, Tensor)]
     return len(parts) == 1 and parts[0]._array.dtype == numpy.bool_
 
 
-def _copy_to(target: Tensor, source: Any) -> None:
+def _copy_to(target: Tensor, source) -> None:
     if source._array.shape == target._array.shape:
         target.copy_(source)  # type: ignore[attr-defined]
     elif source._array.ndim == 0:

@@ -11,16 +11,15 @@ from ag_visual.arrays.kernels import scatter as kernels
 from ag_visual.arrays.kernels.bounds import check_index
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.dispatch.dims import wrap
-from ag_visual.dispatch.families import number_in
+from ag_visual.dispatch.families import number_in, structural
 from ag_visual.dispatch.memory_overlap import WARNED
-from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, ops
 from ag_visual.dispatch.vmap_indexing import slices
-from ag_visual.ops.indexing.gather_scatter import Errors, Samples, structural
 from ag_visual.ops.tensor.copy_fill import by_kind, number_for, zero_dim
 
 
-def vector(name: str, self: Any, dim: Any, index: Any) -> int:
+def vector(name: str, self, dim, index) -> int:
     if index.ndim > 1:
         raise IndexError(
             f"{name}(): Index is supposed to be a vector, got shape {list(index.shape)}"
@@ -32,20 +31,11 @@ def vector(name: str, self: Any, dim: Any, index: Any) -> int:
     return wrap(dim, self.ndim)
 
 
-def _normal_index_select(self: Any, dim: Any, index: Any) -> tuple[int]:
-    return (vector("index_select", self, dim, index),)
-
-
-def _index_select_back(F: Any, g: Any, self_shape: Any, dim: int, index: Any) -> Any:
+def _index_select_back(F, g, self_shape, dim: int, index):
     return F.index_add(F.zeros_of(g, self_shape), dim, index, g)
 
 
-def _index_select_samples(make: Any) -> Samples:
-    yield Sample((make((3, 4)), 0, numpy.array([2, 0, 2])))
-    yield Sample((make((3, 4)), -1, numpy.array([1])))
-
-
-def _index_select_errors(make: Any) -> Errors:
+def _index_select_errors(make):
     x = make((2, 3))
     yield ErrorSample((x, 0, numpy.array([2])), IndexError, "index out of range in self")
     yield ErrorSample((x, 0, numpy.array([[0]])), IndexError, "Index is supposed to be a vector")
@@ -55,30 +45,30 @@ structural(
     "index_select",
     kernels.index_select,
     vjp={"self": _index_select_back},
-    jvp=LINEAR,
     inputs=("self", "index"),
-    normalize=_normal_index_select,
+    normalize=lambda self, dim, index: (vector("index_select", self, dim, index),),
     batch=slices,
-    samples=_index_select_samples,
+    samples=lambda make: [
+        Sample((make((3, 4)), 0, numpy.array([2, 0, 2]))),
+        Sample((make((3, 4)), -1, numpy.array([1]))),
+    ],
     errors=_index_select_errors,
     doc="The slices of `dim` that the vector `index` names, in its order.",
     out="no_overlap",
 )
 
 
-def _source_back(F: Any, g: Any, source_shape: Any, dim: int, index: Any) -> Any:
+def _source_back(F, g, source_shape, dim: int, index):
     return F.reshape(F.index_select(g, dim, index), source_shape)
 
 
 # It names the source, as torch's node saves it where that requires grad.
-def _source_back_scaled(
-    F: Any, g: Any, source: Any, source_shape: Any, dim: int, index: Any, alpha: Any
-) -> Any:
+def _source_back_scaled(F, g, source, source_shape, dim: int, index, alpha):
     found = _source_back(F, g, source_shape, dim, index)
     return found if alpha == 1 else found * alpha
 
 
-def same_type(name: str, self: Any, source: Any) -> None:
+def same_type(name: str, self, source) -> None:
     if self.dtype != source.dtype:
         raise RuntimeError(
             f"{name}(): self ({dtypes.of_array(self)}) and source ({dtypes.of_array(source)}) must "
@@ -86,28 +76,21 @@ def same_type(name: str, self: Any, source: Any) -> None:
         )
 
 
-def _normal_index_add(
-    self: Any, dim: Any, index: Any, source: Any, alpha: Any = 1
-) -> tuple[Any, ...]:
+def _normal_index_add(self, dim, index, source, alpha=1) -> tuple[Any, ...]:
     same_type("index_add_", self, source)
     return vector("index_add", self, dim, index), number_in(alpha, self.dtype)
 
 
-def _index_add(xp: Any, self: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+def _index_add(xp, self, dim: int, index, source, *, alpha=1):
     return kernels.index_add(xp, self, dim, index, source, alpha)
 
 
-def _slices_samples(make: Any) -> Samples:
+def _slices_samples(make):
     yield Sample((make((3, 4)), 0, numpy.array([2, 0]), make((2, 4))))
     yield Sample((make((3, 4)), -1, numpy.array([1]), make((3, 1))))
 
 
-def _index_add_samples(make: Any) -> Samples:
-    yield from _slices_samples(make)
-    yield Sample((make((3, 2)), 0, numpy.array([1, 1]), make((2, 2))), {"alpha": 2.5})
-
-
-def _index_add_errors(make: Any) -> Errors:
+def _index_add_errors(make):
     places = numpy.array([0, 1])
     yield ErrorSample(
         (make((2, 3)), 0, places, make((1, 3))), RuntimeError, "should be equal to source.size(dim)"
@@ -118,20 +101,23 @@ structural(
     "index_add",
     _index_add,
     vjp={"self": lambda g: g, "source": _source_back_scaled},
-    jvp=LINEAR,
     inputs=("self", "index", "source"),
     normalize=_normal_index_add,
     inplace=True,
+    vmap_inplace="index_add_",
     no_overlap=True,
     batch=slices,
-    samples=_index_add_samples,
+    samples=lambda make: [
+        *_slices_samples(make),
+        Sample((make((3, 2)), 0, numpy.array([1, 1]), make((2, 2))), {"alpha": 2.5}),
+    ],
     errors=_index_add_errors,
     doc="`self` with alpha * source[i] added to slice index[i] of `dim`.",
     out="check_overlap",
 )
 
 
-def _normal_index_copy(self: Any, dim: Any, index: Any, source: Any) -> tuple[int]:
+def _normal_index_copy(self, dim, index, source) -> tuple[int]:
     same_type("index_copy_", self, source)
     return (vector("index_copy", self, dim, index),)
 
@@ -143,7 +129,6 @@ structural(
         "self": lambda F, g, dim, index: F.index_fill_number(g, dim, index, 0),
         "source": _source_back,
     },
-    jvp=LINEAR,
     inputs=("self", "index", "source"),
     normalize=_normal_index_copy,
     inplace=True,
@@ -153,12 +138,13 @@ structural(
     samples=_slices_samples,
     doc="`self` with source[i] written to slice index[i] of `dim`.",
     out="check_overlap",
+    autocast="cpu widest",
 )
 for _name in ("index_add", "index_copy"):
     ops[_name].node_class._saved_source_dim = property(lambda self: len(self.h_source_shape))
 
 
-def _fill_slices(xp: Any, self: Any, dim: int, index: Any, value: Any) -> None:
+def _fill_slices(xp, self, dim: int, index, value) -> None:
     index = index.reshape(-1)
     if self.ndim == 0:
         self[...] = value
@@ -169,17 +155,17 @@ def _fill_slices(xp: Any, self: Any, dim: int, index: Any, value: Any) -> None:
     self[(slice(None),) * dim + (wrapped,)] = value
 
 
-def _filled_slices(xp: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
+def _filled_slices(xp, self, dim: int, index, value):
     result = xp.array(self, order="C", copy=True)
     _fill_slices(xp, result, dim, index, value)
     return result
 
 
-def _normal_fill_number(self: Any, dim: Any, index: Any, value: Any) -> tuple[Any, ...]:
+def _normal_fill_number(self, dim, index, value) -> tuple[Any, ...]:
     return vector("index_fill_", self, dim, index), number_for(value, self)
 
 
-def _normal_fill_tensor(self: Any, dim: Any, index: Any, value: Any) -> tuple[int]:
+def _normal_fill_tensor(self, dim, index, value) -> tuple[int]:
     zero_dim("index_fill_", value)
     return (vector("index_fill_", self, dim, index),)
 
@@ -192,17 +178,18 @@ structural(
     inputs=("self", "index"),
     normalize=_normal_fill_number,
     inplace=_fill_slices,
+    vmap_inplace="index_fill_",
     repeated=WARNED,
     no_overlap=True,
     public=False,
     public_name="index_fill",
     node="IndexFillBackward0",
     batch=slices,
-    samples=lambda make: iter([Sample((make((3, 4)), 1, numpy.array([0, -1]), 1.5))]),
+    samples=lambda make: [Sample((make((3, 4)), 1, numpy.array([0, -1]), 1.5))],
 )
 
 
-def _filled_value(F: Any, g: Any, dim: int, index: Any) -> Any:
+def _filled_value(F, g, dim: int, index):
     """The sum of g where it was filled; a slice that the index names twice counts once."""
     filled = F.index_fill_number(F.zeros_of(g, tuple(g.shape)), dim, index, 1) != 0
     return F.sum(F.where(filled, g, 0.0))
@@ -215,33 +202,30 @@ structural(
         "self": lambda F, g, dim, index: F.index_fill_number(g, dim, index, 0),
         "value": _filled_value,
     },
-    jvp=LINEAR,
     inputs=("self", "index", "value"),
     may_alias=("value",),
     normalize=_normal_fill_tensor,
     inplace=_fill_slices,
+    vmap_inplace="index_fill_",
     repeated=WARNED,
     no_overlap=True,
     public=False,
     public_name="index_fill",
     node="IndexFillBackward1",
     batch=slices,
-    samples=lambda make: iter([Sample((make((3, 4)), 1, numpy.array([0, 2]), make(())))]),
+    samples=lambda make: [Sample((make((3, 4)), 1, numpy.array([0, 2]), make(())))],
 )
 
 
 @composite("index_fill")
-def _index_fill(F: Any, self: Any, dim: int, index: Any, value: Any) -> Any:
+def _index_fill(F, self, dim: int, index, value):
     """`self` with one value in the slices of `dim` that the vector `index` names."""
     kind = by_kind(value, "index_fill_tensor", "index_fill_number")
     return getattr(F, kind)(self, dim, index, value)
 
 
 @method("index_fill_")
-def _index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+def _index_fill_(self: Tensor, dim: int, index: Tensor, value) -> Tensor:
     """`index_fill`, written into this tensor."""
     record = ops[by_kind(value, "index_fill_tensor", "index_fill_number")]
     return record.write(self, dim, index, value)  # type: ignore[no-any-return]
-
-
-# Flat positions ---------------------------------------------------------------------------------

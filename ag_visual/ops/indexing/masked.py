@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -13,51 +11,48 @@ from ag_visual import dtypes
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.dispatch.dims import broadcast
 from ag_visual.dispatch.dtype_errors import in_macros
+from ag_visual.dispatch.families import structural
 from ag_visual.dispatch.memory_overlap import WARNED
-from ag_visual.dispatch.overflow import refuse_overflow
-from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ROWS, ErrorSample, Sample
-from ag_visual.dispatch.table import composite, op, ops
-from ag_visual.dispatch.vmap import Batch, data_dependent, elementwise
+from ag_visual.dispatch.overflow import check_overflow
+from ag_visual.dispatch.record import ELEMENTWISE, ROWS, ErrorSample, Sample
+from ag_visual.dispatch.table import composite, ops
+from ag_visual.dispatch.vmap import Batch, dynamic_shape, elementwise
 from ag_visual.ops.tensor.copy_fill import by_kind, number_for, zero_dim
 
-_structural = functools.partial(op, holomorphic=False)
-Samples = Iterator[Sample]
-Errors = Iterator[ErrorSample]
 
-
-def _check_mask(name: str, self: Any, mask: Any) -> None:
+def _check_mask(self, mask) -> None:
     if mask.dtype.kind != "b":
         raise RuntimeError(
-            f"{name} only supports boolean masks, but got mask with dtype "
+            "masked_fill_ only supports boolean masks, but got mask with dtype "
             f"{in_macros(dtypes.of_array(mask))}"
         )
     broadcast(self.shape, mask.shape)
 
 
-def _normal_masked(self: Any, mask: Any, value: Any) -> tuple[Any, ...]:
-    _check_mask("masked_fill_", self, mask)
+def _normal_masked(self, mask, value) -> tuple[Any, ...]:
+    _check_mask(self, mask)
     return (number_for(value, self),)
 
 
-def _normal_masked_tensor(self: Any, mask: Any, value: Any) -> tuple[()]:
-    _check_mask("masked_fill_", self, mask)
+def _normal_masked_tensor(self, mask, value) -> tuple[()]:
+    _check_mask(self, mask)
     zero_dim("masked_fill_", value)
     if value.dtype.kind == "c" and self.dtype.kind != "c":
-        refuse_overflow(value.item(), dtypes.of_array(self))
+        check_overflow(value.item(), dtypes.of_array(self))
     return ()
 
 
-def _real(value: Any, self: Any) -> Any:
+def _real(value, self):
     """A value without its imaginary part where that has no place, and is zero."""
     kind = getattr(value, "dtype", self.dtype).kind
     return value.real if kind == "c" and self.dtype.kind not in "cb" else value
 
 
-def _masked(xp: Any, self: Any, mask: Any, value: Any) -> Any:
+def _masked(xp, self, mask, value):
     return xp.where(mask, xp.asarray(_real(value, self), dtype=self.dtype), self)
 
 
-def _fill_slices(batch: Batch) -> Any:
+def _fill_slices(batch: Batch):
     if "value" not in batch:
         return elementwise(batch)
     rank = max(batch.rank("self"), batch.rank("mask"))
@@ -65,7 +60,7 @@ def _fill_slices(batch: Batch) -> Any:
     return batch.F.where(*given)
 
 
-def _mask_into(xp: Any, self: Any, mask: Any, value: Any) -> None:
+def _mask_into(xp, self, mask, value) -> None:
     if mask.shape != self.shape:
         broadcast_shape = broadcast(self.shape, mask.shape)
         if broadcast_shape != self.shape:
@@ -77,8 +72,8 @@ def _mask_into(xp: Any, self: Any, mask: Any, value: Any) -> None:
     self[mask] = _real(value, self)
 
 
-def _mask_samples(value: Any) -> Any:
-    def samples(make: Any) -> Samples:
+def _mask_samples(value):
+    def samples(make):
         x = make((2, 3))
         for mask in (x > 0, numpy.array([True, False, True]), numpy.array(False)):
             yield Sample((x, mask, make(()) if value is None else value))
@@ -86,13 +81,13 @@ def _mask_samples(value: Any) -> Any:
     return samples
 
 
-def _mask_errors(make: Any) -> Errors:
+def _mask_errors(make):
     x = make((2, 3))
     yield ErrorSample((x, x, 1.0), RuntimeError, "masked_fill_ only supports boolean masks")
     yield ErrorSample((x, numpy.array([True, False]), 1.0), RuntimeError, "must match the size of")
 
 
-_structural(
+structural(
     "masked_fill_number",
     _masked,
     vjp={"self": lambda F, g, mask: F.masked_fill_number(g, mask, 0)},
@@ -101,6 +96,7 @@ _structural(
     layout=ROWS,
     normalize=_normal_masked,
     inplace=_mask_into,
+    vmap_inplace="inplace arithmetic",
     repeated=WARNED,
     public=False,
     public_name="masked_fill",
@@ -109,19 +105,19 @@ _structural(
     samples=_mask_samples(1.5),
     errors=_mask_errors,
 )
-_structural(
+structural(
     "masked_fill_tensor",
     _masked,
     vjp={
         "self": lambda F, g, mask: F.masked_fill_number(g, mask, 0),
         "value": lambda F, g, mask: F.sum(F.where(mask, g, F.zeros_of(g, ()))),
     },
-    jvp=LINEAR,
     inputs=("self", "mask", "value"),
     may_alias=("value",),
     layout=ROWS,
     normalize=_normal_masked_tensor,
     inplace=_mask_into,
+    vmap_inplace="inplace arithmetic",
     repeated=WARNED,
     public=False,
     public_name="masked_fill",
@@ -132,20 +128,20 @@ _structural(
 
 
 @composite("masked_fill")
-def _masked_fill(F: Any, self: Any, mask: Any, value: Any) -> Any:
+def _masked_fill(F, self, mask, value):
     """`self` with one value (a number or a 0-d tensor) where the mask is true."""
     kind = by_kind(value, "masked_fill_tensor", "masked_fill_number")
     return getattr(F, kind)(self, mask, value)
 
 
 @method("masked_fill_")
-def _masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
+def _masked_fill_(self: Tensor, mask: Tensor, value) -> Tensor:
     """`masked_fill`, written into this tensor."""
     record = ops[by_kind(value, "masked_fill_tensor", "masked_fill_number")]
     return record.write(self, mask, value)  # type: ignore[no-any-return]
 
 
-def _scattered_slices(batch: Batch) -> Any:
+def _scattered_slices(batch: Batch):
     """The k-th true place of each slice's mask gets the k-th element of its source."""
     F, size = batch.F, batch.size
     shape = broadcast(batch.shape("self"), batch.shape("mask"))
@@ -158,7 +154,7 @@ def _scattered_slices(batch: Batch) -> Any:
     return F.where(mask, found, x)
 
 
-def _gathered_slices(batch: Batch) -> Any:
+def _gathered_slices(batch: Batch):
     F, size = batch.F, batch.size
     shape = batch.shape("self")
     mask = F.expand(batch.padded("mask", len(shape)), (size, *shape))
@@ -172,16 +168,16 @@ def _gathered_slices(batch: Batch) -> Any:
     return F.reshape(F.slice(found, 1, 0, count, 1), (size, *batch["sizes"]))
 
 
-def _common_shape(*arrays: Any) -> tuple[int, ...]:
+def _common_shape(*arrays) -> tuple[int, ...]:
     return broadcast(*(a.shape for a in arrays))
 
 
-def _masked_select(xp: Any, self: Any, mask: Any) -> Any:
+def _masked_select(xp, self, mask):
     shape = _common_shape(self, mask)
     return xp.broadcast_to(self, shape)[xp.broadcast_to(mask, shape)]
 
 
-def _normal_mask_only(self: Any, mask: Any) -> tuple[()]:
+def _normal_mask_only(self, mask) -> tuple[()]:
     if mask.dtype.kind != "b":
         raise RuntimeError(
             f"masked_select: expected BoolTensor for mask, got {dtypes.of_array(mask)}"
@@ -189,41 +185,52 @@ def _normal_mask_only(self: Any, mask: Any) -> tuple[()]:
     return ()
 
 
-def _masked_select_back(F: Any, g: Any, self_shape: Any, mask: Any) -> Any:
+def _masked_select_back(F, g, self_shape, mask):
     shape = broadcast(tuple(self_shape), tuple(mask.shape))
     return F.masked_scatter(F.zeros_of(g, shape), mask, g)
 
 
-def _only_mask_samples(make: Any) -> Samples:
+def _selected_slices(batch: Batch):
+    """Under one mask for all slices each gives as many elements."""
+    if "mask" in batch:
+        raise dynamic_shape("masked_select")
+    F, size = batch.F, batch.size
+    shape = broadcast(batch.shape("self"), tuple(batch["mask"].shape))
+    mask = F.expand(batch["mask"], shape)
+    x = F.expand(batch.padded("self", len(shape)), (size, *shape))
+    count = F.masked_select(mask, mask).shape[0]
+    return F.reshape(F.masked_select(x, F.expand(mask, (size, *shape))), (size, count))
+
+
+def _only_mask_samples(make):
     x = make((2, 3))
     yield Sample((x, x > 0))
     yield Sample((x, numpy.array([True, False, True])))
     yield Sample((make((3,)), x > 0))
 
 
-_structural(
+structural(
     "masked_select",
     _masked_select,
     vjp={"self": _masked_select_back},
-    jvp=LINEAR,
     inputs=("self", "mask"),
     normalize=_normal_mask_only,
     also_saves=("self",),
-    batch=data_dependent,
+    batch=_selected_slices,
     samples=_only_mask_samples,
     doc="The elements where the mask is true, as a vector.",
     out="no_overlap",
 )
 
 
-def _scatter_masked(xp: Any, self: Any, mask: Any, source: Any) -> Any:
+def _scatter_masked(xp, self, mask, source):
     shape = _common_shape(self, mask)
     result = xp.broadcast_to(self, shape).copy()
     _scatter_masked_into(xp, result, mask, source)
     return result
 
 
-def _scatter_masked_into(xp: Any, self: Any, mask: Any, source: Any) -> None:
+def _scatter_masked_into(xp, self, mask, source) -> None:
     mask = xp.broadcast_to(mask, self.shape)
     count = int(mask.sum())
     if count > source.size:
@@ -234,7 +241,7 @@ def _scatter_masked_into(xp: Any, self: Any, mask: Any, source: Any) -> None:
     self[mask] = values.copy() if xp.may_share_memory(self, values) else values
 
 
-def _normal_masked_scatter(self: Any, mask: Any, source: Any) -> tuple[()]:
+def _normal_masked_scatter(self, mask, source) -> tuple[()]:
     if self.dtype != source.dtype:
         raise RuntimeError(
             "masked_scatter: expected self and source to have same dtypes but got "
@@ -248,20 +255,19 @@ def _normal_masked_scatter(self: Any, mask: Any, source: Any) -> tuple[()]:
     return ()
 
 
-def _masked_scatter_samples(make: Any) -> Samples:
+def _masked_scatter_samples(make):
     x = make((2, 3))
     yield Sample((x, x > 0, make((7,))))
     yield Sample((x, numpy.array([True, False, True]), make((2, 2))))
 
 
-_structural(
+structural(
     "masked_scatter",
     _scatter_masked,
     vjp={
         "self": lambda F, g, mask: F.masked_fill_number(g, mask, 0),
         "source": lambda F, g, mask, source_shape: F.masked_scatter_backward(g, mask, source_shape),
     },
-    jvp=LINEAR,
     inputs=("self", "mask", "source"),
     may_alias=("source",),
     normalize=_normal_masked_scatter,
@@ -272,23 +278,21 @@ _structural(
 )
 
 
-def _masked_scatter_backward(xp: Any, self: Any, mask: Any, sizes: Any) -> Any:
+def _masked_scatter_backward(xp, self, mask, sizes):
     found = self[xp.broadcast_to(mask, self.shape)]
     result = xp.zeros((math.prod(sizes),), dtype=self.dtype)
     result[: found.size] = found
     return result.reshape(sizes)
 
 
-_structural(
+structural(
     "masked_scatter_backward",
     _masked_scatter_backward,
     vjp={
         "self": lambda F, g, mask, self_shape: F.masked_scatter(F.zeros_of(g, self_shape), mask, g)
     },
-    jvp=LINEAR,
     inputs=("self", "mask"),
     public=False,
-    node="MaskedScatterBackwardBackward0",
     batch=_gathered_slices,
-    samples=lambda make: iter([Sample((make((3,)), numpy.array([True, False, True]), (4,)))]),
+    samples=lambda make: [Sample((make((3,)), numpy.array([True, False, True]), (4,)))],
 )

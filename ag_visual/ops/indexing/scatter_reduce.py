@@ -6,19 +6,18 @@ other dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
-from ag_visual import dtypes
 from ag_visual.arrays.kernels.scatter import index_reduce, scatter_reduce
+from ag_visual.core.level import anywhere
 from ag_visual.core.node import ending
 from ag_visual.dispatch.record import ELEMENTWISE, ErrorSample, Sample
 from ag_visual.dispatch.table import op
 from ag_visual.dispatch.vmap_indexing import slices
-from ag_visual.ops.indexing.gather_scatter import dim_and_index, grown
-from ag_visual.ops.indexing.index_select import vector
+from ag_visual.ops.indexing.gather_scatter import grown, scatter_dim
+from ag_visual.ops.indexing.index_select import same_type, vector
 
 _ZEROS = (
     "{}(): Double backward is unsupported for {} when >1 zeros in {} are scattered to the same "
@@ -26,7 +25,7 @@ _ZEROS = (
 )
 
 
-def _once(F: Any, g: Any, source: Any, message: str) -> Any:
+def _once(F, g, source, message: str):
     """g, whose own derivative is an error."""
     if not F.traced or not (g.requires_grad and source.requires_grad):
         return g
@@ -36,7 +35,7 @@ def _once(F: Any, g: Any, source: Any, message: str) -> Any:
     return result
 
 
-def _corner(F: Any, src: Any, shape: Any) -> Any:
+def _corner(F, src, shape):
     """The part of src that an index of this shape reads."""
     for dim, n in enumerate(shape):
         if src.shape[dim] != n:
@@ -44,14 +43,12 @@ def _corner(F: Any, src: Any, shape: Any) -> Any:
     return src
 
 
-def _as_numbers(F: Any, mask: Any, like: Any) -> Any:
+def _as_numbers(F, mask, like):
     """1 where a mask is true, 0 elsewhere, in the dtype of `like`."""
     return F.zeros_of(like, tuple(mask.shape)) + mask
 
 
-def _by_product(
-    F: Any, g: Any, self: Any, dim: int, index: Any, src: Any, include_self: bool, result: Any
-) -> tuple[Any, Any]:
+def _by_product(F, g, self, dim: int, index, src, include_self: bool, result) -> tuple[Any, Any]:
     """Gradients of a product: the result over the factor, and without it where that is zero."""
     kept = F.where(self == 0, 1.0, self)
     rest = F.scatter_reduce(kept, dim, index, src, "prod", include_self=include_self)
@@ -67,12 +64,10 @@ def _by_product(
         F.gather(g * without, dim, index),
         F.gather(g * result, dim, index) / F.where(zero, 1.0, src),
     )
-    return g_self, (g_src, bool((zeros > 1).any()))
+    return g_self, (g_src, anywhere(zeros > 1))
 
 
-def _by_extreme(
-    F: Any, g: Any, self: Any, dim: int, index: Any, src: Any, result: Any
-) -> tuple[Any, Any]:
+def _by_extreme(F, g, self, dim: int, index, src, result) -> tuple[Any, Any]:
     """Gradients of an extremum, shared evenly by the elements that equal it."""
     mine = _as_numbers(F, self == result, g)
     theirs = _as_numbers(F, src == F.gather(result, dim, index), g)
@@ -80,18 +75,7 @@ def _by_extreme(
     return mine * share, theirs * F.gather(share, dim, index)
 
 
-def _back(
-    F: Any,
-    g: Any,
-    self: Any,
-    dim: int,
-    index: Any,
-    src: Any,
-    reduce: str,
-    include_self: bool,
-    result: Any,
-    names: tuple[str, str],
-) -> tuple[Any, Any]:
+def _back(F, g, self, dim, index, src, reduce, include_self, result, names) -> tuple[Any, Any]:
     """The gradients of self and src."""
     wide = tuple(src.shape)
     if not self.shape:
@@ -122,67 +106,29 @@ def _back(
 # scatter_reduce ---------------------------------------------------------------------------------
 
 
-def _normal_scatter(
-    self: Any, dim: Any, index: Any, src: Any, reduce: Any, include_self: Any
-) -> tuple[Any, ...]:
+def _normal_scatter(self, dim, index, src, reduce, include_self) -> tuple[Any, ...]:
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
         )
-    if src.dtype != self.dtype:
-        raise RuntimeError(
-            "scatter(): Expected self.dtype to be equal to src.dtype, got "
-            f"{dtypes.of_array(self)} and {dtypes.of_array(src)}"
-        )
-    return dim_and_index("scatter", self, dim, index), reduce, bool(include_self)
-
-
-def _scatter_reduce(
-    xp: Any,
-    self: Any,
-    dim: int,
-    index: Any,
-    src: Any,
-    reduce: str,
-    *,
-    include_self: bool = True,
-) -> Any:
-    return scatter_reduce(xp, self, dim, index, src, reduce, include_self)
+    return scatter_dim("scatter", self, dim, index, src), reduce, bool(include_self)
 
 
 def _scatter_back(
-    F: Any,
-    g: Any,
-    self: Any,
-    dim: int,
-    index: Any,
-    src: Any,
-    reduce: str,
-    include_self: bool,
-    result: Any,
+    F, g, self, dim: int, index, src, reduce: str, include_self: bool, result
 ) -> tuple[Any, Any]:
     names = ("scatter_reduce", "src")
     return _back(F, g, self, dim, index, src, reduce, include_self, result, names)
 
 
-def _scatter_along(
-    F: Any,
-    t_src: Any,
-    self: Any,
-    dim: int,
-    index: Any,
-    src: Any,
-    reduce: str,
-    include_self: bool,
-    result: Any,
-) -> Any:
+def _scatter_along(F, t_src, self, dim: int, index, src, reduce: str, include_self: bool, result):
     """Each element of src times its slope, added up where it goes."""
     ones = F.zeros_of(result, tuple(result.shape)) + 1
     slope = _scatter_back(F, ones, self, dim, index, src, reduce, include_self, result)[1]
     return F.scatter_add(F.zeros_of(result, tuple(result.shape)), dim, index, slope * t_src)
 
 
-def _scatter_samples(make: Any) -> Iterator[Sample]:
+def _scatter_samples(make):
     index = numpy.array([[0, 0, 1], [2, 0, 0]])
     for reduce in ("sum", "prod", "mean", "amax", "amin"):
         for include_self in (True, False):
@@ -195,7 +141,7 @@ def _scatter_samples(make: Any) -> Iterator[Sample]:
     yield Sample((make(()), 0, numpy.array([0]), make((1,)), "sum"), oracle=False)
 
 
-def _scatter_errors(make: Any) -> Iterator[ErrorSample]:
+def _scatter_errors(make):
     x, index, src = make((2, 3)), numpy.array([[0]]), make((1, 1))
     yield ErrorSample((x, 0, index, src, "max"), RuntimeError, "reduce argument must be either")
     yield ErrorSample((x, 0, index + 5, src, "sum"), RuntimeError, "index 5 is out of bounds")
@@ -203,12 +149,13 @@ def _scatter_errors(make: Any) -> Iterator[ErrorSample]:
 
 op(
     "scatter_reduce",
-    _scatter_reduce,
+    scatter_reduce,
     vjp={("self", "src"): _scatter_back},
     jvp={"self": ELEMENTWISE, "src": _scatter_along},
     inputs=("self", "index", "src"),
     normalize=_normal_scatter,
     inplace=True,
+    vmap_inplace="scatter_reduce_",
     holomorphic=False,
     real_only=True,
     samples=_scatter_samples,
@@ -222,46 +169,18 @@ op(
 # index_reduce -----------------------------------------------------------------------------------
 
 
-def _normal_index(
-    self: Any, dim: Any, index: Any, source: Any, reduce: Any, include_self: Any
-) -> tuple[Any, ...]:
+def _normal_index(self, dim, index, source, reduce, include_self) -> tuple[Any, ...]:
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(
             "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
             f"{reduce}."
         )
-    if self.dtype != source.dtype:
-        raise RuntimeError(
-            f"index_reduce_(): self ({dtypes.of_array(self)}) and source "
-            f"({dtypes.of_array(source)}) must have the same scalar type"
-        )
-    dim = vector("index_reduce_", self, dim, index)
-    return dim, reduce, bool(include_self)
-
-
-def _index_reduce(
-    xp: Any,
-    self: Any,
-    dim: int,
-    index: Any,
-    source: Any,
-    reduce: str,
-    *,
-    include_self: bool = True,
-) -> Any:
-    return index_reduce(xp, self, dim, index, source, reduce, include_self)
+    same_type("index_reduce_", self, source)
+    return vector("index_reduce_", self, dim, index), reduce, bool(include_self)
 
 
 def _index_back(
-    F: Any,
-    g: Any,
-    self: Any,
-    dim: int,
-    index: Any,
-    source: Any,
-    reduce: str,
-    include_self: bool,
-    result: Any,
+    F, g, self, dim: int, index, source, reduce: str, include_self: bool, result
 ) -> tuple[Any, Any]:
     shape = tuple(source.shape)
     line = (-1,) + (1,) * (len(shape) - dim - 1)
@@ -270,7 +189,7 @@ def _index_back(
     return _back(F, g, self, dim, wide, source, reduce, include_self, result, names)
 
 
-def _index_samples(make: Any) -> Iterator[Sample]:
+def _index_samples(make):
     index = numpy.array([0, 2, 0])
     for reduce in ("prod", "mean", "amax", "amin"):
         for include_self in (True, False):
@@ -279,7 +198,7 @@ def _index_samples(make: Any) -> Iterator[Sample]:
     yield Sample((make((3, 2)), 0, index, make((3, 2)), "mean"))
 
 
-def _index_errors(make: Any) -> Iterator[ErrorSample]:
+def _index_errors(make):
     x, index, source = make((2, 3)), numpy.array([0, 1]), make((2, 3))
     yield ErrorSample((x, 0, index, source, "sum"), RuntimeError, "Expected reduce to be one of")
     yield ErrorSample((x, 0, index + 1, source, "prod"), IndexError, "index out of range in self")
@@ -288,7 +207,7 @@ def _index_errors(make: Any) -> Iterator[ErrorSample]:
 
 op(
     "index_reduce",
-    _index_reduce,
+    index_reduce,
     vjp={("self", "source"): _index_back},
     inputs=("self", "index", "source"),
     normalize=_normal_index,

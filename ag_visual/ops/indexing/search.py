@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import index as as_index
 from typing import Any
 
@@ -18,6 +18,7 @@ from ag_visual.arrays.kernels import search
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.dims import wrap
+from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.families import refused
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, function, op
@@ -25,21 +26,12 @@ from ag_visual.ops.reduction.along_dim import all_dims
 from ag_visual.ops.tensor.creation import scalar_tensor
 from ag_visual.ops.tensor.from_data import tensor
 
-Samples = Iterator[Sample]
-Errors = Iterator[ErrorSample]
-
-
 # In sorted sequences ----------------------------------------------------------------------------
 
 
 def _insertions(
-    xp: Any,
-    sorted_sequence: Any,
-    input: Any,
-    out_int32: bool = False,
-    right: bool = False,
-    sorter: Any = None,
-) -> Any:
+    xp, sorted_sequence, input, out_int32: bool = False, right: bool = False, sorter=None
+):
     n = sorted_sequence.shape[-1]
     if sorter is not None and sorter.size and not 0 <= int(sorter.min()) <= int(sorter.max()) < n:
         raise RuntimeError("torch.searchsorted(): sorter index out of range")
@@ -47,9 +39,7 @@ def _insertions(
     return found.astype(xp.int32) if out_int32 else found
 
 
-def _check_search(
-    sorted_sequence: Any, input: Any, out_int32: Any, right: Any, sorter: Any
-) -> tuple[bool, bool]:
+def _check_search(sorted_sequence, input, out_int32, right, sorter) -> tuple[bool, bool]:
     rows, values = sorted_sequence, input
     if rows.ndim == 0:
         raise RuntimeError(
@@ -86,7 +76,7 @@ def _check_search(
     return bool(out_int32), bool(right)
 
 
-def _search_batch(batch: vmap.Batch) -> Any:
+def _search_batch(batch: vmap.Batch):
     """Every slice searches its own row (or rows)."""
     F, rank = batch.F, batch.rank("sorted_sequence")
     if "sorted_sequence" not in batch and rank == 1 and "sorter" not in batch:
@@ -101,7 +91,7 @@ def _search_batch(batch: vmap.Batch) -> Any:
     return F.reshape(batch.run(**changed), (batch.size, *shape))
 
 
-def _search_samples(make: Any) -> Samples:
+def _search_samples(make):
     row = numpy.sort(make((6,)))
     yield Sample((row, make((3, 4))))
     yield Sample((numpy.array([1.0, 2, 2, 5]), numpy.array([2.0, 0, 9, numpy.nan])), smooth=False)
@@ -123,22 +113,20 @@ op(
         rows, values, out_int32=out_int32, right=right, sorter=sorter
     ),
     samples=_search_samples,
-    errors=lambda make: iter(
-        [
-            ErrorSample((make(()), make(())), RuntimeError, "should have positive dimension"),
-            ErrorSample((make((2, 3)), make((3, 2))), RuntimeError, "first N-1 dimensions"),
-            ErrorSample(
-                (make((2,)), make((3,)), False, False, numpy.array([0, 7])),
-                RuntimeError,
-                "sorter index out of range",
-            ),
-        ]
-    ),
+    errors=lambda make: [
+        ErrorSample((make(()), make(())), RuntimeError, "should have positive dimension"),
+        ErrorSample((make((2, 3)), make((3, 2))), RuntimeError, "first N-1 dimensions"),
+        ErrorSample(
+            (make((2,)), make((3,)), False, False, numpy.array([0, 7])),
+            RuntimeError,
+            "sorter index out of range",
+        ),
+    ],
     **_REAL,
 )
 
 
-def _as_value(value: Any, like: Any) -> Any:
+def _as_value(value, like):
     """A number as a tensor that a tensor is compared with."""
     if isinstance(value, Tensor):
         return value
@@ -147,15 +135,15 @@ def _as_value(value: Any, like: Any) -> Any:
 
 @composite("searchsorted", method=False, out=True)
 def _searchsorted(
-    F: Any,
-    sorted_sequence: Any,
-    input: Any,
+    F,
+    sorted_sequence,
+    input,
     *,
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,
-    sorter: Any = None,
-) -> Any:
+    sorter=None,
+):
     """Where each value would be inserted into its sorted row so that the row stays sorted.
 
     The first place with row[i-1] < value <= row[i]; with right=True (side='right') row[i-1] <=
@@ -176,9 +164,7 @@ def _searchsorted(
 
 
 @composite("bucketize", method=False, out=True)
-def _bucketize(
-    F: Any, input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False
-) -> Any:
+def _bucketize(F, input, boundaries, *, out_int32: bool = False, right: bool = False):
     """The bucket of each value between sorted boundaries: the first i with value <= boundaries[i].
 
     right=True: with value < boundaries[i]; len(boundaries) behind the last one.
@@ -188,9 +174,7 @@ def _bucketize(
     return F.insertions(boundaries, _as_value(input, boundaries), out_int32, right)
 
 
-def _isin(
-    xp: Any, elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False
-) -> Any:
+def _isin(xp, elements, test_elements, assume_unique: bool = False, invert: bool = False):
     wide = numpy.promote_types(elements.dtype, test_elements.dtype)
     wanted = test_elements.astype(wide).reshape(-1)
     wanted = xp.sort(wanted[wanted == wanted])  # NaN equals nothing
@@ -202,7 +186,7 @@ def _isin(
     return ~found if invert else found
 
 
-def _check_members(*given: Any) -> tuple[Any, ...]:
+def _check_members(*given) -> tuple[Any, ...]:
     for array in given[:2]:
         if array.dtype.kind in "bc":
             label = dtypes.of_array(array).scalar_name
@@ -210,7 +194,7 @@ def _check_members(*given: Any) -> tuple[Any, ...]:
     return given[2:]
 
 
-def _isin_batch(batch: vmap.Batch) -> Any:
+def _isin_batch(batch: vmap.Batch):
     if "test_elements" not in batch:
         return batch.run()
     F = batch.F
@@ -231,29 +215,23 @@ op(
     oracle=lambda torch, x, y, unique, invert: torch.isin(
         x, y, assume_unique=unique, invert=invert
     ),
-    samples=lambda make: iter(
-        [
-            Sample((numpy.array([[1, 2], [3, 4]]), numpy.array([4, 1, 9]))),
-            Sample((numpy.array([1.0, numpy.nan]), numpy.array([numpy.nan, 1])), smooth=False),
-            Sample((numpy.array([1, 2]), numpy.array([[2.0], [5]]), False, True)),
-            Sample((numpy.array([1, 2]), numpy.array([], dtype=numpy.int64))),
-        ]
-    ),
-    errors=lambda make: iter(
-        [
-            ErrorSample(
-                (numpy.array([True]), numpy.array([True])), RuntimeError, "Unsupported input type"
-            )
-        ]
-    ),
+    samples=lambda make: [
+        Sample((numpy.array([[1, 2], [3, 4]]), numpy.array([4, 1, 9]))),
+        Sample((numpy.array([1.0, numpy.nan]), numpy.array([numpy.nan, 1])), smooth=False),
+        Sample((numpy.array([1, 2]), numpy.array([[2.0], [5]]), False, True)),
+        Sample((numpy.array([1, 2]), numpy.array([], dtype=numpy.int64))),
+    ],
+    errors=lambda make: [
+        ErrorSample(
+            (numpy.array([True]), numpy.array([True])), RuntimeError, "Unsupported input type"
+        )
+    ],
     **_REAL,
 )
 
 
 @composite("isin", method=False, out=True)
-def _is_in(
-    F: Any, elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
-) -> Any:
+def _is_in(F, elements, test_elements, *, assume_unique: bool = False, invert: bool = False):
     """Which of the elements are among the test elements (invert: which are not)."""
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin(): one of elements and test_elements must be a Tensor")
@@ -265,19 +243,19 @@ def _is_in(
     return F.is_in(elements, test_elements, assume_unique, invert)
 
 
-def _number_type(value: Any) -> Any:
+def _number_type(value):
     return dtypes.int64 if isinstance(value, int) else None
 
 
 # Distinct values --------------------------------------------------------------------------------
 
 
-def _unique(xp: Any, self: Any) -> Any:
+def _unique(xp, self):
     values, inverse, counts = search.distinct(xp, self.reshape(-1), False)
     return values, inverse.reshape(self.shape), counts
 
 
-def _along_rows(xp: Any, self: Any, dim: int, ordered: bool) -> Any:
+def _along_rows(xp, self, dim: int, ordered: bool):
     front = xp.moveaxis(self, dim, 0)
     shape = front.shape
     rows = xp.ascontiguousarray(front).reshape(shape[0], math.prod(shape[1:]))
@@ -286,18 +264,18 @@ def _along_rows(xp: Any, self: Any, dim: int, ordered: bool) -> Any:
     return xp.ascontiguousarray(result), inverse, counts
 
 
-def _unique_dim(xp: Any, self: Any, dim: int) -> Any:
+def _unique_dim(xp, self, dim: int):
     return _along_rows(xp, self, dim, False)
 
 
-def _unique_consecutive(xp: Any, self: Any, dim: int | None = None) -> Any:
+def _unique_consecutive(xp, self, dim: int | None = None):
     if dim is not None:
         return _along_rows(xp, self, dim, True)
     values, inverse, counts = search.distinct(xp, self.reshape(-1), True)
     return values.copy(), inverse.reshape(self.shape), counts
 
 
-def _one_of(self: Any, dim: Any) -> tuple[Any]:
+def _one_of(self, dim) -> tuple[Any]:
     if dim is None:
         return (None,)
     if self.ndim == 0:
@@ -310,19 +288,20 @@ def _one_of(self: Any, dim: Any) -> tuple[Any]:
     return (dim,)
 
 
-def _repeating(*arguments: Any) -> Any:
-    def samples(make: Any) -> Samples:
+def _repeating(*arguments):
+    def samples(make):
         yield Sample((numpy.array([[2.0, 1, 1], [2, 1, 1], [0, 5, 5], [2, 1, 1]]), *arguments))
         yield Sample((numpy.array([3, 1, 3, 3]), *(0 for _ in arguments)))
 
     return samples
 
 
-def _distinct(name: str, kernel: Any, node: str, theirs: str, samples: Any, **options: Any) -> None:
+def _distinct(name: str, kernel, node: str, theirs: str, samples, **options) -> None:
     op(
         name,
         kernel,
         vjp={"self": refused(theirs, "Detach the input.")},
+        aten=theirs,
         outputs=("output", "inverse_indices", "counts"),
         differentiable=(0,),
         node=node,
@@ -336,22 +315,17 @@ def _distinct(name: str, kernel: Any, node: str, theirs: str, samples: Any, **op
     )
 
 
-def _theirs(name: str) -> Any:
+def _theirs(name: str):
     """How torch is asked for all three results."""
 
-    def oracle(torch: Any, self: Any, dim: Any = None) -> Any:
+    def oracle(torch, self, dim=None):
         return getattr(torch, name)(self, return_inverse=True, return_counts=True, dim=dim)
 
     return oracle
 
 
 _distinct(
-    "unique_values",
-    _unique,
-    "Unique2Backward0",
-    "_unique2",
-    _repeating(),
-    oracle=_theirs("unique"),
+    "unique_values", _unique, "Unique2Backward0", "_unique2", _repeating(), oracle=_theirs("unique")
 )
 _distinct(
     "unique_dim",
@@ -361,12 +335,10 @@ _distinct(
     _repeating(1),
     normalize=_one_of,
     oracle=_theirs("unique"),
-    errors=lambda make: iter(
-        [
-            ErrorSample((make((2, 0)), 0), RuntimeError, "There are 0 sized dimensions"),
-            ErrorSample((make((2,)), 3), IndexError, "Dimension out of range"),
-        ]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((2, 0)), 0), RuntimeError, "There are 0 sized dimensions"),
+        ErrorSample((make((2,)), 3), IndexError, "Dimension out of range"),
+    ],
 )
 _distinct(
     "unique_in_row",
@@ -379,7 +351,7 @@ _distinct(
 )
 
 
-def _asked(found: Any, return_inverse: bool, return_counts: bool) -> Any:
+def _asked(found, return_inverse: bool, return_counts: bool):
     results = [found[0]]
     if return_inverse:
         results.append(found[1])
@@ -390,13 +362,13 @@ def _asked(found: Any, return_inverse: bool, return_counts: bool) -> Any:
 
 @composite("unique")
 def _unique_of(
-    F: Any,
-    self: Any,
+    F,
+    self,
     sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-) -> Any:
+):
     """The distinct elements (or slices of `dim`), in ascending order whatever `sorted` says.
 
     On request also the place of each input element among them, and how often each occurs.
@@ -407,12 +379,8 @@ def _unique_of(
 
 @composite("unique_consecutive")
 def _unique_consecutive_of(
-    F: Any,
-    self: Any,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
-) -> Any:
+    F, self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+):
     """The elements (or slices of `dim`) without those that equal the one before."""
     return _asked(F.unique_in_row(self, dim), return_inverse, return_counts)
 
@@ -420,7 +388,7 @@ def _unique_consecutive_of(
 # Counting and places ----------------------------------------------------------------------------
 
 
-def _bincount(xp: Any, self: Any, weights: Any = None, minlength: int = 0) -> Any:
+def _bincount(xp, self, weights=None, minlength: int = 0):
     if weights is not None and weights.dtype != numpy.float32:
         weights = weights.astype(xp.float64)
     if self.size == 0:
@@ -431,10 +399,9 @@ def _bincount(xp: Any, self: Any, weights: Any = None, minlength: int = 0) -> An
     return found.astype(xp.int64 if weights is None else weights.dtype, copy=False)
 
 
-def _check_counts(self: Any, weights: Any, minlength: Any) -> tuple[int]:
+def _check_counts(self, weights, minlength) -> tuple[int]:
     if self.dtype.kind not in "iu":
-        label = dtypes.of_array(self).scalar_name
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{label}'")
+        raise not_implemented("bincount_cpu", dtypes.of_array(self))
     if minlength < 0:
         raise RuntimeError(f"minlength should be >= 0, got {minlength}")
     if self.ndim != 1:
@@ -447,32 +414,29 @@ def _check_counts(self: Any, weights: Any, minlength: Any) -> tuple[int]:
 op(
     "bincount",
     _bincount,
+    aten="aten::bincount",
     inputs=("self", "weights"),
     normalize=_check_counts,
-    batch=vmap.data_dependent,
+    batch=vmap.slice_by_slice,
     out=False,
     holomorphic=False,
     real_only=True,
-    samples=lambda make: iter(
-        [
-            Sample((numpy.array([1, 3, 1]),)),
-            Sample((numpy.array([1, 3, 1]), make((3,)), 6)),
-            Sample((numpy.array([], dtype=numpy.int64), None, 2)),
-        ]
-    ),
-    errors=lambda make: iter(
-        [
-            ErrorSample((numpy.array([-1]),), RuntimeError, "1-d non-negative integral"),
-            ErrorSample((numpy.array([1]), make((2,))), RuntimeError, "weights should be 1-d"),
-            ErrorSample((make((2,)),), NotImplementedError, "not implemented for 'Double'"),
-        ]
-    ),
+    samples=lambda make: [
+        Sample((numpy.array([1, 3, 1]),)),
+        Sample((numpy.array([1, 3, 1]), make((3,)), 6)),
+        Sample((numpy.array([], dtype=numpy.int64), None, 2)),
+    ],
+    errors=lambda make: [
+        ErrorSample((numpy.array([-1]),), RuntimeError, "1-d non-negative integral"),
+        ErrorSample((numpy.array([1]), make((2,))), RuntimeError, "weights should be 1-d"),
+        ErrorSample((make((2,)),), NotImplementedError, "not implemented for 'Double'"),
+    ],
     doc="How often each of the numbers 0, 1, ... occurs in a vector (or the sum of its weights), "
     "at least `minlength` of them.",
 )
 
 
-def _nonzero_static(xp: Any, self: Any, *, size: int, fill_value: int = -1) -> Any:
+def _nonzero_static(xp, self, *, size: int, fill_value: int = -1):
     result = xp.full((size, self.ndim), fill_value, xp.int64)
     if self.ndim:
         found = xp.stack(xp.nonzero(self), axis=-1)[:size]
@@ -480,7 +444,7 @@ def _nonzero_static(xp: Any, self: Any, *, size: int, fill_value: int = -1) -> A
     return result
 
 
-def _fixed_size(self: Any, size: Any, fill_value: Any) -> tuple[int, int]:
+def _fixed_size(self, size, fill_value) -> tuple[int, int]:
     if size < 0:
         raise RuntimeError(
             f"nonzero_static: 'size' must be an non-negative integer, but got {size}"
@@ -491,19 +455,17 @@ def _fixed_size(self: Any, size: Any, fill_value: Any) -> tuple[int, int]:
 op(
     "nonzero_static",
     _nonzero_static,
-    inputs=("self",),
+    aten="aten::nonzero_static",
     normalize=_fixed_size,
     batch=vmap.slice_by_slice,
     holomorphic=False,
-    samples=lambda make: iter(
-        [
-            Sample((numpy.array([[1, 0], [0, 3]]),), {"size": 3}),
-            Sample((numpy.array([1.0, 0, 2]),), {"size": 1, "fill_value": 7}),
-        ]
-    ),
-    errors=lambda make: iter(
-        [ErrorSample((make((2,)),), RuntimeError, "must be an non-negative", {"size": -1})]
-    ),
+    samples=lambda make: [
+        Sample((numpy.array([[1, 0], [0, 3]]),), {"size": 3}),
+        Sample((numpy.array([1.0, 0, 2]),), {"size": 1, "fill_value": 7}),
+    ],
+    errors=lambda make: [
+        ErrorSample((make((2,)),), RuntimeError, "must be an non-negative", {"size": -1})
+    ],
     doc="The places of the first `size` elements that are not zero, one row each; rows that are "
     "missing hold `fill_value`.",
 )
@@ -528,13 +490,13 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
 # A number for a tensor --------------------------------------------------------------------------
 
 
-def _bits(xp: Any, array: Any) -> Any:
+def _bits(xp, array):
     """Each element as 64 bits: of its double precision number, or of its integer."""
     wide = array.astype(xp.float64 if array.dtype.kind in "fV" else xp.int64)
     return wide.view(xp.uint64)
 
 
-def _hash(xp: Any, self: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Any:
+def _hash(xp, self, dim=(), *, keepdim: bool = False, mode: int = 0):
     reduced = dim or tuple(range(self.ndim))
     kept = [i for i in range(self.ndim) if i not in reduced]
     bits = _bits(xp, self).transpose((*kept, *reduced))
@@ -550,10 +512,9 @@ def _hash(xp: Any, self: Any, dim: Any = (), *, keepdim: bool = False, mode: int
     return bits.reshape(shape if keepdim else tuple(self.shape[i] for i in kept))
 
 
-def _hashed(self: Any, dim: Any, keepdim: Any, mode: Any) -> tuple[Any, ...]:
+def _hashed(self, dim, keepdim, mode) -> tuple[Any, ...]:
     if self.dtype.kind == "c":
-        label = dtypes.of_array(self).scalar_name
-        raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{label}'")
+        raise not_implemented("xor_sum_cpu", dtypes.of_array(self))
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
     dims = all_dims(self, dim)
@@ -568,24 +529,19 @@ def _hashed(self: Any, dim: Any, keepdim: Any, mode: Any) -> tuple[Any, ...]:
 op(
     "hash_tensor",
     _hash,
-    inputs=("self",),
     normalize=_hashed,
     holomorphic=False,
     real_only=True,
-    samples=lambda make: iter(
-        [
-            Sample((make((3, 5)),)),
-            Sample((make((2, 3, 4)), (0, -1)), {"keepdim": True}),
-            Sample((numpy.array([1, 2, -7]), 0)),
-            Sample((make(()),)),
-        ]
-    ),
-    errors=lambda make: iter(
-        [
-            ErrorSample((make((2,)),), RuntimeError, "Unknown hash_tensor mode", {"mode": 1}),
-            ErrorSample((make((0,)),), RuntimeError, "Expected reduction dim to be specified"),
-        ]
-    ),
+    samples=lambda make: [
+        Sample((make((3, 5)),)),
+        Sample((make((2, 3, 4)), (0, -1)), {"keepdim": True}),
+        Sample((numpy.array([1, 2, -7]), 0)),
+        Sample((make(()),)),
+    ],
+    errors=lambda make: [
+        ErrorSample((make((2,)),), RuntimeError, "Unknown hash_tensor mode", {"mode": 1}),
+        ErrorSample((make((0,)),), RuntimeError, "Expected reduction dim to be specified"),
+    ],
     doc="The exclusive or of all elements' bits (of their double precision numbers, or 64-bit "
     "integers), or over `dim`, as uint64.",
     out="casts",

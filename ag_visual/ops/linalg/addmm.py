@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -14,7 +14,7 @@ from ag_visual.dispatch.record import Sample
 from ag_visual.dispatch.rules import asks, takes
 from ag_visual.dispatch.table import op
 from ag_visual.dispatch.vmap import Batch
-from ag_visual.ops.linalg.matmul import (
+from ag_visual.ops.linalg.mm import (
     _bmm,
     _left,
     _mm,
@@ -29,7 +29,7 @@ from ag_visual.ops.linalg.matmul import (
 )
 
 
-def _plus(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+def _plus(xp, self, product, beta, alpha):
     """beta * self + alpha * product; a zero beta ignores self, NaN included, as torch does."""
     if product.dtype.kind in "iub":
         alpha, beta = number_in(alpha, product.dtype), number_in(beta, product.dtype)
@@ -47,14 +47,14 @@ def _plus(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
     return self + product
 
 
-def _plus_alike(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+def _plus_alike(xp, self, product, beta, alpha):
     """`_plus` for all but addr."""
     if self.dtype != product.dtype:
         same_dtype("self", self, product)
     return _plus(xp, self, product, beta, alpha)
 
 
-def _plus_promoted(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+def _plus_promoted(xp, self, product, beta, alpha):
     """`_plus` of addr."""
     self, product = _in_common(self, product)
     for name, factor in (("alpha", alpha), ("beta", beta)):
@@ -65,7 +65,7 @@ def _plus_promoted(xp: Any, self: Any, product: Any, beta: Any, alpha: Any) -> A
     return _plus(xp, self, product, beta, alpha)
 
 
-def _mm_added(xp: Any, mat1: Any, mat2: Any) -> Any:
+def _mm_added(xp, mat1, mat2):
     if mat1.dtype != mat2.dtype:
         same_dtype("addmm", mat1, mat2)
     try:
@@ -75,7 +75,7 @@ def _mm_added(xp: Any, mat1: Any, mat2: Any) -> Any:
         raise
 
 
-def _times(x: Any, factor: Any) -> Any:
+def _times(x, factor):
     return x if factor == 1 else x * factor
 
 
@@ -90,7 +90,7 @@ def _addition(
     *,
     plus: Callable[..., Any] = _plus_alike,
     sliced: Callable[[Batch, str, str], Any] = multiplied,
-    **options: Any,
+    **options,
 ) -> None:
     """beta * self + alpha * (left x right), with the rules of the product.
 
@@ -99,30 +99,31 @@ def _addition(
     options.setdefault("may_alias", (left, right))
     options.setdefault("out", "check_overlap")
     rule_left, rule_right = rules
-    facts = (f"{right}_strides",) if strides else ()
+    left_facts = (f"{left}_strides",) if strides else ()
+    right_facts = (f"{right}_strides",) if strides else ()
 
     @takes("xp", "self", left, right)
-    def kernel(xp: Any, self: Any, x: Any, y: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    def kernel(xp, self, x, y, *, beta=1, alpha=1):
         return plus(xp, self, product(xp, x, y), beta, alpha)
 
     vjp = {
         "self": lambda g, beta: _times(g, beta),
-        left: asks("F", "g", right, "alpha")(
-            lambda F, g, y, alpha: _times(rule_left(F, g, y), alpha)
+        left: asks("alpha", "F", "g", right, *left_facts)(
+            lambda alpha, *known: _times(rule_left(*known), alpha)
         ),
-        right: asks("alpha", "F", "g", left, *facts)(
+        right: asks("alpha", "F", "g", left, *right_facts)(
             lambda alpha, *known: _times(rule_right(*known), alpha)
         ),
     }
 
-    def samples(make: Any) -> Iterator[Sample]:
+    def samples(make):
         for shape in shapes[:-2]:
             yield Sample((make(shape), make(shapes[-2]), make(shapes[-1])))
         yield Sample(
             (make(shapes[0]), make(shapes[-2]), make(shapes[-1])), {"beta": 0.5, "alpha": -2}
         )
 
-    def slices(batch: Batch) -> Any:
+    def slices(batch: Batch):
         """The product of the slices, and what is added to it."""
         F = batch.F
         found = sliced(batch, left, right)
@@ -153,7 +154,6 @@ def _addition(
             ),
         },
         batch=slices,
-        inputs=("self", left, right),
         inplace=True,
         samples=samples,
         formula=asks("self", left, right, "beta", "alpha")(
@@ -165,38 +165,34 @@ def _addition(
     )
 
 
-def _addbmm_left(F: Any, g: Any, batch2: Any) -> Any:
+def _addbmm_left(F, g, batch2):
     return F.bmm(_repeated(F, g, batch2), _turned(F, batch2))
 
 
-def _addbmm_right(F: Any, g: Any, batch1: Any) -> Any:
+def _addbmm_right(F, g, batch1):
     return F.bmm(_turned(F, batch1), _repeated(F, g, batch1))
 
 
-def _repeated(F: Any, g: Any, batch: Any) -> Any:
+def _repeated(F, g, batch):
     return F.expand(g, (batch.shape[0], *g.shape))
 
 
-def _in_common(*arrays: Any) -> tuple[Any, ...]:
+def _in_common(*arrays) -> tuple[Any, ...]:
     """Arrays in the dtype that torch gives them together, 0-d ones counting like others."""
     kinds = [dtypes.of_array(a) for a in arrays]
     common = functools.reduce(promotion.promote_types, kinds).np
     return tuple(a.astype(common, copy=False) for a in arrays)
 
 
-def _bmm_added(xp: Any, batch1: Any, batch2: Any) -> Any:
+def _bmm_added(xp, batch1, batch2):
     products = _bmm(xp, batch1, batch2)
     whole = products.dtype if products.dtype.kind in "iu" else None
     return products.sum(axis=0, dtype=whole)
 
 
-def _outer_kernel(xp: Any, vec1: Any, vec2: Any) -> Any:
+def _outer_kernel(xp, vec1, vec2):
     vec1, vec2 = _in_common(vec1, vec2)
     return vec1.reshape(-1, 1) * vec2
-
-
-def _outer_slices(batch: Batch, vec1: str, vec2: str) -> Any:
-    return batch.F.mul(batch.F.unsqueeze(batch[vec1], -1), batch.F.unsqueeze(batch[vec2], -2))
 
 
 _addition(
@@ -208,6 +204,7 @@ _addition(
     ((3, 2), (2,), (3, 1), (3, 4), (4, 2)),
     strides=True,
     doc="beta * self + alpha * (mat1 @ mat2).",
+    autocast="lower",
 )
 _addition(
     "addmv",
@@ -217,6 +214,8 @@ _addition(
     (lambda F, g, vec: outer_product(g, vec), lambda F, g, mat: F.mv(_turned(F, mat), g)),
     ((3,), (), (3, 4), (4,)),
     doc="beta * self + alpha * (mat @ vec).",
+    inplace_function=True,
+    autocast="cuda lower",
 )
 _addition(
     "baddbmm",
@@ -229,6 +228,7 @@ _addition(
     ),
     ((2, 3, 2), (3, 1), (2, 3, 4), (2, 4, 2)),
     doc="beta * self + alpha * (batch1 @ batch2), batch by batch.",
+    autocast="lower",
 )
 _addition(
     "addbmm",
@@ -238,6 +238,7 @@ _addition(
     (_addbmm_left, _addbmm_right),
     ((3, 2), (2,), (2, 3, 4), (2, 4, 2)),
     doc="beta * self + alpha * the sum of the products of both batches.",
+    autocast="lower",
 )
 _addition(
     "addr",
@@ -247,10 +248,11 @@ _addition(
     (lambda F, g, vec2: F.mv(g, vec2), lambda F, g, vec1: F.mv(_turned(F, g), vec1)),
     ((3, 4), (4,), (3,), (4,)),
     plus=_plus_promoted,
-    sliced=_outer_slices,
+    sliced=lambda batch, vec1, vec2: batch.F.mul(
+        batch.F.unsqueeze(batch[vec1], -1), batch.F.unsqueeze(batch[vec2], -2)
+    ),
     may_alias=(),  # torch computes it element by element, the others whole
     out="casts check_overlap",
     doc="beta * self + alpha * the outer product of two vectors.",
+    autocast="cuda lower",
 )
-
-# Composites ---------------------------------------------------------------------------------------

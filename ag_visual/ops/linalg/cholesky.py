@@ -5,7 +5,6 @@ Derivative: M. Seeger et al., "Auto-differentiating linear algebra" (2017).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ag_visual.arrays.kernels import lapack
@@ -30,7 +29,7 @@ NOT_POSITIVE = (
 )
 
 
-def positive(make: Any, shape: tuple[int, ...]) -> Any:
+def positive(make, shape: tuple[int, ...]):
     """Symmetric positive-definite matrices."""
     a = make(shape)
     out = a @ a.swapaxes(-1, -2)
@@ -38,10 +37,7 @@ def positive(make: Any, shape: tuple[int, ...]) -> Any:
     return out
 
 
-# Cholesky -----------------------------------------------------------------------------------------
-
-
-def _cholesky_factor(xp: Any, name: str, a: Any, upper: bool) -> tuple[Any, Any]:
+def _cholesky_factor(xp, name: str, a, upper: bool) -> tuple[Any, Any]:
     check_square(name, a)
     if not upper:
         return lapack.cholesky(xp, a)
@@ -49,11 +45,11 @@ def _cholesky_factor(xp: Any, name: str, a: Any, upper: bool) -> tuple[Any, Any]
     return factor.swapaxes(-1, -2).conj(), info
 
 
-def _lower(F: Any, x: Any, upper: bool) -> Any:
+def _lower(F, x, upper: bool):
     return adjoint(F, x) if upper else x
 
 
-def _cholesky_rule(F: Any, g: Any, L: Any, upper: bool) -> Any:
+def _cholesky_rule(F, g, L, upper: bool):
     g, L = _lower(F, g, upper), _lower(F, L, upper)
     phi = F.tril(product(F, adjoint(F, L), g))
     phi = phi + adjoint(F, F.tril(phi, -1))
@@ -61,7 +57,7 @@ def _cholesky_rule(F: Any, g: Any, L: Any, upper: bool) -> Any:
     return triangular(F, L, half, upper=False, left=False) * 0.5
 
 
-def _cholesky_move(F: Any, t_self: Any, L: Any, upper: bool) -> Any:
+def _cholesky_move(F, t_self, L, upper: bool):
     L = _lower(F, L, upper)
     inner = triangular(F, L, t_self, upper=False)
     inner = F.tril(triangular(F, adjoint(F, L), inner, upper=True, left=False))
@@ -69,16 +65,14 @@ def _cholesky_move(F: Any, t_self: Any, L: Any, upper: bool) -> Any:
     return _lower(F, product(F, L, inner), upper)
 
 
-def _cholesky_samples(make: Any) -> Iterator[Sample]:
+def _cholesky_samples(make):
     # Only one triangle is read, but the gradient is that of a symmetric matrix.
     for shape in ((3, 3), (2, 3, 3), (0, 0), (2, 0, 3, 3)):
         yield Sample((positive(make, shape),), smooth=False)
         yield Sample((positive(make, shape),), {"upper": True}, smooth=False)
 
 
-def _cholesky_ex(
-    xp: Any, self: Any, *, upper: bool = False, check_errors: bool = False
-) -> tuple[Any, Any]:
+def _cholesky_ex(xp, self, *, upper: bool = False, check_errors: bool = False) -> tuple[Any, Any]:
     """The Cholesky factor L with A = L L^H (U with A = U^H U if upper) and an error number.
 
     info[i] is 0, or the order of the first leading minor of matrix i that is not positive-definite;
@@ -100,17 +94,17 @@ op(
     differentiable=(0,),
     holomorphic=False,
     public=False,
-    public_name="linalg.cholesky_ex",
     batch=leading(),
     samples=_cholesky_samples,
-    errors=lambda make: iter(
-        [ErrorSample((make((2, 3)),), RuntimeError, "must be batches of square matrices")]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((2, 3)),), RuntimeError, "must be batches of square matrices")
+    ],
+    autocast="cpu float32",
 )
 
 
-@composed("linalg.cholesky", out=True)
-def linalg_cholesky(F: Any, self: Any, *, upper: bool = False) -> Any:
+@composed("linalg.cholesky", out=True, autocast="cpu float32")
+def linalg_cholesky(F, self, *, upper: bool = False):
     """The lower triangular L with A = L L^H, or U with A = U^H U.
 
     A: (..., n, n), symmetric (Hermitian) positive-definite; one triangle is read. Raises
@@ -121,14 +115,14 @@ def linalg_cholesky(F: Any, self: Any, *, upper: bool = False) -> Any:
     return factor
 
 
-def _cholesky(xp: Any, self: Any, upper: bool = False) -> Any:
+def _cholesky(xp, self, upper: bool = False):
     """`linalg.cholesky`, which replaces it."""
     factor, info = _cholesky_factor(xp, "cholesky", self, upper)
     check_info("cholesky", info, NOT_POSITIVE)
     return factor
 
 
-def _cholesky_errors(make: Any) -> Iterator[ErrorSample]:
+def _cholesky_errors(make):
     bad = make((2, 2, 2))
     bad[:] = [[1.0, 0.0], [0.0, -1.0]]
     yield ErrorSample((bad[0],), LinAlgError, "the leading minor of order 2 is not positive")
@@ -146,6 +140,5 @@ op(
     samples=_cholesky_samples,
     errors=_cholesky_errors,
     out="casts",
+    autocast="cpu float32",
 )
-
-# QR -----------------------------------------------------------------------------------------------

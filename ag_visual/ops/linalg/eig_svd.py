@@ -7,13 +7,13 @@ E_ij = L_j - L_i.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
 from ag_visual.arrays.kernels import lapack
 from ag_visual.core import modes
+from ag_visual.core.level import all_values
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.families import is_complex
 from ag_visual.dispatch.record import ErrorSample, Sample
@@ -22,7 +22,6 @@ from ag_visual.dispatch.vmap import leading
 from ag_visual.errors import LinAlgError
 from ag_visual.ops.linalg.checks import (
     adjoint,
-    array_of,
     check_matrix,
     check_square,
     column,
@@ -46,21 +45,22 @@ _PHASE = (
 )
 
 
-def _check_phase(name: str, what: str, found: Any, expected: Any = 0.0) -> None:
+def _check_phase(name: str, what: str, found, expected=0.0) -> None:
     """The derivative in the direction of the phase must vanish."""
-    rest = abs(array_of(found) - array_of(expected))
-    if rest.size and bool((rest > 1e-2 + 1e-2 * abs(array_of(expected))).any()):
+    found, expected = all_values(found), all_values(expected)
+    rest = abs(found - expected)
+    if rest.size and bool((rest > 1e-2 + 1e-2 * abs(expected)).any()):
         raise RuntimeError(_PHASE.format(name=name, what=what))
 
 
-def _like(F: Any, x: Any, model: Any) -> Any:
+def _like(F, x, model):
     """A real tensor as a complex one where the model is complex."""
     if is_complex(model) and not is_complex(x):
         return F.complex(x, F.zeros_of(x, tuple(x.shape)))
     return x
 
 
-def _gaps(F: Any, values: Any) -> Any:
+def _gaps(F, values):
     """E_ij = L_j - L_i, with ones on the diagonal."""
     n = values.shape[-1]
     gaps = row(F, values) - column(F, values)
@@ -82,7 +82,7 @@ _STUCK = (
 )
 
 
-def _eigh(xp: Any, self: Any, UPLO: str = "L") -> tuple[Any, Any]:
+def _eigh(xp, self, UPLO: str = "L") -> tuple[Any, Any]:
     """Real eigenvalues in ascending order and orthonormal eigenvectors of Hermitian matrices.
 
     A = V diag(L) V^H; A: (..., n, n), of which one triangle (UPLO) is read; L (..., n), V
@@ -99,7 +99,7 @@ def _eigh(xp: Any, self: Any, UPLO: str = "L") -> tuple[Any, Any]:
     return values, vectors
 
 
-def _eigh_rule(F: Any, gs: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
+def _eigh_rule(F, gs, eigenvalues, eigenvectors):
     g_values, g_vectors = gs
     v = eigenvectors
     if g_vectors is None:
@@ -116,7 +116,7 @@ def _eigh_rule(F: Any, gs: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     return product(F, v, inner, adjoint(F, v))
 
 
-def _eigh_move(F: Any, t_self: Any, eigenvalues: Any, eigenvectors: Any) -> tuple[Any, Any]:
+def _eigh_move(F, t_self, eigenvalues, eigenvectors) -> tuple[Any, Any]:
     v = eigenvectors
     inner = product(F, adjoint(F, v), t_self, v)
     moved = diagonal(F, inner)
@@ -125,7 +125,7 @@ def _eigh_move(F: Any, t_self: Any, eigenvalues: Any, eigenvectors: Any) -> tupl
     return moved, product(F, v, turn)
 
 
-def _hermitian_samples(make: Any) -> Iterator[Sample]:
+def _hermitian_samples(make):
     # Only one triangle is read, but the gradient is that of a symmetric matrix.
     for shape in ((3, 3), (2, 3, 3), (0, 0), (2, 0, 3, 3)):
         yield Sample((positive(make, shape),), smooth=False)
@@ -140,24 +140,22 @@ op(
     outputs=("eigenvalues", "eigenvectors"),
     holomorphic=False,
     public=False,
-    public_name="linalg.eigh",
     batch=leading(),
     samples=_hermitian_samples,
-    errors=lambda make: iter(
-        [
-            ErrorSample((make((2, 2)), "X"), RuntimeError, "Expected UPLO argument to be 'L' or"),
-            ErrorSample((make((2, 3)),), RuntimeError, "batches of square matrices"),
-        ]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((2, 2)), "X"), RuntimeError, "Expected UPLO argument to be 'L' or"),
+        ErrorSample((make((2, 3)),), RuntimeError, "batches of square matrices"),
+    ],
+    autocast="cpu float32",
 )
 
 
-def _wanted(x: Any) -> bool:
+def _wanted(x) -> bool:
     """Whether a derivative may be asked for: the values alone are cheaper, but have no rule."""
     return isinstance(x, Tensor) and (x.requires_grad or bool(modes.special))
 
 
-def _eigvalsh_values(xp: Any, self: Any, UPLO: str = "L") -> Any:
+def _eigvalsh_values(xp, self, UPLO: str = "L"):
     check_square("linalg.eigvalsh", self)
     uplo = _check_triangle(UPLO)
     if self.size == 0:
@@ -176,8 +174,8 @@ op(
 )
 
 
-@composed("linalg.eigvalsh", out=True)
-def linalg_eigvalsh(F: Any, self: Any, UPLO: str = "L") -> Any:
+@composed("linalg.eigvalsh", out=True, autocast="cpu float32")
+def linalg_eigvalsh(F, self, UPLO: str = "L"):
     """The real eigenvalues of symmetric or Hermitian matrices (..., n, n), in ascending order."""
     return F.linalg_eigh(self, UPLO)[0] if _wanted(self) else F.linalg_eigvalsh_values(self, UPLO)
 
@@ -185,12 +183,12 @@ def linalg_eigvalsh(F: Any, self: Any, UPLO: str = "L") -> Any:
 # General matrices ---------------------------------------------------------------------------------
 
 
-def _check_finite(xp: Any, name: str, a: Any) -> None:
+def _check_finite(xp, name: str, a) -> None:
     if not bool(xp.isfinite(a).all()):
         raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")
 
 
-def _eig(xp: Any, self: Any) -> tuple[Any, Any]:
+def _eig(xp, self) -> tuple[Any, Any]:
     """Complex eigenvalues and eigenvectors of size 1 of square matrices: A V = V diag(L).
 
     self: (..., n, n), real or complex. The order is LAPACK's. The gradient is finite where the
@@ -201,7 +199,7 @@ def _eig(xp: Any, self: Any) -> tuple[Any, Any]:
     return lapack.eig(xp, self)
 
 
-def _eig_rule(F: Any, gs: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
+def _eig_rule(F, gs, eigenvalues, eigenvectors):
     g_values, g_vectors = gs
     v = eigenvectors
     vh = adjoint(F, v)
@@ -218,7 +216,7 @@ def _eig_rule(F: Any, gs: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
     return F.linalg_solve(vh, product(F, inner, vh))
 
 
-def _eig_move(F: Any, t_self: Any, eigenvalues: Any, eigenvectors: Any) -> tuple[Any, Any]:
+def _eig_move(F, t_self, eigenvalues, eigenvectors) -> tuple[Any, Any]:
     v = eigenvectors
     inner = F.linalg_solve(v, product(F, _like(F, t_self, v), v))
     turn = product(F, v, off_diagonal(F, inner / _gaps(F, eigenvalues)))
@@ -226,13 +224,13 @@ def _eig_move(F: Any, t_self: Any, eigenvalues: Any, eigenvectors: Any) -> tuple
     return diagonal(F, inner) + 0.0, turn - v * _like(F, along, v)
 
 
-def _general_samples(make: Any) -> Iterator[Sample]:
+def _general_samples(make):
     # Eigenvectors are free up to a phase, and the order of eigenvalues to rounding.
     for shape in ((3, 3), (2, 3, 3), (0, 0), (2, 0, 3, 3)):
         yield Sample((make(shape),), smooth=False)
 
 
-def _eig_errors(make: Any) -> Iterator[ErrorSample]:
+def _eig_errors(make):
     bad = make((2, 2))
     bad[0, 0] = numpy.nan
     yield ErrorSample((bad,), RuntimeError, "input tensor should not contain infs or NaNs")
@@ -248,15 +246,15 @@ op(
     gauge_outputs=("eigenvectors",),
     holomorphic=False,
     public=False,
-    public_name="linalg.eig",
     batch=leading(),
     samples=_general_samples,
     errors=_eig_errors,
     out="casts",
+    autocast="cpu float32",
 )
 
 
-def _eigvals_values(xp: Any, self: Any) -> Any:
+def _eigvals_values(xp, self):
     check_square("linalg.eigvals", self)
     _check_finite(xp, "linalg.eigvals", self)
     return lapack.eigvals(xp, self)
@@ -273,8 +271,8 @@ op(
 )
 
 
-@composed("linalg.eigvals", out="casts")
-def linalg_eigvals(F: Any, self: Any) -> Any:
+@composed("linalg.eigvals", out="casts", autocast="cpu float32")
+def linalg_eigvals(F, self):
     """The complex eigenvalues of square matrices (..., n, n), in LAPACK's order."""
     return F.linalg_eig(self)[0] if _wanted(self) else F.linalg_eigvals_values(self)
 
@@ -282,7 +280,7 @@ def linalg_eigvals(F: Any, self: Any) -> Any:
 # Singular values ----------------------------------------------------------------------------------
 
 
-def _check_driver(driver: Any) -> None:
+def _check_driver(driver) -> None:
     if driver is not None:
         raise RuntimeError(
             "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
@@ -290,7 +288,7 @@ def _check_driver(driver: Any) -> None:
         )
 
 
-def decompose(xp: Any, name: str, A: Any, **options: Any) -> Any:
+def decompose(xp, name: str, A, **options):
     """numpy.linalg.svd with torch's words where it fails."""
     try:
         return xp.linalg.svd(A, **options)
@@ -311,9 +309,7 @@ def decompose(xp: Any, name: str, A: Any, **options: Any) -> Any:
         ) from None
 
 
-def _svd(
-    xp: Any, A: Any, full_matrices: bool = True, *, driver: Any = None
-) -> tuple[Any, Any, Any]:
+def _svd(xp, A, full_matrices: bool = True, *, driver=None) -> tuple[Any, Any, Any]:
     """Singular values in descending order, and orthonormal U and V with A = U diag(S) V^H.
 
     A: (..., m, n); S: (..., k) with k = min(m, n), real; U (..., m, m) and Vh (..., n, n), or with
@@ -335,11 +331,11 @@ def _svd(
     return u, s, vh
 
 
-def _skew(F: Any, x: Any) -> Any:
+def _skew(F, x):
     return x - adjoint(F, x)
 
 
-def _first(F: Any, gs: Any, U: Any, S: Any, Vh: Any) -> tuple[Any, ...]:
+def _first(F, gs, U, S, Vh) -> tuple[Any, ...]:
     """The singular vectors that belong to singular values, and their gradients."""
     k = S.shape[-1]
     gu, gs_, gvh = gs
@@ -350,7 +346,7 @@ def _first(F: Any, gs: Any, U: Any, S: Any, Vh: Any) -> tuple[Any, ...]:
     return gu, gs_, gvh, U, Vh
 
 
-def _svd_rule(F: Any, gs: Any, U: Any, S: Any, Vh: Any) -> Any:
+def _svd_rule(F, gs, U, S, Vh):
     gU, gS, gVh, U, Vh = _first(F, gs, U, S, Vh)
     if gU is None and gVh is None:
         return product(F, U * _like(F, row(F, gS), U), Vh)
@@ -385,15 +381,10 @@ def _svd_rule(F: Any, gs: Any, U: Any, S: Any, Vh: Any) -> Any:
     return result
 
 
-def _svd_move(
-    F: Any, t_A: Any, U: Any, S: Any, Vh: Any, full_matrices: bool
-) -> tuple[Any, Any, Any]:
+def _svd_move(F, t_A, U, S, Vh, full_matrices: bool) -> tuple[Any, Any, Any]:
     m, n, k = U.shape[-2], Vh.shape[-1], S.shape[-1]
     if full_matrices and m != n:
-        raise NotImplementedError(
-            "linalg.svd: no forward derivative of the full matrices of a rectangular matrix; they "
-            "are not unique. Use full_matrices=False"
-        )
+        return _padded_move(F, t_A, U, S, Vh)
     inner = product(F, adjoint(F, U), t_A, adjoint(F, Vh))
     moved = diagonal(F, inner)
     t_s = F.real(moved) if is_complex(moved) else moved + 0.0
@@ -416,18 +407,32 @@ def _svd_move(
     return t_u, t_s, t_vh
 
 
-def _svd_samples(make: Any) -> Iterator[Sample]:
+def _padded_move(F, t_A, U, S, Vh) -> tuple[Any, Any, Any]:
+    """The vectors that full_matrices adds are not unique: as torch's, they stay where they are."""
+    k = S.shape[-1]
+    thin_u, thin_vh = F.narrow(U, -1, 0, k), F.narrow(Vh, -2, 0, k)
+    t_u, t_s, t_vh = _svd_move(F, t_A, thin_u, S, thin_vh, False)
+    rest_u = (*U.shape[:-1], U.shape[-1] - k)
+    rest_vh = (*Vh.shape[:-2], Vh.shape[-2] - k, Vh.shape[-1])
+    return (
+        F.cat((t_u, F.zeros_of(t_u, rest_u)), -1),
+        t_s,
+        F.cat((t_vh, F.zeros_of(t_vh, rest_vh)), -2),
+    )
+
+
+def _svd_samples(make):
     # Singular vectors are free up to a factor of size 1.
     for shape in ((3, 3), (4, 2), (2, 4), (2, 3, 3), (0, 3), (2, 0, 3, 2)):
         yield Sample((make(shape), False), smooth=False)
     yield Sample((make((3, 3)),), smooth=False)
 
 
-def _svd_errors(make: Any) -> Iterator[ErrorSample]:
+def _svd_errors(make):
     bad = make((2, 2, 2))
     bad[1] = numpy.nan
-    told = "linalg.svd: (Batch element 1): The algorithm failed to converge because the input matr"
-    yield ErrorSample((bad,), LinAlgError, told)
+    text = "linalg.svd: (Batch element 1): The algorithm failed to converge because the input matr"
+    yield ErrorSample((bad,), LinAlgError, text)
     yield ErrorSample((make((2,)),), RuntimeError, "must have at least 2 dimensions")
     yield ErrorSample((make((2, 2)),), RuntimeError, "is only supported on CUDA", {"driver": "x"})
 
@@ -441,14 +446,14 @@ op(
     also_saves=("full_matrices",),
     holomorphic=False,
     public=False,
-    public_name="linalg.svd",
     batch=leading(),
     samples=_svd_samples,
     errors=_svd_errors,
+    autocast="cpu float32",
 )
 
 
-def _svdvals_values(xp: Any, A: Any) -> Any:
+def _svdvals_values(xp, A):
     check_matrix("linalg.svdvals", A)
     if A.size == 0:
         return xp.zeros((*A.shape[:-2], min(A.shape[-2:])), A.real.dtype)
@@ -463,19 +468,19 @@ op(
     public_name="linalg.svdvals",
     oracle="linalg.svdvals",
     batch=leading(),
-    samples=lambda make: iter([Sample((make(s),)) for s in ((3, 3), (2, 4, 2), (0, 3))]),
+    samples=lambda make: [Sample((make(s),)) for s in ((3, 3), (2, 4, 2), (0, 3))],
 )
 
 
-@composed("linalg.svdvals", out=True)
-def linalg_svdvals(F: Any, A: Any, *, driver: Any = None) -> Any:
+@composed("linalg.svdvals", out=True, autocast="cpu float32")
+def linalg_svdvals(F, A, *, driver=None):
     """The singular values of matrices (..., m, n), in descending order."""
     _check_driver(driver)
     return F.linalg_svd(A, False)[1] if _wanted(A) else F.linalg_svdvals_values(A)
 
 
-@composite("svd", out=True)
-def svd(F: Any, self: Any, some: bool = True, compute_uv: bool = True) -> Any:
+@composite("svd", out=True, autocast="cpu float32")
+def svd(F, self, some: bool = True, compute_uv: bool = True):
     """U, S and V with A = U diag(S) V^H; `linalg.svd`, which gives V^H, replaces it."""
     if compute_uv:
         u, s, vh = F.linalg_svd(self, not some)

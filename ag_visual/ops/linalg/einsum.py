@@ -53,7 +53,7 @@ def _check_equation(equation: str) -> None:
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
-def _letters(subscripts: Any) -> str:
+def _letters(subscripts) -> str:
     """The part of an equation that a list of numbers and `...` stands for: [0, 27] is "Ab"."""
     if not isinstance(subscripts, (list, tuple)):
         raise TypeError(
@@ -145,7 +145,7 @@ def _check_sizes(terms: list[list[str]], operands: Sequence[Any]) -> None:
             seen[label] = size if known == 1 else known
 
 
-def _diagonals(F: Any, x: Any, labels: list[str]) -> tuple[Any, list[str]]:
+def _diagonals(F, x, labels: list[str]) -> tuple[Any, list[str]]:
     """Labels that repeat within one operand, as diagonals."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
@@ -156,7 +156,7 @@ def _diagonals(F: Any, x: Any, labels: list[str]) -> tuple[Any, list[str]]:
     return x, labels
 
 
-def _aligned(F: Any, x: Any, labels: list[str], order: list[str]) -> Any:
+def _aligned(F, x, labels: list[str], order: list[str]):
     """An operand with one dimension for each label of `order`, of size 1 where it has none."""
     missing = [label for label in order if label not in labels]
     for _ in missing:
@@ -165,7 +165,7 @@ def _aligned(F: Any, x: Any, labels: list[str], order: list[str]) -> Any:
     return F.permute(x, tuple(labels.index(label) for label in order))
 
 
-def _sum_of_products(F: Any, left: Any, right: Any, summed: list[int]) -> Any:
+def _sum_of_products(F, left, right, summed: list[int]):
     """Two aligned operands multiplied and summed over dimensions that both have: one bmm."""
     # Where nothing is summed torch multiplies, which promotes; a batched product does not.
     if not summed:
@@ -180,7 +180,7 @@ def _sum_of_products(F: Any, left: Any, right: Any, summed: list[int]) -> Any:
         # The result is wanted the other way round: no need to transpose it.
         left, right, ours, theirs = right, left, theirs, ours
 
-    def arranged(x: Any, *groups: list[int]) -> Any:
+    def arranged(x, *groups: list[int]):
         rest = theirs if groups[1] is ours else ours
         x = F.permute(x, tuple(i for group in (*groups, rest) for i in group))
         count = len(x.shape) - len(rest)
@@ -195,8 +195,8 @@ def _sum_of_products(F: Any, left: Any, right: Any, summed: list[int]) -> Any:
     return F.permute(F.view_size(product, tuple(shape)), places)
 
 
-@composite("einsum", method=False)
-def _einsum(F: Any, equation: str, *operands: Any) -> Any:
+@composite("einsum", method=False, autocast="cuda lower")
+def _einsum(F, equation: str, *operands):
     """Products of operands, summed over the labels that the result does not name.
 
     `einsum("bij,bjk->bik", x, y)` is a batch of matrix products; so is the form with numbers,
@@ -252,3 +252,10 @@ def _einsum(F: Any, equation: str, *operands: Any) -> Any:
         x = F.sum(x, tuple(alone[1]), True) if alone[1] else x
         result = _sum_of_products(F, result, x, summed)
     return F.view_size(result, tuple(result.shape)[: len(output)]) if inner else result
+
+
+@composite("bilinear", method=False, spaces="torch nn.functional", autocast="cpu keep, cuda widest")
+def _bilinear(F, input1, input2, weight, bias=None):
+    """y_k = x1^T W_k x2 + b_k over the last dimensions."""
+    result = F.einsum("...i,kij,...j->...k", input1, weight, input2)
+    return result if bias is None else F.add(result, bias)

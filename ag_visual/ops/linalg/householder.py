@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ag_visual.arrays.kernels import lapack
@@ -10,18 +9,10 @@ from ag_visual.dispatch.families import refused
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import leading
-from ag_visual.ops.linalg.checks import (
-    adjoint,
-    check_kind,
-    column,
-    columns,
-    conj,
-    product,
-    whole,
-)
+from ag_visual.ops.linalg.checks import adjoint, check_kind, column, columns, conj, product, whole
 
 
-def _check_reflectors(name: str, input: Any, tau: Any) -> None:
+def _check_reflectors(name: str, input, tau) -> None:
     if input.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     if input.shape[-2] < input.shape[-1]:
@@ -40,7 +31,7 @@ def _check_reflectors(name: str, input: Any, tau: Any) -> None:
     check_kind(name, input)
 
 
-def _reflectors(F: Any, input: Any, count: int) -> list[Any]:
+def _reflectors(F, input, count: int) -> list[Any]:
     """The vectors v_i = (0, ..., 0, 1, input[i+1:, i]) as columns."""
     m, n = tuple(input.shape)[-2:]
     whole = F.tril(input, -1) + F.where(
@@ -49,12 +40,12 @@ def _reflectors(F: Any, input: Any, count: int) -> list[Any]:
     return [columns(F, whole, i, i + 1) for i in range(count)]
 
 
-def _reflected(F: Any, x: Any, v: Any, factor: Any) -> Any:
+def _reflected(F, x, v, factor):
     """(I - factor v v^H) x."""
     return x - product(F, column(F, column(F, factor)) * v, product(F, adjoint(F, v), x))
 
 
-def _householder(xp: Any, input: Any, tau: Any) -> Any:
+def _householder(xp, input, tau):
     """The first n columns of H_1 H_2 ... H_k with H_i = I - tau_i v_i v_i^H.
 
     input: (..., m, n) with v_i below the diagonal of column i (1 on it), tau: (..., k), as `geqrf`
@@ -73,7 +64,7 @@ def _householder(xp: Any, input: Any, tau: Any) -> Any:
     return result
 
 
-def _householder_rule(F: Any, g: Any, input: Any, tau: Any) -> tuple[Any, Any]:
+def _householder_rule(F, g, input, tau) -> tuple[Any, Any]:
     """For dH_i between its left product L and its right one R, the gradient of H_i is L^H g R^H."""
     m, n = tuple(input.shape)[-2:]
     count = tau.shape[-1]
@@ -102,7 +93,7 @@ def _householder_rule(F: Any, g: Any, input: Any, tau: Any) -> tuple[Any, Any]:
     return g_input, g_tau
 
 
-def _householder_move(F: Any, input: Any, tau: Any, t_input: Any = None, t_tau: Any = None) -> Any:
+def _householder_move(F, input, tau, t_input=None, t_tau=None):
     """The tangent of the product along one of its inputs, one reflection after the other."""
     m, n = tuple(input.shape)[-2:]
     count = tau.shape[-1]
@@ -124,16 +115,11 @@ def _householder_move(F: Any, input: Any, tau: Any, t_input: Any = None, t_tau: 
     return moved
 
 
-def _householder_samples(make: Any) -> Iterator[Sample]:
-    for shape, k in (((3, 3), 3), ((4, 2), 2), ((4, 3), 2), ((2, 3, 2), 2), ((0, 3, 2), 2)):
-        yield Sample((make(shape), make((*shape[:-2], k))))
-
-
-def _householder_move_of_input(F: Any, t_input: Any, input: Any, tau: Any) -> Any:
+def _householder_move_of_input(F, t_input, input, tau):
     return _householder_move(F, input, tau, t_input=t_input)
 
 
-def _householder_move_of_tau(F: Any, t_tau: Any, input: Any, tau: Any) -> Any:
+def _householder_move_of_tau(F, t_tau, input, tau):
     return _householder_move(F, input, tau, t_tau=t_tau)
 
 
@@ -141,31 +127,30 @@ op(
     "linalg_householder_product",
     _householder,
     vjp={("input", "tau"): _householder_rule},
-    jvp={
-        "input": _householder_move_of_input,
-        "tau": _householder_move_of_tau,
-    },
-    inputs=("input", "tau"),
+    jvp={"input": _householder_move_of_input, "tau": _householder_move_of_tau},
     also_saves=("result",),
     holomorphic=False,
     public=False,
-    public_name="linalg.householder_product",
     batch=whole,
-    samples=_householder_samples,
-    errors=lambda make: iter(
-        [ErrorSample((make((2, 3)), make((2,))), RuntimeError, "must be greater than or equal to")]
-    ),
+    samples=lambda make: [
+        Sample((make(shape), make((*shape[:-2], k))))
+        for shape, k in (((3, 3), 3), ((4, 2), 2), ((4, 3), 2), ((2, 3, 2), 2), ((0, 3, 2), 2))
+    ],
+    errors=lambda make: [
+        ErrorSample((make((2, 3)), make((2,))), RuntimeError, "must be greater than or equal to")
+    ],
     out="casts",
+    autocast="cpu float32",
 )
 
 
-@composite("orgqr", out="casts")
-def orgqr(F: Any, self: Any, input2: Any) -> Any:
+@composite("orgqr", out="casts", autocast="cpu float32")
+def orgqr(F, self, input2):
     """`linalg.householder_product` under LAPACK's name."""
     return F.linalg_householder_product(self, input2)
 
 
-def _geqrf(xp: Any, self: Any) -> tuple[Any, Any]:
+def _geqrf(xp, self) -> tuple[Any, Any]:
     """R in the upper triangle, the Householder vectors below it, and their factors tau."""
     if self.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
@@ -179,21 +164,14 @@ op(
     vjp={"self": refused("geqrf")},
     outputs=("a", "tau"),
     namedtuple="geqrf",
-    node="GeqrfBackward0",
     batch=leading(),
-    samples=lambda make: iter([Sample((make((3, 2)),)), Sample((make((2, 2, 3)),))]),
+    samples=lambda make: [Sample((make((3, 2)),)), Sample((make((2, 2, 3)),))],
     out="casts",
+    autocast="cpu float32",
 )
 
 
-def _ormqr(
-    xp: Any,
-    self: Any,
-    input2: Any,
-    input3: Any,
-    left: bool = True,
-    transpose: bool = False,
-) -> Any:
+def _ormqr(xp, self, input2, input3, left: bool = True, transpose: bool = False):
     """Q C, Q^H C, C Q or C Q^H with Q = H_1 ... H_k in its Householder vectors and tau.
 
     self: (..., m, k) and input2: (..., k) as `geqrf` gives them, input3: C.
@@ -231,7 +209,7 @@ def _ormqr(
 
 
 def _ormqr_rule(
-    F: Any, g: Any, needs: Any, self: Any, input2: Any, input3: Any, left: bool, transpose: bool
+    F, g, needs, self, input2, input3, left: bool, transpose: bool
 ) -> tuple[Any, Any, Any]:
     g_other = None
     if needs[2]:
@@ -251,7 +229,7 @@ def _ormqr_rule(
     return (F.cat((g_input, rest), -1) if n > k else g_input), g_tau, g_other
 
 
-def _ormqr_samples(make: Any) -> Iterator[Sample]:
+def _ormqr_samples(make):
     for left in (True, False):
         for transpose in (False, True):
             other = (3, 2) if left else (2, 3)
@@ -264,14 +242,12 @@ op(
     "ormqr",
     _ormqr,
     vjp={("self", "input2", "input3"): _ormqr_rule},
-    inputs=("self", "input2", "input3"),
     also_saves=("result",),
     holomorphic=False,
     batch=whole,
     samples=_ormqr_samples,
-    errors=lambda make: iter(
-        [ErrorSample((make((3, 2)), make((2,)), make((2, 2))), RuntimeError, "must be equal to")]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((3, 2)), make((2,)), make((2, 2))), RuntimeError, "must be equal to")
+    ],
+    autocast="cpu float32",
 )
-
-# LDL ----------------------------------------------------------------------------------------------

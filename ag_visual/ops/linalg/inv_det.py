@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
 from ag_visual.arrays.backend import of_namespace
 from ag_visual.arrays.kernels import lapack
+from ag_visual.core.level import all_values, anywhere
 from ag_visual.dispatch.families import is_complex
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
@@ -36,7 +36,7 @@ _NO_INVERSE = (
 )
 
 
-def _inv_ex(xp: Any, A: Any, *, check_errors: bool = False) -> tuple[Any, Any]:
+def _inv_ex(xp, A, *, check_errors: bool = False) -> tuple[Any, Any]:
     """The inverse of each matrix and an error number: 0, or which pivot is zero.
 
     A: (..., n, n). check_errors=True raises LinAlgError for a singular matrix.
@@ -56,17 +56,17 @@ def _inv_ex(xp: Any, A: Any, *, check_errors: bool = False) -> tuple[Any, Any]:
     return lapack.lu_solve(xp, lu, pivots, one), info
 
 
-def _inv_samples(make: Any) -> Iterator[Sample]:
+def _inv_samples(make):
     for shape in ((3, 3), (2, 2, 2), (0, 0), (2, 0, 3, 3)):
         yield Sample((regular(make, shape),))
 
 
-def _inv_errors(make: Any) -> Iterator[ErrorSample]:
+def _inv_errors(make):
     a = make((2, 3, 3))
     a[1] = 0
     checked = {"check_errors": True}
-    told = "linalg.inv_ex: (Batch element 1): The diagonal element 1 is zero, the inversion could"
-    yield ErrorSample((a,), LinAlgError, told, checked)
+    text = "linalg.inv_ex: (Batch element 1): The diagonal element 1 is zero, the inversion could"
+    yield ErrorSample((a,), LinAlgError, text, checked)
     yield ErrorSample((make((2, 3)),), RuntimeError, "batches of square matrices, but they are 2")
     yield ErrorSample((make((2,)),), RuntimeError, "must have at least 2 dimensions")
 
@@ -74,30 +74,28 @@ def _inv_errors(make: Any) -> Iterator[ErrorSample]:
 op(
     "linalg_inv_ex",
     _inv_ex,
-    vjp={
-        "A": lambda F, g, inverse: -product(F, turned(F, inverse), g, turned(F, inverse)),
-    },
+    vjp={"A": lambda F, g, inverse: -product(F, turned(F, inverse), g, turned(F, inverse))},
     jvp={"A": lambda F, t_A, inverse: -product(F, inverse, t_A, inverse)},
     outputs=("inverse", "info"),
     differentiable=(0,),
     public=False,
-    public_name="linalg.inv_ex",
     batch=leading(),
     samples=_inv_samples,
     errors=_inv_errors,
+    autocast="cpu float32",
 )
 
 
-@composed("linalg.inv", out=True)
-def linalg_inv(F: Any, A: Any) -> Any:
+@composed("linalg.inv", out=True, autocast="cpu float32")
+def linalg_inv(F, A):
     """The inverse of each matrix of A: (..., n, n). Raises LinAlgError for a singular one."""
     inverse, info = F.linalg_inv_ex(A)
     check_info("linalg.inv", info, _NO_INVERSE)
     return inverse
 
 
-@composite("inverse", out=True)
-def inverse(F: Any, self: Any) -> Any:
+@composite("inverse", out=True, autocast="cpu float32")
+def inverse(F, self):
     """`linalg.inv`."""
     return F.linalg_inv(self)
 
@@ -105,26 +103,26 @@ def inverse(F: Any, self: Any) -> Any:
 # Determinants -------------------------------------------------------------------------------------
 
 
-def _parity(xp: Any, pivots: Any) -> Any:
+def _parity(xp, pivots):
     """The determinant of the row swaps, 1 or -1."""
     own = xp.arange(1, pivots.shape[-1] + 1, dtype=pivots.dtype)
     return 1 - 2 * ((pivots != own).sum(axis=-1) % 2)
 
 
-def _pivot_diagonal(A: Any) -> Any:
+def _pivot_diagonal(A):
     return A.diagonal(0, -2, -1)
 
 
-def _det(xp: Any, A: Any) -> tuple[Any, Any, Any]:
+def _det(xp, A) -> tuple[Any, Any, Any]:
     check_square("linalg.det", A)
     lu, pivots, _ = lapack.lu_factor(xp, A)
     found = _pivot_diagonal(lu).prod(axis=-1) * _parity(xp, pivots).astype(A.dtype)
     return xp.asarray(found), lu, pivots
 
 
-def _cofactors(F: Any, A: Any, result: Any, LU: Any, pivots: Any) -> Any:
+def _cofactors(F, A, result, LU, pivots):
     """The derivative of the determinant: the transposed adjugate, or det(A) A^-T."""
-    if not bool((array_of(result) == 0).any()):
+    if not anywhere(all_values(result) == 0):
         inverse = _inverse_of(F, A, LU, pivots)
         return column(F, column(F, result)) * turned(F, inverse)
     # Singular: A = U S V^H, whose adjugate is det(U) det(V^H) V adj(S) U^H.
@@ -135,24 +133,24 @@ def _cofactors(F: Any, A: Any, result: Any, LU: Any, pivots: Any) -> Any:
     return column(F, column(F, phase)) * product(F, conj(F, u), others, conj(F, vh))
 
 
-def _inverse_of(F: Any, A: Any, LU: Any, pivots: Any) -> Any:
+def _inverse_of(F, A, LU, pivots):
     if F.traced:
         return F.linalg_inv_ex(A)[0]
     one = F.xp.broadcast_to(F.xp.eye(A.shape[-1], dtype=A.dtype), A.shape)
     return lapack.lu_solve(F.xp, LU, pivots, one)
 
 
-def _det_rule(F: Any, g: Any, A: Any, result: Any, LU: Any, pivots: Any) -> Any:
+def _det_rule(F, g, A, result, LU, pivots):
     if A.shape[-1] < 2 or 0 in A.shape:
         return column(F, column(F, g))  # the determinant is the element, if there is one
     return column(F, column(F, g)) * _cofactors(F, A, result, LU, pivots)
 
 
-def _det_move(F: Any, t_A: Any, A: Any, result: Any, LU: Any, pivots: Any) -> Any:
+def _det_move(F, t_A, A, result, LU, pivots):
     return F.sum(_cofactors(F, A, result, LU, pivots) * t_A, (-2, -1))
 
 
-def _det_samples(make: Any) -> Iterator[Sample]:
+def _det_samples(make):
     for shape in ((3, 3), (2, 2, 2), (1, 1), (0, 0), (2, 0, 3, 3)):
         yield Sample((regular(make, shape),))
     # torch's gradient of an exactly singular matrix is 0, the limit is not.
@@ -174,25 +172,25 @@ op(
     oracle=lambda torch, A: (torch.linalg.det(A),),
     batch=leading(),
     samples=_det_samples,
-    errors=lambda make: iter(
-        [ErrorSample((make((2, 3)),), RuntimeError, "linalg.det: A must be batches of square")]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((2, 3)),), RuntimeError, "linalg.det: A must be batches of square")
+    ],
 )
 
 
 @composed("linalg.det", out=True)
-def linalg_det(F: Any, A: Any) -> Any:
+def linalg_det(F, A):
     """The determinant of each matrix of A: (..., n, n), from its LU factors."""
     return F.linalg_det_all(A)[0]
 
 
 @composite("det", out=True)
-def det(F: Any, self: Any) -> Any:
+def det(F, self):
     """`linalg.det`."""
     return F.linalg_det(self)
 
 
-def _slogdet(xp: Any, A: Any) -> tuple[Any, Any, Any, Any]:
+def _slogdet(xp, A) -> tuple[Any, Any, Any, Any]:
     check_square("linalg.slogdet", A)
     lu, pivots, _ = lapack.lu_factor(xp, A)
     values = _pivot_diagonal(lu)
@@ -202,7 +200,7 @@ def _slogdet(xp: Any, A: Any) -> tuple[Any, Any, Any, Any]:
     return xp.asarray(sign), xp.asarray(xp.log(size).sum(axis=-1)), lu, pivots
 
 
-def _slogdet_rule(F: Any, gs: Any, A: Any, sign: Any, LU: Any, pivots: Any) -> Any:
+def _slogdet_rule(F, gs, A, sign, LU, pivots):
     """log |det| is Re log det; the sign turns with Im log det."""
     g_sign, g = gs[0], gs[1]
     if is_complex(A):
@@ -217,7 +215,7 @@ def _slogdet_rule(F: Any, gs: Any, A: Any, sign: Any, LU: Any, pivots: Any) -> A
     return column(F, column(F, g)) * adjoint(F, _inverse_of(F, A, LU, pivots))
 
 
-def _slogdet_move(F: Any, t_A: Any, A: Any, sign: Any, LU: Any, pivots: Any) -> Any:
+def _slogdet_move(F, t_A, A, sign, LU, pivots):
     moved = F.sum(turned(F, _inverse_of(F, A, LU, pivots)) * t_A, (-2, -1))
     if not is_complex(A):
         return F.zeros_of(sign, tuple(sign.shape)), moved, None, None
@@ -239,14 +237,14 @@ op(
     oracle=lambda torch, A: torch.linalg.slogdet(A),
     batch=leading(),
     samples=_inv_samples,
-    errors=lambda make: iter(
-        [ErrorSample((make((2, 3)),), RuntimeError, "linalg.slogdet: A must be batches of square")]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((2, 3)),), RuntimeError, "linalg.slogdet: A must be batches of square")
+    ],
 )
 
 
 @composed("linalg.slogdet", out=True)
-def linalg_slogdet(F: Any, A: Any) -> Any:
+def linalg_slogdet(F, A):
     """Sign (a complex number of size 1) and log of the size of each determinant: (..., n, n).
 
     A singular matrix gives (0, -inf).
@@ -255,19 +253,16 @@ def linalg_slogdet(F: Any, A: Any) -> Any:
 
 
 @composite("slogdet", out=True)
-def slogdet(F: Any, self: Any) -> Any:
+def slogdet(F, self):
     """`linalg.slogdet`."""
     return named("slogdet", ("sign", "logabsdet"), tuple(F.linalg_slogdet_all(self))[:2])
 
 
 @composite("logdet")
-def logdet(F: Any, self: Any) -> Any:
+def logdet(F, self):
     """The logarithm of each determinant; nan for a negative one, -inf for 0."""
     check_square("logdet", array_of(self))
     sign, size = tuple(F.linalg_slogdet_all(self))[:2]
     if is_complex(sign):
         return F.log(sign) + size
     return F.where(sign == -1, math.nan, size)
-
-
-# With a Cholesky factor ---------------------------------------------------------------------------

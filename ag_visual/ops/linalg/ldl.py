@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ag_visual.arrays.kernels import lapack
 from ag_visual.dispatch.record import Sample
 from ag_visual.dispatch.table import op
 from ag_visual.dispatch.vmap import leading
-from ag_visual.ops.linalg.checks import (
-    check_info,
-    check_square,
-    composed,
-    named,
-)
+from ag_visual.ops.linalg.checks import check_info, check_square, composed, named
 from ag_visual.ops.linalg.cholesky import positive
 
 
 def _ldl_factor_ex(
-    xp: Any, self: Any, *, hermitian: bool = False, check_errors: bool = False
+    xp, self, *, hermitian: bool = False, check_errors: bool = False
 ) -> tuple[Any, Any, Any]:
     """Bunch and Kaufman's factors of symmetric (hermitian=True: Hermitian) matrices.
 
@@ -43,21 +37,21 @@ op(
     outputs=("LD", "pivots", "info"),
     namedtuple="linalg_ldl_factor_ex",
     public=False,
-    public_name="linalg.ldl_factor_ex",
+    aten="aten::linalg_ldl_factor_ex",
     batch=leading(),
-    samples=lambda make: iter([Sample((positive(make, s),)) for s in ((3, 3), (2, 2, 2))]),
+    samples=lambda make: [Sample((positive(make, s),)) for s in ((3, 3), (2, 2, 2))],
 )
 
 
 @composed("linalg.ldl_factor", out=True)
-def linalg_ldl_factor(F: Any, self: Any, *, hermitian: bool = False) -> Any:
+def linalg_ldl_factor(F, self, *, hermitian: bool = False):
     """`ldl_factor_ex`, which raises LinAlgError where D has a zero."""
     factors, pivots, info = F.linalg_ldl_factor_ex(self, hermitian=hermitian)
     check_info("torch.linalg.ldl_factor", info, _LDL_SINGULAR)
     return named("linalg_ldl_factor", ("LD", "pivots"), (factors, pivots))
 
 
-def _ldl_solve(xp: Any, LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:
+def _ldl_solve(xp, LD, pivots, B, *, hermitian: bool = False):
     """X with A X = B from the factors of `ldl_factor`; B: (..., n, k). Has no derivative."""
     check_square("torch.linalg.ldl_solve", LD)
     if B.ndim < 2 or B.shape[-2] != LD.shape[-1]:
@@ -68,7 +62,7 @@ def _ldl_solve(xp: Any, LD: Any, pivots: Any, B: Any, *, hermitian: bool = False
     return lapack.ldl_solve(xp, LD, pivots, B, hermitian)
 
 
-def _ldl_solve_samples(make: Any) -> Iterator[Sample]:
+def _ldl_solve_samples(make):
     import numpy
 
     factors, pivots, _ = lapack.ldl_factor(numpy, positive(make, (2, 3, 3)), False)
@@ -79,9 +73,9 @@ def _ldl_solve_samples(make: Any) -> Iterator[Sample]:
 op(
     "linalg_ldl_solve",
     _ldl_solve,
+    aten="aten::linalg_ldl_solve",
     inputs=("LD", "pivots", "B"),
     public=False,
-    public_name="linalg.ldl_solve",
     batch=leading(LD=2, pivots=1, B=2),
     samples=_ldl_solve_samples,
 )

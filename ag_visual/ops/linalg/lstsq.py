@@ -7,7 +7,6 @@ randomness" (2009).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ag_visual.core.tensor import Tensor
@@ -17,6 +16,7 @@ from ag_visual.dispatch.vmap import Batch, leading
 from ag_visual.ops.linalg.checks import (
     adjoint,
     array_of,
+    asked_for,
     check_matrix,
     check_same_kind,
     column,
@@ -33,7 +33,7 @@ from ag_visual.ops.linalg.solve import is_vector, is_vector_of
 # Pseudoinverse ------------------------------------------------------------------------------------
 
 
-def _tolerance(xp: Any, A: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
+def _tolerance(xp, A, atol, rtol) -> tuple[Any, Any]:
     """Which singular values count: s > max(atol, rtol * largest), with torch's defaults."""
     default = max(A.shape[-2:]) * float(xp.finfo(A.dtype).eps)
     if rtol is None:
@@ -43,14 +43,7 @@ def _tolerance(xp: Any, A: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
     return atol[..., None], xp.asarray(rtol, dtype=kind)[..., None]
 
 
-def _pinv(
-    xp: Any, self: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False
-) -> Any:
-    """The Moore and Penrose pseudoinverse of matrices: (..., m, n) to (..., n, m).
-
-    Singular values up to max(atol, rtol * the largest) count as 0; rtol is max(m, n) * eps by
-    default, and 0 where atol > 0 is given. hermitian: reads the lower triangle only, and is faster.
-    """
+def _pinv(xp, self, *, atol=None, rtol=None, hermitian: bool = False):
     check_matrix("linalg.pinv", self)
     if self.size == 0:
         return xp.zeros((*self.shape[:-2], self.shape[-1], self.shape[-2]), self.dtype)
@@ -67,7 +60,7 @@ def _pinv(
     return xp.matmul(v * inverse[..., None, :].astype(self.dtype), xp.conj(u.swapaxes(-1, -2)))
 
 
-def _pinv_back(F: Any, g: Any, A: Any, P: Any) -> Any:
+def _pinv_back(F, g, A, P):
     """The adjoint of dP = -P dA P + P P^H dA^H (I - A P) + (I - P A) dA^H P^H P."""
     ph, gh = adjoint(F, P), adjoint(F, g)
     first = -product(F, ph, g, ph)
@@ -78,7 +71,7 @@ def _pinv_back(F: Any, g: Any, A: Any, P: Any) -> Any:
     return first + second + third
 
 
-def _pinv_move(F: Any, t_self: Any, self: Any, result: Any) -> Any:
+def _pinv_move(F, t_self, self, result):
     P, th = result, adjoint(F, t_self)
     ph = adjoint(F, P)
     left, right = product(F, P, ph, th), product(F, th, ph, P)
@@ -91,7 +84,7 @@ def _pinv_move(F: Any, t_self: Any, self: Any, result: Any) -> Any:
     )
 
 
-def _pinv_samples(make: Any) -> Iterator[Sample]:
+def _pinv_samples(make):
     for shape in ((3, 3), (4, 2), (2, 4), (2, 3, 2), (0, 3), (2, 0, 3, 2)):
         yield Sample((make(shape),))
     yield Sample((positive(make, (3, 3)),), {"hermitian": True}, smooth=False)
@@ -109,33 +102,25 @@ op(
     public_name="linalg.pinv",
     batch=leading(),
     samples=_pinv_samples,
-    errors=lambda make: iter(
-        [ErrorSample((make((2,)),), RuntimeError, "must have at least 2 dimensions")]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((2,)),), RuntimeError, "must have at least 2 dimensions")
+    ],
 )
 
 
-def _plain(x: Any) -> Any:
+def _plain(x):
     """A tolerance as an array or a number."""
     return x._array if isinstance(x, Tensor) else x
 
 
-def _within(name: str, legacy: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
+def _within(name: str, legacy, atol, rtol) -> tuple[Any, Any]:
     if legacy is not None and (atol is not None or rtol is not None):
         raise RuntimeError(f"{name}: give either the old tolerance or atol and rtol, not both")
     return _plain(atol), _plain(rtol)
 
 
 @composed("linalg.pinv", out="casts")
-def linalg_pinv(
-    F: Any,
-    self: Any,
-    rcond: Any = None,
-    hermitian: bool = False,
-    *,
-    atol: Any = None,
-    rtol: Any = None,
-) -> Any:
+def linalg_pinv(F, self, rcond=None, hermitian: bool = False, *, atol=None, rtol=None):
     """The Moore and Penrose pseudoinverse of matrices: (..., m, n) to (..., n, m).
 
     Singular values up to max(atol, rtol * the largest) count as 0; rtol is max(m, n) * eps by
@@ -152,15 +137,13 @@ def linalg_pinv(
     return F.linalg_pinv_within(self, atol=atol, rtol=rtol, hermitian=hermitian)
 
 
-@composite("pinverse")
-def pinverse(F: Any, self: Any, rcond: float = 1e-15) -> Any:
+@composite("pinverse", autocast="cpu float32")
+def pinverse(F, self, rcond: float = 1e-15):
     """`linalg.pinv`, with a relative tolerance of `rcond`."""
     return F.linalg_pinv(self, rcond)
 
 
-def _matrix_rank(
-    xp: Any, self: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False
-) -> Any:
+def _matrix_rank(xp, self, *, atol=None, rtol=None, hermitian: bool = False):
     check_matrix("linalg.matrix_rank", self)
     if self.size == 0:
         return xp.zeros(self.shape[:-2], xp.int64)
@@ -180,27 +163,17 @@ op(
     public_name="linalg.matrix_rank",
     oracle="linalg.matrix_rank",
     batch=leading(),
-    samples=lambda make: iter(
-        [
-            Sample((make((3, 3)),)),
-            Sample((make((2, 4, 2)),), {"atol": 1.0, "rtol": 0.5}),
-            Sample((positive(make, (3, 3)),), {"hermitian": True}),
-            Sample((make((0, 3)),)),
-        ]
-    ),
+    samples=lambda make: [
+        Sample((make((3, 3)),)),
+        Sample((make((2, 4, 2)),), {"atol": 1.0, "rtol": 0.5}),
+        Sample((positive(make, (3, 3)),), {"hermitian": True}),
+        Sample((make((0, 3)),)),
+    ],
 )
 
 
-@composed("linalg.matrix_rank", out="casts")
-def linalg_matrix_rank(
-    F: Any,
-    self: Any,
-    tol: Any = None,
-    hermitian: bool = False,
-    *,
-    atol: Any = None,
-    rtol: Any = None,
-) -> Any:
+@composed("linalg.matrix_rank", out="casts", autocast="cpu float32")
+def linalg_matrix_rank(F, self, tol=None, hermitian: bool = False, *, atol=None, rtol=None):
     """How many singular values of each matrix exceed max(atol, rtol * the largest).
 
     rtol is max(m, n) * eps by default, and 0 where atol > 0 is given; `tol` is an older name of
@@ -217,9 +190,7 @@ def linalg_matrix_rank(
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
-def _lstsq(
-    xp: Any, self: Any, b: Any, rcond: Any = None, *, driver: Any = None
-) -> tuple[Any, Any, Any, Any]:
+def _lstsq(xp, self, b, rcond=None, *, driver=None) -> tuple[Any, Any, Any, Any]:
     """The X of least |A X - B|, and of least size among these, for matrices (..., m, n).
 
     b: (..., m, k) or vectors (..., m). Gives (solution, residuals, rank, singular_values); as in
@@ -270,7 +241,7 @@ def _lstsq(
     )
 
 
-def _lstsq_rule(F: Any, gs: Any, needs: Any, self: Any, b: Any, solution: Any) -> tuple[Any, Any]:
+def _lstsq_rule(F, gs, needs, self, b, solution) -> tuple[Any, Any]:
     g, g_rest = gs
     vector = is_vector(self, b)
     x, right = (column(F, solution), column(F, b)) if vector else (solution, b)
@@ -292,7 +263,7 @@ def _lstsq_rule(F: Any, gs: Any, needs: Any, self: Any, b: Any, solution: Any) -
     return g_a, (F.squeeze(g_b, -1) if vector else g_b)
 
 
-def _lstsq_move(F: Any, t: Any, t_b: Any, self: Any, b: Any, solution: Any, residuals: Any) -> Any:
+def _lstsq_move(F, t, t_b, self, b, solution, residuals):
     """X = A^+ B along A (t) or B (t_b); the residual moves only as A X - B with X held."""
     vector = is_vector(self, b)
     x, right = (column(F, solution), column(F, b)) if vector else (solution, b)
@@ -310,7 +281,7 @@ def _lstsq_move(F: Any, t: Any, t_b: Any, self: Any, b: Any, solution: Any, resi
     return F.squeeze(moved, -1) if vector else moved, t_residuals, None, None
 
 
-def _lstsq_batch(batch: Batch) -> Any:
+def _lstsq_batch(batch: Batch):
     F = batch.F
     a, b = batch.full("self"), batch.full("b")
     vector = is_vector_of(batch.shape("self"), batch.shape("b"))
@@ -319,10 +290,10 @@ def _lstsq_batch(batch: Batch) -> Any:
     found = list(batch.run(self=a, b=b))
     if vector:
         found[0] = F.squeeze(found[0], -1)
-    return tuple(batch.filled(x, tuple(x.shape) != (0,)) for x in found)
+    return asked_for(batch, tuple(found))
 
 
-def _lstsq_samples(make: Any) -> Iterator[Sample]:
+def _lstsq_samples(make):
     for shape in ((3, 3), (4, 2), (2, 4), (2, 3, 2)):
         yield Sample((make(shape), make((*shape[:-1], 2))))
     yield Sample((make((4, 2)), make((4, 2))), {"driver": "gelsd"})
@@ -342,33 +313,30 @@ op(
             F, None, t_b, self, b, solution, residuals
         ),
     },
-    inputs=("self", "b"),
     outputs=("solution", "residuals", "rank", "singular_values"),
     differentiable=(0, 1),
     holomorphic=False,
     public=False,
-    public_name="linalg.lstsq",
     batch=_lstsq_batch,
     samples=_lstsq_samples,
-    errors=lambda make: iter(
-        [
-            ErrorSample(
-                (make((3, 2)), make((2, 2))),
-                RuntimeError,
-                "torch.linalg.lstsq: input.size(-2) should match other.size(-2)",
-            ),
-            ErrorSample(
-                (make((3, 2)), make((3, 2))), RuntimeError, "should be one of", {"driver": "x"}
-            ),
-        ]
-    ),
+    errors=lambda make: [
+        ErrorSample(
+            (make((3, 2)), make((2, 2))),
+            RuntimeError,
+            "torch.linalg.lstsq: input.size(-2) should match other.size(-2)",
+        ),
+        ErrorSample(
+            (make((3, 2)), make((3, 2))), RuntimeError, "should be one of", {"driver": "x"}
+        ),
+    ],
     out="casts",
+    autocast="cpu float32",
 )
 
 # Low rank -----------------------------------------------------------------------------------------
 
 
-def _basis(F: Any, A: Any, q: int, niter: int) -> Any:
+def _basis(F, A, q: int, niter: int):
     """Orthonormal columns that nearly span the range of A: powers of A on random vectors."""
     dtype, device = A.dtype, A.device
     start = functions["randn"](A.shape[-1], q, dtype=dtype, device=device)
@@ -380,7 +348,7 @@ def _basis(F: Any, A: Any, q: int, niter: int) -> Any:
 
 
 @composite("svd_lowrank", method=False)
-def svd_lowrank(F: Any, A: Any, q: int = 6, niter: int = 2, M: Any = None) -> Any:
+def svd_lowrank(F, A, q: int = 6, niter: int = 2, M=None):
     """U, S and V of the best approximation of A (of A - M) of rank q, nearly.
 
     A: (..., m, n); U (..., m, q), S (..., q), V (..., n, q). Random vectors start it (see
@@ -398,7 +366,7 @@ def svd_lowrank(F: Any, A: Any, q: int = 6, niter: int = 2, M: Any = None) -> An
 
 
 @composite("pca_lowrank", method=False)
-def pca_lowrank(F: Any, A: Any, q: Any = None, center: bool = True, niter: int = 2) -> Any:
+def pca_lowrank(F, A, q=None, center: bool = True, niter: int = 2):
     """U, S and V of a principal component analysis: `svd_lowrank` of A less its column means.
 
     q: how many components (default: min(6, m, n)).

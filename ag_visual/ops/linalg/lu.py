@@ -6,7 +6,6 @@ A = P L U. Rules leave out conjugation (docs/notes/holomorphic-rules). With A1 t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -42,13 +41,13 @@ def _no_pivoting(name: str, pivot: bool) -> None:
 # Rules of L and U ---------------------------------------------------------------------------------
 
 
-def _square_rule(F: Any, gL: Any, gU: Any, L: Any, U: Any) -> Any:
+def _square_rule(F, gL, gU, L, U):
     inner = F.tril(product(F, turned(F, L), gL), -1) + F.triu(product(F, gU, turned(F, U)))
     inner = triangular(F, turned(F, L), inner, upper=True, unitriangular=True)
     return triangular(F, turned(F, U), inner, upper=False, left=False)
 
 
-def _factors_rule(F: Any, gL: Any, gU: Any, P: Any, L: Any, U: Any) -> Any:
+def _factors_rule(F, gL, gU, P, L, U):
     m, k = tuple(L.shape)[-2:]
     n = U.shape[-1]
     gL = F.zeros_of(L, tuple(L.shape)) if gL is None else gL
@@ -70,7 +69,7 @@ def _factors_rule(F: Any, gL: Any, gU: Any, P: Any, L: Any, U: Any) -> Any:
     return product(F, P, g)
 
 
-def _factors_move(F: Any, t: Any, P: Any, L: Any, U: Any) -> tuple[Any, Any]:
+def _factors_move(F, t, P, L, U) -> tuple[Any, Any]:
     m, k = tuple(L.shape)[-2:]
     n = U.shape[-1]
     t = product(F, turned(F, P), t)
@@ -88,7 +87,7 @@ def _factors_move(F: Any, t: Any, P: Any, L: Any, U: Any) -> tuple[Any, Any]:
     return t_l, t_u
 
 
-def _packed(F: Any, low: Any, high: Any, m: int, n: int) -> Any:
+def _packed(F, low, high, m: int, n: int):
     """A strictly lower triangle (m, k) and an upper one (k, n) in one (m, n) matrix."""
     k = min(m, n)
     batch = tuple((low if low is not None else high).shape)[:-2]
@@ -103,7 +102,7 @@ def _packed(F: Any, low: Any, high: Any, m: int, n: int) -> Any:
     return low + high
 
 
-def _shifted(make: Any, shape: tuple[int, ...]) -> Any:
+def _shifted(make, shape: tuple[int, ...]):
     """Matrices in which the choice of pivots is clear."""
     out = make(shape, low=-1.0, high=1.0)
     for i in range(min(shape[-2:])):
@@ -111,12 +110,12 @@ def _shifted(make: Any, shape: tuple[int, ...]) -> Any:
     return out
 
 
-def _samples(make: Any) -> Iterator[Sample]:
+def _samples(make):
     for shape in ((3, 3), (4, 2), (2, 4), (2, 3, 3), (0, 0), (0, 3, 2)):
         yield Sample((_shifted(make, shape),))
 
 
-def _errors(make: Any) -> Iterator[ErrorSample]:
+def _errors(make):
     yield ErrorSample((make((2,)),), RuntimeError, "must have at least 2 dimensions")
     yield ErrorSample((make((2, 2)),), RuntimeError, "LU without pivoting", {"pivot": False})
 
@@ -124,7 +123,7 @@ def _errors(make: Any) -> Iterator[ErrorSample]:
 # A = P L U ----------------------------------------------------------------------------------------
 
 
-def _unpacked(xp: Any, packed: Any) -> tuple[Any, Any]:
+def _unpacked(xp, packed) -> tuple[Any, Any]:
     m, n = packed.shape[-2:]
     k = min(m, n)
     low = xp.tril(packed[..., :k], -1)
@@ -132,7 +131,7 @@ def _unpacked(xp: Any, packed: Any) -> tuple[Any, Any]:
     return low, xp.triu(packed[..., :k, :])
 
 
-def _lu(xp: Any, A: Any, *, pivot: bool = True) -> tuple[Any, Any, Any]:
+def _lu(xp, A, *, pivot: bool = True) -> tuple[Any, Any, Any]:
     """A permutation P, a unit lower triangular L and an upper triangular U with A = P L U.
 
     A: (..., m, n); P (..., m, m), L (..., m, k), U (..., k, n) with k = min(m, n).
@@ -153,7 +152,6 @@ op(
     differentiable=(1, 2),
     also_saves=("pivot",),
     public=False,
-    public_name="linalg.lu",
     batch=leading(),
     samples=_samples,
     errors=_errors,
@@ -168,16 +166,14 @@ _ZERO_PIVOT = (
 )
 
 
-def _check_pivots(name: str, info: Any) -> None:
+def _check_pivots(name: str, info) -> None:
     try:
         check_info(name, info, _ZERO_PIVOT)
     except RuntimeError as error:  # torch raises no LinAlgError here
         raise RuntimeError(str(error)) from None
 
 
-def _lu_factor_ex(
-    xp: Any, A: Any, *, pivot: bool = True, check_errors: bool = False
-) -> tuple[Any, Any, Any]:
+def _lu_factor_ex(xp, A, *, pivot: bool = True, check_errors: bool = False) -> tuple[Any, Any, Any]:
     """L and U of A = P L U in one matrix, LAPACK's row swaps, and which pivot is zero (0: none).
 
     A: (..., m, n); LU (..., m, n); pivots (..., min(m, n)), int32, counted from 1.
@@ -190,17 +186,17 @@ def _lu_factor_ex(
     return found
 
 
-def _factored(F: Any, LU: Any, pivots: Any) -> tuple[Any, Any, Any]:
+def _factored(F, LU, pivots) -> tuple[Any, Any, Any]:
     return tuple(F.lu_unpack(LU, pivots))
 
 
-def _lu_factor_rule(F: Any, g: Any, LU: Any, pivots: Any) -> Any:
+def _lu_factor_rule(F, g, LU, pivots):
     k = min(tuple(LU.shape)[-2:])
     p, low, high = _factored(F, LU, pivots)
     return _factors_rule(F, columns(F, g, 0, k), rows(F, g, 0, k), p, low, high)
 
 
-def _lu_factor_move(F: Any, t_A: Any, LU: Any, pivots: Any) -> Any:
+def _lu_factor_move(F, t_A, LU, pivots):
     p, low, high = _factored(F, LU, pivots)
     moved = _factors_move(F, t_A, p, low, high)
     return _packed(F, *moved, *tuple(LU.shape)[-2:])
@@ -215,7 +211,6 @@ op(
     differentiable=(0,),
     also_saves=("pivot",),
     public=False,
-    public_name="linalg.lu_factor_ex",
     batch=leading(),
     samples=_samples,
     errors=_errors,
@@ -223,7 +218,7 @@ op(
 
 
 @composed("linalg.lu_factor", out=True)
-def linalg_lu_factor(F: Any, A: Any, *, pivot: bool = True) -> Any:
+def linalg_lu_factor(F, A, *, pivot: bool = True):
     """L and U in one matrix, and the row swaps: what `lu_solve` and `lu_unpack` take.
 
     Raises RuntimeError for a singular matrix.
@@ -234,18 +229,14 @@ def linalg_lu_factor(F: Any, A: Any, *, pivot: bool = True) -> Any:
 
 
 @composite("lu", out="casts")
-def lu(F: Any, self: Any, pivot: bool = True, get_infos: bool = False) -> Any:
+def lu(F, self, pivot: bool = True, get_infos: bool = False):
     """`linalg.lu_factor_ex`, which replaces it: (LU, pivots) and, if asked, the error numbers."""
     packed, pivots, info = F.linalg_lu_factor_ex(self, pivot=pivot)
     return (packed, pivots, info) if get_infos else (packed, pivots)
 
 
 def _lu_unpack(
-    xp: Any,
-    LU_data: Any,
-    LU_pivots: Any,
-    unpack_data: bool = True,
-    unpack_pivots: bool = True,
+    xp, LU_data, LU_pivots, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Any, Any, Any]:
     """P, L and U from `linalg.lu_factor`; what is not unpacked is empty."""
     if LU_pivots.dtype != xp.int32:
@@ -264,24 +255,15 @@ def _lu_unpack(
     return p, low, high
 
 
-def _lu_unpack_rule(F: Any, gs: Any, LU_data_shape: Any) -> Any:
-    return _packed(F, gs[0], gs[1], *LU_data_shape[-2:])
-
-
-def _lu_unpack_move(F: Any, t_LU_data: Any) -> tuple[Any, Any, Any]:
+def _lu_unpack_move(F, t_LU_data) -> tuple[Any, Any, Any]:
     k = min(tuple(t_LU_data.shape)[-2:])
     return None, F.tril(columns(F, t_LU_data, 0, k), -1), F.triu(rows(F, t_LU_data, 0, k))
-
-
-def _unpack_samples(make: Any) -> Iterator[Sample]:
-    for shape in ((3, 3), (4, 2), (2, 4), (2, 2, 2), (0, 0)):
-        yield Sample(lapack.lu_factor(numpy, _shifted(make, shape))[:2])
 
 
 op(
     "lu_unpack",
     _lu_unpack,
-    vjp={"LU_data": _lu_unpack_rule},
+    vjp={"LU_data": lambda F, gs, LU_data_shape: _packed(F, gs[0], gs[1], *LU_data_shape[-2:])},
     jvp={"LU_data": _lu_unpack_move},
     inputs=("LU_data", "LU_pivots"),
     outputs=("P", "L", "U"),
@@ -289,15 +271,16 @@ op(
     layout=ROWS,
     method=False,
     batch=completed(whole),
-    samples=_unpack_samples,
+    samples=lambda make: [
+        Sample(lapack.lu_factor(numpy, _shifted(make, shape))[:2])
+        for shape in ((3, 3), (4, 2), (2, 4), (2, 2, 2), (0, 0))
+    ],
 )
 
 # Solving with the factors -------------------------------------------------------------------------
 
 
-def _lu_solve(
-    xp: Any, LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False
-) -> Any:
+def _lu_solve(xp, LU, pivots, B, *, left: bool = True, adjoint: bool = False):
     """X with A X = B (X A = B with left=False; A^H in place of A with adjoint) from A's factors.
 
     LU (..., n, n) and pivots as `lu_factor` gives them, B: (..., n, k); batches broadcast.
@@ -319,20 +302,11 @@ def _lu_solve(
     return xp.conj(lapack.lu_solve(xp, LU, pivots, xp.conj(turned_))).swapaxes(-1, -2)
 
 
-def _as_adjoint(F: Any, x: Any) -> Any:
+def _as_adjoint(F, x):
     return F.conj(turned(F, x))
 
 
-def _lu_solve_rule(
-    F: Any,
-    g: Any,
-    needs: Any,
-    LU: Any,
-    pivots: Any,
-    result: Any,
-    left: bool,
-    adjoint: bool,
-) -> tuple[Any, Any]:
+def _lu_solve_rule(F, g, needs, LU, pivots, result, left: bool, adjoint: bool) -> tuple[Any, Any]:
     """With A = P L U: dA = P (dL U + L dU), and the gradient of A is -g_B X^H."""
     g_b = F.linalg_lu_solve(LU, pivots, g, left=left, adjoint=not adjoint)
     if not needs[0]:
@@ -347,9 +321,7 @@ def _lu_solve_rule(
     return F.tril(g_l, -1) + F.triu(g_u), g_b
 
 
-def _lu_solve_move(
-    F: Any, t_LU: Any, LU: Any, pivots: Any, result: Any, left: bool, adjoint: bool
-) -> Any:
+def _lu_solve_move(F, t_LU, LU, pivots, result, left: bool, adjoint: bool):
     p, low, high = _factored(F, LU, pivots)
     t_a = product(F, F.tril(t_LU, -1), high) + product(F, low, F.triu(t_LU))
     t_a = product(F, p, t_a)
@@ -358,7 +330,7 @@ def _lu_solve_move(
     return F.linalg_lu_solve(LU, pivots, -right, left=left, adjoint=adjoint)
 
 
-def _lu_solve_samples(make: Any) -> Iterator[Sample]:
+def _lu_solve_samples(make):
     for left in (True, False):
         for adjoint in (False, True):
             factors = lapack.lu_factor(numpy, _shifted(make, (3, 3)))[:2]
@@ -383,22 +355,19 @@ op(
     holomorphic=False,
     layout=ROWS,
     public=False,
-    public_name="linalg.lu_solve",
     batch=leading(LU=2, pivots=1, B=2),
     samples=_lu_solve_samples,
-    errors=lambda make: iter(
-        [
-            ErrorSample(
-                (*lapack.lu_factor(numpy, make((2, 2)))[:2], make((3, 1))),
-                RuntimeError,
-                "the equation AX = B (2x2 and 3x1)",
-            )
-        ]
-    ),
+    errors=lambda make: [
+        ErrorSample(
+            (*lapack.lu_factor(numpy, make((2, 2)))[:2], make((3, 1))),
+            RuntimeError,
+            "the equation AX = B (2x2 and 3x1)",
+        )
+    ],
 )
 
 
-@composite("lu_solve", out=True)
-def lu_solve(F: Any, self: Any, LU_data: Any, LU_pivots: Any) -> Any:
+@composite("lu_solve", out=True, autocast="cpu float32")
+def lu_solve(F, self, LU_data, LU_pivots):
     """`linalg.lu_solve`, with the right side first."""
     return F.linalg_lu_solve(LU_data, LU_pivots, self)

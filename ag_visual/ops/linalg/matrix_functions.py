@@ -7,8 +7,6 @@ R. Mathias, "A chain rule for matrix functions and applications" (1996).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
 
 import numpy
 
@@ -32,17 +30,17 @@ from ag_visual.ops.linalg.checks import (
 # Products -----------------------------------------------------------------------------------------
 
 
-def _crossed(xp: Any, a: Any, b: Any, dim: int) -> Any:
+def _crossed(xp, a, b, dim: int):
     turn = lambda x, by: xp.roll(x, by, axis=dim)  # noqa: E731
     return turn(turn(a, -1) * turn(b, -2), 0) - turn(a, -2) * turn(b, -1)
 
 
-def _cross(xp: Any, self: Any, other: Any, dim: int = -1) -> Any:
+def _cross(xp, self, other, dim: int = -1):
     """The vector at right angles to two vectors of three numbers, along `dim`; others broadcast."""
     return _crossed(xp, self, other, dim)
 
 
-def _normal_cross(self: Any, other: Any, dim: int = -1) -> tuple[int]:
+def _normal_cross(self, other, dim: int = -1) -> tuple[int]:
     if self.ndim != other.ndim:
         raise RuntimeError(
             "linalg.cross: inputs must have the same number of dimensions, but got "
@@ -58,16 +56,9 @@ def _normal_cross(self: Any, other: Any, dim: int = -1) -> tuple[int]:
     return (at,)
 
 
-def _cross_samples(make: Any) -> Iterator[Sample]:
-    yield Sample((make((3,)), make((3,))))
-    yield Sample((make((2, 3)), make((2, 3))))
-    yield Sample((make((3, 2)), make((3, 1)), 0))
-    yield Sample((make((0, 3)), make((1, 3))))
-
-
-def _cross_errors(make: Any) -> Iterator[ErrorSample]:
-    told = "linalg.cross: inputs dimension -1 must have length 3. Got 3 and 2"
-    yield ErrorSample((make((2, 3)), make((2, 2))), RuntimeError, told)
+def _cross_errors(make):
+    text = "linalg.cross: inputs dimension -1 must have length 3. Got 3 and 2"
+    yield ErrorSample((make((2, 3)), make((2, 2))), RuntimeError, text)
     yield ErrorSample((make((3,)), make((2, 3))), RuntimeError, "same number of dimensions")
 
 
@@ -82,22 +73,25 @@ op(
         "self": lambda F, t_self, other, dim: F.linalg_cross(t_self, other, dim),
         "other": lambda F, t_other, self, dim: F.linalg_cross(self, t_other, dim),
     },
-    inputs=("self", "other"),
     policy=PROMOTE,
     layout=ROWS,
     normalize=_normal_cross,
     public=False,
-    public_name="linalg.cross",
     dtype_check=dtype_errors.pair,
     oracle=lambda torch, a, b, dim: torch.linalg.cross(a, b, dim=dim),
-    samples=_cross_samples,
+    samples=lambda make: [
+        Sample((make((3,)), make((3,)))),
+        Sample((make((2, 3)), make((2, 3)))),
+        Sample((make((3, 2)), make((3, 1)), 0)),
+        Sample((make((0, 3)), make((1, 3)))),
+    ],
     errors=_cross_errors,
     out="exact no_overlap",
 )
 
 
-@composite("cross", out="no_overlap")
-def cross(F: Any, self: Any, other: Any, dim: Any = None) -> Any:
+@composite("cross", out="no_overlap", autocast="cuda widest")
+def cross(F, self, other, dim=None):
     """`linalg.cross`, along the first dimension of size 3 unless `dim` is given."""
     if dim is None:
         dim = next((i for i, n in enumerate(self.shape) if n == 3), None)
@@ -106,8 +100,8 @@ def cross(F: Any, self: Any, other: Any, dim: Any = None) -> Any:
     return F.linalg_cross(self, other, dim)
 
 
-@composed("linalg.vecdot", out=True)
-def linalg_vecdot(F: Any, x: Any, y: Any, *, dim: int = -1) -> Any:
+@composed("linalg.vecdot", out=True, autocast="lower")
+def linalg_vecdot(F, x, y, *, dim: int = -1):
     """The sum of conj(x) y along `dim`; others broadcast."""
     if array_of(x).dtype != array_of(y).dtype:
         raise RuntimeError(
@@ -133,8 +127,8 @@ def _chain_order(sizes: list[int]) -> dict[tuple[int, int], int]:
     return split
 
 
-@composed("linalg.multi_dot", out=True)
-def linalg_multi_dot(F: Any, tensors: Any) -> Any:
+@composed("linalg.multi_dot", out=True, autocast="cuda lower")
+def linalg_multi_dot(F, tensors):
     """The product of matrices, in the order that takes the fewest multiplications.
 
     The first and the last may be vectors. T. Cormen et al., "Introduction to Algorithms", 15.2.
@@ -161,7 +155,7 @@ def linalg_multi_dot(F: Any, tensors: Any) -> Any:
             )
     split = _chain_order([tensors[0].shape[0], *(x.shape[1] for x in tensors)])
 
-    def multiplied(i: int, j: int) -> Any:
+    def multiplied(i: int, j: int):
         if i == j:
             return tensors[i]
         k = split[i, j]
@@ -173,8 +167,8 @@ def linalg_multi_dot(F: Any, tensors: Any) -> Any:
     return result
 
 
-@composite("chain_matmul", method=False, out=True)
-def chain_matmul(F: Any, *matrices: Any) -> Any:
+@composite("chain_matmul", method=False, out=True, autocast="cuda lower")
+def chain_matmul(F, *matrices):
     """`linalg.multi_dot` of matrices given one by one, which replaces it."""
     if len(matrices) == 1:
         return F.clone(matrices[0])
@@ -184,8 +178,8 @@ def chain_matmul(F: Any, *matrices: Any) -> Any:
 # Tensors as matrices ------------------------------------------------------------------------------
 
 
-@composed("linalg.tensorinv", out="casts")
-def linalg_tensorinv(F: Any, self: Any, ind: int = 2) -> Any:
+@composed("linalg.tensorinv", out="casts", autocast="cpu float32")
+def linalg_tensorinv(F, self, ind: int = 2):
     """The inverse with respect to `tensordot(A, B, ind)`: its first `ind` dimensions are rows."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
@@ -200,8 +194,8 @@ def linalg_tensorinv(F: Any, self: Any, ind: int = 2) -> Any:
     return F.reshape(F.linalg_inv(matrix), (*after, *before))
 
 
-@composed("linalg.tensorsolve", out="casts")
-def linalg_tensorsolve(F: Any, self: Any, other: Any, dims: Any = None) -> Any:
+@composed("linalg.tensorsolve", out="casts", autocast="cpu float32")
+def linalg_tensorsolve(F, self, other, dims=None):
     """X with tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first."""
     if dims is not None:
         moved = wrap_all(dims, self.ndim)
@@ -218,7 +212,7 @@ def linalg_tensorsolve(F: Any, self: Any, other: Any, dims: Any = None) -> Any:
 
 
 @composed("linalg.vander")
-def linalg_vander(F: Any, x: Any, N: Any = None) -> Any:
+def linalg_vander(F, x, N=None):
     """Powers 0 ... N - 1 (x.shape[-1] by default) of each number in a last dimension."""
     single = x.ndim == 0
     x = F.unsqueeze(x, 0) if single else x
@@ -233,7 +227,7 @@ def linalg_vander(F: Any, x: Any, N: Any = None) -> Any:
 
 
 @composite("vander", method=False)
-def vander(F: Any, x: Any, N: Any = None, increasing: bool = False) -> Any:
+def vander(F, x, N=None, increasing: bool = False):
     """A row of N powers of each number of a vector, from the highest to 0 unless increasing."""
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
@@ -248,13 +242,13 @@ def vander(F: Any, x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 
 @composed("linalg.diagonal")
-def linalg_diagonal(F: Any, A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def linalg_diagonal(F, A, *, offset: int = 0, dim1: int = -2, dim2: int = -1):
     """The diagonal of each matrix of the last two dimensions, as a view."""
     return F.diagonal(A, offset, dim1, dim2)
 
 
 @composed("linalg.matmul", out=True)
-def linalg_matmul(F: Any, input: Any, other: Any) -> Any:
+def linalg_matmul(F, input, other):
     """`matmul`."""
     return F.matmul(input, other)
 
@@ -262,14 +256,14 @@ def linalg_matmul(F: Any, input: Any, other: Any) -> Any:
 # Functions of matrices ----------------------------------------------------------------------------
 
 
-def _matrix_exp(xp: Any, self: Any) -> Any:
+def _matrix_exp(xp, self):
     """The exponential of each square matrix of (..., n, n)."""
     x = self.astype(xp.float32) if self.dtype.itemsize == 2 else self
     check_square("linalg.matrix_exp", x)
     return exponential(xp, x).astype(self.dtype, copy=False)
 
 
-def _exp_along(F: Any, a: Any, t: Any) -> Any:
+def _exp_along(F, a, t):
     """The derivative of exp at A in the direction t: a block of exp [[A, t], [0, A]]."""
     n = a.shape[-1]
     zero = F.zeros_of(a, tuple(a.shape))
@@ -283,26 +277,25 @@ op(
     vjp={"self": lambda F, g, self: _exp_along(F, turned(F, self), g)},
     jvp={"self": lambda F, t_self, self: _exp_along(F, self, t_self)},
     public=False,
-    public_name="linalg.matrix_exp",
     batch=leading(),
-    samples=lambda make: iter(
+    samples=lambda make: (
         [Sample((make(s),)) for s in ((3, 3), (2, 2, 2), (1, 1), (0, 0), (2, 0, 3, 3))]
         + [Sample((make((2, 3, 3), low=-9.0, high=9.0) * 0.5 - 2.0,), smooth=False)]
     ),
-    errors=lambda make: iter(
-        [ErrorSample((make((2, 3)),), RuntimeError, "batches of square matrices, but they are 2")]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((2, 3)),), RuntimeError, "batches of square matrices, but they are 2")
+    ],
 )
 
 
 @composite("matrix_exp")
-def matrix_exp(F: Any, self: Any) -> Any:
+def matrix_exp(F, self):
     """The exponential of each square matrix of (..., n, n)."""
     return F.linalg_matrix_exp(self)
 
 
 @composed("linalg.matrix_power", out="casts")
-def linalg_matrix_power(F: Any, self: Any, n: int) -> Any:
+def linalg_matrix_power(F, self, n: int):
     """Each square matrix multiplied with itself n times; its inverse -n times for negative n."""
     check_square("linalg.matrix_power", array_of(self), low_allowed=True)
     if n == 0:
@@ -322,6 +315,6 @@ def linalg_matrix_power(F: Any, self: Any, n: int) -> Any:
 
 
 @composite("matrix_power", out="casts")
-def matrix_power(F: Any, self: Any, n: int) -> Any:
+def matrix_power(F, self, n: int):
     """`linalg.matrix_power`."""
     return F.linalg_matrix_power(self, n)

@@ -5,7 +5,6 @@ Derivative: S. Walter, L. Lehmann, "Algorithmic differentiation of linear algebr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ag_visual.dispatch.families import is_complex
@@ -24,7 +23,7 @@ from ag_visual.ops.linalg.checks import (
 )
 
 
-def _qr(xp: Any, A: Any, mode: str = "reduced") -> tuple[Any, Any]:
+def _qr(xp, A, mode: str = "reduced") -> tuple[Any, Any]:
     """Q with orthonormal columns and an upper triangular R with A = Q R.
 
     A: (..., m, n). mode: "reduced" gives Q (..., m, k) and R (..., k, n) with k = min(m, n),
@@ -43,13 +42,13 @@ def _qr(xp: Any, A: Any, mode: str = "reduced") -> tuple[Any, Any]:
     return q, r
 
 
-def _syminvadj(F: Any, x: Any) -> Any:
+def _syminvadj(F, x):
     """The adjoint of taking a Hermitian matrix to its triangle: x + x^H, half of the diagonal."""
     both = x + adjoint(F, x)
     return with_diagonal(F, both, diagonal(F, both) * 0.5)
 
 
-def _qr_square(F: Any, gQ: Any, gR: Any, Q: Any, R: Any) -> Any:
+def _qr_square(F, gQ, gR, Q, R):
     inner = 0
     if gR is not None:
         inner = product(F, gR, adjoint(F, R))
@@ -61,7 +60,7 @@ def _qr_square(F: Any, gQ: Any, gR: Any, Q: Any, R: Any) -> Any:
     )
 
 
-def _check_qr(Q: Any, R: Any, mode: str, shape: Any) -> None:
+def _check_qr(Q, R, mode: str, shape) -> None:
     if mode == "r":
         raise RuntimeError(
             "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please "
@@ -74,7 +73,7 @@ def _check_qr(Q: Any, R: Any, mode: str, shape: Any) -> None:
         )
 
 
-def _qr_rule(F: Any, gs: Any, Q: Any, R: Any, mode: str, A_shape: Any) -> Any:
+def _qr_rule(F, gs, Q, R, mode: str, A_shape):
     _check_qr(Q, R, mode, A_shape)
     gQ, gR = gs
     m, n = A_shape[-2:]
@@ -96,7 +95,7 @@ def _qr_rule(F: Any, gs: Any, Q: Any, R: Any, mode: str, A_shape: Any) -> Any:
     return F.cat((first, product(F, Q, g2)), -1)
 
 
-def _qr_move(F: Any, t_A: Any, Q: Any, R: Any, mode: str, A_shape: Any) -> tuple[Any, Any]:
+def _qr_move(F, t_A, Q, R, mode: str, A_shape) -> tuple[Any, Any]:
     _check_qr(Q, R, mode, A_shape)
     m, n = A_shape[-2:]
     k = min(m, n)
@@ -116,7 +115,7 @@ def _qr_move(F: Any, t_A: Any, Q: Any, R: Any, mode: str, A_shape: Any) -> tuple
     return t_q, t_r
 
 
-def _qr_samples(make: Any) -> Iterator[Sample]:
+def _qr_samples(make):
     for shape in ((3, 3), (4, 2), (2, 4), (2, 3, 3), (2, 0), (0, 3, 2)):
         yield Sample((make(shape),))
     yield Sample((make((3, 3)), "complete"))
@@ -131,20 +130,17 @@ op(
     outputs=("Q", "R"),
     holomorphic=False,
     public=False,
-    public_name="linalg.qr",
     namedtuple="linalg_qr",
     batch=completed(leading()),
     samples=_qr_samples,
-    errors=lambda make: iter(
-        [ErrorSample((make((2, 2)), "q"), RuntimeError, "qr received unrecognized mode 'q'")]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((2, 2)), "q"), RuntimeError, "qr received unrecognized mode 'q'")
+    ],
+    autocast="cpu float32",
 )
 
 
-@composite("qr", out=True)
-def qr(F: Any, self: Any, some: bool = True) -> Any:
+@composite("qr", out=True, autocast="cpu float32")
+def qr(F, self, some: bool = True):
     """`linalg.qr`, which replaces it: reduced, or complete with some=False."""
     return F.linalg_qr(self, "reduced" if some else "complete")
-
-
-# Householder reflections --------------------------------------------------------------------------

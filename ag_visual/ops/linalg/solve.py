@@ -7,7 +7,6 @@ stands where the gradient has A^H.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ag_visual.arrays.kernels import lapack
@@ -28,14 +27,14 @@ from ag_visual.ops.linalg.checks import (
 )
 
 
-def regular(make: Any, shape: tuple[int, ...]) -> Any:
+def regular(make, shape: tuple[int, ...]):
     """Matrices far from singular."""
     out = make(shape, low=-1.0, high=1.0)
     out[..., range(shape[-1]), range(shape[-1])] += 3.0
     return out
 
 
-def check_fits(name: str, A: Any, B: Any, left: bool) -> None:
+def check_fits(name: str, A, B, left: bool) -> None:
     if B.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
     if B.shape[-2 if left else -1] != A.shape[-1]:
@@ -49,15 +48,7 @@ def check_fits(name: str, A: Any, B: Any, left: bool) -> None:
 # Triangular systems -------------------------------------------------------------------------------
 
 
-def _solve_triangular(
-    xp: Any,
-    self: Any,
-    B: Any,
-    *,
-    upper: bool,
-    left: bool = True,
-    unitriangular: bool = False,
-) -> Any:
+def _solve_triangular(xp, self, B, *, upper: bool, left: bool = True, unitriangular: bool = False):
     """The solution X of A X = B, or of X A = B with left=False, for triangular A.
 
     A: (..., n, n), of which one triangle is read (unitriangular: with ones on the diagonal);
@@ -70,25 +61,18 @@ def _solve_triangular(
     return lapack.solve_triangular(xp, self, B, upper=upper, unit=unitriangular, left=left)
 
 
-def _triangular_b(F: Any, g: Any, self: Any, left: bool, upper: bool, unitriangular: bool) -> Any:
+def _triangular_b(F, g, self, left: bool, upper: bool, unitriangular: bool):
     return F.linalg_solve_triangular(
         turned(F, self), g, upper=not upper, left=left, unitriangular=unitriangular
     )
 
 
-def _triangle(F: Any, x: Any, upper: bool, unitriangular: bool) -> Any:
+def _triangle(F, x, upper: bool, unitriangular: bool):
     return F.triu(x, int(unitriangular)) if upper else F.tril(x, -int(unitriangular))
 
 
 def _triangular_rule(
-    F: Any,
-    g: Any,
-    needs: Any,
-    self: Any,
-    result: Any,
-    left: bool,
-    upper: bool,
-    unitriangular: bool,
+    F, g, needs, self, result, left: bool, upper: bool, unitriangular: bool
 ) -> tuple[Any, Any]:
     g_b = _triangular_b(F, g, self, left, upper, unitriangular)
     if not needs[0]:
@@ -98,9 +82,7 @@ def _triangular_rule(
     return _triangle(F, g_a, upper, unitriangular), g_b
 
 
-def _triangular_move(
-    F: Any, t_self: Any, self: Any, result: Any, left: bool, upper: bool, unitriangular: bool
-) -> Any:
+def _triangular_move(F, t_self, self, result, left: bool, upper: bool, unitriangular: bool):
     t_a = _triangle(F, t_self, upper, unitriangular)
     right = -(product(F, t_a, result) if left else product(F, result, t_a))
     return F.linalg_solve_triangular(
@@ -108,7 +90,7 @@ def _triangular_move(
     )
 
 
-def _triangular_samples(make: Any) -> Iterator[Sample]:
+def _triangular_samples(make):
     for upper in (True, False):
         for left in (True, False):
             b = (3, 2) if left else (2, 3)
@@ -117,16 +99,6 @@ def _triangular_samples(make: Any) -> Iterator[Sample]:
     yield Sample((a, make((3, 2))), {"upper": True, "unitriangular": True})
     yield Sample((a[0], make((2, 3, 2))), {"upper": False})
     yield Sample((make((0, 0)), make((0, 2))), {"upper": False})
-
-
-def _triangular_errors(make: Any) -> Iterator[ErrorSample]:
-    yield ErrorSample(
-        (make((2, 2)), make((3, 2))),
-        RuntimeError,
-        "Incompatible shapes of A and B for the equation AX = B (2x2 and 3x2)",
-        {"upper": True},
-    )
-    yield ErrorSample((make((2, 3)), make((2, 2))), RuntimeError, "square", {"upper": True})
 
 
 op(
@@ -139,22 +111,23 @@ op(
             self, t_B, upper=upper, left=left, unitriangular=unitriangular
         ),
     },
-    inputs=("self", "B"),
     public=False,
-    public_name="linalg.solve_triangular",
     batch=leading(self=2, B=2),
     samples=_triangular_samples,
-    errors=_triangular_errors,
+    errors=lambda make: [
+        ErrorSample(
+            (make((2, 2)), make((3, 2))),
+            RuntimeError,
+            "Incompatible shapes of A and B for the equation AX = B (2x2 and 3x2)",
+            {"upper": True},
+        ),
+        ErrorSample((make((2, 3)), make((2, 2))), RuntimeError, "square", {"upper": True}),
+    ],
 )
 
 
 def _triangular_solve(
-    xp: Any,
-    self: Any,
-    A: Any,
-    upper: bool = True,
-    transpose: bool = False,
-    unitriangular: bool = False,
+    xp, self, A, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Any, Any]:
     """(X, A) with A X = self (A^T X with transpose); `linalg.solve_triangular` replaces it."""
     check_square("triangular_solve", A)
@@ -165,14 +138,7 @@ def _triangular_solve(
 
 
 def _triangular_solve_rule(
-    F: Any,
-    gs: Any,
-    A: Any,
-    self_shape: Any,
-    solution: Any,
-    upper: bool,
-    transpose: bool,
-    unitriangular: bool,
+    F, gs, A, self_shape, solution, upper: bool, transpose: bool, unitriangular: bool
 ) -> tuple[Any, Any]:
     g, g_copy = gs
     g_a = g_b = None
@@ -189,20 +155,14 @@ def _triangular_solve_rule(
 
 
 def _triangular_solve_right(
-    F: Any, t_self: Any, A: Any, upper: bool, transpose: bool, unitriangular: bool
+    F, t_self, A, upper: bool, transpose: bool, unitriangular: bool
 ) -> tuple[Any, Any]:
     moved = tuple(F.triangular_solve(t_self, A, upper, transpose, unitriangular))
     return moved[0], F.zeros_of(A, tuple(moved[1].shape))
 
 
 def _triangular_solve_move(
-    F: Any,
-    t_A: Any,
-    A: Any,
-    solution: Any,
-    upper: bool,
-    transpose: bool,
-    unitriangular: bool,
+    F, t_A, A, solution, upper: bool, transpose: bool, unitriangular: bool
 ) -> tuple[Any, Any]:
     t_a = _triangle(F, t_A, upper, unitriangular)
     right = -product(F, turned(F, t_a) if transpose else t_a, solution)
@@ -215,18 +175,16 @@ op(
     _triangular_solve,
     vjp={("self", "A"): _triangular_solve_rule},
     jvp={"self": _triangular_solve_right, "A": _triangular_solve_move},
-    inputs=("self", "A"),
     outputs=("solution", "cloned_coefficient"),
     also_saves=("self",),
     batch=whole,
-    samples=lambda make: iter(
-        [
-            Sample((make((3, 2)), regular(make, (3, 3)))),
-            Sample((make((3, 2)), regular(make, (3, 3)), False, True)),
-            Sample((make((2, 3, 2)), regular(make, (2, 3, 3)), True, False, True)),
-        ]
-    ),
+    samples=lambda make: [
+        Sample((make((3, 2)), regular(make, (3, 3)))),
+        Sample((make((3, 2)), regular(make, (3, 3)), False, True)),
+        Sample((make((2, 3, 2)), regular(make, (2, 3, 3)), True, False, True)),
+    ],
     out="check_overlap",
+    autocast="cpu float32",
 )
 
 # General systems ----------------------------------------------------------------------------------
@@ -234,7 +192,7 @@ op(
 _SINGULAR = "The solver failed because the input matrix is singular."
 
 
-def is_vector(A: Any, B: Any) -> bool:
+def is_vector(A, B) -> bool:
     """Whether B is a vector, or a batch of vectors with A's batch: torch's rule for both."""
     return is_vector_of(tuple(A.shape), tuple(B.shape))
 
@@ -245,7 +203,7 @@ def is_vector_of(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 
 
 def _solve_all(
-    xp: Any, A: Any, B: Any, *, left: bool = True, check_errors: bool = False
+    xp, A, B, *, left: bool = True, check_errors: bool = False
 ) -> tuple[Any, Any, Any, Any]:
     """The solution, A's factors, and where they have a zero."""
     name = "linalg.solve"
@@ -270,7 +228,7 @@ def _solve_all(
     return (x[..., 0] if vector else x), lu, pivots, info
 
 
-def _transposed_system(F: Any, A: Any, LU: Any, pivots: Any, g: Any, left: bool) -> Any:
+def _transposed_system(F, A, LU, pivots, g, left: bool):
     """X with A^T X = g (X A^T = g): by the known factors, unless a graph of it is wanted."""
     if F.traced:
         return F.linalg_solve(turned(F, A), g, left=left)
@@ -280,9 +238,7 @@ def _transposed_system(F: Any, A: Any, LU: Any, pivots: Any, g: Any, left: bool)
     return solved.swapaxes(-1, -2)
 
 
-def _solve_rule(
-    F: Any, g: Any, needs: Any, A: Any, LU: Any, pivots: Any, result: Any, left: bool, B_shape: Any
-) -> tuple[Any, Any]:
+def _solve_rule(F, g, needs, A, LU, pivots, result, left: bool, B_shape) -> tuple[Any, Any]:
     vector = is_vector_of(tuple(A.shape), tuple(B_shape))
     if vector:
         g, result = column(F, g), column(F, result)
@@ -294,14 +250,14 @@ def _solve_rule(
     return g_a, (F.squeeze(g_b, -1) if vector else g_b)
 
 
-def _solve_move(F: Any, t_A: Any, A: Any, result: Any, left: bool, B_shape: Any) -> Any:
+def _solve_move(F, t_A, A, result, left: bool, B_shape):
     if is_vector_of(tuple(A.shape), tuple(B_shape)):
         return F.squeeze(F.linalg_solve(A, -product(F, t_A, column(F, result))), -1)
     right = product(F, t_A, result) if left else product(F, result, t_A)
     return F.linalg_solve(A, -right, left=left)
 
 
-def _solve_batch(batch: Batch) -> Any:
+def _solve_batch(batch: Batch):
     """The solution by broadcasting, and factors with the batch of A's slices in front."""
     F = batch.F
     a, b = batch.shape("A"), batch.shape("B")
@@ -324,16 +280,7 @@ def _solve_batch(batch: Batch) -> Any:
     return tuple(found)
 
 
-def _solve_samples(make: Any) -> Iterator[Sample]:
-    yield Sample((regular(make, (3, 3)), make((3, 2))))
-    yield Sample((regular(make, (3, 3)), make((3,))))
-    yield Sample((regular(make, (2, 3, 3)), make((2, 3))))
-    yield Sample((regular(make, (3, 3)), make((2, 3))), {"left": False})
-    yield Sample((regular(make, (2, 1, 3, 3)), make((3, 3, 2))))
-    yield Sample((regular(make, (0, 3, 3)), make((3, 2))))
-
-
-def _solve_errors(make: Any) -> Iterator[ErrorSample]:
+def _solve_errors(make):
     a = make((2, 3, 3))
     a[1] = 0
     yield ErrorSample(
@@ -349,11 +296,7 @@ op(
     "linalg_solve_all",
     _solve_all,
     vjp={("A", "B"): _solve_rule},
-    jvp={
-        "A": _solve_move,
-        "B": lambda F, t_B, A, left: F.linalg_solve(A, t_B, left=left),
-    },
-    inputs=("A", "B"),
+    jvp={"A": _solve_move, "B": lambda F, t_B, A, left: F.linalg_solve(A, t_B, left=left)},
     outputs=("result", "LU", "pivots", "info"),
     differentiable=(0,),
     layout=ROWS,
@@ -362,13 +305,20 @@ op(
     public_name="linalg.solve",
     oracle=lambda torch, *args, **named: torch.linalg.solve_ex(*args, **named)[:1],
     batch=_solve_batch,
-    samples=_solve_samples,
+    samples=lambda make: [
+        Sample((regular(make, (3, 3)), make((3, 2)))),
+        Sample((regular(make, (3, 3)), make((3,)))),
+        Sample((regular(make, (2, 3, 3)), make((2, 3)))),
+        Sample((regular(make, (3, 3)), make((2, 3))), {"left": False}),
+        Sample((regular(make, (2, 1, 3, 3)), make((3, 3, 2)))),
+        Sample((regular(make, (0, 3, 3)), make((3, 2)))),
+    ],
     errors=_solve_errors,
 )
 
 
-@composed("linalg.solve", out=True)
-def linalg_solve(F: Any, A: Any, B: Any, *, left: bool = True) -> Any:
+@composed("linalg.solve", out=True, autocast="cpu float32")
+def linalg_solve(F, A, B, *, left: bool = True):
     """The solution X of A X = B, or of X A = B with left=False.
 
     A: (..., n, n); B: (..., n, k) or (..., k, n), or a vector (n,), or a batch of vectors (..., n)
@@ -380,12 +330,7 @@ def linalg_solve(F: Any, A: Any, B: Any, *, left: bool = True) -> Any:
 
 
 @composed("linalg.solve_ex", out=True)
-def linalg_solve_ex(
-    F: Any, A: Any, B: Any, *, left: bool = True, check_errors: bool = False
-) -> Any:
+def linalg_solve_ex(F, A, B, *, left: bool = True, check_errors: bool = False):
     """`solve` with an error number for each matrix instead of an exception."""
     result, _, _, info = F.linalg_solve_all(A, B, left=left, check_errors=check_errors)
     return named("linalg_solve_ex", ("result", "info"), (result, info))
-
-
-# Inverses -----------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -11,11 +10,12 @@ import numpy
 from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
 from ag_visual.arrays.kernels import pool, windows
-from ag_visual.core.tensor import from_array
+from ag_visual.core.level import all_values, drawn
+from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import Batch, folded
-from ag_visual.ops.nn.pool_arguments import Ints, adaptive_size, option, refuse_negative
+from ag_visual.ops.nn.pool_arguments import Ints, adaptive_size, check_not_negative, option
 from ag_visual.ops.nn.pooling import distinct, picked
 from ag_visual.ops.tensor.generator import source_of
 
@@ -34,12 +34,9 @@ def _check_spatial(name: str, shape: Ints, rank: int) -> None:
             )
 
 
-def _check_kind(name: str, array: Any) -> None:
+def _check_kind(name: str, array) -> None:
     if array.dtype.kind not in "fV":
-        told = dtypes.of_array(array).scalar_name
-        raise NotImplementedError(
-            f"\"{name}\" not implemented for '{told}'. Convert with .float() first."
-        )
+        raise not_implemented(name, dtypes.of_array(array), ". Convert with .float() first.")
 
 
 def _declare_ops(rank: int) -> None:
@@ -50,20 +47,18 @@ def _declare_ops(rank: int) -> None:
         f"max_unpool{rank}d",
     )
 
-    def adaptive_kernel(xp: Any, self: Any, output_size: Any) -> tuple[Any, Any]:
+    def adaptive_kernel(xp, self, output_size) -> tuple[Any, Any]:
         _check_spatial(adaptive, self.shape, rank)
         _check_kind(adaptive, self)
         found = windows.adaptive_windows(self.shape[-rank:], output_size)
         return windows.largest(xp, self, found, output_size)
 
-    def adaptive_rule(F: Any, g: Any, self_shape: Any, result1: Any) -> Any:
+    def adaptive_rule(F, g, self_shape, result1):
         spatial = zip(self_shape[-rank:], g.shape[-rank:], strict=True)
         disjoint = all(n % out == 0 for n, out in spatial)
         return getattr(F, f"{adaptive}_scattered")(g, result1, self_shape, disjoint)
 
-    def fractional_kernel(
-        xp: Any, self: Any, kernel_size: Any, output_size: Any, random_samples: Any
-    ) -> tuple[Any, Any]:
+    def fractional_kernel(xp, self, kernel_size, output_size, random_samples) -> tuple[Any, Any]:
         _check_fractional(fractional, self, kernel_size, output_size, rank)
         planes = math.prod(self.shape[:-rank])
         samples = backends.of_namespace(xp).to_numpy(random_samples).reshape(planes, rank)
@@ -73,32 +68,30 @@ def _declare_ops(rank: int) -> None:
         found = windows.fractional_windows(ordered, spatial, output_size, kernel_size)
         return windows.largest(xp, self, found, output_size)
 
-    def fractional_rule(
-        F: Any, g: Any, self_shape: Any, result1: Any, kernel_size: Any, output_size: Any
-    ) -> Any:
+    def fractional_rule(F, g, self_shape, result1, kernel_size, output_size):
         # Which windows overlap depends on the samples: always add.
         return getattr(F, f"{fractional}_scattered")(g, result1, self_shape, False)
 
-    def scattered(xp: Any, grad_output: Any, indices: Any, size: Any, disjoint: bool) -> Any:
+    def scattered(xp, grad_output, indices, size, disjoint: bool):
         return pool.max_pool2d_backward(xp, grad_output, indices, size, rank, disjoint)
 
-    def gathered(F: Any, g: Any, indices: Any) -> Any:
+    def gathered(F, g, indices):
         return picked(F, g, indices, rank)
 
-    def unpool(xp: Any, self: Any, indices: Any, output_size: Any) -> Any:
+    def unpool(xp, self, indices, output_size):
         _check_unpool(self, indices, rank)
         return windows.unpool(xp, self, indices, output_size)
 
-    def unpool_along(F: Any, t_self: Any, indices: Any, output_size: Any) -> Any:
+    def unpool_along(F, t_self, indices, output_size):
         return getattr(F, f"{unpooled}_of")(t_self, indices, output_size)
 
     spatial = (5, 4, 3)[:rank]
 
-    def adaptive_samples(make: Any) -> Iterator[Sample]:
+    def adaptive_samples(make):
         yield Sample((distinct(make, (2, 3, *spatial)), (3, 4, 2)[:rank]))
         yield Sample((distinct(make, (2, *spatial)), (5, 2, 1)[:rank]))
 
-    def fractional_samples(make: Any) -> Iterator[Sample]:
+    def fractional_samples(make):
         yield Sample(
             (
                 distinct(make, (2, 3, *spatial)),
@@ -108,15 +101,15 @@ def _declare_ops(rank: int) -> None:
             )
         )
 
-    def back_samples(make: Any) -> Iterator[Sample]:
+    def back_samples(make):
         _, indices = adaptive_kernel(numpy, distinct(make, (2, 3, *spatial)), (3, 4, 2)[:rank])
         yield Sample((make(indices.shape), indices, (2, 3, *spatial), False))
 
-    def unpool_samples(make: Any) -> Iterator[Sample]:
+    def unpool_samples(make):
         pooled, indices = adaptive_kernel(numpy, distinct(make, (2, 3, *spatial)), (1,) * rank)
         yield Sample((pooled, indices, (6, 5, 3)[:rank]))
 
-    def sampled(batch: Batch) -> Any:
+    def sampled(batch: Batch):
         if batch.rank("self") == rank + 2:
             return folded("self", "random_samples")(batch)
         x, points = batch.full("self"), batch.full("random_samples")
@@ -137,16 +130,14 @@ def _declare_ops(rank: int) -> None:
         not_exposed=("output_size",),
         oracle=f"_C._nn.{adaptive}",
         samples=adaptive_samples,
-        errors=lambda make: iter(
-            [
-                ErrorSample(
-                    (make((3, 0, 2, 2)[: rank + 1]), (1,) * rank),
-                    RuntimeError,
-                    "with dimension 1 being empty",
-                ),
-                ErrorSample((make((3, 3)), (1,) * rank), RuntimeError, "tensor, but got: [3, 3]"),
-            ]
-        ),
+        errors=lambda make: [
+            ErrorSample(
+                (make((3, 0, 2, 2)[: rank + 1]), (1,) * rank),
+                RuntimeError,
+                "with dimension 1 being empty",
+            ),
+            ErrorSample((make((3, 3)), (1,) * rank), RuntimeError, "tensor, but got: [3, 3]"),
+        ],
         **pair,
         **shared,
     )
@@ -163,15 +154,13 @@ def _declare_ops(rank: int) -> None:
         fused=("self",),
         oracle=f"_C._nn.{fractional}",
         samples=fractional_samples,
-        errors=lambda make: iter(
-            [
-                ErrorSample(
-                    (make((1, *(3,) * rank)), (4,) * rank, (2,) * rank, make((1, 1, rank))),
-                    RuntimeError,
-                    "4 too large relative to input",
-                )
-            ]
-        ),
+        errors=lambda make: [
+            ErrorSample(
+                (make((1, *(3,) * rank)), (4,) * rank, (2,) * rank, make((1, 1, rank))),
+                RuntimeError,
+                "4 too large relative to input",
+            )
+        ],
         **pair,
         **shared,
     )
@@ -199,32 +188,30 @@ def _declare_ops(rank: int) -> None:
         public_name=unpooled,
         oracle=lambda torch, self, indices, size: _torch_unpool(torch, rank, self, indices, size),
         samples=unpool_samples,
-        errors=lambda make: iter(
-            [
-                ErrorSample(
-                    (make((1, *(2,) * rank)), numpy.full((1, *(2,) * rank), 999), (4,) * rank),
-                    RuntimeError,
-                    "Found an invalid max index: 999",
-                ),
-                ErrorSample(
-                    (make((1, *(2,) * rank)), make((1, *(2,) * rank)), (4,) * rank),
-                    RuntimeError,
-                    "elements in indices should be type int64 but got: Double",
-                ),
-            ]
-        ),
+        errors=lambda make: [
+            ErrorSample(
+                (make((1, *(2,) * rank)), numpy.full((1, *(2,) * rank), 999), (4,) * rank),
+                RuntimeError,
+                "Found an invalid max index: 999",
+            ),
+            ErrorSample(
+                (make((1, *(2,) * rank)), make((1, *(2,) * rank)), (4,) * rank),
+                RuntimeError,
+                "elements in indices should be type int64 but got: Double",
+            ),
+        ],
         **shared,
     )
 
 
-def _torch_unpool(torch: Any, rank: int, self: Any, indices: Any, size: Ints) -> Any:
+def _torch_unpool(torch, rank: int, self, indices, size: Ints):
     if rank == 2:
         return torch._C._nn.max_unpool2d(self, indices, size)
     # A volume's unpooling asks for the pooling that it undoes; only the size counts.
     return torch._C._nn.max_unpool3d(self, indices, size, (1, 1, 1), (0, 0, 0))
 
 
-def _check_fractional(name: str, self: Any, kernel: Ints, size: Ints, rank: int) -> None:
+def _check_fractional(name: str, self, kernel: Ints, size: Ints, rank: int) -> None:
     _check_spatial(name, self.shape, rank)
     _check_kind(name, self)
     labels = ("height", "width") if rank == 2 else ("time", "height", "width")
@@ -236,15 +223,15 @@ def _check_fractional(name: str, self: Any, kernel: Ints, size: Ints, rank: int)
             )
 
 
-def _check_unpool(self: Any, indices: Any, rank: int) -> None:
+def _check_unpool(self, indices, rank: int) -> None:
     if self.ndim not in (rank + 1, rank + 2):
         raise RuntimeError(
             f"Input to max_unpooling{rank}d should be a {rank + 1}d or {rank + 2}d Tensor, but got "
             f"a tensor with {self.ndim} dimensions."
         )
     if indices.dtype != numpy.int64:
-        told = dtypes.of_array(indices).scalar_name
-        raise RuntimeError(f"elements in indices should be type int64 but got: {told}")
+        dtype = dtypes.of_array(indices).scalar_name
+        raise RuntimeError(f"elements in indices should be type int64 but got: {dtype}")
     if self.shape != indices.shape:
         raise RuntimeError(
             "Expected shape of indices to be same as that of the input tensor "
@@ -263,7 +250,7 @@ def _declare(rank: int) -> None:
         f"lp_pool{rank}d",
     )
 
-    def adaptive(F: Any, input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    def adaptive(F, input, output_size, return_indices: bool = False):
         if rank == 1 and input.ndim not in (2, 3):
             raise RuntimeError(
                 f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument "
@@ -271,7 +258,7 @@ def _declare(rank: int) -> None:
             )
         size = adaptive_size(adaptive_name, input.shape, output_size, rank)
         _check_spatial(adaptive_name, input.shape, rank)
-        refuse_negative(adaptive_name, input.shape, size)
+        check_not_negative(adaptive_name, input.shape, size)
         if rank == 1:
             pair = F.adaptive_max_pool2d_of(F.unsqueeze(input, -2), (1, *size))
             values, indices = (F.squeeze(each, -2) for each in pair)
@@ -279,15 +266,7 @@ def _declare(rank: int) -> None:
             values, indices = getattr(F, f"{adaptive_name}_of")(input, size)
         return (values, indices) if return_indices else values
 
-    def unpool(
-        F: Any,
-        input: Any,
-        indices: Any,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        output_size: Any = None,
-    ) -> Any:
+    def unpool(F, input, indices, kernel_size, stride=None, padding=0, output_size=None):
         kernel = option(unpool_name, "kernel_size", kernel_size, rank)
         step = kernel if stride is None else option(unpool_name, "stride", stride, rank)
         around = option(unpool_name, "padding", padding, rank)
@@ -299,14 +278,7 @@ def _declare(rank: int) -> None:
             return F.squeeze(wide, -1)
         return getattr(F, f"{unpool_name}_of")(input, indices, size)
 
-    def lp_pool(
-        F: Any,
-        input: Any,
-        norm_type: float,
-        kernel_size: Any,
-        stride: Any = None,
-        ceil_mode: bool = False,
-    ) -> Any:
+    def lp_pool(F, input, norm_type: float, kernel_size, stride=None, ceil_mode: bool = False):
         kernel = option(lp_name, "kernel_size", kernel_size, rank)
         powers = F.pow(input, norm_type)
         means = getattr(F, f"avg_pool{rank}d")(powers, kernel_size, stride, 0, ceil_mode)
@@ -318,16 +290,15 @@ def _declare(rank: int) -> None:
         f"Zeros with the elements at the indices of max_pool{rank}d, whose inverse this partly is."
     )
     lp_pool.__doc__ = f"(sum of x^p)^(1 / p) of each window of the last {rank} dimension(s)."
-    composite(
-        adaptive_name, method=False, spaces="torch nn.functional" if rank == 1 else "nn.functional"
-    )(adaptive)
-    composite(unpool_name, method=False, spaces="nn.functional")(unpool)
+    spaces = "torch nn.functional" if rank == 1 else "nn.functional"
+    casts = "cpu float32" if rank == 3 else ""
+    composite(adaptive_name, method=False, spaces=spaces, autocast=casts)(adaptive)
+    casts = "cpu float32"
+    composite(unpool_name, method=False, spaces="nn.functional", autocast=casts)(unpool)
     composite(lp_name, method=False, spaces="nn.functional")(lp_pool)
 
 
-def _unpooled_size(
-    shape: Ints, kernel: Ints, stride: Ints, padding: Ints, output_size: Any
-) -> Ints:
+def _unpooled_size(shape: Ints, kernel: Ints, stride: Ints, padding: Ints, output_size) -> Ints:
     rank = len(kernel)
     parts = zip(shape[-rank:], kernel, stride, padding, strict=True)
     usual = tuple((n - 1) * s + k - 2 * p for n, k, s, p in parts)
@@ -354,7 +325,7 @@ for _rank in (1, 2, 3):
     _declare(_rank)
 
 
-def _each(name: str, value: Any, rank: int, what: str) -> Ints:
+def _each(name: str, value, rank: int, what: str) -> Ints:
     if isinstance(value, (tuple, list)) and len(value) not in (1, rank):
         raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of Ints")
     return option(name, what, value, rank)
@@ -364,14 +335,14 @@ def _declare_fractional(rank: int) -> None:
     name = f"fractional_max_pool{rank}d"
 
     def fractional(
-        F: Any,
-        input: Any,
-        kernel_size: Any,
-        output_size: Any = None,
-        output_ratio: Any = None,
+        F,
+        input,
+        kernel_size,
+        output_size=None,
+        output_ratio=None,
         return_indices: bool = False,
-        _random_samples: Any = None,
-    ) -> Any:
+        _random_samples=None,
+    ):
         if output_size is None and output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         if input.ndim < rank + 1:
@@ -390,8 +361,8 @@ def _declare_fractional(rank: int) -> None:
         if _random_samples is None:
             lead = tuple(input.shape)[: input.ndim - rank]
             lead = (1, *lead) if len(lead) == 1 else lead
-            source = source_of(backends.backend_of(input._array))
-            _random_samples = from_array(source.rand((*lead, rank), input._array.dtype))
+            dtype, source = input._array.dtype, source_of(backends.backend_of(all_values(input)))
+            _random_samples = drawn((*lead, rank), lambda whole: source.rand(whole, dtype))
         pair = getattr(F, f"{name}_of")(input, kernel, size, _random_samples)
         return tuple(pair) if return_indices else pair[0]
 
@@ -399,7 +370,8 @@ def _declare_fractional(rank: int) -> None:
         f"Maxima of windows at random starts, as many as output_size says (or output_ratio times "
         f"the last {rank} sizes). Source: Graham, arXiv:1412.6071."
     )
-    composite(name, method=False, spaces="nn.functional")(fractional)
+    spaces = "nn.functional"
+    composite(name, method=False, spaces=spaces, autocast="cpu float32")(fractional)
 
 
 for _rank in (2, 3):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 from ag_visual import dtypes
-from ag_visual.arrays.kernels import attention as kernels
-from ag_visual.arrays.kernels import softmax as softmaxes
+from ag_visual.arrays.kernels import attention as kernels, softmax as softmaxes
 from ag_visual.dispatch.dims import wrap
 from ag_visual.dispatch.record import ROWS, Sample
 from ag_visual.dispatch.table import composite, op
@@ -16,42 +14,24 @@ from ag_visual.dispatch.vmap import Batch, constant
 from ag_visual.ops.reduction.along_dim import dim_samples
 
 
-def _scaled(query: Any, scale: float | None) -> float:
+def _scaled(query, scale: float | None) -> float:
     return 1 / math.sqrt(query.shape[-1]) if scale is None else scale
 
 
 def _flash(
-    xp: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
+    xp, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None
 ) -> tuple[Any, Any]:
     mask = attn_mask if attn_mask is None else _wide_mask(xp, attn_mask)
     return kernels.attention(xp, query, key, value, mask, is_causal, _scaled(query, scale))
 
 
-def _wide_mask(xp: Any, mask: Any) -> Any:
+def _wide_mask(xp, mask):
     """float32 where it was narrower, as the scores that it is added to."""
     return mask.astype(xp.float32) if mask.dtype.itemsize == 2 else mask
 
 
 def _flash_rule(
-    F: Any,
-    g: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any,
-    dropout_p: float,
-    is_causal: bool,
-    scale: float | None,
-    output: Any,
-    logsumexp: Any,
-    needs: Any,
+    F, g, query, key, value, attn_mask, dropout_p, is_causal, scale, output, logsumexp, needs
 ) -> tuple[Any, Any, Any]:
     factor = _scaled(query, scale)
     if not F.traced:
@@ -66,7 +46,7 @@ def _flash_rule(
     return d_query, d_key, F.matmul(F.transpose(weights, -2, -1), g) if needs[2] else None
 
 
-def _scores(F: Any, query: Any, key: Any, mask: Any, is_causal: bool, factor: float) -> Any:
+def _scores(F, query, key, mask, is_causal: bool, factor: float):
     # Both factors before the product, as torch: in 16 bits the scores might overflow.
     root = math.sqrt(abs(factor))
     sign = -root if factor < 0 else root
@@ -80,7 +60,7 @@ def _scores(F: Any, query: Any, key: Any, mask: Any, is_causal: bool, factor: fl
     return scores + mask
 
 
-def _flash_samples(make: Any) -> Iterator[Sample]:
+def _flash_samples(make):
     q, k, v = make((2, 2, 3, 4)), make((2, 2, 5, 4)), make((2, 2, 5, 4))
     yield Sample((q, k, v))
     yield Sample((q, k, v, make((3, 5)), 0.0, False, 0.7))
@@ -89,7 +69,7 @@ def _flash_samples(make: Any) -> Iterator[Sample]:
     yield Sample((20 * q, 20 * k, v))
 
 
-def _torch_flash(torch: Any, *args: Any) -> Any:
+def _torch_flash(torch, *args):
     query, key, value, mask, dropout_p, is_causal, scale = args
     fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
     if mask is not None and mask.dtype == torch.bool:
@@ -98,7 +78,7 @@ def _torch_flash(torch: Any, *args: Any) -> Any:
     return fused(query, key, value, dropout_p, is_causal, attn_mask=mask, scale=scale)
 
 
-def _in_front(batch: Batch) -> Any:
+def _in_front(batch: Batch):
     """The batch as one more dimension of heads; the mask alone may leave it out."""
     rank = batch.rank("query")
     whole = {n: batch.full(n) for n in ("query", "key", "value")}
@@ -111,6 +91,7 @@ op(
     "scaled_dot_product_flash",
     _flash,
     vjp={("query", "key", "value"): _flash_rule},
+    aten="_scaled_dot_product_flash_attention_for_cpu",
     inputs=("query", "key", "value", "attn_mask"),
     outputs=("output", "logsumexp"),
     differentiable=(0,),
@@ -125,7 +106,7 @@ op(
 )
 
 
-def _safe(xp: Any, self: Any, dim: Any) -> Any:
+def _safe(xp, self, dim):
     result = softmaxes.softmax(xp, self, dim)
     if not self.size:
         return result
@@ -141,26 +122,21 @@ op(
     layout=ROWS,
     normalize=lambda self, dim: (wrap(dim, self.ndim),),
     public=False,
-    node="SafeSoftmaxBackward0",
     samples=dim_samples(),
     real_only=True,
 )
 
 
-def _triangle_mask(xp: Any, self: Any, rows: int, columns: int) -> Any:
-    return xp.tri(rows, columns, dtype=bool)
-
-
 op(
     "triangle_mask",
-    _triangle_mask,
+    lambda xp, self, rows, columns: xp.tri(rows, columns, dtype=bool),
     public=False,
     batch=constant,
-    samples=lambda make: iter([Sample((make((2,)), 3, 2))]),
+    samples=lambda make: [Sample((make((2,)), 3, 2))],
 )
 
 
-def _check(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, causal: bool) -> None:
+def _check(query, key, value, mask, dropout_p: float, causal: bool) -> None:
     dims = [x.ndim for x in (query, key, value)]
     if min(dims) < 2:
         raise RuntimeError(
@@ -169,10 +145,10 @@ def _check(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, causal
         )
     kinds = [x.dtype for x in (query, key, value)]
     if len(set(kinds)) > 1:
-        told = [k.scalar_name.lower() for k in kinds]
+        names = [k.scalar_name.lower() for k in kinds]
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
-            f"{told[0]} key.dtype: {told[1]} and value.dtype: {told[2]} instead."
+            f"{names[0]} key.dtype: {names[1]} and value.dtype: {names[2]} instead."
         )
     if mask is not None:
         if causal:
@@ -189,7 +165,7 @@ def _check(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, causal
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
 
 
-def _fits(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -> bool:
+def _fits(query, key, value, mask, dropout_p: float) -> bool:
     """Whether torch, too, takes its fused op: four dimensions of equal sizes, nothing dropped."""
     if dropout_p or not query.ndim == key.ndim == value.ndim == 4 or not query.numel():
         return False
@@ -202,18 +178,18 @@ def _fits(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -> bool
     return mask is None or (mask.ndim in (2, 4) and not mask.requires_grad)
 
 
-@composite("scaled_dot_product_attention", method=False, spaces="nn.functional")
+@composite("scaled_dot_product_attention", method=False, spaces="nn.functional", autocast="lower")
 def _attention(
-    F: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
+    F,
+    query,
+    key,
+    value,
+    attn_mask=None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> Any:
+):
     """softmax(query key^T * scale + mask) value; scale: 1 / sqrt(size of the last dimension).
 
     query: (..., L, E), key: (..., S, E), value: (..., S, V); attn_mask, broadcast to (..., L, S):

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
+from ag_visual.core import modes
+from ag_visual.core.level import all_values, hollow
 from ag_visual.dispatch import dtype_errors
 from ag_visual.dispatch.record import CHANNELS, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap_layers import normed_by_channel
-
-# Layers -------------------------------------------------------------------------------------------
-from ag_visual.ops.nn.normalization import _moments, _statistics, _sum, input_gradient, wide
+from ag_visual.ops.nn.normalization import input_gradient, moments_of, statistics_of, sum_over, wide
 
 
-def _channels(x: Any, like: Any) -> Any:
+def by_channel(x, like):
     """A value per channel, shaped to broadcast over (N, C, ...)."""
     return x.reshape((1, -1) + (1,) * (like.ndim - 2))
 
@@ -24,117 +23,106 @@ def _others(ndim: int) -> tuple[int, ...]:
     return (0, *range(2, ndim))
 
 
-def affine(x: Any, weight: Any, bias: Any) -> Any:
+def affine(x, weight, bias):
     if weight is not None:
-        x = x * _channels(weight, x)
-    return x if bias is None else x + _channels(bias, x)
+        x = x * by_channel(weight, x)
+    return x if bias is None else x + by_channel(bias, x)
 
 
 def _batch_train(
-    xp: Any,
-    input: Any,
-    weight: Any = None,
-    bias: Any = None,
-    running_mean: Any = None,
-    running_var: Any = None,
+    xp,
+    input,
+    weight=None,
+    bias=None,
+    running_mean=None,
+    running_var=None,
     training: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> tuple[Any, Any, Any]:
     x = wide(xp, input)
-    mean, rstd = _moments(xp, x, _others(x.ndim), eps)
+    mean, rstd = moments_of(xp, x, _others(x.ndim), eps)
     result = affine((x - mean) * rstd, weight, bias).astype(input.dtype, copy=False)
     return result, mean.reshape(-1), rstd.reshape(-1)
 
 
 def _batch_eval(
-    xp: Any,
-    input: Any,
-    weight: Any = None,
-    bias: Any = None,
-    running_mean: Any = None,
-    running_var: Any = None,
+    xp,
+    input,
+    weight=None,
+    bias=None,
+    running_mean=None,
+    running_var=None,
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> tuple[Any, Any, Any]:
     x = wide(xp, input)
     rstd = 1 / xp.sqrt(running_var + eps)
-    normal = (x - _channels(running_mean, x)) * _channels(rstd, x)
+    normal = (x - by_channel(running_mean, x)) * by_channel(rstd, x)
     empty = xp.zeros((0,), x.dtype)
     return affine(normal, weight, bias).astype(input.dtype, copy=False), empty, empty.copy()
 
 
-def per_channel(F: Any, g: Any, normal: Any, needs: Any) -> tuple[Any, Any]:
+def per_channel(F, g, normal, needs) -> tuple[Any, Any]:
     dims = _others(g.ndim)
-    d_weight = _sum(F, g * normal, dims) if needs[1] else None
-    return d_weight, _sum(F, g, dims) if needs[2] else None
+    d_weight = sum_over(F, g * normal, dims) if needs[1] else None
+    return d_weight, sum_over(F, g, dims) if needs[2] else None
 
 
-def _train_rule(
-    F: Any, g: Any, input: Any, weight: Any, eps: float, result1: Any, result2: Any, needs: Any
-) -> tuple[Any, Any, Any]:
+def _train_rule(F, g, input, weight, eps: float, result1, result2, needs) -> tuple[Any, Any, Any]:
     dims = _others(input.ndim)
     if not F.traced:
-        mean, rstd = _channels(result1, input), _channels(result2, input)
+        mean, rstd = by_channel(result1, input), by_channel(result2, input)
     else:
-        mean, rstd = _statistics(F, input, dims, eps)
+        mean, rstd = statistics_of(F, input, dims, eps)
     normal = (input - mean) * rstd
     d_input = None
     if needs[0]:
-        scaled = g if weight is None else g * _channels(weight, g)
+        scaled = g if weight is None else g * by_channel(weight, g)
         d_input = input_gradient(F, scaled, normal, rstd, dims)
     return (d_input, *per_channel(F, g, normal, needs))
 
 
 def _eval_rule(
-    F: Any,
-    g: Any,
-    input: Any,
-    weight: Any,
-    running_mean: Any,
-    running_var: Any,
-    eps: float,
-    needs: Any,
+    F, g, input, weight, running_mean, running_var, eps: float, needs
 ) -> tuple[Any, Any, Any]:
-    rstd = _channels(F.rsqrt(running_var + eps), input)
-    normal = (input - _channels(running_mean, input)) * rstd
+    rstd = by_channel(F.rsqrt(running_var + eps), input)
+    normal = (input - by_channel(running_mean, input)) * rstd
     d_input = None
     if needs[0]:
-        d_input = rstd * (g if weight is None else g * _channels(weight, g))
+        d_input = rstd * (g if weight is None else g * by_channel(weight, g))
     return (d_input, *per_channel(F, g, normal, needs))
 
 
-def _train_along(F: Any, t_input: Any, input: Any, weight: Any, eps: float) -> Any:
+def _train_along(F, t_input, input, weight, eps: float):
     dims = _others(input.ndim)
-    mean, rstd = _statistics(F, input, dims, eps)
+    mean, rstd = statistics_of(F, input, dims, eps)
     moved = input_gradient(F, t_input, (input - mean) * rstd, rstd, dims)
-    return moved if weight is None else moved * _channels(weight, input)
+    return moved if weight is None else moved * by_channel(weight, input)
 
 
-def _train_weight_along(F: Any, t_weight: Any, input: Any, eps: float) -> Any:
-    mean, rstd = _statistics(F, input, _others(input.ndim), eps)
-    return (input - mean) * rstd * _channels(t_weight, input)
+def _train_weight_along(F, t_weight, input, eps: float):
+    mean, rstd = statistics_of(F, input, _others(input.ndim), eps)
+    return (input - mean) * rstd * by_channel(t_weight, input)
 
 
-def _eval_along(F: Any, t_input: Any, weight: Any, running_var: Any, eps: float) -> Any:
-    moved = t_input * _channels(F.rsqrt(running_var + eps), t_input)
-    return moved if weight is None else moved * _channels(weight, t_input)
+def _eval_along(F, t_input, weight, running_var, eps: float):
+    moved = t_input * by_channel(F.rsqrt(running_var + eps), t_input)
+    return moved if weight is None else moved * by_channel(weight, t_input)
 
 
-def _eval_weight_along(
-    F: Any, t_weight: Any, input: Any, running_mean: Any, running_var: Any, eps: float
-) -> Any:
-    rstd = _channels(F.rsqrt(running_var + eps), input)
-    return (input - _channels(running_mean, input)) * rstd * _channels(t_weight, input)
+def _eval_weight_along(F, t_weight, input, running_mean, running_var, eps: float):
+    rstd = by_channel(F.rsqrt(running_var + eps), input)
+    return (input - by_channel(running_mean, input)) * rstd * by_channel(t_weight, input)
 
 
-def bias_along(F: Any, t_bias: Any, input: Any) -> Any:
-    return F.expand(_channels(t_bias, input), tuple(input.shape))
+def bias_along(F, t_bias, input):
+    return F.expand(by_channel(t_bias, input), tuple(input.shape))
 
 
-def _batch_samples(training: bool) -> Any:
-    def samples(make: Any) -> Iterator[Sample]:
+def _batch_samples(training: bool):
+    def samples(make):
         for shape in ((4, 3), (2, 3, 2, 2)):
             running = (make((3,)), make((3,), low=0.5, high=2.0))
             yield Sample((make(shape), make((3,)), make((3,)), *running, training, 0.1, 1e-2))
@@ -143,7 +131,7 @@ def _batch_samples(training: bool) -> Any:
     return samples
 
 
-def _batch_op(name: str, kernel: Any, rule: Any, training: bool, keeps: tuple[str, ...]) -> None:
+def _batch_op(name: str, kernel, rule, training: bool, keeps: tuple[str, ...]) -> None:
     op(
         name,
         kernel,
@@ -178,16 +166,16 @@ _batch_op("batch_norm_eval", _batch_eval, _eval_rule, False, ("result1", "result
 
 @composite("batch_norm", method=False, spaces="torch nn.functional")
 def _batch_norm(
-    F: Any,
-    input: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
+    F,
+    input,
+    running_mean,
+    running_var,
+    weight=None,
+    bias=None,
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
-) -> Any:
+):
     """(x - mean) / sqrt(var + eps) per channel (dimension 1), times weight, plus bias.
 
     training: with the statistics of this batch, which also move the running ones; otherwise with
@@ -230,17 +218,41 @@ def _batch_norm(
     return result
 
 
-def _move(
-    input: Any, running_mean: Any, running_var: Any, mean: Any, rstd: Any, momentum: Any, eps: float
-) -> None:
+def _move(input, running_mean, running_var, mean, rstd, momentum, eps: float) -> None:
     """Let the running statistics follow those of a batch, the variance without its bias."""
+    if hollow(mean) and not hollow(input):  # a factor alone has slices
+        axes = tuple(dim for dim in range(input.dim()) if dim != 1)
+        mean = input.detach().mean(axes)
+        rstd = (input.detach().var(axes, correction=0) + eps).rsqrt()
+    if hollow(mean) or hollow(running_mean) or hollow(running_var):
+        _move_slices(input, (running_mean, running_var), mean, rstd, momentum, eps)
+        return
     _follow(running_mean, mean._array, momentum)
     count = input._array.size // input.shape[1]
     var = (1 / (rstd._array * rstd._array) - eps) * (count / max(count - 1, 1))
     _follow(running_var, var, momentum)
 
 
-def _follow(running: Any, now: Any, momentum: float) -> None:
+def _move_slices(input, running: tuple[Any, Any], mean, rstd, momentum, eps: float) -> None:
+    """The same for slices of a vmap: each needs statistics of its own."""
+    count = input.numel() // input.shape[1]
+    mean, rstd = mean.detach(), rstd.detach()
+    var = (1 / (rstd * rstd) - eps) * (count / max(count - 1, 1))
+    for old, now in zip(running, (mean, var), strict=True):
+        if old is None:
+            continue
+        array, new = all_values(old), all_values((1 - momentum) * old.detach() + momentum * now)
+        if array.shape != new.shape:
+            raise RuntimeError(
+                "Batch norm got a batched tensor as input while the running_mean or running_var, "
+                "which will be updated in place, were not batched.\n"
+                "Map over the statistics as well (torch.func.stack_module_state), make the module "
+                "with track_running_stats=False, or call its eval() before."
+            )
+        array[...] = new
+
+
+def _follow(running, now, momentum: float) -> None:
     """Move a running statistic. As in torch this counts as no write: the node may have saved it."""
     if running is not None:
         array = running._array
@@ -249,16 +261,8 @@ def _follow(running: Any, now: Any, momentum: float) -> None:
 
 @composite("native_batch_norm", method=False, out=True)
 def _native_batch_norm(
-    F: Any,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> Any:
+    F, input, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float
+):
     """batch_norm with torch's order of arguments: the result, the means and 1 / deviations used."""
     given = (input, weight, bias, running_mean, running_var, bool(training), momentum, eps)
     if not training:
@@ -270,16 +274,16 @@ def _native_batch_norm(
 
 @composite("instance_norm", method=False, spaces="torch nn.functional")
 def _instance_norm(
-    F: Any,
-    input: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
+    F,
+    input,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,
-) -> Any:
+):
     """Normalise each channel of each example of (N, C, d1, ...).
 
     With use_input_stats the running statistics, if given, follow the mean over the examples.
@@ -295,7 +299,7 @@ def _instance_norm(
     shape = tuple(input.shape)
     rows, channels = shape[:2]
 
-    def repeated(x: Any) -> Any:
+    def repeated(x):
         return None if x is None else F.repeat(x, (rows,))
 
     flat = F.view(F.contiguous(input), (1, rows * channels, *shape[2:]))
@@ -305,5 +309,9 @@ def _instance_norm(
     if use_input_stats:
         for running, now in ((running_mean, mean), (running_var, var)):
             if running is not None:
-                running.copy_(now.detach().reshape(rows, channels).mean(0))
+                found = now.detach().reshape(rows, channels).mean(0)
+                if hollow(found) or not modes.state.levels:
+                    running.copy_(found)
+                else:
+                    _follow(running, found._array, 1.0)  # also where a transform captured it
     return F.view(normal, shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from ag_visual import dtypes
@@ -17,7 +17,7 @@ from ag_visual.dispatch.vmap_layers import convolved, convolved_for_input, convo
 Ints = tuple[int, ...]
 
 
-def ints(name: str, value: Any, count: int, what: str) -> Ints:
+def ints(name: str, value, count: int, what: str) -> Ints:
     """One number for each spatial dimension, from one for all or from a sequence."""
     if type(value) is not int:
         value = checked(name, what, kind_named("SomeDims"), value)
@@ -32,7 +32,7 @@ def ints(name: str, value: Any, count: int, what: str) -> Ints:
     return found
 
 
-def _transposed_size(input: Ints, weight: Ints, *options: Any) -> Ints:
+def _transposed_size(input: Ints, weight: Ints, *options) -> Ints:
     """The shape that a transposed convolution gives for these shapes."""
     stride, padding, dilation, output_padding, groups = options
     sizes = zip(input[2:], weight[2:], stride, padding, dilation, output_padding, strict=True)
@@ -40,7 +40,7 @@ def _transposed_size(input: Ints, weight: Ints, *options: Any) -> Ints:
     return (input[0], weight[1] * groups, *spatial)
 
 
-def _check(input: Any, weight: Any, bias: Any, stride: Any, dilation: Any, *rest: Any) -> None:
+def _check(input, weight, bias, stride, dilation, *rest) -> None:
     padding, transposed, groups = rest
     if input.dtype != weight.dtype:
         raise RuntimeError(scalar_type(dtypes.of_array(input), dtypes.of_array(weight)))
@@ -94,17 +94,17 @@ def _check(input: Any, weight: Any, bias: Any, stride: Any, dilation: Any, *rest
 
 
 def _convolution(
-    xp: Any,
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = (),
-    padding: Any = (),
-    dilation: Any = (),
+    xp,
+    input,
+    weight,
+    bias=None,
+    stride=(),
+    padding=(),
+    dilation=(),
     transposed: bool = False,
-    output_padding: Any = (),
+    output_padding=(),
     groups: int = 1,
-) -> Any:
+):
     _check(input, weight, bias, stride, dilation, padding, transposed, groups)
     if not transposed:
         return kernels.conv2d(xp, input, weight, bias, stride, padding, dilation, groups)
@@ -123,17 +123,8 @@ def _convolution(
 
 
 def _for_input(
-    xp: Any,
-    grad_output: Any,
-    weight: Any,
-    size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-) -> Any:
+    xp, grad_output, weight, size, stride, padding, dilation, transposed, output_padding, groups
+):
     if transposed:
         found = kernels.conv2d(xp, grad_output, weight, None, stride, padding, dilation, groups)
         # Output padding as large as the stride leaves room for windows that no input made.
@@ -143,17 +134,8 @@ def _for_input(
 
 
 def _for_weight(
-    xp: Any,
-    grad_output: Any,
-    input: Any,
-    size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-) -> Any:
+    xp, grad_output, input, size, stride, padding, dilation, transposed, output_padding, groups
+):
     small, large = (input, grad_output) if transposed else (grad_output, input)
     return kernels.conv2d_weight(xp, small, large, size, stride, padding, dilation, groups)
 
@@ -165,7 +147,7 @@ def _rule(name: str, *passed: str | None) -> Callable[..., Any]:
     """The rule that calls an op with what it asks for (None is passed on), and with all options."""
     absent = [at for at, each in enumerate(passed) if each is None]
 
-    def rule(F: Any, *known: Any) -> Any:
+    def rule(F, *known):
         given = list(known)
         for at in absent:
             given.insert(at, None)
@@ -184,13 +166,13 @@ _CASES: tuple[tuple[Any, ...], ...] = (
 )
 
 
-def _samples(make: Any) -> Iterator[Sample]:
+def _samples(make):
     for at, (input, weight, *options) in enumerate(_CASES):
         out = weight[1] * options[5] if options[3] else weight[0]
         yield Sample((make(input), make(weight), make((out,)) if at % 2 else None, *options))
 
 
-def _output_shape(input: Ints, weight: Ints, options: Any) -> Ints:
+def _output_shape(input: Ints, weight: Ints, options) -> Ints:
     stride, padding, dilation, transposed, output_padding, groups = options
     if transposed:
         return _transposed_size(input, weight, stride, padding, dilation, output_padding, groups)
@@ -198,19 +180,19 @@ def _output_shape(input: Ints, weight: Ints, options: Any) -> Ints:
     return (input[0], weight[0], *size)
 
 
-def _input_samples(make: Any) -> Iterator[Sample]:
+def _input_samples(make):
     for input, weight, *options in _CASES:
         g = make(_output_shape(input, weight, options))
         yield Sample((g, make(weight), input, *options))
 
 
-def _weight_samples(make: Any) -> Iterator[Sample]:
+def _weight_samples(make):
     for input, weight, *options in _CASES:
         g = make(_output_shape(input, weight, options))
         yield Sample((g, make(input), weight, *options))
 
 
-def _errors(make: Any) -> Iterator[ErrorSample]:
+def _errors(make):
     options = ((1, 1), (0, 0), (1, 1), False, (0, 0), 1)
     yield ErrorSample(
         (make((2, 2, 4, 4)), make((5, 3, 3, 3)), None, *options), RuntimeError, "to have 3 channels"
@@ -240,7 +222,6 @@ op(
         ),
     },
     public=False,
-    node="ConvolutionBackward0",
     also_saves=("input", "weight"),
     fused=("input", "weight"),
     batch=convolved,
@@ -276,7 +257,6 @@ op(
         "grad_output": _rule("conv_for_weight", "t_grad_output", "input", "size"),
         "input": _rule("conv_for_weight", "grad_output", "t_input", "size"),
     },
-    inputs=("grad_output", "input"),
     public=False,
     node="ConvolutionBackwardBackward0",
     batch=convolved_for_weight,
@@ -285,7 +265,7 @@ op(
 )
 
 
-def _same(F: Any, input: Any, weight: Any, stride: Ints, dilation: Ints) -> tuple[Any, Ints]:
+def _same(F, input, weight, stride: Ints, dilation: Ints) -> tuple[Any, Ints]:
     """padding='same': what cannot be split evenly is padded on the right first."""
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
@@ -297,17 +277,8 @@ def _same(F: Any, input: Any, weight: Any, stride: Ints, dilation: Ints) -> tupl
 
 
 def _conv(
-    F: Any,
-    rank: int,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    groups: int,
-    output_padding: Any = None,
-) -> Any:
+    F, rank: int, input, weight, bias, stride, padding, dilation, groups: int, output_padding=None
+):
     name = f"conv{'' if output_padding is None else '_transpose'}{rank}d"
     if input.ndim not in (rank + 1, rank + 2):
         raise RuntimeError(
@@ -345,29 +316,20 @@ def _conv(
 
 
 def _declare(rank: int) -> None:
-    def conv(
-        F: Any,
-        input: Any,
-        weight: Any,
-        bias: Any = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-    ) -> Any:
+    def conv(F, input, weight, bias=None, stride=1, padding=0, dilation=1, groups: int = 1):
         return _conv(F, rank, input, weight, bias, stride, padding, dilation, groups)
 
     def transpose(
-        F: Any,
-        input: Any,
-        weight: Any,
-        bias: Any = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
+        F,
+        input,
+        weight,
+        bias=None,
+        stride=1,
+        padding=0,
+        output_padding=0,
         groups: int = 1,
-        dilation: Any = 1,
-    ) -> Any:
+        dilation=1,
+    ):
         return _conv(
             F, rank, input, weight, bias, stride, padding, dilation, groups, output_padding
         )
@@ -378,21 +340,22 @@ def _declare(rank: int) -> None:
         f"k...); padding also 'same' or 'valid'."
     )
     transpose.__doc__ = f"The gradient of conv{rank}d for its input: weights (C, O / groups, k...)."
-    composite(f"conv{rank}d", method=False, spaces="torch nn.functional")(conv)
-    composite(f"conv_transpose{rank}d", method=False, spaces="torch nn.functional")(transpose)
+    public: dict[str, Any] = {"method": False, "spaces": "torch nn.functional", "autocast": "lower"}
+    composite(f"conv{rank}d", **public)(conv)
+    composite(f"conv_transpose{rank}d", **public)(transpose)
 
 
 for _rank in (1, 2, 3):
     _declare(_rank)
 
 
-@composite("conv_tbc", method=False, spaces="torch nn.functional")
-def _conv_tbc(F: Any, input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+@composite("conv_tbc", method=False, spaces="torch nn.functional", autocast="lower")
+def _conv_tbc(F, input, weight, bias, pad: int = 0):
     """conv1d of (time, batch, channels) with weights (k, channels, outputs)."""
     for name, tensor, dims in (("Input", input, 3), ("Weight", weight, 3), ("Bias", bias, 1)):
         if tensor.ndim != dims:
-            told = {"Input": "time, batch, in_channel", "Weight": "kernel_width, in, out channels"}
-            raise RuntimeError(f"{name} must have {dims} dims: {told.get(name, 'out_channels')}")
+            axes = {"Input": "time, batch, in_channel", "Weight": "kernel_width, in, out channels"}
+            raise RuntimeError(f"{name} must have {dims} dims: {axes.get(name, 'out_channels')}")
     if input.shape[2] != weight.shape[1]:
         raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
     rows = F.conv1d(F.permute(input, (1, 2, 0)), F.permute(weight, (2, 1, 0)), bias, 1, pad)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -20,7 +19,7 @@ from ag_visual.dispatch.table import composite, op
 # Distances of rows ------------------------------------------------------------------------------
 
 
-def _norm(xp: Any, difference: Any, p: float) -> Any:
+def _norm(xp, difference, p: float):
     """The p-norms over the last dimension."""
     if difference.shape[-1] == 0:
         return xp.zeros(difference.shape[:-1], difference.dtype)
@@ -36,7 +35,7 @@ def _norm(xp: Any, difference: Any, p: float) -> Any:
     return (size**p).sum(axis=-1) ** (1 / p)
 
 
-def _slope(F: Any, difference: Any, distance: Any, p: float) -> Any:
+def _slope(F, difference, distance, p: float):
     """The derivative of a p-norm, p > 0, by each component of the difference; 0 at distance 0."""
     sign = F.sgn(difference)
     if p == 1:
@@ -52,11 +51,7 @@ def _slope(F: Any, difference: Any, distance: Any, p: float) -> Any:
     return F.where(near, 0.0, sign * power * safe ** (1 - p))
 
 
-def _cdist(xp: Any, x1: Any, x2: Any, p: float = 2.0) -> Any:
-    return _norm(xp, x1[..., :, None, :] - x2[..., None, :, :], p)
-
-
-def _cdist_back(F: Any, g: Any, x1: Any, x2: Any, p: float, result: Any, needs: Any) -> Any:
+def _cdist_back(F, g, x1, x2, p: float, result, needs):
     if p == 0:
         flat = [zeros(F, x) if need else None for x, need in zip((x1, x2), needs, strict=True)]
         return tuple(flat)
@@ -68,7 +63,7 @@ def _cdist_back(F: Any, g: Any, x1: Any, x2: Any, p: float, result: Any, needs: 
     )
 
 
-def _check_rows(x1: Any, x2: Any, p: Any) -> tuple[float]:
+def _check_rows(x1, x2, p) -> tuple[float]:
     for label, array in (("X1", x1), ("X2", x2)):
         if array.dtype.kind not in "fV":
             name = dtypes.of_array(array).scalar_name
@@ -88,7 +83,7 @@ def _check_rows(x1: Any, x2: Any, p: Any) -> tuple[float]:
     return (float(p),)
 
 
-def _cdist_samples(make: Any) -> Iterator[Sample]:
+def _cdist_samples(make):
     for p in (2.0, 1.0, 3.5, 1.5, math.inf):
         yield Sample((make((3, 4)), make((2, 4)), p))
     yield Sample((make((2, 3, 2)), make((1, 4, 2)), 2.0))
@@ -99,9 +94,9 @@ def _cdist_samples(make: Any) -> Iterator[Sample]:
 
 op(
     "cdist_values",
-    _cdist,
+    lambda xp, x1, x2, p=2.0: _norm(xp, x1[..., :, None, :] - x2[..., None, :, :], p),
     vjp={("x1", "x2"): _cdist_back},
-    inputs=("x1", "x2"),
+    aten="_cdist_forward",
     layout=ROWS,
     normalize=_check_rows,
     public=False,
@@ -111,13 +106,11 @@ op(
     real_only=True,
     batch=vmap.leading(x1=2, x2=2),
     samples=_cdist_samples,
-    errors=lambda make: iter(
-        [
-            ErrorSample((make((3,)), make((2, 3))), RuntimeError, "at least 2D tensors, X1 got"),
-            ErrorSample((make((2, 3)), make((2, 4))), RuntimeError, "same number of columns"),
-            ErrorSample((make((2, 3)), make((2, 3)), -1), RuntimeError, "non-negative p values"),
-        ]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((3,)), make((2, 3))), RuntimeError, "at least 2D tensors, X1 got"),
+        ErrorSample((make((2, 3)), make((2, 4))), RuntimeError, "same number of columns"),
+        ErrorSample((make((2, 3)), make((2, 3)), -1), RuntimeError, "non-negative p values"),
+    ],
 )
 _MODES = (
     "use_mm_for_euclid_dist_if_necessary",
@@ -126,8 +119,8 @@ _MODES = (
 )
 
 
-@composite("cdist", method=False)
-def _cdist_of(F: Any, x1: Any, x2: Any, p: float = 2.0, compute_mode: str = _MODES[0]) -> Any:
+@composite("cdist", method=False, autocast="float32")
+def _cdist_of(F, x1, x2, p: float = 2.0, compute_mode: str = _MODES[0]):
     """The p-norm distance of each row of x1 from each row of x2.
 
     Shapes: (..., P, M) and (..., R, M) give (..., P, R). compute_mode makes no difference:
@@ -143,19 +136,19 @@ def _pairs(n: int) -> tuple[Any, Any]:
     return numpy.triu_indices(n, 1)
 
 
-def _pdist(xp: Any, self: Any, p: float = 2.0) -> Any:
+def _pdist(xp, self, p: float = 2.0):
     first, second = (of_namespace(xp).from_numpy(at) for at in _pairs(self.shape[0]))
     return _norm(xp, self[first] - self[second], p)
 
 
-def _on_face(F: Any, like: Any, array: Any) -> Any:
-    """A host array as what the face computes with."""
+def _on_face(F, like, array):
+    """A host array as what the namespace computes with."""
     if not F.traced:
         return of_namespace(F.xp).from_numpy(array)
     return from_array(array).to(like.device)
 
 
-def _pdist_back(F: Any, g: Any, self: Any, p: float, result: Any) -> Any:
+def _pdist_back(F, g, self, p: float, result):
     if p == 0:
         return zeros(F, self)
     first, second = (_on_face(F, self, at) for at in _pairs(self.shape[0]))
@@ -165,7 +158,7 @@ def _pdist_back(F: Any, g: Any, self: Any, p: float, result: Any) -> Any:
     return F.index_add(F.index_add(total, 0, first, each), 0, second, -each)
 
 
-def _check_pdist(self: Any, p: Any) -> tuple[float]:
+def _check_pdist(self, p) -> tuple[float]:
     if self.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
     if self.dtype.kind not in "fV":
@@ -180,25 +173,25 @@ def _check_pdist(self: Any, p: Any) -> tuple[float]:
 op(
     "pdist",
     _pdist,
+    aten="_pdist_forward",
     vjp={"self": _pdist_back},
     normalize=_check_pdist,
     method=False,
     holomorphic=False,
     real_only=True,
     batch=vmap.slice_by_slice,
-    samples=lambda make: iter(
+    samples=lambda make: (
         [Sample((make((4, 3)), p)) for p in (2.0, 1.0, 3.0, math.inf)]
         + [Sample((make((1, 3)), 2.0))]
     ),
-    errors=lambda make: iter(
-        [
-            ErrorSample((make((3,)),), RuntimeError, "pdist only supports 2D tensors"),
-            ErrorSample((make((3, 2)), -1.0), RuntimeError, "non-negative p values"),
-        ]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((3,)),), RuntimeError, "pdist only supports 2D tensors"),
+        ErrorSample((make((3, 2)), -1.0), RuntimeError, "non-negative p values"),
+    ],
     doc="The p-norm distance of each pair of rows: element (i, j), i < j, of `cdist(x, x)`, row by "
     "row.",
     spaces="torch nn.functional",
+    autocast="cuda float32",
 )
 
 
@@ -207,11 +200,11 @@ op(
 _TINY = 1e-7  # what torch adds to a norm that it divides by
 
 
-def _others(self: Any, dim: int) -> tuple[int, ...]:
+def _others(self, dim: int) -> tuple[int, ...]:
     return tuple(i for i in range(self.ndim) if i != dim)
 
 
-def _renorm(xp: Any, self: Any, p: float, dim: int, maxnorm: float) -> Any:
+def _renorm(xp, self, p: float, dim: int, maxnorm: float):
     wide = self if self.dtype.itemsize > 2 else self.astype(xp.float32)
     norm = _norm(xp, xp.moveaxis(wide, dim, 0).reshape(self.shape[dim], -1), p)
     scale = xp.where(norm > maxnorm, maxnorm / (norm + _TINY), 1.0)
@@ -219,7 +212,7 @@ def _renorm(xp: Any, self: Any, p: float, dim: int, maxnorm: float) -> Any:
     return (wide * scale.reshape(shape)).astype(self.dtype)
 
 
-def _outward(F: Any, self: Any, p: float, others: tuple[int, ...]) -> tuple[Any, Any]:
+def _outward(F, self, p: float, others: tuple[int, ...]) -> tuple[Any, Any]:
     """The norm of each slice and its gradient."""
     size = F.abs(self)
     if p == math.inf:
@@ -231,7 +224,7 @@ def _outward(F: Any, self: Any, p: float, others: tuple[int, ...]) -> tuple[Any,
     return norm, F.sgn(self) * (size / safe) ** (p - 1)
 
 
-def _renorm_along(F: Any, t_self: Any, self: Any, p: float, dim: int, maxnorm: float) -> Any:
+def _renorm_along(F, t_self, self, p: float, dim: int, maxnorm: float):
     others = _others(self, dim)
     norm, outward = _outward(F, self, p, others)
     inverse = 1 / (norm + _TINY)
@@ -240,7 +233,7 @@ def _renorm_along(F: Any, t_self: Any, self: Any, p: float, dim: int, maxnorm: f
     return F.where(norm > maxnorm, scaled, t_self)
 
 
-def _renorm_back(F: Any, g: Any, self: Any, p: float, dim: int, maxnorm: float) -> Any:
+def _renorm_back(F, g, self, p: float, dim: int, maxnorm: float):
     """g scaled as the slices are, less the part that changes their norm."""
     others = _others(self, dim)
     norm, outward = _outward(F, self, p, others)
@@ -250,7 +243,7 @@ def _renorm_back(F: Any, g: Any, self: Any, p: float, dim: int, maxnorm: float) 
     return F.where(norm > maxnorm, scaled, g)
 
 
-def _normal_renorm(self: Any, p: Any, dim: Any, maxnorm: Any) -> tuple[float, int, float]:
+def _normal_renorm(self, p, dim, maxnorm) -> tuple[float, int, float]:
     if p <= 0:
         raise RuntimeError(f"renorm: non-positive-norm not supported, got p={p}")
     if maxnorm < 0:
@@ -265,7 +258,7 @@ def _normal_renorm(self: Any, p: Any, dim: Any, maxnorm: Any) -> tuple[float, in
     return float(p), wrap(dim, self.ndim), float(maxnorm)
 
 
-def _renorm_batch(batch: vmap.Batch) -> Any:
+def _renorm_batch(batch: vmap.Batch):
     """The slices of all of the batch side by side."""
     F, dim = batch.F, batch["dim"]
     x = F.movedim(batch["self"], dim + 1, 1)
@@ -283,18 +276,17 @@ op(
     inplace=True,
     holomorphic=False,
     batch=_renorm_batch,
-    samples=lambda make: iter(
+    samples=lambda make: (
         [Sample((make((3, 4)), p, 0, 1.0)) for p in (2.0, 1.0, 3.0, math.inf)]
         + [Sample((make((2, 3, 2)), 2, -1, 2.0)), Sample((make((2, 3)), 2, 0, 99.0))]
     ),
-    errors=lambda make: iter(
-        [
-            ErrorSample((make((2, 3)), 0, 0, 1), RuntimeError, "non-positive-norm not supported"),
-            ErrorSample((make((3,)), 2, 0, 1), RuntimeError, "needs at least 2 dimensions"),
-            ErrorSample((make((2, 3)), 2, 0, -1), RuntimeError, "expected maxnorm to be >= 0"),
-        ]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((2, 3)), 0, 0, 1), RuntimeError, "non-positive-norm not supported"),
+        ErrorSample((make((3,)), 2, 0, 1), RuntimeError, "needs at least 2 dimensions"),
+        ErrorSample((make((2, 3)), 2, 0, -1), RuntimeError, "expected maxnorm to be >= 0"),
+    ],
     doc="Each slice of `dim` whose p-norm exceeds maxnorm, scaled down to it: "
     "x maxnorm / (norm + 1e-7).",
     out="check_overlap",
+    autocast="cuda float32",
 )

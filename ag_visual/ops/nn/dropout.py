@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ag_visual.arrays import backend as backends
-from ag_visual.core.tensor import from_array
+from ag_visual.core.level import all_values, drawn
 from ag_visual.dispatch.families import elementwise
 from ag_visual.dispatch.record import ELEMENTWISE, FLOAT, Sample
 from ag_visual.dispatch.table import composite, op
-from ag_visual.dispatch.vmap import leading, random
+from ag_visual.dispatch.vmap import Batch, leading, random
 from ag_visual.ops.tensor.generator import source_of
-
-# Softmax ------------------------------------------------------------------------------------------
 
 
 def _check_probability(p: float) -> None:
@@ -20,20 +18,23 @@ def _check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _dropped(F: Any, input: Any, p: float, shape: tuple[int, ...]) -> Any:
+def _dropped(F, input, p: float, shape: tuple[int, ...]):
     """input * mask / (1 - p): the product is what torch's graph on the CPU shows."""
     if p == 0:
         return input
-    array = input._array
-    backend = backends.backend_of(array)
     if p == 1:
-        return F.mul(input, from_array(backend.xp.zeros((), array.dtype)))
-    mask = source_of(backend).bernoulli(1 - p, shape).astype(array.dtype)
-    mask /= 1 - p
-    return F.mul(input, from_array(mask))
+        return F.mul(input, F.zeros_of(input, ()))
+    dtype, source = input._array.dtype, source_of(backends.backend_of(all_values(input)))
+
+    def mask(whole: tuple[int, ...]) -> Any:
+        kept = source.bernoulli(1 - p, whole).astype(dtype)
+        kept /= 1 - p
+        return kept
+
+    return F.mul(input, drawn(shape, mask))
 
 
-def _noised(F: Any, input: Any, p: float, training: bool, inplace: bool, whole: int | None) -> Any:
+def _noised(F, input, p: float, training: bool, inplace: bool, whole: int | None):
     """Dropout of elements, or (whole = number of leading dimensions) of whole channels."""
     _check_probability(p)
     if not training:
@@ -46,17 +47,13 @@ def _noised(F: Any, input: Any, p: float, training: bool, inplace: bool, whole: 
 
 
 @composite("dropout", method=False, spaces="torch nn.functional")
-def _dropout(
-    F: Any, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Any:
+def _dropout(F, input, p: float = 0.5, training: bool = True, inplace: bool = False):
     """Zero each element with probability p and multiply the others with 1 / (1 - p)."""
     return _noised(F, input, p, training, inplace, None)
 
 
 def _declare_dropout(rank: int) -> None:
-    def body(
-        F: Any, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False
-    ) -> Any:
+    def body(F, input, p: float = 0.5, training: bool = True, inplace: bool = False):
         return _noised(F, input, p, training, inplace, max(input.ndim - rank, 1))
 
     body.__doc__ = f"Dropout of whole channels: of (N, C, ...) with {rank} spatial dimension(s)."
@@ -67,20 +64,28 @@ for _rank in (1, 2, 3):
     _declare_dropout(_rank)
 
 
-def _native_dropout(xp: Any, input: Any, p: float, train: Any = True) -> tuple[Any, Any]:
+def _native_dropout(xp, input, p: float, train=True) -> tuple[Any, Any]:
     if not train or p == 0:
         return input.copy(), xp.ones(input.shape, bool)
     mask = source_of(backends.backend_of(input)).bernoulli(1 - p, input.shape)
     return input * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
 
 
-def _native_rule(F: Any, g: Any, result1: Any, p: float, train: Any) -> Any:
+def _native_rule(F, g, result1, p: float, train):
     scale = 1.0 if not train or p == 0 else 0.0 if p == 1 else 1 / (1 - p)
     return F.native_dropout_backward(g, result1, scale)
 
 
-def _native_backward(xp: Any, grad_output: Any, mask: Any, scale: float) -> Any:
+def _native_backward(xp, grad_output, mask, scale: float):
     return grad_output * mask * scale
+
+
+def _one_mask(batch: Batch) -> Any:
+    """The same elements of each slice are dropped."""
+    x = batch["input"]
+    ones = batch.F.zeros_of(x, batch.shape("input")) + 1
+    kept, mask = batch.run(input=ones)
+    return x * kept, batch.filled(mask, False)
 
 
 op(
@@ -91,8 +96,8 @@ op(
     differentiable=(0,),
     method=False,
     jvp=ELEMENTWISE,
-    batch=random(leading()),
-    samples=lambda make: iter([Sample((make((3, 4)), 0.5, True), smooth=False)]),
+    batch=random(leading(), _one_mask),
+    samples=lambda make: [Sample((make((3, 4)), 0.5, True), smooth=False)],
     not_exposed=("train",),
     doc="`dropout` with the mask that it drew.",
 )
@@ -104,10 +109,9 @@ elementwise(
     policy=FLOAT,
     no_promotion=("mask",),
     method=False,
-    samples=lambda make: iter([Sample((make((3, 4)), make((3, 4)) > 0, 2.0))]),
+    samples=lambda make: [Sample((make((3, 4)), make((3, 4)) > 0, 2.0))],
     also_saves=("grad_output",),
     doc="The gradient of `native_dropout`: grad_output where the mask is true, times scale.",
     formula=lambda grad_output, mask, scale: grad_output * mask * scale,
+    spaces="",
 )
-
-# Embedding ----------------------------------------------------------------------------------------

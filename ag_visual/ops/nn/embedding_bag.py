@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ag_visual.arrays import backend as backends
+from ag_visual.core.level import hollow, not_batched
 from ag_visual.core.tensor import before_write, wrote
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, function, op
@@ -15,16 +15,14 @@ SUM, MEAN, MAX = 0, 1, 2
 _MODES = {"sum": SUM, "mean": MEAN, "max": MAX}
 
 
-def _check(
-    weight: Any, indices: Any, offsets: Any, per_sample_weights: Any, last: bool, padding: int
-) -> None:
+def _check(weight, indices, offsets, per_sample_weights, last: bool, padding: int) -> None:
     for name, array in (("indices", indices), ("offsets", offsets)):
         if array.dtype.kind not in "iu":
-            told = f"torch.{array.dtype.name.capitalize()}Tensor"
-            told = told.replace("Float64", "Double").replace("Float32", "Float")
+            type_name = f"torch.{array.dtype.name.capitalize()}Tensor"
+            type_name = type_name.replace("Float64", "Double").replace("Float32", "Float")
             raise RuntimeError(
                 f"Expected tensor for argument #1 '{name}' to have one of the following scalar "
-                f"types: Long, Int; but got {told} instead (while checking arguments for "
+                f"types: Long, Int; but got {type_name} instead (while checking arguments for "
                 "embedding_bag)"
             )
     count, rows = indices.shape[0], weight.shape[0]
@@ -61,14 +59,14 @@ def _check(
 
 
 def _bag(
-    xp: Any,
-    weight: Any,
-    indices: Any,
-    offsets: Any,
+    xp,
+    weight,
+    indices,
+    offsets,
     scale_grad_by_freq: bool = False,
     mode: int = SUM,
     sparse: bool = False,
-    per_sample_weights: Any = None,
+    per_sample_weights=None,
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> tuple[Any, Any, Any, Any]:
@@ -97,9 +95,7 @@ def _bag(
     return result.astype(weight.dtype, copy=False), bag_of, sizes, xp.zeros((0,), xp.int64)
 
 
-def _largest(
-    xp: Any, backend: Any, rows: Any, indices: Any, bag_of: Any, counted: Any, shape: Any
-) -> tuple[Any, Any]:
+def _largest(xp, backend, rows, indices, bag_of, counted, shape) -> tuple[Any, Any]:
     """The maxima of each bag's columns, and the table's row each came from (first of equals)."""
     best = xp.full(shape, -xp.inf, rows.dtype)
     backend.maximum_at(best, bag_of, xp.where(counted[:, None], rows, -xp.inf))
@@ -115,47 +111,53 @@ def _largest(
 
 
 def _weight_rule(
-    F: Any,
-    g: Any,
-    weight_shape: Any,
-    indices: Any,
+    F,
+    g,
+    weight_shape,
+    indices,
     scale_grad_by_freq: bool,
     mode: int,
     sparse: bool,
-    per_sample_weights: Any,
+    per_sample_weights,
     padding_idx: int,
-    result1: Any,
-    result2: Any,
-    result3: Any,
-) -> Any:
+    result1,
+    result2,
+    result3,
+):
     rows, size = weight_shape
+    if sparse and scale_grad_by_freq:
+        raise RuntimeError(
+            "embedding_backward: scale_grad_by_freq not supported with sparse gradients"
+        )
     kind = getattr(g, "_array", g).dtype
-    empty = F.zeros_of(g, (rows, size))
     if mode == MAX:
         known = F.where(F.unsqueeze(result2 > 0, 1), g, 0.0)
-        return F.scatter_add(empty, 0, result3, known)
+        return F.scatter_add(F.zeros_of(g, (rows, size)), 0, result3, known)
     each = F.index_select(g, 0, result1)
     if mode == MEAN:
         sizes = F.index_select(F.clamp_min(result2, 1), 0, result1)
         each = each / F.unsqueeze(F.cast(sizes, kind), 1)
-    each = F.where(F.unsqueeze(indices != padding_idx, 1), each, 0.0)
+    if not sparse:
+        each = F.where(F.unsqueeze(indices != padding_idx, 1), each, 0.0)
     if per_sample_weights is not None:
         each = each * F.unsqueeze(per_sample_weights, 1)
+    if sparse:
+        return F.embedding_sparse_backward(each, indices, rows, padding_idx, False)
     if scale_grad_by_freq:
         ones = F.zeros_of(indices, tuple(indices.shape)) + 1
         often = F.index_add(F.zeros_of(indices, (rows,)), 0, indices, ones)
         often = F.cast(F.index_select(often, 0, indices), kind)
         each = each / F.unsqueeze(often, 1)
-    return F.index_add(empty, 0, indices, each)
+    return F.index_add(F.zeros_of(g, (rows, size)), 0, indices, each)
 
 
-def _samples_rule(F: Any, g: Any, weight: Any, indices: Any, padding_idx: int, result1: Any) -> Any:
+def _samples_rule(F, g, weight, indices, padding_idx: int, result1):
     """Of a sum, which alone takes weights of its samples."""
     products = F.index_select(g, 0, result1) * F.index_select(weight, 0, indices)
     return F.sum(F.where(F.unsqueeze(indices != padding_idx, 1), products, 0.0), 1)
 
 
-def _batched(batch: Batch) -> Any:
+def _batched(batch: Batch):
     """All slices as one: tables below one another, with a row of zeros where padding points."""
     F, size = batch.F, batch.size
     weight, indices, offsets = (batch.full(n) for n in ("weight", "indices", "offsets"))
@@ -192,11 +194,11 @@ def _batched(batch: Batch) -> Any:
     return (*whole, chosen)
 
 
-def _drawn(make: Any, shape: tuple[int, ...], count: int) -> Any:
+def _drawn(make, shape: tuple[int, ...], count: int):
     return make(shape, low=0.0, high=count - 0.01).astype(int)
 
 
-def _samples(make: Any) -> Iterator[Sample]:
+def _samples(make):
     import numpy
 
     # The batching tests turn offsets round; these stay offsets.
@@ -213,6 +215,7 @@ op(
     "embedding_bag_of",
     _bag,
     vjp={"weight": _weight_rule, "per_sample_weights": _samples_rule},
+    aten="_embedding_bag",
     inputs=("weight", "indices", "offsets", "per_sample_weights"),
     outputs=("result0", "result1", "result2", "result3"),
     differentiable=(0,),
@@ -225,25 +228,23 @@ op(
     # torch leaves out what its backward of a mode does not ask for; the bags are what counts.
     oracle=lambda torch, *args: torch._embedding_bag(*args)[0],
     samples=_samples,
-    errors=lambda make: iter(
-        [
-            ErrorSample(
-                (make((5, 3)), _drawn(make, (2,), 5) + 9, _drawn(make, (1,), 1)),
-                RuntimeError,
-                "Index 0 of input takes value",
-            ),
-            ErrorSample(
-                (make((5, 3)), _drawn(make, (2,), 5), _drawn(make, (1,), 1) + 1),
-                RuntimeError,
-                "offsets[0] has to be 0",
-            ),
-        ]
-    ),
+    errors=lambda make: [
+        ErrorSample(
+            (make((5, 3)), _drawn(make, (2,), 5) + 9, _drawn(make, (1,), 1)),
+            RuntimeError,
+            "Index 0 of input takes value",
+        ),
+        ErrorSample(
+            (make((5, 3)), _drawn(make, (2,), 5), _drawn(make, (1,), 1) + 1),
+            RuntimeError,
+            "offsets[0] has to be 0",
+        ),
+    ],
     real_only=True,
 )
 
 
-def _given(F: Any, input: Any, offsets: Any, samples: Any) -> tuple[Any, Any, Any]:
+def _given(F, input, offsets, samples) -> tuple[Any, Any, Any]:
     """Bags of one length are rows of a matrix; others begin at the offsets."""
     if samples is not None and tuple(input.shape) != tuple(samples.shape):
         raise ValueError(
@@ -272,19 +273,19 @@ def _given(F: Any, input: Any, offsets: Any, samples: Any) -> tuple[Any, Any, An
 
 @composite("embedding_bag", method=False, spaces="torch nn.functional")
 def _embedding_bag(
-    F: Any,
-    input: Any,
-    weight: Any,
-    offsets: Any = None,
+    F,
+    input,
+    weight,
+    offsets=None,
     max_norm: float | None = None,
     norm_type: float = 2,
     scale_grad_by_freq: bool = False,
     mode: str = "mean",
     sparse: bool = False,
-    per_sample_weights: Any = None,
+    per_sample_weights=None,
     include_last_offset: bool = False,
     padding_idx: int | None = None,
-) -> Any:
+):
     """The sum, mean or maximum of the table's rows in each bag of indices.
 
     input: (N, length), or all bags in one row which begin at `offsets`; weight: (rows, size).
@@ -298,8 +299,8 @@ def _embedding_bag(
         raise ValueError("mode has to be one of sum, mean or max")
     if mode == "max" and scale_grad_by_freq:
         raise ValueError("max mode does not support scaling the gradient by the frequency")
-    if sparse:
-        raise NotImplementedError("embedding_bag: sparse gradients do not exist here; sparse=False")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
     if samples is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported "
@@ -314,16 +315,18 @@ def _embedding_bag(
     padding = -1 if padding_idx is None else padding_idx % rows
     if max_norm is not None:
         embedding_renorm_(weight, indices, max_norm, norm_type)
-    options = (scale_grad_by_freq, _MODES[mode], False, samples, include_last_offset, padding)
+    options = (scale_grad_by_freq, _MODES[mode], sparse, samples, include_last_offset, padding)
     return F.embedding_bag_of(weight, indices, starts, *options)[0]
 
 
 @function(name="embedding_renorm_")
-def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: float = 2.0) -> Any:
+def embedding_renorm_(weight, indices, max_norm: float, norm_type: float = 2.0):
     """Scale those rows of `weight` that `indices` names down to norm max_norm, in place.
 
     As in torch no gradient sees it; a saved `weight` does.
     """
+    if hollow(weight) or hollow(indices):
+        raise not_batched("embedding_renorm_")
     before_write(weight)
     array = weight._array
     xp = backends.backend_of(array).xp

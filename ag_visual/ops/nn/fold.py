@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Iterator
-from typing import Any
 
 from ag_visual.arrays.backend import of_namespace
 from ag_visual.dispatch.arguments import checked, kind_named
-from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
-from ag_visual.dispatch.table import alias, composite, op
+from ag_visual.dispatch.families import structural
+from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.rules import calls
+from ag_visual.dispatch.table import alias, composite
 from ag_visual.dispatch.vmap import folded, leading
 from ag_visual.ops.nn.convolution import Ints
-
-_structural = functools.partial(op, jvp=LINEAR, holomorphic=False)
 
 # Sliding blocks -----------------------------------------------------------------------------------
 
@@ -47,9 +44,7 @@ def _blocks(size: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Int
     )
 
 
-def _im2col(
-    xp: Any, self: Any, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
-) -> Any:
+def _im2col(xp, self, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints):
     _check_options(kernel_size, dilation, padding, stride)
     if self.ndim not in (3, 4) or not all(self.shape[-3:]):
         raise RuntimeError(
@@ -80,14 +75,8 @@ def _im2col(
 
 
 def _col2im(
-    xp: Any,
-    self: Any,
-    output_size: Ints,
-    kernel_size: Ints,
-    dilation: Ints,
-    padding: Ints,
-    stride: Ints,
-) -> Any:
+    xp, self, output_size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
+):
     _check_options(kernel_size, dilation, padding, stride)
     _check_columns(self, output_size, kernel_size, dilation, padding, stride)
     count = _blocks(output_size, kernel_size, dilation, padding, stride)
@@ -106,7 +95,7 @@ def _col2im(
 
 
 def _check_columns(
-    self: Any, output_size: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints
+    self, output_size: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> None:
     if self.ndim not in (2, 3) or not all(self.shape[-2:]):
         raise RuntimeError(
@@ -135,33 +124,27 @@ _OPTIONS: tuple[Options, ...] = (
 )
 
 
-def _im2col_samples(make: Any) -> Iterator[Sample]:
+def _im2col_samples(make):
     for options in _OPTIONS:
         yield Sample((make((2, 3, 4, 5)), *options))
     yield Sample((make((2, 4, 3)), *_OPTIONS[0]))
     yield Sample((make((1, 2, 3)), (2, 3), (1, 1), (0, 0), (1, 1)))
 
 
-def _col2im_samples(make: Any) -> Iterator[Sample]:
+def _col2im_samples(make):
     for kernel, *options in _OPTIONS:
         count = math.prod(_blocks((4, 5), kernel, *options))
         yield Sample((make((2, 3 * math.prod(kernel), count)), (4, 5), kernel, *options))
     yield Sample((make((8, 4)), (2, 5), (2, 2), (1, 1), (0, 0), (1, 1)))
 
 
-def _col2im_rule(
-    F: Any, g: Any, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
-) -> Any:
-    return F.im2col(g, kernel_size, dilation, padding, stride)
-
-
 def _im2col_rule(
-    F: Any, g: Any, self_shape: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
-) -> Any:
+    F, g, self_shape: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
+):
     return F.col2im(g, tuple(self_shape[-2:]), kernel_size, dilation, padding, stride)
 
 
-_structural(
+structural(
     "im2col",
     _im2col,
     vjp={"self": _im2col_rule},
@@ -171,57 +154,51 @@ _structural(
     node="Im2ColBackward0",
     batch=folded("self", least=4),
     samples=_im2col_samples,
-    errors=lambda make: iter(
-        [
-            ErrorSample(
-                (make((1, 1, 2, 2)), (3, 3), (1, 1), (0, 0), (1, 1)),
-                RuntimeError,
-                "its components must be at least one",
-            ),
-            ErrorSample(
-                (make((1, 1, 2, 2)), (2, 2), (1, 1), (0, 0), (0, 1)),
-                RuntimeError,
-                "stride should be greater than zero, but got stride_height: 0 stride_width: 1",
-            ),
-        ]
-    ),
+    errors=lambda make: [
+        ErrorSample(
+            (make((1, 1, 2, 2)), (3, 3), (1, 1), (0, 0), (1, 1)),
+            RuntimeError,
+            "its components must be at least one",
+        ),
+        ErrorSample(
+            (make((1, 1, 2, 2)), (2, 2), (1, 1), (0, 0), (0, 1)),
+            RuntimeError,
+            "stride should be greater than zero, but got stride_height: 0 stride_width: 1",
+        ),
+    ],
 )
-_structural(
+structural(
     "col2im",
     _col2im,
-    vjp={"self": _col2im_rule},
+    vjp={"self": calls("im2col", "g", "kernel_size", "dilation", "padding", "stride")},
     public=False,
     public_name="fold",
     oracle="ops.aten.col2im",
     node="Col2ImBackward0",
     batch=folded("self", least=3),
     samples=_col2im_samples,
-    errors=lambda make: iter(
-        [
-            ErrorSample(
-                (make((1, 5, 4)), (3, 3), (2, 2), (1, 1), (0, 0), (1, 1)),
-                RuntimeError,
-                "to be divisible by the product of kernel_size",
-            ),
-            ErrorSample(
-                (make((1, 4, 5)), (3, 3), (2, 2), (1, 1), (0, 0), (1, 1)),
-                RuntimeError,
-                "number of sliding blocks 2 * 2 = 4, but got input.size(2)=5",
-            ),
-        ]
-    ),
+    errors=lambda make: [
+        ErrorSample(
+            (make((1, 5, 4)), (3, 3), (2, 2), (1, 1), (0, 0), (1, 1)),
+            RuntimeError,
+            "to be divisible by the product of kernel_size",
+        ),
+        ErrorSample(
+            (make((1, 4, 5)), (3, 3), (2, 2), (1, 1), (0, 0), (1, 1)),
+            RuntimeError,
+            "number of sliding blocks 2 * 2 = 4, but got input.size(2)=5",
+        ),
+    ],
 )
 
 
-def _two(name: str, what: str, value: Any) -> Ints:
+def _two(name: str, what: str, value) -> Ints:
     value = checked(name, what, kind_named("SomeDims"), value)
     return (value, value) if isinstance(value, int) else value
 
 
 @composite("im2col_unfold", public=False, spaces="nn.functional.unfold")
-def unfold(
-    F: Any, input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-) -> Any:
+def unfold(F, input, kernel_size, dilation=1, padding=0, stride=1):
     """The sliding blocks of (N, C, H, W) as the columns of (N, C * kh * kw, blocks)."""
     return F.im2col(
         input,
@@ -233,15 +210,7 @@ def unfold(
 
 
 @composite("fold", method=False, spaces="nn.functional")
-def _fold(
-    F: Any,
-    input: Any,
-    output_size: Any,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
-) -> Any:
+def _fold(F, input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     """Columns (N, C * kh * kw, blocks) added into images (N, C, *output_size)."""
     options = (
         _two("fold", "kernel_size", kernel_size),
@@ -255,7 +224,7 @@ def _fold(
 # Shuffles -----------------------------------------------------------------------------------------
 
 
-def _check_images(name: str, self: Any, factor: int, what: str) -> None:
+def _check_images(name: str, self, factor: int, what: str) -> None:
     if self.ndim < 3:
         raise RuntimeError(
             f"{name} expects input to have at least 3 dimensions, but got input with {self.ndim} "
@@ -265,7 +234,7 @@ def _check_images(name: str, self: Any, factor: int, what: str) -> None:
         raise RuntimeError(f"{name} expects a positive {what}, but got {factor}")
 
 
-def _pixel_shuffle(xp: Any, self: Any, upscale_factor: int) -> Any:
+def _pixel_shuffle(xp, self, upscale_factor: int):
     r = upscale_factor
     _check_images("pixel_shuffle", self, r, "upscale_factor")
     *lead, channels, height, width = self.shape
@@ -284,7 +253,7 @@ def _pixel_shuffle(xp: Any, self: Any, upscale_factor: int) -> Any:
     return _copied(xp, inner.transpose(0, 1, 4, 2, 5, 3), shape)
 
 
-def _pixel_unshuffle(xp: Any, self: Any, downscale_factor: int) -> Any:
+def _pixel_unshuffle(xp, self, downscale_factor: int):
     r = downscale_factor
     _check_images("pixel_unshuffle", self, r, "downscale_factor")
     *lead, channels, height, width = self.shape
@@ -299,7 +268,7 @@ def _pixel_unshuffle(xp: Any, self: Any, downscale_factor: int) -> Any:
     return _copied(xp, inner.transpose(0, 1, 3, 5, 2, 4), shape)
 
 
-def _channel_shuffle(xp: Any, self: Any, groups: int) -> Any:
+def _channel_shuffle(xp, self, groups: int):
     if self.ndim < 3:
         raise RuntimeError(
             f"channel_shuffle expects input with > 2 dims, but got input with sizes "
@@ -319,63 +288,54 @@ def _channel_shuffle(xp: Any, self: Any, groups: int) -> Any:
     return _copied(xp, inner.swapaxes(1, 2), self.shape)
 
 
-def _copied(xp: Any, array: Any, shape: Ints) -> Any:
+def _copied(xp, array, shape: Ints):
     """Its elements in this shape, in memory of their own."""
     return xp.array(array, order="C", copy=True).reshape(shape)
 
 
-_structural(
+structural(
     "pixel_shuffle",
     _pixel_shuffle,
     vjp={"self": lambda F, g, upscale_factor: F.pixel_unshuffle(g, upscale_factor)},
     method=False,
     batch=leading(),
-    samples=lambda make: iter(
-        [
-            Sample((make(shape), r))
-            for shape, r in (((2, 8, 2, 3), 2), ((4, 1, 2), 2), ((1, 2, 2), 1))
-        ]
-    ),
-    errors=lambda make: iter(
-        [
-            ErrorSample((make((3, 2, 2)), 2), RuntimeError, "is not divisible by 4"),
-            ErrorSample((make((2, 2)), 2), RuntimeError, "at least 3 dimensions"),
-            ErrorSample((make((4, 2, 2)), 0), RuntimeError, "a positive upscale_factor"),
-        ]
-    ),
+    samples=lambda make: [
+        Sample((make(shape), r)) for shape, r in (((2, 8, 2, 3), 2), ((4, 1, 2), 2), ((1, 2, 2), 1))
+    ],
+    errors=lambda make: [
+        ErrorSample((make((3, 2, 2)), 2), RuntimeError, "is not divisible by 4"),
+        ErrorSample((make((2, 2)), 2), RuntimeError, "at least 3 dimensions"),
+        ErrorSample((make((4, 2, 2)), 0), RuntimeError, "a positive upscale_factor"),
+    ],
     doc="Channels (..., C r^2, H, W) as pixels (..., C, H r, W r).",
     spaces="torch nn.functional",
 )
-_structural(
+structural(
     "pixel_unshuffle",
     _pixel_unshuffle,
     vjp={"self": lambda F, g, downscale_factor: F.pixel_shuffle(g, downscale_factor)},
     method=False,
     batch=leading(),
-    samples=lambda make: iter([Sample((make((2, 2, 4, 6)), 2)), Sample((make((1, 3, 3)), 3))]),
-    errors=lambda make: iter(
-        [
-            ErrorSample((make((1, 3, 4)), 2), RuntimeError, "height to be divisible"),
-            ErrorSample((make((1, 4, 3)), 2), RuntimeError, "width to be divisible"),
-        ]
-    ),
+    samples=lambda make: [Sample((make((2, 2, 4, 6)), 2)), Sample((make((1, 3, 3)), 3))],
+    errors=lambda make: [
+        ErrorSample((make((1, 3, 4)), 2), RuntimeError, "height to be divisible"),
+        ErrorSample((make((1, 4, 3)), 2), RuntimeError, "width to be divisible"),
+    ],
     doc="Pixels (..., C, H r, W r) as channels (..., C r^2, H, W).",
     spaces="torch nn.functional",
 )
-_structural(
+structural(
     "channel_shuffle",
     _channel_shuffle,
     vjp={"self": lambda F, g, groups: F.channel_shuffle(g, g.shape[1] // groups)},
     method=False,
     batch=folded("self"),
-    samples=lambda make: iter([Sample((make((2, 6, 2, 2)), 2)), Sample((make((1, 6, 2)), 3))]),
-    errors=lambda make: iter(
-        [
-            ErrorSample((make((1, 3, 2)), 2), RuntimeError, "must be divisible by groups"),
-            ErrorSample((make((3, 2)), 2), RuntimeError, "input with > 2 dims"),
-            ErrorSample((make((1, 3, 2)), 0), RuntimeError, "must be positive"),
-        ]
-    ),
+    samples=lambda make: [Sample((make((2, 6, 2, 2)), 2)), Sample((make((1, 6, 2)), 3))],
+    errors=lambda make: [
+        ErrorSample((make((1, 3, 2)), 2), RuntimeError, "must be divisible by groups"),
+        ErrorSample((make((3, 2)), 2), RuntimeError, "input with > 2 dims"),
+        ErrorSample((make((1, 3, 2)), 0), RuntimeError, "must be positive"),
+    ],
     doc="The channels of equal groups taken from each group in turn.",
     spaces="torch nn.functional",
 )

@@ -11,10 +11,10 @@ import itertools
 import math
 import operator
 import warnings
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ag_visual import dtypes
+from ag_visual.core.level import all_values, anywhere
 from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, raw
@@ -41,7 +41,7 @@ class Tap(NamedTuple):
     there: Any
 
 
-def _reflected(F: Any, x: Any, n: int, align: bool) -> Any:
+def _reflected(F, x, n: int, align: bool):
     """Folded back at the borders (the centres of the corner pixels, or their edges)."""
     low, span = (0.0, n - 1.0) if align else (-0.5, float(n))
     if span == 0:
@@ -53,7 +53,7 @@ def _reflected(F: Any, x: Any, n: int, align: bool) -> Any:
     return F.where(odd == 0, extra + low, span - extra + low)
 
 
-def _inside(F: Any, x: Any, n: int, padding: int, align: bool) -> Any:
+def _inside(F, x, n: int, padding: int, align: bool):
     """The place where the padding has its value from; as it is for zeros."""
     if padding == ZEROS:
         return x
@@ -64,22 +64,22 @@ def _inside(F: Any, x: Any, n: int, padding: int, align: bool) -> Any:
     return F.where(x >= n - 1, float(n - 1), x)
 
 
-def _known(F: Any, x: Any) -> Any:
+def _known(F, x):
     return F.where(F.abs(x) <= _FAR, x, _NOWHERE)
 
 
-def _placed(F: Any, at: Any, n: int) -> tuple[Any, Any]:
+def _placed(F, at, n: int) -> tuple[Any, Any]:
     """Whole places as indices that exist, and 1 where they are in the image."""
     there = (at >= 0) & (at <= n - 1)
     index = F.where(there, at, 0.0)
-    return F.cast(index, dtypes.int64.np), None if bool(there.all()) else there
+    return F.cast(index, dtypes.int64.np), there if anywhere(there == 0) else None
 
 
-def _only(F: Any, there: Any, x: Any) -> Any:
+def _only(F, there, x):
     return x if there is None else F.where(there, x, 0.0)
 
 
-def _fused(F: Any, x: Any, scale: float, shift: float) -> Any:
+def _fused(F, x, scale: float, shift: float):
     """x * scale - shift rounded once: torch's code is compiled so, and where places fall on
     pixels the last digit decides between two slopes. `scale` is a small multiple of 1/2.
     """
@@ -93,14 +93,14 @@ def _fused(F: Any, x: Any, scale: float, shift: float) -> Any:
     return (high * scale - shift) + (x - high) * scale
 
 
-def _pixels(F: Any, place: Any, n: int, align: bool, rank: int) -> Any:
+def _pixels(F, place, n: int, align: bool, rank: int):
     """Places from -1 to 1 in pixels, with the roundings of torch's images and of its volumes."""
     if rank == 2:
         return (place + 1) * ((n - 1) / 2) if align else _fused(F, place + 1, n / 2, 0.5)
     return (place + 1) / 2 * (n - 1) if align else ((place + 1) * n - 1) / 2
 
 
-def _taps(F: Any, place: Any, n: int, mode: int, padding: int, align: bool, rank: int) -> list[Tap]:
+def _taps(F, place, n: int, mode: int, padding: int, align: bool, rank: int) -> list[Tap]:
     """The taps along one of `rank` dimensions, of n pixels; `place` goes from -1 to 1."""
     scale = (n - 1) / 2 if align else n / 2
     x = _pixels(F, place, n, align, rank)
@@ -119,7 +119,7 @@ def _taps(F: Any, place: Any, n: int, mode: int, padding: int, align: bool, rank
     return taps
 
 
-def _slope(F: Any, x: Any, n: int, padding: int, align: bool) -> Any:
+def _slope(F, x, n: int, padding: int, align: bool):
     """The derivative of `_inside`: 1, -1 where it is folded an odd number of times, or 0."""
     one = x * 0 + 1
     if padding == ZEROS:
@@ -136,7 +136,7 @@ def _slope(F: Any, x: Any, n: int, padding: int, align: bool) -> Any:
     return F.where((x > 0) & (x < n - 1), one, 0.0)
 
 
-def _cubic_taps(F: Any, x: Any, n: int, padding: int, align: bool, scale: float) -> list[Tap]:
+def _cubic_taps(F, x, n: int, padding: int, align: bool, scale: float) -> list[Tap]:
     x = _known(F, x)
     first = F.floor(x)
     t = x - first
@@ -148,7 +148,7 @@ def _cubic_taps(F: Any, x: Any, n: int, padding: int, align: bool, scale: float)
     return taps
 
 
-def _cubic(t: Any) -> list[tuple[Any, Any]]:
+def _cubic(t) -> list[tuple[Any, Any]]:
     """Keys' four weights for the part t behind the second pixel, and their slopes."""
     a = _CUBIC
     found = []
@@ -162,12 +162,12 @@ def _cubic(t: Any) -> list[tuple[Any, Any]]:
     return [first, second, third, fourth]
 
 
-def _sizes(input: Any) -> tuple[int, ...]:
+def _sizes(input) -> tuple[int, ...]:
     return tuple(input.shape[2:])
 
 
 def _all_taps(
-    F: Any, grid: Any, sizes: tuple[int, ...], mode: int, padding: int, align: bool
+    F, grid, sizes: tuple[int, ...], mode: int, padding: int, align: bool
 ) -> list[list[Tap]]:
     """The taps of every dimension, for the places of the grid in one row."""
     flat = grid.reshape((-1, len(sizes)))
@@ -178,30 +178,30 @@ def _all_taps(
     ]
 
 
-def _rows(F: Any, input: Any) -> Any:
+def _rows(F, input):
     """(N, C, ...) as pixels: (N * pixels, C)."""
     return F.permute(input, (0, *range(2, input.ndim), 1)).reshape((-1, input.shape[1]))
 
 
-def _starts(F: Any, grid: Any, sizes: tuple[int, ...]) -> Any:
+def _starts(F, grid, sizes: tuple[int, ...]):
     """Where the pixels of each place's image begin among all rows."""
     pixels, places = math.prod(sizes), math.prod(grid.shape[1:-1])
     numbers = [n * pixels for n in range(grid.shape[0])]
     return F.repeat_interleave(F.index_of(grid, numbers), places)
 
 
-def _row_numbers(F: Any, chosen: tuple[Tap, ...], sizes: tuple[int, ...], starts: Any) -> Any:
+def _row_numbers(F, chosen: tuple[Tap, ...], sizes: tuple[int, ...], starts):
     number = starts
     for at, tap in enumerate(chosen):
         number = number + tap.index * math.prod(sizes[at + 1 :])
     return number
 
 
-def _finite(x: Any) -> bool:
-    return math.isfinite(float(getattr(x, "_array", x).sum()))
+def _finite(x) -> bool:
+    return math.isfinite(float(all_values(x).sum()))
 
 
-def _within(F: Any, chosen: tuple[Tap, ...], x: Any, finite: bool) -> Any:
+def _within(F, chosen: tuple[Tap, ...], x, finite: bool):
     """x (for each place, or a row of channels) where the chosen pixel exists, 0 elsewhere: the
     weight of 0 would make NaN of what is not finite there.
     """
@@ -212,19 +212,19 @@ def _within(F: Any, chosen: tuple[Tap, ...], x: Any, finite: bool) -> Any:
     return F.where(there.reshape((-1, 1)) if x.ndim > 1 else there, x, 0.0)
 
 
-def _product(factors: list[Any]) -> Any:
+def _product(factors: list[Any]):
     result = factors[0]
     for factor in factors[1:]:
         result = result * factor
     return result
 
 
-def _check(name: str, input: Any, grid: Any, mode: int) -> None:
-    def told(array: Any) -> str:
+def _check(name: str, input, grid, mode: int) -> None:
+    def sizes_of(array) -> str:
         return f"{list(array.shape)}"
 
     rank = input.ndim - 2
-    sizes = f"got input with sizes {told(input)} and grid with sizes {told(grid)}"
+    sizes = f"got input with sizes {sizes_of(input)} and grid with sizes {sizes_of(grid)}"
     if input.shape[:1] != grid.shape[:1]:
         raise RuntimeError(
             f"grid_sampler(): expected grid and input to have same batch size, but {sizes}"
@@ -232,13 +232,13 @@ def _check(name: str, input: Any, grid: Any, mode: int) -> None:
     if grid.shape[-1] != rank:
         raise RuntimeError(
             f"grid_sampler(): expected grid to have size {rank} in last dimension, but got grid "
-            f"with sizes {told(grid)}"
+            f"with sizes {sizes_of(grid)}"
         )
     for at in range(2, input.ndim):
         if input.shape[at] == 0:
             raise RuntimeError(
                 "grid_sampler(): expected input to have non-empty spatial dimensions, but input "
-                f"has sizes {told(input)} with dimension {at} being empty"
+                f"has sizes {sizes_of(input)} with dimension {at} being empty"
             )
     if rank not in (2, 3) or grid.ndim != input.ndim:
         raise RuntimeError(
@@ -252,14 +252,7 @@ def _check(name: str, input: Any, grid: Any, mode: int) -> None:
         raise RuntimeError(f"expected scalar type {kinds[0]} but found {kinds[1]}")
 
 
-def _sampler(
-    xp: Any,
-    input: Any,
-    grid: Any,
-    interpolation_mode: int,
-    padding_mode: int,
-    align_corners: bool,
-) -> Any:
+def _sampler(xp, input, grid, interpolation_mode: int, padding_mode: int, align_corners: bool):
     _check("grid_sampler", input, grid, interpolation_mode)
     F, sizes = raw(xp), _sizes(input)
     taps = _all_taps(F, grid, sizes, interpolation_mode, padding_mode, align_corners)
@@ -274,14 +267,7 @@ def _sampler(
 
 
 def _sampler_rule(
-    F: Any,
-    g: Any,
-    input: Any,
-    grid: Any,
-    interpolation_mode: int,
-    padding_mode: int,
-    align_corners: bool,
-    needs: Any,
+    F, g, input, grid, interpolation_mode: int, padding_mode: int, align_corners: bool, needs
 ) -> tuple[Any, Any]:
     sizes, channels = _sizes(input), input.shape[1]
     taps = _all_taps(F, grid, sizes, interpolation_mode, padding_mode, align_corners)
@@ -315,13 +301,13 @@ def _sampler_rule(
     return d_input, d_grid
 
 
-def _sampler_samples(rank: int) -> Any:
+def _sampler_samples(rank: int):
     shape, places = (
         ((2, 2, 4, 3), (2, 2, 3, 2)) if rank == 2 else ((1, 2, 3, 2, 4), (1, 2, 1, 2, 3))
     )
     modes = (BILINEAR, NEAREST, BICUBIC) if rank == 2 else (BILINEAR, NEAREST)
 
-    def samples(make: Any) -> Iterator[Sample]:
+    def samples(make):
         for mode in modes:
             for padding in (ZEROS, BORDER, REFLECTION):
                 for align in (False, True):
@@ -331,8 +317,8 @@ def _sampler_samples(rank: int) -> Any:
     return samples
 
 
-def _sampler_errors(rank: int) -> Any:
-    def errors(make: Any) -> Iterator[ErrorSample]:
+def _sampler_errors(rank: int):
+    def errors(make):
         shape = (1, 2, *(3,) * rank)
         options = (0, 0, False)
         grid = make((1, *(2,) * rank, rank))
@@ -360,14 +346,13 @@ for _rank in (2, 3):
         samples=_sampler_samples(_rank),
         errors=_sampler_errors(_rank),
         real_only=True,
+        autocast="cpu float32",
         doc=f"`grid_sample` over {_rank} dimensions, its options given as numbers.",
     )
 
 
-@composite("grid_sampler", method=False)
-def _grid_sampler(
-    F: Any, input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool
-) -> Any:
+@composite("grid_sampler", method=False, autocast="cpu float32, cuda widest")
+def _grid_sampler(F, input, grid, interpolation_mode: int, padding_mode: int, align_corners: bool):
     """grid_sample with torch's numbers for the modes."""
     if input.ndim not in (4, 5):
         _check("grid_sampler", input, grid, interpolation_mode)
@@ -390,13 +375,13 @@ def _aligned(align_corners: bool | None) -> bool:
 
 @composite("grid_sample", method=False, spaces="nn.functional")
 def _grid_sample(
-    F: Any,
-    input: Any,
-    grid: Any,
+    F,
+    input,
+    grid,
     mode: str = "bilinear",
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
-) -> Any:
+):
     """The values of (N, C, H, W) or (N, C, D, H, W) at the places of `grid`, between -1 and 1.
 
     grid: (N, ..., 2 or 3), each place as (x, y) or (x, y, z). mode: 'bilinear', 'nearest',
@@ -420,7 +405,7 @@ def _grid_sample(
 # Affine maps --------------------------------------------------------------------------------------
 
 
-def _base(xp: Any, size: Any, align: bool, dtype: Any) -> Any:
+def _base(xp, size, align: bool, dtype):
     """(pixels, rank + 1): the place of each pixel between -1 and 1, and a 1."""
     spatial = tuple(size[2:])
     lines = []
@@ -433,12 +418,12 @@ def _base(xp: Any, size: Any, align: bool, dtype: Any) -> Any:
     return base.reshape((-1, len(spatial) + 1))
 
 
-def _generator(xp: Any, theta: Any, size: Any, align_corners: bool) -> Any:
+def _generator(xp, theta, size, align_corners: bool):
     base = _base(xp, size, align_corners, theta.dtype)
     return xp.matmul(base, theta.swapaxes(1, 2)).reshape((size[0], *size[2:], len(size) - 2))
 
 
-def _generator_back(xp: Any, grad_output: Any, size: Any, align_corners: bool) -> Any:
+def _generator_back(xp, grad_output, size, align_corners: bool):
     base = _base(xp, size, align_corners, grad_output.dtype)
     flat = grad_output.reshape((grad_output.shape[0], -1, len(size) - 2))
     return xp.matmul(flat.swapaxes(1, 2), base)
@@ -453,12 +438,10 @@ op(
     jvp=LINEAR,
     method=False,
     batch=folded("theta", sizes=("size",)),
-    samples=lambda make: iter(
-        [
-            Sample((make((2, 2, 3)), (2, 3, 4, 5), False)),
-            Sample((make((1, 3, 4)), (1, 2, 2, 1, 3), True)),
-        ]
-    ),
+    samples=lambda make: [
+        Sample((make((2, 2, 3)), (2, 3, 4, 5), False)),
+        Sample((make((1, 3, 4)), (1, 2, 2, 1, 3), True)),
+    ],
     real_only=True,
     doc="The sampling grid of affine maps: see `nn.functional.affine_grid`.",
 )
@@ -473,13 +456,13 @@ op(
     jvp=LINEAR,
     public=False,
     batch=folded("grad_output", sizes=("size",)),
-    samples=lambda make: iter([Sample((make((2, 4, 5, 2)), (2, 3, 4, 5), False))]),
+    samples=lambda make: [Sample((make((2, 4, 5, 2)), (2, 3, 4, 5), False))],
     real_only=True,
 )
 
 
 @composite("affine_grid", method=False, spaces="nn.functional")
-def _affine_grid(F: Any, theta: Any, size: Any, align_corners: bool | None = None) -> Any:
+def _affine_grid(F, theta, size, align_corners: bool | None = None):
     """The grid on which grid_sample maps an image of `size` by the matrices theta.
 
     theta: (N, 2, 3) for size (N, C, H, W), (N, 3, 4) for (N, C, D, H, W).

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 from ag_visual.arrays.kernels import norm as kernels
@@ -11,13 +10,17 @@ from ag_visual.dispatch import dtype_errors
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import Batch
+from ag_visual.ops.nn.batch_norm import affine, bias_along, by_channel, per_channel
+from ag_visual.ops.nn.normalization import (
+    input_gradient,
+    moments_of,
+    of_nothing,
+    statistics_of,
+    wide,
+)
 
-# Layers -------------------------------------------------------------------------------------------
-from ag_visual.ops.nn.batch_norm import _channels, affine, bias_along, per_channel
-from ag_visual.ops.nn.normalization import _moments, _statistics, input_gradient, of_nothing, wide
 
-
-def _check_groups(input: Any, num_groups: int, given: dict[str, Any]) -> None:
+def _check_groups(input, num_groups: int, given: dict[str, Any]) -> None:
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
     if input.shape[1] % num_groups:
@@ -35,10 +38,10 @@ def _check_groups(input: Any, num_groups: int, given: dict[str, Any]) -> None:
 
 
 def _groups(
-    xp: Any,
-    input: Any,
-    weight: Any = None,
-    bias: Any = None,
+    xp,
+    input,
+    weight=None,
+    bias=None,
     N: int = 0,
     C: int = 0,
     HxW: int = 0,
@@ -55,31 +58,20 @@ def _groups(
     return result, mean, rstd
 
 
-def _grouped(x: Any, N: int, group: int) -> Any:
+def _grouped(x, N: int, group: int):
     """(N, group, rest); of an empty tensor, too, whose rest -1 would not say."""
     return x.reshape((N, group, math.prod(x.shape[1:]) // group))
 
 
-def _in_groups(F: Any, input: Any, N: int, group: int, eps: float) -> tuple[Any, Any]:
+def _in_groups(F, input, N: int, group: int, eps: float) -> tuple[Any, Any]:
     """The normalised groups (N, group, rest) and 1 / deviation, of the input as it is."""
     rows = _grouped(input, N, group)
-    mean, rstd = _statistics(F, rows, (2,), eps)
+    mean, rstd = statistics_of(F, rows, (2,), eps)
     return (rows - mean) * rstd, rstd
 
 
 def _group_rule(
-    F: Any,
-    gs: Any,
-    input: Any,
-    weight: Any,
-    N: int,
-    C: int,
-    HxW: int,
-    group: int,
-    eps: float,
-    result1: Any,
-    result2: Any,
-    needs: Any,
+    F, gs, input, weight, N: int, C: int, HxW: int, group: int, eps: float, result1, result2, needs
 ) -> tuple[Any, Any, Any]:
     g, shape = gs[0], tuple(input.shape)
     on_arrays = not F.traced and input.size
@@ -87,13 +79,13 @@ def _group_rule(
         mean, rstd = result1.reshape(N, group, 1), result2.reshape(N, group, 1)
         if input.dtype.itemsize == 2:  # in which the statistics were rounded
             input = wide(F.xp, input)
-            mean, rstd = _moments(F.xp, _grouped(input, N, group), (2,), eps)
+            mean, rstd = moments_of(F.xp, _grouped(input, N, group), (2,), eps)
         normal = (_grouped(input, N, group) - mean) * rstd
     else:
         normal, rstd = _in_groups(F, input, N, group, eps)
     d_input = None
     if needs[0] and g is not None:
-        upper = g if weight is None else g * _channels(weight, g)
+        upper = g if weight is None else g * by_channel(weight, g)
         if on_arrays:
             saved = (input, mean, rstd, None, (True, False, False))
             d_input = kernels.layer_norm_backward(F.xp, upper, *saved)[0]
@@ -108,7 +100,7 @@ def _group_rule(
     return (d_input, *per_channel(F, g, normal.reshape(shape), needs))
 
 
-def _through_statistics(F: Any, gs: Any, normal: Any, rstd: Any) -> Any:
+def _through_statistics(F, gs, normal, rstd):
     """The gradient of the groups from those of their means and inverse deviations."""
     width, total = normal.shape[2], F.zeros_of(normal, tuple(normal.shape))
     if gs[1] is not None:
@@ -118,43 +110,32 @@ def _through_statistics(F: Any, gs: Any, normal: Any, rstd: Any) -> Any:
     return total
 
 
-def _group_along(
-    F: Any, t_input: Any, input: Any, weight: Any, N: int, group: int, eps: float
-) -> Any:
+def _group_along(F, t_input, input, weight, N: int, group: int, eps: float):
     normal, rstd = _in_groups(F, input, N, group, eps)
     rows = _grouped(t_input, N, group)
     moved = input_gradient(F, rows, normal, rstd, (2,)).reshape(tuple(input.shape))
-    moved = moved if weight is None else moved * _channels(weight, moved)
+    moved = moved if weight is None else moved * by_channel(weight, moved)
     mean = F.mean(rows, (2,))
     spread = -(F.squeeze(rstd, -1) ** 2) * F.mean(rows * normal, (2,))
     return moved, mean, spread
 
 
-def _still(F: Any, moved: Any, result1: Any, result2: Any) -> tuple[Any, Any, Any]:
+def _still(F, moved, result1, result2) -> tuple[Any, Any, Any]:
     """The tangents of the results where the statistics have none."""
     return moved, *(F.zeros_of(x, tuple(x.shape)) for x in (result1, result2))
 
 
-def _group_weight_along(
-    F: Any,
-    t_weight: Any,
-    input: Any,
-    N: int,
-    group: int,
-    eps: float,
-    result1: Any,
-    result2: Any,
-) -> Any:
+def _group_weight_along(F, t_weight, input, N: int, group: int, eps: float, result1, result2):
     normal, _ = _in_groups(F, input, N, group, eps)
-    moved = normal.reshape(tuple(input.shape)) * _channels(t_weight, input)
+    moved = normal.reshape(tuple(input.shape)) * by_channel(t_weight, input)
     return _still(F, moved, result1, result2)
 
 
-def _group_bias_along(F: Any, t_bias: Any, input: Any, result1: Any, result2: Any) -> Any:
+def _group_bias_along(F, t_bias, input, result1, result2):
     return _still(F, bias_along(F, t_bias, input), result1, result2)
 
 
-def _more_rows(batch: Batch) -> Any:
+def _more_rows(batch: Batch):
     """The slices are more rows; a batch of weights is applied afterwards."""
     F, x, size = batch.F, batch.full("input"), batch.size
     rows, group = size * batch["N"], batch["group"]
@@ -172,12 +153,6 @@ def _more_rows(batch: Batch) -> Any:
     return result, F.reshape(mean, shape), F.reshape(rstd, shape)
 
 
-def _group_samples(make: Any) -> Iterator[Sample]:
-    yield Sample((make((2, 4, 3)), make((4,)), make((4,)), 2, 4, 3, 2, 1e-2))
-    yield Sample((make((2, 3, 2, 2)), make((3,)), None, 2, 3, 4, 3, 1e-2))
-    yield Sample((make((3, 4)), None, None, 3, 4, 1, 1, 1e-2))
-
-
 op(
     "native_group_norm",
     _groups,
@@ -186,16 +161,16 @@ op(
     outputs=("result0", "result1", "result2"),
     method=False,
     batch=_more_rows,
-    samples=_group_samples,
-    errors=lambda make: iter(
-        [
-            ErrorSample(
-                (make((2, 4, 3)), None, None, 2, 4, 3, 3),
-                RuntimeError,
-                "to be divisible by num_groups",
-            )
-        ]
-    ),
+    samples=lambda make: [
+        Sample((make((2, 4, 3)), make((4,)), make((4,)), 2, 4, 3, 2, 1e-2)),
+        Sample((make((2, 3, 2, 2)), make((3,)), None, 2, 3, 4, 3, 1e-2)),
+        Sample((make((3, 4)), None, None, 3, 4, 1, 1, 1e-2)),
+    ],
+    errors=lambda make: [
+        ErrorSample(
+            (make((2, 4, 3)), None, None, 2, 4, 3, 3), RuntimeError, "to be divisible by num_groups"
+        )
+    ],
     real_only=True,
     public_name="group_norm",
     oracle="native_group_norm",
@@ -205,10 +180,8 @@ op(
 )
 
 
-@composite("group_norm", method=False, spaces="torch nn.functional")
-def _group_norm(
-    F: Any, input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Any:
+@composite("group_norm", method=False, spaces="torch nn.functional", autocast="cuda float32")
+def _group_norm(F, input, num_groups: int, weight=None, bias=None, eps: float = 1e-5):
     """Normalise (N, C, ...) within groups of channels; weight and bias per channel."""
     if input.ndim < 2:
         raise RuntimeError(

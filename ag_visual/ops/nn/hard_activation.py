@@ -7,26 +7,24 @@ from typing import Any
 
 from ag_visual import dtypes
 from ag_visual.dispatch.families import unary
-from ag_visual.dispatch.record import (
-    ErrorSample,
-)
+from ag_visual.dispatch.record import ErrorSample
 from ag_visual.dispatch.table import composite
-from ag_visual.ops.nn.activation import _backward, in_float32, no_curve, sampled
+from ag_visual.ops.nn.activation import backward_op, in_float32, no_curve, sampled
 
 
-def _hardsigmoid(xp: Any, self: Any) -> Any:
+def _hardsigmoid(xp, self):
     if self.itemsize == 2:
         return in_float32(_hardsigmoid, xp, self)
     return xp.clip(self + 3, 0, 6) / 6
 
 
-def _hardswish(xp: Any, self: Any) -> Any:
+def _hardswish(xp, self):
     if self.itemsize == 2:
         return in_float32(_hardswish, xp, self)
     return self * (xp.clip(self + 3, 0, 6) / 6)
 
 
-def _hardswish_backward(xp: Any, grad_output: Any, self: Any) -> Any:
+def _hardswish_backward(xp, grad_output, self):
     # At -3 and 3 the slopes are those of outside: 0 and 1.
     if self.itemsize == 2:
         return in_float32(_hardswish_backward, xp, grad_output, self)
@@ -34,32 +32,27 @@ def _hardswish_backward(xp: Any, grad_output: Any, self: Any) -> Any:
     return xp.where(self <= -3, 0, xp.where(self < 3, inner, grad_output))
 
 
-def _hardswish_curve(F: Any, g: Any, grad_output: Any, self: Any) -> Any:
+def _hardswish_curve(F, g, grad_output, self):
     return F.where((self > -3) & (self < 3), g * grad_output / 3, 0.0)
 
 
-def _hardsigmoid_backward(xp: Any, grad_output: Any, self: Any) -> Any:
-    slope = (grad_output / 6).astype(grad_output.dtype, copy=False)
-    return xp.where((self > -3) & (self < 3), slope, 0)
+def _hardsigmoid_backward(xp, grad_output, self):
+    inside = xp.where((self > -3) & (self < 3), grad_output, 0)
+    return (inside / 6).astype(grad_output.dtype, copy=False)
 
 
-_backward(
+backward_op(
     "hardsigmoid_backward",
     _hardsigmoid_backward,
-    {"grad_output": lambda F, g, self: F.hardsigmoid_backward(g, self), "self": no_curve},
-    "HardsigmoidBackwardBackward0",
+    {"self": no_curve},
     oracle=False,  # torch has the function and refuses its derivative
     formula=lambda F, grad_output, self: F.where((self > -3) & (self < 3), grad_output / 6, 0.0),
     real_only=True,
 )
-_backward(
+backward_op(
     "hardswish_backward",
     _hardswish_backward,
-    {
-        "grad_output": lambda F, g, self: F.hardswish_backward(g, self),
-        "self": _hardswish_curve,
-    },
-    "HardswishBackwardBackward0",
+    {"self": _hardswish_curve},
     formula=lambda F, grad_output, self: F.where(
         self <= -3, 0.0, F.where(self < 3, grad_output * (self / 3 + 0.5), grad_output)
     ),
@@ -86,7 +79,7 @@ unary(
 )
 
 
-def _softshrink(xp: Any, self: Any, lambd: Any = 0.5) -> Any:
+def _softshrink(xp, self, lambd=0.5):
     if lambd < 0:
         kind = dtypes.of_array(self)
         raise RuntimeError(
@@ -96,23 +89,17 @@ def _softshrink(xp: Any, self: Any, lambd: Any = 0.5) -> Any:
     return xp.where(self > lambd, self - lambd, xp.where(self < -lambd, self + lambd, 0 * self))
 
 
-def _hardshrink(xp: Any, self: Any, lambd: Any = 0.5) -> Any:
-    return xp.where((self >= -lambd) & (self <= lambd), 0, self)
-
-
-def _shrink_backward(xp: Any, grad_output: Any, self: Any, lambd: Any) -> Any:
+def _shrink_backward(xp, grad_output, self, lambd):
     return xp.where((self >= -lambd) & (self <= lambd), 0, grad_output)
 
 
-def _shrink(name: str, kernel: Callable[..., Any], **options: Any) -> None:
+def _shrink(name: str, kernel: Callable[..., Any], **options) -> None:
     """A function that is zero between -lambd and lambd, and its backward op."""
 
-    def back(F: Any, g: Any, self: Any, lambd: Any) -> Any:
+    def back(F, g, self, lambd):
         return getattr(F, f"{name}_backward")(g, self, lambd)
 
-    rules = {"grad_output": back, "self": no_curve}
-    node = f"{name.capitalize()}BackwardBackward0"
-    _backward(f"{name}_backward", _shrink_backward, rules, node, 0.4, real_only=True)
+    backward_op(f"{name}_backward", _shrink_backward, {"self": no_curve}, 0.4, real_only=True)
     unary(name, back, kernel, inplace=False, samples=sampled(0.4), real_only=True, **options)
 
 
@@ -121,16 +108,16 @@ _shrink(
     _softshrink,
     method=False,
     spaces="nn.functional",
-    errors=lambda make: iter(
-        [ErrorSample((make((2,)), -0.5), RuntimeError, "lambda must be in range [0, ")]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((2,)), -0.5), RuntimeError, "lambda must be in range [0, ")
+    ],
     reference=lambda np, x, b: np.sign(x) * np.maximum(np.abs(x) - b, 0),
     doc="x - lambd where x > lambd, x + lambd where x < -lambd, elsewhere 0.",
     out="exact",
 )
 _shrink(
     "hardshrink",
-    _hardshrink,
+    lambda xp, self, lambd=0.5: xp.where((self >= -lambd) & (self <= lambd), 0, self),
     spaces="torch nn.functional",
     reference=lambda np, x, b: x * (np.abs(x) > b),
     doc="x where |x| > lambd, elsewhere 0.",
@@ -139,12 +126,12 @@ _shrink(
 
 
 @composite("softsign", method=False, spaces="nn.functional")
-def _softsign(F: Any, input: Any) -> Any:
+def _softsign(F, input):
     """x / (1 + |x|)."""
     return input / (F.abs(input) + 1)
 
 
 @composite("tanhshrink", method=False, spaces="nn.functional")
-def _tanhshrink(F: Any, input: Any) -> Any:
+def _tanhshrink(F, input):
     """x - tanh(x)."""
     return input - F.tanh(input)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from typing import Any
+
+import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays.kernels import resample as kernels
 from ag_visual.dispatch.arguments import NUMBERS, kind_named
+from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
-from ag_visual.dispatch.rules import asks, takes
+from ag_visual.dispatch.rules import calls, takes
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import folded
 
@@ -33,7 +35,7 @@ _OPS: dict[str, tuple[str, int, bool]] = {
 }
 
 
-def _check(name: str, rank: int, self: Any, size: Any, nearest: bool) -> None:
+def _check(name: str, rank: int, self, size, nearest: bool) -> None:
     if self.ndim != rank + 2 or not all(self.shape[1:]):
         raise RuntimeError(
             f"Expected {rank + 2}D tensor with only the batch dimension possibly empty as input to "
@@ -44,11 +46,9 @@ def _check(name: str, rank: int, self: Any, size: Any, nearest: bool) -> None:
             "Input and output sizes should be greater than 0, but got input "
             f"{list(self.shape[2:])} and output {list(size)}"
         )
-    if self.dtype.kind not in ("fVu" if nearest else "fV"):
-        told = dtypes.of_array(self).scalar_name
-        raise NotImplementedError(
-            f"\"{name}\" not implemented for '{told}'. Convert with .float() first."
-        )
+    taken = "fVu" if nearest or (rank == 2 and self.dtype == numpy.uint8) else "fV"
+    if self.dtype.kind not in taken:
+        raise not_implemented(name, dtypes.of_array(self), ". Convert with .float() first.")
 
 
 def _declare(name: str, method: str, rank: int, aligns: bool) -> None:
@@ -63,15 +63,20 @@ def _declare(name: str, method: str, rank: int, aligns: bool) -> None:
         return (given[0], given[1:]) if aligns else (False, given)
 
     @takes("xp", "self", "output_size", *flag, **scales)
-    def forward(xp: Any, self: Any, size: Any, *given: Any) -> Any:
+    def forward(xp, self, size, *given):
         align, ratios = split(given)
         _check(name, rank, self, size, method in ("nearest", "exact"))
+        if self.dtype == numpy.uint8 and method not in ("nearest", "exact"):
+            for at in reversed(range(rank)):
+                numbers = (size[at], align, ratios[at])
+                self = kernels.resample_bytes(xp, self, at + 2, method, *numbers)
+            return xp.ascontiguousarray(self)
         for at in range(rank):
             self = kernels.resample(xp, self, at + 2, method, size[at], align, ratios[at])
         return self
 
     @takes("xp", "grad_output", "output_size", "input_size", *flag, **scales)
-    def backward(xp: Any, g: Any, _: Any, size: Any, *given: Any) -> Any:
+    def backward(xp, g, _, size, *given):
         align, ratios = split(given)
         for at in reversed(range(rank)):
             g = kernels.resample_back(xp, g, at + 2, method, size[at + 2], align, ratios[at])
@@ -82,23 +87,19 @@ def _declare(name: str, method: str, rank: int, aligns: bool) -> None:
     flags = ((False,), (True,)) if aligns else ((),)
     ratio = tuple(t / n for t, n in zip(target, shape[2:], strict=True))
 
-    def samples(make: Any) -> Iterator[Sample]:
+    def samples(make):
         for flag in flags:
             yield Sample((make(shape), target, *flag))
         yield Sample((make(shape), target, *flags[0], *ratio))
 
-    def back_samples(make: Any) -> Iterator[Sample]:
+    def back_samples(make):
         for flag in flags:
             yield Sample((make((*shape[:2], *target)), target, shape, *flag))
 
     op(
         name,
         forward,
-        vjp={
-            "self": asks("F", "g", "output_size", "self_shape", *options)(
-                lambda F, *known: getattr(F, f"{name}_backward")(*known)
-            )
-        },
+        vjp={"self": calls(f"{name}_backward", "g", "output_size", "self_shape", *options)},
         jvp=LINEAR,
         batch=folded("self"),
         public=False,
@@ -106,26 +107,21 @@ def _declare(name: str, method: str, rank: int, aligns: bool) -> None:
         oracle=f"ops.aten.{name}",
         node=f"{title}Backward0",
         samples=samples,
-        errors=lambda make: iter(
-            [
-                ErrorSample(
-                    (make((2, 3)), target, *flags[0]), RuntimeError, f"Expected {rank + 2}D tensor"
-                ),
-                ErrorSample(
-                    (make(shape), (0,) * rank, *flags[0]), RuntimeError, "should be greater than 0"
-                ),
-            ]
-        ),
+        errors=lambda make: [
+            ErrorSample(
+                (make((2, 3)), target, *flags[0]), RuntimeError, f"Expected {rank + 2}D tensor"
+            ),
+            ErrorSample(
+                (make(shape), (0,) * rank, *flags[0]), RuntimeError, "should be greater than 0"
+            ),
+        ],
         real_only=True,
+        autocast="cuda float32",
     )
     op(
         f"{name}_backward",
         backward,
-        vjp={
-            "grad_output": asks("F", "g", "output_size", *options)(
-                lambda F, *known: getattr(F, name)(*known)
-            )
-        },
+        vjp={"grad_output": calls(name, "g", "output_size", *options)},
         jvp=LINEAR,
         batch=folded("grad_output", sizes=("input_size",)),
         public=False,
@@ -154,7 +150,7 @@ _MODES = {
 _SMOOTH = {"bilinear": "_upsample_bilinear2d_aa", "bicubic": "_upsample_bicubic2d_aa"}
 
 
-def _whole(n: Any, size: Any) -> int:
+def _whole(n, size) -> int:
     kind = kind_named("int")
     found = n if type(n) is int else kind.fit(n)
     if found is None:
@@ -166,9 +162,7 @@ def _whole(n: Any, size: Any) -> int:
     return found  # type: ignore[no-any-return]
 
 
-def _sizes(
-    input: Any, size: Any, scale_factor: Any, recompute: Any
-) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+def _sizes(input, size, scale_factor, recompute) -> tuple[tuple[int, ...], tuple[Any, ...]]:
     """The output size, and the ratios where the caller gave some and wants them used."""
     rank = input.ndim - 2
     spatial = tuple(input.shape)[2:]
@@ -203,15 +197,15 @@ def _sizes(
 
 @composite("interpolate", method=False, spaces="nn.functional")
 def _interpolate(
-    F: Any,
-    input: Any,
-    size: Any = None,
-    scale_factor: Any = None,
+    F,
+    input,
+    size=None,
+    scale_factor=None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
-) -> Any:
+):
     """(N, C, d1, ...) resampled to another size.
 
     mode: 'nearest', 'nearest-exact', 'area' (means of windows) for one to three dimensions,
@@ -240,28 +234,28 @@ def _interpolate(
         return getattr(F, _SMOOTH[mode])(input, sizes, align_corners, *ratios)
     name = _MODES.get((mode, rank))
     if name is None:
-        _refuse(input, mode)
+        raise _unsupported(input, mode)
     if align_corners is None:
         return getattr(F, name)(input, sizes, *ratios)
     return getattr(F, name)(input, sizes, align_corners, *ratios)
 
 
-def _refuse(input: Any, mode: str) -> None:
+def _unsupported(input, mode: str) -> NotImplementedError:
     fits = {m: rank for m, rank in _MODES if rank in (1, 2, 3) and "nearest" not in m}
     if mode in fits and 3 <= input.ndim <= 5:
-        raise NotImplementedError(
+        return NotImplementedError(
             f"Got {input.ndim}D input, but {mode} mode needs {fits[mode] + 2}D input"
         )
-    raise NotImplementedError(
+    return NotImplementedError(
         "Input Error: Only 3D, 4D and 5D input Tensors supported "
         f"(got {input.ndim}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | "
         f"area | nearest-exact (got {mode})"
     )
 
 
-def _old(name: str, instead: str) -> None:
+def _old(name: str) -> None:
     warnings.warn(
-        f"`nn.functional.{name}` is deprecated. Use `nn.functional.{instead}` instead.",
+        f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.",
         UserWarning,
         stacklevel=4,
     )
@@ -269,27 +263,22 @@ def _old(name: str, instead: str) -> None:
 
 @composite("upsample", method=False, spaces="nn.functional")
 def _upsample(
-    F: Any,
-    input: Any,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-) -> Any:
+    F, input, size=None, scale_factor=None, mode: str = "nearest", align_corners: bool | None = None
+):
     """interpolate under its old name; warns."""
-    _old("upsample", "interpolate")
+    _old("upsample")
     return F.interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @composite("upsample_nearest", method=False, spaces="nn.functional")
-def _upsample_nearest(F: Any, input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+def _upsample_nearest(F, input, size=None, scale_factor=None):
     """interpolate by the nearest element; warns."""
-    _old("upsample_nearest", "interpolate")
+    _old("upsample_nearest")
     return F.interpolate(input, size, scale_factor, "nearest")
 
 
 @composite("upsample_bilinear", method=False, spaces="nn.functional")
-def _upsample_bilinear(F: Any, input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+def _upsample_bilinear(F, input, size=None, scale_factor=None):
     """Bilinear interpolate with align_corners; warns."""
-    _old("upsample_bilinear", "interpolate")
+    _old("upsample_bilinear")
     return F.interpolate(input, size, scale_factor, "bilinear", True)

@@ -7,7 +7,6 @@ from the input, so that it can be differentiated.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 from ag_visual import dtypes
@@ -20,14 +19,12 @@ from ag_visual.dispatch.record import ROWS, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap_layers import normed_by_layer
 
-# Layers -------------------------------------------------------------------------------------------
 
-
-def wide(xp: Any, x: Any) -> Any:
+def wide(xp, x):
     return x.astype(xp.float32) if x.dtype.itemsize == 2 else x
 
 
-def _moments(xp: Any, x: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+def moments_of(xp, x, axes: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     """Mean and 1 / sqrt(variance + eps), with the reduced dimensions kept."""
     count = math.prod(x.shape[a] for a in axes)
     mean = summed(xp, x, axes, True) / count
@@ -35,19 +32,14 @@ def _moments(xp: Any, x: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, A
     return mean, 1 / xp.sqrt(summed(xp, off * off, axes, True) / count + eps)
 
 
-def of_nothing(xp: Any, input: Any, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
+def of_nothing(xp, input, shape: tuple[int, ...]) -> tuple[Any, Any, Any]:
     """Rows without elements normalised: torch's means are 0, the inverse deviations NaN."""
     kind = xp.float32 if input.dtype.itemsize == 2 else input.dtype
     return xp.empty_like(input), xp.zeros(shape, kind), xp.full(shape, math.nan, kind)
 
 
 def _layer_norm(
-    xp: Any,
-    input: Any,
-    normalized_shape: Any,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
+    xp, input, normalized_shape, weight=None, bias=None, eps: float = 1e-5
 ) -> tuple[Any, Any, Any]:
     width = math.prod(normalized_shape)
     rank = len(normalized_shape)
@@ -58,9 +50,7 @@ def _layer_norm(
     return result, mean.reshape(shape), rstd.reshape(shape)
 
 
-def _normal_layer(
-    input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float
-) -> tuple[Any, float]:
+def _normal_layer(input, normalized_shape, weight, bias, eps: float) -> tuple[Any, float]:
     shape = normalized_shape
     if type(shape) is not tuple:
         shape = checked("layer_norm", "normalized_shape", kind_named("Sizes"), shape)
@@ -79,41 +69,33 @@ def _normal_layer(
     return shape, eps
 
 
-def _statistics(F: Any, x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+def statistics_of(F, x, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     """The moments again, of Tensors."""
     mean = F.mean(x, dims, True)
     return mean, F.rsqrt(F.mean((x - mean) * (x - mean), dims, True) + eps)
 
 
-def _mean(F: Any, x: Any, dims: tuple[int, ...]) -> Any:
+def _mean(F, x, dims: tuple[int, ...]):
     """The mean with its dimensions kept; of arrays without the way through the table."""
     if F.traced:
         return F.mean(x, dims, True)
     return summed(F.xp, x, dims, True) / math.prod(x.shape[d] for d in dims)
 
 
-def _sum(F: Any, x: Any, dims: tuple[int, ...]) -> Any:
+def sum_over(F, x, dims: tuple[int, ...]):
     if not dims:
         return x
     return F.sum(x, dims) if F.traced else summed(F.xp, x, dims)
 
 
-def input_gradient(F: Any, g: Any, normal: Any, rstd: Any, dims: tuple[int, ...]) -> Any:
+def input_gradient(F, g, normal, rstd, dims: tuple[int, ...]):
     """The gradient through normal = (x - mean) * rstd of a gradient of `normal`."""
     along = _mean(F, g * normal, dims)
     return rstd * (g - _mean(F, g, dims) - normal * along)
 
 
 def _layer_rule(
-    F: Any,
-    g: Any,
-    input: Any,
-    normalized_shape: Any,
-    weight: Any,
-    eps: float,
-    result1: Any,
-    result2: Any,
-    needs: Any,
+    F, g, input, normalized_shape, weight, eps: float, result1, result2, needs
 ) -> tuple[Any, Any, Any]:
     rank = len(normalized_shape)
     dims = tuple(range(input.ndim - rank, input.ndim))
@@ -123,40 +105,30 @@ def _layer_rule(
         if rank == 1:
             return found
         return found[0], *(x if x is None else x.reshape(normalized_shape) for x in found[1:])
-    mean, rstd = _statistics(F, input, dims, eps)
+    mean, rstd = statistics_of(F, input, dims, eps)
     normal = (input - mean) * rstd
     d_input = d_weight = d_bias = None
     if needs[0]:
         d_input = input_gradient(F, g if weight is None else g * weight, normal, rstd, dims)
     if needs[1]:
-        d_weight = _sum(F, g * normal, lead)
+        d_weight = sum_over(F, g * normal, lead)
     if needs[2]:
-        d_bias = _sum(F, g, lead)
+        d_bias = sum_over(F, g, lead)
     return d_input, d_weight, d_bias
 
 
-def _layer_along(
-    F: Any, t_input: Any, input: Any, normalized_shape: Any, weight: Any, eps: float
-) -> Any:
+def _layer_along(F, t_input, input, normalized_shape, weight, eps: float):
     dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    mean, rstd = _statistics(F, input, dims, eps)
+    mean, rstd = statistics_of(F, input, dims, eps)
     # The way from input to normal is symmetric: its tangent is formed as its gradient is.
     moved = input_gradient(F, t_input, (input - mean) * rstd, rstd, dims)
     return moved if weight is None else moved * weight
 
 
-def _layer_weight_along(
-    F: Any, t_weight: Any, input: Any, normalized_shape: Any, eps: float
-) -> Any:
+def _layer_weight_along(F, t_weight, input, normalized_shape, eps: float):
     dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
-    mean, rstd = _statistics(F, input, dims, eps)
+    mean, rstd = statistics_of(F, input, dims, eps)
     return (input - mean) * rstd * t_weight
-
-
-def _layer_samples(make: Any) -> Iterator[Sample]:
-    yield Sample((make((3, 4)), (4,), make((4,)), make((4,))))
-    yield Sample((make((2, 3, 4)), (3, 4), make((3, 4)), None, 0.1))
-    yield Sample((make((2, 5)), (5,)))
 
 
 op(
@@ -176,10 +148,14 @@ op(
     also_saves=("bias",),
     fused=("input", "weight", "bias"),
     batch=normed_by_layer,
-    samples=_layer_samples,
-    errors=lambda make: iter(
-        [ErrorSample((make((2, 3)), (4,)), RuntimeError, "expected input with shape [*, 4]")]
-    ),
+    samples=lambda make: [
+        Sample((make((3, 4)), (4,), make((4,)), make((4,)))),
+        Sample((make((2, 3, 4)), (3, 4), make((3, 4)), None, 0.1)),
+        Sample((make((2, 5)), (5,))),
+    ],
+    errors=lambda make: [
+        ErrorSample((make((2, 3)), (4,)), RuntimeError, "expected input with shape [*, 4]")
+    ],
     real_only=True,
     not_exposed=("eps",),
     public_name="layer_norm",
@@ -187,29 +163,18 @@ op(
     dtype_check=dtype_errors.parameters_of_layers,
     doc="`layer_norm` with the means and the inverse deviations that it used.",
     formula="result0 = (input - mean(input)) / sqrt(var(input) + eps) * weight + bias",
+    autocast="cuda float32",
 )
 
 
-@composite("layer_norm", method=False, spaces="torch nn.functional")
-def _layer_norm_of(
-    F: Any,
-    input: Any,
-    normalized_shape: Sizes,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-) -> Any:
+@composite("layer_norm", method=False, spaces="torch nn.functional", autocast="cuda float32")
+def _layer_norm_of(F, input, normalized_shape: Sizes, weight=None, bias=None, eps: float = 1e-5):
     """(x - mean) / sqrt(var + eps) over the last dimensions, times weight, plus bias."""
     return F.native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
-# Batches ------------------------------------------------------------------------------------------
-
-
-@composite("rms_norm", method=False, spaces="torch nn.functional")
-def _rms_norm(
-    F: Any, input: Any, normalized_shape: Sizes, weight: Any = None, eps: float | None = None
-) -> Any:
+@composite("rms_norm", method=False, spaces="torch nn.functional", autocast="cuda float32")
+def _rms_norm(F, input, normalized_shape: Sizes, weight=None, eps: float | None = None):
     """x / sqrt(mean(x^2) + eps) over the last dimensions, times weight; eps: that of the dtype.
 
     Source: Zhang and Sennrich, Root mean square layer normalization (arXiv:1910.07467).
@@ -237,8 +202,8 @@ def _rms_norm(
 
 @composite("local_response_norm", method=False, spaces="nn.functional")
 def _local_response_norm(
-    F: Any, input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Any:
+    F, input, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+):
     """x / (k + alpha mean(x^2 over `size` neighbouring channels))^beta of (N, C, d1, ...).
 
     Source: Krizhevsky et al., ImageNet classification (2012), section 3.3.
@@ -264,9 +229,7 @@ def _local_response_norm(
 
 
 @composite("normalize", method=False, out="casts check_overlap", spaces="nn.functional")
-def _normalize(
-    F: Any, input: Any, p: float = 2.0, dim: int = 1, eps: float | Tensor = 1e-12
-) -> Any:
+def _normalize(F, input, p: float = 2.0, dim: int = 1, eps: float | Tensor = 1e-12):
     """x divided by its p-norm along `dim`, which is not taken below eps."""
     norm = F.clamp_min(F.norm(input, p, dim, True), eps)
     return input / F.expand(norm, tuple(input.shape))

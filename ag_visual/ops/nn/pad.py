@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ag_visual.dispatch.arguments import checked, kind_named
@@ -11,12 +10,12 @@ from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import constant, leading
 
 
-def _pairs(pad: Any) -> list[tuple[int, int]]:
+def _pairs(pad) -> list[tuple[int, int]]:
     """(before, after) of each padded dimension, the last one first."""
     return [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
 
 
-def _constant_pad(xp: Any, self: Any, pad: Any, value: Any = 0) -> Any:
+def _constant_pad(xp, self, pad, value=0):
     size = list(self.shape)
     inner = [slice(None)] * self.ndim
     source = [slice(None)] * self.ndim
@@ -39,7 +38,7 @@ def _constant_pad(xp: Any, self: Any, pad: Any, value: Any = 0) -> Any:
     return result
 
 
-def _normal_pad(self: Any, pad: Any, value: Any) -> tuple[Any, Any]:
+def _normal_pad(self, pad, value) -> tuple[Any, Any]:
     pad = tuple(pad)
     if len(pad) % 2:
         raise RuntimeError(f"Padding length must be divisible by 2\nIt is {len(pad)}.")
@@ -49,12 +48,6 @@ def _normal_pad(self: Any, pad: Any, value: Any) -> tuple[Any, Any]:
             f"padding length {len(pad)} and input of dimension {self.ndim}"
         )
     return pad, 0 if value is None else value
-
-
-def _samples(make: Any) -> Iterator[Sample]:
-    yield Sample((make((2, 3)), (1, 2), 0.5))
-    yield Sample((make((2, 3, 4)), (1, -1, 0, 2), 0))
-    yield Sample((make((3,)), (-1, -1)))
 
 
 op(
@@ -67,10 +60,14 @@ op(
     normalize=_normal_pad,
     method=False,
     batch=leading(),
-    samples=_samples,
-    errors=lambda make: iter(
-        [ErrorSample((make((2,)), (1,)), RuntimeError, "Padding length must be divisible by 2")]
-    ),
+    samples=lambda make: [
+        Sample((make((2, 3)), (1, 2), 0.5)),
+        Sample((make((2, 3, 4)), (1, -1, 0, 2), 0)),
+        Sample((make((3,)), (-1, -1))),
+    ],
+    errors=lambda make: [
+        ErrorSample((make((2,)), (1,)), RuntimeError, "Padding length must be divisible by 2")
+    ],
     doc="Margins filled with one number; `pad` has (before, after) for the last dimension first.",
 )
 
@@ -92,7 +89,7 @@ def _circle(n: int, before: int, after: int) -> list[int]:
 
 
 @composite("pad", method=False, spaces="nn.functional")
-def _pad(F: Any, input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+def _pad(F, input, pad, mode: str = "constant", value=None):
     """Pad the last dimensions: pad = (last before, last after, one earlier before, ...).
 
     mode: 'constant' (with `value`, 0), 'reflect', 'replicate' or 'circular'.
@@ -123,16 +120,12 @@ def _pad(F: Any, input: Any, pad: Any, mode: str = "constant", value: Any = None
     return input
 
 
-def _index_of(xp: Any, self: Any, values: Any) -> Any:
-    return xp.asarray(values, dtype=xp.int64)
-
-
 # Integers from Python, on the device of another tensor.
 op(
     "index_of",
-    _index_of,
+    lambda xp, self, values: xp.asarray(values, dtype=xp.int64),
     batch=constant,
     public=False,
-    samples=lambda make: iter([Sample((make((2,)), [1, 0, 2]))]),
+    samples=lambda make: [Sample((make((2,)), [1, 0, 2]))],
     symbol="index",
 )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import op
-from ag_visual.dispatch.vmap import leading
+from ag_visual.dispatch.vmap import folded
 
 Pads = tuple[int, ...]
 
@@ -21,7 +20,7 @@ def _along(axis: int, part: slice) -> tuple[Any, ...]:
     return (..., part, *(slice(None),) * (-axis - 1))
 
 
-def _check(self: Any, padding: Pads, reflects: bool) -> None:
+def _check(self, padding: Pads, reflects: bool) -> None:
     rank = len(padding) // 2
     if 0 in self.shape[self.ndim > rank + 1 :]:
         raise RuntimeError(
@@ -52,7 +51,7 @@ def _places(n: int, before: int, after: int, reflects: bool) -> list[int]:
     return [min(max(i, 0), n - 1) for i in places]
 
 
-def _padded(xp: Any, self: Any, padding: Pads, reflects: bool) -> Any:
+def _padded(xp, self, padding: Pads, reflects: bool):
     _check(self, padding, reflects)
     for axis, before, after in _sides(padding):
         index = _places(self.shape[axis], before, after, reflects)
@@ -60,7 +59,7 @@ def _padded(xp: Any, self: Any, padding: Pads, reflects: bool) -> Any:
     return self
 
 
-def _back(xp: Any, g: Any, size: Any, padding: Pads, reflects: bool) -> Any:
+def _back(xp, g, size, padding: Pads, reflects: bool):
     """What was repeated is added where it came from, one dimension after the other."""
     for axis, before, after in reversed(_sides(padding)):
         n, total = size[axis], g.shape[axis]
@@ -91,53 +90,45 @@ def _back(xp: Any, g: Any, size: Any, padding: Pads, reflects: bool) -> Any:
 def _declare(name: str, title: str, rank: int, reflects: bool) -> None:
     key = f"{name}_pad{rank}d"
 
-    def pad(xp: Any, self: Any, padding: Any) -> Any:
-        return _padded(xp, self, padding, reflects)
-
-    def back(xp: Any, grad_output: Any, size: Any, padding: Any) -> Any:
-        return _back(xp, grad_output, size, padding, reflects)
-
-    def rule(F: Any, g: Any, self_shape: Any, padding: Any) -> Any:
+    def rule(F, g, self_shape, padding):
         return getattr(F, f"{key}_back")(g, tuple(self_shape)[-rank:], padding)
-
-    def again(F: Any, g: Any, padding: Any) -> Any:
-        return getattr(F, key)(g, padding)
 
     shape = (2, 3, 4, 3)[-rank - 1 :]
     sides = ((1, 2, 2, 1, 0, 1)[: 2 * rank], (-1, 2, 1, -2, 1, 1)[: 2 * rank])
 
-    def back_samples(make: Any) -> Iterator[Sample]:
+    def back_samples(make):
         for padding in sides:
             grown = [n + b + a for n, (_, b, a) in zip(shape[::-1], _sides(padding), strict=False)]
             yield Sample((make((shape[0], *grown[::-1])), shape[1:], padding))
 
-    shared: dict[str, Any] = {"holomorphic": False, "public": False, "batch": leading()}
+    shared: dict[str, Any] = {"holomorphic": False, "public": False}
     op(
         key,
-        pad,
+        lambda xp, self, padding: _padded(xp, self, padding, reflects),
         vjp={"self": rule},
         jvp=LINEAR,
         node=f"{title}Pad{rank}DBackward0",
+        autocast="" if reflects and rank == 3 else "cpu float32",  # torch lists no other
+        batch=folded("self", least=rank + 2),
         also_saves=("self",),
         fused=("self",),
         samples=lambda make: (Sample((make(shape), padding)) for padding in sides),
-        errors=lambda make: iter(
-            [
-                ErrorSample(
-                    (make(shape), (9 if reflects else -9, 0) * rank),
-                    RuntimeError,
-                    "Argument #4: Padding size" if reflects else "is too small",
-                )
-            ]
-        ),
+        errors=lambda make: [
+            ErrorSample(
+                (make(shape), (9 if reflects else -9, 0) * rank),
+                RuntimeError,
+                "Argument #4: Padding size" if reflects else "is too small",
+            )
+        ],
         **shared,
     )
     op(
         f"{key}_back",
-        back,
-        vjp={"grad_output": again},
+        lambda xp, grad_output, size, padding: _back(xp, grad_output, size, padding, reflects),
+        vjp={"grad_output": lambda F, g, padding: getattr(F, key)(g, padding)},
         jvp=LINEAR,
         node=f"{title}Pad{rank}DBackwardBackward0",
+        batch=folded("grad_output", least=rank + 2),
         oracle=False,
         samples=back_samples,
         **shared,

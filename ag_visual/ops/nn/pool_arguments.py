@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ag_visual.dispatch.arguments import checked, kind_named
 
 Ints = tuple[int, ...]
@@ -11,7 +9,7 @@ _COUNTS = {2: "two", 3: "three"}
 _AXES = {2: "HW", 3: "THW"}
 
 
-def option(name: str, what: str, value: Any, rank: int) -> Ints:
+def option(name: str, what: str, value, rank: int) -> Ints:
     """One number for each spatial dimension, from one for all or from a sequence."""
     if type(value) is not int:
         value = checked(name, what, kind_named("SomeDims"), value)
@@ -39,7 +37,7 @@ def _other_count(name: str, what: str, count: int, rank: int) -> str:
     return f"{name}: {what} {verb} {omitted}a single int, or a tuple of {_COUNTS[rank]} ints"
 
 
-def steps(name: str, stride: Any, kernel: Ints) -> Ints:
+def steps(name: str, stride, kernel: Ints) -> Ints:
     """The stride, which is the kernel's size where it is left out (None, or no numbers at all)."""
     if stride is None or (isinstance(stride, (tuple, list)) and not stride):
         return kernel
@@ -64,9 +62,9 @@ def check_rank(name: str, shape: Ints, rank: int) -> None:
 
 
 def _no_image(name: str, shape: Ints, rank: int) -> str:
-    told = f"{name}: " if rank == 1 else ""
+    head = f"{name}: " if rank == 1 else ""
     return (
-        f"{told}Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch "
+        f"{head}Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch "
         f"size for input, but got:{list(shape)}"
     )
 
@@ -108,20 +106,20 @@ def check_windows(
                 f"kernel_size={k} and dilation={d}"
             )
     rank = len(kernel)
-    for what, told, sizes in (
+    for what, axis, sizes in (
         ("kernel size", "k", kernel),
         ("stride", "d", stride),
         ("dilation", "dilation", dilation),
     ):
         if min(sizes) <= 0:
-            raise RuntimeError(f"{what} should be greater than zero, but got {_each(told, sizes)}")
+            raise RuntimeError(f"{what} should be greater than zero, but got {_each(axis, sizes)}")
     image = shape[-rank - 1 :]
     if rank == 2 and 0 in image:
         raise RuntimeError(_no_image(name, shape, rank))
     if 0 in image:
-        told = f"{name}_with_indices_out_cpu_template" if name.startswith("max") else name
+        op = f"{name}_with_indices_out_cpu_template" if name.startswith("max") else name
         raise RuntimeError(
-            f"{told}(): Expected input's non-batch dimensions to have positive length, but input "
+            f"{op}(): Expected input's non-batch dimensions to have positive length, but input "
             f"has a shape of {list(shape)} and non-batch dimension {image.index(0)} has length "
             "zero!"
         )
@@ -143,13 +141,13 @@ def check_results(shape: Ints, out: Ints) -> None:
         )
 
 
-def _each(told: str, sizes: Ints) -> str:
+def _each(head: str, sizes: Ints) -> str:
     """'kH: 2 kW: 3'."""
     named = zip(_AXES[len(sizes)], sizes, strict=True)
-    return " ".join(f"{told}{axis}: {n}" for axis, n in named)
+    return " ".join(f"{head}{axis}: {n}" for axis, n in named)
 
 
-def adaptive_size(name: str, shape: Ints, output_size: Any, rank: int) -> Ints:
+def adaptive_size(name: str, shape: Ints, output_size, rank: int) -> Ints:
     """How many windows an adaptive layer lays along each dimension; None keeps a size."""
     if not isinstance(output_size, (tuple, list)):
         return option(name, "output_size", output_size, rank)
@@ -160,13 +158,13 @@ def adaptive_size(name: str, shape: Ints, output_size: Any, rank: int) -> Ints:
         if rank == 1:
             raise RuntimeError(_other_count(name, "output_size", count, 1))
         said = "()" if "max" in name else ""
-        told = "internal error: output_size.size()" if "max" in name else "output_size"
-        raise RuntimeError(f"{name}{said}: {told} must be {rank}")
+        subject = "internal error: output_size.size()" if "max" in name else "output_size"
+        raise RuntimeError(f"{name}{said}: {subject} must be {rank}")
     kept = tuple(n if o is None else o for o, n in zip(output_size, spatial, strict=True))
     return option(name, "output_size", kept, rank)
 
 
-def refuse_negative(name: str, shape: Ints, size: Ints) -> None:
+def check_not_negative(name: str, shape: Ints, size: Ints) -> None:
     """Raise RuntimeError for a negative number of windows."""
     if min(size) >= 0:
         return
@@ -174,10 +172,10 @@ def refuse_negative(name: str, shape: Ints, size: Ints) -> None:
     if "max" in name:
         made = [*shape[:-rank], *size] if rank > 1 else [*shape[:-1], 1, *size]
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {made}")
-    told = ", ".join(map(str, (1, *size) if rank == 1 else size[:2]))
-    told += "".join(f",{n}" for n in size[2:])
+    sizes = ", ".join(map(str, (1, *size) if rank == 1 else size[:2]))
+    sizes += "".join(f",{n}" for n in size[2:])
     name = name.replace("1d", "2d")
     raise RuntimeError(
         f"{name}: elements of output_size must be greater than or equal to 0 but received "
-        f"{{{told}}}"
+        f"{{{sizes}}}"
     )

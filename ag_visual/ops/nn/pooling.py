@@ -7,35 +7,29 @@ size 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from typing import Any
 
 from ag_visual.arrays.kernels import average, pool
 from ag_visual.arrays.kernels.rows import weighted_sums
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.rules import calls
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import folded
 from ag_visual.ops.nn.pool_arguments import (
     Ints,
     adaptive_size,
+    check_not_negative,
     check_one,
     check_rank,
     check_results,
     check_windows,
     option,
-    refuse_negative,
     steps,
 )
 
 
 def _max_pool(
-    xp: Any,
-    self: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil_mode: bool = False,
+    xp, self, kernel_size, stride, padding, dilation, ceil_mode: bool = False
 ) -> tuple[Any, Any]:
     spatial = self.shape[-len(kernel_size) :]
     name = f"max_pool{len(kernel_size)}d"
@@ -46,15 +40,15 @@ def _max_pool(
 
 
 def _avg_pool(
-    xp: Any,
-    self: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
+    xp,
+    self,
+    kernel_size,
+    stride,
+    padding,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
-    divisor_override: Any = None,
-) -> Any:
+    divisor_override=None,
+):
     spatial = self.shape[-len(kernel_size) :]
     ones = (1,) * len(kernel_size)
     name = f"avg_pool{len(kernel_size)}d"
@@ -69,22 +63,22 @@ def _avg_pool(
 
 
 def _avg_pool_backward(
-    xp: Any,
-    grad_output: Any,
-    size: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
+    xp,
+    grad_output,
+    size,
+    kernel_size,
+    stride,
+    padding,
     ceil_mode: bool,
     count_include_pad: bool,
-    divisor_override: Any,
-) -> Any:
+    divisor_override,
+):
     return average.avg_pool_backward(
         xp, grad_output, size, kernel_size, stride, padding, count_include_pad, divisor_override
     )
 
 
-def _shares(xp: Any, n: int, out: int, dtype: Any) -> Any:
+def _shares(xp, n: int, out: int, dtype):
     """(out, n): 1 / length where window i, [floor(i n / out), ceil((i + 1) n / out)), is."""
     rows = []
     for i in range(out):
@@ -93,7 +87,7 @@ def _shares(xp: Any, n: int, out: int, dtype: Any) -> Any:
     return xp.asarray(rows, dtype=dtype).reshape(out, n)
 
 
-def _adaptive(xp: Any, self: Any, output_size: Any) -> Any:
+def _adaptive(xp, self, output_size):
     """A product with a matrix of window shares along each dimension."""
     rank, kind = len(output_size), self.dtype
     if 0 in self.shape[-rank:]:
@@ -109,7 +103,7 @@ def _adaptive(xp: Any, self: Any, output_size: Any) -> Any:
     return xp.ascontiguousarray(self).astype(kind, copy=False)
 
 
-def _adaptive_backward(xp: Any, grad_output: Any, size: Any) -> Any:
+def _adaptive_backward(xp, grad_output, size):
     rank = len(size)
     for at, n in enumerate(size):
         axis = grad_output.ndim - rank + at
@@ -118,7 +112,7 @@ def _adaptive_backward(xp: Any, grad_output: Any, size: Any) -> Any:
     return xp.ascontiguousarray(grad_output)
 
 
-def picked(F: Any, g: Any, indices: Any, rank: int) -> Any:
+def picked(F, g, indices, rank: int):
     """g at the places that the indices name within its spatial part."""
     shape, places = tuple(g.shape), tuple(indices.shape)
     lead, volume = shape[: g.ndim - rank], math.prod(shape[g.ndim - rank :])
@@ -127,12 +121,20 @@ def picked(F: Any, g: Any, indices: Any, rank: int) -> Any:
     return flat.reshape(places)
 
 
-def distinct(make: Any, shape: Ints) -> Any:
+def distinct(make, shape: Ints):
     """Values for a maximum: no two of them closer than a step of finite differences."""
     order = make((math.prod(shape),)).argsort()
     return (order * 0.21 - 1.7).reshape(shape)
 
 
+_AVG_OPTIONS = (
+    "kernel_size",
+    "stride",
+    "padding",
+    "ceil_mode",
+    "count_include_pad",
+    "divisor_override",
+)
 _MAX_CASES: dict[int, tuple[Any, ...]] = {
     2: (
         ((2, 3, 4, 4), (2, 2), (2, 2), (0, 0), (1, 1), False),
@@ -152,20 +154,16 @@ _AVG_CASES: dict[int, tuple[Any, ...]] = {
 }
 
 
-def _cases(cases: Any, values: Any = None) -> Callable[[Any], Iterator[Sample]]:
-    def samples(make: Any) -> Iterator[Sample]:
-        for shape, *args in cases:
-            yield Sample(((values or _plain)(make, shape), *args))
-
-    return samples
+def _cases(cases, values=None):
+    return lambda make: [Sample(((values or _plain)(make, shape), *args)) for shape, *args in cases]
 
 
-def _plain(make: Any, shape: Ints) -> Any:
+def _plain(make, shape: Ints):
     return make(shape)
 
 
-def _avg_back_samples(rank: int) -> Callable[[Any], Iterator[Sample]]:
-    def samples(make: Any) -> Iterator[Sample]:
+def _avg_back_samples(rank: int):
+    def samples(make):
         for shape, kernel, stride, padding, ceil_mode, *rest in _AVG_CASES[rank]:
             ones = (1,) * rank
             out = pool.pooled_size(shape[-rank:], kernel, stride, padding, ones, ceil_mode)
@@ -175,8 +173,8 @@ def _avg_back_samples(rank: int) -> Callable[[Any], Iterator[Sample]]:
     return samples
 
 
-def _max_back_samples(rank: int) -> Callable[[Any], Iterator[Sample]]:
-    def samples(make: Any) -> Iterator[Sample]:
+def _max_back_samples(rank: int):
+    def samples(make):
         import numpy
 
         for shape, *args in _MAX_CASES[rank]:
@@ -194,49 +192,17 @@ def _declare_ops(rank: int) -> None:
         f"adaptive_avg_pool{rank}d_of",
     )
 
-    def max_rule(
-        F: Any, g: Any, self_shape: Any, result1: Any, kernel_size: Any, stride: Any, dilation: Any
-    ) -> Any:
+    def max_rule(F, g, self_shape, result1, kernel_size, stride, dilation):
         disjoint = pool.windows_are_disjoint(kernel_size, stride, dilation)
         return getattr(F, f"{maxed}_scattered")(g, result1, self_shape, disjoint)
 
-    def max_backward(xp: Any, grad_output: Any, indices: Any, size: Any, disjoint: bool) -> Any:
+    def max_backward(xp, grad_output, indices, size, disjoint: bool):
         return pool.max_pool2d_backward(xp, grad_output, indices, size, rank, disjoint)
 
-    def gathered(F: Any, g: Any, indices: Any) -> Any:
-        return picked(F, g, indices, rank)
-
-    def avg_rule(
-        F: Any,
-        g: Any,
-        self_shape: Any,
-        kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        ceil_mode: bool,
-        count_include_pad: bool,
-        divisor_override: Any,
-    ) -> Any:
-        options = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-        return getattr(F, f"{averaged}_backward")(g, self_shape, *options)
-
-    def avg_again(
-        F: Any,
-        g: Any,
-        kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        ceil_mode: bool,
-        count_include_pad: bool,
-        divisor_override: Any,
-    ) -> Any:
-        options = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-        return getattr(F, averaged)(g, *options)
-
-    def adaptive_rule(F: Any, g: Any, self_shape: Any) -> Any:
+    def adaptive_rule(F, g, self_shape):
         return getattr(F, f"{adapted}_backward")(g, tuple(self_shape[-rank:]))
 
-    def adaptive_again(F: Any, g: Any, grad_output_shape: Any) -> Any:
+    def adaptive_again(F, g, grad_output_shape):
         return getattr(F, adapted)(g, tuple(grad_output_shape[-rank:]))
 
     shared: dict[str, Any] = {"public": False, "real_only": True}
@@ -254,9 +220,9 @@ def _declare_ops(rank: int) -> None:
         also_saves=("self", "padding", "ceil_mode"),
         fused=("self",),
         samples=_cases(_MAX_CASES[rank], distinct),
-        errors=lambda make: iter(
-            [ErrorSample((make((1, 3, 3)), (9, 9), (1, 1), (0, 0), (1, 1)), RuntimeError, "small")]
-        ),
+        errors=lambda make: [
+            ErrorSample((make((1, 3, 3)), (9, 9), (1, 1), (0, 0), (1, 1)), RuntimeError, "small")
+        ],
         formula="result0[p] = Max(r, self[p * stride + r])",
         **shared,
     )
@@ -264,7 +230,7 @@ def _declare_ops(rank: int) -> None:
         f"{maxed}_scattered",
         max_backward,
         symbol=f"max_pool{rank}d_backward",
-        vjp={"grad_output": gathered},
+        vjp={"grad_output": lambda F, g, indices: picked(F, g, indices, rank)},
         batch=folded("grad_output", "indices", sizes=("size",)),
         inputs=("grad_output", "indices"),
         jvp=LINEAR,
@@ -277,7 +243,7 @@ def _declare_ops(rank: int) -> None:
     op(
         averaged,
         _avg_pool,
-        vjp={"self": avg_rule},
+        vjp={"self": calls(f"{averaged}_backward", "g", "self_shape", *_AVG_OPTIONS)},
         batch=folded("self"),
         jvp=LINEAR,
         node=f"AvgPool{rank}DBackward0",
@@ -291,7 +257,7 @@ def _declare_ops(rank: int) -> None:
     op(
         f"{averaged}_backward",
         _avg_pool_backward,
-        vjp={"grad_output": avg_again},
+        vjp={"grad_output": calls(averaged, "g", *_AVG_OPTIONS)},
         batch=folded("grad_output", sizes=("size",)),
         jvp=LINEAR,
         node=f"AvgPool{rank}DBackwardBackward0",
@@ -309,7 +275,7 @@ def _declare_ops(rank: int) -> None:
         public_name=f"adaptive_avg_pool{rank}d",
         also_saves=("self",),
         fused=("self",),
-        samples=lambda make: iter([Sample((make((2, 3, 5, 4)), (2, 3, 2)[-rank:]))]),
+        samples=lambda make: [Sample((make((2, 3, 5, 4)), (2, 3, 2)[-rank:]))],
         **shared,
     )
     op(
@@ -319,7 +285,7 @@ def _declare_ops(rank: int) -> None:
         batch=folded("grad_output"),
         jvp=LINEAR,
         node=f"AdaptiveAvgPool{rank}DBackwardBackward0",
-        samples=lambda make: iter([Sample((make((2, 2, 3, 2)), (3, 5, 4)[-rank:]))]),
+        samples=lambda make: [Sample((make((2, 2, 3, 2)), (3, 5, 4)[-rank:]))],
         **shared,
     )
 
@@ -337,15 +303,15 @@ def _declare(rank: int) -> None:
     max_name, avg_name = f"max_pool{rank}d", f"avg_pool{rank}d"
 
     def max_pool(
-        F: Any,
-        input: Any,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
+        F,
+        input,
+        kernel_size,
+        stride=None,
+        padding=0,
+        dilation=1,
         ceil_mode: bool = False,
         return_indices: bool = False,
-    ) -> Any:
+    ):
         check_rank(max_name, input.shape, rank)
         kernel = option(max_name, "kernel_size", kernel_size, rank)
         options = (
@@ -365,15 +331,15 @@ def _declare(rank: int) -> None:
         return (values, indices) if return_indices else values
 
     def avg_pool(
-        F: Any,
-        input: Any,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        F,
+        input,
+        kernel_size,
+        stride=None,
+        padding=0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
-    ) -> Any:
+    ):
         check_rank(avg_name, input.shape, rank)
         kernel = option(avg_name, "kernel_size", kernel_size, rank)
         options = (
@@ -390,15 +356,16 @@ def _declare(rank: int) -> None:
     max_pool.__doc__ = f"The largest element of each window of the last {rank} dimension(s)."
     avg_pool.__doc__ = f"The mean of each window of the last {rank} dimension(s)."
     spaces = "torch nn.functional" if rank == 1 else "nn.functional"
-    composite(max_name, method=False, spaces="torch nn.functional")(max_pool)
-    composite(avg_name, method=False, out=True, spaces=spaces)(avg_pool)
+    casts = "cpu float32" if rank == 3 else ""
+    composite(max_name, method=False, spaces="torch nn.functional", autocast=casts)(max_pool)
+    composite(avg_name, method=False, out=True, spaces=spaces, autocast=casts)(avg_pool)
     name = f"adaptive_avg_pool{rank}d"
 
-    def adaptive(F: Any, input: Any, output_size: Any) -> Any:
+    def adaptive(F, input, output_size):
         if rank == 1:
             check_rank(name, input.shape, rank)
         size = adaptive_size(name, input.shape, output_size, rank)
-        refuse_negative(name, input.shape, size)
+        check_not_negative(name, input.shape, size)
         if rank > 1 and input.ndim not in (rank + 1, rank + 2):
             raise RuntimeError(
                 f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but got {list(input.shape)}"
@@ -411,31 +378,21 @@ def _declare(rank: int) -> None:
         return getattr(F, f"{name}_of")(input, size)
 
     adaptive.__doc__ = f"Means of windows such that the last {rank} size(s) are output_size."
-    composite(name, method=False, spaces=spaces)(adaptive)
+    composite(name, method=False, spaces=spaces, autocast=casts)(adaptive)
 
 
 for _rank in (1, 2, 3):
     _declare(_rank)
 
 
-@composite("max_pool2d_with_indices_backward", method=False)
+@composite("max_pool2d_with_indices_backward", method=False, spaces="")
 def _max_pool2d_backward(
-    F: Any,
-    grad_output: Any,
-    self: Any,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    ceil_mode: bool,
-    indices: Any,
-) -> Any:
+    F, grad_output, self, kernel_size, stride, padding, dilation, ceil_mode: bool, indices
+):
     """The gradient of max_pool2d for `self`, from that of its values and their indices."""
     kernel = option("max_pool2d", "kernel_size", kernel_size, 2)
     disjoint = pool.windows_are_disjoint(
-        kernel,
-        steps("max_pool2d", stride, kernel),
-        option("max_pool2d", "dilation", dilation, 2),
+        kernel, steps("max_pool2d", stride, kernel), option("max_pool2d", "dilation", dilation, 2)
     )
     shape = tuple(self.shape)
     return F.max_pool2d_with_indices_scattered(grad_output, indices, shape, disjoint)

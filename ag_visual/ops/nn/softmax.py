@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from typing import Any
 
 from ag_visual.arrays.kernels import softmax as kernels
 from ag_visual.dispatch.arguments import DType, outside
 from ag_visual.dispatch.dims import wrap
+from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ROWS, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.ops.reduction.along_dim import dim_errors, dim_samples
 
-# Softmax ------------------------------------------------------------------------------------------
 
-
-def _softmax(xp: Any, self: Any, dim: Any) -> Any:
-    return kernels.softmax(xp, self, dim)
-
-
-def _log_softmax(xp: Any, self: Any, dim: Any) -> Any:
-    return kernels.log_softmax(xp, self, dim)
-
-
-def _softmax_backward(xp: Any, grad_output: Any, output: Any, dim: int) -> Any:
-    return kernels.softmax_backward(xp, grad_output, output, dim)
-
-
-def _log_softmax_backward(xp: Any, grad_output: Any, output: Any, dim: int) -> Any:
-    return kernels.log_softmax_backward(xp, grad_output, output, dim)
-
-
-def _total(F: Any, x: Any, dim: int) -> Any:
+def _total(F, x, dim: int):
     return F.sum(x, dim, True)
 
 
-def _softmax_curve(F: Any, g: Any, grad_output: Any, output: Any, dim: int) -> Any:
+def _softmax_curve(F, g, grad_output, output, dim: int):
     return (
         g * grad_output
         - _total(F, g * output, dim) * grad_output
@@ -44,28 +25,24 @@ def _softmax_curve(F: Any, g: Any, grad_output: Any, output: Any, dim: int) -> A
     )
 
 
-def _log_softmax_curve(F: Any, g: Any, grad_output: Any, output: Any, dim: int) -> Any:
-    return -(_total(F, grad_output, dim) * F.exp(output)) * g
-
-
-def _exps(np: Any, x: Any, dim: int) -> Any:
+def _exps(np, x, dim: int):
     """Softmax by its definition, for the tests."""
     if x.ndim == 0:
         return np.ones(())
     return np.exp(x) / np.sum(np.exp(x), axis=dim, keepdims=True)
 
 
-def _back_samples(make: Any) -> Iterator[Sample]:
+def _back_samples(make):
     yield Sample((make((3, 4)), make((3, 4), low=0.1, high=0.9), 1))
     yield Sample((make(()), make((), low=0.1, high=0.9), 0))
 
 
-def _normal(self: Any, dim: Any) -> tuple[int]:
+def _normal(self, dim) -> tuple[int]:
     return (wrap(dim, self.ndim),)
 
 
-def _softmax_bend(F: Any, t_output: Any, grad_output: Any, output: Any, dim: int) -> Any:
-    def total(x: Any) -> Any:
+def _softmax_bend(F, t_output, grad_output, output, dim: int):
+    def total(x):
         return F.sum(x, dim, True)
 
     g = grad_output
@@ -74,13 +51,12 @@ def _softmax_bend(F: Any, t_output: Any, grad_output: Any, output: Any, dim: int
 
 op(
     "softmax_backward",
-    _softmax_backward,
+    lambda xp, grad_output, output, dim: kernels.softmax_backward(xp, grad_output, output, dim),
     vjp={
         "grad_output": lambda F, g, output, dim: F.softmax_backward(g, output, dim),
         "output": _softmax_curve,
     },
     jvp={"grad_output": LINEAR, "output": _softmax_bend},
-    inputs=("grad_output", "output"),
     public=False,
     layout=ROWS,
     node="SoftmaxBackwardDataBackward0",
@@ -91,13 +67,14 @@ op(
 )
 op(
     "log_softmax_backward",
-    _log_softmax_backward,
+    lambda xp, grad_output, output, dim: kernels.log_softmax_backward(xp, grad_output, output, dim),
     vjp={
         "grad_output": lambda F, g, output, dim: g - _total(F, g * F.exp(output), dim),
-        "output": _log_softmax_curve,
+        "output": lambda F, g, grad_output, output, dim: (
+            -(_total(F, grad_output, dim) * F.exp(output)) * g
+        ),
     },
     jvp={"grad_output": LINEAR, "output": ELEMENTWISE},
-    inputs=("grad_output", "output"),
     public=False,
     layout=ROWS,
     node="LogSoftmaxBackwardDataBackward0",
@@ -108,7 +85,7 @@ op(
 )
 op(
     "softmax_dim",
-    _softmax,
+    lambda xp, self, dim: kernels.softmax(xp, self, dim),
     vjp={"self": lambda F, g, result, dim: F.softmax_backward(g, result, dim)},
     jvp={"self": lambda F, t_self, result, dim: F.softmax_backward(t_self, result, dim)},
     layout=ROWS,
@@ -123,7 +100,7 @@ op(
 )
 op(
     "log_softmax_dim",
-    _log_softmax,
+    lambda xp, self, dim: kernels.log_softmax(xp, self, dim),
     vjp={"self": lambda F, g, result, dim: F.log_softmax_backward(g, result, dim)},
     jvp={"self": lambda F, t_self, result, dim: t_self - F.sum(F.exp(result) * t_self, dim, True)},
     layout=ROWS,
@@ -138,7 +115,7 @@ op(
 )
 
 
-def _chosen(name: str, input: Any, dim: Any) -> int:
+def _chosen(name: str, input, dim) -> int:
     if dim is not None:
         return dim  # type: ignore[no-any-return]
     warnings.warn(
@@ -150,19 +127,16 @@ def _chosen(name: str, input: Any, dim: Any) -> int:
     return 0 if input.ndim in (0, 1, 3) else 1
 
 
-def _floating(F: Any, name: str, input: Any, dtype: Any) -> Any:
+def _floating(F, name: str, input, dtype):
     if dtype is not None:
         return input.to(dtype)
     if not (input.is_floating_point() or input.is_complex()):
-        kind = input.dtype.scalar_name
-        raise NotImplementedError(
-            f"\"{name}_lastdim_kernel_impl\" not implemented for '{kind}'; convert it with "
-            ".float(), or pass dtype="
-        )
+        more = "; convert it with .float(), or pass dtype="
+        raise not_implemented(f"{name}_lastdim_kernel_impl", input.dtype, more)
     return input
 
 
-def log_probabilities(F: Any, input: Any, dim: int) -> Any:
+def log_probabilities(F, input, dim: int):
     """log_softmax for ops that are made of it."""
     return F.log_softmax_dim(_floating(F, "log_softmax", input, None), dim)
 
@@ -170,21 +144,20 @@ def log_probabilities(F: Any, input: Any, dim: int) -> Any:
 def _declare(name: str, what: str) -> None:
     """torch's function and method, which want a dim, and its layer function, which warns."""
 
-    def body(F: Any, input: Any, dim: int, dtype: DType | None = None) -> Any:
+    def body(F, input, dim: int, dtype: DType | None = None):
         if not F.traced:
             return getattr(F, f"{name}_dim")(input, dim)
         return getattr(F, f"{name}_dim")(_floating(F, name, input, dtype), dim)
 
-    def layer(
-        F: Any, input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
-    ) -> Any:
+    def layer(F, input, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None):
         return body(F, input, _chosen(name, input, dim), dtype)
 
     doc = f"{what} along `dim`; computed in `dtype` if given."
-    composite(name, out=True, doc=doc, spaces="torch special")(body)
-    function = composite(f"{name}_layer", public=False, doc=doc, spaces=f"nn.functional.{name}")(
-        layer
-    )
+    casts = "cuda result"
+    composite(name, out=True, doc=doc, spaces="torch special", autocast=casts)(body)
+    spaces = f"nn.functional.{name}"
+    declare = composite(f"{name}_layer", public=False, doc=doc, spaces=spaces, autocast=casts)
+    function = declare(layer)
     function.__name__ = function.__qualname__ = name
 
 
@@ -193,11 +166,6 @@ _declare("log_softmax", "log(softmax(x))")
 
 
 @composite("softmin", method=False, spaces="nn.functional")
-def _softmin(
-    F: Any, input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
-) -> Any:
+def _softmin(F, input, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None):
     """softmax of -x."""
     return F.softmax(-input, _chosen("softmin", input, dim), dtype)
-
-
-# Dropout ------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -14,25 +14,17 @@ from ag_visual.dispatch.families import (
     binary,
     binary_errors,
     binary_samples,
-    chosen_twin,
+    chosen_variant,
     elementwise,
     number_in,
     pair_samples,
     refused,
     unary,
-    zeros,
+    zeros_like,
 )
-from ag_visual.dispatch.record import (
-    FLOAT,
-    KEEP,
-    LINEAR,
-    PROMOTE,
-    Sample,
-)
+from ag_visual.dispatch.record import FLOAT, KEEP, LINEAR, PROMOTE, Sample
 from ag_visual.dispatch.rules import inlined
 from ag_visual.dispatch.table import composite, op, ops
-
-# Arithmetic ---------------------------------------------------------------------------------------
 
 _BOOL_MINUS = (
     "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
@@ -44,17 +36,22 @@ _BOOLS_MINUS = (
 )
 
 
-def _add(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    plain = type(alpha) is int and alpha == 1
-    return xp.add(self, other if plain else _times_alpha(xp, "add", self, other, alpha))
+_ONE = 1  # compared by identity, in a sixth of the time: True and 1.0 are not 1
 
 
-def _sub(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    plain = type(alpha) is int and alpha == 1
-    return xp.subtract(self, other if plain else _times_alpha(xp, "sub", self, other, alpha))
+@inlined
+def _add(xp, self, other, *, alpha=1):
+    return xp.add(self, other if alpha is _ONE else _times_alpha(xp, "add", self, other, alpha))
 
 
-def _number(name: str, alpha: Any) -> Any:
+@inlined
+def _sub(xp, self, other, *, alpha=1):
+    return xp.subtract(
+        self, other if alpha is _ONE else _times_alpha(xp, "sub", self, other, alpha)
+    )
+
+
+def _number(name: str, alpha):
     if isinstance(alpha, Tensor) and alpha._array.ndim == 0 and not alpha.requires_grad:
         return alpha.item()
     if not isinstance(alpha, NUMBERS):
@@ -62,7 +59,7 @@ def _number(name: str, alpha: Any) -> Any:
     return alpha
 
 
-def _times_alpha(xp: Any, name: str, self: Any, other: Any, alpha: Any) -> Any:
+def _times_alpha(xp, name: str, self, other, alpha):
     """alpha * other in the dtype of the result, with torch's restrictions on alpha."""
     alpha = _number(name, alpha)
     given = numpy.asarray(alpha).dtype.kind
@@ -85,7 +82,7 @@ def _times_alpha(xp: Any, name: str, self: Any, other: Any, alpha: Any) -> Any:
     return xp.multiply(other, number_in(alpha, dtype))
 
 
-def _no_bools(self: Any, other: Any, alpha: Any) -> None:
+def _no_bools(self, other, alpha) -> None:
     """torch's `-` takes no bools, whatever they would be promoted to."""
     _number("sub", alpha)
     bools = [type(x) is bool or getattr(x, "dtype", None) is dtypes.bool for x in (self, other)]
@@ -93,21 +90,17 @@ def _no_bools(self: Any, other: Any, alpha: Any) -> None:
         raise RuntimeError(_BOOLS_MINUS if all(bools) else _BOOL_MINUS)
 
 
-def _rsub(xp: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
-    return _sub(xp, other, self, alpha=alpha)
-
-
 @inlined
-def _unchanged(g: Any) -> Any:
+def _unchanged(g):
     return g
 
 
 @inlined
-def _scaled(g: Any, alpha: Any) -> Any:
+def _scaled(g, alpha):
     return g if alpha == 1 else g * (alpha.item() if isinstance(alpha, Tensor) else alpha)
 
 
-def _sum_samples(make: Any) -> Iterator[Sample]:
+def _sum_samples(make):
     yield from binary_samples()(make)
     yield Sample((make((3, 4)), make((3, 4))), {"alpha": 2.5})
 
@@ -117,12 +110,11 @@ add = op(
     _add,
     vjp={"self": _unchanged, "other": _scaled},
     jvp=LINEAR,
-    inputs=("self", "other"),
     policy=PROMOTE,
     inplace=True,
+    vmap_inplace="",
     samples=_sum_samples,
     errors=binary_errors,
-    fast_case=("add", "alpha", 1),
     reference=lambda np, x, y, alpha: x + alpha * y,
     doc="self + alpha * other, elementwise.",
     symbol="+",
@@ -132,24 +124,23 @@ sub = op(
     _sub,
     vjp={"self": _unchanged, "other": lambda g, alpha: -_scaled(g, alpha)},
     jvp=LINEAR,
-    inputs=("self", "other"),
     policy=PROMOTE,
     inplace=True,
+    vmap_inplace="inplace arithmetic",
     samples=_sum_samples,
     check=_no_bools,
     errors=binary_errors,
-    fast_case=("subtract", "alpha", 1),
     reference=lambda np, x, y, alpha: x - alpha * y,
     doc="self - alpha * other, elementwise. Raises RuntimeError for bools.",
     symbol="−",
 )
 
 
-def _rsub_rule(g: Any, alpha: Any) -> Any:
+def _rsub_rule(g, alpha):
     return -_scaled(g, alpha)
 
 
-def _from_number(make: Any) -> Iterator[Sample]:
+def _from_number(make):
     yield Sample((make((2, 3)), 1.5))
 
 
@@ -161,10 +152,9 @@ for _name, _node, _rules, _moves, _pairs in (
 ):
     op(
         _name,
-        _rsub,
+        lambda xp, self, other, *, alpha=1: _sub(xp, other, self, alpha=alpha),
         vjp=_rules,
         jvp=_moves,
-        inputs=("self", "other"),
         policy=PROMOTE,
         node=_node,
         check=_no_bools,
@@ -178,19 +168,19 @@ for _name, _node, _rules, _moves, _pairs in (
 
 
 @composite(method=False)
-def rsub(F: Any, self: Any, other: Any, *, alpha: Any = 1) -> Any:
+def rsub(F, self, other, *, alpha=1):
     """other - alpha * self."""
     kind = F.rsub_number if isinstance(other, NUMBERS) else F.rsub_tensor
     return kind(self, other, alpha=alpha)
 
 
 @inlined
-def _times_other(g: Any, other: Any) -> Any:
+def _times_other(g, other):
     return g * other
 
 
 @inlined
-def _times_self(g: Any, self: Any) -> Any:
+def _times_self(g, self):
     return g * self
 
 
@@ -202,6 +192,7 @@ mul = binary(
     doc="self * other, elementwise.",
     formula=lambda self, other: self * other,
     symbol="·",
+    vmap_inplace="inplace arithmetic",
 )
 true_divide = binary(
     "true_divide",
@@ -215,20 +206,24 @@ true_divide = binary(
     doc="self / other, elementwise, as floating-point numbers.",
     formula=lambda self, other: self / other,
     symbol="/",
+    vmap_inplace="inplace arithmetic",
 )
 
 _ROUNDING = {"floor": "floor_divide", "trunc": "trunc_divide"}
 
 
-def _int_division(xp: Any, self: Any, other: Any) -> None:
+def _int_division(xp, self, other) -> None:
     """torch refuses to divide integers by zero; NumPy would say 0."""
-    if getattr(self, "dtype", None) is not None and self.dtype.kind in "iu":
+    dtype = getattr(self, "dtype", None)
+    if dtype is None or dtype.kind not in "iu":
+        return
+    if getattr(other, "dtype", dtype).kind in "iu":  # (formulas divide by floating-point ones, too)
         zero = (other == 0).any() if hasattr(other, "any") else other == 0
         if zero and self.size and getattr(other, "size", 1):
             raise RuntimeError("ZeroDivisionError: integer division by zero")
 
 
-def _div_mode(xp: Any, self: Any, other: Any, *, rounding_mode: str) -> Any:
+def _div_mode(xp, self, other, *, rounding_mode: str):
     _int_division(xp, self, other)
     if rounding_mode == "floor":
         return xp.floor_divide(self, other)
@@ -239,7 +234,7 @@ def _div_mode(xp: Any, self: Any, other: Any, *, rounding_mode: str) -> Any:
     return xp.trunc(xp.true_divide(self, other))
 
 
-def _check_mode(self: Any, other: Any, rounding_mode: Any) -> tuple[Any]:
+def _check_mode(self, other, rounding_mode) -> tuple[Any]:
     if rounding_mode not in _ROUNDING:
         raise RuntimeError(
             "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
@@ -248,7 +243,7 @@ def _check_mode(self: Any, other: Any, rounding_mode: Any) -> tuple[Any]:
     return (rounding_mode,)
 
 
-def _div_mode_samples(make: Any) -> Iterator[Sample]:
+def _div_mode_samples(make):
     for mode in _ROUNDING:
         for sample in binary_samples(-3.7, 3.3, 0.6, 1.9)(make):
             yield Sample(sample.args, {"rounding_mode": mode})
@@ -259,12 +254,13 @@ elementwise(
     _div_mode,
     {
         # They name what torch's node saves for them.
-        "self": lambda F, g, other, rounding_mode: zeros(F, g),
-        "other": lambda F, g, self, other, rounding_mode: zeros(F, g),
+        "self": lambda F, g, other, rounding_mode: zeros_like(F, g),
+        "other": lambda F, g, self, other, rounding_mode: zeros_like(F, g),
     },
     normalize=_check_mode,
     public=False,
     inplace=True,
+    vmap_inplace="inplace arithmetic",
     node="DivBackward2",
     public_name="div",
     samples=_div_mode_samples,
@@ -273,22 +269,22 @@ elementwise(
 
 
 @composite(aliases=("divide",), out="casts check_overlap broadcasts", symbol="/")
-def div(F: Any, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+def div(F, self, other, *, rounding_mode: str | None = None):
     """self / other, optionally rounded: rounding_mode 'floor', or 'trunc' (towards zero)."""
     if rounding_mode is None:
         return F.true_divide(self, other)
     return F.div_mode(self, other, rounding_mode=rounding_mode)
 
 
-@composite(aliases=("divide_",))
-def div_(F: Any, self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+@composite(aliases=("divide_",), spaces="")
+def div_(F, self, other, *, rounding_mode: str | None = None):
     """`div` in place."""
     if rounding_mode is None:
         return ops["true_divide"].write(self, other)
     return ops["div_mode"].write(self, other, rounding_mode=rounding_mode)
 
 
-def _floor_divide(xp: Any, self: Any, other: Any) -> Any:
+def _floor_divide(xp, self, other):
     _int_division(xp, self, other)
     return xp.floor_divide(self, other)
 
@@ -299,6 +295,7 @@ floor_divide = binary(
     refused("floor_divide"),
     refused("floor_divide"),
     _floor_divide,
+    aten="aten::floor_divide",
     node="NotImplemented",
     samples=binary_samples(-3.7, 3.3, 0.6, 1.9),
     real_only=True,
@@ -310,7 +307,7 @@ def _quotient_rule(mode: str) -> Callable[..., Any]:
     return lambda F, g, self, other: -g * F.div_mode(self, other, rounding_mode=mode)
 
 
-def _remainder(xp: Any, self: Any, other: Any) -> Any:
+def _remainder(xp, self, other):
     _int_division(xp, self, other)
     result = xp.remainder(self, other)
     if result.dtype.kind in "iub":
@@ -319,12 +316,12 @@ def _remainder(xp: Any, self: Any, other: Any) -> Any:
     return xp.where(result == 0, xp.copysign(result, self), result)
 
 
-def _fmod(xp: Any, self: Any, other: Any) -> Any:
+def _fmod(xp, self, other):
     _int_division(xp, self, other)
     return xp.fmod(self, other)
 
 
-def _modulus(name: str, kernel: Any, mode: str, symbol: str = "") -> None:
+def _modulus(name: str, kernel, mode: str, symbol: str = "") -> None:
     """remainder and fmod: one op for a tensor divisor, one for a number, as torch has them."""
     node = name.capitalize()
     binary(
@@ -347,27 +344,27 @@ def _modulus(name: str, kernel: Any, mode: str, symbol: str = "") -> None:
         inplace=True,
         node=f"{node}Backward0",
         public_name=name,
-        samples=lambda make: iter([Sample((make((3, 4), low=-3.7, high=3.3), 0.9))]),
+        samples=lambda make: [Sample((make((3, 4), low=-3.7, high=3.3), 0.9))],
         real_only=True,
     )
 
-    def kind(other: Any) -> str:
+    def kind(other) -> str:
         return f"{name}_number" if isinstance(other, NUMBERS) else f"{name}_tensor"
 
-    def body(F: Any, self: Any, other: Any) -> Any:
+    def body(F, self, other):
         return getattr(F, kind(other))(self, other)
 
     rounded, owner = ("floor", "other") if mode == "floor" else ("trunc", "self")
     body.__doc__ = f"self - other * {rounded}(self / other), elementwise: the sign is {owner}'s."
     composite(name, out="casts check_overlap broadcasts", symbol=symbol)(body)
-    chosen_twin(f"{name}_", kind)
+    chosen_variant(f"{name}_", kind)
 
 
 _modulus("remainder", _remainder, "floor", "mod")
 _modulus("fmod", _fmod, "trunc")
 
 
-def _neg(xp: Any, self: Any) -> Any:
+def _neg(xp, self):
     try:
         return xp.negative(self)
     except TypeError:
@@ -388,11 +385,8 @@ neg = unary(
 
 
 @composite()
-def positive(F: Any, self: Any) -> Any:
+def positive(F, self):
     """The tensor itself."""
     if self.dtype.category == 0:
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return self
-
-
-# Powers -------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ag_visual import dtypes
@@ -12,7 +11,7 @@ from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.arguments import NUMBERS, plain_number
 from ag_visual.dispatch.families import (
     binary_errors,
-    chosen_twin,
+    chosen_variant,
     elementwise,
     is_complex,
     number_in,
@@ -21,19 +20,17 @@ from ag_visual.dispatch.families import (
     unary,
 )
 from ag_visual.dispatch.memory_overlap import unless_idle
-from ag_visual.dispatch.overflow import refuse_overflow
+from ag_visual.dispatch.overflow import check_overflow
 from ag_visual.dispatch.record import KEEP, Sample
 from ag_visual.dispatch.table import composite
 
-# Steps, signs and kinks ---------------------------------------------------------------------------
 
-
-def _bounded(name: str, min: Any, max: Any) -> None:
+def _bounded(name: str, min, max) -> None:
     if min is None and max is None:
         raise RuntimeError(f"torch.{name}: At least one of 'min' or 'max' must not be None")
 
 
-def _bound(value: Any, self: Any) -> Any:
+def _bound(value, self):
     """A number in the dtype of what it bounds, as torch converts it; arrays are left as they are.
 
     (So is a fraction that bounds integers in place: their result is no integer.)
@@ -45,43 +42,32 @@ def _bound(value: Any, self: Any) -> Any:
     if kind in "iu" and isinstance(value, int):
         return number_in(value, dtype)
     if kind in "fV" and isinstance(value, NUMBERS):
-        refuse_overflow(value, dtypes.of_array(self))
+        check_overflow(value, dtypes.of_array(self))
     return value
 
 
-def _clamp(xp: Any, self: Any, min: Any = None, max: Any = None) -> Any:
-    return xp.clip(self, _bound(min, self), _bound(max, self))
+def _clamp(xp, self, min=None, max=None):
+    return kernels.between(xp, self, _bound(min, self), _bound(max, self))
 
 
-def _between(self: Any, min: Any, max: Any) -> Any:
+def _between(self, min, max):
     if min is None:
         return self <= max
     return self >= min if max is None else (self >= min) & (self <= max)
 
 
-def _clamp_rule(F: Any, g: Any, self: Any, min: Any, max: Any) -> Any:
+def _clamp_rule(F, g, self, min, max):
     return F.where(_between(self, min, max), g, 0.0)
 
 
-def _clamp_min_rule(F: Any, g: Any, self: Any, min: Any, max: Any) -> Any:
+def _clamp_min_rule(F, g, self, min, max):
     below = self < min if max is None else (self < min) & (min < max)
     return F.where(below, g, 0.0)
 
 
-def _clamp_max_rule(F: Any, g: Any, self: Any, min: Any, max: Any) -> Any:
+def _clamp_max_rule(F, g, self, min, max):
     above = self > max if min is None else (self > max) | (max < min)
     return F.where(above, g, 0.0)
-
-
-def _clamp_number_samples(make: Any) -> Iterator[Sample]:
-    for bounds in ((-0.7, 0.9), (None, 0.5), (-0.5, None)):
-        yield Sample((make((3, 4)), *bounds))
-
-
-def _clamp_tensor_samples(make: Any) -> Iterator[Sample]:
-    yield Sample((make((3, 4)), make((4,), low=-1, high=0), make((3, 1), low=0.2, high=1)))
-    yield Sample((make((3, 4)), make((), low=-1, high=0), None))
-    yield Sample((make((3, 4)), None, make((3, 4))))
 
 
 elementwise(
@@ -93,7 +79,9 @@ elementwise(
     inplace=True,
     node="ClampBackward1",
     public_name="clamp",
-    samples=_clamp_number_samples,
+    samples=lambda make: [
+        Sample((make((3, 4)), *bounds)) for bounds in ((-0.7, 0.9), (None, 0.5), (-0.5, None))
+    ],
     real_only=True,
     reference=lambda np, x, low, high: np.clip(x, low, high),
 )
@@ -105,12 +93,16 @@ elementwise(
     inplace=True,
     node="ClampBackward0",
     public_name="clamp",
-    samples=_clamp_tensor_samples,
+    samples=lambda make: [
+        Sample((make((3, 4)), make((4,), low=-1, high=0), make((3, 1), low=0.2, high=1))),
+        Sample((make((3, 4)), make((), low=-1, high=0), None)),
+        Sample((make((3, 4)), None, make((3, 4)))),
+    ],
     real_only=True,
 )
 
 
-def _clamp_kind(min: Any = None, max: Any = None) -> str:
+def _clamp_kind(min=None, max=None) -> str:
     """Which clamp: a number beside a tensor makes numbers of both, as far as that is possible."""
     _bounded("clamp", min, max)
     tensors = [b for b in (min, max) if isinstance(b, Tensor)]
@@ -121,7 +113,7 @@ def _clamp_kind(min: Any = None, max: Any = None) -> str:
 
 
 @composite(aliases=("clip",), out="casts check_overlap broadcasts")
-def clamp(F: Any, self: Any, min: Any = None, max: Any = None) -> Any:
+def clamp(F, self, min=None, max=None):
     """self, but not below min and not above max (numbers or tensors); where min > max: max."""
     if _clamp_kind(min, max) == "clamp_tensor":
         return F.clamp_tensor(self, min, max)
@@ -129,34 +121,34 @@ def clamp(F: Any, self: Any, min: Any = None, max: Any = None) -> Any:
     return F.clamp_number(promoted_with(F, self, min, max), min, max)
 
 
-chosen_twin("clamp_", _clamp_kind)
+chosen_variant("clamp_", _clamp_kind, "torch")
 
 
-def _clamp_min(xp: Any, self: Any, min: Any) -> Any:
+def _clamp_min(xp, self, min):
     return kernels.at_least(xp, self, _bound(min, self))
 
 
-def _clamp_max(xp: Any, self: Any, max: Any) -> Any:
+def _clamp_max(xp, self, max):
     return kernels.at_most(xp, self, _bound(max, self))
 
 
-def _above(F: Any, g: Any, self: Any, min: Any) -> Any:
+def _above(F, g, self, min):
     return F.where(self >= min, g, 0.0)
 
 
-def _replaced_below(F: Any, g: Any, self: Any, min: Any) -> Any:
+def _replaced_below(F, g, self, min):
     return F.where(self < min, g, 0.0)
 
 
-def _below(F: Any, g: Any, self: Any, max: Any) -> Any:
+def _below(F, g, self, max):
     return F.where(self <= max, g, 0.0)
 
 
-def _replaced_above(F: Any, g: Any, self: Any, max: Any) -> Any:
+def _replaced_above(F, g, self, max):
     return F.where(self > max, g, 0.0)
 
 
-def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:
+def _one_bound(name: str, kernel, rules: dict[str, Any]) -> None:
     """clamp_min and clamp_max: with a number, and with a tensor."""
     node = "".join(part.capitalize() for part in name.split("_"))
     shared = {"public": False, "inplace": True, "public_name": name}
@@ -166,7 +158,7 @@ def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:
         {"self": rules["self"]},
         policy=KEEP,
         node=f"{node}Backward0",
-        samples=lambda make: iter([Sample((make((3, 4)), 0.4))]),
+        samples=lambda make: [Sample((make((3, 4)), 0.4))],
         **shared,
         real_only=True,
     )
@@ -177,22 +169,23 @@ def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:
         node=f"{node}Backward1",
         samples=pair_samples(),
         errors=binary_errors,
+        vmap_inplace="inplace arithmetic",
         **shared,
         real_only=True,
     )
 
-    def kind(bound: Any) -> str:
+    def kind(bound) -> str:
         return f"{name}_number" if isinstance(bound, NUMBERS) else f"{name}_tensor"
 
-    def one(F: Any, self: Any, bound: Any) -> Any:
+    def one(F, self, bound):
         if isinstance(bound, NUMBERS):
             self = promoted_with(F, self, bound)
         return getattr(F, kind(bound))(self, bound)
 
-    def least(F: Any, self: Any, min: Any) -> Any:
+    def least(F, self, min):
         return one(F, self, min)
 
-    def most(F: Any, self: Any, max: Any) -> Any:
+    def most(F, self, max):
         return one(F, self, max)
 
     body = least if name == "clamp_min" else most
@@ -200,14 +193,14 @@ def _one_bound(name: str, kernel: Any, rules: dict[str, Any]) -> None:
     choice = "max(self, min)" if name == "clamp_min" else "min(self, max)"
     body.__doc__ = f"{choice}, elementwise, with a number or a tensor."
     composite(name, out="casts check_overlap broadcasts")(body)
-    chosen_twin(f"{name}_", kind)
+    chosen_variant(f"{name}_", kind, "torch")
 
 
 _one_bound("clamp_min", _clamp_min, {"self": _above, "min": _replaced_below})
 _one_bound("clamp_max", _clamp_max, {"self": _below, "max": _replaced_above})
 
 
-def _nan_to_num(xp: Any, self: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+def _nan_to_num(xp, self, nan=None, posinf=None, neginf=None):
     if self.dtype.kind in "iub":
         return copied(xp, self)
     if expanded(self):  # NumPy's copy would lie in another order
@@ -224,7 +217,7 @@ def _nan_to_num(xp: Any, self: Any, nan: Any = None, posinf: Any = None, neginf:
     return xp.where(self == -xp.inf, self.dtype.type(-most if neginf is None else neginf), result)
 
 
-def _nan_to_num_rule(F: Any, g: Any, self: Any) -> Any:
+def _nan_to_num_rule(F, g, self):
     if is_complex(self):
         real = F.where(F.isfinite(F.real(self)), F.real(g), 0.0)
         return F.complex(real, F.where(F.isfinite(F.imag(self)), F.imag(g), 0.0))
@@ -240,5 +233,3 @@ unary(
     doc="NaN, inf and -inf replaced by `nan`, `posinf` and `neginf` (0 and the dtype's limits).",
     out="check_overlap",
 )
-
-# Several tensors ----------------------------------------------------------------------------------

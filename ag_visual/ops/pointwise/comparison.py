@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
+from ag_visual.core.level import hollow, not_batched
 from ag_visual.dispatch.families import binary, compared, pair_samples, tested, unary, zeros
 from ag_visual.dispatch.record import KEEP, PROMOTE, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
@@ -22,25 +23,14 @@ compared("gt", "greater", real_only=True, doc="self > other, elementwise, as boo
 compared(
     "ge", "greater_equal", real_only=True, doc="self >= other, elementwise, as bools.", symbol="≥"
 )
-tested(
-    "isnan",
-    "isnan",
-    doc="Where elements are NaN, as bools.",
-)
-tested(
-    "isinf",
-    "isinf",
-    doc="Where elements are infinite, as bools.",
-)
-tested(
-    "isfinite",
-    "isfinite",
-    doc="Where elements are neither infinite nor NaN, as bools.",
-)
+tested("isnan", "isnan", doc="Where elements are NaN, as bools.")
+tested("isinf", "isinf", doc="Where elements are infinite, as bools.")
+tested("isfinite", "isfinite", doc="Where elements are neither infinite nor NaN, as bools.")
 tested(
     "logical_not",
     "logical_not",
     inplace=True,
+    inplace_function=False,
     doc="Where elements are zero, as bools.",
     out="casts",
 )
@@ -50,30 +40,14 @@ def _is_infinite(sign: int) -> Callable[..., Any]:
     return lambda xp, self: xp.equal(self, sign * math.inf)
 
 
-def _is_real(xp: Any, self: Any) -> Any:
+def _is_real(xp, self):
     return xp.isreal(self)
 
 
-tested(
-    "isposinf",
-    _is_infinite(1),
-    doc="Where elements are +inf, as bools.",
-)
-tested(
-    "isneginf",
-    _is_infinite(-1),
-    doc="Where elements are -inf, as bools.",
-)
-tested(
-    "isreal",
-    _is_real,
-    doc="Where elements have no imaginary part, as bools.",
-)
-tested(
-    "signbit",
-    "signbit",
-    doc="Where the sign bit is set (negative numbers and -0.0), as bools.",
-)
+tested("isposinf", _is_infinite(1), doc="Where elements are +inf, as bools.")
+tested("isneginf", _is_infinite(-1), doc="Where elements are -inf, as bools.")
+tested("isreal", _is_real, doc="Where elements have no imaginary part, as bools.")
+tested("signbit", "signbit", doc="Where the sign bit is set (negative numbers and -0.0), as bools.")
 for _name, _which, _symbol in (
     ("logical_and", "both elements are", "and"),
     ("logical_or", "one element is, or both are,", "or"),
@@ -84,17 +58,18 @@ for _name, _which, _symbol in (
         None,
         None,
         symbol=_symbol,
+        vmap_inplace="inplace arithmetic",
         samples=pair_samples(),
         doc=f"Whether {_which} nonzero, elementwise, as bools.",
     )
 
 
-def _integer_samples(make: Any) -> Iterator[Sample]:
+def _integer_samples(make):
     a, b = (make(shape, low=0, high=9).astype(int) for shape in ((3, 4), (4,)))
     yield Sample((a, b + 1))
 
 
-def _integer_errors(make: Any) -> Iterator[ErrorSample]:
+def _integer_errors(make):
     a, b = (make(shape, low=0, high=9).astype(int) for shape in ((2, 3), (4,)))
     yield ErrorSample((a, b), RuntimeError, "must match the size of tensor")
     yield ErrorSample((make((2,)), make((2,))), RuntimeError, "not implemented for 'Double'")
@@ -107,6 +82,7 @@ for _name, _which in (("gcd", "greatest common divisor"), ("lcm", "least common 
         None,
         samples=_integer_samples,
         errors=_integer_errors,
+        inplace_function=True,
         doc=f"The {_which} of integers, elementwise.",
     )
 binary(
@@ -119,21 +95,14 @@ binary(
 )
 
 
-def _isclose(
-    xp: Any,
-    self: Any,
-    other: Any,
-    rtol: float = 1e-05,
-    atol: float = 1e-08,
-    equal_nan: bool = False,
-) -> Any:
+def _isclose(xp, self, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False):
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not value >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
     return xp.isclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
-def _isclose_errors(make: Any) -> Iterator[ErrorSample]:
+def _isclose_errors(make):
     a, b = make((2,)), make((2,))
     yield ErrorSample((a, b, -1.0), RuntimeError, "rtol must be greater than or equal to zero")
     yield ErrorSample((a, b, 0.1, -1.0), RuntimeError, "atol must be greater than or equal to zero")
@@ -142,7 +111,6 @@ def _isclose_errors(make: Any) -> Iterator[ErrorSample]:
 op(
     "isclose",
     _isclose,
-    inputs=("self", "other"),
     policy=PROMOTE,
     dtype_check=lambda self, other: f"{self.scalar_name} did not match {other.scalar_name}",
     samples=pair_samples(),
@@ -153,27 +121,29 @@ op(
 
 @composite()
 def allclose(
-    F: Any,
-    input: Any,
-    other: Any,
-    rtol: float = 1e-05,
-    atol: float = 1e-08,
-    equal_nan: bool = False,
+    F, input, other, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
     """Whether all elements agree: |input - other| <= atol + rtol * |other|."""
+    if hollow(input) or hollow(other):
+        raise RuntimeError(
+            "vmap over torch.allclose isn't supported yet. Take torch.isclose(...).all(), which "
+            "has a value for each slice."
+        )
     return bool(F.isclose(input, other, rtol, atol, equal_nan).all())
 
 
 @composite()
-def equal(F: Any, self: Any, other: Any) -> bool:
+def equal(F, self, other) -> bool:
     """Whether two tensors have the same shape and the same elements."""
+    if hollow(self) or hollow(other):
+        raise not_batched("equal")
     return tuple(self.shape) == tuple(other.shape) and bool(F.eq(self, other).all())
 
 
 # Bits ---------------------------------------------------------------------------------------------
 
 
-def _bits(name: str, kernel: str, sign: str, symbol: str = "") -> Any:
+def _bits(name: str, kernel: str, sign: str, symbol: str = ""):
     return binary(
         name,
         None,
@@ -199,4 +169,5 @@ bitwise_not = unary(
     samples=lambda make: (Sample(s.args[:1]) for s in _integer_samples(make)),
     doc="~self, bit by bit, of integers; the opposite of bools.",
     out="check_overlap",
+    inplace_function=False,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ag_visual.dispatch.families import binary, is_complex, pair_samples, unary
 from ag_visual.dispatch.record import FLOAT
@@ -12,23 +11,11 @@ from ag_visual.ops.pointwise.special import in_float32, scipys
 # Exponentials and logarithms ----------------------------------------------------------------------
 
 
-def _exp2(xp: Any, self: Any) -> Any:
-    return xp.exp2(self) if self.dtype.kind != "c" else xp.power(2, self)
-
-
-def _rsqrt(xp: Any, self: Any) -> Any:
-    return 1 / xp.sqrt(self)
-
-
-unary(
-    "exp",
-    lambda result: result,
-    doc="e to the power x, elementwise.",
-)
+unary("exp", lambda result: result, doc="e to the power x, elementwise.", autocast="cuda float32")
 unary(
     "exp2",
     lambda result: result * math.log(2),
-    _exp2,
+    lambda xp, self: xp.exp2(self) if self.dtype.kind != "c" else xp.power(2, self),
     reference=lambda np, x: 2.0**x,
     doc="2 to the power x, elementwise.",
     spaces="torch special",
@@ -39,6 +26,7 @@ unary(
     reference=lambda np, x: np.exp(x) - 1,
     doc="exp(x) - 1, elementwise, exact for small x.",
     spaces="torch special",
+    autocast="cuda float32",
 )
 unary(
     "log",
@@ -47,6 +35,7 @@ unary(
     high=3.0,
     doc="The natural logarithm, elementwise: -inf at 0, NaN below.",
     symbol="ln",
+    autocast="cuda float32",
 )
 unary(
     "log2",
@@ -54,6 +43,7 @@ unary(
     low=0.2,
     high=3.0,
     doc="The logarithm to base 2, elementwise.",
+    autocast="cuda float32",
 )
 unary(
     "log10",
@@ -61,6 +51,7 @@ unary(
     low=0.2,
     high=3.0,
     doc="The logarithm to base 10, elementwise.",
+    autocast="cuda float32",
 )
 unary(
     "log1p",
@@ -71,6 +62,7 @@ unary(
     reference=lambda np, x: np.log(1 + x),
     doc="log(1 + x), elementwise, exact for small x.",
     spaces="torch special",
+    autocast="cuda float32",
 )
 unary(
     "sqrt",
@@ -82,15 +74,16 @@ unary(
 unary(
     "rsqrt",
     lambda g, result: -0.5 * g * result**3,
-    _rsqrt,
+    lambda xp, self: 1 / xp.sqrt(self),
     low=0.2,
     high=3.0,
     reference=lambda np, x: x**-0.5,
     doc="1 / sqrt(x), elementwise.",
+    autocast="cuda float32",
 )
 
 
-def _reciprocal(xp: Any, self: Any) -> Any:
+def _reciprocal(xp, self):
     # (numpy.reciprocal of a complex zero has NaN for its infinity.)
     return 1 / self if self.dtype.kind == "c" else xp.reciprocal(self)
 
@@ -102,10 +95,11 @@ unary(
     low=0.3,
     high=3.0,
     doc="1 / x, elementwise.",
+    autocast="cuda float32",
 )
 
 
-def logaddexp(xp: Any, self: Any, other: Any) -> Any:
+def logaddexp(xp, self, other):
     """log(exp(self) + exp(other)), of complex numbers too."""
     if self.dtype.kind != "c":
         return xp.logaddexp(self, other)
@@ -114,7 +108,7 @@ def logaddexp(xp: Any, self: Any, other: Any) -> Any:
     return most + xp.log1p(xp.exp(least - most))
 
 
-def _share(F: Any, self: Any, other: Any) -> Any:
+def _share(F, self, other):
     """exp(self) / (exp(self) + exp(other)), without overflow."""
     return F.sigmoid(self - other)
 
@@ -141,7 +135,7 @@ binary(
 )
 
 
-def _xlogy(xp: Any, self: Any, other: Any) -> Any:
+def _xlogy(xp, self, other):
     other = xp.asarray(other, dtype=self.dtype)  # a number's logarithm would be float64
     result = xp.asarray(self * xp.log(other))
     return xp.where(xp.equal(self, 0) & ~xp.isnan(other), xp.zeros_like(result), result)
@@ -158,15 +152,16 @@ binary(
     reference=lambda np, x, y: x * np.log(y),
     doc="self * log(other), elementwise: 0 where self is 0, NaN where other is NaN.",
     spaces="torch special",
+    inplace_function=True,
 )
 
 
-def _logit(xp: Any, self: Any, eps: float | None = None) -> Any:
+def _logit(xp, self, eps: float | None = None):
     x = self if eps is None else xp.clip(self, eps, 1 - eps)
     return xp.log(x / (1 - x))
 
 
-def _logit_slope(F: Any, g: Any, self: Any, eps: float | None) -> Any:
+def _logit_slope(F, g, self, eps: float | None):
     slope = g / F.abs(self * (1 - self))
     if eps is None:
         return F.where((self >= 0) & (self <= 1), slope, math.nan)
@@ -188,28 +183,21 @@ unary(
 # Trigonometry -------------------------------------------------------------------------------------
 
 
-def _acosh_slope(F: Any, g: Any, self: Any) -> Any:
+def _acosh_slope(F, g, self):
     if is_complex(self):
         return g * (F.rsqrt(self - 1) * F.rsqrt(self + 1))
     return g * F.rsqrt(self * self - 1)
 
 
-unary(
-    "sin",
-    lambda F, self: F.cos(self),
-    doc="The sine of x in radians, elementwise.",
-)
-unary(
-    "cos",
-    lambda F, self: -F.sin(self),
-    doc="The cosine of x in radians, elementwise.",
-)
+unary("sin", lambda F, self: F.cos(self), doc="The sine of x in radians, elementwise.")
+unary("cos", lambda F, self: -F.sin(self), doc="The cosine of x in radians, elementwise.")
 unary(
     "tan",
     lambda result: 1 + result * result,
     low=-1.2,
     high=1.2,
     doc="The tangent of x in radians, elementwise.",
+    autocast="cuda float32",
 )
 unary(
     "asin",
@@ -219,6 +207,7 @@ unary(
     high=0.8,
     doc="The inverse of sin, in [-pi/2, pi/2], elementwise: NaN outside of [-1, 1].",
     symbol="arcsin",
+    autocast="cuda float32",
 )
 unary(
     "acos",
@@ -228,6 +217,7 @@ unary(
     high=0.8,
     doc="The inverse of cos, in [0, pi], elementwise: NaN outside of [-1, 1].",
     symbol="arccos",
+    autocast="cuda float32",
 )
 unary(
     "atan",
@@ -240,11 +230,13 @@ unary(
     "sinh",
     lambda F, self: F.cosh(self),
     doc="The hyperbolic sine, (exp(x) - exp(-x)) / 2, elementwise.",
+    autocast="cuda float32",
 )
 unary(
     "cosh",
     lambda F, self: F.sinh(self),
     doc="The hyperbolic cosine, (exp(x) + exp(-x)) / 2, elementwise.",
+    autocast="cuda float32",
 )
 unary(
     "asinh",
@@ -275,21 +267,29 @@ unary(
 )
 
 
-def _per_square(F: Any, part: Any, self: Any, other: Any) -> Any:
+def _per_square(F, part, self, other):
     """part / (self^2 + other^2): 0 at the origin, where further derivatives are NaN."""
+    part, self, other = (_floating(x) for x in (part, self, other))
     square = self * self + other * other
     return part * F.where(square == 0, 0.0, 1 / square)
+
+
+def _floating(x):
+    """Integers beside floating-point numbers, whose squares and negatives may wrap around."""
+    return x * 1.0 if getattr(x, "_array", x).dtype.kind in "iub" else x
 
 
 binary(
     "atan2",
     lambda F, self, other: _per_square(F, other, self, other),
-    lambda F, self, other: _per_square(F, -self, self, other),
+    lambda F, self, other: -_per_square(F, self, self, other),
     "arctan2",
     policy=FLOAT,
     samples=pair_samples(0.3, 2.0),
     real_only=True,
     doc="The angle of the point (other, self), in (-pi, pi], elementwise.",
+    vmap_inplace="",
+    autocast="cuda widest",
 )
 binary(
     "hypot",
@@ -302,7 +302,7 @@ binary(
 )
 
 
-def _sinc_slope(F: Any, g: Any, self: Any) -> Any:
+def _sinc_slope(F, g, self):
     x = self * math.pi
     square_ = x * self
     slope = g * ((x * F.cos(x) - F.sin(x)) / square_)
@@ -365,6 +365,8 @@ unary(
     real_only=True,
     doc="The inverse of erf on (-1, 1), elementwise.",
     spaces="torch special",
+    inplace_function=False,
+    autocast="cuda float32",
 )
 unary(
     "lgamma",
@@ -376,6 +378,7 @@ unary(
     doc="log |gamma(x)|, elementwise.",
     spaces="torch special.gammaln",
     symbol="lnΓ",
+    inplace_function=False,
 )
 unary(
     "digamma",
@@ -387,4 +390,5 @@ unary(
     doc="The derivative of log gamma(x), elementwise.",
     spaces="torch special special.psi",
     symbol="ψ",
+    inplace_function=False,
 )

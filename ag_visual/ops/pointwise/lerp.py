@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import dtype_errors
 from ag_visual.dispatch.arguments import NUMBERS
-from ag_visual.dispatch.families import (
-    chosen_twin,
-    elementwise,
-    number_in,
-)
+from ag_visual.dispatch.families import chosen_variant, elementwise, number_in
 from ag_visual.dispatch.record import Sample
 from ag_visual.dispatch.table import composite
 
-# Steps, signs and kinks ---------------------------------------------------------------------------
 
-
-def _lerp(xp: Any, self: Any, end: Any, weight: Any) -> Any:
+def _lerp(xp, self, end, weight):
     """As torch: from the nearer end."""
     step = end - self
     if isinstance(weight, NUMBERS):
@@ -28,7 +22,7 @@ def _lerp(xp: Any, self: Any, end: Any, weight: Any) -> Any:
     return xp.where(xp.abs(weight) < 0.5, self + weight * step, end - step * (1 - weight))
 
 
-def _check_weight(self: Any, end: Any, weight: Any) -> None:
+def _check_weight(self, end, weight) -> None:
     """A weight of its own dtype may have no dimensions only."""
     if isinstance(self, Tensor) and isinstance(weight, Tensor) and weight.ndim:
         text = dtype_errors.beside(self.dtype, "weight", weight.dtype)
@@ -36,12 +30,8 @@ def _check_weight(self: Any, end: Any, weight: Any) -> None:
             raise RuntimeError(f"{text}. Convert it with .to({self.dtype}).")
 
 
-def _lerp_samples(weights: Callable[[Any], Any]) -> Callable[[Any], Iterator[Sample]]:
-    def samples(make: Any) -> Iterator[Sample]:
-        for w in weights(make):
-            yield Sample((make((3, 4)), make((4,)), w))
-
-    return samples
+def _lerp_samples(weights: Callable[[Any], Any]):
+    return lambda make: [Sample((make((3, 4)), make((4,)), w)) for w in weights(make)]
 
 
 elementwise(
@@ -75,38 +65,38 @@ elementwise(
 )
 
 
-def _lerp_kind(end: Any, weight: Any) -> str:
+def _lerp_kind(end, weight) -> str:
     return "lerp_number" if isinstance(weight, NUMBERS) else "lerp_tensor"
 
 
 @composite(out="casts check_overlap broadcasts")
-def lerp(F: Any, self: Any, end: Any, weight: Any) -> Any:
+def lerp(F, self, end, weight):
     """self + weight * (end - self)."""
     return getattr(F, _lerp_kind(end, weight))(self, end, weight)
 
 
-chosen_twin("lerp_", _lerp_kind)
+chosen_variant("lerp_", _lerp_kind)
 
 
-def _scaled(x: Any, value: Any) -> Any:
+def _scaled(x, value):
     return x if value == 1 else x * value
 
 
-def _addcmul(xp: Any, self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
-    return self + _scaled(tensor1 * tensor2, number_in(value, self.dtype))
-
-
-def _addcdiv(xp: Any, self: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
-    if self.dtype.kind in "iub":
+def _check_addcdiv(self, tensor1, tensor2, *_) -> None:
+    pair = tensor1, tensor2
+    if all(isinstance(x, Tensor) and x._array.dtype.kind in "iub" for x in pair):
         raise RuntimeError(
             "Integer division with addcdiv is no longer supported. Use (input + value * "
             "torch.trunc(tensor1 / tensor2)).to(input.dtype), or convert the tensors to floats."
         )
+
+
+def _addcdiv(xp, self, tensor1, tensor2, *, value=1):
     return self + _scaled(tensor1 / tensor2, number_in(value, self.dtype))
 
 
-def _three_samples(low: float) -> Callable[[Any], Iterator[Sample]]:
-    def samples(make: Any) -> Iterator[Sample]:
+def _three_samples(low: float):
+    def samples(make):
         three = (make((3, 4)), make((4,)), make((3, 1), low=low, high=2.0))
         yield Sample(three)
         yield Sample(three, {"value": -1.5})
@@ -116,7 +106,9 @@ def _three_samples(low: float) -> Callable[[Any], Iterator[Sample]]:
 
 elementwise(
     "addcmul",
-    _addcmul,
+    lambda xp, self, tensor1, tensor2, *, value=1: (
+        self + _scaled(tensor1 * tensor2, number_in(value, self.dtype))
+    ),
     {
         "self": lambda g: g,
         "tensor1": lambda tensor2, value: _scaled(tensor2, value),
@@ -126,6 +118,7 @@ elementwise(
     samples=_three_samples(-2.0),
     reference=lambda np, x, a, b, value: x + value * a * b,
     doc="self + value * tensor1 * tensor2, elementwise.",
+    autocast="cuda widest",
 )
 elementwise(
     "addcdiv",
@@ -136,7 +129,9 @@ elementwise(
         "tensor2": lambda tensor1, tensor2, value: _scaled(tensor1, -value) / (tensor2 * tensor2),
     },
     inplace=True,
+    check=_check_addcdiv,
     samples=_three_samples(0.4),
     reference=lambda np, x, a, b, value: x + value * a / b,
     doc="self + value * tensor1 / tensor2, elementwise.",
+    autocast="cuda widest",
 )

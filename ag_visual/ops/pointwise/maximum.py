@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from ag_visual.core.tensor import Tensor, method
@@ -10,7 +10,7 @@ from ag_visual.dispatch.arguments import NUMBERS
 from ag_visual.dispatch.families import (
     binary,
     binary_samples,
-    chosen_twin,
+    chosen_variant,
     elementwise,
     pair_samples,
     refused,
@@ -19,36 +19,43 @@ from ag_visual.dispatch.families import (
 from ag_visual.dispatch.record import FLOAT, Sample
 from ag_visual.dispatch.table import composite, ops
 
-# Steps, signs and kinks ---------------------------------------------------------------------------
+# Maximum and minimum
 
 
-def _tie(F: Any, g: Any, mine: Any, theirs: Any) -> Any:
+def _tie(F, g, mine, theirs):
     """g where mine is the larger, half of it in a tie."""
     return F.where(mine == theirs, g / 2, F.where(mine < theirs, 0.0, g))
 
 
-def _extremum(name: str, sign: int) -> None:
-    """maximum (sign 1) or minimum (-1): NaN wins, ties share the gradient."""
+def _to_self(F, g, self, other):
+    return _tie(F, g, self, other)
+
+
+def _to_other(F, g, self, other):
+    return _tie(F, g, other, self)
+
+
+def _extremum(name: str, *rules: Callable[..., Any]) -> None:
+    """maximum or minimum: NaN wins, ties share the gradient."""
     binary(
         name,
-        lambda F, g, self, other: _tie(F, g, sign * self, sign * other),
-        lambda F, g, self, other: _tie(F, g, sign * other, sign * self),
+        *rules,
         inplace=False,
         samples=pair_samples(),
         real_only=True,
-        doc=f"The {'larger' if sign > 0 else 'smaller'} of two elements, NaN if one of them is. "
+        doc=f"The {'larger' if name == 'maximum' else 'smaller'} of two elements, NaN if one is. "
         "Ties share the gradient.",
     )
 
 
-_extremum("maximum", 1)
-_extremum("minimum", -1)
+_extremum("maximum", _to_self, _to_other)
+_extremum("minimum", _to_other, _to_self)
 
 
 def _ignoring_nan(name: str, wins: Callable[[Any, Any], Any]) -> None:
     """fmax and fmin: a number wins over NaN, the first of two equal ones takes the gradient."""
 
-    def mine(F: Any, self: Any, other: Any) -> Any:
+    def mine(F, self, other):
         return wins(self, other) | F.isnan(other)
 
     binary(
@@ -67,12 +74,12 @@ _ignoring_nan("fmax", lambda a, b: a >= b)
 _ignoring_nan("fmin", lambda a, b: a <= b)
 
 
-def _copysign(xp: Any, self: Any, other: Any) -> Any:
+def _copysign(xp, self, other):
     return xp.copysign(self, other)
 
 
-def _copysign_rule(F: Any, g: Any, self: Any, result: Any) -> Any:
-    return F.where(self == 0, 0.0, g * (result / F.where(self == 0, 1.0, self)))
+def _copysign_rule(F, g, self, result):
+    return g * F.where(self == 0, 0.0, result / F.where(self == 0, 1.0, self))
 
 
 binary(
@@ -86,6 +93,7 @@ binary(
     public_name="copysign",
     samples=pair_samples(0.3, 2.0, -2.0, 1.0),
     real_only=True,
+    vmap_inplace="",
 )
 elementwise(
     "copysign_number",
@@ -97,32 +105,29 @@ elementwise(
     inplace=True,
     node="CopysignBackward1",
     public_name="copysign",
-    samples=lambda make: iter([Sample((make((3, 4), low=-2.0, high=2.0), -0.5))]),
+    samples=lambda make: [Sample((make((3, 4), low=-2.0, high=2.0), -0.5))],
     real_only=True,
 )
 
 
-def _copysign_kind(other: Any) -> str:
+def _copysign_kind(other) -> str:
     return "copysign_number" if isinstance(other, NUMBERS) else "copysign_tensor"
 
 
 @composite(out="casts check_overlap broadcasts")
-def copysign(F: Any, self: Any, other: Any) -> Any:
+def copysign(F, self, other):
     """|self| with the sign of other, elementwise."""
     return getattr(F, _copysign_kind(other))(self, other)
 
 
-chosen_twin("copysign_", _copysign_kind)
-
-
-def _heaviside(xp: Any, self: Any, values: Any) -> Any:
-    return xp.where(self == 0, values, (self > 0).astype(self.dtype))
+chosen_variant("copysign_", _copysign_kind)
 
 
 elementwise(
     "heaviside",
-    _heaviside,
+    lambda xp, self, values: xp.where(self == 0, values, (self > 0).astype(self.dtype)),
     {"self": refused("heaviside"), "values": refused("heaviside")},
+    aten="aten::heaviside",
     inplace=True,
     node="NotImplemented",
     dtype_check=lambda self, values: (
@@ -136,7 +141,7 @@ elementwise(
 # Bounds and choice --------------------------------------------------------------------------------
 
 
-def _where(xp: Any, condition: Any, self: Any, other: Any) -> Any:
+def _where(xp, condition, self, other):
     if condition.dtype != bool:
         raise RuntimeError(
             "where expected condition to be a boolean tensor, but got a tensor with dtype "
@@ -145,7 +150,7 @@ def _where(xp: Any, condition: Any, self: Any, other: Any) -> Any:
     return xp.where(condition, self, other)
 
 
-def _where_samples(make: Any) -> Iterator[Sample]:
+def _where_samples(make):
     for sample in binary_samples()(make):
         a = sample.args[0]
         yield Sample((make(a.shape) > 0, *sample.args))
@@ -172,7 +177,7 @@ elementwise(
 
 
 @composite(method=False, out="check_overlap broadcasts")
-def where(F: Any, condition: Any, input: Any = None, other: Any = None) -> Any:
+def where(F, condition, input=None, other=None):
     """Elementwise `input` where condition is true and `other` elsewhere; alone: the true places."""
     if input is None and other is None:
         return F.nonzero(condition, as_tuple=True)
@@ -180,6 +185,6 @@ def where(F: Any, condition: Any, input: Any = None, other: Any = None) -> Any:
 
 
 @method("where")
-def _where_method(self: Tensor, condition: Any, other: Any) -> Any:
+def _where_method(self: Tensor, condition, other):
     """`self` where condition is true and `other` elsewhere."""
     return ops["where_of"].call(condition, self, other)

@@ -11,34 +11,33 @@ from ag_visual.dispatch.families import (
     is_complex,
     unary,
     zeros,
+    zeros_like,
 )
 from ag_visual.dispatch.record import ELEMENTWISE, KEEP, Sample
 from ag_visual.dispatch.table import composite, ops
 
-# Steps, signs and kinks ---------------------------------------------------------------------------
 
-
-def _step(name: str, kernel: Any = None, **options: Any) -> Any:
+def _step(name: str, kernel=None, **options):
     """An op whose derivative is zero wherever it has one; integers stay as they are."""
     options.setdefault("policy", KEEP)
-    return unary(name, lambda F, g: zeros(F, g), kernel, **options)
+    return unary(name, lambda F, g: zeros_like(F, g), kernel, **options)
 
 
-def _sign(xp: Any, self: Any) -> Any:
+def _sign(xp, self):
     """-1, 0 or 1, and 0 for NaN, where NumPy says NaN."""
     if self.dtype.kind == "b":
         return copied(xp, self)
     return xp.subtract(self > 0, self < 0, dtype=self.dtype)
 
 
-def _sgn(xp: Any, self: Any) -> Any:
+def _sgn(xp, self):
     if self.dtype.kind != "c":
         return _sign(xp, self)
     size = xp.abs(self)
     return xp.where(size == 0, xp.zeros_like(self), self / xp.where(size == 0, 1, size))
 
 
-def _sgn_rule(F: Any, g: Any, self: Any, result: Any) -> Any:
+def _sgn_rule(F, g, self, result):
     """For complex numbers the part of g across the direction of self, over its size."""
     if not is_complex(self):
         return zeros(F, g)
@@ -47,19 +46,19 @@ def _sgn_rule(F: Any, g: Any, self: Any, result: Any) -> Any:
     return F.where(size == 0, 0.0, (g - along) / F.where(size == 0, 1.0, size))
 
 
-def _abs_jvp(F: Any, t_self: Any, self: Any) -> Any:
+def _abs_jvp(F, t_self, self):
     moved = t_self * F.conj(F.sgn(self)) if is_complex(self) else t_self * F.sgn(self)
     return F.real(moved) if is_complex(moved) else moved
 
 
-def _angle_rule(F: Any, g: Any, self: Any) -> Any:
+def _angle_rule(F, g, self):
     if not is_complex(self):
-        return zeros(F, g)
+        return zeros_like(F, self)
     size = F.abs(self)
     return F.where(size == 0, 0.0, g * (1j * self) / F.where(size == 0, 1.0, size * size))
 
 
-def _angle(xp: Any, self: Any) -> Any:
+def _angle(xp, self):
     if self.dtype.kind == "c":
         return xp.asarray(xp.angle(self), order="C")  # row-major, as torch's
     zero = xp.zeros_like(self)
@@ -84,6 +83,7 @@ unary(
     doc="The sign of x; of complex numbers x / |x|, elementwise: 0 at 0.",
     out="check_overlap",
     symbol="sign",
+    inplace_function=False,
 )
 unary(
     "angle",
@@ -94,18 +94,14 @@ unary(
     jvp=ELEMENTWISE,
     doc="The angle of complex numbers in radians; of real ones 0, or pi below 0.",
 )
-_step("sign", _sign, real_only=True, out="check_overlap")
+_step("sign", _sign, real_only=True, inplace_function=False, out="check_overlap")
 
 
 def _rounded(name: str) -> Callable[..., Any]:
-    def kernel(xp: Any, self: Any) -> Any:
+    def kernel(xp, self):
         return copied(xp, self) if self.dtype.kind in "iub" else getattr(xp, name)(self)
 
     return kernel
-
-
-def _round_to(xp: Any, self: Any, decimals: int) -> Any:
-    return xp.around(self, decimals)
 
 
 _step(
@@ -140,38 +136,34 @@ _step(
 )
 _step(
     "round_to",
-    _round_to,
+    lambda xp, self, decimals: xp.around(self, decimals),
     public=False,
     node="RoundBackward1",
     public_name="round",
     oracle=lambda torch, self, decimals: torch.round(self, decimals=decimals),
-    samples=lambda make: iter([Sample((make((3, 4)), 1))]),
+    samples=lambda make: [Sample((make((3, 4)), 1))],
     real_only=True,
 )
 
 
 @composite(out="check_overlap", spaces="torch special")
-def round(F: Any, self: Any, *, decimals: int = 0) -> Any:
+def round(F, self, *, decimals: int = 0):
     """The nearest integer (or multiple of 10**-decimals); ties go to the even one."""
     return F.round_even(self) if decimals == 0 else F.round_to(self, decimals)
 
 
 @composite()
-def round_(F: Any, self: Any, *, decimals: int = 0) -> Any:
+def round_(F, self, *, decimals: int = 0):
     """`round` in place."""
     if decimals == 0:
         return ops["round_even"].write(self)
     return ops["round_to"].write(self, decimals)
 
 
-def _frac(xp: Any, self: Any) -> Any:
-    return self - xp.trunc(self)
-
-
 unary(
     "frac",
     lambda g: g,
-    _frac,
+    lambda xp, self: self - xp.trunc(self),
     real_only=True,
     reference=lambda np, x: np.sign(x) * (np.abs(x) - np.floor(np.abs(x))),
     doc="x - trunc(x), elementwise.",

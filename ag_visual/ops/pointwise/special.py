@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -13,8 +13,10 @@ from ag_visual import dtypes
 from ag_visual.arrays.backend import of_namespace
 from ag_visual.arrays.kernels import polynomials
 from ag_visual.arrays.kernels.airy import airy_ai
+from ag_visual.arrays.kernels.order import copied
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.dispatch import vmap
+from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.families import binary, pair_samples, refused, unary, unary_samples
 from ag_visual.dispatch.record import ELEMENTWISE, FLOAT, ROWS, ErrorSample, Op, Sample
 from ag_visual.dispatch.table import composite, op, ops
@@ -23,26 +25,23 @@ from ag_visual.errors import type_name
 # Declaring --------------------------------------------------------------------------------------
 
 
-def real_only(name: str, array: Any) -> None:
+def real_only(name: str, array) -> None:
     """torch's error for a dtype in which a special function does not exist."""
     if array.dtype.kind == "c":
-        label = dtypes.of_array(array).scalar_name
-        raise NotImplementedError(
-            f"\"{name}\" not implemented for '{label}': it is a function of real numbers"
-        )
+        raise not_implemented(name, dtypes.of_array(array), ": it is a function of real numbers")
 
 
 def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel whose 16-bit inputs are computed in float32, and which gives their dtype back."""
 
     @functools.wraps(kernel)
-    def wide(xp: Any, *arrays: Any) -> Any:
+    def wide(xp, *arrays):
         dtype = arrays[0].dtype
         if dtype.kind in "biu":  # an integer order, as a rule sees it
             return kernel(xp, *arrays)
         if dtype.itemsize > 2:
             return kernel(xp, *arrays).astype(dtype, copy=False)
-        return kernel(xp, *(a.astype(xp.float32) for a in arrays)).astype(dtype)
+        return kernel(xp, *(copied(xp, a, xp.float32) for a in arrays)).astype(dtype)
 
     return wide
 
@@ -51,14 +50,14 @@ def scipys(name: str, called: str) -> Callable[..., Any]:
     """The kernel that scipy.special (cupyx.scipy.special) has under a name."""
 
     @in_float32
-    def compute(xp: Any, *arrays: Any) -> Any:
+    def compute(xp, *arrays):
         return getattr(of_namespace(xp).special, name)(*arrays)
 
-    def kernel(xp: Any, self: Any) -> Any:
+    def kernel(xp, self):
         real_only(called, self)
         return compute(xp, self)
 
-    def kernel_of_two(xp: Any, self: Any, other: Any) -> Any:
+    def kernel_of_two(xp, self, other):
         # One of them may be a Python number.
         dtype = (self if hasattr(self, "dtype") else other).dtype
         self, other = (x if hasattr(x, "dtype") else xp.asarray(x, dtype) for x in (self, other))
@@ -73,7 +72,7 @@ def _special(
     derivative: Callable[..., Any] | None,
     doc: str,
     kernel: str | Callable[..., Any],
-    **options: Any,
+    **options,
 ) -> Op:
     """An elementwise function of one tensor that only `ag.special` names."""
     if isinstance(kernel, str):
@@ -94,12 +93,12 @@ def _special(
 # Bessel functions -------------------------------------------------------------------------------
 
 
-def _i1_slope(F: Any, self: Any, result: Any) -> Any:
+def _i1_slope(F, self, result):
     """I0(x) - I1(x) / x, which is 1/2 at 0."""
     return F.where(self == 0, 0.5, F.i0(self) - result / F.where(self == 0, 1.0, self))
 
 
-def _i1e_slope(F: Any, self: Any, result: Any) -> Any:
+def _i1e_slope(F, self, result):
     """exp(-|x|) I1(x) has the slope exp(-|x|) (I0 - I1 / x) - sign(x) times itself."""
     inverse = 1 / F.where(self == 0, 1.0, self)
     slope = F.special_i0e(self) - result * (F.sgn(self) + inverse)
@@ -134,7 +133,7 @@ _special(
 
 
 @in_float32
-def _spherical_j0(xp: Any, self: Any) -> Any:
+def _spherical_j0(xp, self):
     """sin(x) / x; its series near 0."""
     square = self * self
     near = 1 - square / 6 * (1 - square / 20 * (1 - square / 42 * (1 - square / 72)))
@@ -159,7 +158,7 @@ for _name, _kernel, _low, _doc in (
     _special(_name, None, f"{_doc} Not differentiable.", _kernel, low=_low, high=3.0)
 
 
-def _spherical(xp: Any, self: Any) -> Any:
+def _spherical(xp, self):
     real_only("spherical_bessel_j0_cpu", self)
     return _spherical_j0(xp, self)
 
@@ -175,18 +174,18 @@ _special(
 )
 
 
-def _airy(xp: Any, self: Any) -> Any:
+def _airy(xp, self):
     real_only("airy_ai_cpu", self)
     return airy_ai(xp, self)
 
 
-def _airy_samples(make: Any) -> Iterator[Sample]:
+def _airy_samples(make):
     yield from unary_samples(-1.0, 3.0)(make)
     # torch's series is good to 1e-5 below -2.
     yield Sample((make((20,), low=-20.0, high=8.0),), oracle=False)
 
 
-def _airy_reference(np: Any, x: Any) -> Any:
+def _airy_reference(np, x):
     import scipy.special
 
     return scipy.special.airy(x)[0]
@@ -236,7 +235,7 @@ _special(
 
 
 @composite("special_ndtr", public=False, out="casts", spaces="special.ndtr")
-def _ndtr(F: Any, self: Any) -> Any:
+def _ndtr(F, self):
     """The normal distribution function, (1 + erf(x / sqrt(2))) / 2, elementwise."""
     return (F.erf(self * math.sqrt(0.5)) + 1) * 0.5
 
@@ -244,14 +243,14 @@ def _ndtr(F: Any, self: Any) -> Any:
 # Gamma functions --------------------------------------------------------------------------------
 
 
-def _polygamma(xp: Any, self: Any, n: int) -> Any:
+def _polygamma(xp, self, n: int):
     real_only("polygamma", self)
     special = of_namespace(xp).special
-    wide = self if self.dtype.itemsize > 2 else self.astype(xp.float32)
+    wide = self if self.dtype.itemsize > 2 else copied(xp, self, xp.float32)
     return (special.polygamma(n, wide) if n else special.psi(wide)).astype(self.dtype, copy=False)
 
 
-def _order(self: Any, n: Any) -> tuple[int]:
+def _order(self, n) -> tuple[int]:
     if n < 0:
         raise RuntimeError(f"polygamma(n, x) does not support negative n. Got n = {n}")
     return (int(n),)
@@ -267,16 +266,16 @@ unary(
     inplace_node="PolygammaBackward1",
     public_name="polygamma",
     oracle=lambda torch, self, n: torch.polygamma(n, self),
-    samples=lambda make: iter([Sample((make((3, 4), low=0.4, high=3.0), n)) for n in (0, 1, 3)]),
-    errors=lambda make: iter(
-        [ErrorSample((make((2,)), -1), RuntimeError, "does not support negative n")]
-    ),
+    samples=lambda make: [Sample((make((3, 4), low=0.4, high=3.0), n)) for n in (0, 1, 3)],
+    errors=lambda make: [
+        ErrorSample((make((2,)), -1), RuntimeError, "does not support negative n")
+    ],
     real_only=True,
 )
 
 
 @composite(method=False, out="casts check_overlap", spaces="torch special")
-def polygamma(F: Any, n: int, self: Any) -> Any:
+def polygamma(F, n: int, self):
     """The n-th derivative of `digamma`, elementwise: the (n+1)-th one of log gamma(x)."""
     return F.polygamma_of(self, n)
 
@@ -288,26 +287,26 @@ def _polygamma_method(self: Tensor, n: int) -> Tensor:
 
 
 @method("polygamma_")
-def _polygamma_twin(self: Tensor, n: int) -> Tensor:
+def _polygamma_inplace(self: Tensor, n: int) -> Tensor:
     """`polygamma`, written into this tensor."""
     return ops["polygamma_of"].write(self, n)  # type: ignore[no-any-return]
 
 
-def _several(self: Any, p: Any) -> tuple[int]:
+def _several(self, p) -> tuple[int]:
     if p < 1:
         raise RuntimeError(f"p has to be greater than or equal to 1, but got p = {p}")
     return (int(p),)
 
 
-def _mvlgamma(xp: Any, self: Any, p: int) -> Any:
+def _mvlgamma(xp, self, p: int):
     real_only("mvlgamma", self)
     gammaln = of_namespace(xp).special.gammaln
-    wide = self if self.dtype.itemsize > 2 else self.astype(xp.float32)
+    wide = self if self.dtype.itemsize > 2 else copied(xp, self, xp.float32)
     total = sum(gammaln(wide - i / 2) for i in range(p))
     return (total + p * (p - 1) / 4 * math.log(math.pi)).astype(self.dtype, copy=False)
 
 
-def _mvlgamma_slope(F: Any, self: Any, p: int) -> Any:
+def _mvlgamma_slope(F, self, p: int):
     total = F.digamma(self + 0.0)
     for i in range(1, p):
         total = total + F.digamma(self - i / 2)
@@ -320,33 +319,32 @@ unary(
     _mvlgamma,
     layout=ROWS,
     normalize=_several,
-    samples=lambda make: iter([Sample((make((3, 4), low=1.3, high=4.0), p)) for p in (1, 3)]),
-    errors=lambda make: iter(
-        [ErrorSample((make((2,)), 0), RuntimeError, "p has to be greater than or equal to 1")]
-    ),
+    samples=lambda make: [Sample((make((3, 4), low=1.3, high=4.0), p)) for p in (1, 3)],
+    errors=lambda make: [
+        ErrorSample((make((2,)), 0), RuntimeError, "p has to be greater than or equal to 1")
+    ],
     real_only=True,
     doc="The logarithm of the multivariate gamma function: "
     "log(pi) p (p-1) / 4 + the sum over i < p of lgamma(x - i/2), elementwise.",
     spaces="torch special.multigammaln",
+    inplace_function=False,
 )
 
 
 def _incomplete(name: str, scipys_name: str, sign: int, doc: str) -> None:
-    def check(self: Any, other: Any) -> None:
+    def check(self, other) -> None:
         for at, value in (("input", self), ("other", other)):
             if not isinstance(value, Tensor):
                 raise TypeError(f"{name}(): argument '{at}' must be Tensor, not {type_name(value)}")
         if self.dtype.category < 2 and other.dtype.category < 2:
-            label = self.dtype.scalar_name
-            raise NotImplementedError(
-                f"\"{name}_cpu\" not implemented for '{label}': it needs floating-point numbers"
-            )
+            more = ": it needs floating-point numbers"
+            raise not_implemented(f"{name}_cpu", self.dtype, more)
 
-    def slope(F: Any, self: Any, other: Any, other_dtype: Any) -> Any:
+    def slope(F, self, other, other_dtype):
         self = F.cast(self, other_dtype)
         return sign * F.exp((self - 1) * F.log(other) - other - F.lgamma(self))
 
-    def samples(make: Any) -> Iterator[Sample]:
+    def samples(make):
         # By the first one there is no derivative: whole numbers ask for none.
         orders = numpy.array([[1], [2], [4]])
         yield Sample((orders, make((3, 4), low=0.3, high=3.0)))
@@ -384,7 +382,7 @@ _incomplete(
 # Functions of two tensors -----------------------------------------------------------------------
 
 
-def _pair(name: str, *rules: Any, **options: Any) -> None:
+def _pair(name: str, *rules, **options) -> None:
     """A function of two tensors (or a tensor and a number) that only `ag.special` names."""
     options.setdefault("oracle", f"special.{name}")
     binary(
@@ -398,13 +396,11 @@ def _pair(name: str, *rules: Any, **options: Any) -> None:
     )
 
 
-def _xlog1py_slope(F: Any, g: Any, self: Any, other: Any) -> Any:
-    return F.masked_fill(F.special_xlog1py(g, other), (self == 0) & (other <= -1), 0.0)
-
-
 _pair(
     "xlog1py",
-    _xlog1py_slope,
+    lambda F, g, self, other: F.masked_fill(
+        F.special_xlog1py(g, other), (self == 0) & (other <= -1), 0.0
+    ),
     lambda g, self, other: g * self / (other + 1),
     scipys("xlog1py", "xlog1py_cpu"),
     node="SpecialXlog1PyBackward0",
@@ -416,28 +412,26 @@ _pair(
     refused("zeta", "Detach the input, and differentiate by other alone."),
     lambda F, self, other: -self * F.special_zeta(self + 1, other),
     scipys("zeta", "zeta_cpu"),
-    samples=lambda make: iter(
-        [
-            Sample((numpy.array([[2], [3], [5]]), make((3, 4), low=0.4, high=3.0))),
-            Sample((numpy.asarray(2), make((), low=0.4, high=3.0))),
-        ]
-    ),
+    samples=lambda make: [
+        Sample((numpy.array([[2], [3], [5]]), make((3, 4), low=0.4, high=3.0))),
+        Sample((numpy.asarray(2), make((), low=0.4, high=3.0))),
+    ],
     doc="The Hurwitz zeta function, the sum over k >= 0 of (k + other)^-self, elementwise. "
     "Not differentiable by self.",
 )
 
 
 def _polynomial(name: str, family: polynomials.Family, doc: str, shift: bool = False) -> None:
-    def kernel(xp: Any, x: Any, n: Any) -> Any:
+    def kernel(xp, x, n):
         real_only(f"{name}_cpu", x)
         return polynomials.evaluate(xp, family, 2 * x - 1 if shift else x, n)
 
-    def samples(make: Any) -> Iterator[Sample]:
+    def samples(make):
         orders = numpy.array([[0], [1], [2], [7], [-1]])
         yield Sample((make((5, 4), low=-1.5, high=1.5), orders))
         yield Sample((make((3,), low=-1.0, high=1.0), 3))
 
-    def oracle(torch: Any, self: Any, other: Any) -> Any:
+    def oracle(torch, self, other):
         # From order 2 on torch returns uninitialised memory at NaN.
         found = getattr(torch.special, name)(self, other)
         at_nan = torch.isnan(torch.as_tensor(self)) & (torch.as_tensor(other) >= 2)
@@ -477,7 +471,7 @@ _polynomial("legendre_polynomial_p", polynomials.LEGENDRE, "The Legendre polynom
 # Binary exponents -------------------------------------------------------------------------------
 
 
-def _ldexp(xp: Any, self: Any, other: Any) -> Any:
+def _ldexp(xp, self, other):
     if self.dtype.kind == "c":
         return self * xp.power(2, other)
     return self * xp.exp2(other)
@@ -491,10 +485,11 @@ binary(
     policy=FLOAT,
     samples=pair_samples(),
     doc="self * 2^other, elementwise.",
+    inplace_function=True,
 )
 
 
-def _frexp(xp: Any, self: Any) -> Any:
+def _frexp(xp, self):
     if self.dtype.kind not in "fV":
         raise RuntimeError(
             f"torch.frexp() only supports floating-point dtypes, got {dtypes.of_array(self)}"
@@ -513,9 +508,9 @@ op(
     real_only=True,
     batch=vmap.elementwise,
     samples=unary_samples(0.3, 7.0),
-    errors=lambda make: iter(
-        [ErrorSample((numpy.array([1]),), RuntimeError, "only supports floating-point dtypes")]
-    ),
+    errors=lambda make: [
+        ErrorSample((numpy.array([1]),), RuntimeError, "only supports floating-point dtypes")
+    ],
     doc="(mantissa, exponent) with x = mantissa * 2^exponent and 0.5 <= |mantissa| < 1.",
     out="check_overlap",
 )

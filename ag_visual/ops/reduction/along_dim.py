@@ -7,8 +7,6 @@ counted from the front.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
 
 from ag_visual.dispatch.dims import wrap, wrap_all
 from ag_visual.dispatch.record import ErrorSample, Sample
@@ -16,7 +14,7 @@ from ag_visual.dispatch.record import ErrorSample, Sample
 Dims = tuple[int, ...]
 
 
-def all_dims(self: Any, dim: Any) -> Dims:
+def all_dims(self, dim) -> Dims:
     """The dimensions to reduce, counted from the front; () is all of them."""
     if dim is None:
         return ()
@@ -28,7 +26,7 @@ def axes(dim: Dims) -> Dims | None:
     return dim or None
 
 
-def spread(x: Any, shape: tuple[int, ...], dim: Dims, keepdim: bool) -> Any:
+def spread(x, shape: tuple[int, ...], dim: Dims, keepdim: bool):
     """A reduced tensor with its reduced dimensions back, of size 1."""
     if keepdim or not shape or not dim:
         return x
@@ -39,28 +37,28 @@ def count(shape: tuple[int, ...], dim: Dims) -> int:
     return math.prod(shape[i] for i in dim) if dim else math.prod(shape)
 
 
-def wide(xp: Any, self: Any) -> Any:
+def wide(xp, self):
     """A dtype wide enough to add in; None where the array's own is."""
     if self.dtype.kind in "iub":
         return xp.int64
     return xp.float32 if self.dtype.itemsize == 2 else None
 
 
-def narrow(result: Any, self: Any) -> Any:
+def narrow(result, self):
     """Back from the wide dtype of 16-bit floats."""
     if self.dtype.kind in "iub" or self.dtype.itemsize > 2:
         return result
     return result.astype(self.dtype)
 
 
-def several_dims(self: Any, dim: Any, keepdim: Any) -> tuple[Dims, bool]:
+def several_dims(self, dim, keepdim) -> tuple[Dims, bool]:
     return all_dims(self, dim), bool(keepdim)
 
 
-def dims_samples(low: float = -2.0, high: float = 2.0) -> Callable[[Any], Iterator[Sample]]:
+def dims_samples(make):
     """Samples of a reduction over some dimensions."""
-
-    def samples(make: Any) -> Iterator[Sample]:
+    return [
+        Sample((make(shape), dim, keepdim))
         for shape, dim, keepdim in (
             ((3, 4), 0, False),
             ((3, 4), -1, True),
@@ -68,26 +66,21 @@ def dims_samples(low: float = -2.0, high: float = 2.0) -> Callable[[Any], Iterat
             ((2, 3, 4), (1, -1), True),
             ((3,), 0, False),
             ((), 0, False),
-        ):
-            yield Sample((make(shape, low=low, high=high), dim, keepdim))
-
-    return samples
+        )
+    ]
 
 
-def whole_samples(low: float = -2.0, high: float = 2.0) -> Callable[[Any], Iterator[Sample]]:
+def whole_samples(low: float = -2.0, high: float = 2.0):
     """Samples of a reduction over everything."""
-
-    def samples(make: Any) -> Iterator[Sample]:
-        for shape in ((3, 4), (), (5,), (2, 1, 3)):
-            yield Sample((make(shape, low=low, high=high),))
-
-    return samples
+    return lambda make: [
+        Sample((make(shape, low=low, high=high),)) for shape in ((3, 4), (), (5,), (2, 1, 3))
+    ]
 
 
-def dim_samples(low: float = -2.0, high: float = 2.0) -> Callable[[Any], Iterator[Sample]]:
+def dim_samples(low: float = -2.0, high: float = 2.0):
     """Samples of an op along one dimension."""
 
-    def samples(make: Any) -> Iterator[Sample]:
+    def samples(make):
         cases = (((3, 4), 0), ((3, 4), -1), ((2, 3, 4), 1), ((2, 3, 1), 1), ((5,), 0), ((), 0))
         for shape, dim in cases:
             yield Sample((make(shape, low=low, high=high), dim))
@@ -95,18 +88,18 @@ def dim_samples(low: float = -2.0, high: float = 2.0) -> Callable[[Any], Iterato
     return samples
 
 
-def dims_errors(make: Any) -> Iterator[ErrorSample]:
+def dims_errors(make):
     yield ErrorSample((make((2, 3)), 5, False), IndexError, "Dimension out of range")
     yield ErrorSample((make((2, 3)), (0, 0), False), RuntimeError, "appears multiple times")
 
 
-def dim_errors(make: Any) -> Iterator[ErrorSample]:
+def dim_errors(make):
     yield ErrorSample((make((2, 3)), 2), IndexError, "Dimension out of range")
 
 
-def cast(F: Any, self: Any, dtype: Any) -> Any:
+def cast(F, self, dtype):
     return self if dtype is None else self.to(dtype)
 
 
-def one_dim(self: Any, dim: Any, keepdim: Any) -> tuple[int, bool]:
+def one_dim(self, dim, keepdim) -> tuple[int, bool]:
     return wrap(dim, self.ndim), bool(keepdim)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
 
 import numpy
 
 from ag_visual.arrays.kernels.runs import running_extreme
+from ag_visual.core.level import anywhere
 from ag_visual.dispatch.arguments import DType
 from ag_visual.dispatch.dims import wrap
 from ag_visual.dispatch.families import is_complex
@@ -17,10 +16,8 @@ from ag_visual.dispatch.table import composite, op, ops
 from ag_visual.ops.pointwise.elementary import logaddexp
 from ag_visual.ops.reduction.along_dim import dim_errors, dim_samples, wide
 
-# Scans --------------------------------------------------------------------------------------------
 
-
-def _scan(self: Any, dim: Any) -> tuple[int]:
+def _scan(self, dim) -> tuple[int]:
     return (wrap(dim, self.ndim),)
 
 
@@ -28,31 +25,25 @@ def _scan(self: Any, dim: Any) -> tuple[int]:
 _RUNNING = {"f": numpy.float64, "F": numpy.complex128}
 
 
-def _scanned_in(xp: Any, self: Any, dim: int, name: str) -> Any:
+def _scanned_in(xp, self, dim: int, name: str):
     kind = self.dtype
     among = _RUNNING.get(kind.char) or wide(xp, self)
     if self.ndim == 0:
         return self.astype(xp.int64) if kind.kind in "iub" else self.copy()
     found = getattr(self, name)(axis=dim, dtype=among)
+    if name == "cumsum" and found.dtype.kind in "fc":
+        found += 0  # sums begin with 0., so that none of zeros is -0.
     return found if kind.kind in "iub" else found.astype(kind, copy=False)
 
 
-def _cumsum(xp: Any, self: Any, dim: Any) -> Any:
-    return _scanned_in(xp, self, dim, "cumsum")
-
-
-def _cumprod(xp: Any, self: Any, dim: Any) -> Any:
-    return _scanned_in(xp, self, dim, "cumprod")
-
-
-def _from_the_end(F: Any, x: Any, dim: int) -> Any:
+def _from_the_end(F, x, dim: int):
     return F.flip(F.cumsum_dim(F.flip(x, (dim,)), dim), (dim,)) if x.ndim else x
 
 
-def _cumprod_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
+def _cumprod_rule(F, g, self, result, dim: int):
     if not self.shape or self.shape[dim] < 2:
         return g
-    if not bool((self == 0).any()):
+    if not anywhere(self == 0):
         return _from_the_end(F, g * result, dim) / self
     # Row k: the scan with element k replaced by one, which is what multiplies it from k on.
     last = F.unsqueeze(F.movedim(self, dim, -1), -2)
@@ -65,7 +56,7 @@ def _cumprod_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
     return F.contiguous(F.movedim(total, -1, dim))
 
 
-def _cumprod_along(F: Any, t_self: Any, self: Any, dim: int) -> Any:
+def _cumprod_along(F, t_self, self, dim: int):
     if not self.shape:
         return t_self
     last = F.unsqueeze(F.movedim(self, dim, -1), -2)
@@ -75,7 +66,7 @@ def _cumprod_along(F: Any, t_self: Any, self: Any, dim: int) -> Any:
     return F.movedim(total, -1, dim)
 
 
-def _cumprod_samples(make: Any) -> Iterator[Sample]:
+def _cumprod_samples(make):
     yield from dim_samples(0.3, 2.0)(make)
     x = make((2, 4), low=0.3, high=2.0)
     x[0, 1] = x[1, 2] = x[1, 3] = 0.0
@@ -84,7 +75,7 @@ def _cumprod_samples(make: Any) -> Iterator[Sample]:
 
 op(
     "cumsum_dim",
-    _cumsum,
+    lambda xp, self, dim: _scanned_in(xp, self, dim, "cumsum"),
     vjp={"self": lambda F, g, dim: _from_the_end(F, g, dim)},
     jvp=LINEAR,
     layout=ROWS,
@@ -98,7 +89,7 @@ op(
 )
 op(
     "cumprod_dim",
-    _cumprod,
+    lambda xp, self, dim: _scanned_in(xp, self, dim, "cumprod"),
     vjp={"self": _cumprod_rule},
     jvp={"self": _cumprod_along},
     layout=ROWS,
@@ -113,35 +104,36 @@ op(
 
 
 def _scanned(name: str, what: str) -> None:
-    def body(F: Any, self: Any, dim: int, *, dtype: DType | None = None) -> Any:
+    def body(F, self, dim: int, *, dtype: DType | None = None):
         if dtype is None:
             return getattr(F, f"{name}_dim")(self, dim)
         return getattr(F, f"{name}_dim")(self.to(dtype), dim).to(dtype)
 
-    def twin(F: Any, self: Any, dim: int) -> Any:
+    def variant(F, self, dim: int):
         return ops[f"{name}_dim"].write(self, dim)
 
     body.__doc__ = f"The running {what} along `dim`."
-    twin.__doc__ = f"`{name}` in place."
-    composite(name, out="casts check_overlap")(body)
-    composite(f"{name}_")(twin)
+    variant.__doc__ = f"`{name}` in place."
+    composite(name, out="casts check_overlap", autocast="cuda result")(body)
+    composite(f"{name}_", spaces="")(variant)
 
 
 _scanned("cumsum", "sum")
 _scanned("cumprod", "product")
 
 
-def _logcumsumexp(xp: Any, self: Any, dim: int) -> Any:
+def _logcumsumexp(xp, self, dim: int):
     if self.ndim == 0 or self.size == 0:
         return self.copy()
     running = _RUNNING.get(self.dtype.char, self.dtype)
     result = xp.moveaxis(self, dim, 0).astype(running)
+    result[:1] += 0  # no -0.
     for i in range(1, result.shape[0]):
         result[i] = logaddexp(xp, result[i - 1], result[i])
     return xp.ascontiguousarray(xp.moveaxis(result, 0, dim)).astype(self.dtype, copy=False)
 
 
-def _logcumsumexp_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
+def _logcumsumexp_rule(F, g, self, result, dim: int):
     """sum over k >= i of g[k] exp(x[i] - r[k]), in logarithms: its factors alone overflow."""
     if not self.shape:
         return g
@@ -150,7 +142,7 @@ def _logcumsumexp_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
     empty = result == -math.inf
     result = F.where(empty, 0.0, result)
 
-    def part(weights: Any, there: Any) -> Any:
+    def part(weights, there):
         there = F.logical_and(there, F.logical_not(empty))
         logs = F.where(there, F.log(F.where(there, weights, 1.0)), -math.inf)
         back = F.flip(F.logcumsumexp(F.flip(logs - result, (dim,)), dim), (dim,))
@@ -161,14 +153,27 @@ def _logcumsumexp_rule(F: Any, g: Any, self: Any, result: Any, dim: int) -> Any:
     return part(g, g > 0) - part(-g, g < 0)
 
 
+def _logcumsumexp_move(F, t_self, self, result, dim: int):
+    """sum over i <= k of t[i] exp(x[i] - r[k]), in logarithms, too."""
+    if not self.shape:
+        return t_self + 0
+    result = F.where(result == -math.inf, 0.0, result)
+
+    def part(weights, there):
+        logs = F.where(there, F.log(F.where(there, weights, 1.0)), -math.inf)
+        return F.exp(F.logcumsumexp(logs + self, dim) - result)
+
+    if is_complex(t_self):
+        return part(t_self, t_self != 0)
+    return part(t_self, t_self > 0) - part(-t_self, t_self < 0)
+
+
 op(
     "logcumsumexp",
     _logcumsumexp,
     vjp={"self": _logcumsumexp_rule},
     jvp={
-        "self": lambda F, t_self, self, result, dim: (
-            F.cumsum_dim(t_self * F.exp(self), dim) * F.exp(-result)
-        )
+        "self": _logcumsumexp_move,
     },
     normalize=_scan,
     samples=dim_samples(),
@@ -179,7 +184,7 @@ op(
 
 
 def _running(name: str, largest: bool) -> None:
-    def kernel(xp: Any, self: Any, dim: int) -> Any:
+    def kernel(xp, self, dim: int):
         if self.ndim == 0:
             return self.copy(), xp.zeros((), xp.int64)
         return running_extreme(xp, self, dim, largest)
@@ -210,9 +215,7 @@ _running("cummin", False)
 
 
 @composite("diff", out="check_overlap")
-def _diff(
-    F: Any, self: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None
-) -> Any:
+def _diff(F, self, n: int = 1, dim: int = -1, prepend=None, append=None):
     """The n-th difference of neighbours along `dim`; of bools, whether they differ."""
     if self.ndim == 0:
         raise RuntimeError("diff expects input to be at least one-dimensional")

@@ -12,8 +12,10 @@ import numpy
 from ag_visual import dtypes
 from ag_visual.arrays.backend import backend_of
 from ag_visual.arrays.kernels.search import positions
+from ag_visual.core.level import hollow, not_batched
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import vmap
+from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.interpreted import named_tuple
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, function, op
@@ -22,16 +24,16 @@ from ag_visual.ops.tensor.ranges import evenly
 _OPTIONS: dict[str, Any] = {"holomorphic": False, "real_only": True}
 
 
-def _label(array: Any) -> str:
+def _label(array) -> str:
     return dtypes.of_array(array).scalar_name
 
 
-def _floating(name: str, array: Any) -> None:
+def _floating(name: str, array) -> None:
     if array.dtype.kind not in "fV":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{_label(array)}'")
+        raise not_implemented(name, dtypes.of_array(array))
 
 
-def _check_bins(bins: Any, dim: int = 0) -> int:
+def _check_bins(bins, dim: int = 0) -> int:
     if bins <= 0:
         raise RuntimeError(
             f"torch.histogram(): bins must be > 0, but got {bins} for dimension {dim}"
@@ -39,7 +41,7 @@ def _check_bins(bins: Any, dim: int = 0) -> int:
     return as_index(bins)
 
 
-def _span(xp: Any, name: str, values: Any, low: float, high: float) -> tuple[float, float]:
+def _span(xp, name: str, values, low: float, high: float) -> tuple[float, float]:
     """The range to count in: the given one, or that of the values; never empty."""
     if low == high and values.size:
         low, high = float(values.min()), float(values.max())
@@ -51,7 +53,7 @@ def _span(xp: Any, name: str, values: Any, low: float, high: float) -> tuple[flo
 # One dimension ----------------------------------------------------------------------------------
 
 
-def _histc(xp: Any, self: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+def _histc(xp, self, bins: int = 100, min: float = 0, max: float = 0):
     values = self.reshape(-1).astype(xp.float64 if self.dtype == numpy.float64 else xp.float32)
     low, high = _span(xp, "torch.histc", values, float(min), float(max))
     if low == high:
@@ -64,7 +66,7 @@ def _histc(xp: Any, self: Any, bins: int = 100, min: float = 0, max: float = 0) 
     return xp.bincount(at, minlength=bins).astype(self.dtype)
 
 
-def _normal_histc(self: Any, bins: Any, min: Any, max: Any) -> tuple[Any, ...]:
+def _normal_histc(self, bins, min, max) -> tuple[Any, ...]:
     _floating("histogram_cpu", self)
     if max < min:
         raise RuntimeError(f"torch.histc: max must be larger than min, got [{min}, {max}]")
@@ -74,32 +76,27 @@ def _normal_histc(self: Any, bins: Any, min: Any, max: Any) -> tuple[Any, ...]:
 op(
     "histc",
     _histc,
-    inputs=("self",),
     normalize=_normal_histc,
     batch=vmap.slice_by_slice,
-    samples=lambda make: iter(
-        [
-            Sample((make((3, 4)), 4, -1.0, 1.5)),
-            Sample((make((20,)), 5)),
-            Sample((numpy.array([1.0, 1.0]), 3)),
-            Sample((numpy.array([1.0, 2.0, 3.0]), 2, 1, 3)),
-            Sample((make((0,)), 3)),
-        ]
-    ),
-    errors=lambda make: iter(
-        [
-            ErrorSample((make((2,)), 0), RuntimeError, "bins must be > 0"),
-            ErrorSample((make((2,)), 2, 3, 1), RuntimeError, "max must be larger than min"),
-            ErrorSample((numpy.array([numpy.nan]), 2), RuntimeError, "is not finite"),
-        ]
-    ),
+    samples=lambda make: [
+        Sample((make((3, 4)), 4, -1.0, 1.5)),
+        Sample((make((20,)), 5)),
+        Sample((numpy.array([1.0, 1.0]), 3)),
+        Sample((numpy.array([1.0, 2.0, 3.0]), 2, 1, 3)),
+        Sample((make((0,)), 3)),
+    ],
+    errors=lambda make: [
+        ErrorSample((make((2,)), 0), RuntimeError, "bins must be > 0"),
+        ErrorSample((make((2,)), 2, 3, 1), RuntimeError, "max must be larger than min"),
+        ErrorSample((numpy.array([numpy.nan]), 2), RuntimeError, "is not finite"),
+    ],
     doc="How many elements fall into each of `bins` equal parts of [min, max] (of the range of the "
     "values where both are 0), in the dtype of `self`.",
     **_OPTIONS,
 )
 
 
-def _linear_edges(xp: Any, values: Any, bins: int, span: Any) -> Any:
+def _linear_edges(xp, values, bins: int, span):
     """bins + 1 edges over a range, over that of the values, or over [0, 1] where there are none."""
     if span is not None:
         low, high = map(float, span)
@@ -117,7 +114,7 @@ def _linear_edges(xp: Any, values: Any, bins: int, span: Any) -> Any:
     return evenly(xp, low, high, bins + 1, values.dtype).astype(values.dtype, copy=False)
 
 
-def _bins_of(xp: Any, values: Any, edges: Any) -> tuple[Any, Any]:
+def _bins_of(xp, values, edges) -> tuple[Any, Any]:
     """The bin of each value, and whether it is in any; the last bin holds its upper edge."""
     at = positions(xp, edges, values, True, None) - 1
     at = xp.where(values == edges[-1], edges.size - 2, at)
@@ -125,7 +122,7 @@ def _bins_of(xp: Any, values: Any, edges: Any) -> tuple[Any, Any]:
     return at, inside
 
 
-def _counted(xp: Any, coordinates: Any, edges: Any, weight: Any, density: bool) -> Any:
+def _counted(xp, coordinates, edges, weight, density: bool):
     """The histogram of columns of coordinates over a grid of edges."""
     shape = tuple(e.size - 1 for e in edges)
     flat: Any = None
@@ -150,7 +147,7 @@ def _counted(xp: Any, coordinates: Any, edges: Any, weight: Any, density: bool) 
     return counts.astype(edges[0].dtype)
 
 
-def _check_weight(self: Any, weight: Any, dims: int) -> None:
+def _check_weight(self, weight, dims: int) -> None:
     if weight is None:
         return
     if weight.dtype != self.dtype:
@@ -167,27 +164,18 @@ def _check_weight(self: Any, weight: Any, dims: int) -> None:
         )
 
 
-def _histogram(
-    xp: Any,
-    self: Any,
-    bins: int,
-    range: Any = None,
-    weight: Any = None,
-    density: bool = False,
-) -> Any:
+def _histogram(xp, self, bins: int, range=None, weight=None, density: bool = False):
     values = self.reshape(-1)
     edges = _linear_edges(xp, values, bins, range)
     return _counted(xp, [values], [edges], weight, density), edges
 
 
-def _histogram_edges(
-    xp: Any, self: Any, bins: Any, weight: Any = None, density: bool = False
-) -> Any:
+def _histogram_edges(xp, self, bins, weight=None, density: bool = False):
     counts = _counted(xp, [self.reshape(-1)], [bins], weight, density)
     return counts, bins.copy()
 
 
-def _normal_histogram(self: Any, bins: Any, range: Any, weight: Any, density: Any) -> Any:
+def _normal_histogram(self, bins, range, weight, density):
     _floating("histogramdd", self)
     _check_weight(self, weight, 0)
     if range is not None and len(range) != 2:
@@ -195,14 +183,14 @@ def _normal_histogram(self: Any, bins: Any, range: Any, weight: Any, density: An
     return _check_bins(bins), None if range is None else tuple(range), bool(density)
 
 
-def _check_edges(self: Any, bins: Any, weight: Any, density: Any) -> Any:
+def _check_edges(self, bins, weight, density):
     _floating("histogramdd", self)
     _check_weight(self, weight, 0)
     _check_line(self, bins, 0)
     return (bool(density),)
 
 
-def _check_line(self: Any, bins: Any, dim: int) -> None:
+def _check_line(self, bins, dim: int) -> None:
     if bins.ndim != 1:
         raise RuntimeError(
             "torch.histogramdd: bins tensor should have one dimension, but got "
@@ -219,7 +207,7 @@ def _check_line(self: Any, bins: Any, dim: int) -> None:
 _RESULT = ("hist", "bin_edges")
 
 
-def _theirs(torch: Any, self: Any, bins: Any, *rest: Any) -> Any:
+def _theirs(torch, self, bins, *rest):
     named = dict(zip(("range", "weight", "density")[-len(rest) :], rest, strict=True))
     return torch.histogram(self, bins, **{k: v for k, v in named.items() if v is not None})
 
@@ -227,6 +215,7 @@ def _theirs(torch: Any, self: Any, bins: Any, *rest: Any) -> Any:
 op(
     "histogram_bins",
     _histogram,
+    aten="aten::histogram",
     inputs=("self", "weight"),
     outputs=_RESULT,
     normalize=_normal_histogram,
@@ -235,30 +224,25 @@ op(
     namedtuple="histogram",
     oracle=_theirs,
     batch=vmap.slice_by_slice,
-    samples=lambda make: iter(
-        [
-            Sample((make((3, 4)), 4), {"range": (-1.0, 1.5)}),
-            Sample((make((20,)), 5), {"weight": make((20,), low=0.1), "density": True}),
-            Sample((numpy.array([1.0, 1.0]), 3)),
-            Sample((make((0,)), 2)),
-        ]
-    ),
-    errors=lambda make: iter(
-        [
-            ErrorSample((make((2,)), 0), RuntimeError, "bins must be > 0"),
-            ErrorSample(
-                (make((2,)), 2), RuntimeError, "should not exceed max", {"range": (3.0, 1.0)}
-            ),
-            ErrorSample(
-                (make((2,)), 2), RuntimeError, "same shape as the input", {"weight": make((1,))}
-            ),
-        ]
-    ),
+    samples=lambda make: [
+        Sample((make((3, 4)), 4), {"range": (-1.0, 1.5)}),
+        Sample((make((20,)), 5), {"weight": make((20,), low=0.1), "density": True}),
+        Sample((numpy.array([1.0, 1.0]), 3)),
+        Sample((make((0,)), 2)),
+    ],
+    errors=lambda make: [
+        ErrorSample((make((2,)), 0), RuntimeError, "bins must be > 0"),
+        ErrorSample((make((2,)), 2), RuntimeError, "should not exceed max", {"range": (3.0, 1.0)}),
+        ErrorSample(
+            (make((2,)), 2), RuntimeError, "same shape as the input", {"weight": make((1,))}
+        ),
+    ],
     **_OPTIONS,
 )
 op(
     "histogram_edges",
     _histogram_edges,
+    aten="aten::histogram",
     inputs=("self", "bins", "weight"),
     outputs=_RESULT,
     normalize=_check_edges,
@@ -267,29 +251,19 @@ op(
     namedtuple="histogram",
     oracle=_theirs,
     batch=vmap.slice_by_slice,
-    samples=lambda make: iter(
-        [
-            Sample((make((3, 4)), numpy.array([-1.0, 0.2, 1.5]))),
-            Sample((numpy.array([1.0, 2, 1]), numpy.array([0.0, 1, 2])), {"density": True}),
-        ]
-    ),
-    errors=lambda make: iter(
-        [ErrorSample((make((2,)), make((1, 2))), RuntimeError, "should have one dimension")]
-    ),
+    samples=lambda make: [
+        Sample((make((3, 4)), numpy.array([-1.0, 0.2, 1.5]))),
+        Sample((numpy.array([1.0, 2, 1]), numpy.array([0.0, 1, 2])), {"density": True}),
+    ],
+    errors=lambda make: [
+        ErrorSample((make((2,)), make((1, 2))), RuntimeError, "should have one dimension")
+    ],
     **_OPTIONS,
 )
 
 
 @composite("histogram", out=True)
-def _histogram_of(
-    F: Any,
-    self: Any,
-    bins: Any,
-    *,
-    range: Any = None,
-    weight: Any = None,
-    density: bool = False,
-) -> Any:
+def _histogram_of(F, self, bins, *, range=None, weight=None, density: bool = False):
     """Counts (or sums of weights) in bins, and the edges of the bins, as a named tuple.
 
     bins: how many equal ones over `range` (that of the values), or a tensor of edges. A bin holds
@@ -303,7 +277,7 @@ def _histogram_of(
 # Several dimensions -----------------------------------------------------------------------------
 
 
-def _all_bins(bins: Any, count: int) -> list[Any]:
+def _all_bins(bins, count: int) -> list[Any]:
     listed = list(bins) if isinstance(bins, Sequence) else [bins] * count
     if len(listed) != count:
         raise RuntimeError(
@@ -315,16 +289,19 @@ def _all_bins(bins: Any, count: int) -> list[Any]:
 @function()
 def histogramdd(
     input: Tensor,
-    bins: Any,
+    bins,
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
-) -> Any:
+):
     """Counts of points (the last dimension holds their coordinates) in a grid of bins.
 
     bins: how many in every dimension, or for each; or a tensor of edges for each. range: the lowest
     and highest edge of each dimension in turn. A named tuple: hist, bin_edges (a tuple of vectors).
     """
+    edges_given = bins if isinstance(bins, (tuple, list)) else (bins,)
+    if any(map(hollow, (input, weight, *edges_given))):
+        raise not_batched("histogramdd")
     array = input._array
     if array.ndim < 2:
         raise RuntimeError(

@@ -11,7 +11,7 @@ from ag_visual.dispatch.dims import wrap, wrap_all
 from ag_visual.dispatch.table import composite
 
 
-def _part(F: Any, x: Any, dim: int, start: int, stop: int) -> Any:
+def _part(F, x, dim: int, start: int, stop: int):
     """x[start:stop] along a dimension; a negative stop counts from the end."""
     n = x.shape[dim]
     return F.slice(x, dim, start, stop + n if stop < 0 else stop, 1)
@@ -20,7 +20,7 @@ def _part(F: Any, x: Any, dim: int, start: int, stop: int) -> Any:
 # Integration ------------------------------------------------------------------------------------
 
 
-def _steps(F: Any, name: str, y: Any, x: Any, dim: int) -> Any:
+def _steps(F, name: str, y, x, dim: int):
     """The distances between neighbouring sample points, in dimensions that broadcast with y."""
     if x.ndim == 1:
         if x.shape[0] != y.shape[dim]:
@@ -38,7 +38,7 @@ def _steps(F: Any, name: str, y: Any, x: Any, dim: int) -> Any:
     return F.slice(x, at, 1, n, 1) - F.slice(x, at, 0, n - 1, 1)
 
 
-def _arguments(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
+def _arguments(name: str, y, x, dx, dim: int) -> tuple[Any, int]:
     if y.ndim == 0:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     dim = wrap(dim, y.ndim)
@@ -53,7 +53,7 @@ def _arguments(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
 
 
 @composite("trapezoid", method=False, aliases=("trapz",))
-def _trapezoid(F: Any, y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+def _trapezoid(F, y, x=None, *, dx=None, dim: int = -1):
     """The integral of y along `dim` by the trapezoidal rule: sum of (y_i + y_{i+1}) dx_i / 2.
 
     x: the sample points (one for each along `dim`, or a tensor that broadcasts); dx: their
@@ -70,7 +70,7 @@ def _trapezoid(F: Any, y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) 
 
 
 @composite("cumulative_trapezoid", method=False)
-def _cumulative(F: Any, y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+def _cumulative(F, y, x=None, *, dx=None, dim: int = -1):
     """The running integral of y along `dim` by the trapezoidal rule, one element shorter than y.
 
     x and dx: as in `trapezoid`.
@@ -85,7 +85,7 @@ def _cumulative(F: Any, y: Any, x: Any = None, *, dx: Any = None, dim: int = -1)
 # Differences ------------------------------------------------------------------------------------
 
 
-def _spacings(self: Any, spacing: Any, dims: tuple[int, ...], given: bool) -> list[Any]:
+def _spacings(self, spacing, dims: tuple[int, ...], given: bool) -> list[Any]:
     """The distance of samples, or their coordinates, for each dimension."""
     if not isinstance(spacing, (tuple, list)):
         if isinstance(spacing, Tensor):
@@ -109,11 +109,11 @@ def _spacings(self: Any, spacing: Any, dims: tuple[int, ...], given: bool) -> li
     return list(spacing)
 
 
-def _even(F: Any, x: Any, dim: int, step: Any, order: int) -> Any:
+def _even(F, x, dim: int, step, order: int):
     """Central differences at equal distances, one-sided ones of some order at the ends."""
     n = x.shape[dim]
 
-    def at(i: int) -> Any:
+    def at(i: int):
         return F.slice(x, dim, i % n, i % n + 1, 1)
 
     middle = (F.slice(x, dim, 2, n, 1) - F.slice(x, dim, 0, n - 2, 1)) / 2.0 / step
@@ -125,7 +125,7 @@ def _even(F: Any, x: Any, dim: int, step: Any, order: int) -> Any:
     return F.cat([first, middle, last], dim)
 
 
-def _uneven(F: Any, x: Any, dim: int, points: Any, order: int) -> Any:
+def _uneven(F, x, dim: int, points, order: int):
     """Differences at given coordinates, exact for polynomials of degree 2 in the middle."""
     n = points.shape[0]
     tail = (1,) * (x.ndim - dim - 1)
@@ -133,14 +133,14 @@ def _uneven(F: Any, x: Any, dim: int, points: Any, order: int) -> Any:
     before = F.reshape(F.slice(steps, 0, 0, n - 2, 1), (-1, *tail))
     after = F.reshape(F.slice(steps, 0, 1, n - 1, 1), (-1, *tail))
 
-    def weights(a: Any, b: Any) -> tuple[Any, Any, Any]:
+    def weights(a, b) -> tuple[Any, Any, Any]:
         """Of three neighbours, for the slope in the middle one."""
         return -b / (a * (a + b)), (b - a) / (a * b), a / (b * (a + b))
 
-    def part(start: int, size: int) -> Any:
+    def part(start: int, size: int):
         return F.slice(x, dim, start, start + size, 1)
 
-    def step(i: int) -> Any:
+    def step(i: int):
         return F.select(steps, 0, i)
 
     w = weights(before, after)
@@ -166,13 +166,8 @@ def _uneven(F: Any, x: Any, dim: int, points: Any, order: int) -> Any:
 
 @composite("gradient", method=False)
 def _gradient(
-    F: Any,
-    self: Any,
-    *,
-    spacing: Any = None,
-    dim: int | Sequence[int] | None = None,
-    edge_order: int = 1,
-) -> Any:
+    F, self, *, spacing=None, dim: int | Sequence[int] | None = None, edge_order: int = 1
+):
     """The slopes of sampled values along each dimension (or those named), as a tuple.
 
     Second-order central differences inside; at the ends one-sided ones of `edge_order` 1 or 2.

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from ag_visual.core.level import all_values, anywhere
 from ag_visual.dispatch.dims import wrap
 from ag_visual.ops.linalg.checks import array_of, check_kind, check_matrix, check_square, composed
 from ag_visual.ops.reduction.along_dim import cast
 
 
-def _cast(F: Any, x: Any, name: str, dtype: Any) -> Any:
+def _cast(F, x, name: str, dtype):
     check_kind(name, array_of(x), low_allowed=True)
     return x if dtype is None else cast(F, x, dtype)
 
 
-@composed("linalg.vector_norm", out=True)
-def linalg_vector_norm(
-    F: Any,
-    x: Any,
-    ord: Any = 2,
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
-) -> Any:
+@composed("linalg.vector_norm", out=True, autocast="cuda result")
+def linalg_vector_norm(F, x, ord=2, dim=None, keepdim: bool = False, *, dtype=None):
     """(sum |x|^ord)^(1/ord) over `dim`, over all elements by default.
 
     ord: also inf and -inf (the largest and the smallest |x|) and 0 (how many are not 0).
@@ -32,7 +24,7 @@ def linalg_vector_norm(
     return F.vector_norm(_cast(F, x, "linalg.vector_norm", dtype), ord, dim, keepdim)
 
 
-def _two_dims(name: str, self: Any, dim: Any) -> tuple[int, int]:
+def _two_dims(name: str, self, dim) -> tuple[int, int]:
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
     if len(dims) != 2:
         raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
@@ -42,7 +34,7 @@ def _two_dims(name: str, self: Any, dim: Any) -> tuple[int, int]:
     return first, second
 
 
-def _along_lines(F: Any, self: Any, ord: float, dims: tuple[int, int], keepdim: bool) -> Any:
+def _along_lines(F, self, ord: float, dims: tuple[int, int], keepdim: bool):
     """1 and inf: the largest (smallest, if negative) sum of |x| of a column or a row."""
     summed, other = dims if abs(ord) == 1 else dims[::-1]
     if not keepdim and summed < other:
@@ -51,9 +43,7 @@ def _along_lines(F: Any, self: Any, ord: float, dims: tuple[int, int], keepdim: 
     return (F.amax if ord > 0 else F.amin)(sums, (other,), keepdim)
 
 
-def _of_singular_values(
-    F: Any, self: Any, dims: tuple[int, int], keepdim: bool, reduce: str
-) -> Any:
+def _of_singular_values(F, self, dims: tuple[int, int], keepdim: bool, reduce: str):
     s = F.linalg_svdvals(F.movedim(self, dims, (-2, -1)))
     result = getattr(F, reduce)(s, (-1,), False)
     if keepdim:
@@ -62,16 +52,8 @@ def _of_singular_values(
     return result
 
 
-@composed("linalg.matrix_norm", out=True)
-def linalg_matrix_norm(
-    F: Any,
-    self: Any,
-    ord: Any = "fro",
-    dim: Any = (-2, -1),
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
-) -> Any:
+@composed("linalg.matrix_norm", out=True, autocast="cuda result")
+def linalg_matrix_norm(F, self, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dtype=None):
     """A norm of each matrix of two dimensions.
 
     ord: "fro" (of all elements as one vector), "nuc" (the sum of singular values), 2 and -2 (the
@@ -96,15 +78,7 @@ def linalg_matrix_norm(
 
 
 @composed("linalg.norm", out=True)
-def linalg_norm(
-    F: Any,
-    self: Any,
-    ord: Any = None,
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
-) -> Any:
+def linalg_norm(F, self, ord=None, dim=None, keepdim: bool = False, *, dtype=None):
     """A vector norm over one dimension, a matrix norm over two: by `ord`, `dim` and the shape.
 
     Without ord the 2-norm over `dim` (all elements by default); with ord and without dim the input
@@ -127,8 +101,8 @@ def linalg_norm(
     return F.linalg_vector_norm(self, 2 if ord is None else ord, dims, keepdim, dtype=dtype)
 
 
-@composed("linalg.cond", out="casts")
-def linalg_cond(F: Any, self: Any, p: Any = None) -> Any:
+@composed("linalg.cond", out="casts", autocast="cpu float32")
+def linalg_cond(F, self, p=None):
     """The condition number of each matrix in a norm of `linalg.matrix_norm` (2 by default).
 
     For None, 2 and -2 from the singular values, of matrices of any shape; else of square matrices,
@@ -145,9 +119,9 @@ def linalg_cond(F: Any, self: Any, p: Any = None) -> Any:
         return F.squeeze(ratio, -1)
     check_square(f"{name}(ord={p})", array_of(self))
     inverse, info = F.linalg_inv_ex(self)
-    failed = array_of(info) > 0
-    if bool(failed.any()):
+    failed = anywhere(all_values(info) > 0)
+    if failed:
         mask = F.unsqueeze(F.unsqueeze(info > 0, -1), -1)
         inverse = F.masked_fill(inverse, mask, math.inf)
     result = F.linalg_matrix_norm(self, p) * F.linalg_matrix_norm(inverse, p)
-    return F.nan_to_num(result, math.inf, math.inf, -math.inf) if bool(failed.any()) else result
+    return F.nan_to_num(result, math.inf, math.inf, -math.inf) if failed else result

@@ -7,7 +7,7 @@ reduction share it among equals.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy
@@ -34,7 +34,7 @@ from ag_visual.ops.reduction.along_dim import (
 
 
 def _need_elements(name: str) -> Callable[..., None]:
-    def check(self: Any, dims: Dims | None = None) -> None:
+    def check(self, dims: Dims | None = None) -> None:
         if self.size:
             return
         if dims is None or dims == ():
@@ -49,14 +49,14 @@ def _need_elements(name: str) -> Callable[..., None]:
     return check
 
 
-def _evenly(F: Any, g: Any, self: Any, result: Any) -> Any:
+def _evenly(F, g, self, result):
     """g, shared by the elements that equal the result."""
     mask = F.contiguous((self == result) | ((self != self) & (result != result)))
     # Chosen, not multiplied: zero times an infinite gradient is NaN.
     return F.where(mask, g / F.sum(mask), 0.0)
 
 
-def _shared(F: Any, g: Any, self: Any, result: Any, dim: Dims, keepdim: bool) -> Any:
+def _shared(F, g, self, result, dim: Dims, keepdim: bool):
     """g, shared within each reduced part by the elements that equal its result.
 
     None equals NaN: where a part's result is that, so are all its gradients.
@@ -68,7 +68,7 @@ def _shared(F: Any, g: Any, self: Any, result: Any, dim: Dims, keepdim: bool) ->
     return F.where(mask, spread(g, shape, dim, keepdim) / count, nothing)
 
 
-def _selected(F: Any, g: Any, self_shape: Any, dim: int, indices: Any, keepdim: bool = True) -> Any:
+def _selected(F, g, self_shape, dim: int, indices, keepdim: bool = True):
     """g where the indices chose, zero elsewhere."""
     if not self_shape:
         return g
@@ -77,18 +77,14 @@ def _selected(F: Any, g: Any, self_shape: Any, dim: int, indices: Any, keepdim: 
     return F.scatter_src(F.zeros_of(g, self_shape), dim, indices, g)
 
 
-def _numbers(make: Any, shape: tuple[int, ...]) -> Any:
+def _numbers(make, shape: tuple[int, ...]):
     """Distinct values in some order, far enough from ties for finite differences."""
     order = make((math.prod(shape),)).argsort()
     return (order * 0.37 - 1.1).reshape(shape)
 
 
-def _distinct_samples(cases: Any) -> Callable[[Any], Iterator[Sample]]:
-    def samples(make: Any) -> Iterator[Sample]:
-        for shape, *args in cases:
-            yield Sample((_numbers(make, shape), *args))
-
-    return samples
+def _distinct_samples(cases):
+    return lambda make: [Sample((_numbers(make, shape), *args)) for shape, *args in cases]
 
 
 _DIM_CASES = (
@@ -100,7 +96,7 @@ _DIM_CASES = (
 )
 
 
-def _selected_along(F: Any, t_self: Any, self_shape: Any, dim: int, indices: Any) -> Any:
+def _selected_along(F, t_self, self_shape, dim: int, indices):
     """The tangents of the elements that were selected."""
     if not self_shape:
         return t_self
@@ -115,15 +111,15 @@ def _extremum(name: str, arg: str) -> None:
     title = name.capitalize()
     most = "largest" if name == "max" else "smallest"
 
-    def whole(xp: Any, self: Any) -> Any:
+    def whole(xp, self):
         check(self)
         return getattr(self, name)()
 
-    def over(xp: Any, self: Any, dim: SomeDims | None = (), keepdim: bool = False) -> Any:
+    def over(xp, self, dim: SomeDims | None = (), keepdim: bool = False):
         check_a(self, dim)
         return getattr(self, name)(axis=axes(dim), keepdims=keepdim)
 
-    def along(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+    def along(xp, self, dim, keepdim=False):
         if self.ndim == 0:
             return self.copy(), xp.zeros((), xp.int64)
         check(self, (dim,))
@@ -133,7 +129,7 @@ def _extremum(name: str, arg: str) -> None:
             return values, indices
         return values.squeeze(dim), indices.squeeze(dim)
 
-    def where(xp: Any, self: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    def where(xp, self, dim: int | None = None, keepdim: bool = False):
         check_arg(self, None if dim is None else (dim,) if self.ndim else ())
         if dim is None or self.ndim == 0:
             found = xp.asarray(getattr(self.reshape(-1), arg)()).astype(xp.int64)
@@ -146,12 +142,12 @@ def _extremum(name: str, arg: str) -> None:
         whole,
         vjp={"self": _evenly},
         jvp=ELEMENTWISE,
-        batch=over_all(f"a{name}", False),
+        batch=over_all(f"a{name}"),
         public=False,
         node=f"{title}Backward1",
         public_name=name,
         samples=_distinct_samples([((3, 4),), ((),), ((5,),)]),
-        errors=lambda make: iter([ErrorSample((make((0,)),), RuntimeError, "reduction dim")]),
+        errors=lambda make: [ErrorSample((make((0,)),), RuntimeError, "reduction dim")],
         real_only=True,
     )
     op(
@@ -179,12 +175,10 @@ def _extremum(name: str, arg: str) -> None:
         namedtuple=name,
         also_saves=("dim", "keepdim"),
         samples=_distinct_samples(_DIM_CASES),
-        errors=lambda make: iter(
-            [
-                ErrorSample((make((2, 3)), 2, False), IndexError, "Dimension out of range"),
-                ErrorSample((make((2, 0)), 1, False), IndexError, "to have non-zero size"),
-            ]
-        ),
+        errors=lambda make: [
+            ErrorSample((make((2, 3)), 2, False), IndexError, "Dimension out of range"),
+            ErrorSample((make((2, 0)), 1, False), IndexError, "to have non-zero size"),
+        ],
         real_only=True,
     )
     op(
@@ -199,7 +193,7 @@ def _extremum(name: str, arg: str) -> None:
     )
 
     # Not None: torch refuses that as a dim.
-    def body(F: Any, self: Any, dim: Any = ..., keepdim: bool = False, *, other: Any = None) -> Any:
+    def body(F, self, dim=..., keepdim: bool = False, *, other=None):
         other = dim if isinstance(dim, Tensor) else other
         if other is not None:
             return getattr(F, f"{name}imum")(self, other)
@@ -219,20 +213,14 @@ _extremum("max", "argmax")
 _extremum("min", "argmin")
 
 
-def _aminmax(xp: Any, self: Any, dim: Any = (), keepdim: Any = False) -> Any:
-    return tuple(f(axis=axes(dim), keepdims=keepdim) for f in (self.min, self.max))
-
-
-def _aminmax_rule(F: Any, gs: Any, self: Any, min: Any, max: Any, dim: Dims, keepdim: bool) -> Any:
+def _aminmax_rule(F, gs, self, min, max, dim: Dims, keepdim: bool):
     pairs = zip(gs, (min, max), strict=True)
     parts = [_shared(F, g, self, found, dim, keepdim) for g, found in pairs if g is not None]
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-def _aminmax_along(
-    F: Any, t_self: Any, self: Any, min: Any, max: Any, dim: Dims, keepdim: bool
-) -> Any:
-    def along(found: Any) -> Any:
+def _aminmax_along(F, t_self, self, min, max, dim: Dims, keepdim: bool):
+    def along(found):
         mask = self == spread(found, tuple(self.shape), dim, keepdim)
         return F.sum(F.where(mask, t_self, 0.0), dim, keepdim) / F.sum(mask, dim, keepdim)
 
@@ -241,7 +229,9 @@ def _aminmax_along(
 
 op(
     "aminmax_dims",
-    _aminmax,
+    lambda xp, self, dim=(), keepdim=False: tuple(
+        f(axis=axes(dim), keepdims=keepdim) for f in (self.min, self.max)
+    ),
     vjp={"self": _aminmax_rule},
     jvp={"self": _aminmax_along},
     outputs=("min", "max"),
@@ -260,7 +250,7 @@ op(
 
 
 @composite("aminmax", out="check_overlap")
-def _aminmax_of(F: Any, self: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+def _aminmax_of(F, self, *, dim: int | None = None, keepdim: bool = False):
     """The smallest and the largest elements, of all or along `dim`; ties share the gradient."""
     if dim is None and 0 in self.shape:
         raise RuntimeError(
@@ -274,26 +264,24 @@ def _aminmax_of(F: Any, self: Any, *, dim: int | None = None, keepdim: bool = Fa
 
 
 def _logical(name: str, doc: str) -> None:
-    def kernel(xp: Any, self: Any, dim: SomeDims | None = None, keepdim: bool = False) -> Any:
+    def kernel(xp, self, dim: SomeDims | None = None, keepdim: bool = False):
         found = getattr(self, name)(axis=axes(dim), keepdims=keepdim)
         return found.astype(self.dtype) if self.dtype.char == "B" else found
 
-    op(name, kernel, normalize=several_dims, samples=dims_samples(), doc=doc)
+    op(name, kernel, normalize=several_dims, samples=dims_samples, doc=doc)
 
 
 _logical(
-    "any",
-    doc="Whether any element is nonzero, of all or over `dim`: a bool, of uint8 a uint8.",
+    "any", doc="Whether any element is nonzero, of all or over `dim`: a bool, of uint8 a uint8."
 )
 _logical(
-    "all",
-    doc="Whether every element is nonzero, of all or over `dim`: a bool, of uint8 a uint8.",
+    "all", doc="Whether every element is nonzero, of all or over `dim`: a bool, of uint8 a uint8."
 )
 
 # Order --------------------------------------------------------------------------------------------
 
 
-def _order(xp: Any, self: Any, dim: int, descending: bool) -> Any:
+def _order(xp, self, dim: int, descending: bool):
     """The stable order along `dim`; NaN counts as the largest."""
     if not descending:
         return ascending(xp, self, dim)
@@ -302,16 +290,14 @@ def _order(xp: Any, self: Any, dim: int, descending: bool) -> Any:
     return self.shape[dim] - 1 - xp.flip(flipped, dim)
 
 
-def _sort(xp: Any, self: Any, dim: Any = -1, descending: Any = False) -> Any:
+def _sort(xp, self, dim=-1, descending=False):
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
     indices = _order(xp, self, dim, descending).astype(xp.int64, copy=False)
     return xp.take_along_axis(self, indices, axis=dim), indices
 
 
-def _topk(
-    xp: Any, self: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
-) -> Any:
+def _topk(xp, self, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
     if not 0 <= k <= (self.shape[dim] if self.ndim else 1):
         raise RuntimeError(
             f"selected index k out of range: topk of {k} along a dimension of size "
@@ -324,11 +310,11 @@ def _topk(
     return xp.take_along_axis(self, indices, axis=dim), indices
 
 
-def _normal_topk(self: Any, k: int, dim: Any, largest: Any, sorted: Any) -> tuple[Any, ...]:
+def _normal_topk(self, k: int, dim, largest, sorted) -> tuple[Any, ...]:
     return k, wrap(dim, self.ndim), bool(largest), bool(sorted)
 
 
-def _kthvalue(xp: Any, self: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+def _kthvalue(xp, self, k: int, dim: int = -1, keepdim: bool = False):
     size = self.shape[dim] if self.ndim else 1
     if not size:
         raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
@@ -337,7 +323,7 @@ def _kthvalue(xp: Any, self: Any, k: int, dim: int = -1, keepdim: bool = False) 
     return _ranked(xp, self, k - 1, dim, keepdim)
 
 
-def _ranked(xp: Any, self: Any, rank: int, dim: int, keepdim: bool) -> Any:
+def _ranked(xp, self, rank: int, dim: int, keepdim: bool):
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
     at = (slice(None),) * dim + (slice(rank, rank + 1),)
@@ -346,7 +332,7 @@ def _ranked(xp: Any, self: Any, rank: int, dim: int, keepdim: bool) -> Any:
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
-def _median(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+def _median(xp, self, dim, keepdim=False):
     """The lower one of two middles; NaN where there is one."""
     if self.ndim and self.shape[dim] == 0:
         raise IndexError(f"median(): Expected reduction dim {dim} to have non-zero size.")
@@ -361,7 +347,7 @@ def _median(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
     return middle.squeeze(dim), indices.squeeze(dim)
 
 
-def _nanmedian(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+def _nanmedian(xp, self, dim, keepdim=False):
     """The lower of the two middle elements that are not NaN; NaN where there is no other."""
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
@@ -374,13 +360,7 @@ def _nanmedian(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
-def _nanmedian_all(xp: Any, self: Any) -> Any:
-    if self.size == 0:
-        return xp.full((), math.nan, self.dtype)
-    return _nanmedian(xp, self.reshape(-1), 0)[0]
-
-
-def _mode(xp: Any, self: Any, dim: int = -1, keepdim: bool = False) -> Any:
+def _mode(xp, self, dim: int = -1, keepdim: bool = False):
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
     if self.shape[dim] == 0:
@@ -393,13 +373,7 @@ def _mode(xp: Any, self: Any, dim: int = -1, keepdim: bool = False) -> Any:
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
-def _median_all(xp: Any, self: Any) -> Any:
-    if self.size == 0:
-        return xp.full((), math.nan, self.dtype)
-    return _median(xp, self.reshape(-1), 0)[0]
-
-
-def _along(name: str, kernel: Any, node: str, *cases: Any, **options: Any) -> None:
+def _along(name: str, kernel, *cases, **options) -> None:
     """An op that selects values and their indices along a dimension."""
     op(
         name,
@@ -408,24 +382,23 @@ def _along(name: str, kernel: Any, node: str, *cases: Any, **options: Any) -> No
         jvp={"self": _selected_along},
         outputs=("values", "indices"),
         differentiable=(0,),
-        node=node,
         namedtuple=options.get("public_name", name),
         samples=options.pop("given", None) or _distinct_samples(cases),
         **options,
     )
 
 
-def _selected_kept(F: Any, g: Any, self_shape: Any, dim: int, indices: Any) -> Any:
+def _selected_kept(F, g, self_shape, dim: int, indices):
     return _selected(F, g, self_shape, dim, indices)
 
 
 _along(
     "sort_dim",
     _sort,
-    "SortBackward0",
     ((3, 4), -1),
     ((3, 4), 0, True),
     ((), 0),
+    node="SortBackward0",
     rule=_selected_kept,
     normalize=lambda self, dim, descending: (wrap(dim, self.ndim), bool(descending)),
     public=False,
@@ -435,12 +408,11 @@ _along(
 _along(
     "topk",
     _topk,
-    "TopkBackward0",
     ((3, 5), 2),
     ((3, 5), 2, 0, False),
     rule=_selected_kept,
     normalize=_normal_topk,
-    errors=lambda make: iter([ErrorSample((make((3,)), 4), RuntimeError, "k out of range")]),
+    errors=lambda make: [ErrorSample((make((3,)), 4), RuntimeError, "k out of range")],
     real_only=True,
     doc="The k largest (or smallest) elements along `dim` in order, and their indices.",
     out="check_overlap",
@@ -448,7 +420,6 @@ _along(
 _along(
     "kthvalue",
     _kthvalue,
-    "KthvalueBackward0",
     ((3, 5), 2),
     ((3, 5), 2, 0, True),
     normalize=lambda self, k, dim, keepdim: (k, wrap(dim, self.ndim), bool(keepdim)),
@@ -459,28 +430,41 @@ _along(
 _along(
     "median_dim",
     _median,
-    "MedianBackward1",
     *_DIM_CASES,
+    node="MedianBackward1",
     normalize=one_dim,
     public=False,
     public_name="median",
     real_only=True,
 )
-op(
-    "median_all",
-    _median_all,
-    vjp={"self": _evenly},
-    jvp=ELEMENTWISE,
-    batch=flattened("median_dim", False, output=0),
-    public=False,
-    node="MedianBackward0",
-    public_name="median",
-    samples=_distinct_samples([((3, 4),), ((5,),), ((),)]),
-    real_only=True,
-)
 
 
-def _with_nans(make: Any) -> Iterator[Sample]:
+def _of_all(name: str, along: Callable[..., Any]) -> None:
+    """The median of all elements, from that along a dimension."""
+
+    def kernel(xp, self):
+        if self.size == 0:
+            return xp.full((), math.nan, self.dtype)
+        return along(xp, self.reshape(-1), 0)[0]
+
+    op(
+        f"{name}_all",
+        kernel,
+        vjp={"self": _evenly},
+        jvp=ELEMENTWISE,
+        batch=flattened(f"{name}_dim", False, output=0),
+        public=False,
+        node=f"{name.capitalize()}Backward0",
+        public_name=name,
+        samples=_distinct_samples([((3, 4),), ((5,),), ((),)]),
+        real_only=True,
+    )
+
+
+_of_all("median", _median)
+
+
+def _with_nans(make):
     yield from _distinct_samples(_DIM_CASES)(make)
     x = _numbers(make, (3, 5))
     x[0, 1:3] = x[1] = math.nan
@@ -490,73 +474,55 @@ def _with_nans(make: Any) -> Iterator[Sample]:
 _along(
     "nanmedian_dim",
     _nanmedian,
-    "NanmedianBackward1",
+    node="NanmedianBackward1",
     normalize=one_dim,
     public=False,
     public_name="nanmedian",
     real_only=True,
     given=_with_nans,
 )
-op(
-    "nanmedian_all",
-    _nanmedian_all,
-    vjp={"self": _evenly},
-    jvp=ELEMENTWISE,
-    batch=flattened("nanmedian_dim", False, output=0),
-    public=False,
-    node="NanmedianBackward0",
-    public_name="nanmedian",
-    samples=_distinct_samples([((3, 4),), ((5,),), ((),)]),
-    real_only=True,
-)
+_of_all("nanmedian", _nanmedian)
 _along(
     "mode",
     _mode,
-    "ModeBackward0",
     normalize=one_dim,
     real_only=True,
-    given=lambda make: iter(
-        [
-            Sample((numpy.array([[1.0, 2, 2, 3], [4, 1, 4, 1]]), 1, False), smooth=False),
-            Sample((numpy.array([3.0, 1, 3, 1, 1, 3]), 0, True), smooth=False),
-            *_distinct_samples([((3, 4), 0, True), ((), 0, False)])(make),
-        ]
-    ),
-    errors=lambda make: iter([ErrorSample((make((2, 0)),), IndexError, "to have non-zero size")]),
+    given=lambda make: [
+        Sample((numpy.array([[1.0, 2, 2, 3], [4, 1, 4, 1]]), 1, False), smooth=False),
+        Sample((numpy.array([3.0, 1, 3, 1, 1, 3]), 0, True), smooth=False),
+        *_distinct_samples([((3, 4), 0, True), ((), 0, False)])(make),
+    ],
+    errors=lambda make: [ErrorSample((make((2, 0)),), IndexError, "to have non-zero size")],
     doc="The most frequent value along `dim` (the smallest of several) and its last index.",
     out="check_overlap",
 )
 
 
 @composite("median", out=True)
-def _median_of(F: Any, self: Any, dim: int = LEFT_OUT, keepdim: bool = False) -> Any:
+def _median_of(F, self, dim: int = LEFT_OUT, keepdim: bool = False):
     """The lower median of all elements, or along `dim` with its indices."""
     return F.median_all(self) if dim is None else F.median_dim(self, dim, keepdim)
 
 
 @composite("nanmedian")
-def _nanmedian_of(F: Any, self: Any, dim: int = LEFT_OUT, keepdim: bool = False) -> Any:
+def _nanmedian_of(F, self, dim: int = LEFT_OUT, keepdim: bool = False):
     """The lower median of all elements that are no NaN, or along `dim` with its indices."""
     return F.nanmedian_all(self) if dim is None else F.nanmedian_dim(self, dim, keepdim)
 
 
 @composite("sort", out="check_overlap")
-def _sort_of(
-    F: Any, self: Any, dim: int = -1, descending: bool = False, *, stable: bool = True
-) -> Any:
+def _sort_of(F, self, dim: int = -1, descending: bool = False, *, stable: bool = True):
     """Values in order along `dim`, and their indices; always stable here."""
     return F.sort_dim(self, dim, descending)
 
 
 @composite("argsort", out=True)
-def _argsort(
-    F: Any, self: Any, dim: int = -1, descending: bool = False, *, stable: bool = True
-) -> Any:
+def _argsort(F, self, dim: int = -1, descending: bool = False, *, stable: bool = True):
     """The indices that put `dim` in order."""
     return F.sort_dim(self, dim, descending)[1]
 
 
 @composite("msort", out="check_overlap")
-def _msort(F: Any, self: Any) -> Any:
+def _msort(F, self):
     """Values in order along the first dimension."""
     return F.sort_dim(self, 0, False)[0]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 from ag_visual import dtypes
+from ag_visual.core.level import all_values, anywhere
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.dims import wrap
 from ag_visual.dispatch.table import composite
@@ -20,7 +21,7 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 # Quantiles --------------------------------------------------------------------------------------
 
 
-def _check_quantile(name: str, self: Any, q: Any, interpolation: str) -> Any:
+def _check_quantile(name: str, self, q, interpolation: str):
     """q as a tensor like self."""
     if self.dtype not in (dtypes.float32, dtypes.float64):
         raise RuntimeError(
@@ -44,14 +45,13 @@ def _check_quantile(name: str, self: Any, q: Any, interpolation: str) -> Any:
             f"{name}() q tensor must be same dtype as the input tensor, got {q.dtype} and "
             f"{self.dtype}"
         )
-    if not bool(((q._array >= 0) & (q._array <= 1)).all()):
+    values = all_values(q)
+    if not bool(((values >= 0) & (values <= 1)).all()):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     return q
 
 
-def _quantiles(
-    F: Any, self: Any, q: Any, dim: int | None, keepdim: bool, how: str, ignore: bool
-) -> Any:
+def _quantiles(F, self, q, dim: int | None, keepdim: bool, how: str, ignore: bool):
     """The values at rank q * (n - 1) of the elements in order, between neighbours by `how`."""
     rank = self.ndim
     dim = None if dim is None else wrap(dim, rank)
@@ -101,14 +101,8 @@ def _with_one(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
 
 def _quantile(name: str, ignore: bool, what: str) -> None:
     def body(
-        F: Any,
-        self: Any,
-        q: Any,
-        dim: int | None = None,
-        keepdim: bool = False,
-        *,
-        interpolation: str = "linear",
-    ) -> Any:
+        F, self, q, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    ):
         q = _check_quantile(name, self, q, interpolation)
         return _quantiles(F, self, q, dim, keepdim, interpolation, ignore)
 
@@ -118,7 +112,7 @@ def _quantile(name: str, ignore: bool, what: str) -> None:
         "    interpolation between neighbours: 'linear', 'lower', 'higher', 'midpoint' or "
         "'nearest'."
     )
-    composite(name, out=True)(body)
+    composite(name, out=True, autocast="cpu float32")(body)
 
 
 _quantile("quantile", False, "of the elements (NaN where there is one)")
@@ -128,7 +122,7 @@ _quantile("nanquantile", True, "of the elements that are no NaN")
 # Covariance -------------------------------------------------------------------------------------
 
 
-def _check_weights(name: str, weights: Any, kind: int, described: str, count: int) -> None:
+def _check_weights(name: str, weights, kind: int, described: str, count: int) -> None:
     if weights.ndim > 1:
         raise RuntimeError(
             f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
@@ -144,14 +138,12 @@ def _check_weights(name: str, weights: Any, kind: int, described: str, count: in
             f"cov(): expected {name} to have the same numel as there are observations in the input "
             f"but got {weights.numel()} != {count}"
         )
-    if bool((weights._array < 0).any()):
+    if anywhere(all_values(weights) < 0):
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 
 @composite("cov")
-def _cov(
-    F: Any, self: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None
-) -> Any:
+def _cov(F, self, *, correction: int = 1, fweights=None, aweights=None):
     """The covariance matrix of variables (rows) over observations (columns).
 
     C_ij = sum_k w_k (x_ik - mean_i) conj(x_jk - mean_j) / norm, norm = sum w - correction.
@@ -186,7 +178,7 @@ def _cov(
             norm = total - correction * F.sum(weights * F.reshape(aweights, (-1,))) / total
         norm = F.clamp(norm, 0) if norm.dtype.category > 1 else norm
     centred = rows - F.unsqueeze(mean, 1)
-    if float(norm) <= 0:
+    if anywhere(all_values(norm) <= 0) if isinstance(norm, Tensor) else norm <= 0:
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number "
             "of observations.",
@@ -199,7 +191,7 @@ def _cov(
 
 
 @composite("corrcoef")
-def _corrcoef(F: Any, self: Any) -> Any:
+def _corrcoef(F, self):
     """The correlation matrix of variables (rows): C_ij / sqrt(C_ii C_jj), within [-1, 1]."""
     if self.ndim > 2:
         raise RuntimeError(

@@ -6,14 +6,9 @@ sums expand it themselves, into a gradient whose elements share memory, as torch
 
 from __future__ import annotations
 
-from typing import Any
-
 from ag_visual.arrays.kernels import softmax as kernels
 from ag_visual.arrays.kernels.rows import MANY, summed
-from ag_visual.dispatch.arguments import (
-    DType,
-    SomeDims,
-)
+from ag_visual.dispatch.arguments import DType, SomeDims
 from ag_visual.dispatch.record import ELEMENTWISE, FLOAT, LINEAR, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.validate_grad import expand_for_good
@@ -35,20 +30,20 @@ from ag_visual.ops.reduction.along_dim import (
 # Sums and means -----------------------------------------------------------------------------------
 
 
-def _sum_all(xp: Any, self: Any) -> Any:
+def _sum_all(xp, self):
     dtype = self.dtype
     if dtype.kind == "f" and dtype.itemsize > 2:
         return self.sum()
     return narrow(self.sum(dtype=wide(xp, self)), self)
 
 
-def _sum_dims(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
+def _sum_dims(xp, self, dim, keepdim=False):
     if self.size >= MANY and self.dtype.kind in "fc":
         return summed(xp, self, axes(dim), keepdim)
     return narrow(self.sum(axis=axes(dim), dtype=wide(xp, self), keepdims=keepdim), self)
 
 
-def _sum_rule(F: Any, g: Any, self_shape: Any) -> Any:
+def _sum_rule(F, g, self_shape):
     if F.traced:
         return F.expand(g, self_shape)
     return expand_for_good(F.xp, g, self_shape)
@@ -62,8 +57,8 @@ op(
     public=False,
     node="SumBackward0",
     public_name="sum",
-    batch=over_all("sum_dims", False),
-    samples=lambda make: iter([*whole_samples()(make), Sample((make((2, 0)),))]),
+    batch=over_all("sum_dims"),
+    samples=lambda make: [*whole_samples()(make), Sample((make((2, 0)),))],
 )
 op(
     "sum_dims",
@@ -78,33 +73,26 @@ op(
     public=False,
     node="SumBackward1",
     public_name="sum",
-    samples=lambda make: iter(
-        [
-            *dims_samples()(make),
-            Sample((make((2, 0)), 1, False)),
-            Sample((make((2, 3)), (), True)),
-        ]
-    ),
+    samples=lambda make: [
+        *dims_samples(make),
+        Sample((make((2, 0)), 1, False)),
+        Sample((make((2, 3)), (), True)),
+    ],
     errors=dims_errors,
 )
 
 
-@composite("sum", out="casts")
+@composite("sum", out="casts", autocast="cuda result")
 def _sum(
-    F: Any,
-    self: Any,
-    dim: SomeDims | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: DType | None = None,
-) -> Any:
+    F, self, dim: SomeDims | None = None, keepdim: bool = False, *, dtype: DType | None = None
+):
     """The sum of all elements, or over `dim` (an int or several); integers add up in int64."""
     if dtype is not None:  # of integers, too, whose sum is int64 otherwise
         return F.sum(self.to(dtype), dim, keepdim).to(dtype)
     return F.sum_all(self) if dim is None and not keepdim else F.sum_dims(self, dim, keepdim)
 
 
-def _refuse_integers(self: Any) -> None:
+def _check_floating(self) -> None:
     if self.dtype.kind in "iub":
         raise RuntimeError(
             "mean(): could not infer output dtype. Input dtype must be either a floating point or "
@@ -112,20 +100,20 @@ def _refuse_integers(self: Any) -> None:
         )
 
 
-def _mean_all(xp: Any, self: Any) -> Any:
-    _refuse_integers(self)
+def _mean_all(xp, self):
+    _check_floating(self)
     return narrow(self.sum(dtype=wide(xp, self)) / self.size, self)
 
 
-def _mean_dims(xp: Any, self: Any, dim: Any, keepdim: Any = False) -> Any:
-    _refuse_integers(self)
+def _mean_dims(xp, self, dim, keepdim=False):
+    _check_floating(self)
     if self.size >= MANY and self.dtype.itemsize > 2:
         return summed(xp, self, axes(dim), keepdim) / count(self.shape, dim)
     total = self.sum(axis=axes(dim), dtype=wide(xp, self), keepdims=keepdim)
     return narrow(total / count(self.shape, dim), self)
 
 
-def mean_rule(F: Any, g: Any, self_shape: Any, dim: Any, keepdim: Any) -> Any:
+def mean_rule(F, g, self_shape, dim, keepdim):
     g = spread(g, self_shape, dim, keepdim)
     if F.traced:  # a gradient that has memory of its own, as torch's
         g = F.expand(g, self_shape)
@@ -140,7 +128,7 @@ op(
     public=False,
     node="MeanBackward0",
     public_name="mean",
-    batch=over_all("mean_dims", False),
+    batch=over_all("mean_dims"),
     samples=whole_samples(),
 )
 op(
@@ -152,26 +140,21 @@ op(
     public=False,
     node="MeanBackward1",
     public_name="mean",
-    samples=dims_samples(),
+    samples=dims_samples,
     errors=dims_errors,
 )
 
 
 @composite("mean", out="casts")
 def _mean(
-    F: Any,
-    self: Any,
-    dim: SomeDims | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: DType | None = None,
-) -> Any:
+    F, self, dim: SomeDims | None = None, keepdim: bool = False, *, dtype: DType | None = None
+):
     """The mean of all elements, or over `dim` (an int or several)."""
     self = cast(F, self, dtype)
     return F.mean_all(self) if dim is None and not keepdim else F.mean_dims(self, dim, keepdim)
 
 
-def _nansum(xp: Any, self: Any, dim: Any = None, keepdim: Any = False) -> Any:
+def _nansum(xp, self, dim=None, keepdim=False):
     known = xp.where(xp.isnan(self), xp.zeros_like(self), self)
     return _sum_dims(xp, known, dim, keepdim)
 
@@ -189,20 +172,15 @@ op(
     public=False,
     node="NansumBackward0",
     public_name="nansum",
-    samples=dims_samples(),
+    samples=dims_samples,
     real_only=True,
 )
 
 
 @composite("nansum", out="casts")
 def _nansum_of(
-    F: Any,
-    self: Any,
-    dim: SomeDims | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: DType | None = None,
-) -> Any:
+    F, self, dim: SomeDims | None = None, keepdim: bool = False, *, dtype: DType | None = None
+):
     """`sum` with NaN as zero."""
     if dtype is not None:
         return F.nansum(self.to(dtype), dim, keepdim).to(dtype)
@@ -211,32 +189,27 @@ def _nansum_of(
 
 @composite("nanmean", out="casts")
 def _nanmean(
-    F: Any,
-    self: Any,
-    dim: SomeDims | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: DType | None = None,
-) -> Any:
+    F, self, dim: SomeDims | None = None, keepdim: bool = False, *, dtype: DType | None = None
+):
     """`mean` of the elements that are not NaN."""
     known = F.sum(F.logical_not(F.isnan(self)), dim, keepdim)
     return F.nansum(self, dim, keepdim, dtype=dtype) / known
 
 
 @composite("count_nonzero", varargs="dim")
-def _count_nonzero(F: Any, self: Any, dim: SomeDims | None = None) -> Any:
+def _count_nonzero(F, self, dim: SomeDims | None = None):
     """How many elements are not zero."""
     return F.sum(self != 0, dim)
 
 
-# Products -----------------------------------------------------------------------------------------
+# Exponential sums, traces -------------------------------------------------------------------------
 
 
-def _logsumexp(xp: Any, self: Any, dim: SomeDims, keepdim: bool = False) -> Any:
+def _logsumexp(xp, self, dim: SomeDims, keepdim: bool = False):
     return kernels.logsumexp(xp, self, dim, keepdim)
 
 
-def _logsumexp_rule(F: Any, g: Any, self: Any, result: Any, dim: Dims, keepdim: bool) -> Any:
+def _logsumexp_rule(F, g, self, result, dim: Dims, keepdim: bool):
     shape = tuple(self.shape)
     return spread(g, shape, dim, keepdim) * F.exp(self - spread(result, shape, dim, keepdim))
 
@@ -248,22 +221,23 @@ op(
     jvp=ELEMENTWISE,
     policy=FLOAT,
     normalize=several_dims,
-    samples=dims_samples(),
+    samples=dims_samples,
     errors=dims_errors,
     doc="log of the sum of exp(x) over `dim`, without overflow.",
     formula=lambda F, self, dim, keepdim: F.log(F.sum(F.exp(self), dim, keepdim)),
     spaces="torch special",
     out="casts",
+    autocast="cuda float32",
 )
 
 
-def _trace(xp: Any, self: Any) -> Any:
+def _trace(xp, self):
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
     return narrow(self.trace(dtype=wide(xp, self)), self)
 
 
-def _trace_rule(F: Any, g: Any, self_shape: Any) -> Any:
+def _trace_rule(F, g, self_shape):
     rows, columns = self_shape
     return F.where(F.diagonal_mask(g, rows, columns), g, 0.0)
 
@@ -274,6 +248,7 @@ op(
     vjp={"self": _trace_rule},
     jvp=LINEAR,
     batch=lambda batch: batch.F.sum(batch.F.diagonal(batch["self"], 0, 1, 2), -1),
-    samples=lambda make: iter([Sample((make((3, 3)),)), Sample((make((2, 4)),))]),
+    samples=lambda make: [Sample((make((3, 3)),)), Sample((make((2, 4)),))],
     doc="The sum of a matrix's diagonal.",
+    autocast="cpu float32",
 )

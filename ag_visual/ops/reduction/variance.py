@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
-from typing import Any
 
 from ag_visual.arrays.kernels.rows import summed
-from ag_visual.dispatch.arguments import (
-    checked,
-    kind_named,
-    outside,
-)
+from ag_visual.dispatch.arguments import checked, kind_named, outside
 from ag_visual.dispatch.families import is_complex
 from ag_visual.dispatch.record import ELEMENTWISE, Sample
+from ag_visual.dispatch.rules import asks
 from ag_visual.dispatch.table import composite, op
-from ag_visual.ops.reduction.along_dim import (
-    Dims,
-    all_dims,
-    axes,
-    count,
-    spread,
-)
-
-# Sums and means -----------------------------------------------------------------------------------
+from ag_visual.ops.reduction.along_dim import Dims, all_dims, axes, count, spread
 from ag_visual.ops.reduction.sums import mean_rule
 
 
-def _freedom(shape: Any, dim: Dims, correction: Any) -> float:
+def _freedom(shape, dim: Dims, correction) -> float:
     return max(0, count(shape, dim) - (1 if correction is None else correction))
 
 
@@ -38,7 +25,7 @@ _FEW = 1 << 11
 _FAR = 1e4
 
 
-def _var(xp: Any, self: Any, dim: Any = (), correction: Any = 1, keepdim: Any = False) -> Any:
+def _var(xp, self, dim=(), correction=1, keepdim=False):
     kind, x = self.dtype, self
     if kind.itemsize == 2:
         x = x.astype(xp.float32)
@@ -59,29 +46,17 @@ def _var(xp: Any, self: Any, dim: Any = (), correction: Any = 1, keepdim: Any = 
     return total.astype(_real_type(xp, self))
 
 
-def _real_type(xp: Any, self: Any) -> Any:
+def _real_type(xp, self):
     if self.dtype.kind != "c":
         return self.dtype
     return xp.float32 if self.dtype.itemsize == 8 else xp.float64
 
 
-def _std(xp: Any, self: Any, dim: Any = (), correction: Any = 1, keepdim: Any = False) -> Any:
+def _std(xp, self, dim=(), correction=1, keepdim=False):
     return xp.sqrt(_var(xp, self, dim, correction, keepdim))
 
 
-def _squeezed_mean(xp: Any, self: Any, dim: Dims, keepdim: bool) -> Any:
-    return summed(xp, self, axes(dim), keepdim) / count(self.shape, dim)
-
-
-def _var_mean(xp: Any, self: Any, dim: Any = (), correction: Any = 1, keepdim: Any = False) -> Any:
-    return _var(xp, self, dim, correction, keepdim), _squeezed_mean(xp, self, dim, keepdim)
-
-
-def _std_mean(xp: Any, self: Any, dim: Any = (), correction: Any = 1, keepdim: Any = False) -> Any:
-    return _std(xp, self, dim, correction, keepdim), _squeezed_mean(xp, self, dim, keepdim)
-
-
-def _var_rule(F: Any, g: Any, self: Any, dim: Dims, correction: Any, keepdim: bool) -> Any:
+def _var_rule(F, g, self, dim: Dims, correction, keepdim: bool):
     shape = tuple(self.shape)
     mean = F.mean_dims(self, dim, True)
     free = _freedom(shape, dim, correction)
@@ -94,88 +69,12 @@ def _var_rule(F: Any, g: Any, self: Any, dim: Dims, correction: Any, keepdim: bo
     return g * (self - mean) * math.inf
 
 
-def _std_rule(
-    F: Any, g: Any, self: Any, result: Any, dim: Dims, correction: Any, keepdim: bool
-) -> Any:
+def _std_rule(F, g, self, result, dim: Dims, correction, keepdim: bool):
     g = F.where(result == 0, 0.0, g / (2 * F.where(result == 0, 1.0, result)))
     return _var_rule(F, g, self, dim, correction, keepdim)
 
 
-def _with_mean(F: Any, gs: Any, moment: Any, shape: Any, dim: Dims, keepdim: bool) -> Any:
-    """The gradient of a moment and the mean from those of both, either of which may be None."""
-    total = None if gs[0] is None else moment(gs[0])
-    if gs[1] is not None:
-        mean = mean_rule(F, gs[1], shape, dim, keepdim)
-        total = mean if total is None else total + mean
-    return total
-
-
-def _var_mean_rule(F: Any, gs: Any, self: Any, dim: Dims, correction: Any, keepdim: bool) -> Any:
-    return _with_mean(
-        F,
-        gs,
-        lambda g: _var_rule(F, g, self, dim, correction, keepdim),
-        tuple(self.shape),
-        dim,
-        keepdim,
-    )
-
-
-def _std_mean_rule(
-    F: Any, gs: Any, self: Any, result0: Any, dim: Dims, correction: Any, keepdim: bool
-) -> Any:
-    return _with_mean(
-        F,
-        gs,
-        lambda g: _std_rule(F, g, self, result0, dim, correction, keepdim),
-        tuple(self.shape),
-        dim,
-        keepdim,
-    )
-
-
-def _spread_samples(make: Any) -> Iterator[Sample]:
-    for shape, dim, correction, keepdim in (
-        ((3, 4), None, 1, False),
-        ((3, 4), 0, 0, True),
-        ((2, 3, 4), (0, 2), 1, False),
-        ((5,), 0, 2, False),
-    ):
-        yield Sample((make(shape), dim, correction, keepdim))
-
-
-def _both_along(
-    F: Any,
-    t_self: Any,
-    self: Any,
-    result0: Any,
-    std: bool,
-    dim: Dims,
-    correction: Any,
-    keepdim: bool,
-) -> tuple[Any, Any]:
-    """The tangents of a moment and of the mean."""
-    ones = F.zeros_of(result0, tuple(result0.shape)) + 1
-    args = (dim, correction, keepdim)
-    slope = _std_rule(F, ones, self, result0, *args) if std else _var_rule(F, ones, self, *args)
-    moved = F.sum_dims(F.conj(slope) * t_self, dim, keepdim)
-    moved = F.real(moved) if is_complex(self) else moved
-    return moved, F.mean_dims(t_self, dim, keepdim)
-
-
-def _var_mean_along(
-    F: Any, t_self: Any, self: Any, result0: Any, dim: Dims, correction: Any, keepdim: bool
-) -> tuple[Any, Any]:
-    return _both_along(F, t_self, self, result0, False, dim, correction, keepdim)
-
-
-def _std_mean_along(
-    F: Any, t_self: Any, self: Any, result0: Any, dim: Dims, correction: Any, keepdim: bool
-) -> tuple[Any, Any]:
-    return _both_along(F, t_self, self, result0, True, dim, correction, keepdim)
-
-
-def _moment(name: str, kernel: Any, rule: Any, **options: Any) -> None:
+def _moment(name: str, kernel, rule, **options) -> None:
     op(
         f"{name}_dims",
         kernel,
@@ -193,19 +92,21 @@ def _moment(name: str, kernel: Any, rule: Any, **options: Any) -> None:
         oracle=lambda torch, self, dim, correction, keepdim: getattr(torch, name)(
             self, dim, correction=correction, keepdim=keepdim
         ),
-        samples=_spread_samples,
+        samples=lambda make: [
+            Sample((make(shape), dim, correction, keepdim))
+            for shape, dim, correction, keepdim in (
+                ((3, 4), None, 1, False),
+                ((3, 4), 0, 0, True),
+                ((2, 3, 4), (0, 2), 1, False),
+                ((5,), 0, 2, False),
+            )
+        ],
         **options,
     )
 
     def body(
-        F: Any,
-        self: Any,
-        dim: Any = None,
-        unbiased: bool | None = None,
-        keepdim: bool = False,
-        *,
-        correction: Any = None,
-    ) -> Any:
+        F, self, dim=None, unbiased: bool | None = None, keepdim: bool = False, *, correction=None
+    ):
         if isinstance(dim, bool):
             dim, unbiased = None, dim
         elif dim is not None:
@@ -231,22 +132,36 @@ def _moment(name: str, kernel: Any, rule: Any, **options: Any) -> None:
 
 _moment("var", _var, _var_rule)
 _moment("std", _std, _std_rule)
-_BOTH: dict[str, Any] = {"outputs": ("result0", "result1")}
-_moment(
-    "var_mean",
-    _var_mean,
-    _var_mean_rule,
-    jvp={"self": _var_mean_along},
-    namedtuple="var_mean",
-    **_BOTH,
-)
-_moment(
-    "std_mean",
-    _std_mean,
-    _std_mean_rule,
-    jvp={"self": _std_mean_along},
-    namedtuple="std_mean",
-    **_BOTH,
-)
 
-# Exponential sums and norms -----------------------------------------------------------------------
+
+def _with_mean(name: str, moment, rule, *saved: str) -> None:
+    """A moment and the mean; `saved` is what the moment's rule asks for beside self."""
+
+    def kernel(xp, self, dim=(), correction=1, keepdim=False):
+        mean = summed(xp, self, axes(dim), keepdim) / count(self.shape, dim)
+        return moment(xp, self, dim, correction, keepdim), mean
+
+    @asks("F", "gs", "self", *saved, "dim", "correction", "keepdim")
+    def back(F, gs, self, *known):
+        """Either of the two gradients may be None."""
+        *_, dim, _, keepdim = known
+        total = None if gs[0] is None else rule(F, gs[0], self, *known)
+        if gs[1] is not None:
+            mean = mean_rule(F, gs[1], tuple(self.shape), dim, keepdim)
+            total = mean if total is None else total + mean
+        return total
+
+    def along(F, t_self, self, result0, dim, correction, keepdim):
+        ones = F.zeros_of(result0, tuple(result0.shape)) + 1
+        known = (result0,) if saved else ()
+        slope = rule(F, ones, self, *known, dim, correction, keepdim)
+        moved = F.sum_dims(F.conj(slope) * t_self, dim, keepdim)
+        moved = F.real(moved) if is_complex(self) else moved
+        return moved, F.mean_dims(t_self, dim, keepdim)
+
+    outputs = ("result0", "result1")
+    _moment(name, kernel, back, jvp={"self": along}, namedtuple=name, outputs=outputs)
+
+
+_with_mean("var_mean", _var, _var_rule)
+_with_mean("std_mean", _std, _std_rule, "result0")

@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
 from ag_visual.core.tensor import Tensor
-from ag_visual.dispatch.arguments import (
-    DType,
-    SomeDims,
-    refused,
-)
+from ag_visual.dispatch.arguments import DType, SomeDims, refused
 from ag_visual.dispatch.record import ELEMENTWISE, Sample
 from ag_visual.dispatch.table import composite, op
-from ag_visual.ops.reduction.along_dim import (
-    Dims,
-    all_dims,
-    axes,
-    cast,
-    narrow,
-    spread,
-)
-
-# Sums and means -----------------------------------------------------------------------------------
+from ag_visual.ops.reduction.along_dim import Dims, all_dims, axes, cast, narrow, spread
 
 
-def _normal_norm(self: Any, ord: Any, dim: Any, keepdim: Any) -> tuple[Any, ...]:
+def _normal_norm(self, ord, dim, keepdim) -> tuple[Any, ...]:
     return ord, all_dims(self, dim), bool(keepdim)
 
 
-def _norm_of(xp: Any, size: Any, ord: Any, dim: Any, keepdim: Any) -> Any:
+def _norm_of(xp, size, ord, dim, keepdim):
     axis = axes(dim)
     if ord == math.inf:
         return size.max(axis=axis, keepdims=keepdim)
@@ -47,11 +33,11 @@ def _norm_of(xp: Any, size: Any, ord: Any, dim: Any, keepdim: Any) -> Any:
     return (size**ord).sum(axis=axis, keepdims=keepdim) ** (1 / ord)
 
 
-def _vector_norm(xp: Any, self: Any, ord: Any = 2, dim: Any = None, keepdim: Any = False) -> Any:
+def _vector_norm(xp, self, ord=2, dim=None, keepdim=False):
     return narrow(_norm_of(xp, xp.abs(self), ord, dim, keepdim), self)
 
 
-def _norm_rule(F: Any, g: Any, self: Any, result: Any, ord: Any, dim: Dims, keepdim: bool) -> Any:
+def _norm_rule(F, g, self, result, ord, dim: Dims, keepdim: bool):
     shape = tuple(self.shape)
     g, norm = spread(g, shape, dim, keepdim), spread(result, shape, dim, keepdim)
     if ord == 0:
@@ -72,7 +58,7 @@ def _norm_rule(F: Any, g: Any, self: Any, result: Any, ord: Any, dim: Dims, keep
     return F.where(empty, 0.0, self * F.abs(self) ** (ord - 2) * (g / safe ** (ord - 1)))
 
 
-def _norm_samples(make: Any) -> Iterator[Sample]:
+def _norm_samples(make):
     for ord in (2, 1, 3, 1.5, math.inf, -math.inf):
         yield Sample((make((3, 4), low=0.2, high=2.0), ord, 1, False))
     yield Sample((make((3, 4)), 2, None, False))
@@ -93,15 +79,10 @@ op(
 )
 
 
-@composite("norm", out=True)
+@composite("norm", out=True, autocast="cuda result")
 def _norm(
-    F: Any,
-    self: Any,
-    p: Any = "fro",
-    dim: SomeDims | None = None,
-    keepdim: bool = False,
-    dtype: DType | None = None,
-) -> Any:
+    F, self, p="fro", dim: SomeDims | None = None, keepdim: bool = False, dtype: DType | None = None
+):
     """(sum |x|^p)^(1/p) over `dim` (all elements by default).
 
     p: also inf, -inf, 0, 'fro' (2) and, for matrices, 'nuc' (the sum of singular values).
@@ -117,7 +98,7 @@ def _norm(
     return F.vector_norm(cast(F, self, dtype), p, dim, keepdim)
 
 
-@composite("dist")
-def _dist(F: Any, self: Any, other: Any, p: float = 2) -> Any:
+@composite("dist", autocast="cuda float32")
+def _dist(F, self, other, p: float = 2):
     """The p-norm of self - other."""
     return F.vector_norm(self - other, p, None, False)

@@ -9,7 +9,7 @@ from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import function
 
 
-def _checked(kind: type[Exception], cond: Any, message: Callable[[], Any] | None) -> None:
+def _checked(kind: type[Exception], cond, message: Callable[[], Any] | None) -> None:
     if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if cond:
@@ -52,7 +52,7 @@ def _check_not_implemented(cond: bool, message: Callable[[], Any] | None = None)
 
 
 @function()
-def _assert(condition: Any, message: str) -> None:
+def _assert(condition, message: str) -> None:
     """Raise AssertionError with `message` unless the condition, which may be a Tensor, is true."""
     if not condition:
         raise AssertionError(message)

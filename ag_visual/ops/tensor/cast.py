@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
@@ -19,13 +17,13 @@ from ag_visual.arrays.kernels.order import copied
 from ag_visual.arrays.quiet import quietly
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.devices import device as Device
+from ag_visual.dispatch.families import structural
 from ag_visual.dispatch.memory_overlap import unless_idle
 from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op, traced
 from ag_visual.dispatch.vmap import elementwise, in_rows, leading
 from ag_visual.layouts import strided
 
-_structural = functools.partial(op, jvp=LINEAR, holomorphic=False)
 PYTHON_TYPES = {
     float: dtypes.float64,
     int: dtypes.int64,
@@ -34,7 +32,7 @@ PYTHON_TYPES = {
 }
 
 
-def dtype_of(name: str, dtype: Any, default: dtypes.dtype | None = None) -> dtypes.dtype:
+def dtype_of(name: str, dtype, default: dtypes.dtype | None = None) -> dtypes.dtype:
     """The dtype that an argument names: a dtype, a Python type, or None for the default."""
     if dtype is None:
         return default or dtypes.get_default_dtype()
@@ -45,7 +43,7 @@ def dtype_of(name: str, dtype: Any, default: dtypes.dtype | None = None) -> dtyp
     raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
 
 
-def cast_array(array: Any, dtype: Any) -> Any:
+def cast_array(array, dtype):
     """`array.astype` that takes the real part of complex numbers silently, as torch does."""
     if array.dtype.kind == "c" and dtype.kind not in "cb":
         array = array.real
@@ -55,24 +53,19 @@ def cast_array(array: Any, dtype: Any) -> Any:
 # Dtype and device -------------------------------------------------------------------------------
 
 
-def _cast_samples(make: Any) -> Iterator[Sample]:
-    yield Sample((make((2, 3)), numpy.dtype(numpy.float64)))
-
-
-_structural(
+structural(
     "cast",
     lambda xp, self, dtype: cast_array(self, dtype),
     vjp={"self": lambda g: g},  # the edge casts back
-    inputs=("self",),
     public=False,
     node="ToCopyBackward0",
     batch=elementwise,
-    samples=_cast_samples,
+    samples=lambda make: [Sample((make((2, 3)), numpy.dtype(numpy.float64)))],
     symbol="self",
 )
 
 
-def _to_device(array: Any, device: Any) -> Any:
+def _to_device(array, device):
     """The array on a device: itself where it is there, else a copy."""
     target, here = backends.backend_for(device), backends.backend_of(array)
     if here is target and device.index in (None, here.device(array).index):
@@ -81,7 +74,7 @@ def _to_device(array: Any, device: Any) -> Any:
         return target.from_numpy(here.to_numpy(array))
 
 
-def _to_copy(xp: Any, self: Any, dtype: Any, device: Any) -> Any:
+def _to_copy(xp, self, dtype, device):
     array = self if self.dtype == dtype else cast_array(self, dtype)
     return _to_device(array, device)
 
@@ -91,15 +84,13 @@ _move = op(
     _to_copy,
     vjp={"self": lambda F, g, self_device: F.move(g, self_device)},
     jvp=ELEMENTWISE,
-    inputs=("self",),
     public=False,
     public_name="to",
-    node="ToCopyBackward0",
     holomorphic=False,
     batch=elementwise,
-    samples=lambda make: iter(
-        [Sample((make((2, 3)), numpy.dtype(numpy.float32), Device("cpu")), smooth=False)]
-    ),
+    samples=lambda make: [
+        Sample((make((2, 3)), numpy.dtype(numpy.float32), Device("cpu")), smooth=False)
+    ],
     symbol="self",
 )
 # The fast wrapper is for results that stay with the library of their inputs.
@@ -107,7 +98,7 @@ _move.call = _move.compute
 
 
 @composite("move", public=False, symbol="self")
-def _moved(F: Any, self: Any, device: Any) -> Any:
+def _moved(F, self, device):
     """On another device, in the same dtype."""
     if not F.traced:
         return _to_device(self, device)
@@ -115,7 +106,7 @@ def _moved(F: Any, self: Any, device: Any) -> Any:
 
 
 @method("as_subclass")
-def _as_subclass(self: Tensor, cls: type) -> Any:
+def _as_subclass(self: Tensor, cls: type):
     """The same memory and history as an instance of a subclass of Tensor (no copy).
 
     What other operations return is a plain Tensor. Raises TypeError for any other class.
@@ -136,7 +127,7 @@ _FORMS = re.compile("[dn]?[tn]?b{0,2}|ob{0,2}|.*[?].*")
 """The letters of the arguments that `to` takes by position; for what is none of them see below."""
 
 
-def _letter(value: Any) -> str:
+def _letter(value) -> str:
     if isinstance(value, bool):
         return "b"
     if isinstance(value, (str, int, Device)):
@@ -146,13 +137,13 @@ def _letter(value: Any) -> str:
     return "n" if value is None else "o" if isinstance(value, Tensor) else "?"
 
 
-def _wanted(self: Tensor, args: tuple[Any, ...], dtype: Any, device: Any) -> tuple[Any, ...]:
+def _wanted(self: Tensor, args: tuple[Any, ...], dtype, device) -> tuple[Any, ...]:
     """dtype, device and copy, from what was passed by position."""
     flags = []
     if len(args) > 1 and not _FORMS.fullmatch("".join(map(_letter, args))):
-        told = ", ".join(type(each).__name__ for each in args)
+        types = ", ".join(type(each).__name__ for each in args)
         raise TypeError(
-            f"to() received an invalid combination of arguments - got ({told}), but expected "
+            f"to() received an invalid combination of arguments - got ({types}), but expected "
             "(device, dtype, non_blocking, copy), (dtype, non_blocking, copy) or (other, "
             "non_blocking, copy), from the front"
         )
@@ -175,13 +166,13 @@ def _wanted(self: Tensor, args: tuple[Any, ...], dtype: Any, device: Any) -> tup
 
 def to(
     self: Tensor,
-    *args: Any,
-    dtype: Any = None,
-    device: Any = None,
-    other: Any = None,
+    *args,
+    dtype=None,
+    device=None,
+    other=None,
     non_blocking: bool = False,
     copy: bool = False,
-    memory_format: Any = None,
+    memory_format=None,
 ) -> Tensor:
     """This tensor in another dtype and/or on another device: `to(dtype)`, `to(device)`,
     `to(device, dtype)`, `to(other)`.
@@ -211,7 +202,7 @@ Tensor.to = to  # type: ignore[attr-defined]
 
 
 def _cast_method(name: str, kind: dtypes.dtype) -> None:
-    def method(self: Tensor, memory_format: Any = None) -> Tensor:
+    def method(self: Tensor, memory_format=None) -> Tensor:
         array = self._array
         if array.dtype == kind.np:
             return self
@@ -239,14 +230,12 @@ for _name, _dtype in {
     _cast_method(_name, _dtype)
 
 
-def _cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+def _cpu(self: Tensor, memory_format=None) -> Tensor:
     """This tensor in host memory."""
     return to(self, device="cpu")
 
 
-def _cuda(
-    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
-) -> Tensor:
+def _cuda(self: Tensor, device=None, non_blocking: bool = False, memory_format=None) -> Tensor:
     """This tensor on a CUDA device (the current one when none is named)."""
     return to(self, device="cuda" if device is None else device)
 
@@ -265,7 +254,7 @@ def legacy_type(tensor: Tensor) -> str:
 _BY_LEGACY = {dtypes.legacy_name(kind): kind for kind in dtypes.ALL if kind not in dtypes.APART}
 
 
-def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+def _type(self: Tensor, dtype=None, non_blocking: bool = False):
     """The legacy name of the tensor's type, or the tensor in another type."""
     if dtype is None:
         return legacy_type(self)
@@ -287,21 +276,26 @@ for _method in (_cpu, _cuda, _type_as, _type):
     method(_method.__name__[1:])(_method)
 
 Tensor.layout = property(  # type: ignore[attr-defined]
-    lambda self: strided, doc="How elements lie in memory: always `torch.strided`."
+    lambda self: strided, doc="How elements lie in memory: `torch.strided`, `torch.sparse_coo` ..."
 )
 Tensor.is_sparse = property(  # type: ignore[attr-defined]
-    lambda self: False, doc="Always False: zeros are stored here, too."
+    lambda self: False,
+    doc="Whether only some elements are stored, by their indices (`torch.sparse_coo`).",
+)
+Tensor.is_sparse_csr = property(  # type: ignore[attr-defined]
+    lambda self: False,
+    doc="Whether only some elements are stored, by compressed rows (`torch.sparse_csr`).",
 )
 
 
 # Real and complex -------------------------------------------------------------------------------
 
 
-def _complex_samples(make: Any) -> Iterator[Sample]:
+def _complex_samples(make):
     yield Sample((make((2, 3)) + 1j * make((2, 3)),))
 
 
-_structural(
+structural(
     "conj_values",
     lambda xp, self: xp.conj(self),
     vjp={"self": lambda F, g: F.conj(g)},
@@ -313,13 +307,9 @@ _structural(
 )
 
 
-def _conjugate(xp: Any, self: Any) -> Any:
-    return xp.conj(self) if self.dtype.kind == "c" else copied(xp, self)
-
-
-_structural(
+structural(
     "conj_physical",
-    _conjugate,
+    lambda xp, self: xp.conj(self) if self.dtype.kind == "c" else copied(xp, self),
     vjp={"self": lambda F, g: F.conj(g)},
     inplace=True,
     repeated=unless_idle("fiubV"),
@@ -328,23 +318,24 @@ _structural(
     samples=_complex_samples,
     doc="The complex conjugate, as a copy.",
     out="check_overlap",
+    inplace_function=True,
 )
 
 
 @composite("conj")
-def _conj(F: Any, self: Any) -> Any:
+def _conj(F, self):
     """The complex conjugate: a copy (NumPy has no lazy one); a real tensor is its own."""
     array = self._array if F.traced else self
     return F.conj_values(self) if array.dtype.kind == "c" else self
 
 
 @composite("resolve_conj", aliases=("resolve_neg",))
-def _resolve_conj(F: Any, self: Any) -> Any:
+def _resolve_conj(F, self):
     """The tensor itself: conjugation and negation are never lazy here."""
     return self
 
 
-def _as_real(xp: Any, self: Any) -> Any:
+def _as_real(xp, self):
     if self.ndim == 0:
         kind = xp.float32 if self.dtype.itemsize == 8 else xp.float64
         return xp.asarray(self).reshape(1).view(kind)
@@ -354,7 +345,7 @@ def _as_real(xp: Any, self: Any) -> Any:
     )
 
 
-def _needs_complex(self: Any) -> tuple[()]:
+def _needs_complex(self) -> tuple[()]:
     if self.dtype.kind != "c":
         raise RuntimeError(
             f"view_as_real is only supported for complex tensors, but got {dtypes.of_array(self)}"
@@ -362,11 +353,7 @@ def _needs_complex(self: Any) -> tuple[()]:
     return ()
 
 
-def _real_errors(make: Any) -> Iterator[ErrorSample]:
-    yield ErrorSample((make((2,)),), RuntimeError, "view_as_real is only supported for complex")
-
-
-_structural(
+structural(
     "view_as_real",
     _as_real,
     method=False,
@@ -375,17 +362,19 @@ _structural(
     normalize=_needs_complex,
     batch=leading(),
     samples=_complex_samples,
-    errors=_real_errors,
+    errors=lambda make: [
+        ErrorSample((make((2,)),), RuntimeError, "view_as_real is only supported for complex")
+    ],
     doc="Complex numbers as pairs (real, imaginary) in a last dimension of size 2, as a view.",
 )
 
 
-def _as_complex(xp: Any, self: Any) -> Any:
+def _as_complex(xp, self):
     kind = numpy.dtype(numpy.complex64 if self.dtype.itemsize == 4 else numpy.complex128)
     return self.view(kind)[..., 0]
 
 
-def _needs_pairs(self: Any) -> tuple[()]:
+def _needs_pairs(self) -> tuple[()]:
     if self.dtype.kind != "f" or self.dtype.itemsize < 4:
         raise RuntimeError(
             "view_as_complex is only supported for float and double tensors, but got a tensor of "
@@ -403,13 +392,13 @@ def _needs_pairs(self: Any) -> tuple[()]:
     return ()
 
 
-def _pair_errors(make: Any) -> Iterator[ErrorSample]:
+def _pair_errors(make):
     yield ErrorSample((make((2, 3)),), RuntimeError, "Tensor must have a last dimension of size 2")
     odd = make((2, 3))[:, 1:]
     yield ErrorSample((odd,), RuntimeError, "Tensor must have a stride divisible by 2")
 
 
-_structural(
+structural(
     "view_as_complex",
     _as_complex,
     method=False,
@@ -419,14 +408,15 @@ _structural(
     real_only=True,
     layout_dependent=True,
     batch=in_rows,
-    samples=lambda make: iter([Sample((make((3, 2)),)), Sample((make((2,)),))]),
+    samples=lambda make: [Sample((make((3, 2)),)), Sample((make((2,)),))],
     errors=_pair_errors,
     doc="Pairs in a last dimension of size 2 as complex numbers, as a view.",
+    autocast="cpu float32",
 )
 
 
 @composite("real", method=False)
-def _real(F: Any, self: Any) -> Any:
+def _real(F, self):
     """The real part: a view of a complex tensor; a real tensor is its own."""
     if not F.traced:
         return self.real
@@ -436,7 +426,7 @@ def _real(F: Any, self: Any) -> Any:
 
 
 @composite("imag", method=False)
-def _imag(F: Any, self: Any) -> Any:
+def _imag(F, self):
     """The imaginary part of a complex tensor, as a view."""
     if not F.traced:
         return self.imag
@@ -448,8 +438,8 @@ def _imag(F: Any, self: Any) -> Any:
     return F.select(F.view_as_real(self), -1, 1)
 
 
-def _part(function: Any) -> property:
-    def write(self: Tensor, value: Any) -> None:
+def _part(function) -> property:
+    def write(self: Tensor, value) -> None:
         function(self).copy_(value)
 
     return property(function, write, doc=function.__doc__)
@@ -459,7 +449,7 @@ Tensor.real = _part(_real)  # type: ignore[attr-defined]
 Tensor.imag = _part(_imag)  # type: ignore[attr-defined]
 
 
-def _check_parts(real: Any, imag: Any) -> tuple[()]:
+def _check_parts(real, imag) -> tuple[()]:
     for part in (real, imag):
         if part.dtype.kind != "f":
             raise RuntimeError(
@@ -474,7 +464,7 @@ def _check_parts(real: Any, imag: Any) -> tuple[()]:
     return ()
 
 
-def _complex(xp: Any, real: Any, imag: Any) -> Any:
+def _complex(xp, real, imag):
     kind = numpy.dtype(numpy.complex64 if real.dtype.itemsize < 8 else numpy.complex128)
     result = xp.empty(xp.broadcast_shapes(real.shape, imag.shape), dtype=kind)
     result.real, result.imag = real, imag
@@ -486,19 +476,18 @@ op(
     _complex,
     vjp={"real": lambda F, g: F.real(g), "imag": lambda F, g: F.imag(g)},
     jvp=LINEAR,
-    inputs=("real", "imag"),
     normalize=_check_parts,
     also_saves=("real", "imag"),
     method=False,
     holomorphic=False,
     real_only=True,
     batch=elementwise,
-    samples=lambda make: iter([Sample((make((2, 3)), make((2, 3))))]),
+    samples=lambda make: [Sample((make((2, 3)), make((2, 3))))],
     doc="real + i imag, elementwise, of two tensors of one floating-point dtype.",
 )
 
 
-def _polar(xp: Any, abs: Any, angle: Any) -> Any:
+def _polar(xp, abs, angle):
     return _complex(xp, abs * xp.cos(angle), abs * xp.sin(angle))
 
 
@@ -513,12 +502,12 @@ op(
         "abs": lambda F, t_abs, result: t_abs * F.sgn(result),
         "angle": lambda t_angle, result: t_angle * (result * 1j),
     },
-    inputs=("abs", "angle"),
     normalize=_check_parts,
     method=False,
     holomorphic=False,
     real_only=True,
     batch=elementwise,
-    samples=lambda make: iter([Sample((make((2, 3), low=0.3, high=2.0), make((2, 3))))]),
+    samples=lambda make: [Sample((make((2, 3), low=0.3, high=2.0), make((2, 3))))],
     doc="Complex numbers of polar coordinates: abs (cos(angle) + i sin(angle)), elementwise.",
+    autocast="cpu float32",
 )

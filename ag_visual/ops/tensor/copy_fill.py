@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from typing import Any
 
 import numpy
 
@@ -14,36 +12,38 @@ from ag_visual.arrays.kernels.order import empty_as
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.arguments import NUMBERS
 from ag_visual.dispatch.memory_overlap import ALLOWED, unless_itself
-from ag_visual.dispatch.overflow import refuse_overflow
-from ag_visual.dispatch.record import ELEMENTWISE, Op, Sample
+from ag_visual.dispatch.overflow import check_overflow
+from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, Op, Sample
 from ag_visual.dispatch.table import composite, function, op
 from ag_visual.dispatch.vmap import Batch
 from ag_visual.errors import type_name
 from ag_visual.ops.tensor.cast import cast_array
 
 
-def _nothing(F: Any, g: Any) -> Any:
-    return F.zeros_of(g, tuple(g.shape))
+def _nothing(F, g):
+    return F.zeros_of(g)
 
 
-def number_for(value: Any, array: Any) -> Any:
+def number_for(value, array):
     """A number in the dtype of an array, refused where torch refuses it."""
+    if isinstance(value, numpy.generic) and value.dtype == array.dtype:
+        return value  # at a level below it is asked for again; NumPy's own has no bfloat16
     if not isinstance(value, NUMBERS):
         raise TypeError(
             f"can't assign a {type_name(value)} to a "
             f"torch.{dtypes.legacy_name(dtypes.of_array(array))}: pass a number or a Tensor"
         )
     kind = dtypes.of_array(array)
-    refuse_overflow(value, kind)
+    check_overflow(value, kind)
     return cast_array(numpy.asarray(value), array.dtype)[()]
 
 
-def by_kind(value: Any, tensor_op: str, number_op: str) -> str:
+def by_kind(value, tensor_op: str, number_op: str) -> str:
     """Which of two ops serves a value: the one for tensors, or the one for numbers."""
     return tensor_op if isinstance(value, Tensor) or is_array(value) else number_op
 
 
-def zero_dim(name: str, value: Any) -> None:
+def zero_dim(name: str, value) -> None:
     """Refuse a value with dimensions."""
     if value.ndim:
         raise RuntimeError(
@@ -52,11 +52,7 @@ def zero_dim(name: str, value: Any) -> None:
         )
 
 
-def _two(make: Any) -> Iterator[Sample]:
-    yield Sample((make((2, 3)), make((2, 3))))
-
-
-def _filling(batch: Batch) -> Any:
+def _filling(batch: Batch):
     """Every slice of the target, with the slices of the source aligned to it."""
     target, *sources = batch.tensors
     changed = {n: batch.padded(n, batch.rank(target)) for n in sources}
@@ -65,17 +61,17 @@ def _filling(batch: Batch) -> Any:
     return batch.run(**{target: batch.full(target)}, **changed)
 
 
-def _copy_into(xp: Any, self: Any, src: Any) -> None:
+def _copy_into(xp, self, src) -> None:
     self[...] = src.real if src.dtype.kind == "c" and self.dtype.kind not in "cb" else src
 
 
-def _copied(xp: Any, self: Any, src: Any) -> Any:
+def _copied(xp, self, src):
     result = empty_as(xp, self)
     _copy_into(xp, result, src)
     return result
 
 
-def _fits_into(self: Any, src: Any) -> tuple[()]:
+def _fits_into(self, src) -> tuple[()]:
     want, have = self.shape, src.shape
     for dim in range(-1, -len(have) - 1, -1):
         if -dim > len(want) or have[dim] not in (1, want[dim]):
@@ -92,9 +88,9 @@ _copy = op(
     "copy_values",
     _copied,
     vjp={"self": _nothing, "src": lambda g: g},  # the edge sums and casts
-    jvp=ELEMENTWISE,
-    inputs=("self", "src"),
+    jvp=LINEAR,
     inplace=_copy_into,
+    vmap_inplace="inplace arithmetic",
     repeated=unless_itself,
     normalize=_fits_into,
     public=False,
@@ -102,12 +98,12 @@ _copy = op(
     node="CopyBackwards",
     holomorphic=False,
     batch=_filling,
-    samples=_two,
+    samples=lambda make: [Sample((make((2, 3)), make((2, 3))))],
     oracle=lambda torch, self, src, *_: self.clone().copy_(src),
 )
 
 
-def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+def copy_(self: Tensor, src, non_blocking: bool = False) -> Tensor:
     """Write the values of `src` (broadcast, and converted in dtype and device) into this tensor."""
     array = self._array
     if not isinstance(src, Tensor):
@@ -124,17 +120,17 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 Tensor.copy_ = copy_  # type: ignore[attr-defined]
 
 
-def _fill_into(xp: Any, self: Any, value: Any) -> None:
+def _fill_into(xp, self, value) -> None:
     self[...] = value
 
 
-def _filled(xp: Any, self: Any, value: Any) -> Any:
+def _filled(xp, self, value):
     result = empty_as(xp, self)
     result[...] = value
     return result
 
 
-def _fills(suffix: str, nodes: tuple[str, str], write: Any, oracle: Any) -> tuple[Op, Op]:
+def _fills(suffix: str, nodes: tuple[str, str], write, oracle) -> tuple[Op, Op]:
     """Filling with a number and with a 0-d tensor."""
     number = op(
         f"fill_number{suffix}",
@@ -148,7 +144,7 @@ def _fills(suffix: str, nodes: tuple[str, str], write: Any, oracle: Any) -> tupl
         public_name="fill",
         node=nodes[0],
         holomorphic=False,
-        samples=lambda make: iter([Sample((make((2, 3)), 1.5))]),
+        samples=lambda make: [Sample((make((2, 3)), 1.5))],
         oracle=oracle,
     )
     tensor = op(
@@ -159,15 +155,15 @@ def _fills(suffix: str, nodes: tuple[str, str], write: Any, oracle: Any) -> tupl
             "self": lambda F, t_self: F.zeros_of(t_self, tuple(t_self.shape)),
             "value": lambda F, t_value, self_shape: F.expand(t_value, self_shape),
         },
-        inputs=("self", "value"),
         may_alias=("value",),
         inplace=write,
+        vmap_inplace="fill_",
         batch=_filling,
         public=False,
         public_name="fill",
         node=nodes[1],
         holomorphic=False,
-        samples=lambda make: iter([Sample((make((2, 3)), make(())))]),
+        samples=lambda make: [Sample((make((2, 3)), make(())))],
         oracle=oracle,
     )
     return number, tensor
@@ -193,11 +189,11 @@ _zero = op(
     node="ZeroBackward0",
     holomorphic=False,
     batch=_filling,
-    samples=lambda make: iter([Sample((make((2, 3)),))]),
+    samples=lambda make: [Sample((make((2, 3)),))],
 )
 
 
-def _fill_value(self: Any, value: Any) -> Any:
+def _fill_value(self, value):
     """A number that the dtype of `self` can hold, or a 0-d tensor in its dtype."""
     if not isinstance(value, Tensor):
         return number_for(value, self._array)
@@ -211,7 +207,7 @@ def _fill_value(self: Any, value: Any) -> Any:
     return value
 
 
-def fill_(self: Tensor, value: Any) -> Tensor:
+def fill_(self: Tensor, value) -> Tensor:
     """Write one number, or the value of a 0-d tensor, everywhere."""
     value = _fill_value(self, value)
     record = _fill_tensor if isinstance(value, Tensor) else _fill_number
@@ -219,7 +215,7 @@ def fill_(self: Tensor, value: Any) -> Tensor:
 
 
 @composite("fill", method=False)
-def _fill(F: Any, self: Any, value: Any) -> Any:
+def _fill(F, self, value):
     """One number, or the value of a 0-d tensor, in the shape and dtype of `self`."""
     value = _fill_value(self, value)
     return (F.fill_tensor_new if isinstance(value, Tensor) else F.fill_number_new)(self, value)
@@ -230,7 +226,7 @@ def zero_(input: Tensor) -> Tensor:
     return _zero.write(input)  # type: ignore[no-any-return]
 
 
-def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+def fill_diagonal_(self: Tensor, fill_value, wrap: bool = False) -> Tensor:
     """Write one number along the main diagonal; wrap: of a tall matrix, again below it."""
     shape = self._array.shape
     if len(shape) < 2:
@@ -241,8 +237,7 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
         )
     steps = sum(self.stride())
     count = min(shape)
-    offset = self.storage_offset()
-    self.as_strided((count,), (steps,), offset).fill_(fill_value)  # type: ignore[attr-defined]
+    self.as_strided((count,), (steps,)).fill_(fill_value)  # type: ignore[attr-defined]
     if wrap and len(shape) == 2:
         rows, columns = shape
         for start in range(columns + 1, rows, columns + 1):
@@ -254,5 +249,3 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
 for _write in (fill_, zero_):
     function(method=True)(_write)
 Tensor.fill_diagonal_ = fill_diagonal_  # type: ignore[attr-defined]
-
-__all__ = ["copy_", "fill_", "number_for", "zero_"]

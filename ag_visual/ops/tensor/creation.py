@@ -10,27 +10,27 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
-from ag_visual.arrays.kernels.order import empty_as
+from ag_visual.arrays.coo import Coo
+from ag_visual.arrays.kernels.order import arranged, empty_as, sorted_dims
+from ag_visual.core.level import Wrapper, all_values, levelled_like, with_batches
+from ag_visual.core.sparse import tensor_of
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.devices import device as Device
 from ag_visual.dispatch.arguments import plain_number, refused
 from ag_visual.dispatch.out_argument import made_into
-from ag_visual.dispatch.overflow import refuse_overflow
+from ag_visual.dispatch.overflow import check_overflow
 from ag_visual.dispatch.table import function
 from ag_visual.errors import type_name
 from ag_visual.ops.tensor.cast import cast_array, dtype_of
 from ag_visual.ops.tensor.from_data import array_from, moved
-from ag_visual.ops.tensor.make import leaf, make, shape_of
+from ag_visual.ops.tensor.make import leaf, make, shape_of, size_of
 
 
 @function()
-def scalar_tensor(
-    s: complex, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+def scalar_tensor(s: complex, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A 0-d tensor of one number, in the default dtype."""
-    return full((), s, dtype=dtype_of("scalar_tensor", dtype), device=device).requires_grad_(
-        requires_grad
-    )
+    result = full((), s, dtype=dtype_of("scalar_tensor", dtype), device=device)
+    return result.requires_grad_() if requires_grad else result
 
 
 # Filled -----------------------------------------------------------------------------------------
@@ -38,25 +38,19 @@ def scalar_tensor(
 
 def _filled(name: str, method: str, text: str) -> Callable[..., Tensor]:
     def create(
-        *size: Any,
-        out: Any = None,
-        dtype: Any = None,
-        layout: Any = None,
-        device: Any = None,
+        *size,
+        out=None,
+        dtype=None,
+        layout=None,
+        device=None,
         pin_memory: bool = False,
         requires_grad: bool = False,
-        **named: Any,
+        **named,
     ) -> Tensor:
         if out is not None:
             return made_into(name, out, dtype, device, partial(create, *size, **named))
-        if "size" in named:
-            size = (named.pop("size"),)
-        elif not size:
-            raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
         named.pop("memory_format", None)
-        if named:
-            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(named))}'")
-        shape = shape_of(name, size)
+        shape = size_of(name, size, named)
         kind = dtype_of(name, dtype).np
         return make(lambda b: getattr(b.xp, method)(shape, dtype=kind), device, requires_grad)
 
@@ -70,7 +64,7 @@ ones = _filled("ones", "ones", "Ones in a new tensor of a shape: `ones(2, 3)`.")
 empty = _filled("empty", "empty", "A new tensor of a shape with whatever was in memory.")
 
 
-def _number_dtype(value: Any) -> dtypes.dtype:
+def _number_dtype(value) -> dtypes.dtype:
     if isinstance(value, (bool, numpy.bool_)):
         return dtypes.bool
     if isinstance(value, (int, numpy.integer)):
@@ -82,7 +76,7 @@ def _number_dtype(value: Any) -> dtypes.dtype:
     )
 
 
-def _number(name: str, argument: str, value: Any) -> Any:
+def number_of(name: str, argument: str, value):
     """A Python number, from a number or a 0-d tensor that requires no grad."""
     if isinstance(value, Tensor):
         return plain_number(name, argument, value)
@@ -91,28 +85,28 @@ def _number(name: str, argument: str, value: Any) -> Any:
     raise TypeError(f"{name}(): argument '{argument}' must be Number, not {type_name(value)}")
 
 
-def _full_array(backend: Any, shape: tuple[int, ...], value: Any, kind: Any) -> Any:
+def _full_array(backend, shape: tuple[int, ...], value, kind):
     return backend.xp.full(shape, cast_array(numpy.asarray(value), kind)[()], dtype=kind)
 
 
 @function()
 def full(
-    size: Any,
-    fill_value: Any,
+    size,
+    fill_value,
     *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
     """A new tensor of a shape filled with one number, whose dtype it takes."""
     if out is not None:
         return made_into("full", out, dtype, device, partial(full, size, fill_value))
-    value = _number("full", "fill_value", fill_value)
+    value = number_of("full", "fill_value", fill_value)
     dtype = dtype_of("full", dtype, _number_dtype(value))
-    refuse_overflow(value, dtype)
+    check_overflow(value, dtype)
     kind = dtype.np
     if not isinstance(size, (tuple, list)):
         raise refused("full", "size", "tuple of ints", size)
@@ -125,8 +119,8 @@ def empty_strided(
     size: Sequence[int],
     stride: Sequence[int],
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype=None,
+    device=None,
     requires_grad: bool = False,
 ) -> Tensor:
     """A new tensor with given strides (in elements) and whatever was in memory."""
@@ -153,8 +147,8 @@ def like(
     input: Tensor,
     name: str,
     build: Callable[[Any, Any, Any], Any],
-    dtype: Any,
-    device: Any,
+    dtype,
+    device,
     requires_grad: bool,
 ) -> Tensor:
     """A leaf of the same shape, dtype, layout and device, unless told otherwise.
@@ -165,29 +159,45 @@ def like(
         raise TypeError(
             f"{name}(): argument 'input' (position 1) must be Tensor, not {type_name(input)}"
         )
-    array = input._array
+    array = all_values(input)
     kind = array.dtype if dtype is None else dtype_of(name, dtype).np
+    if type(array) is Coo:
+        if name not in ("zeros_like", "empty_like"):
+            raise array.refuse()
+        return tensor_of(array.nothing(kind)).requires_grad_(requires_grad)
     if device is None:
-        return leaf(build(backends.backend_of(array), array, kind), requires_grad)
-    where = Device(device)
-    backend = backends.backend_for(where)
-    with backend.on(where.index):
-        here = moved(array, where)
-        return leaf(build(backend, here, kind), requires_grad)
+        made = build(backends.backend_of(array), array, kind)
+    else:
+        where = Device(device)
+        backend = backends.backend_for(where)
+        with backend.on(where.index):
+            made = build(backend, _shaped_as(array, backend), kind)
+    if not isinstance(input, Wrapper):
+        return leaf(made, requires_grad)
+    result: Tensor = levelled_like(input, made)
+    return result.requires_grad_() if requires_grad else result
+
+
+def _shaped_as(array, backend):
+    """An array of this shape and order on the backend's current device, with any values."""
+    if backends.backend_of(array) is backend:
+        return array
+    dims = sorted_dims(array.shape, array.strides)
+    return arranged(backend.xp, array.shape, dims, array.dtype)
 
 
 def _filled_like(name: str, value: int | None, text: str) -> Callable[..., Tensor]:
     def create(
         input: Tensor,
         *,
-        dtype: Any = None,
-        layout: Any = None,
-        device: Any = None,
+        dtype=None,
+        layout=None,
+        device=None,
         requires_grad: bool = False,
-        memory_format: Any = None,
+        memory_format=None,
         pin_memory: bool = False,
     ) -> Tensor:
-        def build(b: Any, a: Any, kind: Any) -> Any:
+        def build(b, a, kind):
             result = empty_as(b.xp, a, kind)
             if value is not None:
                 result[...] = value
@@ -208,20 +218,20 @@ empty_like = _filled_like("empty_like", None, "Uninitialised, with the shape and
 @function()
 def full_like(
     input: Tensor,
-    fill_value: Any,
+    fill_value,
     *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
+    dtype=None,
+    layout=None,
+    device=None,
     requires_grad: bool = False,
-    memory_format: Any = None,
+    memory_format=None,
     pin_memory: bool = False,
 ) -> Tensor:
     """One number everywhere, with the shape, dtype and device of `input`."""
-    value = _number("full_like", "fill_value", fill_value)
+    value = number_of("full_like", "fill_value", fill_value)
 
-    def build(b: Any, a: Any, kind: Any) -> Any:
-        refuse_overflow(value, dtypes.of_numpy(kind))
+    def build(b, a, kind):
+        check_overflow(value, dtypes.of_numpy(kind))
         result = empty_as(b.xp, a, kind)
         result[...] = cast_array(numpy.asarray(value), kind)[()]
         return result
@@ -230,15 +240,14 @@ def full_like(
 
 
 def _new(name: str, create: Callable[..., Tensor], text: str) -> None:
-    def method(
-        self: Tensor, *args: Any, dtype: Any = None, device: Any = None, **named: Any
-    ) -> Any:
-        return create(
+    def method(self: Tensor, *args, dtype=None, device=None, **named):
+        result = create(
             *args,
             dtype=self.dtype if dtype is None else dtype,
             device=self.device if device is None else device,
             **named,
         )
+        return with_batches(self, result) if isinstance(self, Wrapper) else result
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = text
@@ -255,10 +264,10 @@ _new("new_empty_strided", empty_strided, "Uninitialised, with given strides, in 
 @method("new_tensor")
 def _new_tensor(
     self: Tensor,
-    data: Any,
+    data,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype=None,
+    device=None,
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
@@ -266,6 +275,3 @@ def _new_tensor(
     where = self.device if device is None else device
     kind = self.dtype if dtype is None else dtype
     return leaf(moved(array_from("new_tensor", data, kind, copy=True), where), requires_grad)
-
-
-# Ranges -----------------------------------------------------------------------------------------

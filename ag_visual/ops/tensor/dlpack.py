@@ -15,6 +15,7 @@ import numpy
 from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
 from ag_visual.core import modes
+from ag_visual.core.dual import dual_of
 from ag_visual.core.storage import FRESH
 from ag_visual.core.tensor import Tensor, before_write, check_inplace, from_array, method, wrote
 from ag_visual.devices import device as Device
@@ -24,6 +25,7 @@ from ag_visual.errors import type_name
 from ag_visual.ops.tensor.cast import dtype_of
 from ag_visual.ops.tensor.from_data import array_from, checked_numpy, moved
 from ag_visual.ops.tensor.make import leaf, make, shape_of
+from ag_visual.ops.tensor.storages import TypedStorage, UntypedStorage
 from ag_visual.ops.view.as_strided import geometry
 
 _READ_ONLY = (
@@ -39,7 +41,7 @@ _CPU = 1  # DLPack's number of it
 
 @function()
 def frombuffer(
-    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
+    buffer, *, dtype, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
     """A vector that shares memory with a Python buffer (bytearray, memoryview, mmap ...).
 
@@ -86,10 +88,10 @@ def frombuffer(
 class _Capsule:
     """A bare DLPack capsule, which does not say where it lives, as an object on the CPU."""
 
-    def __init__(self, capsule: Any) -> None:
+    def __init__(self, capsule) -> None:
         self.capsule = capsule
 
-    def __dlpack__(self, **_: Any) -> Any:
+    def __dlpack__(self, **_):
         return self.capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -99,11 +101,11 @@ class _Capsule:
 def _dlpack(
     self: Tensor,
     *,
-    stream: Any = None,
+    stream=None,
     max_version: tuple[int, int] | None = None,
     dl_device: tuple[Any, int] | None = None,
     copy: bool | None = None,
-) -> Any:
+):
     """A DLPack capsule that shares this tensor's memory, for `from_dlpack` of any library."""
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
@@ -133,7 +135,7 @@ def _shared(tensor: Tensor) -> Tensor:
 
 
 @function()
-def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(ext_tensor, *, device=None, copy: bool | None = None) -> Tensor:
     """A tensor that shares memory with any object that has `__dlpack__`, or with a capsule.
 
     copy=True copies; device moves. Raises BufferError for a tensor that requires grad, and
@@ -176,7 +178,7 @@ NumPy 2.0 imports all of them so; its own arrays it exports only where they may 
 """
 
 
-def _writable(array: Any) -> Any:
+def _writable(array):
     """The same memory of the host as an array that may be written."""
     if not isinstance(array, numpy.ndarray):
         return array
@@ -185,7 +187,7 @@ def _writable(array: Any) -> Any:
 
 
 @function()
-def to_dlpack(tensor: Tensor) -> Any:
+def to_dlpack(tensor: Tensor):
     """A DLPack capsule that shares the tensor's memory; it can be consumed once."""
     return tensor.__dlpack__()  # type: ignore[attr-defined]
 
@@ -193,7 +195,7 @@ def to_dlpack(tensor: Tensor) -> Any:
 # Array interfaces -------------------------------------------------------------------------------
 
 
-def _array_interface(self: Tensor) -> Any:
+def _array_interface(self: Tensor):
     """NumPy's description of this tensor's memory: `numpy.asarray(tensor)` shares it."""
     array = self._array
     if type(array) is not numpy.ndarray or self.requires_grad or array.dtype.kind == "V":
@@ -204,7 +206,7 @@ def _array_interface(self: Tensor) -> Any:
     return array.__array_interface__
 
 
-def _cuda_array_interface(self: Tensor) -> Any:
+def _cuda_array_interface(self: Tensor):
     """CUDA's description of this tensor's memory, which Numba, CuPy and others share."""
     if not self.is_cuda:
         raise AttributeError(
@@ -224,7 +226,7 @@ Tensor.__array_interface__ = property(_array_interface)  # type: ignore[attr-def
 Tensor.__cuda_array_interface__ = property(_cuda_array_interface)  # type: ignore[attr-defined]
 
 
-def _foreign(obj: Any, dtype: Any) -> Tensor | None:
+def _foreign(obj, dtype) -> Tensor | None:
     """A tensor on the memory of an array, a capsule or a buffer; None where it has none."""
     if isinstance(obj, numpy.ndarray) or backends.is_array(obj):
         return from_array(array_from("asarray", obj, None, copy=False))
@@ -245,12 +247,7 @@ def _foreign(obj: Any, dtype: Any) -> Tensor | None:
 
 @function()
 def asarray(
-    obj: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    copy: bool | None = None,
-    requires_grad: bool | None = None,
+    obj, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Tensor:
     """`obj` as a tensor: shared if it can be (copy=None), always copied (True), or never (False).
 
@@ -291,10 +288,12 @@ def asarray(
 def _no_history(self: Tensor) -> None:
     if self.requires_grad and not (modes.state.inference or self.is_inference()):
         raise RuntimeError("cannot resize variables that require grad; resize tensor.detach()")
+    if modes.duals and modes.forward_enabled() and dual_of(self) is not None:
+        raise RuntimeError("cannot resize variables that has a forward grad")
 
 
 @method("resize_")
-def _resize(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
+def _resize(self: Tensor, *size, memory_format=None) -> Tensor:
     """Give this tensor another size, in its memory where that is large enough.
 
     Elements keep their places in memory; what is new is uninitialised. A tensor that needs more
@@ -316,7 +315,7 @@ def _resized(self: Tensor, shape: tuple[int, ...], name: str) -> Tensor:
 
 
 @function(name="resize_as_", method=True)
-def _resize_as(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+def _resize_as(input: Tensor, the_template: Tensor, *, memory_format=None) -> Tensor:
     """Give a tensor the size of another one: see `Tensor.resize_`."""
     return _resized(input, tuple(the_template.shape), "resize_as_")
 
@@ -324,16 +323,22 @@ def _resize_as(input: Tensor, the_template: Tensor, *, memory_format: Any = None
 @method("set_")
 def _set(
     self: Tensor,
-    source: Tensor | None = None,
+    source: Any = None,
     storage_offset: int = 0,
     size: Sequence[int] | None = None,
     stride: Sequence[int] | None = None,
 ) -> Tensor:
-    """Let this tensor look at the memory of another one: all of it as it is, or a geometry in it.
+    """Let this tensor look at the memory of another one, or at a storage: all of it as it is, or a
+    geometry in it.
 
     Without arguments it gets empty memory of its own. Raises RuntimeError for another dtype, or a
     geometry (in elements) that leaves the memory.
     """
+    if modes.duals and modes.forward_enabled() and dual_of(self) is not None:
+        raise NotImplementedError(
+            "Trying to use forward AD with set_ that does not support it because it has not been "
+            "implemented yet."
+        )
     if modes.grad_enabled() and self.requires_grad:
         check_inplace(self, "set_")
     before_write(self)
@@ -342,6 +347,9 @@ def _set(
         array, storage = backends.backend_of(self._array).xp.empty((0,), self._array.dtype), FRESH
         memory = None
     else:
+        if isinstance(source, UntypedStorage | TypedStorage):
+            source = source.seen_as(self.dtype)
+            size = (source.numel(),) if size is None else size
         if not isinstance(source, Tensor):
             raise TypeError(f"set_(): argument 'source' must be Tensor, not {type_name(source)}")
         if source.dtype is not self.dtype:
@@ -360,9 +368,7 @@ def _set(
     return self
 
 
-def _geometry(
-    source: Tensor, offset: int, size: Sequence[int], stride: Sequence[int] | None
-) -> Any:
+def _geometry(source: Tensor, offset: int, size: Sequence[int], stride: Sequence[int] | None):
     size = tuple(size)
     stride = row_major(size) if stride is None else tuple(stride)
     size, stride, offset, _ = geometry("set_", source, size, stride, offset)
@@ -376,9 +382,9 @@ def empty_permuted(
     size: Sequence[int],
     physical_layout: Sequence[int],
     *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
+    dtype=None,
+    layout=None,
+    device=None,
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
@@ -402,7 +408,7 @@ def empty_permuted(
     kind = dtype_of("empty_permuted", dtype).np
     back = tuple(sorted(range(len(order)), key=order.__getitem__))
 
-    def build(b: Any) -> Any:
+    def build(b):
         return b.xp.empty(tuple(shape[d] for d in order), dtype=kind).transpose(back)
 
     return make(build, device, requires_grad)

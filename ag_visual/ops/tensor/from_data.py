@@ -11,6 +11,7 @@ import numpy
 
 from ag_visual import devices, dtypes, promotion
 from ag_visual.arrays import backend as backends
+from ag_visual.core.level import Outline
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.devices import device as Device
 from ag_visual.dispatch.memory_overlap import repeats
@@ -28,20 +29,23 @@ def _leaf_types(data: Sequence[Any], found: set[type]) -> None:
                 _leaf_types(item, found)
 
 
-def _without_tensors(data: Any) -> Any:
+def _without_tensors(data):
     if isinstance(data, Tensor):
         if data.numel() != 1:
             raise ValueError(
                 "only one element tensors can be converted to Python scalars; to join tensors of "
                 f"shape {list(data.shape)} use stack or cat"
             )
-        return backends.backend_of(data._array).to_numpy(data._array).reshape(())[()]
+        array = data._array
+        if type(array) is Outline:
+            array.item()  # refused: a slice has no value
+        return backends.backend_of(array).to_numpy(array).reshape(())[()]
     if isinstance(data, (list, tuple)):
         return [_without_tensors(item) for item in data]
     return data
 
 
-def _check_rectangle(data: Any, shape: tuple[int, ...], dim: int = 0) -> None:
+def _check_rectangle(data, shape: tuple[int, ...], dim: int = 0) -> None:
     """Raise torch's error for the first place where nested sequences differ in length."""
     nested = isinstance(data, (list, tuple))
     if dim == len(shape):
@@ -56,7 +60,7 @@ def _check_rectangle(data: Any, shape: tuple[int, ...], dim: int = 0) -> None:
         _check_rectangle(item, shape, dim + 1)
 
 
-def _first_shape(data: Any) -> tuple[int, ...]:
+def _first_shape(data) -> tuple[int, ...]:
     shape = []
     while isinstance(data, (list, tuple)):
         shape.append(len(data))
@@ -66,13 +70,13 @@ def _first_shape(data: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _first_leaf(data: Any) -> Any:
+def _first_leaf(data):
     while isinstance(data, (list, tuple)) and data:
         data = data[0]
     return data
 
 
-def _sequence_array(data: Any) -> tuple[Any, dtypes.dtype]:
+def _sequence_array(data) -> tuple[Any, dtypes.dtype]:
     """A NumPy array of nested sequences of numbers, and the dtype torch infers for it."""
     kinds: set[type] = set()
     if isinstance(data, (list, tuple)):
@@ -125,7 +129,7 @@ def _type_of(kind: type) -> dtypes.dtype:
     return dtypes.get_default_dtype()
 
 
-def _fits(array: Any, target: dtypes.dtype) -> None:
+def _fits(array, target: dtypes.dtype) -> None:
     """Raise for Python numbers that `target` cannot hold."""
     if target.category != 1 or not array.size or array.dtype.kind not in "iuf":
         return
@@ -134,11 +138,13 @@ def _fits(array: Any, target: dtypes.dtype) -> None:
         raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
 
 
-def array_from(name: str, data: Any, dtype: Any, *, copy: bool) -> Any:
+def array_from(name: str, data, dtype, *, copy: bool):
     """A host or device array of what a user gave: numbers, nested sequences, arrays, tensors."""
     target = None if dtype is None else dtype_of(name, dtype)
     if isinstance(data, Tensor):
         array = data._array
+        if type(array) is Outline:
+            raise _no_copy(name)
     elif isinstance(data, (numpy.ndarray, numpy.generic)):
         array = numpy.asarray(data)
         checked_numpy(array)
@@ -161,7 +167,14 @@ def array_from(name: str, data: Any, dtype: Any, *, copy: bool) -> Any:
     return array.copy(order="C") if copy else array
 
 
-def checked_numpy(array: Any) -> Any:
+def _no_copy(name: str) -> RuntimeError:
+    return RuntimeError(
+        "Can't detach views in-place. Use detach() instead. Inside of vmap a tensor is a view of "
+        f"all slices, which torch.{name} cannot copy: write x.clone(), or x.detach()."
+    )
+
+
+def checked_numpy(array):
     """The array, if tensors have its dtype."""
     try:
         dtypes.of_numpy(array.dtype)
@@ -172,7 +185,7 @@ def checked_numpy(array: Any) -> Any:
     return array
 
 
-def moved(array: Any, device: Any, like: Any = None) -> Any:
+def moved(array, device, like=None):
     """The array on the wanted device; without one it stays."""
     if device is None:
         return array
@@ -185,7 +198,7 @@ def moved(array: Any, device: Any, like: Any = None) -> Any:
         return target.from_numpy(here.to_numpy(array))
 
 
-def _new_place(data: Any, device: Any) -> Any:
+def _new_place(data, device):
     """Where host data goes: to the given device, else to the default one; None: it stays."""
     if device is None and devices.default is not None and not backends.is_array(data):
         return devices.default
@@ -194,12 +207,7 @@ def _new_place(data: Any, device: Any) -> Any:
 
 @function()
 def tensor(
-    data: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
+    data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """A new leaf with a copy of `data`: numbers, nested sequences, arrays.
 
@@ -225,7 +233,7 @@ def tensor(
 
 
 @function()
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def as_tensor(data, dtype=None, device=None) -> Tensor:
     """`data` as a tensor, without a copy (and in the graph) where dtype and device allow it."""
     if isinstance(data, Tensor):
         if dtype is None and device is None:
@@ -236,7 +244,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 @function()
-def from_numpy(ndarray: Any) -> Tensor:
+def from_numpy(ndarray) -> Tensor:
     """A tensor that shares memory with a NumPy array: writes to one are seen in the other."""
     if not isinstance(ndarray, numpy.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")

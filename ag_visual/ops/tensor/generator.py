@@ -28,7 +28,7 @@ class Generator(ArrayGenerator):
 
     __slots__ = ("device",)
 
-    def __init__(self, device: Any = "cpu") -> None:
+    def __init__(self, device="cpu") -> None:
         self.device = Device(device)
         super().__init__(backends.backend_for(self.device))
 
@@ -74,7 +74,7 @@ def default_of(device_type: str) -> Generator:
     return found
 
 
-def source_of(backend: Any, generator: Any = None) -> ArrayGenerator:
+def source_of(backend, generator=None) -> ArrayGenerator:
     """The generator to draw from on a backend: the given one, or the device's default."""
     if generator is None:
         return default_of(backend.device_type)
@@ -143,6 +143,3 @@ def fork_rng(
     finally:
         for kind, state in kept.items():
             default_of(kind).set_state(state)
-
-
-# New tensors ------------------------------------------------------------------------------------

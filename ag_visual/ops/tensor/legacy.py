@@ -20,7 +20,7 @@ from ag_visual.ops.view.reshape import expand
 from ag_visual.sizes import Size
 
 
-def _new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+def _new(self: Tensor, *args, device=None) -> Tensor:
     """A tensor in this one's dtype: of data (a sequence), or uninitialised in sizes (ints)."""
     where = self.device if device is None else device
     data = args[0] if len(args) == 1 else args or 0

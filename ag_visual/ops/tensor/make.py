@@ -16,7 +16,15 @@ from ag_visual.devices import device as Device
 NEEDS_FLOAT = "Only Tensors of floating point and complex dtype can require gradients"
 
 
-# Arguments --------------------------------------------------------------------------------------
+def size_of(name: str, size: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, ...]:
+    """The shape from f(2, 3), f((2, 3)) or f(size=(2, 3)), which takes no other keyword."""
+    if "size" in named:
+        size = (named.pop("size"),)
+    elif not size:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    if named:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(named))}'")
+    return shape_of(name, size)
 
 
 def shape_of(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
@@ -42,18 +50,14 @@ def shape_of(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
             ) from None
     for n in shape:
         if n < 0:
-            told = "zeros: Dimension size must be non-negative.\n" if name == "zeros" else ""
+            prefix = "zeros: Dimension size must be non-negative.\n" if name == "zeros" else ""
             raise RuntimeError(
-                f"{told}Trying to create tensor with negative dimension {n}: {list(shape)}"
+                f"{prefix}Trying to create tensor with negative dimension {n}: {list(shape)}"
             )
     return tuple(shape)
 
 
-def make(
-    build: Callable[[Any], Any],
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
+def make(build: Callable[[Any], Any], device=None, requires_grad: bool = False) -> Tensor:
     """A leaf around the array that `build(backend)` makes on a device (the default one)."""
     if device is None and devices.default is None:
         return leaf(build(_cpu), requires_grad)
@@ -66,14 +70,17 @@ def make(
 _cpu = backends.backend_for("cpu")
 
 
-def leaf(array: Any, requires_grad: bool) -> Tensor:
-    """The array as a tensor, which may require grad if its dtype allows it."""
+def checked_leaf(array, requires_grad: bool):
+    """The array, if it may require grad as it is asked to."""
     if requires_grad and dtypes.of_array(array).category < 2:
         raise RuntimeError(
             f"{NEEDS_FLOAT}, but this tensor is {dtypes.of_array(array)}: pass a floating-point "
             "dtype"
         )
+    return array
+
+
+def leaf(array: Any, requires_grad: bool) -> Tensor:
+    """The array as a tensor, which may require grad if its dtype allows it."""
+    checked_leaf(array, requires_grad)
     return from_array(array, bool(requires_grad))  # type: ignore[no-any-return]
-
-
-# From data --------------------------------------------------------------------------------------

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy
 
 from ag_visual import devices, dtypes, promotion
-from ag_visual.core.tensor import Tensor
+from ag_visual.core.tensor import Tensor, method
 from ag_visual.dispatch.table import function
 from ag_visual.ops.tensor.cast import legacy_type
 from ag_visual.ops.tensor.creation import empty
@@ -15,15 +13,9 @@ from ag_visual.ops.tensor.from_data import tensor
 
 
 @function()
-def is_tensor(obj: Any) -> bool:
+def is_tensor(obj) -> bool:
     """Whether the object is a Tensor."""
     return isinstance(obj, Tensor)
-
-
-@function()
-def is_storage(obj: Any) -> bool:
-    """Always False: memory has no object of its own here."""
-    return False
 
 
 @function()
@@ -90,7 +82,7 @@ def is_nonzero(input: Tensor) -> bool:
     if input.numel() != 1:
         values = "no values" if input.numel() == 0 else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {values} is ambiguous")
-    return bool(input.item() != 0)
+    return bool(input)
 
 
 @function(method=True)
@@ -100,7 +92,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 
 @function()
-def result_type(tensor1: Any, tensor2: Any) -> dtypes.dtype:
+def result_type(tensor1, tensor2) -> dtypes.dtype:
     """The dtype of an operation on two tensors or numbers."""
     operands = [
         (value.dtype, 2 if value._array.ndim else 1)
@@ -116,7 +108,7 @@ function()(promotion.can_cast)
 
 
 @function()
-def typename(obj: Any) -> str:
+def typename(obj) -> str:
     """'torch.FloatTensor' for a tensor; module and class for anything else."""
     if isinstance(obj, Tensor):
         return legacy_type(obj)
@@ -127,7 +119,7 @@ def typename(obj: Any) -> str:
 
 
 @function()
-def set_default_device(device: Any) -> None:
+def set_default_device(device) -> None:
     """Make new tensors on this device where none is named; None is the CPU."""
     devices.set_default(None if device is None else devices.device(device))
 
@@ -139,7 +131,7 @@ def get_default_device() -> devices.device:
 
 
 @function()
-def set_default_tensor_type(t: Any) -> None:
+def set_default_tensor_type(t) -> None:
     """Set the default dtype (and device) by a legacy type: `DoubleTensor`, 'torch.DoubleTensor'.
 
     Raises TypeError for types that are not floating-point. Prefer `set_default_dtype`.
@@ -156,6 +148,26 @@ def set_default_tensor_type(t: Any) -> None:
     set_default_device(parts[1] if len(parts) == 3 else None)
 
 
+# Kinds of tensors that are not here ---------------------------------------------------------------
+
+
+def _never(name: str, what: str) -> None:
+    setattr(Tensor, name, property(lambda self: False, doc=f"False: no tensor is {what}."))
+
+
+for _device in ("ipu", "maia", "mps", "mtia", "vulkan", "xla", "xpu"):
+    _never(f"is_{_device}", f"on a device of type {_device!r}")
+_never("is_mkldnn", "in oneDNN's layout")
+_never("is_nested", "a list of tensors")
+_never("is_quantized", "of quantized numbers")
+
+
+@method("is_pinned")
+def _is_pinned(self: Tensor, device=None) -> bool:
+    """False: memory is not pinned."""
+    return False
+
+
 # Legacy constructors ----------------------------------------------------------------------------
 
 
@@ -164,12 +176,12 @@ class _Legacy(type):
 
     dtype: dtypes.dtype
 
-    def __call__(cls, *data: Any) -> Tensor:
+    def __call__(cls, *data) -> Tensor:
         if len(data) == 1 and not isinstance(data[0], (int, numpy.integer)):
             return tensor(data[0], dtype=cls.dtype)
         return empty(*(data or (0,)), dtype=cls.dtype)
 
-    def __instancecheck__(cls, obj: Any) -> bool:
+    def __instancecheck__(cls, obj) -> bool:
         return isinstance(obj, Tensor) and obj.dtype is cls.dtype and obj.is_cpu
 
 

@@ -6,7 +6,8 @@ The numbers differ from torch's; shapes, ranges, dtypes, errors and gradients (z
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,18 +16,20 @@ import numpy
 from ag_visual import devices, dtypes
 from ag_visual.arrays import backend as backends
 from ag_visual.arrays.random import Generator as ArrayGenerator
-from ag_visual.core.tensor import Tensor, from_array
+from ag_visual.core.level import all_values, anywhere, drawn
+from ag_visual.core.tensor import Tensor
 from ag_visual.devices import device as Device
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.dims import broadcast
+from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.out_argument import into, made_into
 from ag_visual.dispatch.record import ELEMENTWISE, ErrorSample, Sample
 from ag_visual.dispatch.table import function, op
+from ag_visual.errors import type_name
 from ag_visual.ops.tensor.cast import dtype_of
-from ag_visual.ops.tensor.creation import like
 from ag_visual.ops.tensor.generator import source_of
-from ag_visual.ops.tensor.make import leaf, shape_of
+from ag_visual.ops.tensor.make import checked_leaf, shape_of, size_of
 
 structural = functools.partial(op, jvp=None, holomorphic=False)
 
@@ -35,66 +38,78 @@ structural = functools.partial(op, jvp=None, holomorphic=False)
 
 
 def _drawn(
-    draw: Callable[[ArrayGenerator], Any], device: Any, generator: Any, requires_grad: bool
+    shape: tuple[int, ...],
+    draw: Callable[[ArrayGenerator, tuple[int, ...]], Any],
+    device,
+    generator,
+    requires_grad: bool,
 ) -> Tensor:
+    """A leaf of random numbers: `draw(source, shape)`, with the batches of open levels in front."""
     where = Device((devices.default or "cpu") if device is None else device)
     backend = backends.backend_for(where)
+
+    def array(whole: tuple[int, ...]) -> Any:
+        return checked_leaf(draw(source_of(backend, generator), whole), requires_grad)
+
     with backend.on(where.index):
-        return leaf(draw(source_of(backend, generator)), requires_grad)
+        result: Tensor = drawn(shape, array)
+    return result.requires_grad_() if requires_grad else result
 
 
-def float_only(name: str, kind: dtypes.dtype) -> Any:
+def float_only(name: str, kind: dtypes.dtype):
     if kind.category < 2:
-        label = kind.scalar_name
-        raise NotImplementedError(
-            f"\"{name}\" not implemented for '{label}': random floating-point numbers need a "
-            f"floating-point dtype, not {kind}"
-        )
+        more = f": random floating-point numbers need a floating-point dtype, not {kind}"
+        raise not_implemented(name, kind, more)
     return kind.np
 
 
-def _floats(name: str, method: str, text: str) -> None:
+def _model_of(
+    name: str, input: Tensor, dtype: Any, device: Any
+) -> tuple[tuple[int, ...], dtypes.dtype, Any]:
+    """Shape, dtype and device of a tensor that is to be like another."""
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"{name}(): argument 'input' (position 1) must be Tensor, not {type_name(input)}"
+        )
+    kind = input.dtype if dtype is None else dtype_of(name, dtype)
+    return tuple(input.shape), kind, input.device if device is None else device
+
+
+def _floats(name: str, text: str) -> None:
+    def drawing(kind: numpy.dtype[Any]) -> Callable[..., Any]:
+        return lambda source, whole: getattr(source, name)(whole, kind)
+
     def create(
-        *size: Any,
-        generator: Any = None,
-        out: Any = None,
-        dtype: Any = None,
-        layout: Any = None,
-        device: Any = None,
+        *size,
+        generator=None,
+        out=None,
+        dtype=None,
+        layout=None,
+        device=None,
         requires_grad: bool = False,
         pin_memory: bool = False,
-        **named: Any,
+        **named,
     ) -> Tensor:
         if out is not None:
             again = partial(create, *size, generator=generator, **named)
             return made_into(name, out, dtype, device, again)
-        if "size" in named:
-            size = (named.pop("size"),)
-        elif not size:
-            raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
-        if named:
-            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(named))}'")
-        shape = shape_of(name, size)
+        shape = size_of(name, size, named)
         kind = float_only(name, dtype_of(name, dtype))
-        return _drawn(
-            lambda source: getattr(source, method)(shape, kind), device, generator, requires_grad
-        )
+        return _drawn(shape, drawing(kind), device, generator, requires_grad)
 
     def create_like(
         input: Tensor,
         *,
-        generator: Any = None,
-        dtype: Any = None,
-        layout: Any = None,
-        device: Any = None,
+        generator=None,
+        dtype=None,
+        layout=None,
+        device=None,
         requires_grad: bool = False,
-        memory_format: Any = None,
+        memory_format=None,
     ) -> Tensor:
-        def build(backend: Any, array: Any, kind: Any) -> Any:
-            float_only(f"{name}_like", dtypes.of_numpy(kind))
-            return getattr(source_of(backend, generator), method)(array.shape, kind)
-
-        return like(input, f"{name}_like", build, dtype, device, requires_grad)
+        shape, model, device = _model_of(f"{name}_like", input, dtype, device)
+        kind = float_only(f"{name}_like", model)
+        return _drawn(shape, drawing(kind), device, generator, requires_grad)
 
     create.__name__ = create.__qualname__ = name
     create.__doc__ = f"{text}, in a new tensor of a shape: `{name}(2, 3)`."
@@ -104,11 +119,15 @@ def _floats(name: str, method: str, text: str) -> None:
     function()(create_like)
 
 
-_floats("rand", "rand", "Uniform random numbers in [0, 1)")
-_floats("randn", "randn", "Standard normal random numbers")
+_floats("rand", "Uniform random numbers in [0, 1)")
+_floats("randn", "Standard normal random numbers")
 
 
-def span(name: str, low: Any, high: Any) -> tuple[int, int]:
+def _integers(first: int, last: int, shape: tuple[int, ...], kind, *where) -> Tensor:
+    return _drawn(shape, lambda source, whole: source.randint(first, last, whole, kind), *where)
+
+
+def span(name: str, low, high) -> tuple[int, int]:
     for value in (low, high):
         if not hasattr(value, "__index__"):
             raise TypeError(f"{name}(): bounds must be int, not {type(value).__name__}")
@@ -117,15 +136,15 @@ def span(name: str, low: Any, high: Any) -> tuple[int, int]:
 
 @function()
 def randint(
-    *args: Any,
+    *args,
     low: int | None = None,
     high: int | None = None,
-    size: Any = None,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
+    size=None,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Random integers in [low, high): `randint(high, size)` or `randint(low, high, size)`."""
@@ -150,9 +169,7 @@ def randint(
     first, last = span("randint", 0 if low is None else low, high)
     shape = shape_of("randint", (size,))
     kind = dtype_of("randint", dtype, dtypes.int64).np
-    return _drawn(
-        lambda source: source.randint(first, last, shape, kind), device, generator, requires_grad
-    )
+    return _integers(first, last, shape, kind, device, generator, requires_grad)
 
 
 @function()
@@ -161,31 +178,29 @@ def randint_like(
     low: int | None = None,
     high: int | None = None,
     *,
-    generator: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
+    generator=None,
+    dtype=None,
+    layout=None,
+    device=None,
     requires_grad: bool = False,
-    memory_format: Any = None,
+    memory_format=None,
 ) -> Tensor:
     """Random integers in [low, high), with the shape, dtype and device of `input`."""
     first, last = span("randint_like", *((0, low) if high is None else (low or 0, high)))
 
-    def build(backend: Any, array: Any, kind: Any) -> Any:
-        return source_of(backend, generator).randint(first, last, array.shape, kind)
-
-    return like(input, "randint_like", build, dtype, device, requires_grad)
+    shape, kind, device = _model_of("randint_like", input, dtype, device)
+    return _integers(first, last, shape, kind.np, device, generator, requires_grad)
 
 
 @function()
 def randperm(
     n: int,
     *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
@@ -195,42 +210,49 @@ def randperm(
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     kind = dtype_of("randperm", dtype, dtypes.int64).np
-    return _drawn(lambda source: source.randperm(n, kind), device, generator, requires_grad)
+
+    def draw(source: ArrayGenerator, whole: tuple[int, ...]) -> Any:
+        if len(whole) == 1:
+            return source.randperm(n, kind)
+        rows = [source.randperm(n, kind) for _ in range(math.prod(whole[:-1]))]
+        return source.backend.xp.stack(rows).reshape(whole)
+
+    return _drawn((n,), draw, device, generator, requires_grad)
 
 
 # Distributions with parameters ------------------------------------------------------------------
 
 
-def no_gradient(F: Any, g: Any) -> Any:
+def no_gradient(F, g):
     return F.zeros_of(g, tuple(g.shape))
 
 
-def check_std(std: Any) -> None:
+def check_std(std) -> None:
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
 
 
-def _normal(xp: Any, shape: Any, mean: Any, std: Any, kind: Any, generator: Any) -> Any:
+def _normal(xp, shape, mean, std, kind, generator):
     drawn = source_of(backends.of_namespace(xp), generator).randn(shape, kind)
     return drawn * xp.asarray(std, dtype=kind) + xp.asarray(mean, dtype=kind)
 
 
-def _normal_around(xp: Any, self: Any, std: Any, generator: Any = None) -> Any:
+def _normal_around(xp, self, std, generator=None):
     return _normal(xp, self.shape, self, std, self.dtype, generator)
 
 
-def _normal_within(xp: Any, self: Any, mean: Any, generator: Any = None) -> Any:
+def _normal_within(xp, self, mean, generator=None):
     return _normal(xp, self.shape, mean, self, self.dtype, generator)
 
 
-def _normal_both(xp: Any, self: Any, std: Any, generator: Any = None) -> Any:
+def _normal_both(xp, self, std, generator=None):
     return _normal(xp, broadcast(self.shape, std.shape), self, std, self.dtype, generator)
 
 
-def _random_op(name: str, kernel: Any, node: str, inputs: tuple[str, ...] = ("self",)) -> Any:
+def _random_op(name: str, kernel, node: str, inputs: tuple[str, ...] = ("self",)):
     """A random function of tensors, through which no gradient flows."""
 
-    def samples(make: Any) -> Iterator[Sample]:
+    def samples(make):
         other = make((3, 1), low=0.5, high=1.0) if len(inputs) > 1 else 0.7
         yield Sample((make((3, 4), low=0.5, high=1.0), other), smooth=False)
 
@@ -256,15 +278,15 @@ _both = _random_op("normal_both", _normal_both, "NormalBackward3", ("self", "std
 
 @function()
 def normal(
-    mean: Any,
-    std: Any = 1.0,
-    size: Any = None,
+    mean,
+    std=1.0,
+    size=None,
     *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
+    generator=None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Normal random numbers: one per element of the tensors mean and/or std, or a shape of them."""
@@ -275,7 +297,7 @@ def normal(
         return made_into("normal", out, dtype, device, again)
     if not isinstance(std, Tensor):
         check_std(std)
-    elif std.numel() and bool((std._array < 0).any()):
+    elif std.numel() and anywhere(all_values(std) < 0):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     if isinstance(mean, Tensor):
         if isinstance(std, Tensor):
@@ -287,49 +309,50 @@ def normal(
         raise TypeError('normal() missing required argument: "size" (mean and std are numbers)')
     shape = shape_of("normal", (size,))
     kind = float_only("normal", dtype_of("normal", dtype))
+    scale, centre = kind.type(std), kind.type(of_parts(mean, kind))
     return _drawn(
-        lambda source: source.randn(shape, kind) * kind.type(std) + kind.type(of_parts(mean, kind)),
+        shape,
+        lambda source, whole: source.randn(whole, kind) * scale + centre,
         device,
         generator,
         requires_grad,
     )
 
 
-def _poisson(xp: Any, self: Any, generator: Any = None) -> Any:
+def _poisson(xp, self, generator=None):
     if self.size and bool((self < 0).any()):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     return source_of(backends.of_namespace(xp), generator).poisson(self).astype(self.dtype)
 
 
-def _rates(self: Any, generator: Any) -> tuple[Any]:
+def _rates(self, generator) -> tuple[Any]:
     _floating("poisson_cpu", self)
     return (generator,)
 
 
-def _floating(name: str, array: Any) -> None:
+def _floating(name: str, array) -> None:
     if array.dtype.kind not in "fV":
-        label = dtypes.of_array(array).scalar_name
-        raise NotImplementedError(f"\"{name}\" not implemented for '{label}'")
+        raise not_implemented(name, dtypes.of_array(array))
 
 
 structural(
     "poisson",
     _poisson,
     vjp={"self": no_gradient},
-    inputs=("self",),
+    jvp=ELEMENTWISE,
     normalize=_rates,
     batch=vmap.random(vmap.elementwise),
     method=False,
     real_only=True,
-    samples=lambda make: iter([Sample((make((3, 4), low=0.1, high=9.0),), smooth=False)]),
-    errors=lambda make: iter(
-        [ErrorSample((make((2,), low=-2, high=-1),), RuntimeError, "invalid Poisson rate")]
-    ),
+    samples=lambda make: [Sample((make((3, 4), low=0.1, high=9.0),), smooth=False)],
+    errors=lambda make: [
+        ErrorSample((make((2,), low=-2, high=-1),), RuntimeError, "invalid Poisson rate")
+    ],
     doc="Poisson random numbers, one for each rate, in the dtype of the rates.",
 )
 
 
-def _binomial(xp: Any, count: Any, prob: Any, generator: Any = None) -> Any:
+def _binomial(xp, count, prob, generator=None):
     if count.size and bool((count < 0).any()):
         raise RuntimeError("binomial expects count >= 0")
     if prob.size and not bool(((prob >= 0) & (prob <= 1)).all()):
@@ -339,7 +362,7 @@ def _binomial(xp: Any, count: Any, prob: Any, generator: Any = None) -> Any:
     return source.binomial(count, prob, shape).astype(prob.dtype)
 
 
-def _counts(count: Any, prob: Any, generator: Any) -> tuple[Any]:
+def _counts(count, prob, generator) -> tuple[Any]:
     _floating("binomial_cpu", count)
     if count.dtype != prob.dtype:
         raise RuntimeError(
@@ -353,22 +376,22 @@ structural(
     "binomial",
     _binomial,
     vjp={"count": no_gradient, "prob": no_gradient},
-    inputs=("count", "prob"),
+    aten="aten::binomial",
     normalize=_counts,
     batch=vmap.random(vmap.elementwise),
     method=False,
     real_only=True,
-    samples=lambda make: iter(
-        [Sample((numpy.array([[3.0], [9.0]]), make((4,), low=0.0, high=1.0)), smooth=False)]
-    ),
-    errors=lambda make: iter(
-        [ErrorSample((numpy.array([2.0]), numpy.array([2.0])), RuntimeError, "0 <= prob <= 1")]
-    ),
+    samples=lambda make: [
+        Sample((numpy.array([[3.0], [9.0]]), make((4,), low=0.0, high=1.0)), smooth=False)
+    ],
+    errors=lambda make: [
+        ErrorSample((numpy.array([2.0]), numpy.array([2.0])), RuntimeError, "0 <= prob <= 1")
+    ],
     doc="How many of `count` trials succeed, each with probability `prob`, elementwise.",
 )
 
 
-def _chances(xp: Any, self: Any, p: Any = None, generator: Any = None) -> Any:
+def _chances(xp, self, p=None, generator=None):
     source = source_of(backends.of_namespace(xp), generator)
     return source.bernoulli(self if p is None else p, self.shape).astype(self.dtype)
 
@@ -378,65 +401,51 @@ structural(
     _chances,
     vjp={"self": no_gradient},
     jvp=ELEMENTWISE,
-    inputs=("self",),
     normalize=lambda self, p, generator: (_chance(self, p), generator),
     real_only=True,
     batch=vmap.random(vmap.leading()),
-    samples=lambda make: iter([Sample((make((3, 4), low=0.0, high=1.0),), smooth=False)]),
-    errors=lambda make: iter(
-        [ErrorSample((make((2,), low=2, high=3),), RuntimeError, "p_in >= 0 && p_in <= 1")]
-    ),
+    samples=lambda make: [Sample((make((3, 4), low=0.0, high=1.0),), smooth=False)],
+    errors=lambda make: [
+        ErrorSample((make((2,), low=2, high=3),), RuntimeError, "p_in >= 0 && p_in <= 1")
+    ],
     doc="1 with probability `self` (or p), elsewhere 0, elementwise.",
     out="casts check_overlap any_dtype",
 )
 
 
-def _chance(self: Any, p: Any) -> Any:
+def _chance(self, p):
     if p is None and self.dtype.kind not in "fV":
-        label = dtypes.of_array(self).scalar_name
-        raise NotImplementedError(
-            f"\"bernoulli\" not implemented for '{label}': probabilities are floating-point"
-        )
+        kind = dtypes.of_array(self)
+        raise not_implemented("bernoulli", kind, ": probabilities are floating-point")
     return p
 
 
-@function(method=True)
-def multinomial(
-    input: Tensor,
-    num_samples: int,
-    replacement: bool = False,
-    *,
-    generator: Any = None,
-    out: Any = None,
-) -> Tensor:
-    """Indices drawn from each row of weights, with or without replacement."""
-    if out is not None:
-        if isinstance(out, Tensor) and out.dtype is not dtypes.int64:
-            raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
-        again = partial(multinomial, input, num_samples, replacement, generator=generator)
-        return into("multinomial", out, again, (), {})  # type: ignore[no-any-return]
-    array = input._array
-    backend = backends.backend_of(array)
-    num_samples = checked("multinomial", "num_samples", kind_named("int"), num_samples)
-    if array.ndim not in (1, 2):
-        raise RuntimeError(f"prob_dist must be 1 or 2 dim\nIt has {array.ndim}.")
-    if array.dtype.kind not in "fV":
+def _check_weights(self: Any, num_samples: int, replacement: bool, generator: Any) -> Any:
+    if self.ndim not in (1, 2):
+        raise RuntimeError(f"prob_dist must be 1 or 2 dim\nIt has {self.ndim}.")
+    if self.dtype.kind not in "fV":
         raise RuntimeError(
             "multinomial only supports floating-point dtypes for input, got: "
-            f"{dtypes.of_array(array).scalar_name}"
+            f"{dtypes.of_array(self).scalar_name}"
         )
     if num_samples <= 0:
         raise RuntimeError(f"cannot sample n_sample <= 0 samples\n{num_samples} are asked for.")
-    if not replacement and num_samples > array.shape[-1]:
+    if not replacement and num_samples > self.shape[-1]:
         raise RuntimeError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement\n"
-            f"{num_samples} > {array.shape[-1]}."
+            f"{num_samples} > {self.shape[-1]}."
         )
-    xp, source = backend.xp, source_of(backend, generator)
-    if bool((array < 0).any()) or not bool(xp.isfinite(array).all()):
+    return num_samples, replacement, generator
+
+
+def _multinomial(
+    xp: Any, self: Any, num_samples: int, replacement: bool = False, generator: Any = None
+) -> Any:
+    source = source_of(backends.of_namespace(xp), generator)
+    if bool((self < 0).any()) or not bool(xp.isfinite(self).all()):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    weights = array.reshape(-1, array.shape[-1]).astype(numpy.float64)
-    if bool((weights.sum(axis=1) <= 0).any()):
+    weights = self.reshape(-1, self.shape[-1]).astype(numpy.float64)
+    if source.backend.has_values and bool((weights.sum(axis=1) <= 0).any()):
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     if replacement:
         steps = weights.cumsum(axis=1)
@@ -449,13 +458,37 @@ def multinomial(
         with numpy.errstate(divide="ignore"):
             keys = xp.where(weights > 0, -xp.log(drawn) / weights, xp.inf)
         found = xp.argsort(keys, axis=1)[:, :num_samples]
-    found = found.astype(numpy.int64).reshape((*array.shape[:-1], num_samples))
-    return from_array(found)  # type: ignore[no-any-return]
+    return found.astype(numpy.int64).reshape((*self.shape[:-1], num_samples))
 
 
-# In place ---------------------------------------------------------------------------------------
+_choices = structural(
+    "multinomial_of",
+    _multinomial,
+    inputs=("self",),
+    public=False,
+    public_name="multinomial",
+    normalize=_check_weights,
+    batch=vmap.random(vmap.folded("self", least=2)),
+    real_only=True,
+    oracle="multinomial",
+    samples=lambda make: iter([Sample((make((3, 4), low=0.1, high=1.0), 2, True), smooth=False)]),
+)
 
 
-def of_parts(mean: Any, kind: Any) -> Any:
+@function(method=True)
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator=None, out=None
+) -> Tensor:
+    """Indices drawn from each row of weights, with or without replacement."""
+    if out is not None:
+        if isinstance(out, Tensor) and out.dtype is not dtypes.int64:
+            raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
+        again = partial(multinomial, input, num_samples, replacement, generator=generator)
+        return into("multinomial", out, again, (), {})  # type: ignore[no-any-return]
+    count = checked("multinomial", "num_samples", kind_named("int"), num_samples)
+    return _choices.call(input, count, replacement, generator)  # type: ignore[no-any-return]
+
+
+def of_parts(mean, kind):
     """A mean as torch takes it: of a complex number's parts each."""
     return mean * (1 + 1j) if kind.kind == "c" else mean

@@ -10,9 +10,11 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
+from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.record import ELEMENTWISE, Sample
+from ag_visual.dispatch.table import ops
 from ag_visual.ops.tensor.cast import cast_array
 from ag_visual.ops.tensor.generator import source_of
 from ag_visual.ops.tensor.random import (
@@ -26,18 +28,10 @@ from ag_visual.ops.tensor.random import (
 )
 
 
-def _fill(
-    name: str,
-    write: Any,
-    node: str,
-    called: str,
-    *given: float,
-    normalize: Any = None,
-    real: bool = True,
-) -> Any:
+def _fill(name: str, write, node: str, called: str, *given: float, real: bool = True):
     """An in-place random fill: `write(xp, self, ...)`; what was there gets no gradient."""
 
-    def kernel(xp: Any, self: Any, *args: Any) -> Any:
+    def kernel(xp, self, *args):
         result = xp.empty_like(self)
         write(xp, result, *args)
         return result
@@ -47,16 +41,14 @@ def _fill(
         name,
         kernel,
         vjp={"self": no_gradient},
-        inputs=("self",),
         inplace=write,
-        normalize=normalize,
         public=False,
         public_name=called,
         jvp=ELEMENTWISE,
-        batch=vmap.random(vmap.leading()),
+        batch=vmap.random(vmap.leading(), vmap.drawn_once),
         node=node,
         real_only=real,
-        samples=lambda make: iter([Sample((make((3, 4)), *given, None), smooth=False)]),
+        samples=lambda make: [Sample((make((3, 4)), *given, None), smooth=False)],
     )
 
 
@@ -65,42 +57,42 @@ def _method(name: str, body: Callable[..., Any]) -> None:
     setattr(Tensor, name, body)
 
 
-def _normal_into(xp: Any, self: Any, mean: Any, std: Any, generator: Any) -> None:
+def _normal_into(xp, self, mean, std, generator) -> None:
     self[...] = _normal(xp, self.shape, of_parts(mean, self.dtype), std, self.dtype, generator)
 
 
-def _uniform_into(xp: Any, self: Any, low: Any, high: Any, generator: Any) -> None:
+def _uniform_into(xp, self, low, high, generator) -> None:
     drawn = source_of(backends.of_namespace(xp), generator).rand(self.shape, self.dtype)
     self[...] = drawn * self.dtype.type(high - low) + self.dtype.type(low)
 
 
-def _exponential_into(xp: Any, self: Any, lambd: Any, generator: Any) -> None:
+def _exponential_into(xp, self, lambd, generator) -> None:
     drawn = source_of(backends.of_namespace(xp), generator).rand(self.shape, self.dtype)
     self[...] = -xp.log1p(-drawn) / self.dtype.type(lambd)
 
 
-def _log_normal_into(xp: Any, self: Any, mean: Any, std: Any, generator: Any) -> None:
+def _log_normal_into(xp, self, mean, std, generator) -> None:
     self[...] = xp.exp(_normal(xp, self.shape, mean, std, self.dtype, generator))
 
 
-def _cauchy_into(xp: Any, self: Any, median: Any, sigma: Any, generator: Any) -> None:
+def _cauchy_into(xp, self, median, sigma, generator) -> None:
     drawn = source_of(backends.of_namespace(xp), generator).rand(self.shape, self.dtype)
     self[...] = self.dtype.type(median) + self.dtype.type(sigma) * xp.tan(numpy.pi * (drawn - 0.5))
 
 
-def _geometric_into(xp: Any, self: Any, p: Any, generator: Any) -> None:
+def _geometric_into(xp, self, p, generator) -> None:
     kind = numpy.dtype(numpy.float64)
     drawn = source_of(backends.of_namespace(xp), generator).rand(self.shape, kind)
     trials = xp.asarray(xp.floor(xp.log1p(-drawn) / numpy.log1p(-p)) + 1)
     self[...] = cast_array(trials, self.dtype)
 
 
-def _random_into(xp: Any, self: Any, low: int, high: int, generator: Any) -> None:
+def _random_into(xp, self, low: int, high: int, generator) -> None:
     source = source_of(backends.of_namespace(xp), generator)
     self[...] = source.randint(low, high, self.shape, self.dtype)
 
 
-def _bernoulli_into(xp: Any, self: Any, p: Any, generator: Any) -> None:
+def _bernoulli_into(xp, self, p, generator) -> None:
     source = source_of(backends.of_namespace(xp), generator)
     self[...] = source.bernoulli(p, self.shape)
 
@@ -121,7 +113,7 @@ _random_fills = [
 ]
 
 
-def _normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
+def _normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator=None) -> Tensor:
     """Fill with normal random numbers."""
     float_only("normal_", self.dtype)
     check_std(std)
@@ -130,7 +122,7 @@ def _normal_(self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: An
 
 # `from` is a keyword of Python: torch's name of the bound can only be passed by position here.
 def _uniform_(
-    self: Tensor, low: float = 0.0, to: float = 1.0, *, generator: Any = None, **named: Any
+    self: Tensor, low: float = 0.0, to: float = 1.0, *, generator=None, **named
 ) -> Tensor:
     """Fill with random numbers from [low, to)."""
     low = named.pop("from", low)
@@ -144,7 +136,7 @@ def _uniform_(
     return _uniform_fill.write(self, low, to, generator)  # type: ignore[no-any-return]
 
 
-def _exponential_(self: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
+def _exponential_(self: Tensor, lambd: float = 1.0, *, generator=None) -> Tensor:
     """Fill with exponentially distributed random numbers of rate lambd."""
     float_only("exponential_", self.dtype)
     if lambd <= 0:
@@ -152,9 +144,7 @@ def _exponential_(self: Tensor, lambd: float = 1.0, *, generator: Any = None) ->
     return _exponential_fill.write(self, lambd, generator)  # type: ignore[no-any-return]
 
 
-def _log_normal_(
-    self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None
-) -> Tensor:
+def _log_normal_(self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator=None) -> Tensor:
     """Fill with exp of normal random numbers."""
     float_only("log_normal_", self.dtype)
     if std <= 0:
@@ -162,9 +152,7 @@ def _log_normal_(
     return _log_normal_fill.write(self, mean, std, generator)  # type: ignore[no-any-return]
 
 
-def _cauchy_(
-    self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None
-) -> Tensor:
+def _cauchy_(self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator=None) -> Tensor:
     """Fill with Cauchy random numbers."""
     float_only("cauchy_", self.dtype)
     if sigma <= 0:
@@ -172,7 +160,7 @@ def _cauchy_(
     return _cauchy_fill.write(self, median, sigma, generator)  # type: ignore[no-any-return]
 
 
-def _geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
+def _geometric_(self: Tensor, p: float, *, generator=None) -> Tensor:
     """Fill with the number of trials until the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
@@ -189,7 +177,7 @@ def _largest(kind: dtypes.dtype) -> int:
     return int(2**digits)
 
 
-def _random_(self: Tensor, *bounds: Any, generator: Any = None, **named: Any) -> Tensor:
+def _random_(self: Tensor, *bounds, generator=None, **named) -> Tensor:
     """Fill with random integers: `random_()`, `random_(to)`, `random_(from, to)`."""
     low = named.pop("from", None)
     to = named.pop("to", None)
@@ -210,8 +198,11 @@ def _random_(self: Tensor, *bounds: Any, generator: Any = None, **named: Any) ->
     return record.write(self, first, last, generator)  # type: ignore[no-any-return]
 
 
-def _bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+def _bernoulli_(self: Tensor, p=0.5, *, generator=None) -> Tensor:
     """Fill with ones (with probability p, a number or a tensor) and zeros."""
+    if isinstance(p, Tensor) and modes.state.levels:
+        chances = p.expand(self.shape)  # type: ignore[attr-defined]
+        return self.copy_(ops["bernoulli"].call(chances))  # type: ignore[attr-defined, no-any-return]
     if isinstance(p, Tensor):
         p = p._array
     elif not 0.0 <= p <= 1.0:

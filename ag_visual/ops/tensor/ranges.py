@@ -16,20 +16,20 @@ from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.out_argument import made_into
 from ag_visual.dispatch.table import function
 from ag_visual.ops.tensor.cast import cast_array, dtype_of
-from ag_visual.ops.tensor.creation import _number
+from ag_visual.ops.tensor.creation import number_of
 from ag_visual.ops.tensor.make import make
 
 
 @function()
 def arange(
-    start: Any = None,
-    end: Any = None,
-    step: Any = 1,
+    start=None,
+    end=None,
+    step=1,
     *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -40,7 +40,7 @@ def arange(
         start, end = None, start
     start = 0 if start is None else start
     start, end, step = (
-        _number("arange", n, v) for n, v in (("start", start), ("end", end), ("step", step))
+        number_of("arange", n, v) for n, v in (("start", start), ("end", end), ("step", step))
     )
     whole = all(isinstance(v, (int, numpy.integer)) for v in (start, end, step))
     kind = dtype_of("arange", dtype, dtypes.int64 if whole else None).np
@@ -65,7 +65,7 @@ def arange(
     else:
         count = -((start - end) // step) if whole else math.ceil((end - start) / step)
 
-    def build(b: Any) -> Any:
+    def build(b):
         steps = b.xp.arange(int(count))
         if whole:
             return (start + steps * step).astype(kind)
@@ -74,7 +74,7 @@ def arange(
     return make(build, device, requires_grad)
 
 
-def evenly(xp: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
+def evenly(xp, start, end, steps: int, kind):
     """As torch computes it, to the last digit: from both ends, so that a symmetric range is exactly
     symmetric, and with one rounding for each number.
     """
@@ -94,13 +94,11 @@ def evenly(xp: Any, start: Any, end: Any, steps: int, kind: Any) -> Any:
     return xp.where(xp.arange(steps) < steps // 2, up, down)
 
 
-def _range_dtype(name: str, dtype: Any, *ends: Any) -> Any:
-    complex_ends = any(isinstance(v, (complex, numpy.complexfloating)) for v in ends)
-    return dtype_of(name, dtype, dtypes.get_default_complex_dtype() if complex_ends else None).np
+def _range(name: str, start, end, steps, dtype) -> tuple[Any, Any, int, Any]:
+    """The ends of a range as numbers (no gradient flows to them), how many steps, and their dtype.
 
-
-def _ends(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
-    """The ends of a range as numbers (no gradient flows to them), and the number of its steps."""
+    The ends of a range of integers are without their fractions.
+    """
     several = [
         f"{what} with {each.ndim} dimension(s)"
         for what, each in (("start", start), ("end", end))
@@ -115,35 +113,32 @@ def _ends(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
     if steps < 0:
         raise RuntimeError(f"number of steps must be non-negative\nIt is {steps}.")
     start, end = (
-        _number(name, what, each.detach() if isinstance(each, Tensor) else each)
+        number_of(name, what, each.detach() if isinstance(each, Tensor) else each)
         for what, each in (("start", start), ("end", end))
     )
-    return start, end, steps
-
-
-def _whole(kind: Any, start: Any, end: Any) -> tuple[Any, Any]:
-    """The ends as a range of integers has them: without their fractions."""
-    return (int(start), int(end)) if kind.kind in "iub" else (start, end)
+    complex_ends = any(isinstance(v, (complex, numpy.complexfloating)) for v in (start, end))
+    kind = dtype_of(name, dtype, dtypes.get_default_complex_dtype() if complex_ends else None).np
+    if kind.kind in "iub":
+        start, end = int(start), int(end)
+    return start, end, steps, kind
 
 
 @function()
 def linspace(
-    start: Any,
-    end: Any,
+    start,
+    end,
     steps: int,
     *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
     requires_grad: bool = False,
 ) -> Tensor:
     """`steps` numbers from start to end, both included, evenly spaced."""
     if out is not None:
         return made_into("linspace", out, dtype, device, partial(linspace, start, end, steps))
-    start, end, steps = _ends("linspace", start, end, steps)
-    kind = _range_dtype("linspace", dtype, start, end)
-    start, end = _whole(kind, start, end)
+    start, end, steps, kind = _range("linspace", start, end, steps, dtype)
     return make(
         lambda b: cast_array(evenly(b.xp, start, end, steps, kind), kind), device, requires_grad
     )
@@ -151,25 +146,23 @@ def linspace(
 
 @function()
 def logspace(
-    start: Any,
-    end: Any,
+    start,
+    end,
     steps: int,
     base: float = 10.0,
     *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
     requires_grad: bool = False,
 ) -> Tensor:
     """base**start ... base**end: `steps` numbers evenly spaced on a logarithmic scale."""
     if out is not None:
         return made_into("logspace", out, dtype, device, partial(logspace, start, end, steps, base))
-    start, end, steps = _ends("logspace", start, end, steps)
-    kind = _range_dtype("logspace", dtype, start, end)
-    start, end = _whole(kind, start, end)
+    start, end, steps, kind = _range("logspace", start, end, steps, dtype)
 
-    def build(b: Any) -> Any:
+    def build(b):
         line = evenly(b.xp, start, end, steps, numpy.dtype(numpy.float64))
         return cast_array(b.xp.asarray(base, dtype=line.dtype) ** line, kind)
 
@@ -181,10 +174,10 @@ def eye(
     n: int,
     m: int | None = None,
     *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
+    out=None,
+    dtype=None,
+    layout=None,
+    device=None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Ones on the diagonal of an n x m matrix of zeros."""
@@ -198,9 +191,7 @@ def eye(
 
 
 def _triangle_indices(name: str, side: str) -> Callable[..., Tensor]:
-    def create(
-        row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None
-    ) -> Tensor:
+    def create(row: int, col: int, offset: int = 0, *, dtype=None, device=None) -> Tensor:
         kind = dtype_of(name, dtype, dtypes.int64).np
         found = numpy.stack(getattr(numpy, side)(row, offset, col)).astype(kind)
         return make(lambda b: b.from_numpy(found), device)

@@ -10,11 +10,14 @@ from typing import Any
 
 from ag_visual.arrays.backend import of_namespace
 from ag_visual.core import view
+from ag_visual.core.level import Batched, Wrapper, hollow, wrap
+from ag_visual.dispatch.families import structural
+from ag_visual.dispatch.levels import beneath
 from ag_visual.dispatch.memory import line_of, memory_of, reach, row_major
-from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap import Batch
-from ag_visual.ops.view.slice import Samples, _structural, replacer
+from ag_visual.ops.view.slice import replacer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,14 +34,32 @@ class Place:
     memory: Any
 
     @classmethod
-    def of(cls, tensor: Any) -> Place:
+    def of(cls, tensor) -> Place:
         return cls(tensor.stride(), tensor.storage_offset(), weakref.ref(memory_of(tensor)))
 
-    def line(self, xp: Any, array: Any, first: int, last: int) -> tuple[Any, int]:
+    def bytes(self, array) -> tuple[int, ...]:
+        """The strides that an array of this place has."""
+        return tuple(s * array.dtype.itemsize for s in self.stride)
+
+    def fits(self, tensor) -> bool:
+        """Has another tensor this place in as much memory? (What lies around it is alike then.)
+
+        Of slices, which none may leave: has each its strides?
+        """
+        array, memory = tensor._array, self.memory()
+        if not _lies_so(array, self.bytes(array)):
+            return False
+        if hollow(tensor) or memory is None:
+            return True
+        length = line_of(memory).nbytes // memory.itemsize
+        alike = line_of(memory_of(tensor)).nbytes // array.itemsize == length
+        return tensor.storage_offset() == self.offset and alike
+
+    def line(self, xp, array, first: int, last: int) -> tuple[Any, int]:
         """A vector over memory that reaches from element `first` to `last`, and where it begins."""
         item = array.dtype.itemsize
         span = reach(array.shape, self.stride)
-        strides = tuple(s * item for s in self.stride)
+        strides = self.bytes(array)
         if self.offset <= first and last <= self.offset + span:
             if not _lies_so(array, strides):
                 array = _copy_into(view.spread(xp, array.shape, array.dtype, strides), array)
@@ -53,18 +74,23 @@ class Place:
         return line_of(memory, array), 0
 
 
-def _lies_so(array: Any, strides: tuple[int, ...]) -> bool:
-    """Has an array these strides, where they count?"""
-    triples = zip(array.shape, array.strides, strides, strict=True)
+def _lies_so(array, strides: tuple[int, ...], first: int = 0) -> bool:
+    """Has an array these strides, where they count? first: of the dimensions from this one on."""
+    triples = list(zip(array.shape, array.strides, strides, strict=True))[first:]
     return all(n < 2 or a == b for n, a, b in triples)
 
 
-def _copy_into(target: Any, source: Any) -> Any:
+def _strides(tensor) -> tuple[int, ...]:
+    array = tensor._array
+    return tuple(s // array.itemsize for s in array.strides)
+
+
+def _copy_into(target, source):
     target[...] = source
     return target
 
 
-def _strided_slices(batch: Batch) -> Any:
+def _strided_slices(batch: Batch):
     """The slices lie one behind the other."""
     if batch.values.get("place") is not None:
         return _placed_slices(batch)
@@ -73,17 +99,20 @@ def _strided_slices(batch: Batch) -> Any:
     return batch.run(**whole, size=size, stride=stride)
 
 
-def _placed_slices(batch: Batch) -> Any:
-    """Each slice is laid into memory of its own as its place says, and read there."""
+def _placed_slices(batch: Batch):
+    """A view of slices that lie as their place says; else each is laid so, and read there."""
     F, count, shape, place = batch.F, batch.size, batch.shape("self"), batch["place"]
     size, stride, offset = batch["size"], batch["stride"], place.offset - batch["storage_offset"]
+    whole = batch.full("self")
+    if F.traced and _lies_so(whole._array, (0, *place.bytes(whole._array)), first=1):
+        return _strided_below(F, whole, (count, *size), (_strides(whole)[0], *stride), -offset)
     length = _span(size, stride, shape, place.stride, offset)
     shape, own = (count, *shape), (length, *place.stride)
-    slices = _once(F, batch.full("self"), shape, own)
+    slices = _once(F, whole, shape, own)
     return F.as_strided_backward(slices, (count, *size), shape, own, offset, (length, *stride))
 
 
-def _strided_slices_back(batch: Batch) -> Any:
+def _strided_slices_back(batch: Batch):
     count, to = batch.size, batch["input_sizes"]
     size, stride, offset = batch["size"], batch["stride"], batch["storage_offset"]
     own = row_major(to) if batch["input_stride"] is None else batch["input_stride"]
@@ -96,15 +125,13 @@ def _strided_slices_back(batch: Batch) -> Any:
     )
 
 
-def _span(to: Any, to_stride: Any, size: Any, stride: Any, storage_offset: int) -> int:
+def _span(to, to_stride, size, stride, storage_offset: int) -> int:
     """How many elements of memory two geometries touch, the second so far behind the first."""
     before = max(0, -storage_offset)
     return max(before + reach(to, to_stride), before + storage_offset + reach(size, stride))
 
 
-def _strided(
-    xp: Any, self: Any, size: Any, stride: Any, storage_offset: int, place: Place | None = None
-) -> Any:
+def _strided(xp, self, size, stride, storage_offset: int, place: Place | None = None):
     item = self.dtype.itemsize
     if place is None:
         line = xp.ascontiguousarray(self).reshape(-1)
@@ -115,14 +142,14 @@ def _strided(
     return of_namespace(xp).as_strided(line[storage_offset:], size, tuple(s * item for s in stride))
 
 
-def _positions(xp: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int) -> Any:
+def _positions(xp, size: Sequence[int], stride: Sequence[int], storage_offset: int):
     at = xp.full((1,) * len(size), storage_offset)
     for i, (n, s) in enumerate(zip(size, stride, strict=True)):
         at = at + (xp.arange(n) * s).reshape((n,) + (1,) * (len(size) - i - 1))
     return at
 
 
-def _once(F: Any, g: Any, shape: Any, stride: Any) -> Any:
+def _once(F, g, shape, stride):
     """`g`, where several elements of a geometry are one place each with its share of that."""
     if view.distinct(shape, stride):
         return g
@@ -130,15 +157,7 @@ def _once(F: Any, g: Any, shape: Any, stride: Any) -> Any:
     return g / F.as_strided_backward(ones, shape, shape, stride, 0, stride)
 
 
-def _strided_back(
-    F: Any,
-    g: Any,
-    self_shape: Any,
-    size: Any,
-    stride: Any,
-    storage_offset: int,
-    place: Place | None,
-) -> Any:
+def _strided_back(F, g, self_shape, size, stride, storage_offset: int, place: Place | None):
     if place is None:
         return F.as_strided_backward(g, self_shape, size, stride, storage_offset)
     to, offset = place.stride, storage_offset - place.offset
@@ -146,23 +165,22 @@ def _strided_back(
     return _once(F, found, self_shape, to)
 
 
-def strided_forward(
-    F: Any,
-    t_self: Any,
-    self_shape: Any,
-    size: Any,
-    stride: Any,
-    storage_offset: int,
-    place: Place | None,
-) -> Any:
+def strided_forward(F, t_self, self_shape, size, stride, storage_offset: int, place: Place | None):
     if place is None:
-        return F.as_strided_from(F.clone(t_self, "C"), size, stride, storage_offset)
+        # Of what lies in memory as the base does the view is one, too: who writes it writes both.
+        return F.as_strided_from(F.contiguous(t_self), size, stride, storage_offset)
+    if F.traced and place.fits(t_self):
+        begin = storage_offset - place.offset
+        if not hollow(t_self) and place.memory() is not None:
+            return F.as_strided(t_self, size, stride, storage_offset)
+        _check_within(self_shape, place.stride, size, stride, begin, place.offset)
+        return _strided_below(F, t_self, size, stride, begin)
     t_self = _once(F, t_self, self_shape, place.stride)
     offset = place.offset - storage_offset
     return F.as_strided_backward(t_self, size, self_shape, place.stride, offset, stride)
 
 
-def _strided_samples(make: Any) -> Samples:
+def _strided_samples(make):
     yield Sample((make((3, 4)), (2, 2), (1, 2), 1))
     yield Sample((make((6,)), (3, 3), (1, 1), 0))
     # A transposed matrix that begins at the fifth element of memory.
@@ -189,14 +207,8 @@ op(
 
 
 def _as_strided_backward(
-    xp: Any,
-    self: Any,
-    input_sizes: Any,
-    size: Any,
-    stride: Any,
-    storage_offset: int,
-    input_stride: Any = None,
-) -> Any:
+    xp, self, input_sizes, size, stride, storage_offset: int, input_stride=None
+):
     """Elements added up where one geometry puts them in memory, read where another one does.
 
     storage_offset: of the first geometry, counted from the start of the other. The result has the
@@ -213,36 +225,26 @@ def _as_strided_backward(
     return result if view.distinct(input_sizes, to) else xp.ascontiguousarray(result)
 
 
-def _backward_of_backward(
-    F: Any,
-    g: Any,
-    input_sizes: Any,
-    size: Any,
-    stride: Any,
-    storage_offset: int,
-    input_stride: Any,
-) -> Any:
+def _backward_of_backward(F, g, input_sizes, size, stride, storage_offset: int, input_stride):
     to = row_major(input_sizes) if input_stride is None else input_stride
     return F.as_strided_backward(g, size, input_sizes, to, -storage_offset, stride)
 
 
-_structural(
+structural(
     "as_strided_backward",
     _as_strided_backward,
     vjp={"self": _backward_of_backward},
     public=False,
     batch=_strided_slices_back,
-    samples=lambda make: iter(
-        [
-            Sample((make((3, 3)), (6,), (3, 3), (1, 1), 0)),
-            Sample((make((2, 2)), (3, 2), (2, 2), (1, 2), -1, (1, 3))),
-        ]
-    ),
+    samples=lambda make: [
+        Sample((make((3, 3)), (6,), (3, 3), (1, 1), 0)),
+        Sample((make((2, 2)), (3, 2), (2, 2), (1, 2), -1, (1, 3))),
+    ],
 )
 
 
 def geometry(
-    name: str, self: Any, size: Any, stride: Any, storage_offset: int | None
+    name: str, self, size, stride, storage_offset: int | None
 ) -> tuple[tuple[int, ...], tuple[int, ...], int, Place | None]:
     """A geometry that stays within the memory of `self`, and where `self` lies in that."""
     size, stride = tuple(size), tuple(stride)
@@ -269,15 +271,53 @@ def geometry(
     return size, stride, offset, Place.of(self)
 
 
-@composite("as_strided")
-def _as_strided(
-    F: Any, self: Any, size: Any, stride: Any, storage_offset: int | None = None
+def _check_within(shape, own, size, stride, offset: int, begin: int) -> None:
+    """Refuse a geometry that leaves the slice, `offset` elements behind its first one."""
+    held, needed = reach(shape, own), reach(size, stride) + offset
+    if offset < 0 or needed > held:
+        raise RuntimeError(
+            f"result = tensor.as_strided({list(size)}, {list(stride)}, {offset + begin}) can "
+            "access memory outside of `tensor`. `result` can access some memory in range "
+            f"[{offset}, {needed}], but `tensor` can only access some memory in range [0, {held}]. "
+            "This is not supported inside of vmap: a slice ends where the next one may begin."
+        )
+
+
+def _of_slices(
+    F: Any, self: Any, size: tuple[int, ...], stride: tuple[int, ...], storage_offset: int | None
 ) -> Any:
+    """The same geometry in the memory of each slice, which it may not leave."""
+    bottom = self
+    while isinstance(bottom, Wrapper):
+        bottom = bottom.value
+    begin = bottom.storage_offset()
+    offset = 0 if storage_offset is None else storage_offset - begin
+    own = self.stride()
+    _check_within(self._array.shape, own, size, stride, offset, begin)
+    return _strided_below(F, self, size, stride, offset)
+
+
+def _strided_below(F: Any, x: Any, size: Any, stride: Any, offset: int) -> Any:
+    """A view, `offset` elements behind the first of x."""
+    if type(x) is not Batched:
+        if hollow(x):
+            return F.as_strided_from(x, size, stride, offset, Place(x.stride(), 0, lambda: None))
+        return F.as_strided(x, size, stride, x.storage_offset() + offset)
+    value = x.value
+    stride = (_strides(value)[0], *stride)
+    found = beneath(x.level, _strided_below, F, value, (x.level.size, *size), stride, offset)
+    return wrap(Batched, x.level, found)
+
+
+@composite("as_strided")
+def _as_strided(F, self, size, stride, storage_offset: int | None = None):
     """A view with any size, stride and offset (in elements) into the memory of `self`.
 
     The offset counts from the start of the memory that `self` looks into. Raises RuntimeError for
     a geometry that leaves it.
     """
+    if hollow(self):
+        return _of_slices(F, self, tuple(size), tuple(stride), storage_offset)
     args = geometry("as_strided", self, size, stride, storage_offset)
     result = F.as_strided_from(self, *args)
     if result._view is not None and result._view.parent is not None:
@@ -285,7 +325,7 @@ def _as_strided(
     return result
 
 
-def straighten(self: Any, seen: view.View, args: tuple[Any, ...]) -> None:
+def straighten(self, seen: view.View, args: tuple[Any, ...]) -> None:
     """Let an as_strided view of a view start at the base, where that reaches as far."""
     base = seen.base
     size, stride, offset, _ = args
@@ -308,7 +348,7 @@ def straighten(self: Any, seen: view.View, args: tuple[Any, ...]) -> None:
 _on_strides = replacer("as_strided_from", order="C")
 
 
-def _in_memory(self: Any, src: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
+def _in_memory(self, src, size, stride, storage_offset):
     """A geometry within row-major memory of self's own, as the result has it."""
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
@@ -322,14 +362,14 @@ def _in_memory(self: Any, src: Any, size: Any, stride: Any, storage_offset: Any)
     return size, stride, offset
 
 
-def _scattered(np: Any, self: Any, src: Any, size: Any, stride: Any, offset: Any) -> Any:
+def _scattered(np, self, src, size, stride, offset):
     line = self.reshape(-1).copy()
     for at in np.ndindex(*size):
         line[(offset or 0) + sum(i * s for i, s in zip(at, stride, strict=True))] = src[at]
     return line.reshape(self.shape)
 
 
-_structural(
+structural(
     "as_strided_scatter",
     lambda xp, self, src, size, stride, storage_offset=None: _on_strides(
         xp, self, src, size, stride, storage_offset
@@ -342,26 +382,20 @@ _structural(
             F.clone(g, "C"), size, stride, storage_offset
         ),
     },
-    jvp=LINEAR,
-    inputs=("self", "src"),
     batch=_strided_slices,
     normalize=_in_memory,
-    samples=lambda make: iter(
-        [
-            Sample((make((3, 4)), make((2, 2)), (2, 2), (1, 2), 1)),
-            Sample((make((6,)), make((3,)), (3,), (2,))),
-        ]
-    ),
-    errors=lambda make: iter(
-        [
-            ErrorSample(
-                (make((3,)), make((4,)), (4,), (1,)), RuntimeError, "out of bounds for storage"
-            ),
-            ErrorSample(
-                (make((3,)), make((4,)), (2,), (1,)), RuntimeError, "expected src to have a size"
-            ),
-        ]
-    ),
+    samples=lambda make: [
+        Sample((make((3, 4)), make((2, 2)), (2, 2), (1, 2), 1)),
+        Sample((make((6,)), make((3,)), (3,), (2,))),
+    ],
+    errors=lambda make: [
+        ErrorSample(
+            (make((3,)), make((4,)), (4,), (1,)), RuntimeError, "out of bounds for storage"
+        ),
+        ErrorSample(
+            (make((3,)), make((4,)), (2,), (1,)), RuntimeError, "expected src to have a size"
+        ),
+    ],
     oracle=False,  # torch's gradient of self is right where it should be zero, and zero elsewhere
     reference=_scattered,
     doc="A row-major copy of `self` with `src` at the elements that "

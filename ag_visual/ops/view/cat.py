@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
 from ag_visual import dtypes, promotion
 from ag_visual.arrays.backend import backend_of
+from ag_visual.core.level import all_values
 from ag_visual.core.tensor import from_array
 from ag_visual.dispatch.arguments import tensors_of
 from ag_visual.dispatch.dims import wrap
+from ag_visual.dispatch.families import structural
 from ag_visual.dispatch.interpreted import flat
-from ag_visual.dispatch.record import CHANNELS, LINEAR, ROWS, ErrorSample, Sample
-from ag_visual.dispatch.table import composite, op
+from ag_visual.dispatch.memory import channels_last
+from ag_visual.dispatch.record import CHANNELS, ROWS, ErrorSample, Sample
+from ag_visual.dispatch.table import composite
 from ag_visual.dispatch.vmap import Batch, joined
 
-_structural = functools.partial(op, jvp=LINEAR, holomorphic=False)
 
-
-def _common(arrays: Sequence[Any]) -> Any:
+def _common(arrays: Sequence[Any]):
     """The dtype that torch promotes a list of tensors to."""
     first = arrays[0].dtype
     if all(a.dtype is first for a in arrays):
@@ -36,13 +36,19 @@ def _old_empty(shape: tuple[int, ...]) -> bool:
     return shape == (0,)
 
 
-def _cat(xp: Any, tensors: Any, dim: int = 0) -> Any:
+def _cat(xp, tensors, dim: int = 0):
     kept = [a for a in tensors if not _old_empty(a.shape)] or list(tensors[:1])
     kind = _common(tensors)
-    return xp.concatenate([a.astype(kind, copy=False) for a in kept], axis=dim)
+    arrays = [a.astype(kind, copy=False) for a in kept]
+    if arrays[0].ndim in (4, 5) and all(channels_last(a) for a in kept):
+        rows = [xp.moveaxis(a, 1, -1) for a in arrays]
+        at = (0, arrays[0].ndim - 1)[dim] if dim < 2 else dim - 1
+        return xp.moveaxis(xp.concatenate(rows, axis=at), -1, 1)
+    result = xp.concatenate(arrays, axis=dim)
+    return result if result.flags.c_contiguous else xp.ascontiguousarray(result)
 
 
-def _normal_cat(tensors: Any, dim: Any = 0) -> tuple[int]:
+def _normal_cat(tensors, dim=0) -> tuple[int]:
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     kept = [(i, a.shape) for i, a in enumerate(tensors) if not _old_empty(a.shape)]
@@ -71,7 +77,7 @@ def _normal_cat(tensors: Any, dim: Any = 0) -> tuple[int]:
     return (dim,)
 
 
-def _cat_back(F: Any, g: Any, tensors_shape: Any, dim: int) -> list[Any]:
+def _cat_back(F, g, tensors_shape, dim: int) -> list[Any]:
     found, start = [], 0
     for shape in tensors_shape:
         if _old_empty(shape):
@@ -82,19 +88,7 @@ def _cat_back(F: Any, g: Any, tensors_shape: Any, dim: int) -> list[Any]:
     return found
 
 
-def _cat_samples(make: Any) -> Iterator[Sample]:
-    yield Sample(([make((2, 3)), make((1, 3))],))
-    yield Sample(([make((2, 3)), make((2, 1)), make((2, 2))], -1))
-    yield Sample(([make((0,)), make((2, 2))],))
-
-
-def _cat_errors(make: Any) -> Iterator[ErrorSample]:
-    yield ErrorSample(([],), ValueError, "expected a non-empty list of Tensors")
-    yield ErrorSample(([make((2, 3)), make((2, 4))],), RuntimeError, "Sizes of tensors must match")
-    yield ErrorSample(([make(()), make(())],), RuntimeError, "cannot be concatenated")
-
-
-cat = _structural(
+cat = structural(
     "cat",
     _cat,
     vjp={"tensors": _cat_back},
@@ -104,25 +98,34 @@ cat = _structural(
     also_saves=("dim",),
     method=False,
     batch=joined,
-    samples=_cat_samples,
-    errors=_cat_errors,
+    samples=lambda make: [
+        Sample(([make((2, 3)), make((1, 3))],)),
+        Sample(([make((2, 3)), make((2, 1)), make((2, 2))], -1)),
+        Sample(([make((0,)), make((2, 2))],)),
+    ],
+    errors=lambda make: [
+        ErrorSample(([],), ValueError, "expected a non-empty list of Tensors"),
+        ErrorSample(([make((2, 3)), make((2, 4))],), RuntimeError, "Sizes of tensors must match"),
+        ErrorSample(([make(()), make(())],), RuntimeError, "cannot be concatenated"),
+    ],
     doc="Tensors one behind the other along `dim`; all other sizes are equal.",
     out="casts no_overlap",
+    autocast="cpu widest",
 )
 
 
 @composite("concat", method=False, aliases=("concatenate",), out="casts no_overlap")
-def _concat(F: Any, tensors: Any, dim: int = 0) -> Any:
+def _concat(F, tensors, dim: int = 0):
     """Another name of `cat`."""
     return F.cat(tensors, dim)
 
 
-def _stack(xp: Any, tensors: Any, dim: int = 0) -> Any:
+def _stack(xp, tensors, dim: int = 0):
     kind = _common(tensors)
     return xp.stack([a.astype(kind, copy=False) for a in tensors], axis=dim)
 
 
-def _normal_stack(tensors: Any, dim: Any = 0) -> tuple[int]:
+def _normal_stack(tensors, dim=0) -> tuple[int]:
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
     first = tensors[0].shape
@@ -136,25 +139,14 @@ def _normal_stack(tensors: Any, dim: Any = 0) -> tuple[int]:
     return (dim,)
 
 
-def _stack_samples(make: Any) -> Iterator[Sample]:
-    yield Sample(([make((2, 3)), make((2, 3))],))
-    yield Sample(([make((2,)), make((2,)), make((2,))], -1))
-    yield Sample(([make(()), make(())],))
-
-
-def _stack_errors(make: Any) -> Iterator[ErrorSample]:
-    yield ErrorSample(([],), RuntimeError, "stack expects a non-empty TensorList")
-    yield ErrorSample(([make((2,)), make((3,))],), RuntimeError, "to be equal size, but got [2]")
-
-
-def _stack_back(F: Any, g: Any, dim: int) -> Any:
+def _stack_back(F, g, dim: int):
     if not F.traced:
         return F.unbind(g, dim)
     # One by one, as torch: a hook may write what was selected, but no view of several at once.
     return [F.select(g, dim, i) for i in range(g.shape[dim])]
 
 
-stack = _structural(
+stack = structural(
     "stack",
     _stack,
     vjp={"tensors": _stack_back},
@@ -164,14 +156,22 @@ stack = _structural(
     also_saves=("dim",),
     method=False,
     batch=joined,
-    samples=_stack_samples,
-    errors=_stack_errors,
+    samples=lambda make: [
+        Sample(([make((2, 3)), make((2, 3))],)),
+        Sample(([make((2,)), make((2,)), make((2,))], -1)),
+        Sample(([make(()), make(())],)),
+    ],
+    errors=lambda make: [
+        ErrorSample(([],), RuntimeError, "stack expects a non-empty TensorList"),
+        ErrorSample(([make((2,)), make((3,))],), RuntimeError, "to be equal size, but got [2]"),
+    ],
     doc="Tensors of one shape along a new dimension.",
     out="casts no_overlap",
+    autocast="cpu widest",
 )
 
 
-def _some(name: str, tensors: Any) -> tuple[Any, ...]:
+def _some(name: str, tensors) -> tuple[Any, ...]:
     found = tensors_of(name, tensors)
     if not found:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
@@ -179,26 +179,26 @@ def _some(name: str, tensors: Any) -> tuple[Any, ...]:
 
 
 @composite("hstack", method=False, out="casts no_overlap")
-def _hstack(F: Any, tensors: Any) -> Any:
+def _hstack(F, tensors):
     """Side by side: along the first dimension of vectors, the second of all others."""
     grown = F.atleast_1d(_some("hstack", tensors))
     return F.cat(grown, 0 if grown[0].ndim == 1 else 1)
 
 
 @composite("vstack", method=False, aliases=("row_stack",), out="casts no_overlap")
-def _vstack(F: Any, tensors: Any) -> Any:
+def _vstack(F, tensors):
     """One below the other, as rows."""
     return F.cat(F.atleast_2d(_some("vstack", tensors)), 0)
 
 
 @composite("dstack", method=False, out="casts no_overlap")
-def _dstack(F: Any, tensors: Any) -> Any:
+def _dstack(F, tensors):
     """One behind the other, along the third dimension."""
     return F.cat(F.atleast_3d(_some("dstack", tensors)), 2)
 
 
 @composite("column_stack", method=False, out="casts no_overlap")
-def _column_stack(F: Any, tensors: Any) -> Any:
+def _column_stack(F, tensors):
     """Vectors as columns beside matrices."""
     given = _some("column_stack", tensors)
     return F.cat([F.reshape(a, (-1, 1)) if a.ndim < 2 else a for a in given], 1)
@@ -212,7 +212,7 @@ def _matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
     return ((1, 1), (1, *shape), shape)[len(shape)]  # type: ignore[return-value]
 
 
-def _block_diag(xp: Any, tensors: Any) -> Any:
+def _block_diag(xp, tensors):
     shapes = [_matrix_shape(a.shape) for a in tensors]
     result = xp.zeros(
         (sum(s[0] for s in shapes), sum(s[1] for s in shapes)), dtype=_common(tensors)
@@ -224,7 +224,7 @@ def _block_diag(xp: Any, tensors: Any) -> Any:
     return result
 
 
-def _block_slices(batch: Batch) -> Any:
+def _block_slices(batch: Batch):
     """Each matrix between zeros on its left and right, one below the other."""
     F = batch.F
     items = [
@@ -237,7 +237,7 @@ def _block_slices(batch: Batch) -> Any:
     return F.cat(rows, 1)
 
 
-def _block_diag_back(F: Any, g: Any, tensors_shape: Any) -> list[Any]:
+def _block_diag_back(F, g, tensors_shape) -> list[Any]:
     found = []
     row = column = 0
     for shape in tensors_shape:
@@ -248,7 +248,7 @@ def _block_diag_back(F: Any, g: Any, tensors_shape: Any) -> list[Any]:
     return found
 
 
-_structural(
+structural(
     "block_diag_of",
     _block_diag,
     vjp={"tensors": _block_diag_back},
@@ -257,19 +257,19 @@ _structural(
     public_name="block_diag",
     node="BlockDiagBackward0",
     batch=_block_slices,
-    samples=lambda make: iter([Sample(([make((2, 3)), make((2,)), make(())],))]),
+    samples=lambda make: [Sample(([make((2, 3)), make((2,)), make(())],))],
     oracle=lambda torch, tensors: torch.block_diag(*tensors),
 )
 
 
 @composite("block_diag", method=False)
-def _block_diag_any(F: Any, *tensors: Any) -> Any:
+def _block_diag_any(F, *tensors):
     """A matrix with the given ones along its diagonal and zeros elsewhere."""
     return F.block_diag_of(list(flat(tensors)))
 
 
 @composite("meshgrid", method=False)
-def _meshgrid(F: Any, *tensors: Any, indexing: str | None = None) -> Any:
+def _meshgrid(F, *tensors, indexing: str | None = None):
     """Coordinates: each vector expanded along the dimensions of the others ('ij' or 'xy')."""
     given = list(tensors_of("meshgrid", flat(tensors)))
     if not given:
@@ -306,17 +306,14 @@ def _meshgrid(F: Any, *tensors: Any, indexing: str | None = None) -> Any:
     )
 
 
-# Choices of elements ----------------------------------------------------------------------------
-
-
-def _vectors(tensors: Any) -> None:
+def _vectors(tensors) -> None:
     for each in tensors:
         if each.ndim != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(each.shape)}")
 
 
 @composite("cartesian_prod", method=False)
-def _cartesian_prod(F: Any, *tensors: Any) -> Any:
+def _cartesian_prod(F, *tensors):
     """All ways to take one element of each vector, one row each; the last one changes first."""
     tensors = flat(tensors)
     _vectors(tensors)
@@ -327,7 +324,7 @@ def _cartesian_prod(F: Any, *tensors: Any) -> Any:
 
 
 @composite("combinations", method=False)
-def _combinations(F: Any, self: Any, r: int = 2, with_replacement: bool = False) -> Any:
+def _combinations(F, self, r: int = 2, with_replacement: bool = False):
     """All choices of r elements of a vector in their order, one row each."""
     _vectors((self,))
     if r < 0:
@@ -336,5 +333,5 @@ def _combinations(F: Any, self: Any, r: int = 2, with_replacement: bool = False)
         return F.zeros_of(self, (0,))
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = numpy.array(list(choose(range(self.shape[0]), r)), numpy.int64).reshape(-1, r)
-    index = from_array(backend_of(self._array).from_numpy(rows))
+    index = from_array(backend_of(all_values(self)).from_numpy(rows))
     return F.stack([F.index_select(self, 0, column) for column in index.unbind(1)], 1)

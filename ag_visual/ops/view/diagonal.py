@@ -6,12 +6,13 @@ from typing import Any
 
 from ag_visual.arrays.backend import of_namespace
 from ag_visual.dispatch.dims import wrap
-from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.families import structural, view_op
+from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, ops
-from ag_visual.ops.view.slice import Errors, Samples, _structural, _view, replacer
+from ag_visual.ops.view.slice import replacer
 
 
-def _diagonal(xp: Any, self: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+def _diagonal(xp, self, offset: int = 0, dim1: int = 0, dim2: int = 1):
     # Not xp.diagonal: that is read-only.
     first, second = max(-offset, 0), max(offset, 0)
     rows, columns = self.shape[dim1], self.shape[dim2]
@@ -25,27 +26,14 @@ def _diagonal(xp: Any, self: Any, offset: int = 0, dim1: int = 0, dim2: int = 1)
     return of_namespace(xp).as_strided(self[tuple(at)], shape, strides)
 
 
-def _normal_diagonal(
-    self: Any, offset: int = 0, dim1: Any = 0, dim2: Any = 1
-) -> tuple[int, int, int]:
+def _normal_diagonal(self, offset: int = 0, dim1=0, dim2=1) -> tuple[int, int, int]:
     first, second = wrap(dim1, self.ndim), wrap(dim2, self.ndim)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     return offset, first, second
 
 
-def _diagonal_samples(make: Any) -> Samples:
-    yield Sample((make((3, 4)),))
-    yield Sample((make((2, 3, 4)), 1, -1, 0))
-    yield Sample((make((3, 4)), -2))
-    yield Sample((make((3, 4)), 7))
-
-
-def _diagonal_errors(make: Any) -> Errors:
-    yield ErrorSample((make((3, 3)), 0, 1, 1), RuntimeError, "diagonal dimensions cannot be")
-
-
-_view(
+view_op(
     "diagonal",
     _diagonal,
     vjp={
@@ -54,60 +42,64 @@ _view(
         )
     },
     normalize=_normal_diagonal,
-    samples=_diagonal_samples,
-    errors=_diagonal_errors,
+    samples=lambda make: [
+        Sample((make((3, 4)),)),
+        Sample((make((2, 3, 4)), 1, -1, 0)),
+        Sample((make((3, 4)), -2)),
+        Sample((make((3, 4)), 7)),
+    ],
+    errors=lambda make: [
+        ErrorSample((make((3, 3)), 0, 1, 1), RuntimeError, "diagonal dimensions cannot be")
+    ],
     doc="The elements (i, i + offset) of dim1 and dim2, in a last dimension, as a view.",
 )
 
 
-def _diagonal_backward(
-    xp: Any, self: Any, input_sizes: Any, offset: int, dim1: int, dim2: int
-) -> Any:
+def _diagonal_backward(xp, self, input_sizes, offset: int, dim1: int, dim2: int):
     result = xp.zeros(input_sizes, dtype=self.dtype)
     _diagonal(xp, result, offset, dim1, dim2)[...] = self
     return result
 
 
-_structural(
+structural(
     "diagonal_backward",
     _diagonal_backward,
     vjp={"self": lambda F, g, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2)},
     public=False,
-    node="DiagonalBackwardBackward0",
-    samples=lambda make: iter([Sample((make((3,)), (3, 4), 1, 0, 1))]),
+    samples=lambda make: [Sample((make((3,)), (3, 4), 1, 0, 1))],
 )
 
 
-def _diag_embed(xp: Any, self: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def _diag_embed(xp, self, offset: int = 0, dim1: int = -2, dim2: int = -1):
     size = self.shape[-1] + abs(offset)
     rest = iter(self.shape[:-1])
     shape = tuple(size if i in (dim1, dim2) else next(rest) for i in range(self.ndim + 1))
     return _diagonal_backward(xp, self, shape, offset, dim1, dim2)
 
 
-def _normal_embed(
-    self: Any, offset: int = 0, dim1: Any = -2, dim2: Any = -1
-) -> tuple[int, int, int]:
+def _normal_embed(self, offset: int = 0, dim1=-2, dim2=-1) -> tuple[int, int, int]:
     first, second = wrap(dim1, self.ndim + 1), wrap(dim2, self.ndim + 1)
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     return offset, first, second
 
 
-_structural(
+structural(
     "diag_embed",
     _diag_embed,
     vjp={"self": lambda F, g, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2)},
     normalize=_normal_embed,
-    samples=lambda make: iter(
-        [Sample((make((3,)),)), Sample((make((2, 3)), 1)), Sample((make((2, 3)), -1, 0, 2))]
-    ),
+    samples=lambda make: [
+        Sample((make((3,)),)),
+        Sample((make((2, 3)), 1)),
+        Sample((make((2, 3)), -1, 0, 2)),
+    ],
     doc="Matrices whose diagonals are the last dimension, zero elsewhere.",
 )
 
 
 @composite("diag", out=True)
-def _diag(F: Any, self: Any, diagonal: int = 0) -> Any:
+def _diag(F, self, diagonal: int = 0):
     """A matrix with this diagonal, or the diagonal of a matrix (a copy)."""
     if self.ndim == 1:
         return F.diag_embed(self, diagonal)
@@ -117,13 +109,13 @@ def _diag(F: Any, self: Any, diagonal: int = 0) -> Any:
 
 
 @composite("diagflat")
-def _diagflat(F: Any, self: Any, offset: int = 0) -> Any:
+def _diagflat(F, self, offset: int = 0):
     """A matrix with all elements of `self`, in row-major order, on one of its diagonals."""
     return F.diag_embed(F.reshape(self, (-1,)), offset)
 
 
 _on_diagonal = replacer("diagonal")
-_structural(
+structural(
     "diagonal_scatter",
     lambda xp, self, src, offset=0, dim1=0, dim2=1: _on_diagonal(xp, self, src, offset, dim1, dim2),
     vjp={
@@ -132,9 +124,7 @@ _structural(
         ),
         "src": lambda F, g, offset, dim1, dim2: F.diagonal(g, offset, dim1, dim2),
     },
-    jvp=LINEAR,
-    inputs=("self", "src"),
     normalize=lambda self, src, *args: ops["diagonal"].normalize(self, *args),
-    samples=lambda make: iter([Sample((make((3, 3)), make((3,))))]),
+    samples=lambda make: [Sample((make((3, 3)), make((3,))))],
     doc="`self` with `src` written to a diagonal.",
 )

@@ -5,81 +5,71 @@ See ops/view/reshape.py for what rules of views may ask for.
 
 from __future__ import annotations
 
-import functools
 import inspect
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ag_visual.arrays.backend import backend_of
-from ag_visual.core import modes, source, view
-from ag_visual.core import saved as saved_fields
+from ag_visual.core import modes, saved as saved_fields, source, view
+from ag_visual.core.dual import dual_of
+from ag_visual.core.level import Wrapper
 from ag_visual.core.tensor import Tensor, before_write, check_inplace, method, wrote
 from ag_visual.dispatch.arguments import LEFT_OUT, Sizes, SomeDims, fitted, one_by_one
+from ag_visual.dispatch.codegen.turn import turn
 from ag_visual.dispatch.dims import sizes_of, wrap, wrap_all
+from ag_visual.dispatch.families import view_op
 from ag_visual.dispatch.interpreted import binder
 from ag_visual.dispatch.memory import memory_of
-from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
-from ag_visual.dispatch.table import composite, op, ops
+from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.stated import Same
+from ag_visual.dispatch.table import composite, ops
 from ag_visual.dispatch.vmap import Batch, along
 from ag_visual.events import instrument
 from ag_visual.ops.view.as_strided import geometry, straighten
 from ag_visual.ops.view.reshape import back_to_shape
 
-_view = functools.partial(op, jvp=LINEAR, holomorphic=False, view=True)
-Samples = Iterator[Sample]
-Errors = Iterator[ErrorSample]
-
-
 # The order of dimensions ------------------------------------------------------------------------
 
 
-def _transpose(xp: Any, self: Any, dim0: int, dim1: int) -> Any:
+def _transpose(xp, self, dim0: int, dim1: int):
     return self.swapaxes(dim0, dim1) if self.ndim else self[...]
 
 
-def _normal_pair(self: Any, dim0: Any, dim1: Any) -> tuple[int, int]:
-    return wrap(dim0, self.ndim), wrap(dim1, self.ndim)
-
-
-def _transpose_samples(make: Any) -> Samples:
-    yield Sample((make((2, 3, 4)), 0, -1))
-    yield Sample((make((2, 3)), 1, 0))
-    yield Sample((make(()), 0, 0))
-
-
-def _transpose_errors(make: Any) -> Errors:
-    yield ErrorSample((make((2, 3)), 0, 2), IndexError, "Dimension out of range (expected to be")
-
-
-transpose = _view(
+transpose = view_op(
     "transpose",
     _transpose,
     vjp={"self": lambda F, g, dim0, dim1: F.transpose(g, dim0, dim1)},
-    normalize=_normal_pair,
-    samples=_transpose_samples,
-    errors=_transpose_errors,
+    normalize=lambda self, dim0, dim1: (wrap(dim0, self.ndim), wrap(dim1, self.ndim)),
+    samples=lambda make: [
+        Sample((make((2, 3, 4)), 0, -1)),
+        Sample((make((2, 3)), 1, 0)),
+        Sample((make(()), 0, 0)),
+    ],
+    errors=lambda make: [
+        ErrorSample((make((2, 3)), 0, 2), IndexError, "Dimension out of range (expected to be")
+    ],
     doc="Two dimensions exchanged, as a view.",
 )
 
 
 @composite("swapdims")
-def _swapdims(F: Any, self: Any, dim0: int, dim1: int) -> Any:
+def _swapdims(F, self, dim0: int, dim1: int):
     """Another name of `transpose`."""
     return F.transpose(self, dim0, dim1)
 
 
 @composite("swapaxes")
-def _swapaxes(F: Any, self: Any, axis0: int, axis1: int) -> Any:
+def _swapaxes(F, self, axis0: int, axis1: int):
     """Another name of `transpose`, with NumPy's names of its arguments."""
     return F.transpose(self, axis0, axis1)
 
 
-def _permute(xp: Any, self: Any, dims: Sizes) -> Any:
+def _permute(xp, self, dims: Sizes):
     return self.transpose(dims)
 
 
-def _normal_dims(self: Any, dims: Any) -> tuple[Any, ...]:
+def _normal_dims(self, dims) -> tuple[Any, ...]:
     dims = sizes_of("permute", (dims,))
     if len(dims) != self.ndim:
         raise RuntimeError(
@@ -97,29 +87,23 @@ def _inverse(dims: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(dims)), key=dims.__getitem__))
 
 
-def _permute_samples(make: Any) -> Samples:
-    yield Sample((make((2, 3, 4)), (2, 0, 1)))
-    yield Sample((make((2, 3)), (-1, 0)))
-    yield Sample((make(()), ()))
-
-
-permute = _view(
+permute = view_op(
     "permute",
     _permute,
     vjp={"self": lambda F, g, dims: F.permute(g, _inverse(dims))},
-    batch=lambda batch: batch.run(dims=(0, *(d + 1 for d in batch["dims"]))),
+    batch=Same(dims=lambda dims: (0, *[d + 1 for d in dims])),
     normalize=_normal_dims,
     varargs="dims",
-    samples=_permute_samples,
+    samples=lambda make: [
+        Sample((make((2, 3, 4)), (2, 0, 1))),
+        Sample((make((2, 3)), (-1, 0))),
+        Sample((make(()), ())),
+    ],
     doc="The dimensions in another order, as a view.",
 )
 
 
-def _t(xp: Any, self: Any) -> Any:
-    return self.T
-
-
-def _normal_t(self: Any) -> tuple[()]:
+def _normal_t(self) -> tuple[()]:
     if self.ndim > 2:
         raise RuntimeError(
             f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D; use "
@@ -128,40 +112,33 @@ def _normal_t(self: Any) -> tuple[()]:
     return ()
 
 
-def _t_samples(make: Any) -> Samples:
-    yield Sample((make((2, 3)),))
-    yield Sample((make((3,)),))
-
-
-def _t_errors(make: Any) -> Errors:
-    yield ErrorSample((make((2, 3, 4)),), RuntimeError, "t() expects a tensor with <= 2 dimensions")
-
-
-def _sibling(batch: Batch, name: str) -> Any:
+def _sibling(batch: Batch, name: str):
     """Another op of the same kind: a view, or a copy where this op is one."""
     return batch.on(name if batch.op.view else f"{name}_copy")
 
 
-def _turn_slices(batch: Batch) -> Any:
+def _turn_slices(batch: Batch):
     dims = (1, 2) if batch.rank("self") == 2 else (0, 0)
     return _sibling(batch, "transpose")(batch["self"], *dims)
 
 
-t = _view(
+t = view_op(
     "t",
-    _t,
+    lambda xp, self: self.T,
     vjp={"self": lambda F, g: F.t(g)},
-    batch=_turn_slices,
+    batch=Same("transpose", dim0=1, dim1=2, when=lambda rank: rank == 2, otherwise=_turn_slices),
     normalize=_normal_t,
-    samples=_t_samples,
-    errors=_t_errors,
+    samples=lambda make: [Sample((make((2, 3)),)), Sample((make((3,)),))],
+    errors=lambda make: [
+        ErrorSample((make((2, 3, 4)),), RuntimeError, "t() expects a tensor with <= 2 dimensions")
+    ],
     doc="A matrix transposed, as a view; a vector is itself.",
     symbol="ᵀ",
 )
 
 
 @composite("movedim", aliases=("moveaxis",), shape_only=True)
-def _movedim(F: Any, self: Any, source: SomeDims, destination: SomeDims) -> Any:
+def _movedim(F, self, source: SomeDims, destination: SomeDims):
     """Dimensions moved to other places, the others in their order."""
     if isinstance(source, int) is not isinstance(destination, int):
         raise TypeError(
@@ -242,7 +219,7 @@ for _name, _getter in (("T", _big_t), ("mT", _m_t), ("H", _big_h), ("mH", _m_h))
 
 
 @composite("adjoint", symbol="ᵀ")
-def _adjoint(F: Any, self: Any) -> Any:
+def _adjoint(F, self):
     """The last two dimensions exchanged and conjugated."""
     if self.ndim == 1:
         raise RuntimeError(
@@ -254,36 +231,34 @@ def _adjoint(F: Any, self: Any) -> Any:
 # Dimensions of size one -------------------------------------------------------------------------
 
 
-def _squeeze_all(xp: Any, self: Any) -> Any:
+def _squeeze_all(xp, self):
     return self.reshape(tuple(n for n in self.shape if n != 1))
 
 
-def _squeeze_dim(xp: Any, self: Any, dim: int) -> Any:
+def _squeeze_dim(xp, self, dim: int):
     if self.ndim == 0 or self.shape[dim] != 1:
         return self[...]
     return self[(slice(None),) * dim + (0, ...)]
 
 
-def _squeeze_dims(xp: Any, self: Any, dim: Any) -> Any:
+def _squeeze_dims(xp, self, dim):
     return self[
         (*tuple(0 if i in dim and n == 1 else slice(None) for i, n in enumerate(self.shape)), ...)
     ]
 
 
-def _normal_dim(self: Any, dim: Any) -> tuple[int]:
+def _normal_dim(self, dim) -> tuple[int]:
     return (wrap(dim, self.ndim),)
 
 
-def _normal_several(self: Any, dim: Any) -> tuple[Any, ...]:
+def _normal_several(self, dim) -> tuple[Any, ...]:
     return (wrap_all(dim, self.ndim),)
 
 
-def _squeeze_samples(*arguments: Any) -> Any:
-    def samples(make: Any) -> Samples:
-        for shape in ((1, 3, 1, 2), (1, 1), (2, 1)):
-            yield Sample((make(shape), *arguments))
-
-    return samples
+def _squeeze_samples(*arguments):
+    return lambda make: [
+        Sample((make(shape), *arguments)) for shape in ((1, 3, 1, 2), (1, 1), (2, 1))
+    ]
 
 
 _SQUEEZES = (
@@ -293,13 +268,13 @@ _SQUEEZES = (
 )
 
 
-def _squeeze_slices(batch: Batch) -> Any:
+def _squeeze_slices(batch: Batch):
     dims = tuple(i + 1 for i, n in enumerate(batch.shape("self")) if n == 1)
     return _sibling(batch, "squeeze_dims")(batch["self"], dims)
 
 
 for _name, _kernel, _normal, _node, _samples in _SQUEEZES:
-    _view(
+    view_op(
         _name,
         _kernel,
         vjp={"self": back_to_shape},
@@ -314,7 +289,7 @@ for _name, _kernel, _normal, _node, _samples in _SQUEEZES:
 
 
 @composite("squeeze", varargs="dim", shape_only=True)
-def _squeeze(F: Any, self: Any, dim: SomeDims = LEFT_OUT) -> Any:
+def _squeeze(F, self, dim: SomeDims = LEFT_OUT):
     """Without the dimensions of size one (all, or those named)."""
     if dim is None:
         return F.squeeze_all(self)
@@ -323,34 +298,26 @@ def _squeeze(F: Any, self: Any, dim: SomeDims = LEFT_OUT) -> Any:
     return F.squeeze_dim(self, dim)
 
 
-def _unsqueeze(xp: Any, self: Any, dim: int) -> Any:
+def _unsqueeze(xp, self, dim: int):
     return self[(slice(None),) * dim + (None,)]
 
 
-def _normal_new(self: Any, dim: Any) -> tuple[int]:
-    return (wrap(dim, self.ndim + 1),)
-
-
-def _unsqueeze_samples(make: Any) -> Samples:
+def _unsqueeze_samples(make):
     for dim in (0, 1, -1):
         yield Sample((make((2, 3)), dim))
     yield Sample((make(()), 0))
 
 
-def _unsqueeze_errors(make: Any) -> Errors:
-    yield ErrorSample(
-        (make((2, 3)), 3), IndexError, "expected to be in range of [-3, 2], but got 3"
-    )
-
-
-unsqueeze = _view(
+unsqueeze = view_op(
     "unsqueeze",
     _unsqueeze,
     vjp={"self": lambda F, g, dim: F.squeeze_dim(g, dim)},
-    batch=lambda batch: batch.run(dim=batch["dim"] + 1),
-    normalize=_normal_new,
+    batch=Same(dim=lambda dim: dim + 1),
+    normalize=lambda self, dim: (wrap(dim, self.ndim + 1),),
     samples=_unsqueeze_samples,
-    errors=_unsqueeze_errors,
+    errors=lambda make: [
+        ErrorSample((make((2, 3)), 3), IndexError, "expected to be in range of [-3, 2], but got 3")
+    ],
     doc="A new dimension of size 1 at `dim`, as a view.",
 )
 
@@ -358,18 +325,21 @@ unsqueeze = _view(
 # In place: the tensor itself gets another geometry ----------------------------------------------
 
 
-def _in_place(twin: str, name: str, node_name: str) -> None:
-    """`twin`: rebind a tensor's geometry by the view op `name`; memory is not written."""
+def _in_place(variant: str, name: str, node_name: str) -> None:
+    """`variant`: rebind a tensor's geometry by the view op `name`; memory is not written."""
     record = ops[name]
-    bind = binder(record, twin)
+    bind = binder(record, variant)
     node_class = type(node_name, (record.node_class,), {"__slots__": ()})
 
-    def call(self: Tensor, *args: Any, **named: Any) -> Tensor:
-        args = fitted(twin, record, tuple(bind((self, *args), named)[1:]))
+    def call(self: Tensor, *args, **named) -> Tensor:
+        args = fitted(variant, record, tuple(bind((self, *args), named)[1:]))
+        if isinstance(self, Wrapper):
+            return self.turn(record.call, variant, args)
+        known = dual_of(self) if modes.duals else None
         before_write(self)
         tracked = modes.grad_enabled() and self.requires_grad
         if tracked:
-            check_inplace(self, twin)
+            check_inplace(self, variant)
         if record.normalize is not None:
             args = tuple(record.normalize(self._array, *args))
         array = record.view_array(backend_of(self._array).xp, self._array, args)
@@ -382,26 +352,31 @@ def _in_place(twin: str, name: str, node_name: str) -> None:
             for fact in record.shapes:
                 setattr(node, f"h_{fact}", self._array.shape)
         seen, old = self._view, self._array
-        wrote(self, twin)
+        wrote(self, variant)
         if seen is not None:
             # Of a write that nobody recorded this is one more: grad_fn is to follow the base.
-            stamp = self._storage.stamp if tracked else seen.stamp
-            self._view = view.View(seen.base, seen, record, args, stamp, seen.meta, old)
+            snapshot = self._storage.snapshot if tracked else seen.snapshot
+            self._view = view.View(seen.base, seen, record, args, snapshot, seen.meta, old)
             self._view.own, self._view.made = seen.own, source.here()
         else:
-            self.__dict__[view.TURNED] = self._storage.stamp[0]
-        self._exchange(array, memory_of(self))
-        if node is not None:
+            self.__dict__[view.TURNED] = self._storage.snapshot[0]
+        if node is not None:  # first: gradients of what it was do not fit the new geometry
             before = self._edge
             self._edge = node.edge()
             view.move_retain_grad(self, before)
-            if instrument.sink is not None:
-                saved_fields.report_node(node)
+        self._exchange(array, memory_of(self))
+        if node is not None and instrument.sink is not None:
+            saved_fields.report_node(node)
+        if known is not None:
+            level, tangent = known
+            level.give(self, record.call(tangent, *args))
         return self
 
-    call.__name__ = call.__qualname__ = twin
-    call.__doc__ = f"`{twin[:-1]}` of this very tensor: its geometry changes, its memory does not."
-    setattr(Tensor, twin, call)
+    built = turn(record, variant, node_class, call)
+    built.__doc__ = (
+        f"`{variant[:-1]}` of this very tensor: its geometry changes, its memory does not."
+    )
+    setattr(Tensor, variant, built)
 
 
 _in_place("t_", "t", "TBackward1")
@@ -418,7 +393,7 @@ _in_place("_as_strided_from_", "as_strided_from", "AsStridedBackward1")
 
 
 @method("as_strided_")
-def _as_strided_(self: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+def _as_strided_(self: Tensor, size, stride, storage_offset: int | None = None) -> Tensor:
     """`as_strided` of this very tensor: its geometry changes, its memory does not.
 
     Raises RuntimeError for a geometry that leaves the memory.
@@ -434,7 +409,7 @@ _SQUEEZED = inspect.signature(_squeeze.__wrapped__).parameters["dim"]
 
 
 @method("squeeze_")
-def _squeeze_(self: Tensor, *dim: Any, **named: Any) -> Tensor:
+def _squeeze_(self: Tensor, *dim, **named) -> Tensor:
     """`squeeze` of this very tensor: its geometry changes, its memory does not."""
     dims = one_by_one("squeeze_", _SQUEEZED, dim, named)
     if dims is None:

@@ -6,48 +6,57 @@ run it without a node. Structural ops commute with conjugation, hence `holomorph
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Iterator
 from math import prod
 from typing import Any
 
 from ag_visual import dtypes
-from ag_visual.arrays.backend import backend_of, of_namespace
+from ag_visual.arrays.backend import backend_for, backend_of, of_namespace
+from ag_visual.arrays.kernels.order import empty_as
+from ag_visual.core.level import all_values
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch import validate_grad
 from ag_visual.dispatch.arguments import Sizes, loose, refused
 from ag_visual.dispatch.dims import broadcast, sizes_of, wrap
+from ag_visual.dispatch.families import structural, view_op
 from ag_visual.dispatch.interpreted import flat
-from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.stated import Same
 from ag_visual.dispatch.table import composite, function, op
 from ag_visual.dispatch.vmap import Batch, in_rows
-
-_structural = functools.partial(op, jvp=LINEAR, holomorphic=False)
-_view = functools.partial(op, jvp=LINEAR, holomorphic=False, view=True)
-Samples = Iterator[Sample]
-Errors = Iterator[ErrorSample]
-
 
 # Zeros for rules --------------------------------------------------------------------------------
 
 
 @composite("zeros_of", public=False)
-def _zeros_of(F: Any, like: Any, shape: tuple[int, ...]) -> Any:
-    """Zeros of a shape, in the dtype and on the device of another."""
-    if not F.traced:
-        return F.xp.zeros(shape, dtype=like.dtype)
-    array = like._array
-    return from_array(backend_of(array).xp.zeros(shape, dtype=array.dtype))
+def _zeros_of(F, like, shape: tuple[int, ...] | None = None):
+    """Zeros of a shape (None: like another, in its order), in the other's dtype, on its device."""
+    array = like._array if F.traced else like
+    if hasattr(array, "refuse"):
+        xp = backend_for(like.device).xp  # of the slices of a batch
+    else:
+        xp = backend_of(array).xp if F.traced else F.xp
+    if shape is not None or hasattr(array, "refuse") or array.flags.c_contiguous:
+        found = xp.zeros(array.shape if shape is None else shape, dtype=array.dtype)
+    else:
+        found = empty_as(xp, array)
+        found[...] = 0
+    return from_array(found) if F.traced else found
 
 
-def _reshape_slices(batch: Batch) -> Any:
+def _reshape_slices(batch: Batch):
     """As views where the memory allows it: a batch that was moved to the front may need a copy."""
     size = (batch.size, *batch["size"])
     if batch.op.view:
         return batch.F.reshape(batch["self"], size)
     return batch.run(size=size)
 
+
+_REBATCHED = Same(
+    size=lambda size, slices: (slices, *size),
+    when=lambda whole: whole.flags.c_contiguous,
+    otherwise=_reshape_slices,
+)
 
 # One shape for another --------------------------------------------------------------------------
 
@@ -82,7 +91,7 @@ def resolve_shape(size: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     )
 
 
-def _viewed(xp: Any, self: Any, size: tuple[int, ...]) -> Any:
+def _viewed(xp, self, size: tuple[int, ...]):
     """The reshaped array if that needs no copy, else None."""
     result = self.reshape(size)
     if self.flags.c_contiguous or result.size == 0:
@@ -91,7 +100,9 @@ def _viewed(xp: Any, self: Any, size: tuple[int, ...]) -> Any:
     return result if pointer(result) == pointer(self) else None
 
 
-def _view_size(xp: Any, self: Any, size: Any) -> Any:
+def _view_size(xp, self, size):
+    if self.flags.c_contiguous:
+        return self.reshape(size)
     result = _viewed(xp, self, size)
     if result is None:
         raise RuntimeError(
@@ -101,69 +112,65 @@ def _view_size(xp: Any, self: Any, size: Any) -> Any:
     return result
 
 
-def _normal_size(self: Any, size: Any) -> tuple[Any, ...]:
+def _normal_size(self, size) -> tuple[Any, ...]:
     if type(size) is tuple and prod(size) == self.size and min(size, default=0) >= 0:
         return (size,)
     return (resolve_shape(self.size, sizes_of("view", (size,))),)
 
 
-def _view_samples(make: Any) -> Samples:
-    yield Sample((make((2, 3, 4)), (6, 4)))
-    yield Sample((make((2, 3, 4)), (2, -1)))
-    yield Sample((make(()), (1, 1)))
-    yield Sample((make((2, 0)), (0, 5)))
-
-
-def _view_errors(make: Any) -> Errors:
-    yield ErrorSample((make((2, 3)), (4, 2)), RuntimeError, "shape '[4, 2]' is invalid for input")
-    yield ErrorSample((make((2, 3)), (-1, -1)), RuntimeError, "only one dimension can be inferred")
-
-
-def back_to_shape(F: Any, g: Any, self_shape: Any) -> Any:
+def back_to_shape(F, g, self_shape):
+    if F.traced and g._array.flags.c_contiguous:  # as `reshape`, which looks for a -1 first
+        return F.view_size(g, self_shape)
     return F.reshape(g, self_shape)
 
 
-view_size = _view(
+view_size = view_op(
     "view_size",
     _view_size,
     vjp={"self": back_to_shape},
-    batch=_reshape_slices,
+    batch=_REBATCHED,
     normalize=_normal_size,
     public=False,
     public_name="view",
     node="ViewBackward0",
     layout_dependent=True,
-    samples=_view_samples,
-    errors=_view_errors,
+    samples=lambda make: [
+        Sample((make((2, 3, 4)), (6, 4))),
+        Sample((make((2, 3, 4)), (2, -1))),
+        Sample((make(()), (1, 1))),
+        Sample((make((2, 0)), (0, 5))),
+    ],
+    errors=lambda make: [
+        ErrorSample((make((2, 3)), (4, 2)), RuntimeError, "shape '[4, 2]' is invalid for input"),
+        ErrorSample((make((2, 3)), (-1, -1)), RuntimeError, "only one dimension can be inferred"),
+    ],
 )
-_reshape_alias = _view(
+view_op(
     "reshape_alias",
     _view_size,
     vjp={"self": back_to_shape},
-    batch=_reshape_slices,
+    batch=_REBATCHED,
     normalize=_normal_size,
     public=False,
     public_name="reshape",
-    node="ReshapeAliasBackward0",
     layout_dependent=True,
-    samples=lambda make: iter([Sample((make((2, 3)).T[:, None], (3, 2)))]),
+    samples=lambda make: [Sample((make((2, 3)).T[:, None], (3, 2)))],
     oracle=False,
 )
 # The second half of a reshape that had to copy: it looks at a copy that nobody else sees.
-_unsafe_view = _structural(
+structural(
     "unsafe_view",
     lambda xp, self, size: self.reshape(size),
     vjp={"self": back_to_shape},
     public=False,
     public_name="reshape",
-    node="UnsafeViewBackward0",
     may_donate=True,
-    samples=lambda make: iter([Sample((make((2, 3)), (3, 2)))]),
+    samples=lambda make: [Sample((make((2, 3)), (3, 2)))],
     oracle="_unsafe_view",
 )
 
 
-def _view_dtype(xp: Any, self: Any, dtype: Any) -> Any:
+def _view_dtype(xp, self, dtype):
     old, new = self.dtype.itemsize, dtype.itemsize
     if old == new:
         return self.view(dtype)
@@ -186,21 +193,20 @@ def _view_dtype(xp: Any, self: Any, dtype: Any) -> Any:
     return self.view(dtype)
 
 
-_view_dtype_op = op(
+op(
     "view_dtype",
     _view_dtype,
-    inputs=("self",),
     view=True,
     public=False,
     public_name="view",
     layout_dependent=True,
     batch=in_rows,
-    samples=lambda make: iter([Sample((make((2, 3)), dtypes.int32.np))]),
+    samples=lambda make: [Sample((make((2, 3)), dtypes.int32.np))],
 )
 
 
-@composite("view")
-def _view_any(F: Any, self: Any, *shape: Any, dtype: Any = None, size: Any = None) -> Any:
+@composite("view", spaces="")
+def _view_any(F, self, *shape, dtype=None, size=None):
     """The same elements in another shape (or their bytes as another dtype), sharing memory.
 
     One size may be -1. Raises RuntimeError when the memory layout does not allow it; `reshape`
@@ -223,7 +229,7 @@ def _view_any(F: Any, self: Any, *shape: Any, dtype: Any = None, size: Any = Non
 
 
 @composite("reshape", varargs="shape", shape_only=True)
-def _reshape(F: Any, self: Any, shape: Sizes) -> Any:
+def _reshape(F, self, shape: Sizes):
     """The same elements in another shape: a view where the layout allows it, else a copy."""
     if not F.traced:
         return self.reshape(shape)
@@ -231,25 +237,27 @@ def _reshape(F: Any, self: Any, shape: Sizes) -> Any:
     size = resolve_shape(array.size, shape)
     if array.flags.c_contiguous:
         return F.view_size(self, size)
-    if _viewed(backend_of(array).xp, array, size) is not None:
+    memory = all_values(self)
+    batches = memory.shape[: memory.ndim - array.ndim]
+    if _viewed(backend_of(memory).xp, memory, (*batches, *size)) is not None:
         return F.reshape_alias(self, size)
     return F.unsafe_view(F.clone(self, "C"), size)
 
 
-@composite("view_as")
-def _view_as(F: Any, self: Any, other: Any) -> Any:
+@composite("view_as", spaces="")
+def _view_as(F, self, other):
     """`self.view(other.size())`."""
     return F.view_size(self, tuple(other.shape))
 
 
-@composite("reshape_as")
-def _reshape_as(F: Any, self: Any, other: Any) -> Any:
+@composite("reshape_as", spaces="")
+def _reshape_as(F, self, other):
     """`self.reshape(other.size())`."""
     return F.reshape(self, tuple(other.shape))
 
 
 @composite("flatten")
-def _flatten(F: Any, self: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+def _flatten(F, self, start_dim: int = 0, end_dim: int = -1):
     """The dimensions from start_dim to end_dim (included) as one."""
     shape = tuple(self.shape)
     start, end = wrap(start_dim, len(shape)), wrap(end_dim, len(shape))
@@ -263,7 +271,7 @@ def _flatten(F: Any, self: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 
 @composite("unflatten")
-def _unflatten(F: Any, self: Any, dim: int, sizes: Sizes) -> Any:
+def _unflatten(F, self, dim: int, sizes: Sizes):
     """One dimension as several, whose sizes multiply to its size (one may be -1)."""
     shape = tuple(self.shape)
     if not shape and dim in (0, -1):
@@ -285,7 +293,7 @@ def _unflatten(F: Any, self: Any, dim: int, sizes: Sizes) -> Any:
 
 
 @composite("ravel")
-def _ravel(F: Any, self: Any) -> Any:
+def _ravel(F, self):
     """All elements in one dimension."""
     return F.view_size(F.contiguous(self), (-1,))
 
@@ -293,11 +301,13 @@ def _ravel(F: Any, self: Any) -> Any:
 # Broadcasting -----------------------------------------------------------------------------------
 
 
-def _expand(xp: Any, self: Any, size: Sizes) -> Any:
+def _expand(xp, self, size: Sizes):
     return validate_grad.expand(xp, self, size)
 
 
-def _normal_expand(self: Any, size: Any) -> tuple[Any, ...]:
+def _normal_expand(self, size) -> tuple[Any, ...]:
+    if not self.shape and type(size) is tuple and min(size, default=0) >= 0:
+        return (size,)
     size = sizes_of("expand", (size,))
     shape = self.shape
     extra = len(size) - len(shape)
@@ -330,50 +340,42 @@ def _normal_expand(self: Any, size: Any) -> tuple[Any, ...]:
     return (tuple(found),)
 
 
-def _expand_samples(make: Any) -> Samples:
-    yield Sample((make((3, 1)), (2, 3, 4)))
-    yield Sample((make((3, 1)), (-1, 4)))
-    yield Sample((make(()), (2, 2)))
-    yield Sample((make((1,)), (0,)))
-
-
-def _expand_errors(make: Any) -> Errors:
-    yield ErrorSample((make((2, 3)), (2, 4)), RuntimeError, "must match the existing size (3) at")
-
-
-def _expand_slices(batch: Batch) -> Any:
-    size = batch["size"]
-    return batch.run(self=batch.padded("self", len(size)), size=(batch.size, *size))
-
-
-expand = _view(
+expand = view_op(
     "expand",
     _expand,
     vjp={"self": lambda F, g, self_shape: F.sum_to_size(g, self_shape)},
-    batch=_expand_slices,
+    batch=Same(size=lambda size, slices: (slices, *size), pads=lambda size, rank: len(size) - rank),
     normalize=_normal_expand,
     varargs="size",
     ignored_kwargs=("implicit",),
-    samples=_expand_samples,
-    errors=_expand_errors,
+    samples=lambda make: [
+        Sample((make((3, 1)), (2, 3, 4))),
+        Sample((make((3, 1)), (-1, 4))),
+        Sample((make(()), (2, 2))),
+        Sample((make((1,)), (0,))),
+    ],
+    errors=lambda make: [
+        ErrorSample((make((2, 3)), (2, 4)), RuntimeError, "must match the existing size (3) at")
+    ],
     doc="Dimensions of size 1 repeated to a size, as a view; -1 keeps one, new ones come first.",
+    spaces="",
 )
 
 
-@composite("expand_as")
-def _expand_as(F: Any, self: Any, other: Any) -> Any:
+@composite("expand_as", spaces="")
+def _expand_as(F, self, other):
     """`self.expand(other.size())`."""
     return F.expand(self, tuple(other.shape))
 
 
 @composite("broadcast_to", varargs="size", shape_only=True)
-def _broadcast_to(F: Any, self: Any, size: Sizes) -> Any:
+def _broadcast_to(F, self, size: Sizes):
     """Another name of `expand`."""
     return F.expand(self, size)
 
 
 @composite("broadcast_tensors", method=False)
-def _broadcast_tensors(F: Any, *tensors: Any) -> Any:
+def _broadcast_tensors(F, *tensors):
     """All tensors, expanded to their common shape."""
     tensors = flat(tensors)
     shape = broadcast(*(tuple(each.shape) for each in tensors))
@@ -381,15 +383,15 @@ def _broadcast_tensors(F: Any, *tensors: Any) -> Any:
 
 
 @function()
-def broadcast_shapes(*shapes: Any) -> Any:
+def broadcast_shapes(*shapes):
     """The shape that tensors of these shapes broadcast to."""
     from ag_visual.sizes import Size
 
     return Size(broadcast(*((s,) if isinstance(s, int) else tuple(s) for s in shapes)))
 
 
-@composite("sum_to_size", varargs="size")
-def _sum_to_size(F: Any, self: Any, size: Sizes) -> Any:
+@composite("sum_to_size", varargs="size", spaces="")
+def _sum_to_size(F, self, size: Sizes):
     """Summed over the dimensions that expanding a tensor of this size would add or stretch."""
     if not F.traced:
         return validate_grad.sum_to(F.xp, self, size)
@@ -411,26 +413,26 @@ def _sum_to_size(F: Any, self: Any, size: Sizes) -> Any:
 # At least so many dimensions --------------------------------------------------------------------
 
 
-def _at_least(name: str, grow: Any, doc: str) -> None:
+def _at_least(name: str, grow, doc: str) -> None:
     @composite(name, method=False, doc=doc)
-    def at_least(F: Any, *tensors: Any) -> Any:
+    def at_least(F, *tensors):
         if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
             return tuple(grow(F, each) for each in tensors[0])
         found = tuple(grow(F, each) for each in tensors)
         return found[0] if len(found) == 1 else found
 
 
-def _one(F: Any, self: Any) -> Any:
+def _one(F, self):
     return F.reshape(self, (1,)) if self.ndim == 0 else self
 
 
-def _two(F: Any, self: Any) -> Any:
+def _two(F, self):
     if self.ndim == 0:
         return F.reshape(self, (1, 1))
     return F.unsqueeze(self, 0) if self.ndim == 1 else self
 
 
-def _three(F: Any, self: Any) -> Any:
+def _three(F, self):
     if self.ndim == 0:
         return F.reshape(self, (1, 1, 1))
     if self.ndim == 1:

@@ -5,32 +5,25 @@ See ops/view/reshape.py for what rules of views may ask for.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator
 from operator import index as as_index
-from typing import Any
 
 from ag_visual.arrays.backend import of_namespace
 from ag_visual.arrays.kernels.order import copied
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.dims import wrap
-from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
-from ag_visual.dispatch.table import composite, op, ops
-
-_structural = functools.partial(op, jvp=LINEAR, holomorphic=False)
-_view = functools.partial(op, jvp=LINEAR, holomorphic=False, view=True)
-Samples = Iterator[Sample]
-Errors = Iterator[ErrorSample]
-
+from ag_visual.dispatch.families import structural, view_op
+from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.table import composite, ops
+from ag_visual.dispatch.vmap import Batch, along
 
 # Selecting --------------------------------------------------------------------------------------
 
 
-def _select(xp: Any, self: Any, dim: int, index: int) -> Any:
+def _select(xp, self, dim: int, index: int):
     return self[(slice(None),) * dim + (index, ...)]
 
 
-def _normal_select(self: Any, dim: Any, index: Any) -> tuple[int, int]:
+def _normal_select(self, dim, index) -> tuple[int, int]:
     if self.ndim == 0:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     dim = wrap(dim, self.ndim)
@@ -44,53 +37,44 @@ def _normal_select(self: Any, dim: Any, index: Any) -> tuple[int, int]:
     return dim, index + size if index < 0 else index
 
 
-def _select_samples(make: Any) -> Samples:
-    yield Sample((make((2, 3, 4)), 0, 1))
-    yield Sample((make((2, 3, 4)), -1, -2))
-    yield Sample((make((3,)), 0, 0))
-
-
-def _select_errors(make: Any) -> Errors:
-    yield ErrorSample((make((2, 3)), 0, 2), IndexError, "index 2 out of range for tensor of size")
-    yield ErrorSample((make(()), 0, 0), IndexError, "cannot be applied to a 0-dim tensor")
-
-
-select = _view(
+select = view_op(
     "select",
     _select,
     vjp={"self": lambda F, g, self_shape, dim, index: F.select_backward(g, self_shape, dim, index)},
     normalize=_normal_select,
-    samples=_select_samples,
-    errors=_select_errors,
+    samples=lambda make: [
+        Sample((make((2, 3, 4)), 0, 1)),
+        Sample((make((2, 3, 4)), -1, -2)),
+        Sample((make((3,)), 0, 0)),
+    ],
+    errors=lambda make: [
+        ErrorSample((make((2, 3)), 0, 2), IndexError, "index 2 out of range for tensor of size"),
+        ErrorSample((make(()), 0, 0), IndexError, "cannot be applied to a 0-dim tensor"),
+    ],
     doc="The slice `index` of `dim`, as a view without that dimension.",
 )
 
 
-def _select_backward(xp: Any, self: Any, input_sizes: Any, dim: int, index: int) -> Any:
+def _select_backward(xp, self, input_sizes, dim: int, index: int):
     result = xp.zeros(input_sizes, dtype=self.dtype)
     result[(slice(None),) * dim + (index,)] = self
     return result
 
 
-_structural(
+structural(
     "select_backward",
     _select_backward,
     vjp={"self": lambda F, g, dim, index: F.select(g, dim, index)},
     public=False,
-    node="SelectBackwardBackward0",
-    samples=lambda make: iter([Sample((make((2, 4)), (2, 3, 4), 1, 2))]),
+    samples=lambda make: [Sample((make((2, 4)), (2, 3, 4), 1, 2))],
 )
 
 
-def _slice(
-    xp: Any, self: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> Any:
+def _slice(xp, self, dim: int = 0, start=None, end=None, step: int = 1):
     return self[(slice(None),) * dim + (slice(start, end, step),)]
 
 
-def _normal_slice(
-    self: Any, dim: Any = 0, start: Any = None, end: Any = None, step: Any = 1
-) -> tuple[int, ...]:
+def _normal_slice(self, dim=0, start=None, end=None, step=1) -> tuple[int, ...]:
     if self.ndim == 0:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     dim = wrap(dim, self.ndim)
@@ -101,13 +85,7 @@ def _normal_slice(
     return dim, start, max(start, end), step
 
 
-def _slice_samples(make: Any) -> Samples:
-    yield Sample((make((4, 3)), 0, 1, 3, 1))
-    yield Sample((make((4, 5)), 1, -4, None, 2))
-    yield Sample((make((4, 5)), 1, 3, 2, 1))
-
-
-slice_op = _view(
+slice_op = view_op(
     "slice",
     _slice,
     vjp={
@@ -117,29 +95,30 @@ slice_op = _view(
     },
     normalize=_normal_slice,
     public=False,
-    samples=_slice_samples,
+    samples=lambda make: [
+        Sample((make((4, 3)), 0, 1, 3, 1)),
+        Sample((make((4, 5)), 1, -4, None, 2)),
+        Sample((make((4, 5)), 1, 3, 2, 1)),
+    ],
 )
 
 
-def _slice_backward(
-    xp: Any, self: Any, input_sizes: Any, dim: int, start: int, end: int, step: int
-) -> Any:
+def _slice_backward(xp, self, input_sizes, dim: int, start: int, end: int, step: int):
     result = xp.zeros(input_sizes, dtype=self.dtype)
     result[(slice(None),) * dim + (slice(start, end, step),)] = self
     return result
 
 
-_structural(
+structural(
     "slice_backward",
     _slice_backward,
     vjp={"self": lambda F, g, dim, start, end, step: F.slice(g, dim, start, end, step)},
     public=False,
-    node="SliceBackwardBackward0",
-    samples=lambda make: iter([Sample((make((2, 2)), (2, 5), 1, 1, 4, 2))]),
+    samples=lambda make: [Sample((make((2, 2)), (2, 5), 1, 1, 4, 2))],
 )
 
 
-def limits(name: str, self: Any, dim: Any, start: int, length: int) -> tuple[int, int, int]:
+def limits(name: str, self, dim, start: int, length: int) -> tuple[int, int, int]:
     """Dimension, start and length of a narrow, checked and counted from the front."""
     if self.ndim == 0:
         raise RuntimeError(f"{name}() cannot be applied to a 0-dim tensor.")
@@ -157,7 +136,7 @@ def limits(name: str, self: Any, dim: Any, start: int, length: int) -> tuple[int
     return dim, start, length
 
 
-def start_of(start: Any) -> int:
+def start_of(start) -> int:
     """Where a part starts: an int, or a 0-d tensor of integers."""
     if isinstance(start, Tensor) and (start.ndim or start._array.dtype.kind not in "iu"):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
@@ -165,28 +144,23 @@ def start_of(start: Any) -> int:
 
 
 @composite("narrow")
-def _narrow(F: Any, self: Any, dim: int, start: Any, length: int) -> Any:
+def _narrow(F, self, dim: int, start, length: int):
     """`length` elements of a dimension from `start` on."""
     dim, start, length = limits("narrow", self, dim, start_of(start), length)
     return F.slice(self, dim, start, start + length, 1)
 
 
-def _windows(xp: Any, self: Any, dimension: int, size: int, step: int) -> Any:
+def _windows(xp, self, dimension: int, size: int, step: int):
     if self.ndim == 0:
         return self.reshape(1)[:size]
     count = (self.shape[dimension] - size) // step + 1
     stride = self.strides[dimension]
     shape = (*self.shape[:dimension], count, *self.shape[dimension + 1 :], size)
-    strides = (
-        *self.strides[:dimension],
-        stride * step,
-        *self.strides[dimension + 1 :],
-        stride,
-    )
+    strides = (*self.strides[:dimension], stride * step, *self.strides[dimension + 1 :], stride)
     return of_namespace(xp).as_strided(self, shape, strides)
 
 
-def _normal_windows(self: Any, dimension: Any, size: int, step: int) -> tuple[int, int, int]:
+def _normal_windows(self, dimension, size: int, step: int) -> tuple[int, int, int]:
     dim = wrap(dimension, self.ndim)
     longest = self.shape[dim] if self.ndim else 1
     if size > longest:
@@ -200,7 +174,7 @@ def _normal_windows(self: Any, dimension: Any, size: int, step: int) -> tuple[in
     return dim, size, step
 
 
-_view(
+view_op(
     "unfold",
     _windows,
     spaces="",  # torch.nn.functional has another function of that name
@@ -210,18 +184,21 @@ _view(
         )
     },
     normalize=_normal_windows,
-    samples=lambda make: iter(
-        [
-            Sample((make((5, 2)), 0, 3, 1)),
-            Sample((make((2, 7)), 1, 2, 3)),
-            Sample((make(()), 0, 1, 1)),
-        ]
-    ),
+    samples=lambda make: [
+        Sample((make((5, 2)), 0, 3, 1)),
+        Sample((make((2, 7)), 1, 2, 3)),
+        Sample((make(()), 0, 1, 1)),
+    ],
     doc="Windows of `size` elements of a dimension, each `step` further, in a last dimension.",
 )
 
 
-def _unfold_backward(xp: Any, self: Any, input_sizes: Any, dim: int, size: int, step: int) -> Any:
+def _unfolded_slices(batch: Batch):
+    """A slice without dimensions has given all of itself to each window."""
+    return along(batch) if batch["input_sizes"] else batch.F.sum(batch["self"], (1,))
+
+
+def _unfold_backward(xp, self, input_sizes, dim: int, size: int, step: int):
     result = xp.zeros(input_sizes, dtype=self.dtype)
     if not input_sizes:
         return result + self.reshape(-1).sum()
@@ -232,24 +209,24 @@ def _unfold_backward(xp: Any, self: Any, input_sizes: Any, dim: int, size: int, 
     return result
 
 
-_structural(
+structural(
     "unfold_backward",
     _unfold_backward,
     vjp={"self": lambda F, g, dim, size, step: F.unfold(g, dim, size, step)},
     public=False,
-    node="UnfoldBackwardBackward0",
-    samples=lambda make: iter([Sample((make((3, 2, 3)), (5, 2), 0, 3, 1))]),
+    batch=_unfolded_slices,
+    samples=lambda make: [Sample((make((3, 2, 3)), (5, 2), 0, 3, 1))],
 )
 
 
 # Arbitrary strides ------------------------------------------------------------------------------
 
 
-def replacer(reader: str, order: str = "K") -> Any:
+def replacer(reader: str, order: str = "K"):
     """A kernel: a copy of self with `src` at the place that the view op reads."""
     read = ops[reader]
 
-    def write(xp: Any, self: Any, src: Any, *args: Any) -> Any:
+    def write(xp, self, src, *args):
         result = copied(xp, self) if order == "K" else xp.array(self, order=order, copy=True)
         place = read.view_array(xp, result, args)
         if place.shape != src.shape:
@@ -264,7 +241,7 @@ def replacer(reader: str, order: str = "K") -> Any:
 
 
 _selected, _sliced = map(replacer, ("select", "slice"))
-_structural(
+structural(
     "select_scatter",
     lambda xp, self, src, dim, index: _selected(xp, self, src, dim, index),
     vjp={
@@ -273,13 +250,11 @@ _structural(
         ),
         "src": lambda F, g, dim, index: F.select(g, dim, index),
     },
-    jvp=LINEAR,
-    inputs=("self", "src"),
     normalize=lambda self, src, dim, index: ops["select"].normalize(self, dim, index),
-    samples=lambda make: iter([Sample((make((2, 3)), make((2,)), 1, -1))]),
+    samples=lambda make: [Sample((make((2, 3)), make((2,)), 1, -1))],
     doc="`self` with `src` written to the slice `index` of `dim`.",
 )
-_structural(
+structural(
     "slice_scatter",
     lambda xp, self, src, dim=0, start=None, end=None, step=1: _sliced(
         xp, self, src, dim, start, end, step
@@ -290,9 +265,7 @@ _structural(
         ),
         "src": lambda F, g, dim, start, end, step: F.slice(g, dim, start, end, step),
     },
-    jvp=LINEAR,
-    inputs=("self", "src"),
     normalize=lambda self, src, *args: ops["slice"].normalize(self, *args),
-    samples=lambda make: iter([Sample((make((2, 5)), make((2, 2)), 1, 0, 4, 2))]),
+    samples=lambda make: [Sample((make((2, 5)), make((2, 2)), 1, 0, 4, 2))],
     doc="`self` with `src` written to [start:end:step] of `dim`.",
 )

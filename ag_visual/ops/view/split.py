@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.dims import sizes_of, wrap
-from ag_visual.dispatch.record import LINEAR, ErrorSample, Sample
-from ag_visual.dispatch.table import composite, function, op
+from ag_visual.dispatch.families import view_op
+from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.table import composite, function
 from ag_visual.dispatch.vmap import leading
 
-_view = functools.partial(op, jvp=LINEAR, holomorphic=False, view=True)
-Samples = Iterator[Sample]
-Errors = Iterator[ErrorSample]
 
-
-def _whole(F: Any, gs: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+def _whole(F, gs, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
     """The gradients of all parts, zeros where none arrived."""
     known = next(g for g in gs if g is not None)
     return [
@@ -27,38 +23,34 @@ def _whole(F: Any, gs: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
     ]
 
 
-def _unbind(xp: Any, self: Any, dim: int = 0) -> Any:
+def _unbind(xp, self, dim: int = 0):
     return [self[(slice(None),) * dim + (i, ...)] for i in range(self.shape[dim])]
 
 
-def _normal_unbind(self: Any, dim: Any = 0) -> tuple[int]:
+def _normal_unbind(self, dim=0) -> tuple[int]:
     if self.ndim == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     return (wrap(dim, self.ndim),)
 
 
-def _unbind_back(F: Any, gs: Any, self_shape: Any, dim: int) -> Any:
+def _unbind_back(F, gs, self_shape, dim: int):
     part = self_shape[:dim] + self_shape[dim + 1 :]
     return F.stack(_whole(F, gs, [part] * self_shape[dim]), dim)
 
 
-def _unbind_errors(make: Any) -> Errors:
-    yield ErrorSample((make(()),), IndexError, "tensor has no dimensions")
-
-
-unbind = _view(
+unbind = view_op(
     "unbind",
     _unbind,
     vjp={"self": _unbind_back},
     outputs="list",
     normalize=_normal_unbind,
-    samples=lambda make: iter([Sample((make((2, 3)),)), Sample((make((2, 3)), -1))]),
-    errors=_unbind_errors,
+    samples=lambda make: [Sample((make((2, 3)),)), Sample((make((2, 3)), -1))],
+    errors=lambda make: [ErrorSample((make(()),), IndexError, "tensor has no dimensions")],
     doc="The slices of `dim`, as views without it.",
 )
 
 
-def _parts(xp: Any, self: Any, sizes: Sequence[int], dim: int) -> Any:
+def _parts(xp, self, sizes: Sequence[int], dim: int):
     found, start = [], 0
     for n in sizes:
         found.append(self[(slice(None),) * dim + (slice(start, start + n),)])
@@ -73,12 +65,12 @@ def _even(size: int, step: int) -> list[int]:
     return [step] * (count - 1) + [size - step * (count - 1)]
 
 
-def _split_back(F: Any, gs: Any, self_shape: Any, sizes: Sequence[int], dim: int) -> Any:
+def _split_back(F, gs, self_shape, sizes: Sequence[int], dim: int):
     shapes = [(*self_shape[:dim], n, *self_shape[dim + 1 :]) for n in sizes]
     return F.cat(_whole(F, gs, shapes), dim)
 
 
-def _normal_split(self: Any, split_size: Any, dim: Any = 0) -> tuple[int, int]:
+def _normal_split(self, split_size, dim=0) -> tuple[int, int]:
     if self.ndim == 0:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = wrap(dim, self.ndim)
@@ -94,11 +86,7 @@ def _normal_split(self: Any, split_size: Any, dim: Any = 0) -> tuple[int, int]:
     return split_size, dim
 
 
-def _split_errors(make: Any) -> Errors:
-    yield ErrorSample((make((3,)), -1), RuntimeError, "split expects split_size be non-negative")
-
-
-_view(
+view_op(
     "split_even",
     lambda xp, self, split_size, dim=0: _parts(xp, self, _even(self.shape[dim], split_size), dim),
     vjp={
@@ -111,12 +99,14 @@ _view(
     public=False,
     public_name="split",
     node="SplitBackward0",
-    samples=lambda make: iter([Sample((make((5, 2)), 2)), Sample((make((2, 4)), 3, 1))]),
-    errors=_split_errors,
+    samples=lambda make: [Sample((make((5, 2)), 2)), Sample((make((2, 4)), 3, 1))],
+    errors=lambda make: [
+        ErrorSample((make((3,)), -1), RuntimeError, "split expects split_size be non-negative")
+    ],
 )
 
 
-def _normal_sizes(self: Any, split_sizes: Any, dim: Any = 0) -> tuple[Any, int]:
+def _normal_sizes(self, split_sizes, dim=0) -> tuple[Any, int]:
     split_sizes = checked("split_with_sizes", "split_sizes", kind_named("Sizes"), split_sizes)
     if self.ndim == 0:
         raise RuntimeError("split_with_sizes expects at least a 1-dimensional tensor")
@@ -135,7 +125,7 @@ def _normal_sizes(self: Any, split_sizes: Any, dim: Any = 0) -> tuple[Any, int]:
     return sizes, dim
 
 
-_view(
+view_op(
     "split_with_sizes",
     lambda xp, self, split_sizes, dim=0: _parts(xp, self, split_sizes, dim),
     vjp={
@@ -145,15 +135,13 @@ _view(
     },
     outputs="list",
     normalize=_normal_sizes,
-    samples=lambda make: iter(
-        [Sample((make((5, 2)), (2, 0, 3))), Sample((make((2, 4)), (1, 3), -1))]
-    ),
+    samples=lambda make: [Sample((make((5, 2)), (2, 0, 3))), Sample((make((2, 4)), (1, 3), -1))],
     doc="Parts of `dim` of given sizes, as views.",
 )
 
 
 @composite("split")
-def _split(F: Any, self: Any, split_size: Any, dim: int = 0) -> Any:
+def _split(F, self, split_size, dim: int = 0):
     """Parts of a dimension, as views: of one size (the last may be smaller) or of given sizes."""
     if not isinstance(split_size, (int, Tensor)):  # one of NumPy's ints is refused, as in torch
         sizes = checked("split_with_sizes", "split_sizes", kind_named("Sizes"), split_size)
@@ -164,31 +152,31 @@ def _split(F: Any, self: Any, split_size: Any, dim: int = 0) -> Any:
 
 
 @function()
-def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def split(tensor: Tensor, split_size_or_sections, dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of a dimension, as views: of one size (the last may be smaller) or of given sizes."""
     return _split(tensor, split_size_or_sections, dim)  # type: ignore[no-any-return]
 
 
-def chunk_size(name: str, self: Any, chunks: int, dim: int) -> int:
+def chunk_size(self, chunks: int, dim: int) -> int:
     """The size of each of `chunks` parts of a dimension, but for the last."""
     if self.ndim == 0:
-        raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
-        raise RuntimeError(f"{name} expects `chunks` to be greater than 0, got: {chunks}")
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     size: int = self.shape[wrap(dim, self.ndim)]
     return (size + chunks - 1) // chunks
 
 
 @composite("chunk")
-def _chunk(F: Any, self: Any, chunks: int, dim: int = 0) -> Any:
+def _chunk(F, self, chunks: int, dim: int = 0):
     """At most `chunks` parts of a dimension, of one size but for the last."""
-    step = chunk_size("chunk", self, chunks, dim)
+    step = chunk_size(self, chunks, dim)
     if step == 0:
         return F.split_with_sizes(self, (0,) * chunks, dim)
     return F.split_even(self, step, dim)
 
 
-def _only(name: str, given: tuple[Any, ...]) -> Any:
+def _only(name: str, given: tuple[Any, ...]):
     """The one of several arguments that was given: torch's overloads name it differently."""
     found = [each for each in given if each is not None]
     if len(found) != 1:
@@ -198,15 +186,15 @@ def _only(name: str, given: tuple[Any, ...]) -> Any:
 
 @composite("tensor_split")
 def _tensor_split(
-    F: Any,
-    self: Any,
-    indices_or_sections: Any = None,
+    F,
+    self,
+    indices_or_sections=None,
     dim: int = 0,
     *,
-    indices: Any = None,
-    sections: Any = None,
-    tensor_indices_or_sections: Any = None,
-) -> Any:
+    indices=None,
+    sections=None,
+    tensor_indices_or_sections=None,
+):
     """Parts of a dimension, as slices: a number of nearly equal ones, or cut at indices."""
     given = (indices_or_sections, indices, sections, tensor_indices_or_sections)
     cuts = _only("tensor_split", given)
@@ -231,14 +219,7 @@ def _tensor_split(
 
 def _split_along(name: str, axis: int, least: int, doc: str) -> None:
     @composite(name, doc=f"{doc}, as views: so many equal ones, or cut at indices.")
-    def along(
-        F: Any,
-        self: Any,
-        indices_or_sections: Any = None,
-        *,
-        indices: Any = None,
-        sections: Any = None,
-    ) -> Any:
+    def along(F, self, indices_or_sections=None, *, indices=None, sections=None):
         cuts = _only(name, (indices_or_sections, indices, sections))
         if self.ndim < least:
             raise RuntimeError(
@@ -259,12 +240,12 @@ _split_along("hsplit", 1, 1, "Parts side by side (along dimension 1, of a vector
 _split_along("vsplit", 0, 2, "Parts one below the other (along dimension 0)")
 _split_along("dsplit", 2, 3, "Parts one behind the other (along dimension 2)")
 
-_view(
+view_op(
     "alias",
     lambda xp, self: self[...],
     vjp={"self": lambda g: g},
     public=False,
     batch=leading(),
-    samples=lambda make: iter([Sample((make((2, 3)),))]),
+    samples=lambda make: [Sample((make((2, 3)),))],
     symbol="self",
 )

@@ -7,10 +7,11 @@ A copy has the view's kernel, arguments, derivative and samples; its node bears 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from ag_visual import dtypes
+from ag_visual.core.level import hollow
 from ag_visual.dispatch.arguments import DType, checked, kind_named
 from ag_visual.dispatch.record import LINEAR, ErrorSample, Op, Sample
 from ag_visual.dispatch.table import composite, op, ops
@@ -24,12 +25,12 @@ from ag_visual.ops.view.split import chunk_size
 
 
 def _derived(
-    view: str, name: str, node: str, read: Callable[..., Any], *, called: str, **options: Any
+    view: str, name: str, node: str, read: Callable[..., Any], *, called: str, **options
 ) -> Op:
     """An op with a view op's arguments, derivative and samples; `read` takes its array(s)."""
     record = ops[view]
 
-    def kernel(xp: Any, self: Any, *args: Any) -> Any:
+    def kernel(xp, self, *args):
         found = record.view_array(xp, self, args)
         return list(map(read, found)) if record.multi else read(found)
 
@@ -57,7 +58,7 @@ def _derived(
     )
 
 
-def _copy(view: str, called: str = "", **options: Any) -> None:
+def _copy(view: str, called: str = "", **options) -> None:
     called = called or f"{view}_copy"
     node = f"{ops[view].node_name}_copy"
     public = called.removesuffix("_copy")
@@ -91,13 +92,13 @@ _copy("view_dtype", "view_copy")
 
 
 @composite("split_copy", method=False)
-def _split_copy(F: Any, self: Any, split_size: int, dim: int = 0) -> Any:
+def _split_copy(F, self, split_size: int, dim: int = 0):
     """Parts of a dimension, of one size but for the last, as copies."""
     return F.split_even_copy(self, split_size, dim)
 
 
 @composite("squeeze_copy", method=False, out=True)
-def _squeeze_copy(F: Any, self: Any, dim: Any = None) -> Any:
+def _squeeze_copy(F, self, dim=None):
     """Without the dimensions of size one (all, or those named), as a copy."""
     if dim is None:
         return F.squeeze_all_copy(self)
@@ -107,15 +108,15 @@ def _squeeze_copy(F: Any, self: Any, dim: Any = None) -> Any:
 
 
 @composite("as_strided_copy", method=False, out=True)
-def _as_strided_copy(
-    F: Any, self: Any, size: Any, stride: Any, storage_offset: int | None = None
-) -> Any:
+def _as_strided_copy(F, self, size, stride, storage_offset: int | None = None):
     """What `as_strided` sees, as a copy."""
+    if hollow(self):
+        return F.clone(F.as_strided(self, size, stride, storage_offset))
     return F.as_strided_from_copy(self, *geometry("as_strided", self, size, stride, storage_offset))
 
 
 @composite("view_copy", method=False, out=True)
-def _view_copy(F: Any, self: Any, size: Any = None, *, dtype: DType | None = None) -> Any:
+def _view_copy(F, self, size=None, *, dtype: DType | None = None):
     """The same elements in another shape, or their bytes as another dtype, as a copy."""
     kind = size if isinstance(size, dtypes.dtype) else dtype
     if kind is not None:
@@ -123,15 +124,11 @@ def _view_copy(F: Any, self: Any, size: Any = None, *, dtype: DType | None = Non
     return F.view_size_copy(self, checked("view_copy", "size", kind_named("Sizes"), size))
 
 
-def _normal_narrow(self: Any, dim: Any, start: Any, length: Any) -> tuple[int, ...]:
-    return limits("narrow", self, dim, start_of(start), length)
-
-
-def _narrowed(xp: Any, self: Any, dim: int, start: int, length: int) -> Any:
+def _narrowed(xp, self, dim: int, start: int, length: int):
     return self[(slice(None),) * dim + (slice(start, start + length),)].copy()
 
 
-def _narrow_samples(make: Any) -> Iterator[Sample]:
+def _narrow_samples(make):
     yield Sample((make((4, 3)), 0, 1, 2))
     yield Sample((make((2, 5)), -1, 3, 2))
     yield Sample((make((2, 5)), -1, -2, 2), oracle=False)  # torch's backward fails
@@ -147,11 +144,11 @@ op(
     },
     jvp=LINEAR,
     holomorphic=False,
-    normalize=_normal_narrow,
+    normalize=lambda self, dim, start, length: limits("narrow", self, dim, start_of(start), length),
     samples=_narrow_samples,
-    errors=lambda make: iter(
-        [ErrorSample((make((2, 3)), 0, 1, 5), RuntimeError, "exceeds dimension size (2)")]
-    ),
+    errors=lambda make: [
+        ErrorSample((make((2, 3)), 0, 1, 5), RuntimeError, "exceeds dimension size (2)")
+    ],
     doc="`length` elements of a dimension from `start` on, as a copy.",
 )
 
@@ -159,7 +156,7 @@ op(
 # Parts that are no views to autograd ------------------------------------------------------------
 
 
-def _as_is(part: Any) -> Any:
+def _as_is(part):
     return part
 
 
@@ -184,9 +181,9 @@ _derived(
 
 
 @composite("unsafe_chunk")
-def _unsafe_chunk(F: Any, self: Any, chunks: int, dim: int = 0) -> Any:
+def _unsafe_chunk(F, self, chunks: int, dim: int = 0):
     """`chunk` whose parts are no views to autograd: write either them or the tensor."""
-    step = chunk_size("chunk", self, chunks, dim)
+    step = chunk_size(self, chunks, dim)
     if step == 0:
         return F.unsafe_split_with_sizes(self, (0,) * chunks, dim)
     return F.unsafe_split(self, step, dim)

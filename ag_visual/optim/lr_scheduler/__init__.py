@@ -4,39 +4,31 @@ Each scheduler goes on from the rate that the group has now, as torch's do, so t
 chained; `step(epoch)` uses the closed form where there is one.
 """
 
-from ag_visual.names import only as _only
-from ag_visual.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
-from ag_visual.optim.lr_scheduler.cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
-from ag_visual.optim.lr_scheduler.decay import (
-    ConstantLR,
-    CosineAnnealingLR,
-    ExponentialLR,
-    LambdaLR,
-    LinearLR,
-    MultiplicativeLR,
-    MultiStepLR,
-    PolynomialLR,
-    StepLR,
+from ag_visual.names import expose as _expose
+from ag_visual.optim.lr_scheduler.combined import (
+    ChainedScheduler as ChainedScheduler,
+    SequentialLR as SequentialLR,
 )
-from ag_visual.optim.lr_scheduler.plateau import ReduceLROnPlateau
-from ag_visual.optim.lr_scheduler.scheduler import LRScheduler
+from ag_visual.optim.lr_scheduler.cycles import (
+    CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts,
+    CyclicLR as CyclicLR,
+    OneCycleLR as OneCycleLR,
+)
+from ag_visual.optim.lr_scheduler.decay import (
+    ConstantLR as ConstantLR,
+    CosineAnnealingLR as CosineAnnealingLR,
+    ExponentialLR as ExponentialLR,
+    LambdaLR as LambdaLR,
+    LinearLR as LinearLR,
+    MultiplicativeLR as MultiplicativeLR,
+    MultiStepLR as MultiStepLR,
+    PolynomialLR as PolynomialLR,
+    StepLR as StepLR,
+)
+from ag_visual.optim.lr_scheduler.plateau import ReduceLROnPlateau as ReduceLROnPlateau
+from ag_visual.optim.lr_scheduler.scheduler import (
+    LRScheduler as LRScheduler,
+    _LRScheduler as _LRScheduler,
+)
 
-__all__ = [
-    "ChainedScheduler",
-    "ConstantLR",
-    "CosineAnnealingLR",
-    "CosineAnnealingWarmRestarts",
-    "CyclicLR",
-    "ExponentialLR",
-    "LRScheduler",
-    "LambdaLR",
-    "LinearLR",
-    "MultiStepLR",
-    "MultiplicativeLR",
-    "OneCycleLR",
-    "PolynomialLR",
-    "ReduceLROnPlateau",
-    "SequentialLR",
-    "StepLR",
-]
-__dir__ = _only(__all__, __name__)
+_expose(__name__)

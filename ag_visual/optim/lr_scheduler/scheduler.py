@@ -150,3 +150,7 @@ def saved_callable(function: Callable[..., Any] | None) -> dict[str, Any] | None
     if function is None or isinstance(function, types.FunctionType):
         return None
     return dict(vars(function))
+
+
+class _LRScheduler(LRScheduler):
+    """torch's older name, which programs derive their own schedulers from."""

@@ -1,26 +1,59 @@
-"""DataLoader: batches of a dataset, made in this process."""
+"""DataLoader: batches of a dataset, made in this process or by worker processes."""
 
 from __future__ import annotations
 
 import itertools
+import multiprocessing
+import multiprocessing.context
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ag_visual.dispatch.arguments import outside
+from ag_visual.dispatch.table import functions as F
+from ag_visual.dtypes import int64
+from ag_visual.events.timed import Span
+from ag_visual.multiprocessing import start
 from ag_visual.utils.data.collate import default_collate, default_convert
 from ag_visual.utils.data.dataset import IterableDataset
+from ag_visual.utils.data.fetch import MapFetcher, StreamFetcher
 from ag_visual.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+from ag_visual.utils.data.worker import Job
+from ag_visual.utils.data.workers import Batches, CannotSend, Workers
+
+_NEXT = "enumerate(DataLoader)#"
+_DONE = object()
 
 
-def get_worker_info() -> None:
-    """None: there are no worker processes."""
-    return
+class _Epoch(Iterator[Any]):
+    """One pass over a loader, the waiting for whose batches a profile shows."""
+
+    def __init__(self, loader: DataLoader, batches: Iterator[Any], name: str) -> None:
+        self._loader, self._batches, self._name = loader, batches, name
+
+    def __next__(self) -> Any:
+        with Span(self._name):
+            batch = next(self._batches, _DONE)
+        if batch is _DONE:
+            raise StopIteration
+        return batch
+
+    def __len__(self) -> int:
+        return len(self._loader)
 
 
 class DataLoader:
     """Iterates over batches of a dataset.
 
-    num_workers must be 0: gradients, recordings and breakpoints belong to one process, and so does
-    the data here. pin_memory, timeout and the other options of workers are accepted and do nothing.
+    num_workers: how many processes make the batches, 0: this one. They get a copy of the dataset,
+    collate_fn and worker_init_fn, are asked for prefetch_factor batches each ahead (2 by default),
+    and live as long as an epoch, or with persistent_workers as the loader. Batches come in the
+    order of the sampler, or with in_order=False as they are made. timeout: seconds to wait for one.
+    multiprocessing_context: 'forkserver' (the default, where there is one), 'spawn', 'fork', or a
+    context. What cannot be sent to another process is used here, with a warning, unless that was
+    given. A worker is no part of a recording and has no breakpoints. pin_memory does nothing.
+
+    Each worker has the seed of the loader's epoch plus its number, for torch, random and NumPy.
 
     >>> import ag_visual as ag
     >>> from ag_visual.utils.data import DataLoader, TensorDataset
@@ -54,10 +87,13 @@ class DataLoader:
         in_order: bool = True,
     ) -> None:
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        if num_workers and prefetch_factor is None:
+            prefetch_factor = 2
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
+        self._workers: Workers | None = None
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
         self.worker_init_fn, self.in_order = worker_init_fn, in_order
-        self.multiprocessing_context = multiprocessing_context
+        self.multiprocessing_context = _checked_context(multiprocessing_context, num_workers)
         self.prefetch_factor, self.persistent_workers = prefetch_factor, persistent_workers
         self._streams = isinstance(dataset, IterableDataset)
         if self._streams:
@@ -94,35 +130,80 @@ class DataLoader:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.batch_size, self.drop_last = batch_size, drop_last
         self.sampler, self.batch_sampler, self.generator = sampler, batch_sampler, generator
-        batched = batch_size is not None or batch_sampler is not None
-        self.collate_fn = collate_fn or (default_collate if batched else default_convert)
+        self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
 
     def __iter__(self) -> Iterator[Any]:
+        start.working()
+        made = self._by_workers() if self.num_workers else None
+        if made is not None:
+            return _Epoch(self, made, f"{_NEXT}_MultiProcessingDataLoaderIter.__next__")
+        if not self.num_workers:
+            self._seed()  # as torch, which draws it in any case
+        return _Epoch(self, self._batches(), f"{_NEXT}_SingleProcessDataLoaderIter.__next__")
+
+    def _seed(self) -> int:
+        """A number of the loader's generator, from which its workers have their seeds."""
+        drawn = F["empty"]((), dtype=int64).random_(generator=self.generator)
+        return int(drawn.item())
+
+    @property
+    def _batched(self) -> bool:
+        return self.batch_size is not None or self.batch_sampler is not None
+
+    def _indices(self) -> Iterator[Any]:
+        """What workers are asked for: indices, or how many samples of a stream."""
+        if self._streams:
+            return itertools.repeat(None if self.batch_size is None else [None] * self.batch_size)
+        return iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
+
+    def _by_workers(self) -> Iterator[Any] | None:
+        """One epoch by workers; None where they cannot have what they need."""
+        workers = self._workers
+        seed = self._seed()
+        if workers is None or not workers.close.alive:
+            job = Job(
+                self.dataset,
+                self._streams,
+                self._batched,
+                self.collate_fn,
+                self.drop_last,
+                self.worker_init_fn,
+            )
+            context = start.context_of(self.multiprocessing_context)
+            try:
+                workers = Workers(job, self.num_workers, context, seed)
+            except CannotSend as error:
+                if self.multiprocessing_context is not None:
+                    raise
+                _tell_fallback(self.num_workers, error)
+                return None
+            self._workers = workers if self.persistent_workers else None
+        return Batches(
+            workers,
+            self._indices(),
+            self.prefetch_factor or 0,
+            self.timeout,
+            self.in_order,
+            self.persistent_workers,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_workers": None}
+
+    def _batches(self) -> Iterator[Any]:
         if self._streams:
             return self._stream()
-        if self.batch_sampler is None:
-            return (self.collate_fn(self.dataset[i]) for i in self.sampler)
-        return (self.collate_fn(self._fetch(batch)) for batch in self.batch_sampler)
-
-    def _fetch(self, indices: list[int]) -> list[Any]:
-        if hasattr(self.dataset, "__getitems__") and self.dataset.__getitems__:
-            found = self.dataset.__getitems__(indices)
-            if len(found) != len(indices):
-                raise ValueError(
-                    "Nested dataset's output size mismatch. Expected "
-                    f"{len(indices)}, got {len(found)}"
-                )
-            return found  # type: ignore[no-any-return]
-        return [self.dataset[i] for i in indices]
+        fetcher = MapFetcher(self.dataset, self._batched, self.collate_fn, self.drop_last)
+        return map(fetcher.fetch, self._indices())
 
     def _stream(self) -> Iterator[Any]:
-        samples = iter(self.dataset)
-        if self.batch_size is None:
-            yield from map(self.collate_fn, samples)
-            return
-        while batch := list(itertools.islice(samples, self.batch_size)):
-            if len(batch) == self.batch_size or not self.drop_last:
-                yield self.collate_fn(batch)
+        fetcher = StreamFetcher(self.dataset, self._batched, self.collate_fn, self.drop_last)
+        for index in self._indices():
+            try:
+                batch = fetcher.fetch(index)
+            except StopIteration:
+                return
+            yield batch
 
     def __len__(self) -> int:
         """The number of batches."""
@@ -143,11 +224,9 @@ def _check_workers(workers: int, timeout: float, prefetch: Any, persistent: bool
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")
     if workers:
-        raise NotImplementedError(
-            f"num_workers={workers}: the data is loaded in this process only, because gradients "
-            "and recordings live in one. Use num_workers=0; load slow data before, or in a thread "
-            "of your own."
-        )
+        if prefetch is not None and prefetch < 0:
+            raise ValueError("prefetch_factor option should be non-negative")
+        return
     if prefetch is not None:
         raise ValueError(
             "prefetch_factor option could only be specified in multiprocessing. let num_workers > "
@@ -155,3 +234,43 @@ def _check_workers(workers: int, timeout: float, prefetch: Any, persistent: bool
         )
     if persistent:
         raise ValueError("persistent_workers option needs num_workers > 0")
+
+
+def _checked_context(given: Any, workers: int) -> Any:
+    if given is None:
+        return None
+    if not workers:
+        raise ValueError(
+            "multiprocessing_context can only be used with multi-process loading (num_workers > "
+            "0), but got num_workers=0"
+        )
+    if isinstance(given, str):
+        known = multiprocessing.get_all_start_methods()
+        if given not in known:
+            raise ValueError(
+                "multiprocessing_context option should specify a valid start method in "
+                f"{known!r}, but got multiprocessing_context={given!r}"
+            )
+    elif not isinstance(given, multiprocessing.context.BaseContext):
+        raise TypeError(
+            "multiprocessing_context option should be a valid context object or a string "
+            f"specifying the start method, but got multiprocessing_context={given}"
+        )
+    return given
+
+
+_told: set[str] = set()
+
+
+def _tell_fallback(workers: int, error: Exception) -> None:
+    """Say once for each reason that there are no workers."""
+    if str(error) in _told:
+        return
+    _told.add(str(error))
+    warnings.warn(
+        f"num_workers={workers}, but the batches are made in this process: {error}. Define it in a "
+        "module of its own, or give the loader multiprocessing_context='fork' where the system has "
+        "that.",
+        UserWarning,
+        stacklevel=outside(),
+    )

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from ag_visual.dispatch.table import functions as F
+from ag_visual.dtypes import int64
+from ag_visual.ops.tensor.generator import Generator
 
 T = TypeVar("T", covariant=True)
 
@@ -59,11 +61,15 @@ class RandomSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         count, left = len(self.data_source), self.num_samples
+        generator = self.generator
+        if generator is None:  # one number of the program's, however many samples there are
+            generator = Generator()
+            generator.manual_seed(int(F["empty"]((), dtype=int64).random_().item()))
         if self.replacement:
-            yield from F["randint"](0, count, (left,), generator=self.generator).tolist()
+            yield from F["randint"](0, count, (left,), generator=generator).tolist()
             return
         while left and count:
-            order = F["randperm"](count, generator=self.generator).tolist()[:left]
+            order = F["randperm"](count, generator=generator).tolist()[:left]
             left -= len(order)
             yield from order
 

@@ -7,13 +7,13 @@ import type { States } from '../model/states';
 import { Flag, State, writtenSince } from '../model/states';
 import type { Store } from '../model/store';
 
-/** Kinds of cuts that are not called by their own name. */
+/** Kinds of graph breaks that are not called by their own name. */
 const SAID: Record<string, string> = {
   none: 'returned None',
   non_differentiable: 'non-differentiable'
 };
 
-export type ChipKind = 'bad' | 'save' | 'break' | 'hook' | 'cut';
+export type ChipKind = 'bad' | 'save' | 'break' | 'hook' | 'detached';
 
 export interface Chip {
   kind: ChipKind;
@@ -52,11 +52,12 @@ export function chipsOf(store: Store, graph: View, states: States, index: number
       }
     }
   }
-  const { cuts } = store;
-  for (const row of store.cutsOf.rows(seq).filter(row => cuts.at.t[row] <= states.t)) {
-    const site = store.site(cuts.at.site[row]);
-    const kind = store.string(cuts.at.kind[row]);
-    chips.push({ kind: 'cut', text: `${SAID[kind] ?? kind}${site ? `, ${placeText(site)}` : ''}` });
+  const { breaks } = store;
+  for (const row of store.breaksOf.rows(seq).filter(row => breaks.at.t[row] <= states.t)) {
+    const site = store.site(breaks.at.site[row]);
+    const kind = store.string(breaks.at.kind[row]);
+    const place = site ? `, ${placeText(site)}` : '';
+    chips.push({ kind: 'detached', text: `${SAID[kind] ?? kind}${place}` });
   }
   if (flags & Flag.breakpoint) {
     chips.push({ kind: 'break', text: 'breakpoint' });

@@ -254,13 +254,13 @@ export function drawNode(
   const shape = scene.shape(index);
   const kind = gradientKind(states, index);
   const marked = kind === 'plain' ? '' : `${KIND_SIGNS[kind]} `;
-  const told =
+  const label =
     Number.isNaN(norm) || norm >= 0
       ? `${shape}   ${marked}norm ${numberText(norm)}`
       : kind === 'none'
         ? `${shape}   ${marked}no gradient`
         : shape;
-  const fitted = labels.fit(told, smallFont, room);
+  const fitted = labels.fit(label, smallFont, room);
   const grave = kind === 'nonfinite' || kind === 'exploding';
   ctx.fillStyle = palette[grave ? 'bad' : look.text === 'ink' ? 'ink2' : look.text];
   ctx.font = smallFont;
@@ -329,11 +329,11 @@ export function drawBadge(
 }
 
 const CHIP_HEIGHT = 17;
-/** Length of the edge before what was cut off. */
-const CUT_EDGE = 26;
+/** Length of the edge before a detached input. */
+const BREAK_EDGE = 26;
 
-/** An edge that was cut: dashes, two strokes across a gap, dashes. */
-function drawCutEdge({ ctx, palette }: Brush, x: number, y: number, bottom: number): void {
+/** An edge that was detached: dashes, two strokes across a gap, dashes. */
+function drawBrokenEdge({ ctx, palette }: Brush, x: number, y: number, bottom: number): void {
   ctx.strokeStyle = palette.ink3;
   ctx.lineWidth = 1.4;
   const line = (fromX: number, fromY: number, toX: number, toY: number): void => {
@@ -346,7 +346,7 @@ function drawCutEdge({ ctx, palette }: Brush, x: number, y: number, bottom: numb
   // Below the node's badges it leaves the node at its lower border.
   if (bottom < y) line(x - 18, bottom, x - 18, y);
   line(x - (bottom < y ? 18 : 7), y, x + 6, y);
-  line(x + 18, y, x + CUT_EDGE, y);
+  line(x + 18, y, x + BREAK_EDGE, y);
   ctx.setLineDash([]);
   line(x + 7.5, y + 5, x + 11.5, y - 5);
   line(x + 12.5, y + 5, x + 16.5, y - 5);
@@ -368,28 +368,28 @@ export function drawChips(brush: Brush, scene: Scene, index: number, chips: read
     const text = labels.fit(chip.text, font, 170);
     const width = labels.width(text, font) + 16;
     const bad = chip.kind === 'bad';
-    const cut = chip.kind === 'cut';
-    const plain = chip.kind === 'hook' || cut;
-    if (cut) {
+    const detached = chip.kind === 'detached';
+    const plain = chip.kind === 'hook' || detached;
+    if (detached) {
       // In the place of an edge: a dashed one that stops at a gap.
-      drawCutEdge(brush, x, y + CHIP_HEIGHT / 2, i === 0 ? ys[index] + NODE_HEIGHT : Infinity);
-      x += CUT_EDGE;
+      drawBrokenEdge(brush, x, y + CHIP_HEIGHT / 2, i === 0 ? ys[index] + NODE_HEIGHT : Infinity);
+      x += BREAK_EDGE;
     }
     ctx.fillStyle = palette[bad ? 'badBg' : plain ? 'bg' : 'saveBg'];
     ctx.strokeStyle = palette[bad ? 'bad' : plain ? 'ink3' : 'save'];
     ctx.lineWidth = bad ? 1.5 : chip.kind === 'break' ? 1.2 : 0.8;
-    if (bad || cut) ctx.setLineDash([3, 2]);
+    if (bad || detached) ctx.setLineDash([3, 2]);
     pill(ctx, x, y, width, CHIP_HEIGHT, CHIP_HEIGHT / 2);
     ctx.fill();
     ctx.stroke();
-    if (bad || cut) ctx.setLineDash([]);
+    if (bad || detached) ctx.setLineDash([]);
     ctx.fillStyle = palette[bad ? 'bad' : plain ? 'ink2' : 'save'];
     ctx.font = font;
     ctx.fillText(text, x + 8, y + 12);
-    if (cut) x -= CUT_EDGE;
-    widest = Math.max(widest, width + (cut ? CUT_EDGE : 0));
+    if (detached) x -= BREAK_EDGE;
+    widest = Math.max(widest, width + (detached ? BREAK_EDGE : 0));
     if (badges > 0 || i % 2 === 1) {
-      x += badges > 0 ? width + 4 + (cut ? CUT_EDGE : 0) : widest + 4;
+      x += badges > 0 ? width + 4 + (detached ? BREAK_EDGE : 0) : widest + 4;
       if (badges === 0) {
         y -= CHIP_HEIGHT + 2;
         widest = 0;

@@ -126,7 +126,7 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
     for (const badge of badges) drawBadge(brush, scene, states, badge, detail);
     if (detail === 'full') {
       const noted =
-        Flag.stale | Flag.breakpoint | Flag.hook | Flag.nonfinite | Flag.ownOutput | Flag.cut;
+        Flag.stale | Flag.breakpoint | Flag.hook | Flag.nonfinite | Flag.ownOutput | Flag.detached;
       for (const index of nodes) {
         if (marks) {
           drawChips(brush, scene, index, markChips(marks, index));

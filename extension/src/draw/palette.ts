@@ -46,26 +46,34 @@ const VARIABLES: Record<Exclude<keyof Palette, 'font' | 'mono'>, string> = {
   paramBg: '--agv-param-bg'
 };
 
-/** The palette that holds inside this element. */
-export function readPalette(element: HTMLElement): Palette {
+/** What CSS variables are as colours inside this element. */
+export function readColours(element: HTMLElement, variables: readonly string[]): string[] {
   // A canvas cannot resolve var() or mixed colours: a probe's computed colour can always be drawn.
   // All probes come before the first is read, so that styles are resolved once and not for each.
   const { ownerDocument } = element;
   const probes = ownerDocument.createElement('span');
   probes.style.display = 'none';
-  const colours = Object.entries(VARIABLES).map(([name, variable]) => {
+  const all = variables.map(variable => {
     const probe = probes.appendChild(ownerDocument.createElement('span'));
     probe.style.color = `var(${variable})`;
-    return [name, probe] as const;
+    return probe;
   });
-  probes.style.fontFamily = 'var(--agv-mono)';
   element.appendChild(probes);
-  const palette: Record<string, string> = {};
-  for (const [name, probe] of colours) palette[name] = getComputedStyle(probe).color;
-  const mono = getComputedStyle(probes).fontFamily || 'monospace';
+  const colours = all.map(probe => getComputedStyle(probe).color);
   probes.remove();
+  return colours;
+}
+
+/** The palette that holds inside this element. */
+export function readPalette(element: HTMLElement): Palette {
+  const colours = readColours(element, Object.values(VARIABLES));
+  const probe = element.appendChild(element.ownerDocument.createElement('span'));
+  probe.style.display = 'none';
+  probe.style.fontFamily = 'var(--agv-mono)';
+  const mono = getComputedStyle(probe).fontFamily || 'monospace';
+  probe.remove();
   return {
-    ...palette,
+    ...Object.fromEntries(Object.keys(VARIABLES).map((name, i) => [name, colours[i]])),
     font: getComputedStyle(element).fontFamily || 'sans-serif',
     mono
   } as Palette;

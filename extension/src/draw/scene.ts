@@ -2,6 +2,7 @@
 // in view. Built once per layout; states, selection and camera change without touching it.
 
 import type { Container } from '../model/containers';
+import { isNamed } from '../model/containers';
 import { countText, plural, shapeText } from '../model/format';
 import type { Store } from '../model/store';
 import type { View } from '../model/view';
@@ -274,7 +275,7 @@ export class Scene {
       const each = fold.times > 0 && fold.nodes % fold.times === 0 ? fold.nodes / fold.times : 0;
       return each > 0
         ? `${countText(fold.times)} × ${plural(each, 'node')}`
-        : plural(fold.nodes, 'node') + (fold.kind === 'call' ? `   ${fold.detail}` : '');
+        : plural(fold.nodes, 'node') + (isNamed(fold) ? `   ${fold.detail}` : '');
     }
     const row = this.store.nodeRow.get(this.graph.seqs[index]);
     return row < 0 ? '' : shapeText(this.store.string(this.store.nodes.at.shape[row]));

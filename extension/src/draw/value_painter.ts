@@ -29,6 +29,12 @@ export function heatSize(picture: Picture, room: number): { width: number; heigh
   return { width, height: Math.round(Math.min(150, Math.max(14, rows * tall))) };
 }
 
+/** Height of a heat map that is as wide as there is room: near square, and never very tall. */
+export function fillHeight({ rows, cols }: Picture, width: number): number {
+  const cell = width / Math.max(1, cols);
+  return Math.round(Math.max(22, Math.min(320, rows * Math.max(2, Math.min(cell, 26)))));
+}
+
 /**
  * Zero has the colour of the ground; positive values go to the accent, negative ones to amber, so
  * the sign shows. What is not finite is red with a diagonal line.

@@ -6,14 +6,17 @@ import { RECORDING_ELEMENT } from '../protocol/schema';
 import { InspectorModel } from '../model/inspector';
 import type { InspectorHandle } from '../panels/index';
 import { mountInspector } from '../panels/index';
-import { storageShelf } from '../panels/bookmarks';
+import { webStorage } from '../panels/bookmarks';
 import { OfflineController } from '../model/offline';
+import { ProfileAlone } from '../model/profile/alone';
 import type { OutputHandle, OutputOptions } from './output';
 import { output } from './output';
 
 export interface MountOptions {
   /** A recording as JSON text or as the parsed object. */
   recording?: unknown;
+  /** A profile or Chrome trace in place of a recording. */
+  profile?: { file: Blob; name: string };
   /** A live host in place of a recording. */
   transport?: Controller;
   theme?: Theme | 'auto';
@@ -46,6 +49,11 @@ export function mount(element: HTMLElement, options: MountOptions = {}): Inspect
   if (transport) {
     return mountInspector(element, transport, { theme, wheel, focus });
   }
+  if (options.profile) {
+    const { profile } = options;
+    const alone = new ProfileAlone(profile.name);
+    return mountInspector(element, alone, { theme, wheel, focus, profile });
+  }
   const carried = element.ownerDocument.getElementById(RECORDING_ELEMENT)?.textContent ?? '';
   const controller = new OfflineController(options.recording ?? carried, options.numbers);
   const model = new InspectorModel({ nodes: Infinity, writes: Infinity, problems: 1000 });
@@ -54,8 +62,8 @@ export function mount(element: HTMLElement, options: MountOptions = {}): Inspect
   const address = host === 'standalone';
   // The address itself belongs to lessons.
   const key = (): string => `ag-visual-inspector:views:${location.pathname}`;
-  const shelf = address ? storageShelf(() => window.sessionStorage, key) : undefined;
-  const shown = { theme, wheel, focus, model, lesson, address, shelf } as const;
+  const storage = address ? webStorage(() => window.sessionStorage, key) : undefined;
+  const shown = { theme, wheel, focus, model, lesson, address, storage } as const;
   return mountInspector(element, controller, shown);
 }
 

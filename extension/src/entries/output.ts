@@ -132,7 +132,7 @@ class Output implements OutputHandle {
       this.controller = new LiveController(new LabKernel(kernel), page);
       this.controller.onBatch.connect(batch => this.check(batch));
     }
-    this.tell();
+    this.updateWords();
     const transport = this.controller ?? undefined;
     const { numbers } = this.options;
     return this.mount(box, { recording, transport, theme, host: 'inline', numbers });
@@ -148,7 +148,7 @@ class Output implements OutputHandle {
     }
   }
 
-  private tell(): void {
+  private updateWords(): void {
     const live = this.controller !== null;
     this.words.textContent = this.obstacle || (live ? LIVE : PICTURE);
     for (const button of this.buttons) {

@@ -7,6 +7,7 @@ import type {
   Capabilities,
   ConnectionStatus,
   Controller,
+  HeatMark,
   LineMark,
   PlaceMark,
   RawBatch
@@ -101,6 +102,10 @@ export class NotebookController implements Controller, Disposable {
 
   markLines(lines: readonly LineMark[]): void {
     this.marks.setLines(lines);
+  }
+
+  markHeat(lines: readonly HeatMark[]): void {
+    this.marks.setHeat(lines);
   }
 
   markPlaces(places: readonly PlaceMark[]): void {

@@ -8,7 +8,7 @@ import type { Kernel, KernelMessage } from '@jupyterlab/services';
 import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
 import { ANNOUNCE_TYPE, REPLY_ONLY, REPLY_TYPE, REQUEST_TYPE } from '../protocol/schema';
-import type { EventListener, KernelPort, KernelStanding, Writer } from './port';
+import type { EventListener, KernelPort, KernelStatus, Writer } from './port';
 
 const LOADED = "'ag_visual' in __import__('sys').modules";
 /**
@@ -55,18 +55,18 @@ export class LabKernel implements KernelPort {
    * so that a kernel without it gets no more than one request of ours.
    */
   private absent = false;
-  /** the kernel told about itself when it was last asked */
+  /** the kernel answered when it was last asked */
   private informed = false;
-  private last: { standing: KernelStanding; busy: boolean };
+  private last: { status: KernelStatus; busy: boolean };
 
   constructor(private readonly kernel: Kernel.IKernelConnection) {
-    this.last = { standing: this.standing, busy: this.busy };
+    this.last = { status: this.status, busy: this.busy };
     kernel.statusChanged.connect(this.changed, this);
     kernel.connectionStatusChanged.connect(this.changed, this);
     kernel.iopubMessage.connect(this.published, this);
   }
 
-  get standing(): KernelStanding {
+  get status(): KernelStatus {
     const { status, connectionStatus } = this.kernel;
     if (this.kernel.isDisposed || status === 'dead' || status === 'terminating') {
       return 'dead';
@@ -85,8 +85,8 @@ export class LabKernel implements KernelPort {
     const end = Date.now() + READY_LIMIT;
     while (Date.now() < end) {
       // Asked for again each time: a restart replaces the promise and leaves the old one pending.
-      const told = this.kernel.info.then(() => true);
-      if (await Promise.race([told, delay(READY_LIMIT / 5).then(() => false)])) {
+      const replied = this.kernel.info.then(() => true);
+      if (await Promise.race([replied, delay(READY_LIMIT / 5).then(() => false)])) {
         this.informed = true;
         return true;
       }
@@ -185,7 +185,7 @@ export class LabKernel implements KernelPort {
     if (comm.isDisposed) {
       return;
     }
-    if (this.standing === 'alive') {
+    if (this.status === 'alive') {
       comm.close();
     } else {
       comm.dispose();
@@ -213,7 +213,7 @@ export class LabKernel implements KernelPort {
   }
 
   /**
-   * A subshell of our own, from a kernel that told nothing about itself; null where it has none.
+   * A subshell of our own, from a kernel that has not described itself; null where it has none.
    */
   private async subshell(): Promise<string | null> {
     const message = this.message('create_subshell_request', 'control', {});
@@ -247,9 +247,9 @@ export class LabKernel implements KernelPort {
   }
 
   private changed(): void {
-    const { standing, busy } = this;
-    if (standing !== this.last.standing || busy !== this.last.busy) {
-      this.last = { standing, busy };
+    const { status, busy } = this;
+    if (status !== this.last.status || busy !== this.last.busy) {
+      this.last = { status, busy };
       this.onChange.emit();
     }
   }

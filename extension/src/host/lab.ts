@@ -167,8 +167,8 @@ function activate(
     execute: () => meant()?.inspector?.run('continue')
   });
   commands.addCommand(CommandIDs.recording, {
-    label: 'Open Recording…',
-    caption: 'A file or page that save_recording wrote; no kernel is needed',
+    label: 'Open Recording or Profile…',
+    caption: 'What save_recording wrote, a profile, a Chrome trace; no kernel is needed',
     icon: inspectorIcon,
     execute: () => pickFile(app)
   });

@@ -6,11 +6,11 @@ import type { Cell } from '@jupyterlab/cells';
 import { CodeCell } from '@jupyterlab/cells';
 import { CodeMirrorEditor } from '@jupyterlab/codemirror';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { Extension, Text, Transaction } from '@codemirror/state';
+import type { Extension, StateEffectType, Text, Transaction } from '@codemirror/state';
 import { RangeSet, StateEffect, StateField } from '@codemirror/state';
 import type { DecorationSet } from '@codemirror/view';
 import { Decoration, EditorView, GutterMarker, gutter } from '@codemirror/view';
-import type { LineMark, PlaceMark } from '../protocol/controller';
+import type { HeatMark, LineMark, PlaceMark } from '../protocol/controller';
 import type { Disposable } from '../protocol/signal';
 import { oneLine } from '../protocol/text';
 
@@ -32,6 +32,32 @@ class Dot extends GutterMarker {
   }
 }
 
+/** Two bars beside a line: its share of the time, and of the memory at its peak. */
+class Heat extends GutterMarker {
+  constructor(readonly mark: HeatMark) {
+    super();
+  }
+
+  override eq(other: Heat): boolean {
+    const { time, memory, says } = this.mark;
+    return other.mark.time === time && other.mark.memory === memory && other.mark.says === says;
+  }
+
+  override toDOM(): Node {
+    const strip = document.createElement('span');
+    strip.className = 'ag-heat';
+    strip.title = oneLine(this.mark.says, 200);
+    for (const what of ['time', 'memory'] as const) {
+      const bar = document.createElement('i');
+      bar.dataset.of = what;
+      bar.style.height = `${Math.round(100 * Math.min(1, Math.max(0, this.mark[what])))}%`;
+      strip.append(bar);
+    }
+    return strip;
+  }
+}
+
+const setHeat = StateEffect.define<readonly HeatMark[]>();
 const setLines = StateEffect.define<readonly LineMark[]>();
 const setPlaces = StateEffect.define<readonly PlaceMark[]>();
 
@@ -41,29 +67,37 @@ function reads(document: Text, line: number, text: string): boolean {
   return there && (text === '' || document.line(line).text.trim() === text.trim());
 }
 
-const lines = StateField.define<RangeSet<Dot>>({
-  create: () => RangeSet.empty,
-  update(dots, transaction) {
-    for (const effect of transaction.effects) {
-      if (effect.is(setLines)) {
-        const { doc } = transaction.state;
-        return RangeSet.of(
-          effect.value
-            .filter(({ line, text }) => reads(doc, line, text))
-            .map(mark => new Dot(mark).range(doc.line(mark.line).from)),
-          true
-        );
+/** Marks at lines that an effect sets; a line that is edited loses its own. */
+function beside<M extends { line: number; text: string }, G extends GutterMarker & { mark: M }>(
+  set: StateEffectType<readonly M[]>,
+  make: (mark: M) => G
+): StateField<RangeSet<G>> {
+  return StateField.define<RangeSet<G>>({
+    create: () => RangeSet.empty,
+    update(marks, transaction) {
+      const { doc } = transaction.state;
+      for (const effect of transaction.effects) {
+        if (effect.is(set)) {
+          return RangeSet.of(
+            effect.value
+              .filter(({ line, text }) => reads(doc, line, text))
+              .map(mark => make(mark).range(doc.line(mark.line).from)),
+            true
+          );
+        }
       }
+      if (!transaction.docChanged) {
+        return marks;
+      }
+      return marks.map(transaction.changes).update({
+        filter: (from, _, { mark }) => doc.lineAt(from).text.trim() === mark.text.trim()
+      });
     }
-    if (!transaction.docChanged) {
-      return dots;
-    }
-    const { doc } = transaction.state;
-    return dots.map(transaction.changes).update({
-      filter: (from, _, { mark }) => doc.lineAt(from).text.trim() === mark.text.trim()
-    });
-  }
-});
+  });
+}
+
+const lines = beside(setLines, mark => new Dot(mark));
+const heat = beside(setHeat, mark => new Heat(mark));
 
 function decorations(document: Text, places: readonly PlaceMark[]): DecorationSet {
   const ranges = places.flatMap(({ site, kind, says }) => {
@@ -107,6 +141,7 @@ const places = StateField.define<DecorationSet>({
 /** What one Inspector marks in an editor, and who hears of a click. */
 interface Marked {
   lines: readonly LineMark[];
+  heat: readonly HeatMark[];
   places: readonly PlaceMark[];
   chosen: (line: number) => void;
 }
@@ -126,25 +161,27 @@ function mark(editor: CodeMirrorEditor, owner: NotebookMarks, own: Marked): void
   const view = editor.editor;
   const all = markers.get(view) ?? new Map<NotebookMarks, Marked>();
   markers.set(view, all);
-  if (own.lines.length + own.places.length > 0) all.set(owner, own);
+  if (own.lines.length + own.heat.length + own.places.length > 0) all.set(owner, own);
   else all.delete(owner);
   if (view.state.field(lines, false) === undefined) editor.injectExtension(EXTENSION);
   const shown = [...all.values()];
   view.dispatch({
     effects: [
       setLines.of(distinct(shown.flatMap(one => one.lines), ({ line }) => line)),
+      setHeat.of(distinct(shown.flatMap(one => one.heat), ({ line }) => line)),
       setPlaces.of(distinct(shown.flatMap(one => one.places), place => JSON.stringify(place)))
     ]
   });
 }
 
 function click(view: EditorView, position: number): boolean {
-  const at = markAt(view, position);
-  if (!at) {
+  // As it was numbered when it ran: lines above may have come since.
+  const at = (markAt(view, position) ?? heatAt(view, position))?.line;
+  if (at === undefined) {
     return false;
   }
   for (const own of markers.get(view)?.values() ?? []) {
-    if (own.lines.some(({ line }) => line === at.line)) own.chosen(at.line);
+    if ([...own.lines, ...own.heat].some(({ line }) => line === at)) own.chosen(at);
   }
   return true;
 }
@@ -156,23 +193,39 @@ const EXTENSION: Extension = [
     class: 'ag-line-gutter',
     markers: view => view.state.field(lines),
     domEventHandlers: { mousedown: (view, block) => click(view, block.from) }
+  }),
+  heat,
+  gutter({
+    class: 'ag-heat-gutter',
+    markers: view => view.state.field(heat),
+    domEventHandlers: { mousedown: (view, block) => click(view, block.from) }
   })
 ];
 
-function markAt(view: EditorView, position: number): LineMark | null {
-  let found: LineMark | null = null;
+function foundAt<M, G extends GutterMarker & { mark: M }>(
+  view: EditorView,
+  position: number,
+  marks: StateField<RangeSet<G>>
+): M | null {
+  let found: M | null = null;
   const { from, to } = view.state.doc.lineAt(position);
-  view.state.field(lines, false)?.between(from, to, (_, __, { mark }) => {
+  view.state.field(marks, false)?.between(from, to, (_, __, { mark }) => {
     found = mark;
   });
   return found;
 }
 
+const markAt = (view: EditorView, position: number): LineMark | null =>
+  foundAt(view, position, lines);
+const heatAt = (view: EditorView, position: number): HeatMark | null =>
+  foundAt(view, position, heat);
+
 export class NotebookMarks implements Disposable {
   private lines = new Map<string, LineMark[]>();
+  private heat = new Map<string, HeatMark[]>();
   private places = new Map<string, PlaceMark[]>();
-  /** what each editor was told last */
-  private told = new WeakMap<CodeMirrorEditor, { lines: string; places: string }>();
+  /** what each editor shows */
+  private shown = new WeakMap<CodeMirrorEditor, string>();
   private waiting = new WeakSet<Cell>();
   private frame = 0;
 
@@ -185,6 +238,11 @@ export class NotebookMarks implements Disposable {
 
   setLines(marks: readonly LineMark[]): void {
     this.lines = grouped(marks, ({ cell }) => cell);
+    this.later();
+  }
+
+  setHeat(marks: readonly HeatMark[]): void {
+    this.heat = grouped(marks, ({ cell }) => cell);
     this.later();
   }
 
@@ -211,6 +269,7 @@ export class NotebookMarks implements Disposable {
   dispose(): void {
     cancelAnimationFrame(this.frame);
     this.lines.clear();
+    this.heat.clear();
     this.places.clear();
     if (!this.panel.isDisposed) {
       this.panel.content.modelContentChanged.disconnect(this.later, this);
@@ -239,13 +298,14 @@ export class NotebookMarks implements Disposable {
   private applyTo(cell: CodeCell): void {
     const { id, executionCount } = cell.model;
     // While a cell runs it has no count: its marks stay until it has another one.
-    const own = (this.lines.get(id) ?? []).filter(
-      ({ execution }) => executionCount === null || execution === executionCount
-    );
+    const newest = ({ execution }: { execution: number | null }): boolean =>
+      executionCount === null || execution === executionCount;
+    const own = (this.lines.get(id) ?? []).filter(newest);
+    const hot = (this.heat.get(id) ?? []).filter(newest);
     const spoken = this.places.get(id) ?? [];
     const { editor } = cell;
     if (!(editor instanceof CodeMirrorEditor)) {
-      if (own.length + spoken.length > 0 && !this.waiting.has(cell)) {
+      if (own.length + hot.length + spoken.length > 0 && !this.waiting.has(cell)) {
         this.waiting.add(cell);
         void cell.ready.then(() => {
           this.waiting.delete(cell);
@@ -254,14 +314,13 @@ export class NotebookMarks implements Disposable {
       }
       return;
     }
-    const now = { lines: JSON.stringify(own), places: JSON.stringify(spoken) };
-    const before = this.told.get(editor) ?? { lines: '[]', places: '[]' };
-    if (now.lines === before.lines && now.places === before.places) {
+    const now = JSON.stringify([own, hot, spoken]);
+    if (now === (this.shown.get(editor) ?? '[[],[],[]]')) {
       return;
     }
-    this.told.set(editor, now);
+    this.shown.set(editor, now);
     const chosen = (line: number): void => this.chosen(id, line);
-    mark(editor, this, { lines: own, places: spoken, chosen });
+    mark(editor, this, { lines: own, heat: hot, places: spoken, chosen });
   }
 
   /** Scrolls a line into view, unless the user is at work in the notebook. */

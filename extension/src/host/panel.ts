@@ -8,7 +8,7 @@ import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import type { InspectorHandle } from '../panels';
 import { mountInspector } from '../panels';
-import { storageShelf } from '../panels/bookmarks';
+import { webStorage } from '../panels/bookmarks';
 import type { Disposable } from '../protocol/signal';
 import { NotebookController } from './controller';
 import { OVERLAY, pausedOverlay } from './overlay';
@@ -44,7 +44,7 @@ class Mounted implements Disposable {
     this.controller = new NotebookController(app, notebook);
     const path = (): string => `ag-visual-inspector:views:${notebook.context.path}`;
     this.inspector = mountInspector(this.element, this.controller, {
-      shelf: storageShelf(() => window.localStorage, path)
+      storage: webStorage(() => window.localStorage, path)
     });
   }
 
@@ -112,7 +112,7 @@ export class InspectorPanel extends Widget {
       return;
     }
     this.notebooks.currentChanged.disconnect(this.follow, this);
-    this.mounted.forEach((_, notebook) => notebook.title.changed.disconnect(this.tell, this));
+    this.mounted.forEach((_, notebook) => notebook.title.changed.disconnect(this.retitle, this));
     this.mounted.forEach(mounted => mounted.dispose());
     this.mounted.clear();
     this.current = null;
@@ -141,14 +141,14 @@ export class InspectorPanel extends Widget {
       mounted.element.hidden = mounted !== next;
     });
     this.empty.hidden = next !== null;
-    this.tell();
+    this.retitle();
   }
 
   private mount(notebook: NotebookPanel): Mounted {
     const mounted = new Mounted(this.app, notebook, this.node);
     this.mounted.set(notebook, mounted);
-    notebook.title.changed.connect(this.tell, this);
-    mounted.controller.onPaused.connect(() => this.tell());
+    notebook.title.changed.connect(this.retitle, this);
+    mounted.controller.onPaused.connect(() => this.retitle());
     mounted.controller.onPaused.connect(stopped => mounted.showPaused(notebook, stopped));
     notebook.disposed.connect(() => {
       this.mounted.delete(notebook);
@@ -164,7 +164,7 @@ export class InspectorPanel extends Widget {
   }
 
   /** The tab says when something is paused, also while the panel lies behind another. */
-  private tell(): void {
+  private retitle(): void {
     const paused = this.current?.controller.paused ?? false;
     const name = this.pinned ? `Inspector: ${this.pinned.title.label}` : 'Inspector';
     this.title.label = paused ? `${name} (paused)` : name;

@@ -4,7 +4,7 @@
 import type { Disposable, Listenable } from '../protocol/signal';
 
 /** Where a kernel stands, as far as this page can tell. */
-export type KernelStanding =
+export type KernelStatus =
   /** messages can be sent; `busy` tells whether a cell runs */
   | 'alive'
   | 'restarting'
@@ -24,13 +24,13 @@ export interface Writer extends Disposable {
 }
 
 export interface KernelPort extends Disposable {
-  readonly standing: KernelStanding;
+  readonly status: KernelStatus;
   readonly busy: boolean;
-  /** `standing` or `busy` changed */
+  /** `status` or `busy` changed */
   readonly onChange: Listenable<void>;
   /** A cell ended, or the kernel said that ag_visual is there now: worth looking again. */
   readonly onOccasion: Listenable<void>;
-  /** Waits a moment for the kernel to tell about itself; false when it is occupied by a cell. */
+  /** Waits a moment for the kernel to answer; false when it is occupied by a cell. */
   ready(): Promise<boolean>;
   /** Whether the kernel has imported ag_visual. Waits for its turn: a running cell comes first. */
   probe(): Promise<boolean>;

@@ -1,5 +1,5 @@
-// Recording files in JupyterLab, without a kernel: a document type for the file browser, a command
-// for files of the reader's own disk, and files that are dropped onto the panel.
+// Recordings, profiles and traces in JupyterLab, without a kernel: document types for the file
+// browser, a command for files of the reader's own disk, files that are dropped onto the panel.
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { DOMUtils } from '@jupyterlab/apputils';
@@ -9,34 +9,49 @@ import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import { InspectorModel } from '../model/inspector';
 import { OfflineController } from '../model/offline';
-import type { InspectorHandle } from '../panels';
+import { ProfileAlone } from '../model/profile/alone';
+import type { InspectorHandle, InspectorOptions } from '../panels';
 import { mountInspector } from '../panels';
+import type { Controller } from '../protocol/controller';
+import { kindOfFile } from '../protocol/file_kind';
 import { textOfFile } from '../protocol/recording_file';
 import { oneLine } from '../protocol/text';
 import { inspectorIcon } from './panel';
 
 const FILE_TYPE = 'ag-visual-recording';
+const TRACE_TYPE = 'ag-visual-trace';
 const FACTORY = 'Inspector';
-const ENDINGS = '.agv,.json,.html,.htm';
+const TRACE_FACTORY = 'Timeline';
+const ENDINGS = '.agv,.agprof,.json,.gz,.html,.htm';
 
-/** A recording in a tab of its own; what is wrong with a file is said in its place. */
-class RecordingView extends Widget {
+/** A file in a tab of its own; what is wrong with it is said in its place. */
+class FileView extends Widget {
   private handle: InspectorHandle | null = null;
 
-  constructor(bytes: Promise<Uint8Array>) {
+  constructor(file: Promise<Blob>, name: string) {
     super();
     this.addClass('ag-inspector-panel');
     this.node.tabIndex = -1;
-    void bytes.then(textOfFile).then(
-      text => this.present(new OfflineController(text)),
-      (error: unknown) => {
+    void file
+      .then(async blob => {
+        if ((await kindOfFile(blob, name)) === 'profile') {
+          const called = name.split('/').pop() ?? name;
+          this.present(new ProfileAlone(called), { profile: { file: blob, name: called } });
+          return;
+        }
+        const text = await textOfFile(await blob.arrayBuffer());
+        const controller = new OfflineController(text);
+        const model = new InspectorModel({ nodes: Infinity, writes: Infinity, problems: 1000 });
+        controller.fill(model);
+        this.present(controller, { model });
+      })
+      .catch((error: unknown) => {
         const why = document.createElement('p');
         why.className = 'ag-inspector-empty';
         why.setAttribute('role', 'alert');
         why.textContent = error instanceof Error ? error.message : String(error);
         this.node.appendChild(why);
-      }
-    );
+      });
   }
 
   override dispose(): void {
@@ -49,29 +64,28 @@ class RecordingView extends Widget {
     this.node.querySelector<HTMLElement>('[tabindex="0"]')?.focus();
   }
 
-  private present(controller: OfflineController): void {
+  private present(controller: Controller, options: InspectorOptions): void {
     if (this.isDisposed) {
       return;
     }
     const host = document.createElement('div');
     host.className = 'ag-inspector-host';
     this.node.appendChild(host);
-    const model = new InspectorModel({ nodes: Infinity, writes: Infinity, problems: 1000 });
-    controller.fill(model);
-    this.handle = mountInspector(host, controller, { model });
+    this.handle = mountInspector(host, controller, options);
   }
 }
 
-function bytesOf(base64: string): Uint8Array {
-  return Uint8Array.from(atob(base64), letter => letter.charCodeAt(0));
+function blobOf(base64: string): Blob {
+  return new Blob([Uint8Array.from(atob(base64), letter => letter.charCodeAt(0))]);
 }
 
-class RecordingFactory extends ABCWidgetFactory<IDocumentWidget<RecordingView>> {
+class FileFactory extends ABCWidgetFactory<IDocumentWidget<FileView>> {
   protected override createNewWidget(
     context: DocumentRegistry.Context
-  ): IDocumentWidget<RecordingView> {
-    const bytes = context.ready.then(() => bytesOf(context.model.toString()));
-    const widget = new DocumentWidget({ content: new RecordingView(bytes), context });
+  ): IDocumentWidget<FileView> {
+    const file = context.ready.then(() => blobOf(context.model.toString()));
+    const content = new FileView(file, context.path);
+    const widget = new DocumentWidget({ content, context });
     widget.title.icon = inspectorIcon;
     return widget;
   }
@@ -79,7 +93,7 @@ class RecordingFactory extends ABCWidgetFactory<IDocumentWidget<RecordingView>> 
 
 /** Opens a file of the reader's own disk in a tab. */
 export function openFile(app: JupyterFrontEnd, file: File): void {
-  const view = new RecordingView(file.arrayBuffer().then(data => new Uint8Array(data)));
+  const view = new FileView(Promise.resolve(file), file.name);
   view.id = DOMUtils.createDomID();
   view.title.label = oneLine(file.name, 60);
   view.title.icon = inspectorIcon;
@@ -100,7 +114,7 @@ export function pickFile(app: JupyterFrontEnd): void {
   input.click();
 }
 
-/** Recordings that are dropped onto this element open in a tab. */
+/** Files that are dropped onto this element open in a tab. */
 export function acceptDrops(app: JupyterFrontEnd, element: HTMLElement): void {
   element.addEventListener('dragover', event => {
     if (event.dataTransfer?.types.includes('Files')) event.preventDefault();
@@ -115,7 +129,10 @@ export function acceptDrops(app: JupyterFrontEnd, element: HTMLElement): void {
   });
 }
 
-/** A double click on a recording in the file browser opens it. */
+/**
+ * A double click in the file browser opens recordings, profiles and files that are named as traces;
+ * any other JSON file opens by “Open With”.
+ */
 export function registerRecordings({ docRegistry }: JupyterFrontEnd): void {
   docRegistry.addFileType({
     name: FILE_TYPE,
@@ -127,11 +144,29 @@ export function registerRecordings({ docRegistry }: JupyterFrontEnd): void {
     icon: inspectorIcon
   });
   docRegistry.addWidgetFactory(
-    new RecordingFactory({
+    new FileFactory({
       name: FACTORY,
       modelName: 'base64',
       fileTypes: [FILE_TYPE],
       defaultFor: [FILE_TYPE],
+      readOnly: true
+    })
+  );
+  docRegistry.addFileType({
+    name: TRACE_TYPE,
+    displayName: 'Profile or trace',
+    extensions: ['.agprof', '.trace.json', '.trace.json.gz', '.agprof.gz'],
+    mimeTypes: ['application/x-ag-visual-profile'],
+    contentType: 'file',
+    fileFormat: 'base64',
+    icon: inspectorIcon
+  });
+  docRegistry.addWidgetFactory(
+    new FileFactory({
+      name: TRACE_FACTORY,
+      modelName: 'base64',
+      fileTypes: [TRACE_TYPE, 'json'],
+      defaultFor: [TRACE_TYPE],
       readOnly: true
     })
   );

@@ -66,10 +66,6 @@ function within<T>(promise: Promise<T>, milliseconds: number): Promise<T> {
   });
 }
 
-function delay(milliseconds: number): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, milliseconds));
-}
-
 export class Transport implements Disposable {
   readonly onBatch = new Signal<RawBatch>();
   readonly onLink = new Signal<Link>();
@@ -87,7 +83,7 @@ export class Transport implements Disposable {
   /** grows when the kernel's life changes: whatever was begun before is stale then */
   private life = 0;
   private attempt: Promise<void> | null = null;
-  /** an occasion came while an attempt was under way, perhaps too late for it */
+  /** a wake-up came while an attempt was under way, perhaps too late for it */
   private missed = false;
   private listening = false;
   private requests = 0;
@@ -117,7 +113,7 @@ export class Transport implements Disposable {
     if (!this.listening) {
       this.listening = true;
       if (this.events) {
-        this.tell('resync', { page: this.page });
+        this.post('resync', { page: this.page });
       }
     }
   }
@@ -190,8 +186,8 @@ export class Transport implements Disposable {
   }
 
   private onStanding(): void {
-    const { standing } = this.port;
-    if (standing === 'alive') {
+    const { status } = this.port;
+    if (status === 'alive') {
       if (this.current.kind === 'disconnected') {
         // After a restart nothing is imported; after a lost connection everything is still there.
         const restarted = this.current.detail !== UNREACHABLE;
@@ -203,7 +199,7 @@ export class Transport implements Disposable {
     this.life += 1;
     this.attempt = null;
     this.closeEvents();
-    const detail = { restarting: RESTARTING, dead: DEAD, unreachable: UNREACHABLE }[standing];
+    const detail = { restarting: RESTARTING, dead: DEAD, unreachable: UNREACHABLE }[status];
     this.settle({ kind: 'disconnected', detail });
   }
 
@@ -216,7 +212,7 @@ export class Transport implements Disposable {
     if (this.attempt || this.disposed || this.current.kind === 'connected') {
       return;
     }
-    if (this.port.standing !== 'alive') {
+    if (this.port.status !== 'alive') {
       this.onStanding();
       return;
     }
@@ -241,27 +237,37 @@ export class Transport implements Disposable {
 
   /**
    * Whether ag_visual is in the kernel. An idle kernel is probed, which leaves no trace in its log.
-   * While a cell runs or is paused, the probe waits behind it and saying hello over the control
-   * channel gets through: tried once the probe is late (a page that was reloaded), and when the
-   * kernel announces ag_visual (a cell that imports it).
+   * While a cell runs or is paused, the probe waits behind it, or is lost where the connection of
+   * the page is not up yet, and saying hello over the control channel gets through: tried once the
+   * probe is late (a page that was reloaded), when the kernel announces ag_visual (a cell that
+   * imports it), and again each time after twice the time: a hello can be lost or late, too, and
+   * a paused cell gives no wake-up.
    */
   private async present(free: boolean): Promise<boolean> {
     const { life } = this;
-    const probed = this.port.probe();
-    let occasion = delay(free ? PROBE_LIMIT : 0);
+    const probed = this.port.probe().catch(() => new Promise<never>(() => undefined));
+    let patience = free ? PROBE_LIMIT : 0;
     while (!this.stale(life)) {
-      const found = await Promise.race([probed, occasion.then(() => null)]);
+      const found = await Promise.race([probed, this.wakeUp(patience)]);
       if (found !== null || (await this.hello())) {
         return found ?? true;
       }
-      occasion = new Promise(resolve => {
-        const connection = this.port.onOccasion.connect(() => {
-          connection.dispose();
-          resolve();
-        });
-      });
+      patience = Math.max(PROBE_LIMIT, 2 * patience);
     }
     return false;
+  }
+
+  /** The next wake-up, or the end of these milliseconds. */
+  private wakeUp(milliseconds: number): Promise<null> {
+    return new Promise(resolve => {
+      const end = (): void => {
+        clearTimeout(timer);
+        connection.dispose();
+        resolve(null);
+      };
+      const connection = this.port.onOccasion.connect(end);
+      const timer = setTimeout(end, milliseconds);
+    });
   }
 
   private async find(): Promise<void> {
@@ -323,7 +329,7 @@ export class Transport implements Disposable {
       this.connected(false);
     }
     if (this.listening !== listening) {
-      this.tell('resync', { page: this.page });
+      this.post('resync', { page: this.page });
     }
   }
 
@@ -346,8 +352,8 @@ export class Transport implements Disposable {
       this.asked.get(String(reply?.id))?.(reply);
       return;
     }
-    const told = state(header) as { control?: unknown } | null;
-    if (told?.control === true && this.current.kind === 'connected' && !this.current.control) {
+    const reported = state(header) as { control?: unknown } | null;
+    if (reported?.control === true && this.current.kind === 'connected' && !this.current.control) {
       // The kernel was too busy to say hello in time; it does take commands.
       this.closeWriter();
       this.connected(true);
@@ -357,15 +363,15 @@ export class Transport implements Disposable {
       typeof header === 'object' && header !== null && 'batch' in header ? header.batch : undefined;
     if (typeof batch === 'number') {
       this.onBatch.emit({ header, buffer });
-      this.tell('ack', { batch, page: this.page });
+      this.post('ack', { batch, page: this.page });
     } else {
       // A ping: a background page may not run its timers, but it answers messages.
-      this.tell('ack', { batch: 0, page: this.page });
+      this.post('ack', { batch: 0, page: this.page });
     }
   }
 
   /** Sends what needs no answer. */
-  private tell<C extends CommandName>(command: C, args: Commands[C]['args']): void {
+  private post<C extends CommandName>(command: C, args: Commands[C]['args']): void {
     this.send(command, args, LIMIT).catch(() => undefined);
   }
 

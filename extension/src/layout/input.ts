@@ -12,8 +12,8 @@ const WIDEST = 248;
 const HEADER_WIDEST = 420;
 /** Room for chips beside a node that saved its own output. */
 const CHIP_ROOM = 122;
-/** Room for a cut edge and what is told of it. */
-const CUT_ROOM = 158;
+/** Room for a graph break and its chip. */
+const BREAK_ROOM = 158;
 /**
  * A frame is at least so much wider than a node: frames line up, and chips of any node find room.
  */
@@ -83,10 +83,10 @@ export function layoutInput(
     ) {
       own = own || (store.saved.at.flags[row] & 1) !== 0;
     }
-    const cut = store.cutsOf.newest(graph.seqs[i]) !== -1 && !graph.folds[i];
+    const detached = store.breaksOf.newest(graph.seqs[i]) !== -1 && !graph.folds[i];
     sideWidth[i] = Math.max(
       badges > 0 ? SIDE_GAP + widest : own ? CHIP_ROOM : 0,
-      cut ? CUT_ROOM : 0
+      detached ? BREAK_ROOM : 0
     );
     sideHeight[i] = badges > 0 ? (NODE_HEIGHT + BADGE_HEIGHT) / 2 + (badges - 1) * BADGE_PITCH : 0;
   }

@@ -1,4 +1,5 @@
-// The groups of a graph, by themselves: modules that were called, else cell > function, then lines;
+// The groups of a graph, by themselves: modules that were called and levels of transforms, else
+// cell > function, then lines;
 // what repeats (the turns of a loop, equal layers) stands together. A container holds nodes that
 // follow each other in order of creation, so that gradient only flows from one into a later one.
 // Pure; linear in nodes for graphs of bounded depth.
@@ -14,6 +15,8 @@ export type ContainerKind =
   | 'root'
   /** a module's call */
   | 'call'
+  /** what a transform (vmap, grad, jvp) computes */
+  | 'level'
   /** a cell or a file, a function in it, a line */
   | 'code'
   | 'function'
@@ -144,7 +147,10 @@ class Ways {
     const { parent, name, kind } = store.calls.at;
     const around = parent[row] === NONE ? [] : this.ofCall(parent[row]);
     const [title, detail] = [store.string(name[row]), store.string(kind[row])];
-    const own = { kind: 'call' as const, base: title, title, detail, site: null };
+    const level = store.levelRow.has(call);
+    const own: Step = level
+      ? { kind: 'level', base: title, title, detail: levelText(store, call), site: null }
+      : { kind: 'call', base: title, title, detail, site: null };
     const way = [...around, own];
     this.calls.set(call, way);
     return way;
@@ -185,6 +191,17 @@ class Ways {
   }
 }
 
+/** Where a transform was called. */
+function levelText(store: Store, call: number): string {
+  const site = store.site(store.levels.at.site[store.levelRow.get(call)]);
+  return site ? placeText(site) : '';
+}
+
+/** Containers that have a name of their own, which stays beside that of the line in it. */
+export function isNamed({ kind }: { kind: ContainerKind }): boolean {
+  return kind === 'call' || kind === 'level';
+}
+
 /** Runs of nodes without a line become containers where they are long. */
 function gatherLoose(container: Container): void {
   if (container.framed || container.kind === 'loose') {
@@ -214,11 +231,12 @@ function simplify(container: Container): Container {
   if (!only || container.kind === 'root' || only.nodes !== container.nodes) {
     return container;
   }
-  if (container.kind !== 'call') {
+  if (!isNamed(container)) {
     return only;
   }
-  if (only.kind === 'call') {
-    only.title = `${container.title}.${only.title}`;
+  if (isNamed(only)) {
+    const between = container.kind === 'call' && only.kind === 'call' ? '.' : ' › ';
+    only.title = `${container.title}${between}${only.title}`;
     return only;
   }
   if (only.framed) {
@@ -241,7 +259,7 @@ function tokens(store: Store, graph: Graph, children: readonly Container[]): Int
   };
   return Int32Array.from(children, child => {
     const text =
-      child.kind === 'call'
+      isNamed(child)
         ? `call ${child.detail} ${names(child.first, child.last)}`
         : `${child.kind} ${child.base}`;
     let number = numbers.get(text);
@@ -399,7 +417,7 @@ export function containersOf(store: Store, graph: Graph): Container {
   simplify(root);
   for (let only = root.children[0]; root.children.length === 1; only = root.children[0]) {
     // One cell or function around everything tells nothing apart.
-    if (only.nodes !== count || only.kind === 'call' || only.children.length === 0) break;
+    if (only.nodes !== count || isNamed(only) || only.children.length === 0) break;
     root.children = only.children;
   }
   finish(store, graph, root);

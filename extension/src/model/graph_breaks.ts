@@ -29,10 +29,10 @@ const WORDS: Record<string, string> = {
   none: 'given None by this backward'
 };
 
-/** Nodes that are looked through for the leaves behind a cut. */
+/** Nodes that are looked through for the leaves behind a graph break. */
 const MOST = 2000;
-/** What stands before the cut where it was taken from a leaf: `w.detach()`. */
-const CUT_LEAF = /^([A-Za-z_][\w.]*)\.(?:detach\(\)|data)$/;
+/** What was detached where it is a leaf: `w.detach()`. */
+const DETACHED_LEAF = /^([A-Za-z_][\w.]*)\.(?:detach\(\)|data)$/;
 
 /** Names of the leaves that a node's gradient would reach; idle: only those that got none. */
 function leavesBelow(store: Store, maker: number, idle: boolean): Set<string> {
@@ -49,11 +49,11 @@ function leavesBelow(store: Store, maker: number, idle: boolean): Set<string> {
   return names;
 }
 
-/** The cut inputs of one node, by the moment shown. */
+/** The detached inputs of one node, by the moment shown. */
 export function breaksOf(model: InspectorModel, seq: number): GraphBreak[] {
   const { store, graph, states } = model;
-  const { at } = store.cuts;
-  const rows = store.cutsOf.rows(seq).filter(row => at.t[row] <= states.t);
+  const { at } = store.breaks;
+  const rows = store.breaksOf.rows(seq).filter(row => at.t[row] <= states.t);
   if (rows.length === 0) {
     return [];
   }
@@ -62,7 +62,7 @@ export function breaksOf(model: InspectorModel, seq: number): GraphBreak[] {
     const kind = store.string(at.kind[row]);
     const site = store.site(at.site[row]);
     const maker = at.maker[row];
-    const leaf = at.flags[row] & 1 ? CUT_LEAF.exec(site?.text ?? '') : null;
+    const leaf = at.flags[row] & 1 ? DETACHED_LEAF.exec(site?.text ?? '') : null;
     const idle = kind === 'none';
     const behind = leaf ? [leaf[1]] : maker === NONE ? [] : leavesBelow(store, maker, idle);
     return {
@@ -76,8 +76,8 @@ export function breaksOf(model: InspectorModel, seq: number): GraphBreak[] {
   });
 }
 
-/** All cut inputs of the graph on screen, the newest node first. */
+/** All detached inputs of the graph on screen, the newest node first. */
 export function breaksOfGraph(model: InspectorModel): GraphBreak[] {
   const { store, graph } = model;
-  return store.cuts.rows === 0 ? [] : Array.from(graph.seqs).flatMap(seq => breaksOf(model, seq));
+  return store.breaks.rows === 0 ? [] : Array.from(graph.seqs).flatMap(seq => breaksOf(model, seq));
 }

@@ -7,7 +7,7 @@ import { placeText, plural } from './format';
 import type { InspectorModel } from './inspector';
 
 export interface Hint {
-  kind: 'nonfinite' | 'zero' | 'cut';
+  kind: 'nonfinite' | 'zero' | 'detached';
   title: string;
   detail: string;
   /** node or leaf to look at */
@@ -21,7 +21,7 @@ export interface Hint {
 /** Places named where the gradient became zero. */
 const MOST_ZEROS = 5;
 /** Lines named where something left the graph. */
-const MOST_CUTS = 8;
+const MOST_BREAKS = 8;
 
 /** Numbers of the nodes from which each node or leaf gets its gradient. */
 function givers({ store, graph }: InspectorModel): Map<number, number[]> {
@@ -121,7 +121,7 @@ function zeros(model: InspectorModel, above: Map<number, number[]>): Hint[] {
 }
 
 /** Whose gradient stays away because something was taken out of the graph: once for each line. */
-function cut(model: InspectorModel): Hint[] {
+function breaks(model: InspectorModel): Hint[] {
   const found = new Map<string, Hint>();
   for (const { seq, input, words, site, without } of breaksOfGraph(model)) {
     const [name] = without;
@@ -130,8 +130,8 @@ function cut(model: InspectorModel): Hint[] {
       ? `\`${name}.grad\` stays None${more}: ${words}`
       : `No gradient flows to \`${input}\` of \`${model.titleOf(seq)}\`: ${words}`;
     const key = `${title} ${site ? placeText(site) : ''}`;
-    if (!found.has(key) && found.size < MOST_CUTS)
-      found.set(key, { kind: 'cut', title, detail: '', seq, site, moment: model.length });
+    if (!found.has(key) && found.size < MOST_BREAKS)
+      found.set(key, { kind: 'detached', title, detail: '', seq, site, moment: model.length });
   }
   // Where a variable gets nothing at all, a person asks; the others may be meant so.
   return [...found.values()].sort(
@@ -142,9 +142,9 @@ function cut(model: InspectorModel): Hint[] {
 /** What the backward pass on screen is remarkable for, the gravest first. */
 export function hintsOf(model: InspectorModel): Hint[] {
   if (model.axis.runs.length === 0) {
-    return cut(model);
+    return breaks(model);
   }
   const above = givers(model);
   const nan = firstNan(model, above);
-  return [...(nan ? [nan] : []), ...cut(model), ...zeros(model, above)];
+  return [...(nan ? [nan] : []), ...breaks(model), ...zeros(model, above)];
 }

@@ -118,7 +118,7 @@ export class InspectorModel {
     this.touch(false);
   }
 
-  /** The kernel's state as a reply told it, ahead of the next batch. */
+  /** The kernel's state from a reply, ahead of the next batch. */
   setState(state: unknown): void {
     this.store.state = readState(state);
     this.touch();

@@ -32,6 +32,7 @@ const ANSWERED: ReadonlySet<CommandName> = new Set([
   'node',
   'values',
   'card',
+  'jacobians',
   'numbers',
   'local'
 ]);
@@ -173,6 +174,8 @@ export class OfflineController implements Controller {
         return input === undefined && at === undefined
           ? recording?.numbers.get(String(seq))
           : undefined;
+      case 'jacobians':
+        return recording?.jacobians;
       case 'local':
         return (recording?.scalars ?? this.fetched)?.nodes.find(numbers => numbers.seq === seq);
       case 'scalars':

@@ -41,7 +41,7 @@ export const Flag = {
   /** saved its own output: writing to that in place would break it */
   ownOutput: 32,
   /** an input had left a graph: no gradient goes on to it */
-  cut: 64
+  detached: 64
 } as const;
 
 export interface States {
@@ -171,8 +171,8 @@ export function statesAt(store: Store, graph: Graph, axis: Axis, cursor: number 
       }
     }
     if (store.hooksOf.newest(seq) !== -1) flags[i] |= Flag.hook;
-    const cut = store.cutsOf.newest(seq);
-    if (cut !== -1 && store.cuts.at.t[cut] <= t) flags[i] |= Flag.cut;
+    const detached = store.breaksOf.newest(seq);
+    if (detached !== -1 && store.breaks.at.t[detached] <= t) flags[i] |= Flag.detached;
   }
   for (const problem of store.problems) {
     const index = problem.node_seq === null ? -1 : graph.indexOf.get(problem.node_seq);

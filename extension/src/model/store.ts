@@ -60,24 +60,29 @@ export class Store {
   readonly hooks = new Columns('hooks');
   readonly freed = new Columns('freed');
   /** inputs that had left a graph before they came to a node */
-  readonly cuts = new Columns('cuts');
-  /** calls of modules, and which of them made a node */
+  readonly breaks = new Columns('breaks');
+  /** calls of modules and levels of transforms, and which of them made a node */
   readonly calls = new Columns('calls');
+  /** more about calls that are levels */
+  readonly levels = new Columns('levels');
   readonly scopes = new Columns('scopes');
+  /** when a backward stood still because its reader stopped it */
+  readonly pauses = new Columns('pauses');
 
   /** rows by node number */
   readonly nodeRow = new IntMap();
   readonly leafRow = new IntMap();
   readonly freedRow = new IntMap();
-  /** the innermost call of a module that made a node */
+  /** the innermost call that made a node */
   readonly callOf = new IntMap();
   /** row by call */
   readonly callRow = new IntMap();
+  readonly levelRow = new IntMap();
   readonly edgesOf = new Chain();
   readonly savedOf = new Chain();
   readonly runsOf = new Chain();
   readonly hooksOf = new Chain();
-  readonly cutsOf = new Chain();
+  readonly breaksOf = new Chain();
   /** rows by backward pass, by storage */
   readonly runsIn = new Chain();
   readonly writesTo = new Chain();
@@ -134,6 +139,15 @@ export class Store {
     return leaf < 0 ? null : this.site(this.leaves.at.site[leaf]);
   }
 
+  /** The newest backward pass that ran a node, or one from which gradient goes to it. */
+  taskOf(seq: number): number | null {
+    let run = this.runsOf.newest(seq);
+    for (let row = this.edges.rows - 1; row >= 0 && run === -1; row--) {
+      if (this.edges.at.dst[row] === seq) run = this.runsOf.newest(this.edges.at.src[row]);
+    }
+    return run === -1 ? null : this.runs.at.task[run];
+  }
+
   /** The newest write to a storage not later than `t`: its row, or -1. */
   writeAt(storage: number, t: number): number {
     let row = this.writesTo.newest(storage);
@@ -171,9 +185,9 @@ export class Store {
       this.sites.push(site);
     }
     this.takeTables(batch.tables);
-    const { tasks, nodes: told, runs } = batch.tables;
+    const { tasks, nodes: born, runs } = batch.tables;
     const ended = tasks?.ended.includes(1) || tasks?.ended.includes(2);
-    this.underWay = !ended && !batch.state.paused && (told ?? runs) !== undefined;
+    this.underWay = !ended && !batch.state.paused && (born ?? runs) !== undefined;
     for (const problem of batch.problems) {
       const known = this.problems.findIndex(({ id }) => id === problem.id);
       if (known >= 0) {
@@ -184,7 +198,7 @@ export class Store {
     }
     this.problems.splice(0, this.problems.length - this.limits.problems);
     const { nodes, writes } = this.limits;
-    const others = [this.leaves, this.runs, this.hooks, this.cuts, this.freed, this.calls];
+    const others = [this.leaves, this.runs, this.hooks, this.breaks, this.freed, this.calls];
     if (
       this.nodes.rows > nodes ||
       this.writes.rows > 2 * writes ||
@@ -223,8 +237,10 @@ export class Store {
   }
 
   private all(): { readonly bytes: number; clear(): void }[] {
-    const { nodes, leaves, edges, saved, runs, writes, hooks, cuts, freed, calls, scopes } = this;
-    return [nodes, leaves, edges, saved, runs, writes, hooks, cuts, freed, calls, scopes];
+    const { nodes, leaves, edges, saved, runs, writes, hooks, breaks, freed } = this;
+    const { calls, levels, scopes } = this;
+    const rare = [this.pauses, calls, levels, scopes];
+    return [nodes, leaves, edges, saved, runs, writes, hooks, breaks, freed, ...rare];
   }
 
   private takeTables(tables: Batch['tables']): void {
@@ -236,9 +252,10 @@ export class Store {
       runs: this.runs.rows,
       writes: this.writes.rows,
       hooks: this.hooks.rows,
-      cuts: this.cuts.rows,
+      breaks: this.breaks.rows,
       freed: this.freed.rows,
       calls: this.calls.rows,
+      levels: this.levels.rows,
       scopes: this.scopes.rows
     };
     if (tables.nodes) this.nodes.append(tables.nodes);
@@ -248,10 +265,12 @@ export class Store {
     if (tables.runs) this.runs.append(tables.runs);
     if (tables.writes) this.writes.append(tables.writes);
     if (tables.hooks) this.hooks.append(tables.hooks);
-    if (tables.cuts) this.cuts.append(tables.cuts);
+    if (tables.breaks) this.breaks.append(tables.breaks);
     if (tables.freed) this.freed.append(tables.freed);
     if (tables.calls) this.calls.append(tables.calls);
+    if (tables.levels) this.levels.append(tables.levels);
     if (tables.scopes) this.scopes.append(tables.scopes);
+    if (tables.pauses) this.pauses.append(tables.pauses);
     if (tables.tasks) this.takeTasks(tables.tasks);
     if (tables.labels) {
       this.labelled++;
@@ -291,7 +310,8 @@ export class Store {
   }
 
   private index(from: { [name: string]: number }): void {
-    const { nodes, leaves, edges, saved, runs, writes, hooks, cuts, freed, calls, scopes } = this;
+    const { nodes, leaves, edges, saved, runs, writes, hooks, breaks, freed } = this;
+    const { calls, levels, scopes } = this;
     for (let row = from.nodes; row < nodes.rows; row++) this.nodeRow.set(nodes.at.seq[row], row);
     for (let row = from.leaves; row < leaves.rows; row++) {
       this.leafRow.set(leaves.at.seq[row], row);
@@ -306,18 +326,21 @@ export class Store {
     for (let row = from.writes; row < writes.rows; row++)
       this.writesTo.add(writes.at.storage[row], row);
     for (let row = from.hooks; row < hooks.rows; row++) this.hooksOf.add(hooks.at.seq[row], row);
-    for (let row = from.cuts; row < cuts.rows; row++) this.cutsOf.add(cuts.at.seq[row], row);
+    for (let row = from.breaks; row < breaks.rows; row++)
+      this.breaksOf.add(breaks.at.seq[row], row);
     for (let row = from.freed; row < freed.rows; row++) this.freedRow.set(freed.at.seq[row], row);
     for (let row = from.calls; row < calls.rows; row++) this.callRow.set(calls.at.call[row], row);
+    for (let row = from.levels; row < levels.rows; row++)
+      this.levelRow.set(levels.at.call[row], row);
     for (let row = from.scopes; row < scopes.rows; row++)
       this.callOf.set(scopes.at.seq[row], scopes.at.call[row]);
   }
 
   private indexes(): { readonly bytes: number; clear(): void }[] {
-    const { nodeRow, leafRow, freedRow, callOf, callRow } = this;
-    const { edgesOf, savedOf, runsOf, hooksOf, cutsOf, runsIn, writesTo, leavesOn } = this;
-    const chains = [edgesOf, savedOf, runsOf, hooksOf, cutsOf, runsIn, writesTo, leavesOn];
-    return [nodeRow, leafRow, freedRow, callOf, callRow, ...chains];
+    const { nodeRow, leafRow, freedRow, callOf, callRow, levelRow } = this;
+    const { edgesOf, savedOf, runsOf, hooksOf, breaksOf, runsIn, writesTo, leavesOn } = this;
+    const chains = [edgesOf, savedOf, runsOf, hooksOf, breaksOf, runsIn, writesTo, leavesOn];
+    return [nodeRow, leafRow, freedRow, callOf, callRow, levelRow, ...chains];
   }
 
   private reindex(): void {
@@ -332,9 +355,10 @@ export class Store {
       runs: 0,
       writes: 0,
       hooks: 0,
-      cuts: 0,
+      breaks: 0,
       freed: 0,
       calls: 0,
+      levels: 0,
       scopes: 0
     };
     this.index(start);
@@ -345,7 +369,8 @@ export class Store {
    * whole.
    */
   private forget(): void {
-    const { nodes, leaves, edges, saved, runs, writes, hooks, cuts, freed, calls, scopes } = this;
+    const { nodes, leaves, edges, saved, runs, writes, hooks, breaks, freed } = this;
+    const { calls, levels, scopes } = this;
     const target = Math.floor(this.limits.nodes * 0.75);
     const sizes = new Map<number, number>();
     for (let row = 0; row < nodes.rows; row++) {
@@ -382,7 +407,7 @@ export class Store {
     const firstHook = hooks.rows - 2 * this.limits.nodes;
     runs.filter(row => row >= firstRun && present(runs.at.seq[row]));
     hooks.filter(row => row >= firstHook && present(hooks.at.seq[row]));
-    cuts.filter(row => this.nodeRow.has(cuts.at.seq[row]));
+    breaks.filter(row => this.nodeRow.has(breaks.at.seq[row]));
     freed.filter(row => present(freed.at.seq[row]));
     scopes.filter(row => this.nodeRow.has(scopes.at.seq[row]));
     const used = new Set(scopes.at.call.subarray(0, scopes.rows));
@@ -391,6 +416,7 @@ export class Store {
       if (used.has(calls.at.call[row])) used.add(calls.at.parent[row]);
     }
     calls.filter(row => used.has(calls.at.call[row]));
+    levels.filter(row => used.has(levels.at.call[row]));
     const firstWrite = writes.rows - this.limits.writes;
     writes.filter(row => row >= firstWrite);
     for (const seq of [...this.labels.keys()]) {
@@ -399,6 +425,8 @@ export class Store {
     for (const { task, root } of [...this.tasks.values()]) {
       if (root !== NONE && !present(root)) this.tasks.delete(task);
     }
+    const { pauses } = this;
+    pauses.filter(row => this.tasks.has(pauses.at.task[row]));
     this.structure++;
     this.reindex();
   }

@@ -3,6 +3,7 @@
 
 import { placeText } from './format';
 import type { Container } from './containers';
+import { isNamed } from './containers';
 import type { Graph } from './graph';
 import { NO_GRAPH, Numbers } from './graph';
 import { IntMap } from './intmap';
@@ -53,7 +54,7 @@ export function headerOf({ container }: Frame): { place: string; line: string } 
     return { place: '', line: '' };
   }
   const place = placeText(container.site);
-  return container.kind === 'call'
+  return isNamed(container)
     ? { place: `${container.title} · ${place}`, line: container.site.source_line }
     : { place, line: container.site.source_line };
 }

@@ -4,7 +4,7 @@
 import type { InspectorModel } from '../model/inspector';
 import { STATE_NAMES } from '../model/states';
 import type { Controller } from '../protocol/controller';
-import type { NodeDetails, NodeHooks, Scalars, Values } from '../protocol/schema';
+import type { Jacobian, NodeDetails, NodeHooks, Scalars, Values } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 
 /** What is known of a request: waiting, an answer, or why there is none. */
@@ -70,6 +70,13 @@ export class Answers implements Disposable {
     const stop = paused ? `${paused.task}.${paused.order}` : '';
     const moment = `${graph.signature} ${graph.task} ${store.hooks.rows} ${stop}`;
     return this.ask('hooks', moment, () => this.controller.request('hooks', {}));
+  }
+
+  /** Jacobians that were computed while recorded; asked for again when there are more. */
+  jacobians(): Answer<Jacobian[]> {
+    return this.ask('jacobians', String(this.model.store.state.jacobians ?? 0), () =>
+      this.controller.request('jacobians', {})
+    );
   }
 
   values(seq: number, which: string): Answer<Values> {

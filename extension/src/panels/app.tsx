@@ -10,6 +10,7 @@ import { GraphView } from './graph_view';
 import { KeysSheet, handleKey } from './keys';
 import { LessonBar } from './lesson_bar';
 import { useCell, useInspector } from './presenter';
+import { TimeView } from './profile/time_view';
 import { ScalarView } from './scalar_view';
 import { TABS } from './tabs';
 import { Timeline } from './timeline';
@@ -35,7 +36,7 @@ function NoticeBar(): ReactElement | null {
   const notice = useCell(presenter.notice);
   const { status, store } = model;
   // What the kernel or the connection has to say stands here until it has nothing to say any more.
-  const standing =
+  const lasting =
     model.graph.seqs.length > 0 && ['disconnected', 'failed', 'none'].includes(status.kind)
       ? status.detail || 'The kernel is gone. What was recorded stays here.'
       : store.state.message ||
@@ -45,7 +46,7 @@ function NoticeBar(): ReactElement | null {
     (model.failure && model.graph.seqs.length > 0
       ? { kind: 'error' as const, text: model.failure }
       : null);
-  if (!shown && !standing) {
+  if (!shown && !lasting) {
     return null;
   }
   return (
@@ -54,7 +55,7 @@ function NoticeBar(): ReactElement | null {
       data-kind={shown ? shown.kind : status.kind === 'disconnected' ? 'error' : 'info'}
       role="alert"
     >
-      <span>{oneLine(shown ? shown.text : standing, 500)}</span>
+      <span>{oneLine(shown ? shown.text : lasting, 500)}</span>
       {notice && (
         <button
           type="button"
@@ -86,7 +87,10 @@ function Side(): ReactElement {
                 key={tab.id}
                 type="button"
                 role="tab"
-                hidden={tab.control !== undefined && presenter.hides(tab.control)}
+                hidden={
+                  (tab.control !== undefined && presenter.hides(tab.control)) ||
+                  tab.shown?.(model) === false
+                }
                 aria-selected={sideOpen && tab.id === id}
                 onClick={() => presenter.openTab(tab.id)}
               >
@@ -142,10 +146,11 @@ export function App({
   const tab = useCell(presenter.tab);
   const sideOpen = useCell(presenter.sideOpen);
   const comparing = useCell(presenter.comparing);
+  const timed = useCell(presenter.timing.shown) && !comparing;
   const { graph, store } = presenter.model;
   const noGraph = graph.seqs.length === 0;
   const empty = noGraph && store.problems.length === 0;
-  const side = !empty && !presenter.hides('side');
+  const side = !empty && !timed && !presenter.hides('side');
   return (
     <div
       ref={root}
@@ -171,6 +176,10 @@ export function App({
       {comparing ? (
         <Boundary part="the comparison" className="agv-mid">
           <CompareView comparing={comparing} wheel={wheel} />
+        </Boundary>
+      ) : timed ? (
+        <Boundary part="the times" className="agv-mid">
+          <TimeView wheel={wheel} />
         </Boundary>
       ) : (
         <div className="agv-mid">

@@ -9,7 +9,7 @@ import type { Presenter } from './presenter';
 import { useInspector } from './presenter';
 
 /** Where a host keeps bookmarks; both may do nothing. */
-export interface Shelf {
+export interface TextStorage {
   read(): string | null;
   write(text: string): void;
 }
@@ -22,11 +22,11 @@ export class Bookmarks {
 
   constructor(
     private readonly presenter: Presenter,
-    private readonly shelf: Shelf | null
+    private readonly storage: TextStorage | null
   ) {}
 
   get all(): readonly Bookmark[] {
-    return (this.kept ??= readBookmarks(this.shelf?.read() ?? null));
+    return (this.kept ??= readBookmarks(this.storage?.read() ?? null));
   }
 
   /** The digit that a key event means; 0 for none. Shift changes what the key types. */
@@ -99,7 +99,7 @@ export class Bookmarks {
 
   private keep(all: Bookmark[]): void {
     this.kept = all.sort((p, q) => p.digit - q.digit);
-    this.shelf?.write(JSON.stringify(this.kept));
+    this.storage?.write(JSON.stringify(this.kept));
   }
 }
 
@@ -163,7 +163,7 @@ export function BookmarkMenu(): ReactElement {
 }
 
 /** Bookmarks in the browser's storage, one entry for each notebook or page. */
-export function storageShelf(storage: () => Storage, key: () => string): Shelf {
+export function webStorage(storage: () => Storage, key: () => string): TextStorage {
   return {
     read: () => {
       try {

@@ -22,12 +22,12 @@ type Result =
 export function CheckNode({
   seq,
   details,
-  told
+  explained
 }: {
   seq: number;
   details: NodeDetails | null;
   /** that saved values are gone stands above already */
-  told: boolean;
+  explained: boolean;
 }): ReactElement | null {
   const presenter = useInspector();
   const [result, setResult] = useState<Result>({ kind: 'none' });
@@ -61,7 +61,7 @@ export function CheckNode({
         >
           Check by finite differences
         </button>
-        {gone && !told && (
+        {gone && !explained && (
           <span className="agv-small">
             Its saved tensors were freed: pause before it, or keep the graph with retain_graph=True.
           </span>
@@ -107,7 +107,7 @@ function OneInput({ one }: { one: InputCheck }): ReactElement {
           <code>{oneLine(one.name, 40)}</code>
         </b>{' '}
         {one.ok ? 'agrees' : 'is wrong'}; {one.compared} of {count} compared
-        {one.kinks > 0 ? `, ${one.kinks} at a non-smooth point left out` : ''}, step{' '}
+        {one.non_smooth > 0 ? `, ${one.non_smooth} at a non-smooth point left out` : ''}, step{' '}
         {oneLine(one.step, 20)}
         {one.made_up ? '; its values are unknown, and no gradient depends on them' : ''}
       </p>

@@ -3,7 +3,7 @@
 
 import type { ReactElement } from 'react';
 import { useState } from 'react';
-import type { NodeDetails, Values } from '../protocol/schema';
+import type { NodeDetails } from '../protocol/schema';
 import { oneLine } from '../protocol/text';
 import { plural, shapeText } from '../model/format';
 import { STATE_NAMES } from '../model/states';
@@ -20,7 +20,7 @@ import { PredictionCard } from './prediction';
 import type { SavedRow } from './saved';
 import { SavedTensors, savedRows } from './saved';
 import { SourceLink, SourceText } from './source_link';
-import { HeatMap, summaryText } from './value_picture';
+import { TensorValues } from './tensor_values';
 
 function answered<T>(answer: Answer<T>): T | null {
   return answer.kind === 'answer' ? answer.value : null;
@@ -234,65 +234,22 @@ function ShownValues({
 }): ReactElement | null {
   const presenter = useInspector();
   const row = rows.find(({ name }) => name === chosen);
-  if (!isLeaf && (!row || row.now === null)) {
+  if (!isLeaf && (!row || (row.now === null && !row.tangent))) {
     return null;
   }
-  const answer = presenter.values(seq, isLeaf ? 'variable' : `saved:${chosen}`);
+  const which = isLeaf ? 'variable' : `saved:${chosen}`;
+  const answer = presenter.values(seq, which);
   if (answer.kind === 'none' && answer.why === '') {
     return null;
   }
   return (
     <>
       <div className="agv-sec">
-        Values now {!isLeaf && rows.length > 1 && <small>of {oneLine(chosen, 40)}</small>}
+        {row?.now === null ? 'Values then' : 'Values now'}{' '}
+        {!isLeaf && rows.length > 1 && <small>of {oneLine(chosen, 40)}</small>}
       </div>
-      <ValuesView answer={answer} />
+      <TensorValues key={which} seq={seq} which={which} />
     </>
-  );
-}
-
-export function ValuesView({ answer }: { answer: Answer<Values> }): ReactElement {
-  if (answer.kind !== 'answer') {
-    return (
-      <p className="agv-line agv-quiet">
-        {answer.kind === 'none' ? oneLine(answer.why, 300) : 'Asking the kernel…'}
-      </p>
-    );
-  }
-  const values = answer.value;
-  const text = summaryText(values);
-  return (
-    <>
-      {values.picture && values.numel > 1 && (
-        <HeatMap
-          picture={values.picture}
-          label={`Values of shape ${shapeText(values.shape)}: ${text}`}
-        />
-      )}
-      <p className="agv-line">
-        {text}
-        {values.picture?.pooled && values.numel > 1
-          ? '. Each cell stands for several elements.'
-          : ''}
-      </p>
-      <DeadUnits values={values} />
-    </>
-  );
-}
-
-/** Units of a rectifier that pass nothing on: their weights get no gradient from this batch. */
-function DeadUnits({ values }: { values: Values }): ReactElement | null {
-  const [dead, units] = values.dead ?? [0, 0];
-  if (dead === 0) {
-    return null;
-  }
-  return (
-    <p className="agv-line agv-dead">
-      <b aria-hidden="true">○ </b>
-      {dead === units ? `All ${units}` : `${dead} of ${units}`}{' '}
-      {units === 1 ? 'unit' : 'units'} of this relu are dead on this batch: no row passes them, so
-      no gradient does.
-    </p>
   );
 }
 

@@ -72,6 +72,9 @@ export function Empty(): ReactElement {
         Record
       </button>
       <pre>{EXAMPLE}</pre>
+      <button type="button" className="agv-link" onClick={() => presenter.timing.show(true)}>
+        Look at a profile or trace
+      </button>
     </div>
   );
 }

@@ -223,55 +223,49 @@ export function GraphView({
               />
             </svg>
           </button>
-          <button
-            type="button"
-            aria-label="Close all groups"
-            title="Close all groups (Shift C)"
-            onClick={() => presenter.foldAll(false)}
-          >
-            <svg width="12" height="12" aria-hidden="true">
-              <path
-                d="M1 3 L6 6 L11 3 M1 9 L6 6 L11 9"
-                fill="none"
-                stroke="currentColor"
-                strokeWidth="1.4"
-              />
-            </svg>
-          </button>
-          <button
-            type="button"
-            aria-label="Open all groups"
-            title="Open all groups (Shift O)"
-            onClick={() => presenter.foldAll(true)}
-          >
-            <svg width="12" height="12" aria-hidden="true">
-              <path
-                d="M1 4.5 L6 1.5 L11 4.5 M1 7.5 L6 10.5 L11 7.5"
-                fill="none"
-                stroke="currentColor"
-                strokeWidth="1.4"
-              />
-            </svg>
-          </button>
-          <button
-            type="button"
-            aria-label="Show all"
-            title="Show all (space)"
-            onClick={() => presenter.canvas?.fit()}
-          >
-            <svg width="12" height="12" aria-hidden="true">
-              <path
-                d="M1 4V1H4M8 1H11V4M11 8V11H8M4 11H1V8"
-                fill="none"
-                stroke="currentColor"
-                strokeWidth="1.4"
-              />
-            </svg>
-          </button>
+          <IconButton
+            label="Close all groups"
+            keys="Shift C"
+            path="M1 3 L6 6 L11 3 M1 9 L6 6 L11 9"
+            run={() => presenter.foldAll(false)}
+          />
+          <IconButton
+            label="Open all groups"
+            keys="Shift O"
+            path="M1 4.5 L6 1.5 L11 4.5 M1 7.5 L6 10.5 L11 7.5"
+            run={() => presenter.foldAll(true)}
+          />
+          <IconButton
+            label="Show all"
+            keys="space"
+            path="M1 4V1H4M8 1H11V4M11 8V11H8M4 11H1V8"
+            run={() => presenter.canvas?.fit()}
+          />
         </div>
       )}
       {laying && <div className="agv-laying">Laying out {model.view.seqs.length} boxes…</div>}
       {!shown && <Empty />}
     </div>
+  );
+}
+
+function IconButton({
+  label,
+  keys,
+  path,
+  run
+}: {
+  label: string;
+  /** the keys that do the same */
+  keys: string;
+  path: string;
+  run: () => void;
+}): ReactElement {
+  return (
+    <button type="button" aria-label={label} title={`${label} (${keys})`} onClick={run}>
+      <svg width="12" height="12" aria-hidden="true">
+        <path d={path} fill="none" stroke="currentColor" strokeWidth="1.4" />
+      </svg>
+    </button>
   );
 }

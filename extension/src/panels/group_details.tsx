@@ -13,6 +13,7 @@ import { SourceLink, SourceText } from './source_link';
 const KINDS: Record<Container['kind'], string> = {
   root: 'graph',
   call: 'module',
+  level: 'level of a transform',
   code: 'cell or file',
   function: 'function',
   line: 'line',

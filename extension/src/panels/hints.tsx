@@ -7,19 +7,19 @@ import { hintsOf } from '../model/hints';
 import { useInspector } from './presenter';
 import { SourceLink, Words } from './source_link';
 
-const KIND_SIGNS = { ...GRADIENT_SIGNS, cut: '⁄⁄' };
+const KIND_SIGNS = { ...GRADIENT_SIGNS, detached: '⁄⁄' };
 const SHOW = {
   nonfinite: 'Jump to the first NaN',
   zero: 'Show this moment',
-  cut: 'Show the node'
+  detached: 'Show the node'
 };
 
 export function Hints(): ReactElement | null {
   const presenter = useInspector();
   const { model } = presenter;
   const { axis, graph, store } = model;
-  const { cuts, hooks } = store;
-  const hints = useMemo(() => hintsOf(model), [model, axis, graph, hooks.rows, cuts.rows]);
+  const { breaks, hooks } = store;
+  const hints = useMemo(() => hintsOf(model), [model, axis, graph, hooks.rows, breaks.rows]);
   if (hints.length === 0) {
     return null;
   }
@@ -50,7 +50,7 @@ export function Hints(): ReactElement | null {
                   onClick={event => {
                     // The button goes with its tab; keys go on through time from here.
                     const root = event.currentTarget.closest('.agv-root');
-                    if (kind !== 'cut')
+                    if (kind !== 'detached')
                       model.scrub(moment >= model.length && presenter.live ? null : moment);
                     presenter.tab.set('node');
                     presenter.goTo(seq);

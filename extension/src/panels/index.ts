@@ -8,9 +8,10 @@ import type { Lesson } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import type { InspectorModel } from '../model/inspector';
 import type { PaintStats } from '../draw/frame_times';
+import type { TimeStats } from '../draw/profile/canvas';
 import { followAddress } from './address';
 import { App } from './app';
-import type { Shelf } from './bookmarks';
+import type { TextStorage } from './bookmarks';
 import { compareWithBefore, openBeside } from './compare/compare_menu';
 import { Links } from './links';
 import { InspectorContext, Presenter } from './presenter';
@@ -30,8 +31,10 @@ export interface InspectorOptions {
   lesson?: Lesson | null;
   /** A model that outlives the view; a new one by default. */
   model?: InspectorModel;
+  /** A profile's file to begin with, in the Time mode. */
+  profile?: { file: Blob | Promise<Blob>; name: string };
   /** Where bookmarks are kept; without one they last as long as the view. */
-  shelf?: Shelf;
+  storage?: TextStorage;
 }
 
 export interface InspectorHandle extends Disposable {
@@ -39,6 +42,8 @@ export interface InspectorHandle extends Disposable {
   setTheme(theme: Theme | 'auto'): void;
   /** Frame times and the moment of the first frame with nodes. */
   stats(): PaintStats | null;
+  /** The same of the Time mode's timeline. */
+  timeStats(): TimeStats | null;
   /** A lesson hides this control. */
   hides(control: Control): boolean;
   /** Goes on with a paused backward as the Inspector's own buttons do. */
@@ -56,14 +61,17 @@ export function mountInspector(
   options: InspectorOptions = {}
 ): InspectorHandle {
   injectStyle(element);
-  const presenter = new Presenter(controller, options.model, options.shelf);
+  const presenter = new Presenter(controller, options.model, options.storage);
   const links = new Links(presenter);
   if (options.lesson) presenter.teaching.take(options.lesson);
+  if (options.profile) void presenter.timing.read(options.profile.file, options.profile.name);
   const address = options.address ? followAddress(presenter) : null;
   const setTheme = (theme: Theme): void => presenter.theme.set(theme);
-  let watching = watchTheme(element, options.theme ?? 'auto', setTheme, () =>
-    presenter.canvas?.setPalette()
-  );
+  const repaint = (): void => {
+    presenter.canvas?.setPalette();
+    presenter.timing.canvas?.setPalette();
+  };
+  let watching = watchTheme(element, options.theme ?? 'auto', setTheme, repaint);
   try {
     openBeside(presenter);
   } catch (error) {
@@ -82,9 +90,10 @@ export function mountInspector(
     model: presenter.model,
     setTheme: theme => {
       watching.dispose();
-      watching = watchTheme(element, theme, setTheme, () => presenter.canvas?.setPalette());
+      watching = watchTheme(element, theme, setTheme, repaint);
     },
     stats: () => presenter.canvas?.paintStats ?? null,
+    timeStats: () => presenter.timing.canvas?.stats ?? null,
     hides: control => presenter.hides(control),
     run: how => {
       if (presenter.hides(how === 'continue' ? 'continue' : 'step')) return;

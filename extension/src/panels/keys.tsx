@@ -6,6 +6,7 @@ import type { Control } from '../protocol/schema';
 import { bookmarkKey } from './bookmarks';
 import type { Presenter } from './presenter';
 import { useCell, usePresenter } from './presenter';
+import { TIME_KEYS, timeKey } from './profile/keys';
 
 const PAN = 60;
 
@@ -199,8 +200,10 @@ function isOff(presenter: Presenter, { keys }: Key): boolean {
 
 /** Handles a key that no panel inside took; true when it was one of ours. */
 export function handleKey(presenter: Presenter, event: KeyboardEvent): boolean {
+  const timed = presenter.timing.shown.value;
   if ((event.ctrlKey || event.metaKey) && event.key === 'f' && !presenter.hides('search')) {
-    presenter.focusSearch();
+    if (timed) presenter.timing.focusSearch();
+    else presenter.focusSearch();
     return true;
   }
   if (event.ctrlKey || event.metaKey || event.altKey) {
@@ -209,6 +212,10 @@ export function handleKey(presenter: Presenter, event: KeyboardEvent): boolean {
   const target = event.target as HTMLElement;
   if (target.closest('input, textarea, select')) {
     return false;
+  }
+  if (timed) {
+    const onTimeline = target.dataset.agvKeys === 'time' || target === event.currentTarget;
+    return timeKey(presenter, event.key, onTimeline);
   }
   // The whole panel has the focus after a click on its ground: then its keys are the graph's.
   const inGraph = target.dataset.agvKeys === 'graph' || target === event.currentTarget;
@@ -228,6 +235,7 @@ export function KeysSheet(): ReactElement | null {
   const presenter = usePresenter();
   const sheet = useRef<HTMLDivElement>(null);
   const helpOpen = useCell(presenter.helpOpen);
+  const timed = useCell(presenter.timing.shown);
   useEffect(() => {
     if (helpOpen) sheet.current?.focus();
   }, [helpOpen]);
@@ -237,6 +245,9 @@ export function KeysSheet(): ReactElement | null {
   const close = (): void => {
     presenter.helpOpen.set(false);
   };
+  const sheetKeys = timed
+    ? TIME_KEYS.filter(one => one.shown)
+    : KEYS.filter(one => one.shown && !isOff(presenter, one));
   return (
     <div className="agv-help" onClick={close}>
       <div
@@ -255,7 +266,7 @@ export function KeysSheet(): ReactElement | null {
         <h2>Keys</h2>
         <table>
           <tbody>
-            {KEYS.filter(one => one.shown && !isOff(presenter, one)).map(({ shown, does }) => (
+            {sheetKeys.map(({ shown, does }) => (
               <tr key={shown}>
                 <td>{shown}</td>
                 <td>{does}</td>

@@ -5,9 +5,14 @@ import type { LineMark, PlaceMark } from '../protocol/controller';
 import type { Problem } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import type { Graph } from '../model/graph';
+import { bytesText } from '../model/format';
+import { heatMarks, lineCosts } from '../model/profile/heat';
+import { lengthText } from '../draw/profile/view';
 import type { Presenter } from './presenter';
+import type { OpenProfile } from './profile/timing';
 
 const CALM_MS = 300;
+const SAYS = { time: lengthText, bytes: bytesText };
 
 /** The places of a problem: who saved, who wrote since. */
 export function placesOf(problem: Problem): PlaceMark[] {
@@ -33,6 +38,9 @@ export class Links implements Disposable {
   private marked: Graph | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private placed = '';
+  /** whose lines' heat is shown */
+  private hot: OpenProfile | null = null;
+  private heating: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly presenter: Presenter) {
     const { onLine } = presenter.controller;
@@ -40,6 +48,10 @@ export class Links implements Disposable {
     this.connections = [drawing, tab, sideOpen, problem].map(cell => ({
       dispose: cell.subscribe(() => this.update())
     }));
+    const { shown, state } = presenter.timing;
+    this.connections.push(
+      ...[shown, state].map(cell => ({ dispose: cell.subscribe(() => this.warm()) }))
+    );
     if (onLine) {
       this.connections.push(onLine.connect(({ cell, line }) => this.choose(cell, line)));
     }
@@ -49,7 +61,9 @@ export class Links implements Disposable {
   dispose(): void {
     clearTimeout(this.timer);
     for (const connection of this.connections) connection.dispose();
+    clearTimeout(this.heating);
     this.presenter.controller.markLines?.([]);
+    this.presenter.controller.markHeat?.([]);
     this.presenter.controller.markPlaces?.([]);
   }
 
@@ -57,6 +71,9 @@ export class Links implements Disposable {
   private choose(cell: string, line: number): void {
     const { presenter } = this;
     const { model } = presenter;
+    if (presenter.timing.shown.value && presenter.timing.goToLine(cell, line)) {
+      return;
+    }
     const seqs = model.lines.of(cell, line);
     if (seqs.length === 0) {
       return;
@@ -85,6 +102,22 @@ export class Links implements Disposable {
         controller.markPlaces(places);
       }
     }
+  }
+
+  /** What lines cost is shown while the Time mode is; of a profile that grows, calmly. */
+  private warm(): void {
+    const { controller, timing } = this.presenter;
+    const open = timing.shown.value ? timing.open : null;
+    const known = open?.profile === this.hot?.profile;
+    if (!controller.markHeat || known || this.heating !== undefined) {
+      return;
+    }
+    this.hot = open;
+    controller.markHeat(open ? heatMarks(lineCosts(open.profile), SAYS) : []);
+    this.heating = setTimeout(() => {
+      this.heating = undefined;
+      this.warm();
+    }, CALM_MS);
   }
 
   private markLines(): void {

@@ -44,7 +44,7 @@ export function Next({
       <ul className="agv-list">
         {targets.slice(0, 40).map((target, i) => {
           const known = store.nodeRow.has(target) || store.leafRow.has(target);
-          const told = details?.next[i];
+          const next = details?.next[i];
           return (
             <li key={i}>
               {known ? (
@@ -53,7 +53,7 @@ export function Next({
                 <span className="agv-quiet">
                   {target === NONE
                     ? 'nothing: this input needs no gradient'
-                    : oneLine(told?.name || 'a node that was not recorded', 80)}
+                    : oneLine(next?.name || 'a node that was not recorded', 80)}
                 </span>
               )}
               <span className="agv-quiet">{hidden ? '' : shapeOf(model.store, target)}</span>

@@ -76,7 +76,7 @@ export function OpCard({
       )}
       {card.note !== '' && <p className="agv-line agv-quiet">{oneLine(card.note, 300)}</p>}
       {card.numbers && card.note === '' && !asking && <Numbers seq={seq} moment={moment} />}
-      {!asking && <CheckNode seq={seq} details={details} told={card.note !== ''} />}
+      {!asking && <CheckNode seq={seq} details={details} explained={card.note !== ''} />}
     </section>
   );
 }

@@ -12,6 +12,7 @@ import type {
   Commands,
   Control,
   NodeDetails,
+  Jacobian,
   NodeHooks,
   Problem,
   Site,
@@ -23,10 +24,11 @@ import { InspectorModel } from '../model/inspector';
 import type { GraphCanvas } from '../draw/graph_canvas';
 import type { Answer } from './answers';
 import { Answers } from './answers';
-import type { Shelf } from './bookmarks';
+import type { TextStorage } from './bookmarks';
 import { Bookmarks } from './bookmarks';
 import { Debugger } from './debugger';
 import type { Comparing } from './compare/comparing';
+import { Timing } from './profile/timing';
 import { Refresher } from './refresher';
 import { Teaching } from './teaching';
 
@@ -35,7 +37,7 @@ export interface Notice {
   text: string;
 }
 
-export type Tab = 'node' | 'outline' | 'tensors' | 'hooks' | 'problems';
+export type Tab = 'node' | 'outline' | 'tensors' | 'hooks' | 'jacobians' | 'problems';
 
 export class Presenter implements Disposable {
   readonly model: InspectorModel;
@@ -43,6 +45,7 @@ export class Presenter implements Disposable {
   readonly bookmarks: Bookmarks;
   readonly debugger: Debugger;
   readonly teaching: Teaching;
+  readonly timing: Timing;
   readonly notice = new Cell<Notice | null>(null);
   readonly tab = new Cell<Tab>('node');
   readonly sideOpen = new Cell(true);
@@ -69,13 +72,14 @@ export class Presenter implements Disposable {
   constructor(
     readonly controller: Controller,
     model?: InspectorModel,
-    shelf: Shelf | null = null
+    storage: TextStorage | null = null
   ) {
-    this.bookmarks = new Bookmarks(this, shelf);
+    this.bookmarks = new Bookmarks(this, storage);
     this.model = model ?? new InspectorModel();
     this.answers = new Answers(controller, this.model, () => this.show());
     this.debugger = new Debugger(this);
     this.teaching = new Teaching(this);
+    this.timing = new Timing(this);
     this.model.setStatus(controller.status);
     this.connections = [
       controller.onBatch.connect(batch => {
@@ -83,8 +87,8 @@ export class Presenter implements Disposable {
         const handled = this.model.receive(batch);
         this.receiving = false;
         // Who stopped a backward, or steps through it, waits for what comes.
-        const occasion = this.model.store.underWay ? 'growing' : 'whole';
-        this.refresher.ask(this.paused ? 'reader' : occasion);
+        const trigger = this.model.store.underWay ? 'growing' : 'whole';
+        this.refresher.ask(this.paused ? 'reader' : trigger);
         if (handled === 'gap') void this.resync();
         else if (handled === 'ok') this.resyncing = false;
       }),
@@ -103,6 +107,7 @@ export class Presenter implements Disposable {
   dispose(): void {
     this.comparing.value?.dispose();
     this.teaching.dispose();
+    this.timing.dispose();
     for (const connection of this.connections) connection.dispose();
     this.refresher.dispose();
     this.answers.dispose();
@@ -232,6 +237,19 @@ export class Presenter implements Disposable {
     this.show();
   }
 
+  /** The same for a node of another pass, which is shown then. */
+  goAnywhere(seq: number): void {
+    const { graph, store } = this.model;
+    if (!graph.indexOf.has(seq) && !graph.leafUses.has(seq)) {
+      const task = store.taskOf(seq);
+      if (task !== null) {
+        this.model.show({ kind: 'task', task });
+        this.model.refresh();
+      }
+    }
+    this.goTo(seq);
+  }
+
   /** Selects a container; nothing moves, so that a second click meets what the first one met. */
   chooseGroup(container: Container): void {
     this.model.selectGroup(container);
@@ -293,6 +311,10 @@ export class Presenter implements Disposable {
   /** What is kept of a node. */
   details(seq: number): Answer<NodeDetails> {
     return this.answers.details(seq);
+  }
+
+  jacobians(): Answer<Jacobian[]> {
+    return this.answers.jacobians();
   }
 
   hooks(): Answer<NodeHooks[]> {

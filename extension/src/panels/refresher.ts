@@ -7,14 +7,14 @@ import type { Disposable } from '../protocol/signal';
  * 'reader': somebody did something here; 'whole': the kernel told all of something; 'growing': more
  * of the same pass is on its way.
  */
-export type Occasion = 'reader' | 'whole' | 'growing';
+export type Trigger = 'reader' | 'whole' | 'growing';
 
 /** So long the beginning of a pass waits for its rest. */
 const GROWING_MS = 60;
 /** A training loop that tells one step after the other is shown so often. */
 const SPACING_MS = 50;
 /** After a refresh of n ms the next one waits at least this many times n. */
-const BREATHER: Record<Occasion, number> = { reader: 0, whole: 1, growing: 3 };
+const BREATHER: Record<Trigger, number> = { reader: 0, whole: 1, growing: 3 };
 /** Cheaper refreshes need no rest. */
 const CHEAP_MS = 20;
 
@@ -35,7 +35,7 @@ export class Refresher implements Disposable {
   ) {}
 
   /** Something changed; one refresh serves all that ask before it. */
-  ask(occasion: Occasion): void {
+  ask(trigger: Trigger): void {
     if (this.disposed || this.frame) {
       return;
     }
@@ -46,10 +46,10 @@ export class Refresher implements Disposable {
       return;
     }
     const now = this.clock();
-    const rest = this.lastCost > CHEAP_MS ? BREATHER[occasion] * this.lastCost : 0;
+    const rest = this.lastCost > CHEAP_MS ? BREATHER[trigger] * this.lastCost : 0;
     const wait = { reader: now, whole: this.lastWhole + SPACING_MS, growing: now + GROWING_MS };
-    const due = Math.max(now, wait[occasion], this.lastEnd + rest);
-    this.whole ||= occasion === 'whole';
+    const due = Math.max(now, wait[trigger], this.lastEnd + rest);
+    this.whole ||= trigger === 'whole';
     if (due < this.due) {
       this.due = due;
       clearTimeout(this.timer);

@@ -8,6 +8,7 @@ import { bytesText, shapeText } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
 import { writtenSince } from '../model/states';
 import { useInspector } from './presenter';
+import { lanesOf, sliceText } from './tensor_values';
 
 export interface SavedRow {
   name: string;
@@ -22,6 +23,10 @@ export interface SavedRow {
   silent: boolean;
   shared: string[];
   own: boolean;
+  /** inside of vmap: of how many it is one slice */
+  lanes: readonly number[];
+  /** it has a tangent, or had one */
+  tangent: boolean;
 }
 
 /** Saved tensors as they are at the moment shown. */
@@ -46,10 +51,12 @@ export function savedRows(
       stale: written !== 'no' && !ran,
       silent: written === 'silent',
       shared: [] as string[],
-      own: (store.saved.at.flags[row] & 1) !== 0
+      own: (store.saved.at.flags[row] & 1) !== 0,
+      lanes: [] as number[],
+      tangent: false
     };
   });
-  const told = (details?.saved ?? []).map(saved => ({
+  const now = (details?.saved ?? []).map(saved => ({
     name: saved.name,
     shape: shapeText(saved.shape),
     dtype: saved.dtype,
@@ -59,17 +66,26 @@ export function savedRows(
     stale: saved.version_now !== null && saved.version_now !== saved.version_then && !ran,
     silent: false,
     shared: saved.shared_with,
-    own: saved.own_output
+    own: saved.own_output,
+    lanes: lanesOf(saved.lanes),
+    tangent: saved.tangent === true
   }));
-  if (told.length === 0) {
+  if (now.length === 0) {
     return recorded;
   }
   // In the past the recording knows the version of that moment, and of what was freed its size; the
   // kernel knows what is there now and who shares it.
-  return told.map(row => {
+  return now.map(row => {
     const then = recorded.find(({ name }) => name === row.name);
     return then
-      ? { ...then, now: model.cursor !== null ? then.now : row.now, shared: row.shared }
+      ? {
+          ...then,
+          now: model.cursor !== null ? then.now : row.now,
+          shared: row.shared,
+          bytes: row.lanes.length > 0 ? row.bytes : then.bytes,
+          lanes: row.lanes,
+          tangent: row.tangent
+        }
       : row;
   });
 }
@@ -120,7 +136,12 @@ export function SavedTensors({
                   <code>{oneLine(row.name, 40)}</code>
                 )}
               </td>
-              <td title={oneLine(row.dtype)}>{row.shape}</td>
+              <td title={oneLine(row.dtype)}>
+                {row.shape}
+                {row.lanes.length > 0 && (
+                  <span className="agv-quiet agv-slice"> {sliceText(row.lanes)}</span>
+                )}
+              </td>
               <td>{bytesText(row.bytes)}</td>
               <td>v{row.then}</td>
               <NowCell row={row} />

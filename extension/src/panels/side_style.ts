@@ -93,6 +93,27 @@ export const SIDE_CSS = `
   padding-left: 7px; }
 .agv-numbers div { max-width: 300px; }
 .agv-number { text-align: right; white-space: nowrap; }
+.agv-lanes input[type="number"] { width: 64px; padding: 1px 4px; font: inherit;
+  color: var(--agv-ink); background: var(--agv-bg); border: 1px solid var(--agv-line2);
+  border-radius: 5px; }
+.agv-lanes input[type="radio"] { margin: 0 2px 0 4px; vertical-align: -1px; }
+.agv-slice { white-space: nowrap; }
+.agv-root .agv-what { margin-top: 9px; }
+.agv-beside { display: flex; gap: 14px; }
+.agv-beside > * { flex: 1 1 0; min-width: 0; }
+.agv-jacobian { margin-bottom: 18px; }
+.agv-root .agv-jacobian h4 { font-size: 13px; margin: 0; }
+.agv-matrix { display: grid; gap: 2px 5px; grid-template-columns: auto minmax(0, 1fr);
+  margin-top: 6px; }
+.agv-cols { display: flex; grid-column: 2; }
+.agv-cols span, .agv-rows span { color: var(--agv-ink3); flex: 1 1 0; font-size: 10px;
+  line-height: 12px; min-width: 0; overflow: hidden; text-align: center; white-space: nowrap; }
+.agv-rows { display: flex; flex-direction: column; grid-column: 1; }
+.agv-rows span { align-content: center; text-align: right; }
+.agv-matrix [data-on="yes"] { color: var(--agv-ink); font-weight: 650; }
+.agv-cells { cursor: crosshair; grid-column: 2; position: relative; }
+.agv-cell { border: 2px solid var(--agv-ink); box-sizing: border-box; pointer-events: none;
+  position: absolute; }
 .agv-check { align-items: center; display: inline-flex; font-size: 12px; gap: 6px; }
 .agv-root[data-agv-size="wide"][data-agv-tab="tensors"][data-agv-side="open"] .agv-mid {
   grid-template-columns: minmax(0, 1fr) 620px; }

@@ -3,6 +3,7 @@
 // one set of names.
 
 import { COMPARE_CSS } from './compare/style';
+import { TIME_CSS } from './profile/style';
 import { SIDE_CSS } from './side_style';
 import { TEACHING_CSS } from './teaching_style';
 
@@ -212,6 +213,7 @@ ${SIDE_CSS.trim()}
   width: 22px; height: 20px; padding: 0; line-height: 1; }
 .agv-root .agv-step:disabled { color: var(--agv-line2); }
 .agv-root .agv-step:hover:not(:disabled) { background: var(--agv-group); }
+.agv-root .agv-passes { display: block; cursor: pointer; flex: none; }
 .agv-root .agv-axis { display: block; position: relative; cursor: ew-resize;
   touch-action: none; }
 .agv-root .agv-axis:focus-visible { outline-offset: -2px; }
@@ -270,6 +272,6 @@ export function injectStyle(element: Element): void {
   if (styled.has(root)) return;
   styled.add(root);
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync(CSS + COMPARE_CSS + TEACHING_CSS);
+  sheet.replaceSync(CSS + COMPARE_CSS + TEACHING_CSS + TIME_CSS);
   root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];
 }

@@ -6,6 +6,7 @@ import type { Control } from '../protocol/schema';
 import type { InspectorModel } from '../model/inspector';
 import { Details } from './details';
 import { HookList } from './hooks';
+import { Jacobians } from './jacobians';
 import { OutlineTree } from './outline_tree';
 import type { Tab } from './presenter';
 import { Problems } from './problems';
@@ -19,6 +20,8 @@ export interface TabEntry {
   Body: ComponentType;
   /** what a lesson hides it by; without one it is always there */
   control?: Control;
+  /** where it says no, there is nothing that it could show: it is left out */
+  shown?: (model: InspectorModel) => boolean;
   /** a number beside the title; 0 is not shown */
   count?: (model: InspectorModel) => number;
 }
@@ -28,6 +31,14 @@ export const TABS: readonly TabEntry[] = [
   { id: 'outline', title: 'Outline', part: 'the outline', Body: OutlineTree, control: 'outline' },
   { id: 'tensors', title: 'Tensors', part: 'the tensors', Body: TensorTable, control: 'tensors' },
   { id: 'hooks', title: 'Hooks', part: 'the hooks', Body: HookList, control: 'hooks' },
+  {
+    id: 'jacobians',
+    title: 'Jacobians',
+    part: 'the Jacobians',
+    Body: Jacobians,
+    control: 'values',
+    shown: m => (m.store.state.jacobians ?? 0) > 0
+  },
   {
     id: 'problems',
     title: 'Problems',

@@ -14,7 +14,7 @@ export class Teaching {
   readonly predictor: Predictor;
   /** the graph is drawn number by number */
   scalars = false;
-  private told = '';
+  private last = '';
   /** the lesson's beginning is still to be shown: there is no graph yet */
   private begins = false;
 
@@ -48,9 +48,9 @@ export class Teaching {
 
   refreshed(): void {
     const { state } = this.presenter.model.store;
-    const told = JSON.stringify(state.lesson ?? null);
-    if (told !== this.told) {
-      this.told = told;
+    const current = JSON.stringify(state.lesson ?? null);
+    if (current !== this.last) {
+      this.last = current;
       if (this.presenter.live) this.take(readLesson(state.lesson));
     }
     this.begin();

@@ -7,8 +7,8 @@ import { oneLine } from '../protocol/text';
 import { bytesText, countText, plural } from '../model/format';
 import type { SortKey, TensorRow } from '../model/tensors';
 import { sorted, tensorRows } from '../model/tensors';
-import { ValuesView } from './details';
 import { useInspector } from './presenter';
+import { TensorValues } from './tensor_values';
 
 /** Rows that are made; the totals count all. */
 const MOST = 500;
@@ -66,13 +66,12 @@ function Version({ row }: { row: TensorRow }): ReactElement {
 
 /** The numbers of a chosen tensor, below its row. */
 function ValuesRow({ row }: { row: TensorRow }): ReactElement {
-  const presenter = useInspector();
   return (
     <tr className="agv-numbers">
       <td colSpan={COLUMNS.length}>
         {row.held ? (
           <div>
-            <ValuesView answer={presenter.values(row.seq, `saved:${row.name}`)} />
+            <TensorValues seq={row.seq} which={`saved:${row.name}`} />
           </div>
         ) : (
           <span className="agv-quiet">Given back {row.freed}: its values are gone.</span>

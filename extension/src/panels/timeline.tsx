@@ -2,16 +2,18 @@
 // moment.
 
 import type { ReactElement } from 'react';
-import { useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { countText, durationText, plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
+import { passesOf, stoppedMs } from '../model/passes';
 import { readPalette } from '../draw/palette';
+import { PASSES_HEIGHT, paintPasses, passAt } from '../draw/passes_painter';
 import { timelineHeight, paintTimeline, positionAt, timelineScale } from '../draw/timeline_painter';
 import { prepare } from '../draw/value_painter';
 import { CompareMenu } from './compare/compare_menu';
 import { useCell, useInspector } from './presenter';
 import { SourceLink } from './source_link';
-import { standing } from './standing';
+import { statusOf } from './status';
 
 /** The node that a position of the axis stands for: the one created or run just before it. */
 function seqAt(model: InspectorModel, position: number): number | null {
@@ -28,7 +30,8 @@ function TaskChooser(): ReactElement | null {
   const task = model.shownTask();
   const ids = model.tasks.map(({ task: id }) => id).sort((a, b) => a - b);
   const site = task ? model.store.site(task.site) : null;
-  const took = task && task.ended !== 'no' ? durationText(task.end - task.t) : '';
+  const stopped = task ? (stoppedMs(model.store).get(task.task) ?? 0) : 0;
+  const took = task && task.ended !== 'no' ? durationText(task.end - task.t - stopped) : '';
   if (ids.length === 0) {
     return (
       <span className="agv-elide">
@@ -77,6 +80,48 @@ function TaskChooser(): ReactElement | null {
         </button>
       )}
     </>
+  );
+}
+
+/** All passes that are kept, one bar each; a click shows one. The buttons above do the same. */
+function PassBars({ width }: { width: number }): ReactElement | null {
+  const presenter = useInspector();
+  const { model } = presenter;
+  const theme = useCell(presenter.theme);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const { store } = model;
+  const passes = useMemo(() => passesOf(store), [store, store.batch, store.tasks.size]);
+  const shown = model.shownTask()?.task ?? null;
+  useLayoutEffect(() => {
+    const root = canvas.current?.parentElement;
+    const ctx = canvas.current && width > 0 && prepare(canvas.current, width, PASSES_HEIGHT);
+    if (ctx && root) paintPasses(ctx, passes, shown, readPalette(root), width);
+  }, [passes, shown, width, theme]);
+  if (passes.ids.length < 2) {
+    return null;
+  }
+  const at = (event: React.MouseEvent): number => {
+    const { left } = event.currentTarget.getBoundingClientRect();
+    return passAt(passes, width, event.clientX - left);
+  };
+  return (
+    <canvas
+      ref={canvas}
+      className="agv-passes"
+      aria-hidden="true"
+      onPointerMove={event => {
+        const i = at(event);
+        const { ids, ms } = passes;
+        event.currentTarget.title =
+          i < 0
+            ? ''
+            : `backward ${countText(i + 1)} of ${countText(ids.length)}, ${durationText(ms[i])}`;
+      }}
+      onClick={event => {
+        const i = at(event);
+        if (i >= 0) model.show({ kind: 'task', task: passes.ids[i] });
+      }}
+    />
   );
 }
 
@@ -172,6 +217,7 @@ export function Timeline(): ReactElement {
         <CompareMenu />
         <Counts />
       </div>
+      <PassBars width={width} />
       <div
         ref={area}
         className="agv-axis"
@@ -182,7 +228,7 @@ export function Timeline(): ReactElement {
         aria-valuemin={0}
         aria-valuemax={model.length}
         aria-valuenow={position}
-        aria-valuetext={standing(presenter).text}
+        aria-valuetext={statusOf(presenter).text}
         onKeyDown={key}
         onPointerDown={event => {
           event.currentTarget.setPointerCapture(event.pointerId);

@@ -8,12 +8,13 @@ import { ExportMenu } from './export_menu';
 import { Menu } from './menu';
 import { PlayerControls } from './player_controls';
 import { useCell, useInspector } from './presenter';
-import { standing } from './standing';
+import { statusOf } from './status';
 
 export function Toolbar(): ReactElement {
   const presenter = useInspector();
   const comparing = useCell(presenter.comparing);
-  const now = standing(presenter);
+  const timed = useCell(presenter.timing.shown);
+  const now = statusOf(presenter);
   return (
     <div className="agv-bar" role="toolbar" aria-label="Inspector">
       <h2 className="agv-title">Inspector</h2>
@@ -22,10 +23,10 @@ export function Toolbar(): ReactElement {
       </span>
       {presenter.model.status.kind !== 'offline' ? (
         <LiveButtons />
-      ) : comparing ? null : (
+      ) : comparing || timed ? null : (
         <ReplayButtons />
       )}
-      {!comparing && (
+      {!comparing && !timed && (
         <>
           <PlayerControls />
           <div className="agv-bar-end">

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'react';
 import type { Histogram, Picture, Values } from '../protocol/schema';
 import { numberText, plural } from '../model/format';
 import { readPalette } from '../draw/palette';
-import { heatSize, paintHeat, paintHistogram, prepare } from '../draw/value_painter';
+import { fillHeight, heatSize, paintHeat, paintHistogram, prepare } from '../draw/value_painter';
 import { useCell, usePresenter } from './presenter';
 
 const HISTOGRAM_HEIGHT = 46;
@@ -55,18 +55,27 @@ export function percent(share: number): string {
   return `${value > 0 && value < 1 ? '<1' : Math.round(value)} %`;
 }
 
-export function HeatMap({ picture, label }: { picture: Picture; label: string }): ReactElement {
+export function HeatMap({
+  picture,
+  label,
+  fill = false
+}: {
+  picture: Picture;
+  label: string;
+  /** as wide as there is room */
+  fill?: boolean;
+}): ReactElement {
   const theme = useCell(usePresenter().theme);
   const [ref, width] = useWidth();
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     if (canvas.current && width > 0) {
-      const size = heatSize(picture, width);
+      const size = fill ? { width, height: fillHeight(picture, width) } : heatSize(picture, width);
       const ctx = prepare(canvas.current, size.width, size.height);
       const palette = readPalette(canvas.current.parentElement as HTMLElement);
       if (ctx) paintHeat(ctx, picture, palette, size.width, size.height);
     }
-  }, [picture, width, theme]);
+  }, [picture, width, theme, fill]);
   return (
     <div ref={ref}>
       <canvas ref={canvas} className="agv-picture" role="img" aria-label={label} />

@@ -73,10 +73,24 @@ export interface LineMark {
   nodes: number;
 }
 
+/** How much time and memory a line of a cell takes. */
+export interface HeatMark {
+  cell: string;
+  execution: number | null;
+  /** from 1 */
+  line: number;
+  /** as it ran */
+  text: string;
+  /** shares of the hottest line's, from 0 to 1 */
+  time: number;
+  memory: number;
+  says: string;
+}
+
 /** An expression to mark where the user edits it, and what it did, in words. */
 export interface PlaceMark {
   site: Site;
-  kind: 'selected' | 'saved' | 'written' | 'cut';
+  kind: 'selected' | 'saved' | 'written' | 'detached';
   says: string;
 }
 
@@ -99,6 +113,8 @@ export interface Controller {
   reveal(site: Site): Promise<boolean>;
   /** Marks the lines that made nodes, in place of those marked before. */
   markLines?(lines: readonly LineMark[]): void;
+  /** Shows beside lines what they cost, in place of what was shown before. */
+  markHeat?(lines: readonly HeatMark[]): void;
   /** Marks expressions in place of those marked before; no cursor and no focus moves. */
   markPlaces?(places: readonly PlaceMark[]): void;
   /** The user asked for the nodes of a marked line. */

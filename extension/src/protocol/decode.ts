@@ -126,6 +126,7 @@ export function readState(value: unknown): State {
     pause_next: state.pause_next === true,
     control: state.control === true,
     kernel_busy: state.kernel_busy === true,
+    jacobians: asNumber(state.jacobians, 0),
     message: asText(state.message),
     lesson: readLesson(state.lesson)
   };

@@ -3,6 +3,7 @@
 
 import type {
   CardNumbers,
+  Jacobian,
   Lesson,
   Math as MathTree,
   NodeDetails,
@@ -32,6 +33,7 @@ export interface OpenRecording {
   beside: { recording: OpenRecording | null; tasks: (number | null)[] } | null;
   /** every number of small graphs */
   scalars: Scalars | null;
+  jacobians: Jacobian[];
   lesson: Lesson | null;
   /** What could not be read though the rest could; empty when all is well. */
   warning: string;
@@ -125,6 +127,50 @@ function isNumbers(value: unknown): value is CardNumbers {
     isMath(value.math) &&
     ['input', 'text', 'source'].every(key => typeof value[key] === 'string') &&
     ['inputs', 'index', 'shape', 'used'].every(key => Array.isArray(value[key]))
+  );
+}
+
+function isEnd(value: unknown): boolean {
+  return (
+    isObject(value) &&
+    typeof value.name === 'string' &&
+    Array.isArray(value.shape) &&
+    value.shape.every(size => typeof size === 'number') &&
+    (value.seq === null || typeof value.seq === 'number')
+  );
+}
+
+function isJacobian(value: unknown): value is Jacobian {
+  if (!isObject(value) || typeof value.kind !== 'string' || typeof value.function !== 'string') {
+    return false;
+  }
+  const { rows, columns, blocks } = value;
+  return (
+    typeof value.id === 'number' &&
+    Array.isArray(rows) &&
+    Array.isArray(columns) &&
+    Array.isArray(blocks) &&
+    [...rows, ...columns].every(isEnd) &&
+    blocks.every(
+      (block: unknown) =>
+        isObject(block) &&
+        typeof block.row === 'number' &&
+        typeof block.column === 'number' &&
+        isEnd(rows[block.row]) &&
+        isEnd(columns[block.column]) &&
+        isValues(block.values) &&
+        isPicture(block.values.picture)
+    )
+  );
+}
+
+function isPicture(value: unknown): boolean {
+  return (
+    value === null ||
+    (isObject(value) &&
+      Array.isArray(value.values) &&
+      Number(value.rows) * Number(value.cols) === value.values.length &&
+      value.values.every((one: unknown) => one === null || typeof one === 'number'))
   );
 }
 
@@ -230,6 +276,7 @@ export function openRecording(source: unknown, alone = false): OpenRecording {
     numbers,
     beside: alone ? null : besideOf(file.beside),
     scalars: scalarsOf(file.scalars),
+    jacobians: Array.isArray(file.jacobians) ? file.jacobians.filter(isJacobian) : [],
     lesson: readLesson(file.lesson),
     warning
   };

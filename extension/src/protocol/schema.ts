@@ -183,7 +183,7 @@ export const TABLES = {
     /** milliseconds since the session began */
     t: 'f64',
   },
-  cuts: {
+  breaks: {
     /** a node one of whose inputs had left a graph before */
     seq: 'u32',
     /** the input */
@@ -200,14 +200,37 @@ export const TABLES = {
     t: 'f64',
   },
   calls: {
-    /** a call of a module, numbered as they began */
+    /** a module's call, or a transform's level, as they began */
     call: 'u32',
     /** the call around it, NONE where there is none */
     parent: 'u32',
     /** layers.3: its name in the module around it */
     name: 'u32',
-    /** the module's class */
+    /** the module's class, the transform */
     kind: 'u32',
+    /** milliseconds since the session began */
+    t: 'f64',
+  },
+  levels: {
+    /** the call that is a level of a transform */
+    call: 'u32',
+    /** vmap, grad, jvp, forward mode */
+    kind: 'u32',
+    /** 1 for the outermost */
+    depth: 'u32',
+    /** lanes of a vmap, else 0 */
+    size: 'u32',
+    /** where the transform was called */
+    site: 'u32',
+    /** milliseconds since the session began */
+    t: 'f64',
+  },
+  pauses: {
+    /** the backward pass */
+    task: 'u32',
+    /** when it was stopped, in milliseconds like t */
+    since: 'f64',
+    thread: 'u32',
     /** milliseconds since the session began */
     t: 'f64',
   },
@@ -264,7 +287,7 @@ export const MEANINGS = {
     effect: 'string',
     error: 'string',
   },
-  cuts: {
+  breaks: {
     name: 'string',
     kind: 'string',
     site: 'site',
@@ -272,6 +295,10 @@ export const MEANINGS = {
   calls: {
     name: 'string',
     kind: 'string',
+  },
+  levels: {
+    kind: 'string',
+    site: 'site',
   },
   labels: {
     label: 'string',
@@ -402,6 +429,8 @@ export interface State {
   /** false: commands cannot reach a busy kernel; record, then scrub */
   control: boolean;
   kernel_busy?: boolean;
+  /** that were computed while recorded */
+  jacobians?: number;
   /** one sentence for the reader, empty when there is nothing to say */
   message: string;
   /** how a teacher's cell set up the panel */
@@ -536,6 +565,10 @@ export interface SavedTensor {
   shared_with: string[];
   freed: boolean;
   own_output: boolean;
+  /** slices it stands for inside of vmap; `shape` is that of one */
+  lanes?: number[];
+  /** it has one in forward mode, or had one */
+  tangent?: boolean;
 }
 
 export interface SavedValue {
@@ -646,7 +679,7 @@ export interface InputCheck {
   ok: boolean;
   compared: number;
   /** elements left out: the slopes on both sides differ there */
-  kinks: number;
+  non_smooth: number;
   absolute: string;
   relative: string;
   step: string;
@@ -698,8 +731,41 @@ export interface Values {
   picture: Picture | null;
   /** a short repr */
   text: string;
+  /** slices that the tensor stands for, at each vmap around */
+  lanes?: number[];
+  /** it has a tangent: ask for tangent:... */
+  tangent?: boolean;
   /** of what a relu saved: [dead units, all units] */
   dead?: number[];
+}
+
+export interface JacobianEnd {
+  /** of the function or of its argument */
+  name: string;
+  shape: number[];
+  /** the node that made it, or the leaf's */
+  seq: number | null;
+}
+
+export interface JacobianBlock {
+  /** which of the rows' tensors */
+  row: number;
+  column: number;
+  /** of the matrix: outputs x inputs, each flat */
+  values: Values;
+}
+
+export interface Jacobian {
+  id: number;
+  /** jacrev, jacfwd, jacobian, hessian */
+  kind: string;
+  function: string;
+  site: Site | null;
+  /** the outputs; of a Hessian the gradients */
+  rows: JacobianEnd[];
+  /** the inputs */
+  columns: JacobianEnd[];
+  blocks: JacobianBlock[];
 }
 
 export interface NumbersOutput {
@@ -783,6 +849,7 @@ export interface Recording {
   /** every number of small graphs */
   scalars?: Scalars;
   lesson?: Lesson;
+  jacobians?: Jacobian[];
 }
 
 export interface Beside {
@@ -912,7 +979,7 @@ export interface Commands {
   values: {
     args: {
       seq: number;
-      /** saved:<name>, grad or variable */
+      /** saved:<name>, grad, variable; tangent:<one of them>; <any>@<lane> */
       which: string;
       /** bytes that the answer may take */
       limit?: number;
@@ -959,6 +1026,11 @@ export interface Commands {
       seq: number;
     };
     result: Numbers;
+  };
+  /** the newest Jacobians that were computed, as matrices */
+  jacobians: {
+    args: Record<string, never>;
+    result: Jacobian[];
   };
   /** every number of a small graph */
   scalars: {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { EventListener, KernelPort, KernelStanding } from '../../src/host/port';
+import type { EventListener, KernelPort, KernelStatus } from '../../src/host/port';
 import { Transport } from '../../src/host/transport';
 import { VERSION } from '../../src/protocol/schema';
 import { Signal } from '../../src/protocol/signal';
@@ -12,7 +12,7 @@ interface Request {
 
 /** A kernel that answers as the protocol says; each test changes what it needs. */
 class FakeKernel implements KernelPort {
-  standing: KernelStanding = 'alive';
+  status: KernelStatus = 'alive';
   busy = false;
   imported = true;
   mute = false;
@@ -66,8 +66,8 @@ class FakeKernel implements KernelPort {
     this.disposed = true;
   }
 
-  become(standing: KernelStanding): void {
-    this.standing = standing;
+  become(status: KernelStatus): void {
+    this.status = status;
     this.onChange.emit();
   }
 
@@ -95,7 +95,7 @@ describe('finding ag_visual', () => {
     expect(kernel.opened.map(channel => channel.page)).toEqual(['page-1']);
   });
 
-  it('waits for the import and looks again on an occasion', async () => {
+  it('waits for the import and looks again on a wake-up', async () => {
     const kernel = new FakeKernel();
     kernel.imported = false;
     const transport = new Transport(kernel, 'page-1');
@@ -122,6 +122,29 @@ describe('finding ag_visual', () => {
     await settle();
     expect(transport.link.kind).toBe('connected');
     expect(kernel.opened).toHaveLength(1);
+  });
+
+  it('says hello again where the first one was lost, ever more seldom', async () => {
+    const kernel = new FakeKernel();
+    kernel.busy = true;
+    kernel.mute = true;
+    const transport = new Transport(kernel, 'page-1');
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(transport.link.kind).toBe('connecting');
+    expect(kernel.commands().length).toBeGreaterThan(2);
+    expect(kernel.commands().length).toBeLessThan(8);
+    kernel.mute = false;
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(transport.link.kind).toBe('connected');
+    expect(kernel.probes).toBe(1);
+  });
+
+  it('says hello where the probe was lost', async () => {
+    const kernel = new FakeKernel();
+    kernel.probe = () => Promise.reject(new Error('Canceled future'));
+    const transport = new Transport(kernel, 'page-1');
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(transport.link.kind).toBe('connected');
   });
 
   it('is there at once when a running cell imports ag_visual and the kernel says so', async () => {

@@ -82,6 +82,29 @@ describe('containersOf', () => {
     expect(net.children[0].children[1].framed).toBe(true);
   });
 
+  it('are levels of transforms, named beside the line in them', () => {
+    const program = new Program(['y = vmap(grad(f))(x)', 'loss = y.sum()']);
+    const { writer } = program;
+    const level = (call: number, parent: number, name: string): void => {
+      const [text, kind] = [writer.string(name), writer.string('vmap')];
+      writer.row('calls', { call, parent, name: text, kind, t: writer.t });
+      writer.row('levels', { call, kind, depth: call, size: 0, site: NONE, t: writer.t });
+    };
+    level(1, NONE, 'vmap, 64 lanes');
+    level(2, 1, 'grad, level 2');
+    const made = program.op('SinBackward0', 1, [program.leaf('w', [4])], [4]);
+    writer.row('scopes', { seq: made, call: 2 });
+    const after = program.op('MulBackward0', 1, [made], [4]);
+    writer.row('scopes', { seq: after, call: 1 });
+    program.backward(program.op('SumBackward0', 2, [after], []), 2);
+    const { root } = modelOf(recordingOf([writer.flush()]));
+    const [, outer] = root.children;
+    expect([outer.kind, outer.title, outer.nodes]).toEqual(['level', 'vmap, 64 lanes', 2]);
+    const [line, inner] = outer.children;
+    expect(line.title).toBe('In[4] line 1');
+    expect([inner.kind, inner.title, inner.framed]).toEqual(['level', 'grad, level 2', true]);
+  });
+
   it('fold equal layers with their count', () => {
     const { root } = modelOf(modules(6));
     const [repeat] = root.children[1].children;

@@ -15,6 +15,7 @@ class NoObserver {
 export function furnish(): void {
   Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true, ResizeObserver: NoObserver });
   Object.assign(document, { adoptedStyleSheets: [] });
+  HTMLElement.prototype.scrollIntoView = () => {};
   CSSStyleSheet.prototype.replaceSync = () => {};
   window.matchMedia = query =>
     ({

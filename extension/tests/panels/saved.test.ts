@@ -43,5 +43,8 @@ describe('savedRows', () => {
       variable: null
     };
     expect(savedRows(model, seq, freed)).toEqual([{ ...before, now: null, shared: ['view'] }]);
+    const slice = { ...freed.saved[0], bytes: 512, lanes: [64], tangent: true };
+    const [row] = savedRows(model, seq, { ...freed, saved: [slice] });
+    expect([row.lanes, row.bytes, row.tangent]).toEqual([[64], 512, true]);
   });
 });

@@ -38,6 +38,32 @@ describe('openRecording', () => {
     expect(open.numbers.size).toBe(0);
   });
 
+  it('takes Jacobians, and leaves out what is none', () => {
+    const end = { name: 'x', shape: [2], seq: null };
+    const picture = { rows: 1, cols: 2, values: [0, null], pooled: false };
+    const values = { shape: [1, 2], histogram: { edges: [], counts: [] }, picture };
+    const block = { row: 0, column: 0, values };
+    const good = { id: 1, kind: 'jacrev', function: 'f', site: null, rows: [end], columns: [end] };
+    const bad = [
+      { ...block, row: 1 },
+      { ...block, column: 'length' },
+      { ...block, values: 4 },
+      { ...block, values: { ...values, picture: { ...picture, cols: 3 } } },
+      { ...block, values: { ...values, picture: { ...picture, values: ['<b>', 0] } } }
+    ];
+    const { jacobians } = openRecording({
+      ...residual(),
+      jacobians: [
+        { ...good, blocks: [block] },
+        ...bad.map(one => ({ ...good, blocks: [one] })),
+        { ...good, blocks: [block], rows: [{ ...end, shape: 'x' }] },
+        { ...good, blocks: [], function: 7 },
+        'x'
+      ]
+    });
+    expect(jacobians.length).toBe(1);
+  });
+
   it('says that a cut file is cut', () => {
     const text = JSON.stringify(residual());
     for (const part of [0.2, 0.5, 0.99]) {

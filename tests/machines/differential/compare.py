@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+import numpy
+
 from ...oracle import torch
 
 FIELDS = ("shape", "dtype", "stride", "offset", "requires_grad", "is_leaf", "retains_grad")
@@ -18,14 +20,19 @@ LOOKS |= {"node": "{}.grad_fn", "edges": "{}.grad_fn.next_functions", "base": "{
 VERSION = FIELDS.index("version")
 NOWHERE = "of no element"  # strides of dimensions of size 1, any of an empty tensor
 IN_ORDER = "of another order"  # strides of results that are not row-major in torch
+OF_VIEWS = "of views"  # strides of views, not row-major in torch
+IN_ROWS = "row-major in torch alone"  # strides of results that fill their memory
+INTEGERS = "of integers"  # requires_grad: of integers and bools
 OWN = "of its own for a view"  # strides of results that are views in torch alone, not row-major
 # (Of a gradient: not how it was made, which its version and its base would tell.)
 GRADIENT_FIELDS = ("shape", "dtype", "stride", "requires_grad", "node")
 FAILED = "INTERNAL ASSERT FAILED"  # what torch says of a fault of its own
 UNKNOWN = "NaN in torch alone"
 PARTS = "of parts of one that is not finite"  # complex numbers
+ONE_FINITE = "finite in one alone"  # complex numbers, where the others agree
 DIGITS = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4, "complex64": 1e-4}
 EXACT = 1e-7  # float64, complex128
+INEXACT = ("float", "bfloat", "complex")
 
 Names = tuple[dict[int, str], dict[int, str]]  # of each engine: id -> name
 Births = tuple[int, int]  # of each engine: a tensor's version when it was named
@@ -45,7 +52,7 @@ class Difference:
     def look(self) -> str:
         """The expression that shows it in a script."""
         kind = self.about if self.kind == "grad" else self.kind
-        kind = "stride" if kind in (IN_ORDER, NOWHERE) else kind
+        kind = "stride" if kind in (IN_ORDER, IN_ROWS, OF_VIEWS, NOWHERE) else kind
         usual = f"{{}}.{kind}" if kind in FIELDS else "{}"
         return self.name and LOOKS.get(kind, usual).format(self.name)
 
@@ -103,13 +110,17 @@ def tensors(
     for field, a, b in zip(FIELDS, seen, expected, strict=True):
         if a != b:
             told = f"{a} for {b}" if field in ("dtype", "node", "is_view", "base") else ""
+            if field == "requires_grad" and not expected[1].startswith(INEXACT):
+                told = INTEGERS
             if field in ("stride", "offset") and _placed(seen) == _placed(expected):
                 told = NOWHERE
             elif field == "stride" and _placed(seen)[0] == _placed(expected)[0]:
                 told = NOWHERE  # the offset, which differs, comes next
             elif field == "stride" and not theirs.is_contiguous():
-                told = "" if ours._is_view() else OWN
+                told = OF_VIEWS if ours._is_view() else OWN
                 told = told if theirs._is_view() else IN_ORDER
+            elif field == "stride" and _turned(seen):
+                told = IN_ROWS
             yield Difference(field, name, str(a), str(b), told)
     values = _values(ours), _values(theirs)
     if not same(*values, expected[1]):
@@ -128,6 +139,19 @@ def _placed(fields: tuple[Any, ...]) -> Any:
     return [s for s, n in zip(strides, shape, strict=True) if n > 1], offset
 
 
+def _turned(fields: tuple[Any, ...]) -> bool:
+    """Does a tensor fill its memory, in whatever order its dimensions lie?"""
+    shape, _, strides = fields[:3]
+    if isinstance(strides, str):
+        return False
+    expected = 1
+    for stride, size in sorted((s, n) for s, n in zip(strides, shape, strict=True) if n > 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
 def _in_rows(tensor: Any) -> bool:
     return not tensor._is_view() and bool(tensor.is_contiguous())
 
@@ -142,8 +166,12 @@ def _gradients(ours: Any, theirs: Any, name: str) -> Iterator[Difference]:
         if field == "stride" and _placed(seen)[0] == _placed(expected)[0]:
             continue
         if a != b and field in GRADIENT_FIELDS:
-            turned = field == "stride" and _in_rows(ours) and not theirs.is_contiguous()
-            yield Difference("grad", name, str(a), str(b), IN_ORDER if turned else field)
+            about = field
+            if field == "stride" and _in_rows(ours) and not theirs.is_contiguous():
+                about = IN_ORDER
+            elif field == "stride" and theirs.is_contiguous() and _turned(seen):
+                about = IN_ROWS
+            yield Difference("grad", name, str(a), str(b), about)
     values = _values(ours), _values(theirs)
     if not same(*values, expected[1]):
         told = _unknown(*values, expected[1]) or "values"
@@ -220,19 +248,25 @@ def same(ours: Any, theirs: Any, dtype: str) -> bool:
     if isinstance(ours, str) or isinstance(theirs, str):
         return False  # one that cannot be read
     a, b = _flat(ours), _flat(theirs)
-    digits = DIGITS.get(dtype, EXACT) if dtype.startswith(("float", "bfloat", "complex")) else 0
+    digits = DIGITS.get(dtype, EXACT) if dtype.startswith(INEXACT) else 0
     scale = max((abs(v) for v in b if cmath.isfinite(v)), default=1.0)
     close = digits * max(1.0, scale)
     return len(a) == len(b) and all(_close(v, w, close) for v, w in zip(a, b, strict=True))
 
 
 def _unknown(ours: Any, theirs: Any, dtype: str) -> str:
-    """`UNKNOWN` where values differ in nothing but that some are NaN in torch."""
+    """`UNKNOWN` where values differ in nothing but that some are NaN in torch.
+
+    `ONE_FINITE` where they are complex, and are not finite in one of the two.
+    """
     if isinstance(ours, str) or isinstance(theirs, str):
         return ""
     a, b = _flat(ours), _flat(theirs)
-    if len(a) != len(b) or any(isinstance(v, complex) for v in b):
+    if len(a) != len(b):
         return ""
+    if any(isinstance(v, complex) for v in b):
+        both = [(v, w) for v, w in zip(a, b, strict=True) if cmath.isfinite(v) == cmath.isfinite(w)]
+        return ONE_FINITE if same([v for v, _ in both], [w for _, w in both], dtype) else ""
     known = [(v, w) for v, w in zip(a, b, strict=True) if w == w]
     return UNKNOWN if same([v for v, _ in known], [w for _, w in known], dtype) else ""
 
@@ -252,18 +286,19 @@ def _close(a: Any, b: Any, close: float) -> bool:
     return a == b or (a != a and b != b) or abs(a - b) <= close
 
 
-def align(ours: Any, theirs: Any) -> None:
+def align(ours: Any, theirs: Any, signs: bool = False) -> None:
     """Give a tensor the last digits of another one, where the two agree.
 
-    Zeros keep their signs.
+    signs: the signs of its zeros, too.
     """
     if ours is None or theirs is None or str(ours.dtype) != str(theirs.dtype):
         return
     dtype, mine = str(theirs.dtype)[6:], ours._array
-    inexact = dtype.startswith(("float", "bfloat", "complex")) and mine.flags.writeable
+    inexact = dtype.startswith(INEXACT) and mine.flags.writeable
     if not inexact or mine.shape != tuple(theirs.shape):
         return
-    if not same(_values(ours), _values(theirs), dtype):
+    values = _values(ours), _values(theirs)
+    if isinstance(values[1], str) or not same(*values, dtype):
         return
     # (A copy: torch resizes no memory that NumPy looks at.)
     theirs = theirs.detach().clone().resolve_conj().resolve_neg()
@@ -275,7 +310,8 @@ def align(ours: Any, theirs: Any) -> None:
     if dtype.startswith("complex"):
         pairs = [(mine.real, other.real), (mine.imag, other.imag)]
     for a, b in pairs:
-        a[a != b] = b[a != b]
+        other = numpy.signbit(a) != numpy.signbit(b) if signs else False
+        a[(a != b) | other] = b[(a != b) | other]
 
 
 def _flat(value: Any) -> list[Any]:

@@ -7,12 +7,13 @@ something; it reads nothing that changes them (grad_fn brings a view's history u
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from .grammar import FAMILIES, GRADS, LEAVES, METADATA, MODES
-from .program import Line, holes
+from .grammar import BODIES, FAMILIES, GRADS, LEAVES, METADATA, MODES, Family
+from .program import HOLE, Line, holes
 
 SHAPES = [(), (), (1,), (2,), (3,), (0,), (2, 3), (3, 2), (2, 2), (1, 3), (2, 1, 3), (2, 0), (4,)]
 FLOATS = ["-2.", "-1.", "-0.5", "0.", "0.5", "1.", "1.5", "2.", "3."]
@@ -34,14 +35,18 @@ LIMIT = 48  # elements: larger tensors are no operands
 GRADIENTS = {
     f"{form}[0]" for form in GRADS
 }  # looked at alone: torch's are views of nobody knows what
+BODY = re.compile(r"\ba\b")
 FIRST = 2  # lines that make the first leaves
 
 
 class Filler:
     """Makes the next line of a program from the tensors that it has by now."""
 
-    def __init__(self, random: Random, scope: dict[str, Any]) -> None:
+    def __init__(
+        self, random: Random, scope: dict[str, Any], families: Sequence[Family] = FAMILIES
+    ) -> None:
         self.random = random
+        self.families = families
         self.scope = scope  # name -> torch's tensor
         self.made = 0
         self.leaves: set[str] = set()
@@ -53,7 +58,7 @@ class Filler:
         choice = self.random.choice
         if self.made < FIRST or not self.scope:
             return self.filled(choice(LEAVES), 1)
-        family = self.random.choices(FAMILIES, [each.weight for each in FAMILIES])[0]
+        family = self.random.choices(self.families, [each.weight for each in self.families])[0]
         quiet = family.forms is LEAVES or self.random.random() > 0.12
         mode = "" if quiet else choice(MODES)
         if family.forms is METADATA and "inference" in mode:
@@ -115,6 +120,17 @@ class Filler:
         if self.random.random() < 0.15:
             return self.among(lambda name, t: t.dtype == about.dtype, 0.5)
         return self.among(lambda name, t: t.dtype == about.dtype and _fits(t, about), 0.95)
+
+    def body(self) -> str:
+        """What a function of `a` computes, in one or two steps."""
+        text = self.step()
+        if self.random.random() < 0.4:
+            text = BODY.sub(f"({text})", self.step())
+        return text
+
+    def step(self) -> str:
+        form = self.random.choice(BODIES)
+        return HOLE.sub(lambda m: str(getattr(self, m[1])()), form)
 
     # Arguments -----------------------------------------------------------------------------------
 
@@ -226,8 +242,15 @@ class Filler:
 
 
 def room(t: Any) -> int:
-    """How many elements the memory has from the first one of a tensor on."""
-    return max(0, int(t.untyped_storage().nbytes() // t.itemsize - t.storage_offset()))
+    """How many elements the memory has from the first one of a tensor on.
+
+    Behind the last one of its base is what torch has left there: a loss reduces in place.
+    """
+    base = t._base if t._is_view() and t._base is not None else t
+    pairs = zip(base.shape, base.stride(), strict=True)
+    end = 1 + base.storage_offset() + sum((n - 1) * s for n, s in pairs) if base.numel() else 0
+    held = min(end * base.itemsize, t.untyped_storage().nbytes())
+    return max(0, int(held // t.itemsize - t.storage_offset()))
 
 
 def _memory(t: Any) -> int:

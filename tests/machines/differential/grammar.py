@@ -310,6 +310,69 @@ ZEROS = [
     "torch.autograd.grad({f}.sum(), [{leaf}], create_graph=True, materialize_grads=True)",
     "torch.autograd.grad({f}.sum(), [{f}], retain_graph=True, materialize_grads=True)",
 ]
+# What a function that is transformed computes of `a`.
+BODIES = [
+    *methods("sin tanh exp neg square sum mean clone flatten t", x="a"),
+    "a * a",
+    "a * {y}",
+    "{y} - a",
+    "a / {number}",
+    "a ** 2",
+    "a.cumsum(-1)",
+    "a.softmax(-1)",
+    "a.amax()",
+    "a.view(-1)",
+    "a.unsqueeze(0)",
+    "a.transpose(0, -1)",
+    "a.select(0, 0)",
+    "a[..., :1]",
+    "a.expand(2, *a.shape)",
+    "a.detach() * a",
+    "torch.where(a > 0, a, {y})",
+    "torch.stack([a, a])",
+    "a.clone().mul_({y})",
+    "a.clone().sin_()",
+    "a.clone().fill_({number})",
+    "(a * 1).unsqueeze(0).mul_({number})",
+    "(a * 1).add_(a)",
+    "torch.zeros_like(a).copy_(a)",
+    "torch.ones(()) * a",
+    "written(a, {number})",
+    "relaid(a, {number})",
+    "silent(a)",
+    "hooked(a)",
+    "Doubled.apply(a)",
+]
+TRANSFORMS = [
+    "pushed({x}, lambda a: {body})",
+    "pushed({x}, lambda a: sloped(a, lambda a: {body}))",
+    "pushed({x}, lambda a: mapped(a, lambda a: {body}))",
+    "moved({x}, lambda a: {body})",
+    "moved({x}, lambda a: moved(a, lambda a: {body}))",
+    "moved({x}, lambda a: sloped(a, lambda a: {body}))",
+    "moved({x}, lambda a: mapped(a, lambda a: {body}))",
+    "pulled({x}, lambda a: {body})",
+    "pulled({x}, lambda a: moved(a, lambda a: {body}))",
+    "sloped({x}, lambda a: {body})",
+    "sloped({x}, lambda a: sloped(a, lambda a: {body}))",
+    "sloped({x}, lambda a: moved(a, lambda a: {body}))",
+    "sloped({x}, lambda a: mapped(a, lambda a: {body}))",
+    "mapped({x}, lambda a: {body})",
+    "mapped({x}, lambda a: {body}, {dim})",
+    "mapped({x}, lambda a: mapped(a, lambda a: {body}))",
+    "mapped({x}, lambda a: sloped(a, lambda a: {body}))",
+    "mapped({x}, lambda a: moved(a, lambda a: {body}))",
+    "torch.func.jacrev(lambda a: a * 1)({x})",
+    "torch.func.jacfwd(lambda a: a.sin())({x})",
+    "torch.func.grad_and_value(lambda a: a.square().sum())({x})[1]",
+]
+BATCHED = [
+    "torch.autograd.grad({f}, [{leaf}], torch.stack([{cotangent}] * 2), is_grads_batched=True,"
+    " retain_graph=True)[0]",
+    "torch.autograd.grad({f}, [{leaf}], torch.stack([{cotangent}] * 2), is_grads_batched=True,"
+    " create_graph=True)[0]",
+    "torch.autograd.functional.jacobian(lambda a: a * 2, {f}, vectorize=True)",
+]
 MODES = [
     "torch.no_grad()",
     "torch.no_grad()",
@@ -349,4 +412,9 @@ FAMILIES = [
     Family(4, [f"{form}[0].clone()" for form in GRADS]),
     Family(2, [f"{form}[0]" for form in GRADS]),
     Family(1, [f"{form}[0].detach().clone()" for form in ZEROS]),
+]
+EAGER = tuple(FAMILIES)
+FAMILIES += [
+    Family(8, [f"{form}.clone()" for form in TRANSFORMS]),
+    Family(1, [f"{form}.clone()" for form in BATCHED]),
 ]

@@ -76,6 +76,55 @@ class Marked(torch.autograd.Function):
     def backward(ctx, g, h):
         return g * 2
 """,
+    "pushed": """
+def pushed(x, f):
+    forward = torch.autograd.forward_ad
+    with forward.dual_level():
+        y = forward.unpack_dual(f(forward.make_dual(x, torch.ones_like(x))))
+        return y.primal.clone() if y.tangent is None else y.tangent.clone()
+""",
+    "moved": """
+def moved(x, f):
+    return torch.func.jvp(f, (x,), (torch.ones_like(x),))[1]
+""",
+    "pulled": """
+def pulled(x, f):
+    y, back = torch.func.vjp(f, x)
+    return back(torch.ones_like(y))[0]
+""",
+    "sloped": """
+def sloped(x, f):
+    return torch.func.grad(lambda a: f(a).sum())(x)
+""",
+    "mapped": """
+def mapped(x, f, dim=0):
+    return torch.func.vmap(f, in_dims=dim)(x)
+""",
+    "written": """
+def written(x, n):
+    y = x * 1
+    y.view(-1)[:1].mul_(n)
+    return y
+""",
+    "relaid": """
+def relaid(x, n):
+    y = x * 1
+    y.as_strided(y.shape, y.stride()).mul_(n)
+    return y
+""",
+    "silent": """
+def silent(x):
+    with torch.no_grad():
+        y = x.sin()
+    return x * y
+""",
+    "hooked": """
+def hooked(x):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda g: g * 2)
+    return y
+""",
 }
 
 

@@ -147,25 +147,26 @@ def search(
     minutes: float = 0.0,
     jobs: int = 1,
     plant: Plant | None = None,
+    transforms: bool = True,
 ) -> Report:
     """So many random programs, or as many as these minutes allow, by so many workers.
 
-    `plant` is called in each worker before it begins.
+    `plant` is called in each worker before it begins. transforms: as for `random_program`.
     """
     end = time.monotonic() + minutes * 60
     count = sys.maxsize if programs is None else programs
     left = (range(count)[start : start + BATCH] for start in range(0, count, BATCH))
     again: list[range] = []  # what was left of the batches that ended early
 
-    def task() -> tuple[int, range, Plant | None] | None:
+    def task() -> tuple[int, range, Plant | None, bool] | None:
         if programs is None and time.monotonic() > end:
             return None
         numbers = again.pop() if again else next(left, None)
-        return numbers and (seed, numbers, plant)
+        return numbers and (seed, numbers, plant, transforms)
 
     reports: dict[int, Report] = {}
     with Workers(jobs) as workers:
-        for (_, numbers, _), answer in workers.answers(_batch, task):
+        for (_, numbers, *_), answer in workers.answers(_batch, task):
             if isinstance(answer, Died):
                 at, often, raising, _ = answer.notes[-1]
                 lines = tuple(line for number, *_, line in answer.notes if number == at)
@@ -184,13 +185,13 @@ def search(
 
 
 @quiet()
-def _batch(note: Note, seed: int, numbers: range, plant: Plant | None) -> Report:
+def _batch(note: Note, seed: int, numbers: range, plant: Plant | None, transforms: bool) -> Report:
     """The programs of these numbers; each line is noted before it is done."""
     if plant is not None:
         plant()
     report = Report()
     for number in numbers:
-        report.add(random_program(f"{seed}/{number}", partial(note, number)))
+        report.add(random_program(f"{seed}/{number}", partial(note, number), transforms))
     return report
 
 

@@ -14,11 +14,13 @@ from types import CodeType
 from typing import Any
 
 import ag_visual
+from ag_visual.core import modes
 
 from ...oracle import torch
 from .compare import Births, Difference, align, errors, stops, tensors, version
 from .fill import Filler, room
-from .known import DIGITS, REFUSED, Known, known
+from .grammar import EAGER, FAMILIES
+from .known import DIGITS, REFUSED, SIGNED, Known, known, second
 from .program import PRELUDE, Line, Program
 
 LINES = (4, 14)  # how many a random program has
@@ -88,15 +90,24 @@ def quiet() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
+def left_open() -> str:
+    """What a line has left behind of levels and modes."""
+    state = modes.state
+    seen = (state.levels, state.differentiating, modes.duals, modes.special, state.slow)
+    return "" if seen == ((), None, 0, 0, 0) and state.grad and state.forward else str(seen)
+
+
 class Run:
     """A program as far as it has come, on both engines.
 
     aligned: after each line our tensors that agree with torch's are given its last digits.
+    signs: and second derivatives, and those of slices, the signs of its zeros.
     """
 
-    def __init__(self, often: bool, aligned: bool = False) -> None:
+    def __init__(self, often: bool, aligned: bool = False, signs: bool = False) -> None:
         self.often = often
         self.aligned = aligned
+        self.signs = signs
         self.ours = Engine(ag_visual, _prelude(ag_visual))
         self.theirs = Engine(torch, _prelude(torch))
         self.program: list[Line] = []
@@ -113,6 +124,8 @@ class Run:
     def _step(self, line: Line, last: bool) -> Finding | None:
         mine, error = self.ours.do(line), self.theirs.do(line)
         self.program.append(line)
+        if left_open():
+            return self.finding(Difference("modes", "", left_open(), "nothing"))
         difference = errors(mine, error)
         if difference is not None:
             found = self.finding(difference, known(difference, self.program))
@@ -140,7 +153,12 @@ class Run:
         if not self.aligned:
             again = replay(self.program, self.often, aligned=True).found
             if again is None or again.entry is not None:
-                return replace(found, entry=DIGITS)
+                signed = again is not None and again.entry is SIGNED
+                return replace(found, entry=SIGNED if signed else DIGITS)
+        if not self.signs and any(second(name, self.program) for name in self.births):
+            again = replay(self.program, self.often, aligned=True, signs=True).found
+            if again is None or again.entry is not None:
+                return replace(found, entry=SIGNED)
         return found
 
     def align(self) -> None:
@@ -148,8 +166,9 @@ class Run:
         for name, expected in self.theirs.live().items():
             mine = ours.get(name)
             if mine is not None and expected is not None:
-                align(mine, expected)
-                align(mine.grad, expected.grad)
+                signs = self.signs and second(name, self.program)
+                align(mine, expected, signs)
+                align(mine.grad, expected.grad, signs)
 
     def fits(self, line: Line) -> bool:
         """Has what a line resizes room for it? (A smaller program may make less memory.)"""
@@ -203,9 +222,9 @@ class Run:
         return None
 
 
-def replay(program: Program, often: bool, aligned: bool = False) -> Run:
+def replay(program: Program, often: bool, aligned: bool = False, signs: bool = False) -> Run:
     """A given program; its `found` is the first difference."""
-    run = Run(often, aligned)
+    run = Run(often, aligned, signs)
     for number, line in enumerate(program):
         if not run.fits(line) or run.step(line, last=number == len(program) - 1):
             break
@@ -223,14 +242,17 @@ def alone(name: str, program: Program, often: bool) -> None:
                 list(tensors(tensor, tensor, name, ({}, {}), (0, 0)))
 
 
-def random_program(seed: str, note: Callable[..., None] | None = None) -> Run:
+def random_program(
+    seed: str, note: Callable[..., None] | None = None, transforms: bool = True
+) -> Run:
     """The program that a seed makes, up to the first difference.
 
+    transforms: whether some lines transform functions.
     Before a line is done, it is noted: the run's `often` and `raising`, then the line.
     """
     random = Random(seed)
     run = Run(often=random.random() < 0.7)
-    filler = Filler(random, {})
+    filler = Filler(random, {}, FAMILIES if transforms else EAGER)
     length = random.randint(*LINES)
     for number in range(length):
         filler.scope = {k: t for k, t in run.theirs.live().items() if t is not None}

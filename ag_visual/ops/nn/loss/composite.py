@@ -7,6 +7,7 @@ import math
 import warnings
 from typing import Any
 
+from ag_visual.core.level import anywhere
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.table import composite
@@ -14,16 +15,16 @@ from ag_visual.ops.nn.loss.pointwise import reduced, reduction_of, weighted
 from ag_visual.promotion import promote_types
 
 
-@composite("kl_div", method=False, spaces="torch nn.functional")
+@composite("kl_div", method=False, spaces="torch nn.functional", autocast="float32")
 def _kl_div(
-    F: Any,
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
+    F,
+    input,
+    target,
+    size_average=None,
+    reduce=None,
     reduction: str = "mean",
     log_target: bool = False,
-) -> Any:
+):
     """target (log target - input) of log-probabilities `input`; 'batchmean' divides by the rows."""
     if log_target:
         loss = F.exp(target) * (target - input)
@@ -43,18 +44,18 @@ def _kl_div(
     return reduced(F, loss, reduction_of(reduction, size_average, reduce))
 
 
-@composite("poisson_nll_loss", method=False, spaces="torch nn.functional")
+@composite("poisson_nll_loss", method=False, spaces="torch nn.functional", autocast="float32")
 def _poisson_nll_loss(
-    F: Any,
-    input: Any,
-    target: Any,
+    F,
+    input,
+    target,
     log_input: bool = True,
     full: bool = False,
-    size_average: Any = None,
+    size_average=None,
     eps: float = 1e-8,
-    reduce: Any = None,
+    reduce=None,
     reduction: str = "mean",
-) -> Any:
+):
     """exp(input) - target * input, of counts whose logarithm of the rate is predicted."""
     rate, log_rate = (F.exp(input), input) if log_input else (input, F.log(input + eps))
     loss = rate - target * log_rate
@@ -66,18 +67,18 @@ def _poisson_nll_loss(
 
 @composite("gaussian_nll_loss", method=False, spaces="nn.functional")
 def _gaussian_nll_loss(
-    F: Any,
-    input: Any,
-    target: Any,
+    F,
+    input,
+    target,
     var: Tensor | float,
     full: bool = False,
     eps: float | Tensor = 1e-6,
     reduction: str = "mean",
-) -> Any:
+):
     """(log var + (input - target)^2 / var) / 2, with var, a number or a tensor, not below eps."""
     if not isinstance(var, Tensor):
         var = F.zeros_of(input, tuple(input.shape)) + var
-    if bool((var < 0).any()):
+    if anywhere(var < 0):
         raise ValueError("var has negative entry/entries")
     sizes, given = tuple(input.shape), tuple(var.shape)
     if given != sizes:
@@ -99,39 +100,33 @@ def _gaussian_nll_loss(
     return reduced(F, loss, reduction_of(reduction))
 
 
-@composite("hinge_embedding_loss", method=False, spaces="torch nn.functional")
+@composite("hinge_embedding_loss", method=False, spaces="torch nn.functional", autocast="float32")
 def _hinge_embedding_loss(
-    F: Any,
-    input: Any,
-    target: Any,
-    margin: float = 1.0,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Any:
+    F, input, target, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean"
+):
     """input where target is 1, max(0, margin - input) where it is -1."""
     far = F.where(target != 1, F.clamp_min(margin - input, 0), 0.0)
     near = F.where(target != -1, input, 0.0)
     return reduced(F, far + near, reduction_of(reduction, size_average, reduce))
 
 
-@composite("margin_ranking_loss", method=False, spaces="torch nn.functional")
+@composite("margin_ranking_loss", method=False, spaces="torch nn.functional", autocast="float32")
 def _margin_ranking_loss(
-    F: Any,
-    input1: Any,
-    input2: Any,
-    target: Any,
+    F,
+    input1,
+    input2,
+    target,
     margin: float = 0,
-    size_average: Any = None,
-    reduce: Any = None,
+    size_average=None,
+    reduce=None,
     reduction: str = "mean",
-) -> Any:
+):
     """max(0, -target (input1 - input2) + margin)."""
     loss = F.clamp_min(-target * (input1 - input2) + margin, 0)
     return reduced(F, loss, reduction_of(reduction, size_average, reduce))
 
 
-def _in_common(F: Any, *tensors: Tensor) -> tuple[Any, ...]:
+def _in_common(F, *tensors: Tensor) -> tuple[Any, ...]:
     """The tensors in one floating dtype."""
     common = functools.reduce(promote_types, (x.dtype for x in tensors))
     if common.category != 2:
@@ -141,8 +136,8 @@ def _in_common(F: Any, *tensors: Tensor) -> tuple[Any, ...]:
     return tuple(x if x.dtype is common else F.cast(x, common.np) for x in tensors)
 
 
-@composite("cosine_similarity", method=False, spaces="torch nn.functional")
-def _cosine_similarity(F: Any, x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+@composite("cosine_similarity", method=False, spaces="torch nn.functional", autocast="cuda float32")
+def _cosine_similarity(F, x1, x2, dim: int = 1, eps: float = 1e-8):
     """The cosine of the angle between vectors along `dim`; norms not below eps."""
     if F.traced:
         x1, x2 = _in_common(F, x1, x2)
@@ -153,24 +148,22 @@ def _cosine_similarity(F: Any, x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8
 
 
 @composite("pairwise_distance", method=False, spaces="torch nn.functional")
-def _pairwise_distance(
-    F: Any, x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Any:
+def _pairwise_distance(F, x1, x2, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):
     """The p-norm of x1 - x2 + eps over the last dimension."""
     return F.norm(x1 - x2 + eps, p, -1, keepdim)
 
 
-@composite("cosine_embedding_loss", method=False, spaces="torch nn.functional")
+@composite("cosine_embedding_loss", method=False, spaces="torch nn.functional", autocast="float32")
 def _cosine_embedding_loss(
-    F: Any,
-    input1: Any,
-    input2: Any,
-    target: Any,
+    F,
+    input1,
+    input2,
+    target,
     margin: float = 0,
-    size_average: Any = None,
-    reduce: Any = None,
+    size_average=None,
+    reduce=None,
     reduction: str = "mean",
-) -> Any:
+):
     """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
     if target.ndim > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -191,14 +184,8 @@ def _cosine_embedding_loss(
 
 @composite("multilabel_soft_margin_loss", method=False, spaces="nn.functional")
 def _multilabel_soft_margin_loss(
-    F: Any,
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Any:
+    F, input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean"
+):
     """The binary cross entropy of logits, averaged over the classes (last dimension)."""
     loss = -(target * F.logsigmoid(input) + (1 - target) * F.logsigmoid(-input))
     loss = F.mean(weighted(loss, weight), -1)

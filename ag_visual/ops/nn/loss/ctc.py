@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays.kernels import ctc as kernels
+from ag_visual.dispatch.dtype_errors import not_implemented
 from ag_visual.dispatch.families import refused
 from ag_visual.dispatch.record import ErrorSample, Sample
 from ag_visual.dispatch.table import composite, op
@@ -16,22 +16,18 @@ from ag_visual.dispatch.vmap_layers import aligned
 from ag_visual.ops.nn.loss.pointwise import MEAN, SUM, reduction_of
 
 
-def _lengths(name: str, given: Any) -> tuple[int, ...]:
+def _lengths(name: str, given) -> tuple[int, ...]:
     """Lengths as a tuple, from a tensor or a sequence."""
     array = getattr(given, "_array", None)
     if array is None:
         return tuple(int(n) for n in given)
     if array.dtype.kind not in "iu":
         raise RuntimeError(f"{name} must be integral")
-    return tuple(int(n) for n in array.tolist())
+    return tuple(int(n) for n in given.tolist())
 
 
 def _check(
-    log_probs: Any,
-    targets: Any,
-    input_lengths: tuple[int, ...],
-    target_lengths: tuple[int, ...],
-    blank: int,
+    log_probs, targets, input_lengths: tuple[int, ...], target_lengths: tuple[int, ...], blank: int
 ) -> None:
     asked = "(while checking arguments for ctc_loss_allocate_outputs)"
     if log_probs.ndim != 3:
@@ -40,10 +36,8 @@ def _check(
             f"argument #1 'log_probs' {asked}"
         )
     if log_probs.dtype.name not in ("float32", "float64"):
-        told = dtypes.of_array(log_probs).scalar_name
-        raise NotImplementedError(
-            f"\"ctc_loss_cpu\" not implemented for '{told}'. Use float32 or float64."
-        )
+        kind = dtypes.of_array(log_probs)
+        raise not_implemented("ctc_loss_cpu", kind, ". Use float32 or float64.")
     steps, rows, classes = log_probs.shape
     if not 0 <= blank < classes:
         raise RuntimeError(f"blank must be in label range: 0 <= {blank} < {classes}")
@@ -72,11 +66,11 @@ def _check(
 
 
 def _ctc(
-    xp: Any,
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
+    xp,
+    log_probs,
+    targets,
+    input_lengths,
+    target_lengths,
     blank: int = 0,
     zero_infinity: bool = False,
 ) -> tuple[Any, Any]:
@@ -87,17 +81,17 @@ def _ctc(
 
 
 def _ctc_backward(
-    xp: Any,
-    grad_output: Any,
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
-    neg_log_likelihood: Any,
-    log_alpha: Any,
+    xp,
+    grad_output,
+    log_probs,
+    targets,
+    input_lengths,
+    target_lengths,
+    neg_log_likelihood,
+    log_alpha,
     blank: int,
     zero_infinity: bool = False,
-) -> Any:
+):
     labels = kernels.extended(xp, targets, target_lengths, blank)
     lengths = (xp.asarray(input_lengths, xp.int64), xp.asarray(target_lengths, xp.int64))
     saved = (neg_log_likelihood, log_alpha, zero_infinity)
@@ -105,22 +99,13 @@ def _ctc_backward(
 
 
 def _rule(
-    F: Any,
-    g: Any,
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
-    result0: Any,
-    result1: Any,
-    blank: int,
-    zero_infinity: bool,
-) -> Any:
+    F, g, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity
+):
     given = (log_probs, targets, input_lengths, target_lengths)
     return F._ctc_loss_backward(g, *given, result0, result1, blank, zero_infinity)
 
 
-def _given(make: Any) -> tuple[Any, ...]:
+def _given(make) -> tuple[Any, ...]:
     scores = make((5, 2, 4))
     log_probs = scores - numpy.log(numpy.exp(scores).sum(axis=2, keepdims=True))
     return log_probs, numpy.array([[1, 1], [2, 3]]), (5, 4), (2, 1), 0
@@ -135,11 +120,10 @@ op(
     outputs=("result0", "result1"),
     differentiable=(0,),
     method=False,
-    node="CtcLossBackward0",
     public_name="ctc_loss",
     batch=aligned,
-    samples=lambda make: iter([Sample(_given(make), smooth=False)]),
-    errors=lambda make: iter(_errors(make)),
+    samples=lambda make: [Sample(_given(make), smooth=False)],
+    errors=lambda make: _errors(make),
     real_only=True,
     doc="Connectionist temporal classification: losses, and what its backward needs.",
 )
@@ -147,18 +131,19 @@ op(
     "_ctc_loss_backward",
     _ctc_backward,
     vjp={"grad_output": refused("_ctc_loss_backward"), "log_probs": refused("_ctc_loss_backward")},
+    aten="aten::_ctc_loss_backward",
     inputs=("grad_output", "log_probs", "targets", "neg_log_likelihood", "log_alpha"),
     public=False,
     node="NotImplemented",
     batch=aligned,
-    samples=lambda make: iter(
-        [Sample((make((2,)), *_given(make)[:4], *_ctc(numpy, *_given(make)), 0), smooth=False)]
-    ),
+    samples=lambda make: [
+        Sample((make((2,)), *_given(make)[:4], *_ctc(numpy, *_given(make)), 0), smooth=False)
+    ],
     real_only=True,
 )
 
 
-def _errors(make: Any) -> Iterator[ErrorSample]:
+def _errors(make):
     log_probs, targets, *_ = _given(make)
     for lengths, text in (
         (((6, 4), (2, 1)), "Expected input_lengths to have value at most 5, but got value 6"),
@@ -174,17 +159,17 @@ def _errors(make: Any) -> Iterator[ErrorSample]:
     )
 
 
-@composite("ctc_loss", method=False, spaces="torch nn.functional")
+@composite("ctc_loss", method=False, spaces="torch nn.functional", autocast="cpu float32")
 def _ctc_loss(
-    F: Any,
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
+    F,
+    log_probs,
+    targets,
+    input_lengths,
+    target_lengths,
     blank: int = 0,
-    reduction: Any = "mean",
+    reduction="mean",
     zero_infinity: bool = False,
-) -> Any:
+):
     """-log of the probability of `targets`, summed over all alignments with the input.
 
     log_probs: (T, N, C) or (T, C), from a log_softmax; targets: (N, S), or all in one row;

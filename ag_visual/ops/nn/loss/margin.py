@@ -2,96 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays.kernels.activation import softplus
+from ag_visual.core.level import all_values
 from ag_visual.dispatch import dtype_errors, vmap
-from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, ErrorSample, Sample
+from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.rules import calls
 from ag_visual.dispatch.table import composite, op, raw
 from ag_visual.dispatch.vmap import Batch
 from ag_visual.ops.nn.loss.pointwise import (
     MEAN,
     NONE,
     SUM,
-    _back_samples,
-    _pair_samples,
-    _share,
+    back_samples,
+    loss_backward,
+    loss_op,
+    pair_samples,
     reduced,
+    reduced_array,
     reduction_of,
+    share_of,
 )
 
 # Of one pair of signs -----------------------------------------------------------------------------
 
 
-def _soft_margin(xp: Any, self: Any, target: Any, reduction: int = MEAN) -> Any:
-    values = softplus(xp, -target * self)
-    if reduction == NONE:
-        return values
-    return values.sum() if reduction == SUM else values.sum() / values.size
+def _soft_margin(xp, self, target, reduction: int = MEAN):
+    return reduced_array(softplus(xp, -target * self), reduction)
 
 
-def _soft_slope(F: Any, self: Any, target: Any, reduction: int) -> Any:
-    return -target * (F.sigmoid(-target * self) * _share(self, reduction))
+def _soft_slope(F, self, target, reduction: int):
+    return -target * (F.sigmoid(-target * self) * share_of(self, reduction))
 
 
-def _soft_backward(xp: Any, grad_output: Any, self: Any, target: Any, reduction: int) -> Any:
+def _soft_backward(xp, grad_output, self, target, reduction: int):
     return grad_output * _soft_slope(raw(xp), self, target, reduction)
 
 
-def _soft_curve(F: Any, g: Any, grad_output: Any, self: Any, target: Any, reduction: int) -> Any:
+def _soft_curve(F, g, grad_output, self, target, reduction: int):
     z = F.sigmoid(-target * self)
-    return g * (grad_output * (target * target * (z * (1 - z)) * _share(self, reduction)))
+    return g * (grad_output * (target * target * (z * (1 - z)) * share_of(self, reduction)))
 
 
-op(
+loss_backward(
     "soft_margin_loss_backward",
     _soft_backward,
-    vjp={
+    {
         "grad_output": lambda F, g, self, target, reduction: (
             g * _soft_slope(F, self, target, reduction)
         ),
         "self": _soft_curve,
     },
-    jvp={"grad_output": LINEAR, "self": ELEMENTWISE},
     inputs=("grad_output", "self", "target"),
-    public=False,
-    batch=vmap.reduced_back(vmap.elementwise),
-    samples=_back_samples((NONE,), (MEAN,), (SUM,)),
-    real_only=True,
+    samples=back_samples((NONE,), (MEAN,), (SUM,)),
 )
-op(
+loss_op(
     "soft_margin_of",
     _soft_margin,
-    vjp={
-        "self": lambda F, g, self, target, reduction: F.soft_margin_loss_backward(
-            g, self, target, reduction
-        )
-    },
-    jvp=ELEMENTWISE,
+    vjp={"self": calls("soft_margin_loss_backward", "g", "self", "target", "reduction")},
     inputs=("self", "target"),
-    public=False,
     node="SoftMarginLossBackward0",
     public_name="soft_margin_loss",
     oracle="_C._nn.soft_margin_loss",
-    batch=vmap.reduced(vmap.elementwise),
-    samples=_pair_samples((NONE,), (MEAN,), (SUM,)),
-    real_only=True,
+    samples=pair_samples((NONE,), (MEAN,), (SUM,)),
 )
 
 
-@composite("soft_margin_loss", method=False, spaces="nn.functional")
-def _soft_margin_loss(
-    F: Any,
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Any:
+@composite("soft_margin_loss", method=False, spaces="nn.functional", autocast="float32")
+def _soft_margin_loss(F, input, target, size_average=None, reduce=None, reduction: str = "mean"):
     """log(1 + exp(-target * input))."""
     number = reduction_of(reduction, size_average, reduce)
     if F.traced and target.dtype is not input.dtype:
@@ -102,7 +86,7 @@ def _soft_margin_loss(
 # Of classes ---------------------------------------------------------------------------------------
 
 
-def _check_scores(self: Any) -> None:
+def _check_scores(self) -> None:
     if self.ndim > 2 or (self.ndim and self.shape[-1] == 0):
         raise RuntimeError(
             "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
@@ -110,11 +94,11 @@ def _check_scores(self: Any) -> None:
         )
 
 
-def _rows(x: Any) -> Any:
+def _rows(x):
     return x.reshape((1, -1)) if x.ndim < 2 else x
 
 
-def _collected(total: Any, shape: tuple[int, ...], reduction: int) -> Any:
+def _collected(total, shape: tuple[int, ...], reduction: int):
     """The losses of the rows, reduced; one row alone has no dimension."""
     if reduction == NONE and len(shape) > 1:
         return total
@@ -122,14 +106,14 @@ def _collected(total: Any, shape: tuple[int, ...], reduction: int) -> Any:
     return result / max(shape[0], 1) if reduction == MEAN and len(shape) > 1 else result
 
 
-def _spread(g: Any, self: Any, reduction: int) -> Any:
+def _spread(g, self, reduction: int):
     """The gradient of each row's loss."""
     if reduction == MEAN and self.ndim > 1:
         g = g / self.shape[0]
     return g.reshape((-1, 1))
 
 
-def _check_multi_margin(self: Any, target: Any, weight: Any) -> None:
+def _check_multi_margin(self, target, weight) -> None:
     _check_scores(self)
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
@@ -148,7 +132,7 @@ def _check_multi_margin(self: Any, target: Any, weight: Any) -> None:
         )
 
 
-def _violations(F: Any, x: Any, target: Any, margin: float) -> tuple[Any, Any]:
+def _violations(F, x, target, margin: float) -> tuple[Any, Any]:
     """By how much each class comes too near to the target's score (0 where it doesn't)."""
     classes = x.shape[1]
     picked = target.reshape((-1, 1))
@@ -157,10 +141,11 @@ def _violations(F: Any, x: Any, target: Any, margin: float) -> tuple[Any, Any]:
     return z, counted
 
 
-def _margin_slices(batch: Batch) -> Any:
+def _margin_slices(batch: Batch):
     """The losses of all rows, each with its class's weight, then the reduction of each slice."""
     F, size = batch.F, batch.size
     x, target = batch.full("self"), F.reshape(batch.full("target"), (size, -1))
+    x = x if x.ndim > 1 else F.unsqueeze(x, 1)
     rows = F.reshape(x, (-1, x.shape[-1]))
     losses = batch.run(self=rows, target=F.reshape(target, (-1,)), weight=None, reduction=NONE)
     losses = F.reshape(losses, (size, *batch.shape("target")))
@@ -171,14 +156,8 @@ def _margin_slices(batch: Batch) -> Any:
 
 
 def _multi_margin(
-    xp: Any,
-    self: Any,
-    target: Any,
-    p: int = 1,
-    margin: float = 1.0,
-    weight: Any = None,
-    reduction: int = MEAN,
-) -> Any:
+    xp, self, target, p: int = 1, margin: float = 1.0, weight=None, reduction: int = MEAN
+):
     _check_multi_margin(self, target, weight)
     if target.dtype != numpy.int64:
         raise RuntimeError(
@@ -195,9 +174,7 @@ def _multi_margin(
     return _collected(total, self.shape, reduction)
 
 
-def _multi_margin_rule(
-    F: Any, g: Any, self: Any, target: Any, p: int, margin: float, weight: Any, reduction: int
-) -> Any:
+def _multi_margin_rule(F, g, self, target, p: int, margin: float, weight, reduction: int):
     x = _rows(self)
     z, counted = _violations(F, x, target, margin)
     share = _spread(g, self, reduction) / x.shape[1]
@@ -208,11 +185,11 @@ def _multi_margin_rule(
     return both.reshape(tuple(self.shape))
 
 
-def _classes(make: Any, shape: tuple[int, ...], count: int) -> Any:
+def _classes(make, shape: tuple[int, ...], count: int):
     return make(shape, low=0.0, high=count - 0.01).astype(int)
 
 
-def _multi_margin_samples(make: Any) -> Iterator[Sample]:
+def _multi_margin_samples(make):
     target = _classes(make, (3,), 5)
     for p, reduction in ((1, MEAN), (2, SUM), (2, NONE)):
         yield Sample((make((3, 5)), target, p, 0.7, None, reduction))
@@ -224,6 +201,7 @@ op(
     "multi_margin_of",
     _multi_margin,
     vjp={"self": _multi_margin_rule},
+    aten="multi_margin_loss",
     inputs=("self", "target", "weight"),
     public=False,
     node="MultiMarginLossBackward0",
@@ -232,32 +210,30 @@ op(
     oracle="_C._nn.multi_margin_loss",
     batch=_margin_slices,
     samples=_multi_margin_samples,
-    errors=lambda make: iter(
-        [
-            ErrorSample(
-                (make((3, 4)), _classes(make, (2,), 4)), RuntimeError, "Expected target size [3]"
-            ),
-            ErrorSample(
-                (make((3, 4)), _classes(make, (3,), 4) + 9), RuntimeError, "target out of range"
-            ),
-        ]
-    ),
+    errors=lambda make: [
+        ErrorSample(
+            (make((3, 4)), _classes(make, (2,), 4)), RuntimeError, "Expected target size [3]"
+        ),
+        ErrorSample(
+            (make((3, 4)), _classes(make, (3,), 4) + 9), RuntimeError, "target out of range"
+        ),
+    ],
     real_only=True,
 )
 
 
-@composite("multi_margin_loss", method=False, spaces="nn.functional")
+@composite("multi_margin_loss", method=False, spaces="nn.functional", autocast="float32")
 def _multi_margin_loss(
-    F: Any,
-    input: Any,
-    target: Any,
+    F,
+    input,
+    target,
     p: int = 1,
     margin: float = 1.0,
-    weight: Any = None,
-    size_average: Any = None,
-    reduce: Any = None,
+    weight=None,
+    size_average=None,
+    reduce=None,
     reduction: str = "mean",
-) -> Any:
+):
     """sum over i != y of max(0, margin - x[y] + x[i])^p, divided by the number of classes."""
     number = reduction_of(reduction, size_average, reduce)
     if p not in (1, 2):
@@ -265,7 +241,7 @@ def _multi_margin_loss(
     return F.multi_margin_of(input, target, p, margin, weight, number)
 
 
-def _check_labels(self: Any, target: Any) -> None:
+def _check_labels(self, target) -> None:
     _check_scores(self)
     if target.shape != self.shape:
         raise RuntimeError(
@@ -279,7 +255,7 @@ def _check_labels(self: Any, target: Any) -> None:
         )
 
 
-def _listed(xp: Any, target: Any) -> tuple[Any, Any]:
+def _listed(xp, target) -> tuple[Any, Any]:
     """Each row's classes up to the first -1 (0 behind it), and which places are among them."""
     rows = _rows(target)
     there = xp.cumsum(rows < 0, axis=1) == 0
@@ -287,18 +263,20 @@ def _listed(xp: Any, target: Any) -> tuple[Any, Any]:
     return xp.where(there, rows, 0)[:, :count], there[:, :count]
 
 
-def _label_slices(batch: Batch) -> Any:
+def _label_slices(batch: Batch):
     F = batch.F
     x, target = batch.full("self"), batch.full("target")
-    rows = (-1, x.shape[-1])
+    shape = tuple(x.shape)
+    lead = shape if len(shape) == 1 else shape[:-1]
+    rows = (-1, 1 if len(shape) == 1 else shape[-1])
     losses, named = batch.run(
         self=F.reshape(x, rows), target=F.reshape(target, rows), reduction=NONE
     )
-    losses = F.reshape(losses, tuple(x.shape[:-1]))
-    return vmap.collected(batch, losses), F.reshape(named, tuple(x.shape))
+    losses = F.reshape(losses, lead)
+    return vmap.collected(batch, losses), F.reshape(named, shape)
 
 
-def _multilabel_margin(xp: Any, self: Any, target: Any, reduction: int = MEAN) -> tuple[Any, Any]:
+def _multilabel_margin(xp, self, target, reduction: int = MEAN) -> tuple[Any, Any]:
     _check_labels(self, target)
     x = _rows(self)
     classes, there = _listed(xp, target)
@@ -313,16 +291,17 @@ def _multilabel_margin(xp: Any, self: Any, target: Any, reduction: int = MEAN) -
     return result, named.astype(self.dtype).reshape(target.shape)
 
 
-def _distances(F: Any, x: Any, classes: Any) -> Any:
+def _distances(F, x, classes):
     """(N, listed, C): 1 - (x[listed] - x[i])."""
     return 1 - F.unsqueeze(F.gather(x, 1, classes), 2) + F.unsqueeze(x, 1)
 
 
-def _multilabel_margin_rule(
-    F: Any, g: Any, self: Any, target: Any, is_target: Any, reduction: int
-) -> Any:
-    x, array = _rows(self), getattr(target, "_array", target)
-    classes, there = _on_face(F, target, array)
+def _multilabel_margin_rule(F, g, self, target, is_target, reduction: int):
+    x, rows = _rows(self), _rows(target)
+    there = F.cumsum(F.cast(rows < 0, dtypes.int64.np), 1) == 0
+    count = int(all_values(there).sum(axis=-1).max()) if rows.shape[0] else 0
+    classes = F.narrow(F.where(there, rows, 0), 1, 0, count)
+    there = F.narrow(there, 1, 0, count)
     z = _distances(F, x, classes)
     counted = (z > 0) & F.unsqueeze(there, 2) & F.unsqueeze(_rows(is_target) == 0, 1)
     share = F.unsqueeze(_spread(g, self, reduction) / x.shape[1], 2)
@@ -331,18 +310,7 @@ def _multilabel_margin_rule(
     return both.reshape(tuple(self.shape))
 
 
-def _on_face(F: Any, target: Any, array: Any) -> tuple[Any, Any]:
-    """`_listed`, as the face's own kind of array."""
-    from ag_visual.arrays.backend import backend_of
-    from ag_visual.core.tensor import from_array
-
-    found = _listed(backend_of(array).xp, array)
-    return (from_array(found[0]), from_array(found[1])) if F.traced else found
-
-
-def _multilabel_samples(make: Any) -> Iterator[Sample]:
-    import numpy
-
+def _multilabel_samples(make):
     target = numpy.array([[3, 0, -1, 1], [1, 2, 0, 3], [-1, 0, 0, 0]])
     for reduction in (MEAN, SUM, NONE):
         yield Sample((make((3, 4)), target, reduction))
@@ -353,6 +321,7 @@ op(
     "multilabel_margin_of",
     _multilabel_margin,
     vjp={"self": _multilabel_margin_rule},
+    aten="multilabel_margin_loss_forward",
     inputs=("self", "target"),
     outputs=("output", "is_target"),
     differentiable=(0,),
@@ -362,29 +331,20 @@ op(
     oracle="_C._nn.multilabel_margin_loss",
     batch=_label_slices,
     samples=_multilabel_samples,
-    errors=lambda make: iter(
-        [
-            ErrorSample(
-                (make((3, 4)), _classes(make, (3, 3), 4)), RuntimeError, "inconsistent target size"
-            ),
-            ErrorSample(
-                (make((3, 4)), _classes(make, (3, 4), 4) + 9), RuntimeError, "is out of range"
-            ),
-        ]
-    ),
+    errors=lambda make: [
+        ErrorSample(
+            (make((3, 4)), _classes(make, (3, 3), 4)), RuntimeError, "inconsistent target size"
+        ),
+        ErrorSample((make((3, 4)), _classes(make, (3, 4), 4) + 9), RuntimeError, "is out of range"),
+    ],
     real_only=True,
 )
 
 
-@composite("multilabel_margin_loss", method=False, spaces="nn.functional")
+@composite("multilabel_margin_loss", method=False, spaces="nn.functional", autocast="float32")
 def _multilabel_margin_loss(
-    F: Any,
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Any:
+    F, input, target, size_average=None, reduce=None, reduction: str = "mean"
+):
     """sum over listed y and others i of max(0, 1 - (x[y] - x[i])), divided by the classes.
 
     target: each row's classes, ended by -1 where there are fewer than classes.
@@ -401,45 +361,47 @@ def _check_margin(margin: float) -> None:
         raise ValueError(f"margin must be greater than 0, got {margin}")
 
 
-@composite("triplet_margin_loss", method=False, spaces="torch nn.functional")
+@composite("triplet_margin_loss", method=False, spaces="torch nn.functional", autocast="float32")
 def _triplet_margin_loss(
-    F: Any,
-    anchor: Any,
-    positive: Any,
-    negative: Any,
+    F,
+    anchor,
+    positive,
+    negative,
     margin: float = 1.0,
     p: float = 2,
     eps: float = 1e-6,
     swap: bool = False,
-    size_average: Any = None,
-    reduce: Any = None,
+    size_average=None,
+    reduce=None,
     reduction: str = "mean",
-) -> Any:
+):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
     _check_margin(margin)
 
-    def distance(a: Any, b: Any) -> Any:
-        return F.pairwise_distance(a, b, p, eps)
+    number = reduction_of(reduction, size_average, reduce)
+    distance = functools.partial(F.pairwise_distance, p=p, eps=eps)
+    return _triplets(F, distance, anchor, positive, negative, margin, swap, number)
 
+
+def _triplets(F, distance, anchor, positive, negative, margin: float, swap: bool, number: int):
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = F.minimum(far, distance(positive, negative))
-    loss = F.clamp_min(margin + near - far, 0)
-    return reduced(F, loss, reduction_of(reduction, size_average, reduce))
+    return reduced(F, F.clamp_min(margin + near - far, 0), number)
 
 
 @composite("triplet_margin_with_distance_loss", method=False, spaces="nn.functional")
 def _triplet_margin_with_distance_loss(
-    F: Any,
-    anchor: Any,
-    positive: Any,
-    negative: Any,
+    F,
+    anchor,
+    positive,
+    negative,
     *,
     distance_function: Callable[[Any, Any], Any] | None = None,
     margin: float = 1.0,
     swap: bool = False,
     reduction: str = "mean",
-) -> Any:
+):
     """triplet_margin_loss with any distance (pairwise_distance, if none is given)."""
     number = reduction_of(reduction)
     _check_margin(margin)
@@ -450,10 +412,7 @@ def _triplet_margin_with_distance_loss(
             f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
             f"{negative.ndim}D inputs"
         )
-    near, far = distance(anchor, positive), distance(anchor, negative)
-    if swap:
-        far = F.minimum(far, distance(positive, negative))
-    return reduced(F, F.clamp_min(margin + near - far, 0), number)
+    return _triplets(F, distance, anchor, positive, negative, margin, swap, number)
 
 
 # Of a linear layer's outputs ----------------------------------------------------------------------
@@ -461,18 +420,18 @@ def _triplet_margin_with_distance_loss(
 
 @composite("linear_cross_entropy", method=False, spaces="nn.functional")
 def _linear_cross_entropy(
-    F: Any,
-    input: Any,
-    linear_weight: Any,
-    target: Any,
+    F,
+    input,
+    linear_weight,
+    target,
     *,
-    linear_bias: Any = None,
-    weight: Any = None,
+    linear_bias=None,
+    weight=None,
     reduction: str = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
-    options: Any = None,
-) -> Any:
+    options=None,
+):
     """cross_entropy of linear(input, linear_weight, linear_bias).
 
     input: (features) or (N, features); linear_weight: (classes, d1, ..., features). options say how

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
 
 from ag_visual import dtypes
 from ag_visual.arrays.kernels import loss as kernels
 from ag_visual.dispatch import dtype_errors
 from ag_visual.dispatch.families import zeros
 from ag_visual.dispatch.record import LINEAR, ROWS, ErrorSample, Sample
+from ag_visual.dispatch.rules import calls
 from ag_visual.dispatch.table import composite, op
 from ag_visual.dispatch.vmap_layers import picked_classes, picked_classes_back
 from ag_visual.ops.nn.loss.pointwise import MEAN, NONE, SUM, reduction_of
 from ag_visual.ops.nn.softmax import log_probabilities
 
 
-def _told(x: Any) -> str:
+def _kind(x) -> str:
     return dtypes.of_array(x).scalar_name
 
 
-def _check_classes(self: Any, target: Any, weight: Any) -> None:
+def _check_classes(self, target, weight) -> None:
     if target.dtype.kind not in "iu" or target.dtype.itemsize not in (1, 8):
         raise RuntimeError(
-            f"expected target dtype to be Long or Byte, but got {_told(target)}. Convert class "
+            f"expected target dtype to be Long or Byte, but got {_kind(target)}. Convert class "
             "indices with .long()"
         )
     if weight is not None and weight.shape != (self.shape[1 if self.ndim > 1 else 0],):
@@ -35,39 +34,25 @@ def _check_classes(self: Any, target: Any, weight: Any) -> None:
         )
 
 
-def _nll(
-    xp: Any,
-    self: Any,
-    target: Any,
-    weight: Any = None,
-    reduction: int = MEAN,
-    ignore_index: int = -100,
-) -> Any:
+def _nll(xp, self, target, weight=None, reduction: int = MEAN, ignore_index: int = -100):
     _check_classes(self, target, weight)
     return kernels.nll_loss(xp, self, target, weight, reduction, ignore_index)
 
 
 def _nll_backward(
-    xp: Any,
-    grad_output: Any,
-    self: Any,
-    target: Any,
-    weight: Any = None,
-    reduction: int = MEAN,
-    ignore_index: int = -100,
-    total_weight: Any = None,
-) -> Any:
+    xp, grad_output, self, target, weight=None, reduction=MEAN, ignore_index=-100, total_weight=None
+):
     return kernels.nll_loss_backward(
         xp, grad_output, self, target, weight, reduction, ignore_index, total_weight
     )
 
 
-def _classes(make: Any, shape: tuple[int, ...], count: int) -> Any:
+def _classes(make, shape: tuple[int, ...], count: int):
     return (make(shape, low=0.0, high=count - 0.01)).astype(int)
 
 
-def _nll_samples(shapes: Any) -> Callable[[Any], Iterator[Sample]]:
-    def samples(make: Any) -> Iterator[Sample]:
+def _nll_samples(shapes):
+    def samples(make):
         for shape in shapes:
             classes = shape[1] if len(shape) > 1 else shape[0]
             rest = (*shape[:1], *shape[2:]) if len(shape) > 1 else ()
@@ -84,8 +69,8 @@ def _nll_samples(shapes: Any) -> Callable[[Any], Iterator[Sample]]:
     return samples
 
 
-def _nll_back_samples(shape: tuple[int, ...]) -> Callable[[Any], Iterator[Sample]]:
-    def samples(make: Any) -> Iterator[Sample]:
+def _nll_back_samples(shape: tuple[int, ...]):
+    def samples(make):
         import numpy
 
         target = _classes(make, (*shape[:1], *shape[2:]), shape[1])
@@ -98,30 +83,17 @@ def _nll_back_samples(shape: tuple[int, ...]) -> Callable[[Any], Iterator[Sample
     return samples
 
 
-def _nll_ops(name: str, title: str, shapes: Any) -> None:
+def _nll_ops(name: str, title: str, shapes) -> None:
     """nll_loss for rows of classes, or for images of them: torch has a node for each."""
+    known = ("self", "target", "weight", "reduction", "ignore_index", "total_weight")
 
-    def rule(
-        F: Any,
-        g: Any,
-        self: Any,
-        target: Any,
-        weight: Any,
-        reduction: int,
-        ignore_index: int,
-        total_weight: Any,
-    ) -> Any:
-        return getattr(F, f"{name}_backward")(
-            g, self, target, weight, reduction, ignore_index, total_weight
-        )
-
-    def again(F: Any, g: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    def again(F, g, target, weight, reduction: int, ignore_index: int):
         return getattr(F, f"{name}_forward")(g, target, weight, reduction, ignore_index)[0]
 
     op(
         f"{name}_forward",
         _nll,
-        vjp={"self": rule},
+        vjp={"self": calls(f"{name}_backward", "g", *known)},
         jvp=LINEAR,
         batch=picked_classes,
         inputs=("self", "target", "weight"),
@@ -134,14 +106,12 @@ def _nll_ops(name: str, title: str, shapes: Any) -> None:
         dtype_check=lambda self, weight: dtype_errors.scalar_type(self, weight),
         oracle=f"_C._nn.{name}",
         samples=_nll_samples(shapes),
-        errors=lambda make: iter(
-            [
-                ErrorSample((make((2, 3)), make((2,))), RuntimeError, "to be Long or Byte"),
-                ErrorSample(
-                    (make((2, 3)), _classes(make, (2,), 3) + 9), IndexError, "is out of bounds"
-                ),
-            ]
-        ),
+        errors=lambda make: [
+            ErrorSample((make((2, 3)), make((2,))), RuntimeError, "to be Long or Byte"),
+            ErrorSample(
+                (make((2, 3)), _classes(make, (2,), 3) + 9), IndexError, "is out of bounds"
+            ),
+        ],
         real_only=True,
         formula="output = -Sum(n, weight[target[n]] * self[n, target[n]]) / divisor",
     )
@@ -165,12 +135,12 @@ _nll_ops("nll_loss", "NllLoss", ((3, 4), (4,)))
 _nll_ops("nll_loss2d", "NllLoss2D", ((2, 3, 2, 2),))
 
 
-def _shape(x: Any) -> tuple[int, ...]:
+def _shape(x) -> tuple[int, ...]:
     """The shape without torch's Size around it, which costs 0.5 us: losses ask often."""
     return getattr(x, "_array", x).shape  # type: ignore[no-any-return]
 
 
-def _nll_of(F: Any, input: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+def _nll_of(F, input, target, weight, reduction: int, ignore_index: int):
     """The node that torch takes for so many dimensions."""
     if len(_shape(input)) in (1, 2):
         return F.nll_loss_forward(input, target, weight, reduction, ignore_index)[0]
@@ -183,17 +153,17 @@ def _nll_of(F: Any, input: Any, target: Any, weight: Any, reduction: int, ignore
     return F.reshape(result, (rows, *rest)) if reduction == NONE else result
 
 
-@composite("nll_loss", method=False, spaces="nn.functional")
+@composite("nll_loss", method=False, spaces="nn.functional", autocast="float32")
 def _nll_loss(
-    F: Any,
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
+    F,
+    input,
+    target,
+    weight=None,
+    size_average=None,
     ignore_index: int = -100,
-    reduce: Any = None,
+    reduce=None,
     reduction: str = "mean",
-) -> Any:
+):
     """-weight[target] * input[target] of log-probabilities, averaged over the weights.
 
     input: (C), (N, C) or (N, C, d1, ...); target: class indices of the shape without C.
@@ -228,15 +198,8 @@ def _check_picked(shape: tuple[int, ...], picked: tuple[int, ...]) -> None:
 
 
 def _smoothed(
-    F: Any,
-    logp: Any,
-    target: Any,
-    weight: Any,
-    reduction: int,
-    ignore_index: int,
-    smoothing: float,
-    dim: int,
-) -> Any:
+    F, logp, target, weight, reduction: int, ignore_index: int, smoothing: float, dim: int
+):
     """The part of label smoothing that spreads over all classes."""
     shape = [1] * logp.ndim
     shape[dim] = -1
@@ -256,9 +219,7 @@ def _smoothed(
     return F.sum(loss) / F.sum(used)
 
 
-def _cross_entropy_probabilities(
-    F: Any, input: Any, target: Any, weight: Any, reduction: int, smoothing: float
-) -> Any:
+def _cross_entropy_probabilities(F, input, target, weight, reduction: int, smoothing: float):
     dim = 0 if input.ndim == 1 else 1
     if smoothing:
         target = target * (1 - smoothing) + smoothing / input.shape[dim]
@@ -275,18 +236,18 @@ def _cross_entropy_probabilities(
     return total / max(math.prod(input.shape) // max(input.shape[dim], 1), 1)
 
 
-@composite("cross_entropy", method=False, spaces="nn.functional")
+@composite("cross_entropy", method=False, spaces="nn.functional", autocast="float32")
 def _cross_entropy(
-    F: Any,
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
+    F,
+    input,
+    target,
+    weight=None,
+    size_average=None,
     ignore_index: int = -100,
-    reduce: Any = None,
+    reduce=None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Any:
+):
     """nll_loss of log_softmax(input) over the classes.
 
     input: (C), (N, C) or (N, C, d1, ...) of any real numbers; target: class indices, or

@@ -6,9 +6,10 @@ with rules of its own.
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from ag_visual.arrays.kernels import activation
@@ -22,7 +23,7 @@ NONE, MEAN, SUM = 0, 1, 2
 _REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": SUM}
 
 
-def reduction_of(reduction: Any, size_average: Any = None, reduce: Any = None) -> int:
+def reduction_of(reduction, size_average=None, reduce=None) -> int:
     """The number of a reduction by name; the old size_average and reduce warn."""
     if size_average is not None or reduce is not None:
         average = True if size_average is None else size_average
@@ -39,27 +40,27 @@ def reduction_of(reduction: Any, size_average: Any = None, reduce: Any = None) -
     return _REDUCTIONS[reduction]
 
 
-def _reduced(values: Any, reduction: int) -> Any:
+def reduced_array(values, reduction: int):
     if reduction == NONE:
         return values
     total = values.sum()
     return total if reduction == SUM else total / values.size
 
 
-def reduced(F: Any, values: Any, reduction: int) -> Any:
+def reduced(F, values, reduction: int):
     """The same of Tensors, where torch makes a loss of smaller ops."""
     if reduction == NONE:
         return values
     return F.mean(values) if reduction == MEAN else F.sum(values)
 
 
-def _weighted_mean(F: Any, values: Any, weight: Any, reduction: int) -> Any:
+def _weighted_mean(F, values, weight, reduction: int):
     """Losses times their weights; the mean is divided by the sum of the weights."""
     total = reduced(F, values * weight, SUM if reduction == MEAN else reduction)
     return total / F.sum(weight) if reduction == MEAN else total
 
 
-def _check_weight(input: Any, weight: Any) -> None:
+def _check_weight(input, weight) -> None:
     if tuple(weight.shape) != tuple(input.shape):
         raise ValueError(
             f"Weights and input must have the same size. They have {list(weight.shape)} and "
@@ -67,31 +68,23 @@ def _check_weight(input: Any, weight: Any) -> None:
         )
 
 
-def _share(self: Any, reduction: int) -> float:
+def share_of(self, reduction: int) -> float:
     """What the reduction multiplies each element's gradient with."""
     return 1 / max(math.prod(self.shape), 1) if reduction == MEAN else 1.0
 
 
-def _shared(grad_output: Any, slope: Any, reduction: int) -> Any:
+def _shared(grad_output, slope, reduction: int):
     """The backward op of a loss as readers see it: divided by what the mean divides by."""
     share = grad_output * slope
     return share / max(math.prod(slope.shape), 1) if reduction == MEAN else share
 
 
-def _pair_samples(
-    *options: tuple[Any, ...], low: float = -2.0, high: float = 2.0
-) -> Callable[[Any], Iterator[Sample]]:
-    def samples(make: Any) -> Iterator[Sample]:
-        for args in options:
-            yield Sample(
-                (make((3, 4), low=low, high=high), make((3, 4), low=low, high=high), *args)
-            )
-
-    return samples
+def pair_samples(*options: tuple[Any, ...]):
+    return lambda make: [Sample((make((3, 4)), make((3, 4)), *args)) for args in options]
 
 
-def _back_samples(*options: tuple[Any, ...]) -> Callable[[Any], Iterator[Sample]]:
-    def samples(make: Any) -> Iterator[Sample]:
+def back_samples(*options: tuple[Any, ...]):
+    def samples(make):
         for args in options:
             g = make((3, 4)) if args[0] == NONE else make(())
             yield Sample((g, make((3, 4)), make((3, 4)), *args))
@@ -99,7 +92,7 @@ def _back_samples(*options: tuple[Any, ...]) -> Callable[[Any], Iterator[Sample]
     return samples
 
 
-def _same_size(name: str, input: Any, target: Any) -> None:
+def _same_size(name: str, input, target) -> None:
     if tuple(input.shape) != tuple(target.shape):
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size "
@@ -110,46 +103,59 @@ def _same_size(name: str, input: Any, target: Any) -> None:
         )
 
 
+loss_op = functools.partial(
+    op, jvp=ELEMENTWISE, public=False, batch=vmap.reduced(vmap.elementwise), real_only=True
+)
+"""A loss of pairs of elements, and its reduction."""
+
+
+def loss_backward(name: str, kernel: Callable[..., Any], rules: dict[str, Any], **options) -> None:
+    """The backward op of such a loss, linear in grad_output."""
+    op(
+        name,
+        kernel,
+        vjp=rules,
+        jvp={key: LINEAR if key == "grad_output" else ELEMENTWISE for key in rules},
+        public=False,
+        batch=vmap.reduced_back(vmap.elementwise),
+        real_only=True,
+        **options,
+    )
+
+
 # Squares and absolute values ----------------------------------------------------------------------
 
 
-def _mse(xp: Any, self: Any, target: Any, reduction: int = MEAN) -> Any:
+def _mse(xp, self, target, reduction: int = MEAN):
     off = self - target
-    return _reduced(off * off, reduction)
+    return reduced_array(off * off, reduction)
 
 
-def _mse_backward(xp: Any, grad_output: Any, self: Any, target: Any, reduction: int) -> Any:
-    return grad_output * ((2 * _share(self, reduction)) * (self - target))
+def _mse_backward(xp, grad_output, self, target, reduction: int):
+    return grad_output * ((2 * share_of(self, reduction)) * (self - target))
 
 
-def _mse_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
-    return g * ((2 * _share(self, reduction)) * (self - target))
-
-
-op(
+loss_backward(
     "mse_loss_backward",
     _mse_backward,
-    vjp={
-        "grad_output": _mse_slope,
+    {
+        "grad_output": lambda g, self, target, reduction: (
+            g * ((2 * share_of(self, reduction)) * (self - target))
+        ),
         "self": lambda g, grad_output, self, reduction: (
-            g * (grad_output * (2 * _share(self, reduction)))
+            g * (grad_output * (2 * share_of(self, reduction)))
         ),
         "target": lambda g, grad_output, self, reduction: (
-            -g * (grad_output * (2 * _share(self, reduction)))
+            -g * (grad_output * (2 * share_of(self, reduction)))
         ),
     },
-    jvp={"grad_output": LINEAR, "self": ELEMENTWISE, "target": ELEMENTWISE},
-    inputs=("grad_output", "self", "target"),
-    public=False,
     layout=ROWS,
-    batch=vmap.reduced_back(vmap.elementwise),
-    samples=_back_samples((NONE,), (MEAN,), (SUM,)),
-    real_only=True,
+    samples=back_samples((NONE,), (MEAN,), (SUM,)),
     formula=lambda grad_output, self, target, reduction: _shared(
         grad_output, 2 * (self - target), reduction
     ),
 )
-op(
+loss_op(
     "mse_of",
     _mse,
     vjp={
@@ -160,30 +166,19 @@ op(
             g, target, self, reduction
         ),
     },
-    jvp=ELEMENTWISE,
-    inputs=("self", "target"),
     policy=PROMOTE,
-    public=False,
     node="MseLossBackward0",
     public_name="mse_loss",
-    batch=vmap.reduced(vmap.elementwise),
-    samples=_pair_samples((NONE,), (MEAN,), (SUM,)),
-    real_only=True,
+    samples=pair_samples((NONE,), (MEAN,), (SUM,)),
     reference=lambda np, x, t, reduction: [lambda v: v, np.mean, np.sum][reduction]((x - t) ** 2),
     formula=lambda F, self, target, reduction: reduced(F, (self - target) ** 2, reduction),
 )
 
 
-@composite("mse_loss", method=False, spaces="nn.functional")
+@composite("mse_loss", method=False, spaces="nn.functional", autocast="float32")
 def _mse_loss(
-    F: Any,
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    weight: Any = None,
-) -> Any:
+    F, input, target, size_average=None, reduce=None, reduction: str = "mean", weight=None
+):
     """The mean (or sum, or all) of (input - target)^2, with weights a weighted mean."""
     _same_size("mse_loss", input, target)
     number = reduction_of(reduction, size_average, reduce)
@@ -193,16 +188,10 @@ def _mse_loss(
     return F.mse_of(*F.broadcast_tensors(input, target), number)
 
 
-@composite("l1_loss", method=False, spaces="nn.functional")
+@composite("l1_loss", method=False, spaces="nn.functional", autocast="float32")
 def _l1_loss(
-    F: Any,
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    weight: Any = None,
-) -> Any:
+    F, input, target, size_average=None, reduce=None, reduction: str = "mean", weight=None
+):
     """The mean (or sum, or all) of |input - target|, with weights a weighted mean."""
     _same_size("l1_loss", input, target)
     number, values = reduction_of(reduction, size_average, reduce), F.abs(input - target)
@@ -212,52 +201,42 @@ def _l1_loss(
     return _weighted_mean(F, values, weight, number)
 
 
-def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
+def _bowl(name: str, arg: str, value, slope, curve) -> None:
     """A loss of the difference alone, quadratic inside and linear outside of a bound."""
     title = "".join(part.capitalize() for part in name.split("_")).replace("L1L", "L1L")
 
     known = ("self", "target", "reduction", arg)
 
     @takes("xp", "self", "target", reduction=1, **{arg: 1.0})
-    def kernel(xp: Any, self: Any, target: Any, reduction: int, bound: float) -> Any:
-        return _reduced(value(xp, self - target, bound), reduction)
+    def kernel(xp, self, target, reduction: int, bound: float):
+        return reduced_array(value(xp, self - target, bound), reduction)
 
-    def rule(F: Any, g: Any, *known: Any) -> Any:
+    def rule(F, g, *known):
         return getattr(F, f"{name}_backward")(g, *known)
 
     @takes("xp", "grad_output", *known)
-    def backward(
-        xp: Any, grad_output: Any, self: Any, target: Any, reduction: int, bound: float
-    ) -> Any:
-        return grad_output * (slope(xp, self - target, bound) * _share(self, reduction))
+    def backward(xp, grad_output, self, target, reduction: int, bound: float):
+        return grad_output * (slope(xp, self - target, bound) * share_of(self, reduction))
 
-    def bend(
-        F: Any, g: Any, grad_output: Any, self: Any, target: Any, reduction: int, bound: float
-    ) -> Any:
-        return g * (grad_output * (curve(F, self - target, bound) * _share(self, reduction)))
+    def bend(F, g, grad_output, self, target, reduction: int, bound: float):
+        return g * (grad_output * (curve(F, self - target, bound) * share_of(self, reduction)))
 
-    op(
+    loss_backward(
         f"{name}_backward",
         backward,
-        vjp={
+        {
             "grad_output": asks("F", "g", *known)(
                 lambda F, g, self, target, reduction, bound: (
-                    g * (slope(F, self - target, bound) * _share(self, reduction))
+                    g * (slope(F, self - target, bound) * share_of(self, reduction))
                 )
             ),
             "self": asks("F", "g", "grad_output", *known)(bend),
             "target": asks("F", "g", "grad_output", *known)(lambda *known: -bend(*known)),
         },
-        inputs=("grad_output", "self", "target"),
-        public=False,
         layout=ROWS,
-        node=f"{title}BackwardBackward0",
-        batch=vmap.reduced_back(vmap.elementwise),
-        jvp={"grad_output": LINEAR, "self": ELEMENTWISE, "target": ELEMENTWISE},
-        samples=_back_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
-        real_only=True,
+        samples=back_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
     )
-    op(
+    loss_op(
         f"{name}_of",
         kernel,
         vjp={
@@ -266,42 +245,37 @@ def _bowl(name: str, arg: str, value: Any, slope: Any, curve: Any) -> None:
                 lambda *known: rule(*known)
             ),
         },
-        inputs=("self", "target"),
         policy=PROMOTE,
-        public=False,
         node=f"{title}Backward0",
-        batch=vmap.reduced(vmap.elementwise),
-        jvp=ELEMENTWISE,
         public_name=name,
-        samples=_pair_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
-        real_only=True,
+        samples=pair_samples((NONE, 0.8), (MEAN, 1.1), (SUM, 0.5)),
     )
 
 
 # These are written on what arrays' and Tensors' namespaces share (abs, where), for kernel and rule.
-def _huber_value(xp: Any, off: Any, delta: float) -> Any:
+def _huber_value(xp, off, delta: float):
     size = xp.abs(off)
     return xp.where(size <= delta, 0.5 * (off * off), delta * (size - 0.5 * delta))
 
 
-def _huber_slope(F: Any, off: Any, delta: float) -> Any:
+def _huber_slope(F, off, delta: float):
     return F.where(off < -delta, -delta, F.where(off > delta, delta, off))
 
 
-def _huber_curve(F: Any, off: Any, delta: float) -> Any:
+def _huber_curve(F, off, delta: float):
     return F.where(F.abs(off) <= delta, off * 0 + 1, 0.0)
 
 
-def _smooth_value(xp: Any, off: Any, beta: float) -> Any:
+def _smooth_value(xp, off, beta: float):
     size = xp.abs(off)
     return xp.where(size < beta, (0.5 / beta) * (off * off), size - 0.5 * beta)
 
 
-def _smooth_slope(F: Any, off: Any, beta: float) -> Any:
+def _smooth_slope(F, off, beta: float):
     return F.where(off <= -beta, -1.0, F.where(off >= beta, 1.0, off / beta))
 
 
-def _smooth_curve(F: Any, off: Any, beta: float) -> Any:
+def _smooth_curve(F, off, beta: float):
     return F.where(F.abs(off) < beta, off * 0 + 1 / beta, 0.0)
 
 
@@ -309,10 +283,8 @@ _bowl("huber_loss", "delta", _huber_value, _huber_slope, _huber_curve)
 _bowl("smooth_l1_loss", "beta", _smooth_value, _smooth_slope, _smooth_curve)
 
 
-@composite("huber_loss", method=False, spaces="nn.functional")
-def _huber_loss(
-    F: Any, input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None
-) -> Any:
+@composite("huber_loss", method=False, spaces="nn.functional", autocast="float32")
+def _huber_loss(F, input, target, reduction: str = "mean", delta: float = 1.0, weight=None):
     """d^2 / 2 for |d| <= delta, delta (|d| - delta / 2) beyond, of d = input - target."""
     _same_size("huber_loss", input, target)
     if delta <= 0:
@@ -325,16 +297,10 @@ def _huber_loss(
     return F.huber_loss_of(*F.broadcast_tensors(input, target), reduction_of(reduction), delta)
 
 
-@composite("smooth_l1_loss", method=False, spaces="nn.functional")
+@composite("smooth_l1_loss", method=False, spaces="nn.functional", autocast="float32")
 def _smooth_l1_loss(
-    F: Any,
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    beta: float = 1.0,
-) -> Any:
+    F, input, target, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0
+):
     """d^2 / (2 beta) for |d| < beta, |d| - beta / 2 beyond, of d = input - target."""
     _same_size("smooth_l1_loss", input, target)
     number = reduction_of(reduction, size_average, reduce)
@@ -350,80 +316,72 @@ def _smooth_l1_loss(
 _LEAST = 1e-12
 
 
-def weighted(x: Any, weight: Any) -> Any:
+def weighted(x, weight):
     return x if weight is None else x * weight
 
 
-def _bce(xp: Any, self: Any, target: Any, weight: Any = None, reduction: int = MEAN) -> Any:
+def _bce(xp, self, target, weight=None, reduction: int = MEAN):
     if self.size and not bool(((self >= 0) & (self <= 1)).all()):
         raise RuntimeError("all elements of input should be between 0 and 1")
     known = xp.maximum(xp.log(self), -100)
     missed = xp.maximum(xp.log1p(-self), -100)
-    return _reduced(weighted(-(target * known + (1 - target) * missed), weight), reduction)
+    return reduced_array(weighted(-(target * known + (1 - target) * missed), weight), reduction)
 
 
-def _bce_slope(F: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+def _bce_slope(F, self, target, weight, reduction: int):
     slope = (self - target) / F.clamp_min((1 - self) * self, _LEAST)
-    return weighted(slope, weight) * _share(self, reduction)
+    return weighted(slope, weight) * share_of(self, reduction)
 
 
-def _bce_backward(
-    xp: Any, grad_output: Any, self: Any, target: Any, weight: Any = None, reduction: int = MEAN
-) -> Any:
+def _bce_backward(xp, grad_output, self, target, weight=None, reduction: int = MEAN):
     slope = (self - target) / xp.maximum((1 - self) * self, _LEAST)
-    return grad_output * (weighted(slope, weight) * _share(self, reduction))
+    return grad_output * (weighted(slope, weight) * share_of(self, reduction))
 
 
-def _bce_target(F: Any, g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+def _bce_target(F, g, self, target, weight, reduction: int):
     odds = F.log(1 - self) - F.log(self)
-    return g * (weighted(odds, weight) * _share(self, reduction))
+    return g * (weighted(odds, weight) * share_of(self, reduction))
 
 
-def _bce_curve(
-    F: Any, g: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int
-) -> Any:
+def _bce_curve(F, g, grad_output, self, target, weight, reduction: int):
     inner = F.clamp_min((1 - self) * self, _LEAST)
     bend = (self * self - 2 * (self * target) + target) / (inner * inner)
-    return g * (grad_output * (weighted(bend, weight) * _share(self, reduction)))
+    return g * (grad_output * (weighted(bend, weight) * share_of(self, reduction)))
 
 
-def _bce_cross(F: Any, g: Any, grad_output: Any, self: Any, weight: Any, reduction: int) -> Any:
+def _bce_cross(F, g, grad_output, self, weight, reduction: int):
     inner = F.clamp_min((1 - self) * self, _LEAST)
-    return -g * (grad_output * (weighted(1 / inner, weight) * _share(self, reduction)))
+    return -g * (grad_output * (weighted(1 / inner, weight) * share_of(self, reduction)))
 
 
-def _bce_samples(make: Any) -> Iterator[Sample]:
+def _bce_samples(make):
     for reduction in (NONE, MEAN, SUM):
         x, t = make((3, 4), low=0.1, high=0.9), make((3, 4), low=0.1, high=0.9)
         yield Sample((x, t, None, reduction))
     yield Sample((x, t, make((4,), low=0.2, high=1.0), MEAN))
 
 
-def _bce_back_samples(make: Any) -> Iterator[Sample]:
+def _bce_back_samples(make):
     for reduction in (NONE, MEAN):
         x, t = make((3, 4), low=0.1, high=0.9), make((3, 4), low=0.1, high=0.9)
         yield Sample((make((3, 4) if reduction == NONE else ()), x, t, None, reduction))
     yield Sample((make(()), x, t, make((4,), low=0.2, high=1.0), SUM))
 
 
-op(
+loss_backward(
     "binary_cross_entropy_backward",
     _bce_backward,
-    vjp={
+    {
         "grad_output": lambda F, g, self, target, weight, reduction: (
             g * _bce_slope(F, self, target, weight, reduction)
         ),
         "self": _bce_curve,
         "target": _bce_cross,
     },
-    jvp={"grad_output": LINEAR, "self": ELEMENTWISE, "target": ELEMENTWISE},
     inputs=("grad_output", "self", "target", "weight"),
-    public=False,
-    batch=vmap.reduced_back(vmap.elementwise),
     samples=_bce_back_samples,
-    real_only=True,
 )
-op(
+loss_op(
     "binary_cross_entropy_of",
     _bce,
     vjp={
@@ -432,9 +390,7 @@ op(
         ),
         "target": _bce_target,
     },
-    jvp=ELEMENTWISE,
     inputs=("self", "target", "weight"),
-    public=False,
     policy=PROMOTE,
     node="BinaryCrossEntropyBackward0",
     public_name="binary_cross_entropy",
@@ -443,25 +399,22 @@ op(
         if self is target
         else f"Found dtype {target.scalar_name} but expected {self.scalar_name}"
     ),
-    batch=vmap.reduced(vmap.elementwise),
     samples=_bce_samples,
-    errors=lambda make: iter(
-        [ErrorSample((make((2,)) + 9, make((2,))), RuntimeError, "should be between 0 and 1")]
-    ),
-    real_only=True,
+    errors=lambda make: [
+        ErrorSample((make((2,)) + 9, make((2,))), RuntimeError, "should be between 0 and 1")
+    ],
 )
 
 
-@composite("binary_cross_entropy", method=False, spaces="nn.functional")
+@composite(
+    "binary_cross_entropy",
+    method=False,
+    spaces="nn.functional",
+    autocast="cpu float32, cuda banned",
+)
 def _binary_cross_entropy(
-    F: Any,
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-) -> Any:
+    F, input, target, weight=None, size_average=None, reduce=None, reduction: str = "mean"
+):
     """-(t log x + (1 - t) log(1 - x)) of probabilities x; logarithms not below -100."""
     if tuple(target.shape) != tuple(input.shape):
         raise ValueError(
@@ -472,50 +425,39 @@ def _binary_cross_entropy(
     return F.binary_cross_entropy_of(input, target, weight, number)
 
 
-def _bce_logits(
-    xp: Any,
-    self: Any,
-    target: Any,
-    weight: Any = None,
-    pos_weight: Any = None,
-    reduction: int = MEAN,
-) -> Any:
+def _bce_logits(xp, self, target, weight=None, pos_weight=None, reduction: int = MEAN):
     log = activation.log_sigmoid(xp, self)
     if pos_weight is None:
         values = (1 - target) * self - log
     else:
         values = (1 - target) * self - (1 + (pos_weight - 1) * target) * log
-    return _reduced(weighted(values, weight), reduction)
+    return reduced_array(weighted(values, weight), reduction)
 
 
-def _bce_logits_rule(
-    F: Any, g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int
-) -> Any:
+def _bce_logits_rule(F, g, self, target, weight, pos_weight, reduction: int):
     if pos_weight is None:
         slope = F.sigmoid(self) - target
     else:
         t = pos_weight * target
         slope = (t + 1 - target) * F.sigmoid(self) - t
-    return g * (weighted(slope, weight) * _share(self, reduction))
+    return g * (weighted(slope, weight) * share_of(self, reduction))
 
 
-def _bce_logits_target(
-    F: Any, g: Any, self: Any, weight: Any, pos_weight: Any, reduction: int
-) -> Any:
+def _bce_logits_target(F, g, self, weight, pos_weight, reduction: int):
     slope = -self
     if pos_weight is not None:
         slope = F.logsigmoid(-self) - pos_weight * F.logsigmoid(self)
-    return g * (weighted(slope, weight) * _share(self, reduction))
+    return g * (weighted(slope, weight) * share_of(self, reduction))
 
 
-def _bce_logits_samples(make: Any) -> Iterator[Sample]:
+def _bce_logits_samples(make):
     x, t = make((3, 4)), make((3, 4), low=0.0, high=1.0)
     for reduction in (NONE, MEAN, SUM):
         yield Sample((x, t, None, None, reduction))
     yield Sample((x, t, make((4,), low=0.2, high=1), make((4,), low=0.5, high=2), MEAN))
 
 
-def _logits_alike(self: Any, target: Any) -> str | None:
+def _logits_alike(self, target) -> str | None:
     """Classes as whole numbers are no targets: the loss is computed in their dtype."""
     if target.category > 1:
         return None
@@ -525,34 +467,35 @@ def _logits_alike(self: Any, target: Any) -> str | None:
     )
 
 
-op(
+loss_op(
     "binary_cross_entropy_with_logits_of",
     _bce_logits,
     vjp={"self": _bce_logits_rule, "target": _bce_logits_target},
-    jvp=ELEMENTWISE,
     inputs=("self", "target", "weight", "pos_weight"),
-    public=False,
     policy=PROMOTE,
     node="BinaryCrossEntropyWithLogitsBackward0",
     public_name="binary_cross_entropy_with_logits",
     dtype_check=_logits_alike,
-    batch=vmap.reduced(vmap.elementwise),
     samples=_bce_logits_samples,
-    real_only=True,
 )
 
 
-@composite("binary_cross_entropy_with_logits", method=False, spaces="torch nn.functional")
+@composite(
+    "binary_cross_entropy_with_logits",
+    method=False,
+    spaces="torch nn.functional",
+    autocast="float32",
+)
 def _binary_cross_entropy_with_logits(
-    F: Any,
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    reduce: Any = None,
+    F,
+    input,
+    target,
+    weight=None,
+    size_average=None,
+    reduce=None,
     reduction: str = "mean",
-    pos_weight: Any = None,
-) -> Any:
+    pos_weight=None,
+):
     """binary_cross_entropy of sigmoid(input), without overflow."""
     if tuple(target.shape) != tuple(input.shape):
         raise ValueError(

@@ -105,7 +105,7 @@ const finite = (norm: number): boolean => Number.isFinite(norm);
 /** 'norm 0.5 → 1.6, 3.2 times' */
 export function gradientText(gradient: GradientChange): string {
   const { from, to } = gradient;
-  const told = (norm: number): string => (norm < 0 ? 'no gradient' : numberText(norm));
+  const normText = (norm: number): string => (norm < 0 ? 'no gradient' : numberText(norm));
   const ratio = ratioOf(gradient);
   const times =
     from > 0 && to > 0 && finite(ratio)
@@ -113,7 +113,7 @@ export function gradientText(gradient: GradientChange): string {
         ? ', the same'
         : `, ${factorText(ratio)}`
       : '';
-  return `norm ${told(from)} → ${told(to)}${times}`;
+  return `norm ${normText(from)} → ${normText(to)}${times}`;
 }
 
 /** '3.2 times as large', '4 times smaller' */
@@ -359,8 +359,8 @@ function countsText(nodes: Counts, leaves: Counts): string {
   if (parts.length + params.length === 0) {
     return `No difference in ${plural(nodes.equal, 'node')}`;
   }
-  const told = parts.length > 0 ? `Nodes: ${parts.join(', ')}` : 'Nodes: all equal';
-  return params.length > 0 ? `${told}; leaves: ${params.join(', ')}` : told;
+  const nodeText = parts.length > 0 ? `Nodes: ${parts.join(', ')}` : 'Nodes: all equal';
+  return params.length > 0 ? `${nodeText}; leaves: ${params.join(', ')}` : nodeText;
 }
 
 function loudestText(loudest: Comparison['loudest']): string {

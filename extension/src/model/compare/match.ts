@@ -20,24 +20,24 @@ type Key = (facts: Facts, i: number) => string;
 const text = (facts: Facts, i: number): string => facts.site[i]?.text ?? '';
 
 function leavesOf(facts: Facts, i: number): string {
-  let told = '';
+  let key = '';
   for (let s = facts.inputStart[i]; s < facts.inputStart[i + 1]; s++) {
     if (facts.inputs[s] < NO_INPUT) {
       const { label, shape } = facts.leaves[leafInput(facts.inputs[s])];
-      told += `\n${label} ${shape}`;
+      key += `\n${label} ${shape}`;
     }
   }
-  return told;
+  return key;
 }
 
 /** Which inputs are nodes, leaves, or need no gradient: the ends of a chain differ in it. */
 function pattern(facts: Facts, i: number): string {
-  let told = '';
+  let key = '';
   for (let s = facts.inputStart[i]; s < facts.inputStart[i + 1]; s++) {
     const input = facts.inputs[s];
-    told += input >= 0 ? 'n' : input === NO_INPUT ? '-' : 'l';
+    key += input >= 0 ? 'n' : input === NO_INPUT ? '-' : 'l';
   }
-  return told;
+  return key;
 }
 
 const KEYS: readonly Key[] = [

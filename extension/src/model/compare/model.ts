@@ -25,7 +25,7 @@ export interface Marks {
 /** Differences whose groups are opened at the start: more would open everything. */
 const OPENED = 40;
 /** A change of the gradient that a box tells. */
-const TOLD = 2;
+const MOST_NOTES = 2;
 
 const other = (side: Which): Which => (side === 'a' ? 'b' : 'a');
 
@@ -198,9 +198,9 @@ export class CompareModel {
       for (let i = from; i < to; i++) counts[kinds[i]]++;
       const whole = [Kind.equal, Kind.added, Kind.removed].find(k => counts[k] === to - from);
       kind[box] = whole ?? Kind.changed;
-      const told = [Kind.added, Kind.removed, Kind.changed].filter(k => counts[k] > 0);
+      const present = [Kind.added, Kind.removed, Kind.changed].filter(k => counts[k] > 0);
       notes.push(
-        whole === undefined ? told.map(k => `${countText(counts[k])} ${KIND_NAMES[k]}`) : []
+        whole === undefined ? present.map(k => `${countText(counts[k])} ${KIND_NAMES[k]}`) : []
       );
     }
     const leaf = new Map(own.facts.leaves.map(({ seq }, i) => [seq, leafKinds[i] as Kind]));
@@ -225,7 +225,7 @@ export class CompareModel {
     } else if (side === 'b' && !Number.isFinite(ratio)) {
       notes.push('norm not finite on one side');
     }
-    return notes.slice(0, TOLD);
+    return notes.slice(0, MOST_NOTES);
   }
 
   touch(): void {
@@ -238,6 +238,6 @@ function noteText({ what, of, from, to }: Change, side: Which): string {
   if (what === 'source') {
     return 'line changed';
   }
-  const told = side === 'a' ? `${to} at the right` : `${from} at the left`;
-  return `${of || what}: ${told}`;
+  const other = side === 'a' ? `${to} at the right` : `${from} at the left`;
+  return `${of || what}: ${other}`;
 }

@@ -1,0 +1,33 @@
+"""torch.autograd.profiler: one profile, and ranges of the user's (see ag_visual/profiler)."""
+
+from __future__ import annotations
+
+from ag_visual.names import only as _only
+from ag_visual.profiler.event_lists import EventList as EventList, MemRecordsAcc as MemRecordsAcc
+from ag_visual.profiler.function_events import FunctionEvent as FunctionEvent
+from ag_visual.profiler.legacy import (
+    EnforceUnique as EnforceUnique,
+    KinetoStepTracker as KinetoStepTracker,
+    profile as profile,
+    record_function as record_function,
+)
+from ag_visual.profiler.nvprof import (
+    load_nvprof as load_nvprof,
+    parse_nvprof_trace as parse_nvprof_trace,
+)
+from ag_visual.profiler.ranges import emit_itt as emit_itt, emit_nvtx as emit_nvtx
+
+__all__ = [
+    "EnforceUnique",
+    "EventList",
+    "FunctionEvent",
+    "KinetoStepTracker",
+    "MemRecordsAcc",
+    "emit_itt",
+    "emit_nvtx",
+    "load_nvprof",
+    "parse_nvprof_trace",
+    "profile",
+    "record_function",
+]
+__dir__ = _only(__all__, __name__)

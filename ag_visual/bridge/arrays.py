@@ -1,0 +1,153 @@
+"""torch's tensors as arrays, without a copy where memory and layout allow; and storages' numbers.
+
+Called where torch's function modes are off.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+import torch
+
+from ag_visual.arrays.coo import Coo
+from ag_visual.core.storage import uids
+from ag_visual.engine.norms import norm2
+from ag_visual.events.log import SMALL
+
+MOST_WRITES: Final = 64
+"""Writes of one storage that are remembered, the last ones."""
+
+
+class _Dtypes(dict[torch.dtype, Any]):
+    """torch's dtype -> NumPy's; of what NumPy has no dtype for, bytes of that size."""
+
+    def __missing__(self, dtype: torch.dtype) -> Any:
+        name = str(dtype).removeprefix("torch.")
+        found = getattr(ml_dtypes, name, None) or getattr(np, name, None)
+        if name == "bool":
+            found = np.bool_
+        try:
+            self[dtype] = kind = np.dtype(found or f"V{dtype.itemsize}")
+        except TypeError:
+            self[dtype] = kind = np.dtype("V1")
+        return kind
+
+
+dtypes = _Dtypes()
+
+
+def array_of(tensor: torch.Tensor) -> Any:
+    """The values of a tensor of any layout and device. Raises what torch raises for it."""
+    tensor = tensor.detach()
+    if tensor.layout is torch.sparse_coo:
+        tensor = tensor.coalesce()
+        indices, values = array_of(tensor.indices()), array_of(tensor.values())
+        return Coo(indices, values, tuple(tensor.shape), True)
+    if tensor.layout is not torch.strided:
+        tensor = tensor.to_dense()
+    if tensor.device.type != "cpu":
+        tensor = tensor.cpu()
+    tensor = tensor.resolve_conj().resolve_neg()
+    kind = dtypes[tensor.dtype]
+    if kind.type.__module__ == "ml_dtypes" or kind.kind == "V":
+        width = {1: torch.uint8, 2: torch.int16}[tensor.element_size()]
+        return tensor.contiguous().view(width).numpy().view(kind)
+    return tensor.numpy()
+
+
+def tensor_of(array: Any, like: torch.Tensor) -> torch.Tensor:
+    """An array that an observer made in the place of a gradient, as a tensor such as that was."""
+    if type(array) is Coo:
+        indices, values = torch.from_numpy(array.indices), torch.from_numpy(array.values)
+        found = torch.sparse_coo_tensor(indices, values, array.shape)
+    elif array.dtype.type.__module__ == "ml_dtypes":
+        found = torch.from_numpy(np.asarray(array, np.float32)).to(like.dtype)
+    else:
+        found = torch.from_numpy(np.array(array))
+    return found.to(device=like.device, dtype=like.dtype)
+
+
+Measured = tuple[Any, Any]
+"""What a run records of gradients: bytes and dtype of a small one, else |g|^2 and None."""
+
+_NONE: Final[Measured] = (-1.0, None)
+
+
+def measured(grads: Any) -> Measured:
+    """The figures of the gradients that arrive at a node."""
+    if len(grads) == 1:
+        gradient = grads[0]
+        if gradient is None:
+            return _NONE
+        plain = type(gradient) is torch.Tensor and not gradient.requires_grad
+        try:
+            array = gradient.numpy() if plain else array_of(gradient)
+        except (TypeError, RuntimeError):  # another device, dtype or layout; functorch's levels
+            return _elsewhere(gradient)
+        if type(array) is np.ndarray and 0 < array.nbytes <= SMALL and array.dtype.kind in "fci":
+            return array.tobytes(), array.dtype
+        return norm2(array), None
+    total = -1.0
+    for gradient in grads:
+        if gradient is not None:
+            value, dtype = measured((gradient,))
+            squares = value if dtype is None else norm2(np.frombuffer(value, dtype))
+            total = max(total, 0.0) + max(squares, 0.0) if squares == squares else squares
+    return total, None
+
+
+def _elsewhere(gradient: torch.Tensor) -> Measured:
+    """The same where its memory is not the host's, or it hides its values."""
+    try:
+        norm = float(torch.linalg.vector_norm(gradient.detach().double()))
+    except (TypeError, RuntimeError):
+        return _NONE
+    return norm * norm, None
+
+
+class Memory:
+    """What is known of one storage: its number, and who wrote to it when.
+
+    aliased: it is known through `.data`, whose writes no version counter of others sees.
+    """
+
+    __slots__ = ("__weakref__", "aliased", "ref", "number", "written", "writes")
+
+    def __init__(self, ref: weakref.ref[Any]) -> None:
+        self.ref = ref
+        self.number = next(uids)
+        self.aliased = False
+        self.written = 0
+        self.writes: deque[Any] | None = None
+
+
+_memories: dict[int, Memory] = {}
+
+
+def memory_of(tensor: torch.Tensor) -> Memory | None:
+    """The memory of a tensor; None where it has none of its own (sparse, functorch's levels)."""
+    try:
+        storage = tensor.untyped_storage()
+    except (NotImplementedError, RuntimeError):
+        return None
+    key = storage._cdata
+    found = _memories.get(key)
+    if found is None or found.ref() is not storage:
+        ref = weakref.ref(storage, lambda ref: _forget(key, ref))
+        found = _memories[key] = Memory(ref)
+    return found
+
+
+def _forget(key: int, ref: weakref.ref[Any]) -> None:
+    found = _memories.get(key)
+    if found is not None and found.ref is ref:
+        del _memories[key]
+
+
+def forget_all() -> None:
+    """Nothing is known of any storage any more."""
+    _memories.clear()

@@ -1,0 +1,115 @@
+"""A backward of torch's engine as readers know one (`events.live.LiveBackward`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import get_ident
+from typing import Any
+
+from ag_visual.bridge.arrays import array_of, tensor_of
+from ag_visual.bridge.node import FREED, KEY, TorchNode, read_saved
+from ag_visual.events import live
+from ag_visual.events.memory import Place
+
+NOWHERE: Any = (None, 0)
+
+
+class Unrecorded:
+    """A backward of which only errors are explained: where it was called, for what it frees."""
+
+    __slots__ = ("functions", "place", "roots")
+
+    def __init__(self, roots: list[Any], place: Place) -> None:
+        self.roots = roots
+        self.place = place
+        # torch lets go of nodes as it runs them, unless a tensor holds the graph: held until then.
+        self.functions = list(dict.fromkeys(function for function, _ in roots))
+        seen = set(self.functions)
+        for function in self.functions:  # it grows
+            for below, _ in function.next_functions:
+                if below is not None and below not in seen:
+                    seen.add(below)
+                    self.functions.append(below)
+
+    def frees(self, *, some: bool) -> None:
+        """It ran to its end and kept nothing. some: it may not have run all nodes."""
+        place = self.place or NOWHERE
+        for function in self.functions:
+            metadata = function.metadata
+            if some and read_saved(function):
+                continue
+            metadata[FREED] = place
+            node = metadata.get(KEY)
+            if type(node) is TorchNode:
+                node.freed = place
+
+
+class Backward:
+    """One backward under way. functions: torch's own node of each that it may run."""
+
+    __slots__ = (
+        *("__weakref__", "counts", "create_graph", "current", "failed", "figures", "functions"),
+        *("id", "order", "over", "parent", "place", "retain", "starts", "thread", "total"),
+    )
+
+    def __init__(
+        self,
+        roots: Sequence[TorchNode],
+        functions: dict[TorchNode, Any],
+        *,
+        place: Place,
+        retain: bool,
+        create_graph: bool,
+        parent: Backward | None,
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self.id = next(live.tasks)
+        self.thread = get_ident()
+        self.order = 0
+        self.total = len(functions)
+        self.parent = parent
+        self.starts = [(node, 0) for node in roots]
+        self.functions = functions
+        self.counts = dict.fromkeys(functions, 1)
+        self.place = place
+        self.retain = retain
+        self.create_graph = create_graph
+        self.current: TorchNode | None = None  # the node that runs
+        self.figures: list[tuple[TorchNode, Any]] | None = None
+        self.failed = failed
+        self.over = False
+
+    @property
+    def roots(self) -> tuple[TorchNode, ...]:
+        """The nodes that it begins with."""
+        return tuple(node for node, _ in self.starts)
+
+    def hook(self) -> None:
+        """Be called before and after each node."""
+        for node, function in self.functions.items():
+            if node.handles is None:
+                before = function.register_prehook(node.before_run)
+                node.handles = (before, function.register_hook(node.after_run))
+
+    def gated(self, gate: Any, node: TorchNode, grads: Any) -> Any:
+        """Ask who may stop here; the gradients that go on where they were changed, else None."""
+        arrays = [None if grad is None else array_of(grad) for grad in grads]
+        given = list(arrays)
+        changed = gate(self, node, given)
+        if all(new is old for new, old in zip(changed, arrays, strict=True)):
+            return None
+        return tuple(
+            [
+                grad if new is old else tensor_of(new, grad)
+                for grad, new, old in zip(grads, changed, arrays, strict=True)
+            ]
+        )
+
+    def end(self, *, whole: bool) -> None:
+        """It is over. whole: it ran to its end, and all nodes gave back what they saved."""
+        self.over = True
+        if not self.retain:
+            for node, function in self.functions.items():
+                if not node.leaf and (whole or (node.saved and not read_saved(function))):
+                    node.freed = self.place or NOWHERE
+        self.functions = {}

@@ -1,0 +1,401 @@
+"""Watching torch: what is put into it and taken out again, and torch as an `events.live.Engine`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import weakref
+from time import perf_counter_ns
+from typing import Any, Final
+
+import torch
+from torch._C import DisableTorchFunction
+
+from ag_visual.bridge import forward, problems
+from ag_visual.bridge.arrays import Memory, forget_all, memory_of
+from ag_visual.bridge.backward import Backward, Unrecorded
+from ag_visual.bridge.explain import Origins, explain
+from ag_visual.bridge.forward import Forward
+from ag_visual.bridge.node import KEY, TorchNode, discover
+from ag_visual.core import source
+from ag_visual.events import instrument, live, ranges
+from ag_visual.events.log import BEGIN, END
+from ag_visual.events.memory import Place
+from ag_visual.nn import calls
+
+FOLDER: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+
+MOST_NODES: Final = 20_000
+"""Weak references to nodes that were hooked, at which those of dead ones are dropped."""
+
+
+class _Thread(threading.local):
+    """The backwards that this thread is in, and the calls of modules."""
+
+    def __init__(self) -> None:
+        self.task: Backward | None = None
+        self.modules: list[int] = []
+
+
+class Watcher:
+    """torch while it is watched: `events.live.Engine`. events: whether anything is recorded."""
+
+    tensor_type = torch.Tensor
+
+    def __init__(self, *, events: bool) -> None:
+        self.events = events
+        self.origins = Origins()
+        self.silent: weakref.WeakSet[Memory] = weakref.WeakSet()
+        self._mode = Forward(self, keeps=events)
+        self._thread = _Thread()
+        self._lock = threading.RLock()
+        self._hooked: list[weakref.ref[TorchNode]] = []
+        self._room = MOST_NODES
+        self._handles: list[Any] = []
+        self._run: Any = None
+        self._apply: Any = None
+        self._owner = 0
+        self._complained = False
+
+    # Into torch, and out of it -------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin, in this thread."""
+        leave_all()
+        source.count_in(FOLDER)
+        live.engines.append(self)
+        instrument.behind = self.behind
+        self._run = torch.autograd._engine_run_backward
+
+        def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._backward(t_outputs, args, kwargs)
+
+        torch.autograd._engine_run_backward = _engine_run_backward
+        self._apply = vars(torch.autograd.Function)["apply"]
+        torch.autograd.Function.apply = classmethod(self._applied)
+        if self.events:
+            module = torch.nn.modules.module
+            self._handles = [
+                module.register_module_forward_pre_hook(self._module_begins),
+                module.register_module_forward_hook(self._module_ends, always_call=True),
+            ]
+        self._owner = threading.get_ident()
+        self._mode.__enter__()
+
+    def stop(self) -> None:
+        """Leave torch as it was."""
+        self._mode.watcher = None
+        _left.append(self._mode)
+        leave_all()
+        torch.autograd._engine_run_backward = self._run
+        torch.autograd.Function.apply = self._apply
+        for handle in self._handles:
+            handle.remove()
+        if instrument.behind == self.behind:
+            instrument.behind = None
+        if self in live.engines:
+            live.engines.remove(self)
+        source.count_in(FOLDER, counts=False)
+        for ref in self._hooked:
+            node = ref()
+            if node is not None:
+                node.unhook()
+        self._hooked = []
+        self._mode.pending = []
+        forget_all()
+
+    def leave(self) -> None:
+        """It was stopped, perhaps where its mode was out of reach."""
+        leave_all()
+
+    def failed(self, error: Exception) -> None:
+        """An error of this package's own is said once, and never reaches the program."""
+        if not self._complained:
+            self._complained = True
+            logging.getLogger("ag_visual").error("watching torch missed something", exc_info=error)
+
+    # events.live.Engine -------------------------------------------------------------------------
+
+    def is_leaf(self, tensor: Any) -> bool:
+        """Whether it is a leaf that requires grad."""
+        with DisableTorchFunction():
+            return bool(tensor.is_leaf and tensor.requires_grad)
+
+    def node_of(self, tensor: Any) -> TorchNode | None:
+        """The node that made a tensor, or that accumulates a leaf's gradient."""
+        with DisableTorchFunction():
+            if not tensor.requires_grad:
+                return None
+            function = tensor.grad_fn
+            if function is None:
+                function = torch.autograd.graph.get_gradient_edge(tensor).node
+            self._find([(function, weakref.ref(tensor))])
+            found: TorchNode = function.metadata[KEY]
+            return found
+
+    def storage_of(self, tensor: Any) -> int:
+        """The number of its storage."""
+        with DisableTorchFunction():
+            memory = memory_of(tensor)
+            return 0 if memory is None else memory.number
+
+    def explain(self, x: Any, loss: Any, frame: Any) -> Any:
+        """Why a tensor has no gradient."""
+        with DisableTorchFunction():
+            return explain(self, x, loss, frame)
+
+    # Graphs --------------------------------------------------------------------------------------
+
+    def behind(self) -> None:
+        """Look at what operations have made since the last time; from any thread."""
+        with self._lock, DisableTorchFunction():
+            pending, self._mode.pending = self._mode.pending, []
+            roots = []
+            for ref in pending:
+                tensor = ref()
+                function = None if tensor is None else forward._node_of(tensor)
+                if function is not None:
+                    roots.append((function, ref))
+            # The last ones first: most of the others are found below them.
+            self._find(roots[::-1])
+
+    def _find(self, roots: Any, *, whole: bool = False) -> dict[TorchNode, Any]:
+        with self._lock:
+            new, all_ = discover(roots, threading.get_ident(), whole=whole)
+            sink = instrument.sink
+            if sink is not None and self.events:
+                for node in new:
+                    node.emit_birth(sink)
+            return all_
+
+    def written(
+        self,
+        memory: Memory,
+        tensor: Any,
+        version: int,
+        op: str,
+        place: Place,
+        began: int,
+        extent: Any,
+    ) -> None:
+        """A storage was written in place."""
+        problems.remember(memory, (began, version, op, place, extent))
+        if memory.aliased:
+            self.silent.add(memory)
+        if self.events:
+            forward.tell(memory, version, op, place, began)
+
+    def explain_write(self, error: RuntimeError, func: Any, args: Any, frame: Any) -> None:
+        """An operation raised: perhaps as it must not write there."""
+        try:
+            with DisableTorchFunction():
+                problems.of_forward(error, func, args, frame)
+        except Exception as own:
+            self.failed(own)
+
+    def _applied(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """In the place of `Function.apply`, which no mode sees."""
+        before = torch._C._autograd._get_sequence_nr()
+        result = self._apply.__get__(None, function)(*args, **kwargs)
+        if self._mode.watcher is not None and threading.get_ident() == self._owner:
+            try:
+                with DisableTorchFunction():
+                    self._mode.made(result, before, sys._getframe(1), function, args)
+            except Exception as error:
+                self.failed(error)
+        return result
+
+    # Modules -------------------------------------------------------------------------------------
+
+    def _module_begins(self, module: Any, args: Any) -> None:
+        if instrument.sink is not None:
+            try:
+                with DisableTorchFunction():
+                    self._thread.modules.append(calls.enter(module))
+            except Exception as error:
+                self.failed(error)
+
+    def _module_ends(self, module: Any, args: Any, output: Any) -> None:
+        modules = self._thread.modules
+        if modules:
+            ranges.leave(modules.pop())
+
+    # Backwards -----------------------------------------------------------------------------------
+
+    def _backward(self, outputs: Any, args: Any, kwargs: Any) -> Any:
+        """In the place of torch's own: (outputs, gradients, retain_graph, create_graph, inputs)."""
+        task: Backward | Unrecorded | None = None
+        silent: list[Any] = []
+        try:
+            with DisableTorchFunction():
+                frame = source.outside(sys._getframe(1))
+                place = source.place_of(frame)
+                roots = _roots(outputs)
+                if not roots:
+                    pass
+                elif self.events or self.silent:
+                    task, silent = self._begin(roots, args, place)
+                else:
+                    task = Unrecorded(roots, place)
+        except Exception as error:
+            self.failed(error)
+        for warning in silent:
+            problems.warn(warning)
+        error_name = "interrupted"
+        try:
+            run = self._in_mode if task is None or self._computes(task, args) else self._run
+            result = run(outputs, *args, **kwargs)
+            error_name = ""
+            return result
+        except BaseException as error:
+            error_name = type(error).__name__
+            if task is not None and isinstance(error, RuntimeError):
+                try:
+                    with DisableTorchFunction():
+                        if type(task) is Unrecorded:
+                            task = self._task(task.roots, args, task.place)
+                        problems.of_backward(error, task)
+                except Exception as own:
+                    self.failed(own)
+            raise
+        finally:
+            if task is not None:
+                try:
+                    with DisableTorchFunction():
+                        if type(task) is not Unrecorded:
+                            self._end(task, error_name, args)
+                        elif not error_name and not args[1]:
+                            task.frees(some=bool(len(args) > 3 and args[3]))
+                except Exception as own:
+                    self.failed(own)
+
+    def _computes(self, task: Backward | Unrecorded, args: Any) -> bool:
+        """Whether Python code that calls torch may run in a backward, as far as is known."""
+        if args[2] or self._mode.hooks or type(task) is Unrecorded:
+            return True
+        return any(node.computes for node in task.functions)
+
+    def _in_mode(self, outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Run it where lines of what hooks, custom Functions and checkpoints compute are seen."""
+        mode, stack = self._mode, torch._C._get_function_stack_at
+        if threading.get_ident() != self._owner or mode.watcher is None:
+            return self._run(outputs, *args, **kwargs)
+        if any(stack(i) is mode for i in range(torch._C._len_torch_function_stack())):
+            return self._run(outputs, *args, **kwargs)
+        mode.__enter__()
+        try:
+            return self._run(outputs, *args, **kwargs)
+        finally:
+            _leave(mode)
+
+    def _task(self, roots: list[Root], args: Any, place: Place) -> Backward:
+        if self._mode.pending:
+            self.behind()
+        functions = self._find(roots, whole=True)
+        task = Backward(
+            [function.metadata[KEY] for function, _ in roots],
+            functions,
+            place=place,
+            retain=bool(args[1]),
+            create_graph=bool(args[2]),
+            parent=self._thread.task,
+            failed=self.failed,
+        )
+        for node in functions:
+            node.task = task
+        return task
+
+    def _begin(self, roots: list[Root], args: Any, place: Place) -> tuple[Backward, list[Any]]:
+        task = self._task(roots, args, place)
+        silent = problems.silent_writes(task, self.silent) if self.silent else []
+        self._thread.task = task
+        if self.events and (instrument.sink is not None or instrument.gate is not None):
+            self._tell_begin(task)
+        elif self.events and instrument.begin is not None:
+            instrument.begin(task)
+            if instrument.sink is not None or instrument.gate is not None:
+                self._tell_begin(task, told=True)
+        return task, silent
+
+    def _tell_begin(self, task: Backward, *, told: bool = False) -> None:
+        if instrument.begin is not None and not told:
+            instrument.begin(task)
+        sink = instrument.sink
+        if sink is not None:
+            code, lasti = task.place or (None, 0)
+            seqs = tuple([node.seq for node, _ in task.starts])
+            begun = (task.thread, task.id, code, lasti, seqs, task.total, task.retain)
+            sink.emit((BEGIN, perf_counter_ns(), *begun))
+            task.figures = []
+        fresh = [node for node in task.functions if node.handles is None]
+        task.hook()
+        self._hooked += [weakref.ref(node) for node in fresh]
+        if len(self._hooked) > self._room:
+            self._hooked = [ref for ref in self._hooked if ref() is not None]
+            self._room = max(MOST_NODES, 2 * len(self._hooked))
+
+    def _end(self, task: Backward, error: str, args: Any) -> None:
+        self._thread.task = task.parent
+        inputs = args[3] if len(args) > 3 else ()
+        nodes = task.functions
+        task.end(whole=not error and not inputs)
+        sink = instrument.sink
+        if sink is not None and self.events:
+            sink.emit((END, perf_counter_ns(), task.thread, task.id, error))
+        if instrument.end is not None and self.events:
+            instrument.end(task)
+        if task.figures:
+            problems.first_nonfinite(task)
+        task.figures = None
+        task.starts, task.counts = [], {}
+        for node in nodes:
+            if node.task is task:
+                node.task = None
+
+
+Root = tuple[Any, "weakref.ref[Any] | None"]
+"""torch's node that a backward begins with, and the tensor that it made."""
+
+
+def _roots(outputs: Any) -> list[Root]:
+    found: list[Root] = []
+    for output in outputs:
+        if not isinstance(output, torch.Tensor):  # an edge
+            found.append((output.node, None))
+            continue
+        function = output.grad_fn
+        if function is None and output.requires_grad:
+            function = torch.autograd.graph.get_gradient_edge(output).node
+        if function is not None:
+            found.append((function, weakref.ref(output)))
+    return found
+
+
+_left: list[Forward] = []
+"""Modes that do nothing any more and may be on the stack: torch takes a mode off while it runs what
+the mode was asked about, and puts it back."""
+
+
+def leave_all() -> None:
+    """Take modes that do nothing any more out of this thread's stack, as far as they are on it."""
+    for mode in _left:
+        while _leave(mode):
+            pass
+    del _left[:-8]
+
+
+def _leave(mode: Forward) -> bool:
+    """Take a mode out of this thread's stack, wherever in it it is; whether it was there."""
+    above: list[Any] = []
+    found = False
+    for _ in range(torch._C._len_torch_function_stack()):
+        top = torch._C._pop_torch_function_stack()
+        found = top is mode
+        if found:
+            break
+        above.append(top)
+    for each in reversed(above):
+        torch._C._push_on_torch_function_stack(each)
+    return found

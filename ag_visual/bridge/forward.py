@@ -1,0 +1,297 @@
+"""What a program calls in torch, while it is watched: a torch function mode of one thread.
+
+Of each operation it remembers in the metadata of the node that it made where and when that was, and
+holds its result weakly; graphs are walked later (`node.discover`). Writes in place are told with
+their line, and errors of the call explained.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from threading import get_ident
+from time import perf_counter_ns
+from types import FunctionType
+from typing import Any, Final
+
+import torch
+from torch._C._autograd import _get_sequence_nr
+from torch.overrides import TorchFunctionMode
+
+from ag_visual.bridge.arrays import Memory, array_of, memory_of
+from ag_visual.bridge.node import KEY
+from ag_visual.core import source
+from ag_visual.events import instrument
+from ag_visual.events.memory import Extent, Place
+
+MOST_PENDING: Final = 2048
+"""Results whose graphs have not been walked yet: about 0.1 kB each, and they are held weakly."""
+
+PLAIN, QUIET, WRITE, MAYBE, DATA, SET_DATA, BACKWARD, HOOK = range(8)
+"""Kinds of functions: makes something new; nothing to see; writes in place; may, by its arguments;
+`.data` is read; is set; runs a backward; adds a hook."""
+
+_BACKWARD: Final = {torch.Tensor.backward, torch.autograd.backward, torch.autograd.grad}
+_WRITES_AT_TIMES: Final = {"batch_norm", "instance_norm", "native_batch_norm"}
+_DATA: Final = torch.Tensor.data
+_ATTRIBUTES: Final = {"real", "imag", "T", "mT", "H", "mH"}
+
+
+class _Functions(dict[Any, int]):
+    """What kind of function it is, by its name."""
+
+    def __missing__(self, function: Any) -> int:
+        if len(self) > 20_000:
+            self.clear()
+        self[function] = found = self._kind(function)
+        return found
+
+    @staticmethod
+    def _kind(function: Any) -> int:
+        name = getattr(function, "__name__", "")
+        if name in ("__get__", "__set__", "__delete__"):
+            described = function.__self__
+            if described is _DATA:
+                return DATA if name == "__get__" else SET_DATA
+            if name == "__get__" and getattr(described, "__name__", "") in _ATTRIBUTES:
+                return PLAIN
+            return QUIET
+        if function in _BACKWARD:
+            return BACKWARD
+        if name.startswith("register_") and name.endswith("hook"):
+            return HOOK
+        if name == "__setitem__" or (name.startswith("__i") and name in _INPLACE):
+            return WRITE
+        if name.endswith("_") and not name.endswith("__"):
+            return WRITE
+        if name in _WRITES_AT_TIMES or isinstance(function, FunctionType):
+            return MAYBE
+        return PLAIN
+
+
+_INPLACE: Final = {
+    f"__i{name}__"
+    for name in [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "truediv",
+        "floordiv",
+        "mod",
+        "pow",
+        "and",
+        "or",
+        "xor",
+        "lshift",
+        "rshift",
+        "matmul",
+    ]
+}
+
+
+class Forward(TorchFunctionMode):
+    """The mode. `watcher` is None once it has stopped: then it does nothing."""
+
+    def __init__(self, watcher: Any, *, keeps: bool) -> None:
+        """keeps: results are to be looked at as soon as somebody wants to see them."""
+        super().__init__()
+        self._keeps = keeps
+        self.watcher: Any = watcher  # bridge.engine.Watcher
+        self.pending: list[weakref.ref[Any]] = []
+        self.hooks = False  # whether the program has added hooks to tensors
+        self._functions = _Functions()
+        self._thread = get_ident()  # a mode is of one thread
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kind = self._functions[func]
+        if kind:
+            return self._special(kind, func, args, kwargs or {})
+        before = _get_sequence_nr()
+        if kwargs:
+            if "out" in kwargs:
+                return self._special(WRITE, func, args, kwargs)
+            result = func(*args, **kwargs)
+        else:
+            result = func(*args)
+        try:
+            if type(result) is torch.Tensor:
+                function = result.grad_fn
+                if function is not None:
+                    frame = sys._getframe(1)
+                    while frame is not None and source.inside[frame.f_code.co_filename]:
+                        frame = frame.f_back
+                    code, lasti = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+                    metadata = function.metadata
+                    if KEY not in metadata:
+                        now = perf_counter_ns()
+                        metadata[KEY] = (code, lasti, now, self._thread, before)
+                        if self._keeps:
+                            self.pending.append(weakref.ref(result))
+                            if len(self.pending) > MOST_PENDING:
+                                self._look()
+                    return result
+            self.made(result, before, sys._getframe(1), func, args)
+        except Exception as error:
+            self._failed(error)
+        return result
+
+    def _failed(self, error: Exception) -> None:
+        if self.watcher is not None:
+            self.watcher.failed(error)
+
+    def _look(self) -> None:
+        if self.watcher is not None:
+            self.watcher.behind()
+
+    def made(self, result: Any, before: int, frame: Any, func: Any, args: Any) -> None:
+        """Anything may have been returned: tensors of a tuple, subclasses, no tensor at all."""
+        if self.watcher is None:
+            return
+        if isinstance(result, (tuple, list)):
+            results = [each for each in result if isinstance(each, torch.Tensor)]
+        elif isinstance(result, torch.Tensor):
+            results = [result]
+        else:
+            return
+        place = source.place_of(frame)
+        for each in results:
+            function = each.grad_fn
+            if function is None:
+                self._left(each, place, func, args)
+            else:
+                self.born(each, function, place, before)
+
+    def born(self, tensor: Any, function: Any, place: Place, before: int) -> None:
+        """A tensor has this node, which an operation at this place may have made."""
+        metadata = function.metadata
+        if KEY not in metadata:
+            metadata[KEY] = (*(place or (None, 0)), perf_counter_ns(), self._thread, before)
+            if self._keeps:
+                self.pending.append(weakref.ref(tensor))
+                if len(self.pending) > MOST_PENDING:
+                    self._look()
+
+    def _left(self, tensor: Any, place: Place, func: Any, args: Any) -> None:
+        """Remember where a tensor without a graph was made of tensors with one."""
+        watcher = self.watcher
+        if watcher is None or tensor.requires_grad:
+            return
+        for given in args:
+            if isinstance(given, torch.Tensor) and given is not tensor and given.requires_grad:
+                name = getattr(func, "__name__", "")
+                if name == "detach":
+                    kind = "detach"
+                elif torch.is_inference_mode_enabled():
+                    kind = "inference"
+                elif not torch.is_grad_enabled():
+                    kind = "no_grad"
+                else:
+                    kind = "dtype"
+                watcher.origins.note(tensor, kind, place, given)
+                return
+
+    # Everything but a plain operation ----------------------------------------------------------
+
+    def _special(self, kind: int, func: Any, args: Any, kwargs: Any) -> Any:
+        watcher = self.watcher
+        if kind == HOOK:
+            self.hooks = True
+        if watcher is None or kind in (QUIET, BACKWARD, HOOK):
+            return func(*args, **kwargs)
+        before = _get_sequence_nr()
+        frame = sys._getframe(2)
+        targets: list[Any] = []
+        began = perf_counter_ns()
+        try:
+            if kind in (WRITE, MAYBE):
+                targets = _targets(kind, args, kwargs)
+        except Exception as error:
+            self._failed(error)
+        try:
+            result = func(*args, **kwargs)
+        except RuntimeError as error:
+            watcher.explain_write(error, func, args, frame)
+            raise
+        try:
+            place = None
+            if targets:
+                place = source.place_of(frame)
+                self._written(targets, _op_name(func, kind), place, began, before)
+            if kind == DATA:
+                memory = memory_of(result)
+                if memory is not None:
+                    memory.aliased = True
+                if args[0].requires_grad:
+                    watcher.origins.note(result, "data", source.place_of(frame), args[0])
+            elif kind == WRITE:
+                if func.__name__ == "detach_":
+                    watcher.origins.note(args[0], "detach_", source.place_of(frame), args[0])
+            elif kind == MAYBE:
+                self.made(result, before, frame, func, args)
+        except Exception as error:
+            self._failed(error)
+        return result
+
+    def _written(self, targets: list[Any], op: str, place: Place, began: int, before: int) -> None:
+        watcher = self.watcher
+        for tensor, version in targets:
+            now = _version(tensor)
+            if now is None or now == version:
+                continue
+            memory = memory_of(tensor)
+            if memory is not None:
+                extent = Extent(array_of(tensor)) if memory.aliased else None
+                if watcher is not None:
+                    watcher.written(memory, tensor, now, op, place, began, extent)
+            for changed in (tensor, tensor._base):
+                function = None if changed is None else _node_of(changed)
+                if function is not None:
+                    self.born(changed, function, place, before)
+
+
+def _node_of(tensor: Any) -> Any:
+    try:
+        return tensor.grad_fn
+    except RuntimeError:  # a view that must not be written: torch says so when it is used
+        return None
+
+
+def _version(tensor: Any) -> int | None:
+    try:
+        return int(tensor._version)
+    except RuntimeError:  # inference tensors count none
+        return None
+
+
+def _targets(kind: int, args: Any, kwargs: Any) -> list[Any]:
+    """(tensor, its version) of what a call may write to."""
+    out = kwargs.get("out")
+    if out is not None:
+        given: Any = [out]
+    elif kind == WRITE:
+        given = args[:1] if args and isinstance(args[0], torch.Tensor) else args
+    elif kwargs.get("inplace") or any(each is True for each in (*args, *kwargs.values())):
+        given = [*args, *kwargs.values()]
+    else:
+        return []
+    found = []
+    for each in given:
+        for tensor in each if isinstance(each, (tuple, list)) else (each,):
+            if isinstance(tensor, torch.Tensor):
+                found.append((tensor, _version(tensor)))
+    return found
+
+
+def _op_name(func: Any, kind: int) -> str:
+    name = getattr(func, "__name__", "?")
+    return f"{name}_" if kind == MAYBE else str(name)
+
+
+def tell(memory: Memory, version: int, op: str, place: Place, began: int) -> None:
+    """Tell who records of a write."""
+    sink = instrument.sink
+    if sink is not None:
+        code, lasti = place or (None, 0)
+        facts = memory.number, version, memory.written, op, code, lasti
+        sink.write((began, get_ident(), *facts))

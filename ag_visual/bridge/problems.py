@@ -1,0 +1,454 @@
+"""Errors of torch's autograd, and writes that it does not see, with the lines that made them.
+
+An error stays the one that torch raised; what is known more goes into a note (PEP 678), into its
+attribute `fields` and to the Inspector, as with this package's own engine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from ag_visual.bridge.arrays import MOST_WRITES, Memory, array_of, dtypes, memory_of
+from ag_visual.bridge.backward import Backward
+from ag_visual.bridge.node import KEY, VERSIONS, TorchNode, kinds
+from ag_visual.core import source
+from ag_visual.core.diagnosis import variable_names
+from ag_visual.core.diagnosis.errors import add_repair, distinct, line_of, lines, tell
+from ag_visual.errors import SilentWriteWarning
+from ag_visual.events import instrument
+from ag_visual.events.memory import Extent
+
+MODIFIED: Final = "has been modified by an inplace operation"
+SECOND: Final = "Trying to backward through the graph a second time"
+LEAF: Final = "Variable that requires grad is being used in an in-place operation"
+VIEW: Final = ("is a view and ", "is a view of ", "A view was created in no_grad mode")
+MOST: Final = 3
+
+
+def remember(memory: Memory, write: Any) -> None:
+    """A storage was written: (when, version after it, op, place, extent or None)."""
+    memory.written += 1
+    if memory.writes is None:
+        memory.writes = deque(maxlen=MOST_WRITES)
+    memory.writes.append(write)
+
+
+def of_backward(error: RuntimeError, task: Backward) -> None:
+    """Explain the error in which a backward ended, where it is one of these."""
+    text = str(error)
+    if hasattr(error, "fields"):
+        return
+    if MODIFIED in text:
+        _modified(error, text, task)
+    elif SECOND in text:
+        _second(error, task)
+
+
+def of_forward(error: RuntimeError, func: Any, args: Any, frame: Any) -> None:
+    """Explain the error of an operation that must not write where it was to."""
+    text = str(error)
+    if hasattr(error, "fields") or not args or not isinstance(args[0], torch.Tensor):
+        return
+    leaf = LEAF in text
+    if not leaf and not any(part in text for part in VIEW):
+        return
+    tensor = args[0]
+    where = source.resolve_place(source.place_of(frame))
+    op = getattr(func, "__name__", "")
+    fields = _fields("leaf-inplace" if leaf else "view-inplace", op, None, where)
+    fields["tensor"] = _described(tensor, lambda value: value is tensor)
+    note = ""
+    birth = None
+    if not leaf:
+        with contextlib.suppress(RuntimeError):  # torch may not even say what made it
+            function = tensor.grad_fn
+            birth = None if function is None else function.metadata.get(KEY)
+        place = birth.place if isinstance(birth, TorchNode) else birth and (birth[0], birth[1])
+        made = fields["made"] = source.resolve_place(place if place and place[0] else None)
+        note += line_of("view made at", made, made.text)
+    add_repair(fields, "torch")
+    note += line_of("written at" if leaf else "written at  ", where, f"{where.text}  ({op})")
+    _told(error, fields, note + lines(fields))
+
+
+def _told(error: RuntimeError, fields: dict[str, Any], note: str) -> None:
+    """Add the note to an error, and report it."""
+    fields["text"] = str(error) + note
+    error.fields = fields  # type: ignore[attr-defined]
+    error.add_note(note.lstrip("\n"))
+    tell(error)
+
+
+def _fields(kind: str, name: str, seq: int | None, where: source.Site) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "node_name": name,
+        "node_seq": seq,
+        "saved_name": "",
+        "saved": None,
+        "writes": [],
+        "more_writes": 0,
+        "where": where,
+    }
+
+
+# Variables ---------------------------------------------------------------------------------------
+
+
+def _variables() -> Iterator[tuple[str, Any]]:
+    """The tensors that the user's code has names for; plain variables of all frames first."""
+    later = []
+    for scope in variable_names.scopes_of(sys._getframe(1)):
+        for name, value in variable_names.tensors_in(scope, buffers=True, types=(torch.Tensor,)):
+            if name.isidentifier():
+                yield name, value
+            else:
+                later.append((name, value))
+    yield from later
+
+
+def _name(matches: Callable[[Any], bool]) -> str | None:
+    return next((name for name, value in _variables() if matches(value)), None)
+
+
+def _described(tensor: Any, matches: Callable[[Any], bool]) -> dict[str, Any]:
+    """Shape, dtype and name; a view without a name is told by its base's."""
+    shape, dtype = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
+    found = {"name": _name(matches), "shape": shape, "dtype": dtype}
+    base = tensor._base
+    if found["name"] is None and base is not None:
+        found["name"] = _name(lambda value: value is base)
+    return found
+
+
+def _lies_as(tensor: Any) -> Callable[[Any], bool]:
+    """Whether a tensor has the same elements of the same memory."""
+    memory, shape, offset = memory_of(tensor), tensor.shape, tensor.storage_offset()
+
+    def same(value: Any) -> bool:
+        return (
+            memory is not None
+            and value.layout is torch.strided
+            and value.shape == shape
+            and value.storage_offset() == offset
+            and memory_of(value) is memory
+        )
+
+    return same
+
+
+def _aliases(memory: Memory | None, but: str | None) -> list[dict[str, str]]:
+    """Other variables on the same memory: through them it may be written."""
+    found: dict[str, str] = {}
+    seen: set[int] = set()
+    for name, value in _variables():
+        if memory is None or name == but or id(value) in seen or memory_of(value) is not memory:
+            continue
+        seen.add(id(value))
+        base = value._base
+        if base is not None:
+            known = _name(lambda v, base=base: v is base)  # type: ignore[misc]
+            found.setdefault(name, "a view of " + (f"`{known}`" if known else "a tensor"))
+        elif value.grad_fn is None and not value.requires_grad:
+            found.setdefault(name, "detached, the same memory")
+    return [{"name": name, "how": how} for name, how in found.items()][:MOST]
+
+
+def _holders(node: TorchNode) -> list[str]:
+    """Variables whose graph contains `node`: they keep it alive."""
+    found: list[str] = []
+    tried: set[int] = set()
+    for name, value in _variables():
+        function = value.grad_fn
+        start = None if function is None else function.metadata.get(KEY)
+        if not isinstance(start, TorchNode) or id(value) in tried or len(found) >= MOST:
+            continue
+        tried.add(id(value))
+        seen, pending = {start}, [start]
+        while pending and node not in seen:
+            for below, _ in pending.pop().next_functions:
+                if below is not None and below not in seen:
+                    seen.add(below)
+                    pending.append(below)
+        if node in seen and name not in found:
+            found.append(name)
+    return found
+
+
+# Saved tensors that were written -----------------------------------------------------------------
+
+
+Refused = Iterator[tuple[TorchNode, str, Any]]
+"""(node, name, what it saved) of each that torch refuses with the same words."""
+
+
+def _failing(task: Backward, phrase: str) -> Refused:
+    """Of the nodes that the backward runs, the last one first."""
+    nodes = sorted(task.functions, key=lambda node: -node.seq)
+    if task.current is not None:
+        nodes = [task.current, *nodes]
+    for node in nodes:
+        function = task.functions.get(node)
+        if function is not None:
+            yield from _refused(node, function, phrase)
+
+
+def _around(error: RuntimeError, task: Backward, phrase: str) -> Refused:
+    """Of what the frames of the error hold: a checkpoint keeps what it began with apart from nodes.
+
+    The node is the one that asked for its saved tensors, for which the checkpoint computes again.
+    """
+    packed = [
+        (node, saved.name)
+        for node in ([task.current] if task.current is not None else task.functions)
+        for saved in node.saved
+        if saved.kind == "packed"
+    ]
+    if not packed:
+        return
+    node, name = max(packed, key=lambda each: each[0].seq)
+    trace = error.__traceback__
+    while trace is not None:
+        for value in list(trace.tb_frame.f_locals.values()):
+            if isinstance(value, torch.autograd.function.BackwardCFunction):  # before torch 2.9
+                yield from _refused(node, value, phrase)
+            elif type(value) is torch._C._autograd.SavedTensor and value.data is not None:
+                yield node, name, value.data
+        trace = trace.tb_next
+
+
+def _refused(node: TorchNode, function: Any, phrase: str) -> Refused:
+    for name, raw_name, attribute in kinds[type(function)].tensors:
+        try:
+            raw = getattr(function, raw_name)
+        except RuntimeError:
+            return  # it has run
+        parts = raw if type(raw) is tuple else (raw,)
+        if any(part.unpack_hook is not None for part in parts):
+            continue
+        try:
+            getattr(function, attribute)
+        except RuntimeError as error:
+            if str(error).partition(" Hint")[0] != phrase:
+                continue
+            for index, part in enumerate(parts):
+                if part.data is not None:
+                    yield node, f"{name}[{index}]" if type(raw) is tuple else name, part.data
+
+
+def _saved_fields(
+    node: TorchNode, name: str, tensor: Any, then: int, now: int, where: source.Site
+) -> dict[str, Any]:
+    memory = memory_of(tensor)
+    writes = [] if memory is None or memory.writes is None else list(memory.writes)
+    since = [write for write in writes if write[0] > node.made]
+    told = [SimpleNamespace(version=w[1], op=w[2], place=w[3]) for w in since]
+    matches = _lies_as(tensor)
+    own = any(saved.own for saved in node.saved if saved.name == name)
+    described = _described(tensor, matches)
+    leaf = bool(tensor.is_leaf and tensor.requires_grad)
+    base = tensor._base
+    if base is not None:
+        leaf = leaf or bool(base.is_leaf and base.requires_grad)
+    return _fields("modified-by-inplace", node.name(), node.seq, where) | {
+        "saved_name": name,
+        "own_output": own,
+        "tensor": described,
+        "leaf": leaf,
+        "aliases": _aliases(memory, described["name"]),
+        "saved": {"site": source.resolve_place(node.place), "version": then},
+        "writes": distinct(told),
+        "more_writes": max(0, (0 if memory is None else memory.written) - len(writes)),
+        "version_then": then,
+        "version_now": now,
+    }
+
+
+def _modified(error: RuntimeError, text: str, task: Backward) -> None:
+    """A saved tensor was written in place before backward needed it."""
+    versions = VERSIONS.search(text)
+    where = source.resolve_place(task.place)
+    phrase = text.partition(" Hint")[0]
+    for node, name, tensor in (*_failing(task, phrase), *_around(error, task, phrase)):
+        if versions is None or tensor is None:
+            continue
+        now, then = int(versions[1]), int(versions[2])
+        fields = _saved_fields(node, name, tensor, then, now, where)
+        note = ""
+        if not fields["writes"]:
+            note = (
+                "\n  written by  something that was not seen: C++, another thread, or a line from "
+                "before it was watched"
+            )
+        add_repair(fields, "torch")
+        if fields["saved"]["site"] is source.UNKNOWN:
+            note += "\n  saved by    " + node.name() + ", on a line that was not watched"
+        _told(error, fields, lines(fields) + note)
+        return
+
+
+def silent_writes(task: Backward, memories: Any) -> list[SilentWriteWarning]:
+    """Saved tensors that were written through `.data` since: torch's gradient will be wrong."""
+    numbers = {memory.number: memory for memory in memories}
+    found = []
+    for node, function in task.functions.items():
+        for saved in node.saved:
+            memory = saved.memory
+            if memory is None or memory.number not in numbers or not memory.writes:
+                continue
+            if not any(write[0] > node.made for write in memory.writes):
+                continue
+            tensor = _unchanged(function, saved.name)
+            if tensor is None or tensor._version != saved.version:
+                continue
+            extent = Extent(array_of(tensor))
+            hidden = [
+                write
+                for write in memory.writes
+                if write[0] > node.made and (write[4] is None or write[4].meets(extent))
+            ]
+            if hidden:
+                found.append(_silent(node, saved.name, tensor, hidden, task))
+    return found
+
+
+def _unchanged(function: Any, name: str) -> Any:
+    """A saved tensor that torch would use; None where it refuses or has given it back."""
+    own, _, index = name.partition("[")
+    for each, _, attribute in kinds[type(function)].tensors:
+        if each == own:
+            try:
+                value = getattr(function, attribute)
+            except RuntimeError:
+                return None
+            return value[int(index[:-1])] if index else value
+    return None
+
+
+def _silent(
+    node: TorchNode, name: str, tensor: Any, hidden: list[Any], task: Backward
+) -> SilentWriteWarning:
+    where = source.resolve_place(task.place)
+    version = int(tensor._version)
+    fields = _saved_fields(node, name, tensor, version, version, where)
+    told = [SimpleNamespace(version=w[1], op=w[2], place=w[3]) for w in hidden]
+    fields |= {"kind": "silent", "writes": distinct(told)}
+    add_repair(fields, "torch")
+    kind = f"{dtypes[tensor.dtype].name} {list(tensor.shape)}"
+    fields["text"] = text = (
+        f"a tensor that {node.name()} saved for backward was written through .data (or another "
+        f"alias with its own version counter): {kind}. The version counter did not see it, so "
+        "backward uses the new values and the gradient is silently wrong." + lines(fields)
+    )
+    return SilentWriteWarning(text, fields)
+
+
+def warn(warning: SilentWriteWarning) -> None:
+    """Warn at the line of the user's."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and source.inside[frame.f_code.co_filename]:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(tell(warning), stacklevel=level)
+
+
+# Graphs that were freed, gradients that are no numbers --------------------------------------------
+
+
+def _second(error: RuntimeError, task: Backward) -> None:
+    """Saved tensors were asked for after a backward had freed them."""
+    node = task.current
+    if node is None or not node.saved:
+        # What this backward itself has run gave back its own, too: not that.
+        freed = [
+            each
+            for each, function in task.functions.items()
+            if each.freed is not None and _gave_back(function)
+        ]
+        node = max(freed, key=lambda each: each.seq, default=None)
+    if node is None:
+        return
+    freed_at = node.freed if node.freed is not None and node.freed[0] is not None else None
+    first = source.resolve_place(freed_at)
+    site = source.resolve_place(node.place)
+    shape, dtype = node.outputs[0]
+    fields = _fields("second-backward", node.name(), node.seq, source.resolve_place(task.place)) | {
+        "tensor": {"name": None, "shape": shape, "dtype": dtype.name},
+        "first_backward": first,
+        "holders": _holders(node),
+        "saved": {"site": site, "version": 0},
+    }
+    add_repair(fields, "torch")
+    note = line_of("made at       ", site, f"{site.text}  ({node.name()})")
+    note += line_of("first backward", first, first.text)
+    if fields["holders"]:
+        note += "\n  kept alive by   " + ", ".join(f"`{name}`" for name in fields["holders"])
+    if fields["repair"]:
+        note += f"\n  repair          {fields['repair']['text']}"
+    _told(error, fields, note)
+
+
+def _gave_back(function: Any) -> bool:
+    """Whether a node has given back what it had saved."""
+    for _, raw_name, attribute in kinds[type(function)].tensors:
+        try:
+            raw = getattr(function, raw_name)
+            parts = raw if type(raw) is tuple else (raw,)
+            if all(part.unpack_hook is None for part in parts):
+                getattr(function, attribute)
+        except RuntimeError as error:
+            if SECOND in str(error):
+                return True
+    return False
+
+
+def first_nonfinite(task: Backward) -> None:
+    """Report the first node of a backward at which a NaN or an infinity arrived, if a leaf got one.
+
+    A NaN goes on to everything below: it is enough to look at leaves first.
+    """
+    assert task.figures is not None
+    if all(_finite(value, dtype) for node, (value, dtype) in task.figures if node.leaf):
+        return
+    for at, (node, (value, dtype)) in enumerate(task.figures):
+        if _finite(value, dtype):
+            continue
+        before = task.figures[at - 1][0] if at else None
+        guilty = node
+        if before is not None:
+            ends = [above for above, _ in task.figures[:at] if _leads(above, node)]
+            guilty = ends[-1] if ends else node
+        site = source.resolve_place(guilty.place)
+        shape, kind = node.outputs[0]
+        did = f"{guilty.name()} gave" if guilty is not node else "the backward began with"
+        fields = _fields("other", guilty.name(), guilty.seq, source.resolve_place(task.place)) | {
+            "tensor": {"name": None, "shape": shape, "dtype": kind.name},
+            "saved": {"site": site, "version": 0},
+            "repair": None,
+        }
+        fields["text"] = (
+            f"The first NaN or infinity of this backward: {did} one to {node.name()}."
+            + line_of("made at", site, site.text)
+        )
+        if instrument.problem is not None:
+            instrument.problem(RuntimeError(fields["text"]), fields)
+        return
+
+
+def _leads(above: TorchNode, node: TorchNode) -> bool:
+    return any(below is node for below, _ in above.next_functions)
+
+
+def _finite(value: Any, dtype: Any) -> bool:
+    if dtype is None:
+        return bool(math.isfinite(value))
+    return bool(np.isfinite(np.frombuffer(value, dtype)).all())

@@ -1,0 +1,122 @@
+"""The part of a built forward that makes the node of the call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ag_visual.dispatch.codegen.report import report_part
+from ag_visual.dispatch.codegen.source import Writer
+from ag_visual.dispatch.record import KEEP, Op
+
+HERE = "locate(getframe(1))"
+
+
+def asks(op: Op, first: str) -> str:
+    """Whether an input requires grad, as source: the result then remembers why it doesn't."""
+    return " or ".join(
+        f"{name}._rg" if name == first else f"k_{name} and {name}._rg" for name in op.diff_inputs
+    )
+
+
+def node_part(
+    op: Op,
+    scope: dict[str, Any],
+    lines: Writer,
+    places: bool,
+    answer: str,
+    lifted: bool = False,
+) -> None:
+    """The node of a call, where an input requires grad, and `answer` with it.
+
+    lifted: at a level (see `at_level`), where inputs of below are constants.
+    """
+    add = lines.add
+    edges = op.diff_inputs
+    first = next(name for name in op.inputs if name not in op.no_promotion)
+    # As in torch, a stale view may still be converted to integers, which have no history.
+    kinds = "(dtype is F32 or dtype is F64 or dtype.kind in 'fcV')"
+    add(1, f"if grad and {kinds}:" if op.policy == KEEP else "if grad:")
+    wants = []
+    for name in edges:
+        maybe = lifted or name in op.optional or (op.policy != KEEP and name != first)
+        wants.append(f"g_{name}")
+        depth = 2
+        if maybe:
+            add(2, f"g_{name} = False")
+            add(2, f"if {'l' if lifted else 'k'}_{name}:")
+            depth = 3
+        add(depth, f"v = {name}._view")
+        add(
+            depth, f"if v is not None and v.snapshot is not {name}._store.snapshot: refresh({name})"
+        )
+        add(depth, f"g_{name} = {name}._rg")
+    add(2, f"if {' or '.join(wants)}:")
+    add(3, "node = cls()")
+    for name in edges:
+        add(3, f"e_{name} = ({name}._edge or accumulator({name})) if g_{name} else None")
+    add(3, f"node.next = ({', '.join(f'e_{n}' for n in edges)},)")
+    add(3, "node.seq = next(sequence)")
+    if places:
+        add(3, "frame = getframe(1)")
+        add(3, "code = frame.f_code")
+        add(3, "if inside[code.co_filename]: node.code, node.lasti = locate(frame)")
+        add(3, "else:")
+        add(4, "node.code = code")
+        add(4, "node.lasti = frame.f_lasti")
+    else:
+        add(3, "node.code, node.lasti = None, 0")
+    add(3, "node.shape = shape = r.shape")
+    add(3, "node.dtype = dtype")
+    add(3, "node.outs = node.hooks = node.freed = node._metadata = None")
+    if lifted and op.outputs[0] in op.saves:
+        add(3, "st = out._storage")
+    elif op.outputs[0] in op.saves and not op.view:
+        # Who writes the result later must be told of by a storage that the node holds, too.
+        add(3, "out._store = st = Storage()")
+        add(3, "st.snapshot = ZERO")
+        add(3, "st.log = None")
+        add(3, "st.number = 0")
+    for name in op.saves:
+        asked = op.wanted_by(name)
+        always = set(asked) >= set(edges)
+        condition = " or ".join(f"g_{i}" for i in asked)
+        if name in op.outputs:
+            i = op.outputs.index(name)
+            kept = f"out{i}._storage" if i else "st"
+            add(3, f"node.o_{name} = ({kept}, {i}, {i == 0})")
+            add(3, f"node.t_{name} = {kept}.snapshot")
+            value = f"out{i}._array" if i else "out._own()" if lifted else "r"
+            add(3, f"node.s_{name} = {value}" + ("" if always else f" if {condition} else None"))
+            continue
+        depth = 3
+        if not always:
+            add(3, f"if {condition}:")
+            depth = 4
+        plain = name == first and not lifted
+        snapshot = f"{name}._store.snapshot"
+        if not plain:
+            absent = f"(None if {name} is not None else False)" if name in op.optional else "None"
+            snapshot += f" if k_{name} else {absent}"
+        add(depth, f"node.s_{name} = {name}")
+        add(depth, f"node.t_{name} = {snapshot}")
+        if not always:
+            add(3, f"else: node.s_{name}, node.t_{name} = None, False")
+    for name in op.values:
+        add(3, f"node.a_{name} = {name}")
+    for name in op.shapes:
+        owner, _, what = name.rpartition("_")
+        maybe = lifted or owner != first
+        fact = f"{owner}.device" if lifted and what == "device" else f"a_{owner}.{what}"
+        if maybe:
+            absent = f"() if a_{owner} is not None else None" if what == "shape" else "None"
+            fact = f"{fact} if k_{owner} else ({absent})"
+        add(3, f"node.h_{name} = {fact}")
+    add(3, "out._edge = (node, 0, shape, dtype)")
+    add(3, "out._rg = True")
+    if not lifted:
+        add(3, "sink = instrument.sink")
+        add(3, "if sink is not None:")
+        report_part(op, scope, lines)
+        add(3, f"return {answer}")
+    if op.policy == KEEP and not lifted:
+        add(1, f"elif grad and ({asks(op, first)}): out._origin = 'dtype', {HERE}")

@@ -1,0 +1,162 @@
+"""torch._foreach_*: one operation on each tensor of a list, as optimizers write them.
+
+Results are tuples; those whose names end in _ write in place and give the list back. Each name is
+made of the function of one tensor when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ag_visual import linalg
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch.table import functions as F
+from ag_visual.errors import type_name
+
+PREFIX: Final = "_foreach_"
+# Of one list.
+_UNARY: Final = frozenset(
+    (
+        *("abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1"),
+        *("floor", "frac", "lgamma", "log", "log10", "log1p", "log2", "neg", "reciprocal"),
+        *("round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"),
+    )
+)
+# Of a list and a number, a list of either, or (those of the second line) a tensor without dims.
+_BINARY: Final = ("add", "sub", "mul", "div", "clamp_max", "clamp_min", "maximum", "minimum", "pow")
+_BY_TENSOR: Final = ("add", "mul", "div")
+_SCALED: Final = ("add", "sub")
+# maximum and minimum of a number, or in place, are those that clamp.
+_OF_NUMBER: Final = {"maximum": "clamp_min", "minimum": "clamp_max"}
+
+
+def _checked(name: str, tensors: Any, place: int = 1, called: str = "self") -> Sequence[Any]:
+    if not isinstance(tensors, list | tuple):
+        raise TypeError(
+            f"{name}(): argument '{called}' (position {place}) must be tuple of Tensors, not "
+            f"{type_name(tensors)}"
+        )
+    for at, tensor in enumerate(tensors):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {at} in argument {place - 1}, but got "
+                f"{type_name(tensor)}"
+            )
+    if not tensors:
+        raise RuntimeError("Tensor list must have at least one tensor.")
+    return tensors
+
+
+def _paired(tensors: Sequence[Any], others: Any) -> Sequence[Any]:
+    """Something for each tensor: a list of tensors or numbers, or one for all."""
+    if not isinstance(others, list | tuple):
+        return [others] * len(tensors)
+    if len(others) != len(tensors):
+        if others and isinstance(others[0], Tensor):
+            raise RuntimeError(
+                "Tensor lists must have the same number of tensors, got "
+                f"{len(tensors)} and {len(others)}"
+            )
+        raise RuntimeError("Tensor list must have same number of elements as scalar list.")
+    return others
+
+
+def _called(name: str, written: bool) -> Callable[..., Any]:
+    """The function of one tensor, or the one that writes into it."""
+    suffix = "_" if written else ""
+
+    def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        known = name
+        if written or not isinstance(args[0] if args else None, Tensor):
+            known = _OF_NUMBER.get(name, name)
+        return getattr(tensor, known + suffix)(*args, **kwargs)
+
+    return call
+
+
+def _of_lists(name: str, written: bool) -> Callable[..., Any]:
+    one, public = _called(name, written), f"{PREFIX}{name}{'_' * written}"
+
+    def unary(self: Any) -> Any:
+        return [one(t) for t in _checked(public, self)]
+
+    def binary(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+        if name == "pow" and not isinstance(self, list | tuple):
+            return [F["pow"](self, t) for t in _checked(public, other, 2, "exponent")]
+        if isinstance(other, Tensor) and (other.dim() or name not in _BY_TENSOR):
+            raise RuntimeError(
+                f"{public}(): 'other' should be a number, a list or a tensor without dimensions, "
+                f"but has shape {tuple(other.shape)}"
+            )
+        scale = {} if alpha == 1 or name not in _SCALED else {"alpha": alpha}
+        tensors = _checked(public, self)
+        return [one(t, o, **scale) for t, o in zip(tensors, _paired(tensors, other), strict=True)]
+
+    def ternary(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, **named: Any) -> Any:
+        tensors = _checked(public, self)
+        given = named.get("scalars", value)
+        if isinstance(given, Tensor):
+            given = given.tolist() if given.dim() else given.item()
+        lists = (_paired(tensors, each) for each in (tensor1, tensor2, given))
+        return [one(t, a, b, value=v) for t, a, b, v in zip(tensors, *lists, strict=True)]
+
+    def lerp(self: Any, tensors1: Any, weight: Any) -> Any:
+        tensors = _checked(public, self)
+        lists = (_paired(tensors, each) for each in (tensors1, weight))
+        return [one(t, end, w) for t, end, w in zip(tensors, *lists, strict=True)]
+
+    if name in _UNARY:
+        return unary
+    if name in _BINARY:
+        return binary
+    return lerp if name == "lerp" else ternary
+
+
+def _copied(self: Any, src: Any, non_blocking: bool = False) -> Any:
+    tensors = _checked(f"{PREFIX}copy_", self)
+    return [t.copy_(s) for t, s in zip(tensors, _paired(tensors, src), strict=True)]
+
+
+def _normed(self: Any, ord: Any = 2, dtype: Any = None) -> Any:
+    return [linalg.vector_norm(t, ord, dtype=dtype) for t in _checked(f"{PREFIX}norm", self)]
+
+
+def _power_sums(self: Any, ord: Any = 2, dtype: Any = None) -> Any:
+    tensors = _checked(f"{PREFIX}powsum", self)
+    return [(t if dtype is None else t.to(dtype)).abs().pow(ord).sum() for t in tensors]
+
+
+def _products(self: Any, mat2: Any) -> Any:
+    tensors = _checked(f"{PREFIX}mm", self)
+    return [t.mm(m) for t, m in zip(tensors, _paired(tensors, mat2), strict=True)]
+
+
+_OTHERS: Final[dict[str, Callable[..., Any]]] = {
+    "clone": lambda self, **kw: [t.clone(**kw) for t in _checked(f"{PREFIX}clone", self)],
+    "copy_": _copied,
+    "max": lambda self: [t.max() for t in _checked(f"{PREFIX}max", self)],
+    "mm": _products,
+    "norm": _normed,
+    "powsum": _power_sums,
+    "zero_": lambda self: [t.zero_() for t in _checked(f"{PREFIX}zero_", self)],
+}
+_BOTH: Final = (*_UNARY, *_BINARY, "lerp", "addcmul", "addcdiv")
+NAMES: Final = frozenset(
+    f"{PREFIX}{name}" for name in (*_OTHERS, *_BOTH, *(f"{name}_" for name in _BOTH))
+)
+
+
+def named(name: str) -> Callable[..., Any]:
+    """The function of one of NAMES."""
+    inner = name.removeprefix(PREFIX)
+    written = inner.endswith("_")
+    body = _OTHERS.get(inner) or _of_lists(inner.removesuffix("_"), written)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = body(*args, **kwargs)
+        return found if written else tuple(found)
+
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = __name__.partition(".")[0]
+    return call

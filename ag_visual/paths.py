@@ -1,0 +1,255 @@
+"""torch's module paths: where programs look for a thing, and the one place where it is here.
+
+Layer 0: names the modules above as strings, and imports one when a name of its path is first asked
+for. `install` makes the paths modules, so that `import a.b.c`, `from a.b import c` and pickles find
+them; nothing is copied, and each name `is` what stands in its home.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Final
+
+from ag_visual import absent
+
+PACKAGE: Final = __name__.partition(".")[0]
+
+# path: {home: names}. "" is the package itself; names "a.*" are those of the home in paths below a.
+_TABLE: Final[dict[str, dict[str, str]]] = {
+    "_dynamo": {"compiler": "allow_in_graph assume_constant_result disable reset"},
+    "_dynamo.config": {},
+    "_inductor": {},
+    "_inductor.config": {},
+    "_jit_internal": {"jit": "export ignore is_scripting unused"},
+    "_lobpcg": {"": "lobpcg"},
+    "_lowrank": {"": "pca_lowrank svd_lowrank"},
+    "_tensor": {"": "Tensor"},
+    "_tensor_str": {"": "get_printoptions printoptions set_printoptions"},
+    "cpu.amp": {"amp.older_cpu": "GradScaler autocast"},
+    "cpu.amp.autocast_mode": {"amp.older_cpu": "autocast"},
+    "cpu.amp.grad_scaler": {"amp.older_cpu": "GradScaler"},
+    "cuda.amp": {
+        "amp.older_cuda": "GradScaler amp_definitely_not_available autocast custom_bwd custom_fwd"
+    },
+    "cuda.amp.autocast_mode": {"amp.older_cuda": "_cast autocast custom_bwd custom_fwd"},
+    "cuda.amp.common": {"amp.older_cuda": "amp_definitely_not_available"},
+    "cuda.amp.grad_scaler": {"amp.older_cuda": "GradScaler"},
+    "distributions.bernoulli": {"distributions": "Bernoulli"},
+    "distributions.beta": {"distributions": "Beta"},
+    "distributions.binomial": {"distributions": "Binomial"},
+    "distributions.cauchy": {"distributions": "Cauchy"},
+    "distributions.chi2": {"distributions": "Chi2"},
+    "distributions.continuous_bernoulli": {"distributions": "ContinuousBernoulli"},
+    "distributions.dirichlet": {"distributions": "Dirichlet"},
+    "distributions.exponential": {"distributions": "Exponential"},
+    "distributions.fishersnedecor": {"distributions": "FisherSnedecor"},
+    "distributions.gamma": {"distributions": "Gamma"},
+    "distributions.generalized_pareto": {"distributions": "GeneralizedPareto"},
+    "distributions.geometric": {"distributions": "Geometric"},
+    "distributions.gumbel": {"distributions": "Gumbel"},
+    "distributions.half_cauchy": {"distributions": "HalfCauchy"},
+    "distributions.half_normal": {"distributions": "HalfNormal"},
+    "distributions.independent": {"distributions": "Independent"},
+    "distributions.inverse_gamma": {"distributions": "InverseGamma"},
+    "distributions.kumaraswamy": {"distributions": "Kumaraswamy"},
+    "distributions.laplace": {"distributions": "Laplace"},
+    "distributions.lkj_cholesky": {"distributions": "LKJCholesky"},
+    "distributions.log_normal": {"distributions": "LogNormal"},
+    "distributions.logistic_normal": {"distributions": "LogisticNormal"},
+    "distributions.lowrank_multivariate_normal": {"distributions": "LowRankMultivariateNormal"},
+    "distributions.mixture_same_family": {"distributions": "MixtureSameFamily"},
+    "distributions.multinomial": {"distributions": "Multinomial"},
+    "distributions.multivariate_normal": {"distributions": "MultivariateNormal"},
+    "distributions.negative_binomial": {"distributions": "NegativeBinomial"},
+    "distributions.normal": {"distributions": "Normal"},
+    "distributions.one_hot_categorical": {
+        "distributions": "OneHotCategorical OneHotCategoricalStraightThrough"
+    },
+    "distributions.pareto": {"distributions": "Pareto"},
+    "distributions.poisson": {"distributions": "Poisson"},
+    "distributions.relaxed_bernoulli": {
+        "distributions": "RelaxedBernoulli",
+        "distributions.relaxed": "LogitRelaxedBernoulli",
+    },
+    "distributions.relaxed_categorical": {
+        "distributions": "RelaxedOneHotCategorical",
+        "distributions.relaxed": "ExpRelaxedCategorical",
+    },
+    "distributions.studentT": {"distributions": "StudentT"},
+    "distributions.transformed_distribution": {"distributions": "TransformedDistribution"},
+    "distributions.uniform": {"distributions": "Uniform"},
+    "distributions.von_mises": {"distributions": "VonMises"},
+    "distributions.weibull": {"distributions": "Weibull"},
+    "distributions.wishart": {"distributions": "Wishart"},
+    "export": {},
+    "functional": {
+        "": "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors "
+        "cartesian_prod cdist chain_matmul einsum istft lu meshgrid norm pca_lowrank split stft "
+        "svd_lowrank tensordot unique unique_consecutive unravel_index"
+    },
+    "fx.graph": {},
+    "fx.graph_module": {},
+    "fx.interpreter": {},
+    "fx.node": {},
+    "fx.proxy": {},
+    "hub": {},
+    "nn.modules": {"nn": "nn.modules.*"},
+    "nn.modules.adaptive": {"nn": "AdaptiveLogSoftmaxWithLoss"},
+    "nn.modules.activation": {
+        "nn": "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid "
+        "LogSoftmax Mish MultiheadAttention PReLU RReLU ReLU ReLU6 SELU SiLU Sigmoid Softmax "
+        "Softmax2d Softmin Softplus Softshrink Softsign Tanh Tanhshrink Threshold"
+    },
+    "nn.modules.batchnorm": {
+        "nn": "BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d "
+        "SyncBatchNorm",
+        "nn.normalization": "_BatchNorm _NormBase",
+    },
+    "nn.modules.channelshuffle": {"nn": "ChannelShuffle"},
+    "nn.modules.container": {"nn": "ModuleDict ModuleList ParameterDict ParameterList Sequential"},
+    "nn.modules.conv": {
+        "nn": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d "
+        "LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d",
+        "nn.convolution": "_ConvNd _ConvTransposeNd",
+    },
+    "nn.modules.distance": {"nn": "CosineSimilarity PairwiseDistance"},
+    "nn.modules.dropout": {
+        "nn": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout",
+        "nn.dropout": "_DropoutNd",
+    },
+    "nn.modules.flatten": {"nn": "Flatten Unflatten"},
+    "nn.modules.fold": {"nn": "Fold Unfold"},
+    "nn.modules.instancenorm": {
+        "nn": "InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d "
+        "LazyInstanceNorm3d",
+        "nn.normalization": "_InstanceNorm",
+    },
+    "nn.modules.lazy": {"nn.lazy": "LazyModuleMixin"},
+    "nn.modules.linear": {
+        "nn": "Bilinear Identity LazyLinear Linear",
+        "nn.multihead": "NonDynamicallyQuantizableLinear",
+    },
+    "nn.modules.loss": {
+        "nn": "BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss CrossEntropyLoss "
+        "GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MSELoss MarginRankingLoss "
+        "MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss PoissonNLLLoss "
+        "SmoothL1Loss SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
+        "nn.loss": "_Loss _WeightedLoss",
+    },
+    "nn.modules.module": {"nn": "Module", "nn.saving": "_IncompatibleKeys"},
+    "nn.modules.normalization": {
+        "nn": "CrossMapLRN2d GroupNorm LayerNorm LocalResponseNorm RMSNorm"
+    },
+    "nn.modules.padding": {
+        "nn": "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d "
+        "ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d "
+        "ReplicationPad3d ZeroPad1d ZeroPad2d ZeroPad3d"
+    },
+    "nn.modules.pixelshuffle": {"nn": "PixelShuffle PixelUnshuffle"},
+    "nn.modules.pooling": {
+        "nn": "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d "
+        "AdaptiveMaxPool2d AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d FractionalMaxPool2d "
+        "FractionalMaxPool3d LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d "
+        "MaxUnpool2d MaxUnpool3d",
+        "nn.pooling": "_MaxPoolNd",
+    },
+    "nn.modules.rnn": {"nn": "GRU GRUCell LSTM LSTMCell RNN RNNBase RNNCell RNNCellBase"},
+    "nn.modules.sparse": {"nn": "Embedding EmbeddingBag"},
+    "nn.modules.transformer": {
+        "nn": "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder "
+        "TransformerEncoderLayer"
+    },
+    "nn.modules.upsampling": {"nn": "Upsample UpsamplingBilinear2d UpsamplingNearest2d"},
+    "nn.modules.utils": {
+        "nn.tuples": "_ntuple _pair _quadruple _reverse_repeat_tuple _single _triple "
+        "consume_prefix_in_state_dict_if_present"
+    },
+    "nn.parallel.distributed": {"nn.parallel": "DistributedDataParallel"},
+    "nn.parallel.data_parallel": {"nn.parallel": "DataParallel data_parallel"},
+    "nn.utils.spectral_norm": {"nn.utils": "remove_spectral_norm spectral_norm"},
+    "nn.utils.weight_norm": {"nn.utils": "remove_weight_norm weight_norm"},
+    "optim.adadelta": {"optim": "Adadelta"},
+    "optim.adagrad": {"optim": "Adagrad"},
+    "optim.adamax": {"optim": "Adamax"},
+    "optim.adamw": {"optim": "AdamW"},
+    "optim.asgd": {"optim": "ASGD"},
+    "optim.nadam": {"optim": "NAdam"},
+    "optim.radam": {"optim": "RAdam"},
+    "optim.rmsprop": {"optim": "RMSprop"},
+    "optim.rprop": {"optim": "Rprop"},
+    "optim.sgd": {"optim": "SGD"},
+    "optim.sparse_adam": {"optim": "SparseAdam"},
+    "storage": {"ops.tensor.storages": "TypedStorage UntypedStorage"},
+    "utils.cpp_extension": {},
+    "utils.data._utils": {},
+    "utils.data._utils.collate": {"utils.data": "default_collate default_convert"},
+    "utils.data._utils.worker": {"utils.data": "get_worker_info"},
+    "utils.data.dataloader": {
+        "utils.data": "DataLoader default_collate default_convert get_worker_info"
+    },
+    "utils.data.distributed": {"utils.data": "DistributedSampler"},
+    "utils.model_zoo": {},
+}
+PATHS: Final = tuple(_TABLE)
+"""Every path that is a module by this table, without `torch.`."""
+
+
+class PathModule(ModuleType):
+    """A module path of torch's whose names stand elsewhere."""
+
+    def __init__(self, path: str) -> None:
+        name = f"{PACKAGE}.{path}"
+        super().__init__(name, f"{path}: names of torch's that stand elsewhere in {PACKAGE}.")
+        below = any(other.startswith(f"{path}.") for other in PATHS)
+        self.__spec__ = ModuleSpec(name, None, is_package=below)
+        self.__package__ = name if below else name.rpartition(".")[0]
+        if below:
+            self.__path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        # Those who walk over all modules (inspect, warnings) ask for names of this kind alone.
+        if name == "__all__":
+            return [each for each in _homes(_path(self)) if not each.startswith("_")]
+        if name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name)
+        path = _path(self)
+        home = _homes(path).get(name)
+        if home is not None:
+            value = getattr(importlib.import_module(f"{PACKAGE}.{home}".rstrip(".")), name)
+        elif name in absent.STAND_INS.get(path, ()):
+            value = absent.stand_in(path, name)
+        elif f"{path}.{name}" in PATHS:
+            value = importlib.import_module(f"{self.__name__}.{name}")
+        else:
+            raise absent.missing(self.__name__, path, name)
+        self.__dict__[name] = value
+        return value
+
+    def __dir__(self) -> list[str]:
+        path = _path(self)
+        below = [other[len(path) + 1 :] for other in PATHS if other.startswith(f"{path}.")]
+        names = {*_homes(path), *absent.STAND_INS.get(path, ())}
+        return sorted(names.union(each for each in below if "." not in each))
+
+
+def _path(module: PathModule) -> str:
+    return module.__name__.removeprefix(f"{PACKAGE}.")
+
+
+def _homes(path: str) -> dict[str, str]:
+    """The module in which each name of a path stands."""
+    found: dict[str, str] = {}
+    for home, names in _TABLE.get(path, {}).items():
+        below = [other for other in _TABLE if names.endswith("*") and other.startswith(names[:-1])]
+        listed = " ".join(_TABLE[other].get(home, "") for other in below) if below else names
+        found |= dict.fromkeys(listed.split(), home)
+    return found
+
+
+def install() -> None:
+    """Make every path a module that `import` finds."""
+    for path in PATHS:
+        sys.modules.setdefault(f"{PACKAGE}.{path}", PathModule(path))

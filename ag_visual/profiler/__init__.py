@@ -1,0 +1,43 @@
+"""torch.profiler: what ran when, and what it cost. A reader of `events.spans`.
+
+What it is built of is in the other files here; autograd/profiler.py and autograd/profiler_util.py
+have torch's older names of it.
+"""
+
+from __future__ import annotations
+
+from ag_visual.names import only as _only
+from ag_visual.profiler.execution_trace import ExecutionTraceObserver as ExecutionTraceObserver
+from ag_visual.profiler.function_events import DeviceType as DeviceType
+from ag_visual.profiler.legacy import record_function as record_function
+from ag_visual.profiler.scheduled import (
+    ProfilerActivity as ProfilerActivity,
+    _KinetoProfile as _KinetoProfile,
+    profile as profile,
+    supported_activities as supported_activities,
+)
+from ag_visual.profiler.schedules import (
+    ProfilerAction as ProfilerAction,
+    schedule as schedule,
+    tensorboard_trace_handler as tensorboard_trace_handler,
+)
+
+
+def kineto_available() -> bool:
+    """Whether torch's own collector is there: never."""
+    return False
+
+
+__all__ = [
+    "DeviceType",
+    "ExecutionTraceObserver",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "kineto_available",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
+__dir__ = _only(__all__, __name__)

@@ -1,0 +1,304 @@
+"""Who profiles: any number at a time, in any order, on one log that is cut to each one's time.
+
+Beside them, one who is told of spans while they run (`Emitter`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import time
+import weakref
+from types import CodeType, FrameType
+from typing import Any, Protocol
+
+from ag_visual.core import source
+from ag_visual.events import instrument
+from ag_visual.events.clock import perf_counter_ns
+from ag_visual.events.spans import Facts, SpanLog, Stack
+from ag_visual.events.timed import Span
+from ag_visual.profiler import flops, wrappers
+from ag_visual.profiler.columns import Columns, finished
+from ag_visual.profiler.inputs import Inputs, inputs_of
+from ag_visual.profiler.memory import Ledger
+from ag_visual.profiler.threads import Names
+
+DEEPEST = 64
+"""Calls of a stack that are kept."""
+
+_lock = threading.RLock()
+_open: weakref.WeakSet[Collection] = weakref.WeakSet()
+"""Those that run. Who alone could end one may be gone, by an interrupt: then nobody profiles."""
+_log: SpanLog | None = None
+_details: _Details | None = None
+_ledger: Ledger | None = None
+_names: Names | None = None
+_emitter: Emitter | None = None
+_overhead = 0
+
+
+class Emitter(Protocol):
+    """Who is told what begins and ends, in the thread in which it does."""
+
+    def into(self, log: SpanLog) -> None:
+        """It begins to listen, or profiles beside it have changed what `log` calls."""
+
+
+class _Details:
+    """What ops were called with and from where, each different one once."""
+
+    def __init__(self) -> None:
+        self.shapes = self.stack = False
+        self.inputs: list[Inputs] = []
+        self.stacks: list[Stack] = []
+        self._inputs: dict[Inputs, int] = {}
+        self._stacks: dict[Any, int] = {}
+        self._facts: dict[Facts, int] = {}
+
+    def into(self, log: SpanLog) -> None:
+        facts, put = self._facts, log.facts.append
+
+        def detail(label: int, args: Any, kwargs: Any) -> int:
+            inputs = stack = -1
+            if self.shapes:
+                inputs = self._input(inputs_of(args, kwargs))
+            if self.stack:
+                stack = self._place()
+            key = Facts(inputs, stack)
+            found = facts.get(key)
+            if found is None:
+                with _lock:
+                    found = facts.get(key)
+                    if found is None:
+                        put(key)
+                        found = facts[key] = len(log.facts) - 1
+            return found
+
+        log.detail = detail
+
+    def _input(self, key: Inputs) -> int:
+        found = self._inputs.get(key)
+        if found is None:
+            with _lock:
+                self.inputs.append(key)
+                found = self._inputs[key] = len(self.inputs) - 1
+        return found
+
+    def _place(self) -> int:
+        # By identity: code objects that are alike are equal, and to hash one takes long.
+        calls: list[tuple[CodeType, int]] = []
+        frame: FrameType | None = sys._getframe(2)
+        inside = source.inside
+        while frame is not None and len(calls) < DEEPEST:
+            if not inside[frame.f_code.co_filename]:
+                calls.append((frame.f_code, frame.f_lasti))
+            frame = frame.f_back
+        key = tuple([(id(code), lasti) for code, lasti in calls])
+        found = self._stacks.get(key)
+        if found is None:
+            with _lock:
+                self.stacks.append(tuple(calls))
+                found = self._stacks[key] = len(self.stacks) - 1
+        return found
+
+
+class Collection:
+    """One profile's time: from `Collection(...)` to `stop()`."""
+
+    running = True
+
+    def __init__(
+        self,
+        *,
+        shapes: bool = False,
+        stack: bool = False,
+        memory: bool = False,
+        modules: bool = False,
+        flops: bool = False,
+    ) -> None:
+        self.shapes, self.stack, self.memory, self.modules = shapes, stack, memory, modules
+        self.flops = flops
+        self.columns: Columns | None = None
+        self._pauses: list[tuple[int, int]] = []
+        self._since = 0
+        with _lock:
+            self._log = _begun(self)
+            self._first = len(self._log.rows)
+            self.start = perf_counter_ns()
+
+    def stop(self) -> None:
+        """The profile ends; `columns` are made when somebody asks."""
+        end = perf_counter_ns()
+        try:
+            with _lock:
+                if self.running:
+                    self._stop(end)
+        finally:
+            # Also where an interrupt came before: whoever was to end it has been here.
+            self._end()
+
+    def _stop(self, end: int) -> None:
+        self.pause(False)
+        self.end = end
+        # What is still open ends here for this profile: the inner ones first, as always.
+        unended = [each.row(end) for each in reversed(list(self._log.open.values()))]
+        rows = self._log.rows if len(_open) == 1 else self._log.rows[self._first :]
+        self._rows = [*rows, *itertools.chain(*unended)] if unended else rows
+        self._details, self._memory = _details, _ledger
+        assert _names is not None
+        self._names = _names
+
+    def __del__(self) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self.running:
+            with _lock:
+                _ended(self)
+                self.running = False
+
+    def pause(self, now: bool) -> None:
+        """What begins between True and False is none of this profile's."""
+        if now and not self._since:
+            self._since = perf_counter_ns()
+        elif not now and self._since:
+            self._pauses.append((self._since, perf_counter_ns()))
+            self._since = 0
+
+    def finish(self) -> Columns:
+        """The columns of what was collected."""
+        if self.columns is None:
+            pauses, named = tuple(self._pauses), self._names.of
+            columns = finished(self._log, self._rows, self.start, self.end, named, pauses)
+            columns.wall = time.time_ns() - perf_counter_ns()
+            columns.overhead = _overhead
+            rows = {ident: row for row, (ident, _) in enumerate(columns.threads)}
+            columns.pauses = [
+                (max(since, self.start), min(until, self.end), rows[ident])
+                for since, until, ident in self._log.pauses
+                if until > self.start and since < self.end and ident in rows
+            ]
+            if self._details is not None:
+                columns.inputs, columns.stacks = self._details.inputs, self._details.stacks
+            if self.flops:
+                flops.into(columns)
+            if self.memory and self._memory is not None:
+                self._memory.into(columns, named)
+            self.columns = columns
+        return self.columns
+
+
+def _begun(one: Collection | None) -> SpanLog:
+    global _log, _details, _ledger, _names, _overhead
+    try:
+        if _log is None:
+            _names, _details, _ledger = Names(), _Details(), None
+            _log = SpanLog(wrappers.namespaces)
+            _names.begin()
+        log = _log
+        if one is not None:
+            _open.add(one)
+        _set_up(log)
+        if instrument.spans is None:
+            wrappers.install()
+            instrument.spans = log
+            if _emitter is None:
+                _overhead = _overhead or _measured()
+                log.rows.clear()
+    except BaseException:  # an interrupt: nobody profiles who was not told so
+        _ended(one)
+        raise
+    return log
+
+
+def emit(emitter: Emitter) -> None:
+    """Tell an emitter from now on what begins and ends, in all threads.
+
+    Raises:
+        RuntimeError: another one is told.
+    """
+    global _emitter
+    with _lock:
+        if _emitter is not None:
+            raise RuntimeError("emit_nvtx or emit_itt is enabled already: at most one can be")
+        _emitter = emitter
+        try:
+            _begun(None)
+        except BaseException:
+            _emitter = None
+            _ended(None)
+            raise
+
+
+def emit_no_more() -> None:
+    """Tell it no more."""
+    global _emitter
+    with _lock:
+        _emitter = None
+        _ended(None)
+
+
+def _ended(one: Collection | None) -> None:
+    """One profiles no more, or the emitter is told no more."""
+    if one is not None:
+        _open.discard(one)
+    try:
+        _left()
+    except BaseException:  # an interrupt: all of it again
+        _left()
+        raise
+
+
+def _left() -> None:
+    """What those who still profile want is there, and nothing else."""
+    global _log, _details, _ledger, _names
+    if _log is not None and (_open or _emitter is not None):
+        if not _open:
+            _log.rows = []  # the profile that has ended has these
+        _set_up(_log)
+        return
+    instrument.spans = None
+    wrappers.remove()
+    wrappers.modules(False)
+    if _ledger is not None:
+        _ledger.close()
+    if _names is not None:
+        _names.leave()
+    _log = _details = _ledger = _names = None
+
+
+def _nothing(row: Any) -> None:
+    """Keeps no row: nobody profiles."""
+
+
+def _set_up(log: SpanLog) -> None:
+    """What the profiles that are open want beside times."""
+    global _ledger
+    assert _details is not None
+    _details.shapes = any(each.shapes or each.flops for each in _open)
+    _details.stack = any(each.stack for each in _open)
+    if _details.shapes or _details.stack:
+        _details.into(log)
+    else:
+        log.detail = None
+    log.put, log.began = log.rows.extend if _open else _nothing, None
+    if _emitter is not None:
+        _emitter.into(log)
+    wanted = any(each.memory for each in _open)
+    if wanted and _ledger is None:
+        _ledger = Ledger()
+    log.made = _ledger.made if wanted and _ledger is not None else None
+    log.held = _ledger.held if wanted and _ledger is not None else None
+    wrappers.modules(any(each.modules for each in _open))
+
+
+def _measured() -> int:
+    """What collecting one span costs here, in ns."""
+    times = []
+    for _ in range(5):
+        start = perf_counter_ns()
+        for _ in range(50):
+            Span("").end()
+        times.append(perf_counter_ns() - start)
+    return min(times) // 50

@@ -1,0 +1,258 @@
+"""Events and averages of a finished profile, made of its columns."""
+
+from __future__ import annotations
+
+import gc
+from time import monotonic
+from typing import Any
+
+import numpy
+
+from ag_visual.core import source
+from ag_visual.events.spans import EVALUATE, MODULE, NODE, OP, STEP, USER, Stack
+from ag_visual.profiler.averages import FunctionEventAvg
+from ag_visual.profiler.columns import Columns
+from ag_visual.profiler.event_lists import EventList
+from ag_visual.profiler.function_events import FunctionEvent
+
+_PIECE = 1024
+_STEPS = "ProfilerStep*"
+_ACTIVITIES = {USER: "user_annotation", STEP: "user_annotation", MODULE: "python_function"}
+
+
+class Kept:
+    """The rows of a profile that are told, each with what is left directly inside of it.
+
+    As in torch, a span that is all there is in one of its own name is told once.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        spans = columns.spans
+        names, parent = spans["name"], spans["parent"].astype(numpy.int64)
+        keep = numpy.ones(len(spans), bool)
+        while True:
+            inner = keep & (parent >= 0)
+            children = numpy.bincount(parent[inner], minlength=len(spans))
+            gone = inner & (names[parent] == names) & (children[parent] == 1)
+            if not gone.any():
+                break
+            keep &= ~gone
+            while True:
+                lost = (parent >= 0) & gone[parent]
+                if not lost.any():
+                    break
+                parent[lost] = parent[parent[lost]]
+        self.rows = numpy.flatnonzero(keep)
+        self.flow = _flows(columns, keep)[keep]
+        place = numpy.cumsum(keep) - 1
+        self.parent = numpy.where(
+            parent[self.rows] >= 0, place[numpy.maximum(parent[self.rows], 0)], -1
+        )
+        self.spans = spans[self.rows]
+        self.length = self.spans["end"] - self.spans["start"]
+        self.own = self.length - self._inside(self.length)
+        self.own_bytes = self.spans["bytes"] - self._inside(self.spans["bytes"])
+
+    def _inside(self, values: Any) -> Any:
+        """Of each row, the sum over those directly inside."""
+        found = numpy.zeros(len(self.rows), numpy.int64)
+        inner = self.parent >= 0
+        numpy.add.at(found, self.parent[inner], values[inner])
+        return found
+
+
+def _flows(columns: Columns, keep: Any) -> Any:
+    """Of each span, the number of the arrow from an op to the node that it made; 0: none."""
+    spans = columns.spans
+    found = numpy.zeros(len(spans), numpy.int64)
+    nodes = numpy.flatnonzero((spans["kind"] == NODE) & (spans["forward"] >= 0))
+    makers = spans["forward"][nodes]
+    while not keep[makers].all():
+        makers = numpy.where(keep[makers], makers, spans["parent"][makers])
+    found[makers] = found[nodes] = spans["seq"][nodes]
+    return found
+
+
+class Told:
+    """What events say, looked up once for each different one."""
+
+    def __init__(self, columns: Columns, device: str | None) -> None:
+        self.columns = columns
+        self.kept = Kept(columns)
+        self.device = device
+        self.sequence = columns.sequence[self.kept.rows]
+        steps = [name.startswith("ProfilerStep#") for name in columns.names]
+        self.names = [
+            _STEPS if step else name for name, step in zip(columns.names, steps, strict=True)
+        ]
+        self._stacks: dict[int, list[str]] = {-1: []}
+
+    def stack(self, number: int) -> list[str]:
+        """The calls of a stack as texts, the innermost first."""
+        found = self._stacks.get(number)
+        if found is None:
+            found = self._stacks[number] = stack_text(self.columns.stacks[number])
+        return found
+
+    def events(self, rows: Any, deadline: float | None = None) -> list[FunctionEvent]:
+        """The events of some rows of `kept`, without what is inside of which."""
+        columns, spans = self.columns, self.kept.spans
+        begin, names = columns.start, columns.names
+        threads = columns.spans["thread"]
+        found = []
+        fields = ("start", "end", "name", "kind", "scope", "thread", "forward", "inputs", "stack")
+        parts = [spans[name][rows].tolist() for name in (*fields, "flops", "bytes")]
+        kept = self.kept
+        numbers = [x[rows].tolist() for x in (kept.rows, self.sequence, kept.flow)]
+        for at, each in enumerate(zip(*parts, *numbers, strict=True)):
+            if deadline is not None and not at % _PIECE and monotonic() > deadline:
+                break
+            start, end, name, kind, scope, thread, forward, inputs, stack = each[:9]
+            flops, size, row, seq, flow = each[9:]
+            event = FunctionEvent(
+                id=row + 1,
+                name=self.names[name],
+                trace_name=names[name],
+                thread=thread + 1,
+                start_us=(start - begin) / 1000,
+                end_us=(end - begin) / 1000,
+                overload_name="",
+                fwd_thread=int(threads[forward if forward >= 0 else row]) + 1
+                if kind in (EVALUATE, NODE)
+                else 0,
+                stack=self.stack(stack),
+                scope=scope,
+                use_device=self.device,
+                cpu_memory_usage=size,
+                sequence_nr=seq,
+                flops=flops,
+                is_user_annotation=kind in (USER, STEP),
+                is_python_function=kind == MODULE,
+                activity_type=_ACTIVITIES.get(kind, "cpu_op"),
+                flow_id=flow,
+                flow_type=1 if flow else 0,
+                flow_start=bool(flow) and kind == OP,
+                external_id=row + 1,
+            )
+            if inputs >= 0:
+                told = columns.inputs[inputs]
+                event.input_shapes = told.shapes
+                event.structured_input_shapes = _lists(told.dims)
+                event.structured_input_strides = _lists(told.strides)
+                event.input_dtypes = list(told.types)
+                event.concrete_inputs = [each or None for each in told.concrete]
+                event.kwinputs = dict(told.named)
+            else:
+                event.input_shapes, event.concrete_inputs, event.kwinputs = [], [], {}
+            found.append(event)
+        return found
+
+
+def _lists(values: Any) -> Any:
+    return [_lists(each) if isinstance(each, tuple) else each for each in values]
+
+
+def stack_text(stack: Stack) -> list[str]:
+    """'file(line): function' of each call."""
+    texts = []
+    for code, lasti in stack:
+        line = _line(code, lasti)
+        cell = source.cell_of(code)
+        file = cell.label if cell else code.co_filename
+        texts.append(f"{file}({line}): {code.co_name}")
+    return texts
+
+
+def _line(code: Any, lasti: int) -> int:
+    for start, end, line in code.co_lines():
+        if start <= lasti < end and line is not None:
+            return int(line)
+    return int(code.co_firstlineno)
+
+
+def function_events(told: Told, timeout: float | None = None, **options: Any) -> EventList:
+    """All events, each with its parent and children. timeout: seconds after which it stops."""
+    deadline = None if timeout is None else monotonic() + timeout
+    collects = gc.isenabled()
+    gc.disable()  # it would look at all of them again and again: none is garbage
+    try:
+        found = told.events(slice(None), deadline)
+        for event, parent in zip(found, told.kept.parent.tolist(), strict=False):
+            if parent >= 0:
+                around = found[parent]
+                event.cpu_parent = around
+                around.cpu_children.append(event)
+    finally:
+        if collects:
+            gc.enable()
+    _stacks_of_backward(told, found)
+    events = EventList(found, use_device=told.device, **options)
+    events._tree_built = True
+    return events
+
+
+def _stacks_of_backward(told: Told, events: list[FunctionEvent]) -> None:
+    """What runs in a backward has the stack of the op whose gradient it computes."""
+    spans = told.columns.spans
+    if not (spans["stack"] >= 0).any():
+        return
+    rows, within = told.kept.rows, told.columns.within_backward
+    around: dict[int, list[str]] = {}
+    for event, row in zip(events, rows.tolist(), strict=False):
+        forward = int(spans["forward"][row])
+        if spans["kind"][row] in (EVALUATE, NODE):
+            around[event.id] = told.stack(int(spans["stack"][forward])) if forward >= 0 else []
+            event.stack = around[event.id]
+        elif within[row] and event.cpu_parent is not None:
+            event.stack = around[event.id] = around.get(event.cpu_parent.id, event.stack or [])
+
+
+def key_averages(told: Told, by_shapes: bool, **options: Any) -> EventList:
+    """What `EventList.key_averages` gives for all events, computed on columns."""
+    kept = told.kept
+    spans = kept.spans
+    _, name = numpy.unique([told.names[i] for i in range(len(told.names))], return_inverse=True)
+    users = (spans["scope"] == 7).astype(numpy.int64)
+    parts = [name[spans["name"]], users] if len(told.names) else []
+    if by_shapes:
+        texts = [str(each.shapes) for each in told.columns.inputs]
+        _, shapes = numpy.unique([*texts, "[]"], return_inverse=True)
+        parts.append(shapes[spans["inputs"]])
+    if len(spans) == 0:
+        return EventList(use_device=told.device, **options)
+    # One number for all parts: NumPy compares rows slowly, and tells an interrupt as a TypeError.
+    keys = numpy.ravel_multi_index(parts, [int(part.max()) + 1 for part in parts])
+    _, first, group = numpy.unique(keys, return_index=True, return_inverse=True)
+    sums = {
+        "cpu_time_total": _sums(kept.length, group) / 1000,
+        "self_cpu_time_total": _sums(kept.own, group) / 1000,
+        "cpu_memory_usage": _sums(spans["bytes"], group),
+        "self_cpu_memory_usage": _sums(kept.own_bytes, group),
+        "flops": _sums(spans["flops"], group),
+        "count": numpy.bincount(group),
+    }
+    columns = {key: values.tolist() for key, values in sums.items()}
+    order = numpy.argsort(first)
+    found = EventList(use_device=told.device, **options)
+    for event, at in zip(told.events(first[order]), order.tolist(), strict=True):
+        average = FunctionEventAvg()
+        average.add(event)
+        for key, values in columns.items():
+            setattr(average, key, values[at])
+        average.stack = []
+        average.overload_name = ""
+        if not by_shapes:
+            average.input_shapes = ""
+        parent = int(kept.parent[first[at]])
+        if parent >= 0:
+            average.cpu_parent = told.events(slice(parent, parent + 1))[0]
+        children = numpy.flatnonzero(kept.parent == first[at])
+        average.cpu_children = told.events(children)
+        found.append(average)
+    return found
+
+
+def _sums(values: Any, group: Any) -> Any:
+    found = numpy.zeros(int(group.max()) + 1, numpy.int64)
+    numpy.add.at(found, group, values)
+    return found

@@ -1,0 +1,318 @@
+"""Puts a row of the span log around every op while somebody profiles, and nothing otherwise.
+
+The functions of the table stay the same objects, wherever a program has kept them: what is
+exchanged is their code (docs/notes/profiler).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable, Iterator
+from threading import RLock, get_ident
+from types import CodeType, FunctionType
+from typing import Any
+
+from numpy import ndarray
+
+from ag_visual.core.tensor import Tensor
+from ag_visual.dispatch import table
+from ag_visual.dispatch.codegen.source import defined
+from ag_visual.events import instrument
+from ag_visual.events.clock import perf_counter_ns
+from ag_visual.events.spans import MODULE, OP, label
+from ag_visual.events.timed import Span
+from ag_visual.nn.module import Module
+from ag_visual.profiler import names
+
+_BEGIN = """
+def around(*args, **kwargs):
+    run = '<run>'
+    instrument = '<instrument>'
+    spans = instrument.spans
+    if spans is None: return run(*args, **kwargs)
+    clock = '<clock>'
+    thread = '<thread>'
+    facts = 0 if spans.detail is None else spans.detail('<label>', {given}, kwargs)
+    start = clock()
+    try: out = run(*args, **kwargs)
+    except BaseException:
+        end = clock()
+        spans.put(('<label>', start, end, thread(), -1, facts))
+        raise
+    end = clock()
+    kind = '<Tensor>'
+    edge = out._edge if type(out) is kind else None
+    spans.put(('<label>', start, end, thread(), -1 if edge is None else edge[0].seq, facts))
+    if spans.made is not None: spans.made({given}, out, end)
+    return out
+"""
+# In a file of the package by its name, so that it counts as none of the user's lines. Its texts
+# stand for constants of each function.
+_CODES: dict[bool, CodeType] = {
+    skip: defined(_BEGIN.format(given="args[1:]" if skip else "args"), "around", {})[
+        "around"
+    ].__code__
+    for skip in (False, True)
+}
+
+
+class _Around:
+    """One function, its own code, and the code that it has while somebody profiles."""
+
+    __slots__ = ("code", "function", "label", "plain", "skip")
+
+    def __init__(self, function: FunctionType, name: str, skip: bool) -> None:
+        self.function = function
+        self.label = label(f"aten::{name}", OP)
+        # Whether the first argument is the namespace of ops, as of a composite's body.
+        self.skip = skip
+        if not {"__signature__", "__wrapped__"} & vars(function).keys():
+            vars(function)["__signature__"] = inspect.signature(function)
+        self._plan(function.__code__)
+
+    def _plan(self, plain: CodeType) -> None:
+        """Both codes, from the function's own."""
+        function = self.function
+        run: Any = self._finish
+        if "finish" not in function.__globals__ or plain.co_name != "_stub":
+            run = self._own(plain)
+        values = {
+            "<run>": run,
+            "<instrument>": instrument,
+            "<clock>": perf_counter_ns,
+            "<thread>": get_ident,
+            "<label>": self.label,
+            "<Tensor>": Tensor,
+        }
+        code = _CODES[self.skip]
+        constants = tuple(
+            values.get(each, each) if isinstance(each, str) else each for each in code.co_consts
+        )
+        # Python wants as many free variables as the function has; the code asks for none.
+        code = code.replace(
+            co_consts=constants, co_freevars=plain.co_freevars, co_name=plain.co_name
+        )
+        # Together: an interrupt must not leave one of them alone.
+        self.plain, self.code = plain, code
+
+    def _own(self, plain: CodeType) -> Callable[..., Any]:
+        """The function with its own code."""
+        f = self.function
+        own = FunctionType(plain, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+        own.__kwdefaults__ = f.__kwdefaults__
+        return own
+
+    def _finish(self, *args: Any, **kwargs: Any) -> Any:
+        """The first call of a built function compiles it."""
+        self.function.__globals__["finish"]()
+        self.on()
+        if instrument.spans is None:
+            self.off()
+        return self._own(self.plain)(*args, **kwargs)
+
+    def on(self) -> None:
+        code = self.function.__code__
+        if code is self.code:
+            return
+        if code is not self.plain:
+            self._plan(code)
+        self.function.__code__ = self.code
+
+    def off(self) -> None:
+        if self.function.__code__ is self.code:
+            self.function.__code__ = self.plain
+
+
+class _Modules:
+    """While somebody wants them: the forward of each module, by its class and its number there."""
+
+    code: CodeType | None = None
+    own: CodeType
+    known: dict[int, tuple[Any, str]] = {}
+    counts: dict[str, int] = {}
+
+    @classmethod
+    def span(cls, module: Any) -> Span:
+        found = cls.known.get(id(module))
+        if found is None:
+            kind = type(module).__name__
+            number = cls.counts[kind] = cls.counts.get(kind, -1) + 1
+            found = cls.known[id(module)] = module, f"nn.Module: {kind}_{number}"
+        return Span(found[1], MODULE)
+
+
+_CALL = """
+def around(self, *args, **kwargs):
+    run = '<run>'
+    begin = '<span>'
+    with begin(self): return run(self, *args, **kwargs)
+"""
+
+
+def modules(on: bool) -> None:
+    """Whether modules tell when their forward ran."""
+    call: Any = Module.__call__
+    with _lock:
+        if on and _Modules.code is None:
+            _Modules.own = call.__code__
+            run = FunctionType(call.__code__, call.__globals__, "__call__")
+            code = defined(_CALL, "call", {})["around"].__code__
+            values = {"<run>": run, "<span>": _Modules.span}
+            constants = tuple(
+                values.get(each, each) if isinstance(each, str) else each for each in code.co_consts
+            )
+            call.__code__ = _Modules.code = code.replace(co_consts=constants)
+        elif not on and _Modules.code is not None:
+            call.__code__ = _Modules.own
+            _Modules.code = None
+            _Modules.known.clear()
+            _Modules.counts.clear()
+
+
+_lock = RLock()  # a profile that nobody has any more ends wherever it is found
+
+
+class _All:
+    """What has been told so far, and how much was declared then."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, _Around] = {}
+        self.declared = 0
+
+
+_all = _All()
+
+
+def install() -> None:
+    """Let every op tell when it ran."""
+    declared = len(table.ops) + len(table.composites) + len(table.functions)
+    with _lock:
+        if _all.declared != declared:
+            for function, name, skip in _functions():
+                if id(function) not in _all.known:
+                    _all.known[id(function)] = _Around(function, name, skip)
+            _all.declared = declared
+        for each in _all.known.values():
+            each.on()
+
+
+def remove() -> None:
+    """Give every op its own code back."""
+    with _lock:
+        for each in _all.known.values():
+            each.off()
+
+
+def _functions() -> Iterator[tuple[FunctionType, str, bool]]:
+    """Every function that is an op by torch's names: (function, name, it takes F first)."""
+    for record in table.ops.values():
+        name = names.op_name(record.name, record.public_name)
+        yield from _plain(record.call, name)
+        if record.inplace:
+            yield from _plain(record.write, name and f"{name}_")
+    for key, body in table.composites.items():
+        for function, name, _ in _plain(body, names.aten_of(key)):
+            yield function, name, True
+    for key, said in names.METHODS.items():
+        found = getattr(Tensor, key)
+        yield from _plain(found.fget if isinstance(found, property) else found, said)
+    for sign, key in table.operators.items():
+        for prefix in ("", "r", "i"):
+            call = vars(Tensor).get(f"__{prefix}{sign}__")
+            # Others call what is told itself.
+            if isinstance(call, FunctionType) and "finish" in call.__globals__:
+                name = names.aten_of(key)
+                yield from _plain(call, name and f"{name}_" if prefix == "i" else name)
+    for key in names.FUNCTIONS:
+        yield from _plain(table.functions.get(key), key)
+
+
+def _plain(function: Any, name: str | None) -> Iterator[tuple[FunctionType, str, bool]]:
+    if name and isinstance(function, FunctionType):
+        yield function, name, False
+
+
+class TimedNamespace:
+    """The ops on arrays of one library, each of which tells when it ran."""
+
+    traced = False
+
+    def __init__(self, raw: Any) -> None:
+        self.xp = raw.xp
+        self._raw = raw
+        vars(self).update(_OPERATORS)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name in table.composites:
+            found: Callable[..., Any] = functools.partial(table.composites[name], self)
+        else:
+            record = table.ops.get(name)
+            said = names.op_name(name, name if record is None else record.public_name)
+            found = _timed(getattr(self._raw, name), said or name)
+        setattr(self, name, found)
+        return found
+
+
+def _timed(run: Callable[..., Any], name: str) -> Callable[..., Any]:
+    number = label(f"aten::{name}", OP)
+
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        spans = instrument.spans
+        if spans is None:
+            return run(*args, **kwargs)
+        facts = 0 if spans.detail is None else spans.detail(number, args, kwargs)
+        start = perf_counter_ns()
+        try:
+            return run(*args, **kwargs)
+        finally:
+            end = perf_counter_ns()
+            spans.put((number, start, end, get_ident(), -1, facts))
+
+    return timed
+
+
+def _operate(sign: str, key: str) -> Callable[..., Any]:
+    """A Python operator of a rule: a span where it is one of arrays."""
+    run = getattr(operator, sign)
+    timed = _timed(run, names.aten_of(key) or key)
+    number = label(f"aten::{names.aten_of(key) or key}", OP)
+
+    def operate(left: Any, *right: Any) -> Any:
+        if type(left) is not ndarray and not any(isinstance(x, ndarray) for x in (left, *right)):
+            return run(left, *right)
+        spans = instrument.spans
+        if spans is None or spans.detail is not None:
+            return timed(left, *right)
+        start = perf_counter_ns()
+        found = run(left, *right)
+        end = perf_counter_ns()
+        spans.put((number, start, end, get_ident(), -1, 0))
+        return found
+
+    return operate
+
+
+_OPERATORS = {
+    f"operate_{sign}": _operate(sign, key)
+    for sign, key in {
+        "mul": "mul",
+        "add": "add",
+        "sub": "sub",
+        "truediv": "true_divide",
+        "pow": "pow",
+        "matmul": "matmul",
+        "neg": "neg",
+    }.items()
+}
+
+
+class _Namespaces(dict[Any, TimedNamespace]):
+    """A namespace of `dispatch.table.raw` -> its timed one."""
+
+    def __missing__(self, raw: Any) -> TimedNamespace:
+        return self.setdefault(raw, TimedNamespace(raw))
+
+
+namespaces = _Namespaces()

@@ -1,0 +1,171 @@
+// What a span of time went into: by name in a table, and as a flame graph with the longest first.
+
+import type { ReactElement } from 'react';
+import { useEffect, useMemo, useState } from 'react';
+import { countText, plural } from '../../model/format';
+import { advice } from '../../model/profile/advice';
+import { pausedAnywhere } from '../../model/profile/pauses';
+import type { SortKey, Summary } from '../../model/profile/summary';
+import { sortRows, summarize } from '../../model/profile/summary';
+import { HUE_VARIABLES } from '../../draw/profile/colours';
+import { lengthText } from '../../draw/profile/view';
+import { useCell, useInspector } from '../presenter';
+import { Flame } from './flame';
+import type { OpenProfile } from './timing';
+
+const MOST_ROWS = 100;
+
+const COLUMNS: { key: SortKey; title: string }[] = [
+  { key: 'name', title: 'Name' },
+  { key: 'total', title: 'Total' },
+  { key: 'self', title: 'Self' },
+  { key: 'count', title: 'Count' },
+  { key: 'average', title: 'Average' }
+];
+
+interface Summed {
+  open: OpenProfile;
+  summary: Summary;
+  told: string[];
+}
+
+export function Sums({ open }: { open: OpenProfile }): ReactElement {
+  const { timing } = useInspector();
+  const { profile } = open;
+  const span = useCell(timing.span);
+  const drawing = useCell(timing.drawing);
+  /** of the profile that it was made of: while that grows, the sums before stay */
+  const [summed, setSummed] = useState<Summed | null>(null);
+  useEffect(() => {
+    if (drawing) {
+      return undefined;
+    }
+    const { from, to } = span ?? { from: profile.from, to: profile.to + 1 };
+    // After the frame that shows the choice: a million slices take a moment to add up.
+    const timer = setTimeout(() => {
+      const summary = summarize(profile, { from, to });
+      setSummed({ open, summary, told: advice(profile, summary, { from, to }) });
+    });
+    return () => clearTimeout(timer);
+  }, [open, profile, span, drawing]);
+  const summary = summed?.summary;
+  const told = summed?.told ?? [];
+  const { from, to } = span ?? profile;
+  const length = to - from - pausedAnywhere(profile.pauses, from, to);
+  return (
+    <section className="agv-timing-sums">
+      <h2>
+        {span ? 'In the selected span' : 'In the whole profile'}
+        <span className="agv-quiet">
+          {' '}
+          {lengthText(length)}
+          {summary && `, ${plural(summary.count, 'slice')}`}
+          {summary &&
+            profile.overhead > 0 &&
+            `, about ${lengthText(summary.count * profile.overhead)} of it the profiler's own`}
+        </span>
+        {span && (
+          <button type="button" className="agv-link" onClick={() => timing.span.set(null)}>
+            All of it
+          </button>
+        )}
+      </h2>
+      {told.length > 0 && (
+        <ul className="agv-timing-advice">
+          {told.map(text => (
+            <li key={text}>{text}</li>
+          ))}
+        </ul>
+      )}
+      {summed && (
+        <div className="agv-timing-two">
+          <Table open={summed.open} summary={summed.summary} />
+          <Flame open={summed.open} root={summed.summary.root} />
+        </div>
+      )}
+    </section>
+  );
+}
+
+interface TableProps {
+  open: OpenProfile;
+  summary: Summary;
+}
+
+function Table({ open: { profile }, summary }: TableProps): ReactElement {
+  const { timing } = useInspector();
+  const [sort, setSort] = useState<{ key: SortKey; falling: boolean }>({
+    key: 'self',
+    falling: true
+  });
+  const [all, setAll] = useState(false);
+  const rows = useMemo(
+    () => sortRows(profile, summary.rows, sort.key, sort.falling),
+    [profile, summary, sort]
+  );
+  const shown = all ? rows : rows.slice(0, MOST_ROWS);
+  return (
+    <div className="agv-timing-table">
+      <table>
+        <caption className="agv-hidden">Time by name</caption>
+        <thead>
+          <tr>
+            {COLUMNS.map(({ key, title }) => (
+              <th
+                key={key}
+                scope="col"
+                aria-sort={
+                  sort.key !== key ? 'none' : sort.falling ? 'descending' : 'ascending'
+                }
+              >
+                <button
+                  type="button"
+                  onClick={() =>
+                    setSort({ key, falling: sort.key === key ? !sort.falling : key !== 'name' })
+                  }
+                >
+                  {title}
+                  <span aria-hidden="true">
+                    {sort.key === key ? (sort.falling ? ' ▾' : ' ▴') : ''}
+                  </span>
+                </button>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map(row => {
+            const name = profile.names[row.name] ?? '(no name)';
+            return (
+              <tr key={row.name}>
+                <th scope="row">
+                  <button
+                    type="button"
+                    className="agv-link"
+                    title={`Find ${name}`}
+                    onClick={() => timing.query.set(name)}
+                  >
+                    <i style={{ background: `var(${HUE_VARIABLES[row.hue]})` }} />
+                    {name}
+                  </button>
+                </th>
+                <td>{lengthText(row.total)}</td>
+                <td>
+                  {lengthText(row.self)}
+                  <small> {Math.round((100 * row.self) / Math.max(1, summary.busy))} %</small>
+                </td>
+                <td>{countText(row.count)}</td>
+                <td>{lengthText(row.total / row.count)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+      {rows.length > shown.length && (
+        <button type="button" className="agv-link" onClick={() => setAll(true)}>
+          All {countText(rows.length)} names
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,105 @@
+import { expect, test } from 'vitest';
+import { Hue, partners } from '../../src/model/profile/profile';
+import { openProfile } from '../../src/layout/profile/open';
+import { readTrace, slice, traceText, training } from '../synthetic/profiles';
+
+test('slices nest, have self times and their op forward', () => {
+  const profile = readTrace(traceText(training(3)));
+  expect(profile.count).toBe(18);
+  const named = [...profile.name.slice(6, 12)].map(row => profile.names[row]);
+  expect(named).toEqual([
+    'ProfilerStep#1',
+    'aten::linear',
+    'aten::mul',
+    'autograd::engine::evaluate_function: MulBackward0',
+    'MulBackward0',
+    'aten::mul'
+  ]);
+  expect([...profile.depth.slice(6, 12)]).toEqual([0, 1, 2, 1, 2, 3]);
+  expect([...profile.own.slice(6, 12)]).toEqual([19e3, 20e3, 20e3, 10e3, 20e3, 10e3]);
+  expect(profile.own.reduce((sum, own) => sum + own)).toBe(3 * 99e3);
+  expect(profile.hue[11]).toBe(Hue.backward);
+  expect(profile.forward[10]).toBe(8);
+  expect(partners(profile, 8)).toEqual([9, 10]);
+  expect(profile.notices).toEqual([]);
+});
+
+test('a trace reads the same in pieces of any size', () => {
+  const named = 'a "quoted\\" }]{ nameé';
+  const text = traceText([
+    ...training(4),
+    slice(named, 500, 1, { 'Input Dims': [[2, 3], []], 'Input type': ['float'] })
+  ]);
+  const whole = readTrace(text, 1 << 20);
+  expect(whole.names).toContain(named);
+  expect(whole.texts).toEqual(['float [2,3], []']);
+  for (const piece of [1, 7, 100]) expect(readTrace(text, piece)).toEqual(whole);
+});
+
+test('a list of events alone, begins and ends, memory and names of threads', () => {
+  const events = [
+    { ph: 'M', name: 'thread_name', pid: 1, tid: 9, args: { name: 'main\u202e' } },
+    { ph: 'B', name: 'outer', pid: 1, tid: 9, ts: 1 },
+    { ph: 'B', name: 'inner', pid: 1, tid: 9, ts: 2 },
+    { ph: 'E', pid: 1, tid: 9, ts: 3 },
+    { ph: 'E', pid: 1, tid: 9, ts: 5 },
+    { ph: 'i', name: '[memory]', pid: 1, tid: 9, ts: 4, args: { 'Total Allocated': 64 } }
+  ];
+  const profile = readTrace(JSON.stringify(events));
+  expect([...profile.end].map((end, i) => end - profile.start[i])).toEqual([4000, 1000]);
+  expect(profile.tracks).toEqual([{ name: 'main ', process: '' }]);
+  expect(profile.memory.map(({ name, peak }) => [name, peak])).toEqual([['CPU', 64]]);
+  // The closing bracket may be missing there: the format says so.
+  expect(readTrace(JSON.stringify(events).slice(0, -1)).notices).toEqual([]);
+});
+
+test.each([
+  ['cut short', (text: string) => text.slice(0, -90), 17, /cut short: the 17 slices/],
+  ['no JSON', (text: string) => text.replace('"dur":40', '"dur":,'), 17, /no JSON/],
+  ['no length', (text: string) => text.replace('"dur":40', '"dur":-1'), 17, /usable/],
+  [
+    'deep',
+    (text: string) => text.replace('{}', `{"a":${'['.repeat(99)}${']'.repeat(99)}}`),
+    17,
+    /nested more than 64 deep/
+  ]
+])('what is wrong with a trace is told, the rest is shown: %s', (_, spoil, count, says) => {
+  const profile = readTrace(spoil(traceText(training(3))), 300);
+  expect(profile.count).toBe(count);
+  expect(profile.notices.join(' ')).toMatch(says);
+});
+
+test('limits on slices, bytes and the length of events are kept and told', () => {
+  const text = traceText(training(50));
+  const few = readTrace(text, 999, { slices: 100 });
+  expect(few.notices[0]).toMatch(/200 slices beyond the first 100/);
+  const short = readTrace(text, 999, { bytes: 3000 });
+  expect(short.notices[1]).toMatch(/Only the first/);
+  const long = slice('long', 0, 1, { more: 'x'.repeat(5000) });
+  const left = readTrace(traceText([long, ...training(1)]), 999, { event: 2000 });
+  expect(left.count).toBe(6);
+  expect(left.notices[0]).toMatch(/more than 2,000 bytes/);
+});
+
+test.each([
+  ['', 'empty'],
+  ['Dear reader', 'no Chrome trace'],
+  ['{"a": {"traceEvents": []}}', 'no Chrome trace'],
+  ['['.repeat(100_000), 'no slices'],
+  ['{"traceEvents": [1, null, "x", {"ph": {}}]}', 'no slices']
+])('what is no trace says so: %.30s', (text, says) => {
+  expect(() => readTrace(text, 999)).toThrow(says);
+});
+
+test('a packed trace opens; one that is cut shows what came before', async () => {
+  const stream = new Blob([traceText(training(2000))]).stream();
+  const packed = await new Response(
+    stream.pipeThrough(new CompressionStream('gzip'))
+  ).arrayBuffer();
+  const { profile, lanes } = await openProfile(new Blob([packed]));
+  expect([profile.count, lanes.steps.length]).toEqual([12_000, 2000]);
+  const half = new Blob([packed.slice(0, packed.byteLength / 2)]);
+  const { profile: cut } = await openProfile(half);
+  expect(cut.count).toBeGreaterThan(3000);
+  expect(cut.notices[0]).toMatch(/damaged or cut short.*before that are shown/);
+});

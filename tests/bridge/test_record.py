@@ -1,0 +1,168 @@
+"""Graphs and backwards of the real torch in the recorder, in pictures, pages and answers."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ag_visual as ag
+from ag_visual.observe.record.details import node_details
+from ag_visual.observe.record.held_values import array_of
+from ag_visual.observe.wire.check import check
+from ag_visual.session.session import current
+
+from ..oracle import torch
+
+
+def rows(recording: Any, table: str) -> list[dict[str, Any]]:
+    columns = recording.tables[table]
+    names = list(columns)
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def texts(recording: Any, table: str, column: str) -> list[str]:
+    return [recording.strings[i] for i in recording.tables[table][column]]
+
+
+def test_graph_runs_gradients_modules_and_saved_tensors_are_recorded() -> None:
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())
+    x = torch.randn(2, 4)
+    with ag.watch(torch) as watched:
+        loss = model(x).square().mean()
+        loss.backward()
+    found = watched.recording
+    assert texts(found, "nodes", "name") == [
+        *("TBackward0", "AddmmBackward0", "TanhBackward0", "PowBackward0", "MeanBackward0")
+    ]
+    assert sorted(texts(found, "leaves", "label")) == ["model.0.bias", "model.0.weight"]
+    assert texts(found, "calls", "name") == ["Sequential", "0", "1"]
+    assert len(rows(found, "scopes")) == 3
+    saved = dict(zip(texts(found, "saved", "name"), rows(found, "saved"), strict=True))
+    assert saved["result"]["bytes"] == 4 * 6
+    assert saved["result"]["flags"] == 1
+    assert saved["mat1"]["bytes"] == 4 * 8
+    runs = rows(found, "runs")
+    seqs = {
+        row["seq"]: name
+        for row, name in zip(rows(found, "nodes"), texts(found, "nodes", "name"), strict=True)
+    }
+    assert next(seqs.get(run["seq"], "leaf") for run in runs) == "MeanBackward0"
+    norms = {int(run["seq"]): float(run["norm"]) for run in runs}
+    for leaf, label in zip(rows(found, "leaves"), texts(found, "leaves", "label"), strict=True):
+        grad = model.get_parameter(label.removeprefix("model.")).grad
+        assert grad is not None
+        assert norms[int(leaf["seq"])] == pytest.approx(float(grad.norm()))
+    assert len({row["site"] for row in rows(found, "nodes")}) == 3
+
+
+def test_a_node_is_described_as_one_of_this_engine(tmp_path: Any) -> None:
+    with ag.watch(torch) as watched:
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        y = x.exp()
+        loss = (y * y).sum()
+        recorder = current().recorder
+        recorder.drain()
+        picture = ag.show(loss)
+        assert repr(picture) == (
+            "<picture of 4 nodes: ExpBackward0, MulBackward0, SumBackward0, AccumulateGrad>"
+        )
+        seqs = dict(
+            zip(
+                texts(picture.recording, "nodes", "name"),
+                picture.recording.tables["nodes"]["seq"],
+                strict=True,
+            )
+        )
+        details = node_details(recorder, int(seqs["MulBackward0"]), [locals()])
+        check("NodeDetails", details, "details")
+        assert [one["name"] for one in details["saved"]] == ["other", "self"]
+        assert [one["version_then"] for one in details["saved"]] == [0, 0]
+        assert details["saved"][0]["storage"] == details["saved"][1]["storage"]
+        assert "y" in details["saved"][0]["shared_with"]
+        assert details["site"]["text"] == "y * y"
+        values = array_of(recorder, int(seqs["ExpBackward0"]), "saved:result")
+        assert np.array_equal(values, y.detach().numpy())
+        assert ag.explain(x, loss).reasons[0].kind == "no-backward"
+        loss.backward()
+        assert ag.explain(x).reasons[0].kind == "has-grad"
+        assert node_details(recorder, int(seqs["MulBackward0"]))["saved"][0]["freed"]
+    page = watched.save(tmp_path / "page.html")
+    assert b"MulBackward0" in page.read_bytes() or page.stat().st_size > 100_000
+    assert watched.save(tmp_path / "run.agv").exists()
+
+
+def test_why_there_is_no_gradient() -> None:
+    with ag.watch(torch):
+        x = torch.ones(2, requires_grad=True)
+        hidden = (x * 2).detach()
+        loss = (hidden * torch.ones(2, requires_grad=True)).sum()
+        answer = ag.explain(x, loss)
+        assert [reason.kind for reason in answer.reasons] == ["not-connected", "graph-break"]
+        assert "remove the detach()" in answer.advice
+        with torch.no_grad():
+            still = x * 3
+        assert ag.explain(still).reasons[0].kind == "no-grad"
+        assert ag.explain(x.argmax()).reasons[1].kind == "integer-dtype"
+
+
+def test_stop_leaves_torch_as_it_was() -> None:
+    def seen() -> Any:
+        module = torch.nn.modules.module
+        return (
+            *(torch.autograd._engine_run_backward, vars(torch.autograd.Function)["apply"]),
+            *(torch._C._len_torch_function_stack(), len(module._global_forward_pre_hooks)),
+            *(len(module._global_forward_hooks), len(module._global_forward_hooks_always_called)),
+        )
+
+    before = seen()
+    x = torch.ones(2, requires_grad=True)
+    loss = (x * x).sum()
+    watched = ag.watch(torch)
+    assert seen() != before
+    with torch.device("cpu"):  # a mode of the program's own, above
+        loss.backward(retain_graph=True)
+        watched.stop()
+        assert torch._C._len_torch_function_stack() == 1
+    watched.stop()
+    assert seen() == before
+    calls: list[int] = []
+    node = loss.grad_fn
+    handle = node.register_prehook(lambda grads: calls.append(1))
+    loss.backward()
+    assert calls == [1]
+    handle.remove()
+    node = None
+    del loss
+    gc.collect()
+
+
+def test_what_is_watched_dies_as_it_did() -> None:
+    import weakref
+
+    with ag.watch(torch):
+        x = torch.ones(3, requires_grad=True)
+        y = x.exp()
+        loss = y.sum()
+        ends = weakref.ref(y), weakref.ref(loss)
+        loss.backward()
+        gc.disable()
+        try:
+            del y, loss
+            assert [end() for end in ends] == [None, None]
+        finally:
+            gc.enable()
+        assert x.grad is not None
+
+
+def test_only_torch_itself_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TypeError, match="expected the module torch, but got ag_visual"):
+        ag.watch(ag)
+    with pytest.raises(TypeError, match="expected the module torch, but got int"):
+        ag.watch(3)  # type: ignore[arg-type]
+    monkeypatch.setattr(torch, "__version__", "2.3.1")
+    with pytest.raises(RuntimeError, match=r"needs torch 2\.4 or newer, not 2\.3\.1"):
+        ag.watch(torch)

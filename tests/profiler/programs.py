@@ -1,0 +1,201 @@
+"""Programs that are profiled, each written once: `name(t)` gives what is run, t the engine."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+Program = Callable[[], None]
+
+
+def _part(t: Any, name: str) -> Any:
+    return importlib.import_module(f"{t.__name__}.{name}")
+
+
+def mlp(t: Any) -> Program:
+    layers = (t.nn.Linear(4, 5), t.nn.ReLU(), t.nn.Linear(5, 3), t.nn.Tanh(), t.nn.GELU())
+    net = t.nn.Sequential(*layers)
+    x, y = t.randn(6, 4), t.tensor([0, 1, 2, 0, 1, 2])
+
+    def run() -> None:
+        loss = t.nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        loss.item()
+
+    return run
+
+
+def conv_net(t: Any) -> Program:
+    layers = (t.nn.Conv2d(1, 3, 3, padding=1), t.nn.BatchNorm2d(3), t.nn.ReLU(), t.nn.MaxPool2d(2))
+    net = t.nn.Sequential(*layers, t.nn.Flatten(), t.nn.Dropout(0.5), t.nn.Linear(12, 2))
+    x = t.randn(2, 1, 4, 4)
+
+    def run() -> None:
+        net(x).pow(2).mean().backward()
+
+    return run
+
+
+def rnn(t: Any) -> Program:
+    w = t.randn(4, 4, requires_grad=True)
+    b = t.zeros(4, requires_grad=True)
+    x = t.randn(5, 2, 4)
+
+    def run() -> None:
+        h = t.zeros(2, 4)
+        for step in range(5):
+            h = t.tanh(x[step] @ w + h @ w.t() + b)
+        (h**2).sum().backward()
+
+    return run
+
+
+def recurrent_layers(t: Any) -> Program:
+    """Forward alone: torch's fused layers have backwards of their own."""
+    cell, layers = t.nn.GRUCell(3, 4), (t.nn.RNN(3, 4), t.nn.LSTM(3, 4), t.nn.GRU(3, 4))
+    x = t.randn(5, 2, 3)
+
+    def run() -> None:
+        for layer in layers:
+            layer(x)
+        cell(x[0])
+
+    return run
+
+
+def transformer_layer(t: Any) -> Program:
+    qkv, out, norm = t.nn.Linear(8, 24), t.nn.Linear(8, 8), t.nn.LayerNorm(8)
+    mlp = t.nn.Sequential(t.nn.Linear(8, 16), t.nn.GELU(), t.nn.Linear(16, 8))
+    x = t.randn(2, 5, 8)
+
+    def run() -> None:
+        parts = [p.view(2, 5, 2, 4).transpose(1, 2) for p in qkv(x).chunk(3, -1)]
+        mixed = t.nn.functional.scaled_dot_product_attention(*parts)
+        h = norm(x + out(mixed.transpose(1, 2).reshape(2, 5, 8)))
+        norm(h + mlp(h)).sum().backward()
+
+    return run
+
+
+def optimizer_step(t: Any) -> Program:
+    p, q = t.randn(3, requires_grad=True), t.randn(3, requires_grad=True)
+    optimizers = t.optim.SGD([p], lr=0.1, momentum=0.9), t.optim.Adam([q], lr=0.1)
+
+    def run() -> None:
+        for each in optimizers:
+            each.zero_grad()
+        ((p * p).sum() + (q / 2 - 1).abs().mean()).backward()
+        for each in optimizers:
+            each.step()
+
+    return run
+
+
+def data_loader(t: Any) -> Program:
+    data = _part(t, "utils.data")
+    loader = data.DataLoader(data.TensorDataset(t.arange(8.0).reshape(8, 1)), batch_size=4)
+
+    def run() -> None:
+        for (batch,) in loader:
+            (batch * 2).sum()
+
+    return run
+
+
+def reentrant(t: Any) -> Program:
+    checkpoint = _part(t, "utils.checkpoint").checkpoint
+    x = t.randn(3, requires_grad=True)
+
+    def run() -> None:
+        checkpoint(lambda a: (a.sin() * 2).exp(), x, use_reentrant=True).sum().backward()
+
+    return run
+
+
+def checkpoint(t: Any) -> Program:
+    again = _part(t, "utils.checkpoint").checkpoint
+    x = t.randn(3, requires_grad=True)
+
+    def run() -> None:
+        again(lambda a: (a.sin() * 2).exp(), x, use_reentrant=False).sum().backward()
+
+    return run
+
+
+def custom_function(t: Any) -> Program:
+    class Square(t.autograd.Function):  # type: ignore[misc, name-defined]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return 2 * g * x
+
+    x = t.randn(3, requires_grad=True)
+
+    def run() -> None:
+        Square.apply(x).sum().backward()
+
+    return run
+
+
+def double_backward(t: Any) -> Program:
+    x = t.randn(3, requires_grad=True)
+
+    def run() -> None:
+        (g,) = t.autograd.grad((x * x.sin()).sum(), x, create_graph=True)
+        (g * g).sum().backward()
+
+    return run
+
+
+def many_ops(t: Any) -> Program:
+    x = t.randn(4, 6, requires_grad=True)
+    index = t.tensor([0, 1])
+
+    def run() -> None:
+        a = x.view(2, 12).permute(1, 0).contiguous()
+        c = t.stack([t.cat([a, a])] * 2).mean(0)
+        d = c[:3].unsqueeze(0).expand(2, 3, 2).reshape(-1)
+        e = (1 - d).clamp(min=0) + d.softmax(0) - d.log_softmax(0)
+        f = t.where(e > 0, e, d).to(t.float64)
+        g = f.max() + f.std() + f.norm() + x.t().matmul(x).diagonal().sum()
+        with t.no_grad():
+            z = x.detach().clone()
+            z.add_(1).mul_(2)
+            z /= 3
+        h = t.einsum("ij,kj->ik", x, x).tril().pow(2).sqrt().sum() + x.chunk(2)[0].sum()
+        h = h + x.split(2)[1].prod() + x.T.flatten()[0] + x.masked_fill(x > 0, 0.0).sum()
+        (g + h + x.index_select(0, index).sum()).backward()
+
+    return run
+
+
+def ranges(t: Any) -> Program:
+    named = _part(t, "autograd.profiler").record_function
+    x = t.randn(3, requires_grad=True)
+
+    @named("decorated")
+    def squares() -> Any:
+        return x * x
+
+    def run() -> None:
+        with named("outer"), named("inner", "with arguments"):
+            y = squares().sum()
+        with named("all of the backward"):
+            y.backward()
+
+    return run
+
+
+PROGRAMS: dict[str, Callable[[Any], Program]] = {
+    each.__name__: each
+    for each in (
+        *(mlp, conv_net, rnn, recurrent_layers, transformer_layer, optimizer_step, data_loader),
+        *(reentrant, checkpoint, custom_function, double_backward, many_ops, ranges),
+    )
+}

@@ -1,0 +1,70 @@
+"""What a profile tells of a program is what torch's tells of the same: names, nesting, counts."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import pytest
+
+import ag_visual as ag
+
+from ..oracle import torch
+from .programs import PROGRAMS
+
+Tree = list[tuple[str, Any]]
+
+# What torch's Python code calls, and ours does not (and the other way round), with the reason.
+ALONE = {
+    # Ours keeps the inputs in a node, torch's in a hook.
+    "checkpoint": ((), ("CheckpointInputs",)),
+}
+
+
+def _inner(name: str) -> bool:
+    """Whether ops inside of it are each engine's own affair."""
+    prefixes = ("aten::", "Optimizer.", "enumerate(", "autograd::", "torch::")
+    return name.startswith(prefixes) or "Backward" in name or name.endswith(("Function", "Square"))
+
+
+def _outer(event: Any) -> tuple[str, Any]:
+    children = [_outer(each) for each in event.cpu_children]
+    if _inner(event.name):
+        children = [each for each in children if not each[0].startswith("aten::")]
+    return event.name, [] if event.name.startswith("aten::") else children
+
+
+def _profiled(t: Any, name: str) -> Tree:
+    t.manual_seed(0)
+    run = PROGRAMS[name](t)
+    run()
+    with importlib.import_module(f"{t.__name__}.autograd.profiler").profile() as profile:
+        run()
+    return [_outer(each) for each in profile.function_events if each.cpu_parent is None]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_outer_names_and_nesting_are_torchs(name: str) -> None:
+    theirs, ours = _profiled(torch, name), _profiled(ag, name)
+    only_theirs, only_ours = ALONE.get(name, ((), ()))
+    assert set(only_ours) <= {n for n, _ in ours}
+    ours = [each for each in ours if each[0] not in only_ours]
+    theirs = [each for each in theirs if each[0] not in only_theirs]
+    assert ours == theirs
+
+
+@pytest.mark.oracle
+def test_arrows_lead_from_ops_to_their_nodes() -> None:
+    found = []
+    for t in (torch, ag):
+        x, y = t.ones(2, 3, requires_grad=True), t.ones(3, 2)
+        with importlib.import_module(f"{t.__name__}.autograd.profiler").profile() as profile:
+            (x.exp().mm(y).sin() * 2).sum().backward()
+        ends: dict[int, list[tuple[str, int, bool]]] = {}
+        for each in profile.function_events:
+            if each.flow_id:
+                told = each.name, each.flow_type, each.flow_start
+                ends.setdefault(each.flow_id, []).append(told)
+        found.append(sorted(ends.values()))
+    assert found[0] == found[1]

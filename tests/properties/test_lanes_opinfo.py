@@ -1,0 +1,14 @@
+"""torch's samples of its functions under the public `vmap`, one of each (all: see lanes_opinfo)."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import lanes_opinfo
+
+pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.mark.parametrize("name", lanes_opinfo.names())
+def test_a_mapped_function_is_the_stack_of_its_calls(name: str) -> None:
+    assert list(lanes_opinfo.failures(name, 1)) == []

@@ -1,0 +1,172 @@
+"""The Time mode: a trace of torch's own profiler and a profile of ours, opened without a kernel."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+import ag_visual as ag
+
+from ..oracle import torch
+from .lab import Lab
+from .test_accessibility import in_both
+
+
+def profiled(t: Any) -> Any:
+    """Three steps of a small network."""
+    module = importlib.import_module(f"{t.__name__}.profiler")
+    layers = (t.nn.Linear(64, 128), t.nn.ReLU(), t.nn.Linear(128, 10))
+    model = t.nn.Sequential(*layers)
+    optimizer = t.optim.SGD(model.parameters(), lr=0.01)
+    x, y = t.randn(64, 64), t.randint(0, 10, (64,))
+    steps = module.schedule(wait=0, warmup=1, active=3, repeat=1)
+    with module.profile(schedule=steps, record_shapes=True, profile_memory=True) as found:
+        for _ in range(4):
+            with module.record_function("forward"):
+                loss = t.nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            found.step()
+    return found
+
+
+def opened(lab: Lab, name: str) -> Locator:
+    """The file of that name, in a tab of its own."""
+    lab.command("docmanager:open", path=f"profiles/{name}")
+    return lab.page.locator(".jp-Document:not(.lm-mod-hidden) .ag-inspector-panel")
+
+
+@pytest.fixture
+def folder(lab: Lab) -> Path:
+    folder = lab.server.root / "profiles"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def test_a_trace_of_torch_opens_as_a_timeline(lab: Lab, folder: Path) -> None:
+    profiled(torch).export_chrome_trace(str(folder / "torch.pt.trace.json"))
+    lab.load()
+    shown = opened(lab, "torch.pt.trace.json")
+    head = shown.locator(".agv-timing-head")
+    expect(head).to_contain_text(re.compile(r"torch.pt.trace.json: \d+ slices"))
+    table = shown.get_by_role("table", name="Time by name")
+    linear = table.get_by_role("row", name="aten::linear")
+    expect(linear.get_by_role("cell").nth(2)).to_have_text("6")
+    assert lab.server.api("GET", "kernels") == []
+
+    # A node of the backward leads to its op, and a span is summed up by itself.
+    shown.get_by_role("textbox", name="Find slices").fill("AddmmBackward0")
+    expect(shown.locator(".agv-found")).to_have_text("12")
+    shown.get_by_role("textbox", name="Find slices").press("Enter")
+    timeline = shown.get_by_role("application")
+    timeline.focus()
+    lab.page.keyboard.press("f")
+    chosen = shown.locator(".agv-timing-chosen")
+    expect(chosen).to_contain_text("Backward of")
+    chosen.get_by_role("button", name="aten::addmm").click()
+    expect(chosen.get_by_role("heading")).to_have_text("aten::addmm")
+    expect(chosen).to_contain_text("float [64,")
+    timeline.focus()
+    for key in ("Space", "m", "w", "w"):
+        lab.page.keyboard.press(key)
+    box = timeline.bounding_box()
+    assert box is not None
+    lab.page.mouse.move(box["x"] + 500, box["y"] + 200)
+    lab.page.mouse.down()
+    lab.page.mouse.move(box["x"] + 1000, box["y"] + 210, steps=3)
+    lab.page.mouse.up()
+    expect(shown.get_by_role("heading", name="In the selected span")).to_be_visible()
+    shown.get_by_role("textbox", name="Find slices").fill("")
+    lab.pictures("timeline")
+    assert in_both(lab, ".jp-Document .ag-inspector-panel") == []
+
+
+def test_a_profile_of_ours_opens_and_one_that_is_cut_says_so(lab: Lab, folder: Path) -> None:
+    profiled(ag).export_profile(str(folder / "run.agprof"))
+    whole = (folder / "run.agprof").read_bytes()
+    (folder / "cut.agprof").write_bytes(whole[: -len(whole) // 4])
+    (folder / "letter.agprof").write_bytes(b"Dear reader")
+    lab.load()
+    shown = opened(lab, "run.agprof")
+    table = shown.get_by_role("table", name="Time by name")
+    linear = table.get_by_role("row", name="aten::linear")
+    expect(linear.get_by_role("cell").nth(2)).to_have_text("6")
+    lab.screenshot("timeline_ours")
+    expect(opened(lab, "cut.agprof").locator(".agv-timing-notices")).to_contain_text("cut short")
+    expect(opened(lab, "letter.agprof").get_by_role("alert")).to_contain_text("no Chrome trace")
+
+
+MODEL = """\
+import ag_visual as torch
+from ag_visual.profiler import profile
+W = torch.randn(64, 64, requires_grad=True)
+
+def layer(x):
+    return torch.tanh(x @ W)"""
+TRAIN = """\
+with torch.record():
+    for step in range(4):
+        loss = layer(layer(torch.ones(8, 64))).pow(2).mean()
+        loss.backward()"""
+STOP = """\
+with torch.debugger():
+    loss = layer(torch.ones(8, 64)).sum()
+    loss.backward()"""
+PROFILE = """\
+with profile(record_shapes=True, profile_memory=True, with_stack=True) as found:
+    layer(layer(torch.ones(512, 64))).pow(2).mean().backward()
+found.export_profile("profiles/here.agprof")"""
+
+
+def heat(lab: Lab, cell: int) -> Locator:
+    return lab.page.locator(".jp-Notebook .jp-Cell").nth(cell).locator(".ag-heat")
+
+
+def test_beside_a_notebook_it_follows_hatches_pauses_and_warms_lines(
+    lab: Lab, folder: Path
+) -> None:
+    lab.open("timed.ipynb", [MODEL, TRAIN, STOP, PROFILE])
+    shown = lab.inspector()
+    lab.run(0)
+    lab.run(1)
+    expect(shown.locator(".agv-passes")).to_be_visible()
+    shown.get_by_role("button", name="Time", exact=True).click()
+    head = shown.locator(".agv-timing-head")
+    expect(head).to_contain_text("This recording")
+    before = head.inner_text()
+    expect(heat(lab, 0)).to_have_count(1)
+    expect(heat(lab, 0)).to_have_attribute("title", re.compile(r"of .* with its backward"))
+    # What the program does now comes by itself, and what a reader stops is hatched.
+    lab.start(2)
+    expect(shown.locator(".agv-pill")).to_contain_text("Paused before step 1")
+    expect(head).to_contain_text("paused")
+    assert head.inner_text() != before
+    shown.get_by_role("button", name="Continue").click()
+    lab.ended(2)
+    expect(shown.locator(".agv-pill")).to_have_text("Not recording")
+    lab.pictures("timeline_live")
+    assert in_both(lab, ".ag-inspector-panel") == []
+    # From a line to its slices, among the lanes of lines.
+    heat(lab, 0).click()
+    expect(shown.get_by_role("button", name="Lines")).to_have_attribute("aria-pressed", "true")
+    expect(shown.locator(".agv-timing-chosen")).to_contain_text("In[1] line 6")
+    # A profile of the same notebook: memory, and the lines that hold it.
+    lab.run(3)
+    files = shown.get_by_label("File: Open…")
+    files.set_input_files(lab.server.root / "profiles" / "here.agprof")
+    expect(head).to_contain_text("here.agprof")
+    expect(heat(lab, 0)).to_have_attribute("title", re.compile("at the peak of memory"))
+    shown.get_by_role("application").focus()
+    lab.page.keyboard.press("p")
+    table = shown.get_by_role("table", name="What held memory at this moment")
+    expect(table.get_by_role("row", name="aten::tanh")).to_contain_text("activation")
+    lab.pictures("timeline_memory")
+    assert in_both(lab, ".ag-inspector-panel") == []
+    shown.get_by_role("button", name="Nodes", exact=True).click()
+    expect(lab.page.locator(".jp-Notebook .ag-heat")).to_have_count(0)
