@@ -327,12 +327,11 @@ class Gate:
 
     def _pause(self, task: LiveBackward, node: LiveNode, grads: list[Any]) -> list[Any] | None:
         """Stop here and return what is passed on; None where another thread has the turn."""
-        here = threading.get_ident()
-        # Seen to be free and taken without a call: no thread and no signal comes in between.
+        here, since = threading.get_ident(), perf_counter_ns()
+        # Seen to be free, taken and guarded without a call: no thread and no signal comes between.
         if self._turn is not None:
             return None
         self._turn = here
-        since = perf_counter_ns()
         try:
             self._go = self._interrupted = self.pause_next = False
             self._step = self._target = self._passes = None
