@@ -1,4 +1,4 @@
-"""torch.multiprocessing: Python's, with `spawn`. Tensors go to other processes by value."""
+"""torch.multiprocessing: Python's, with `spawn`. Tensors that are not shared are sent by value."""
 
 import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403

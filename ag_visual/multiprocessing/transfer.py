@@ -12,17 +12,18 @@ import os
 import pickle
 import socket
 import struct
-import tempfile
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Final
 
 import numpy
 
+from ag_visual.arrays import shared
+
 _SMALL: Final = 1 << 14
 """Bytes up to which an object is sent in the message."""
 _ALIGNED: Final = 64
 _HEAD: Final = struct.Struct("<?QQ")
-SHARES: Final = hasattr(socket, "send_fds") and os.name == "posix"
+SHARES: Final = hasattr(socket, "send_fds") and shared.POSSIBLE
 """Whether descriptors can be sent here."""
 
 
@@ -57,7 +58,7 @@ class Packed:
 
     def file(self) -> int:
         """The descriptor of new memory that holds it."""
-        handle = _memory()
+        handle = shared.new_file()
         try:
             os.ftruncate(handle, self.size)
             with mmap.mmap(handle, self.size) as memory:
@@ -66,13 +67,6 @@ class Packed:
             os.close(handle)
             raise
         return handle
-
-
-def _memory() -> int:
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("ag_visual")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
 
 
 def taken(facts: bytes, memory: Any) -> Any:
@@ -102,9 +96,9 @@ class Channel:
         """Send an object; small ones, and where no memory can be shared, in the message."""
         packed = Packed(obj)
         facts = packed.facts()
-        shared = self._socket is not None and packed.size > _SMALL
-        head = _HEAD.pack(shared, len(facts), packed.size)
-        if not shared:
+        through_memory = self._socket is not None and packed.size > _SMALL
+        head = _HEAD.pack(through_memory, len(facts), packed.size)
+        if not through_memory:
             memory = bytearray(packed.size)
             packed.into(memory)
             self._connection.send_bytes(head + facts + memory)
@@ -119,9 +113,9 @@ class Channel:
     def receive(self) -> Any:
         """The next object. Raises EOFError or OSError when the other end is gone."""
         message = self._connection.recv_bytes()
-        shared, length, size = _HEAD.unpack_from(message)
+        through_memory, length, size = _HEAD.unpack_from(message)
         facts = message[_HEAD.size : _HEAD.size + length]
-        if not shared:
+        if not through_memory:
             return taken(facts, bytearray(message[_HEAD.size + length :]))
         assert self._socket is not None
         _, handles, _, _ = socket.recv_fds(self._socket, 1, 1)

@@ -182,7 +182,11 @@ class Saving(Members):
         return self._apply(lambda t: F["empty_like"](t, device=device), recurse)
 
     def share_memory(self) -> Self:
-        """The module itself: its arrays go to other processes when they are sent."""
+        """Move parameters and buffers to memory that processes share (`Tensor.share_memory_`)."""
+        for tensor in (*self.parameters(), *self.buffers()):  # type: ignore[attr-defined]
+            tensor.share_memory_()
+            if tensor.grad is not None:
+                tensor.grad.share_memory_()
         return self
 
     # Saving ----------------------------------------------------------------------------------

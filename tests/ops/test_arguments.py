@@ -131,6 +131,6 @@ def test_what_old_programs_call_on_tensors() -> None:
         y = x.clone().apply_(lambda v: v * v)
         z = x.clone().map_(x[0], lambda a, b: a - b)
         kinds = [str(each.dtype) for each in made]
-        return [made, shapes, kinds, y, z, x.is_shared(), x.share_memory_() is x]
+        return [made, shapes, kinds, y, z, y.is_shared(), y.share_memory_() is y]
 
     agree(program)

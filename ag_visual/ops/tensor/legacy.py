@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy
 
+from ag_visual.arrays import shared
 from ag_visual.arrays.backend import backend_of
 from ag_visual.core.tensor import Tensor, before_write, wrote
 from ag_visual.dispatch.arguments import NUMBERS, refused
@@ -97,13 +99,43 @@ def _map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any
 
 
 def _is_shared(self: Tensor) -> bool:
-    """Whether other processes share the memory: those of CUDA are, as in torch, always."""
-    return backend_of(self._array).device_type != "cpu"
+    """Whether other processes may share the memory: that of CUDA always, as in torch."""
+    array = self._array
+    return backend_of(array).device_type != "cpu" or shared.memory_of(array) is not None
 
 
 def _share_memory_(self: Tensor) -> Tensor:
-    """The tensor itself: memory is not shared between processes here, only between threads."""
+    """Move the values to memory that processes share to which the tensor is sent.
+
+    Raises RuntimeError for a view, whose base would stay where it is, and where the system has no
+    such memory; OSError where it has no space left.
+    """
+    if self.is_shared() or self.device.type != "cpu":
+        return self
+    if not shared.POSSIBLE:
+        raise RuntimeError("share_memory_: this system cannot send memory to another process")
+    if self._is_view() or self._array.base is not None:
+        raise RuntimeError(
+            f"share_memory_: this tensor of shape {list(self.shape)} is a part of other memory, "
+            "which would not be shared. Call share_memory_() on the tensor that it was made from, "
+            "or on a clone()."
+        )
+    if _users(self) > _ALONE:
+        warnings.warn(
+            f"share_memory_: other tensors use the memory of this one of shape {list(self.shape)}, "
+            "too (views, results of detach(), what a graph saved). They keep the memory as it is "
+            "and see nothing of what is written from now on: make them afterwards.",
+            stacklevel=2,
+        )
+    self._exchange(shared.copied(self._array))
     return self
+
+
+def _users(tensor: Tensor) -> int:
+    return sys.getrefcount(tensor._array)
+
+
+_ALONE = _users(tensor([0.0]))
 
 
 for _method in (_new, _apply_, _map_, _map2_, _is_shared, _share_memory_):
