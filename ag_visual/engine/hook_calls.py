@@ -13,6 +13,7 @@ from numpy import ndarray
 
 from ag_visual.arrays.coo import Coo
 from ag_visual.core.diagnosis.errors import type_name
+from ag_visual.core.level import Batched
 from ag_visual.core.hooks import HookTable, hook_name
 from ag_visual.core.sparse import whole
 from ag_visual.core.tensor import Tensor, from_array
@@ -151,6 +152,8 @@ def retain(node: Any, number: int, g: Any, task: Any) -> None:
     tensor = None if ref is None else ref()
     if tensor is None:
         return
+    if type(g) is Batched and type(tensor) is not Batched:
+        return  # the slices belong to a vmap inside of which this tensor is not
     old = tensor._grad
     tensor._grad = traced.clone(g, "C") if old is None else traced.add(old, g)
     if instrument.sink is not None:

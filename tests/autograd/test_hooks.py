@@ -547,3 +547,18 @@ def test_what_is_no_dict_of_hooks_is_refused(bad: Any) -> None:
     x = ag_visual.ones(2, requires_grad=True)
     with pytest.raises(TypeError, match=f"dict of hooks or None, but got {type(bad).__name__}"):
         x._backward_hooks = bad
+
+
+def test_gradients_with_slices_are_not_retained_outside_of_their_vmap() -> None:
+    x = ag_visual.ones(3, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    cotangents = ag_visual.eye(3)
+    for times in (1, 2):
+        (found,) = ag_visual.autograd.grad(
+            y, x, cotangents, is_grads_batched=True, retain_graph=True
+        )
+        assert found.tolist() == (2 * cotangents).tolist()
+        y.sum().backward(retain_graph=True)
+        assert y.grad is not None
+        assert y.grad.tolist() == [times] * 3

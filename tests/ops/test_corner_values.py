@@ -486,3 +486,30 @@ def test_powers_to_tensors_of_a_half_are_powers(dtype: str) -> None:
         return [part for y in results for part in (y.detach().float(), 1 / y.detach().float())]
 
     agree(program)
+
+
+@pytest.mark.parametrize("order", [2, 3, 0.5, -1, -2, 2.5, 1, 0, float("inf")])
+def test_the_norm_of_one_number_is_its_size(order: float) -> None:
+    """A power and its root would overflow, or lose digits, where torch has the number itself."""
+
+    def program(t: Any) -> Any:
+        x = t.tensor([[-3e307], [1e-310], [2.0]], dtype=t.float64, requires_grad=True)
+        found = [
+            x.norm(order, -1),
+            t.linalg.vector_norm(x[:1], order),
+            x[0].norm(order, keepdim=True),
+        ]
+        found[0].sum().backward() if order in (1, 2) else None
+        return [*found, x.grad]
+
+    agree(program)
+
+
+def test_the_gradient_of_complex_pairs_is_in_rows() -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(3, 2, dtype=t.float64, requires_grad=True)
+        y = t.view_as_complex(x)
+        g = t.ones((), dtype=t.complex128).expand(3)
+        return [t.autograd.grad(y, x, g, create_graph=c)[0].stride() for c in (True, False)]
+
+    agree(program)

@@ -20,7 +20,9 @@ def _normal_norm(self, ord, dim, keepdim) -> tuple[Any, ...]:
 
 def _norm_of(xp, size, ord, dim, keepdim):
     axis = axes(dim)
-    if ord == math.inf:
+    along = axis if isinstance(axis, tuple) else range(size.ndim) if axis is None else (axis,)
+    alone = ord != 0 and math.prod(size.shape[each] for each in along) == 1
+    if ord == math.inf or alone:  # a power and its root would lose what one number is
         return size.max(axis=axis, keepdims=keepdim)
     if ord == -math.inf:
         return size.min(axis=axis, keepdims=keepdim)
@@ -50,7 +52,7 @@ def _norm_rule(F, g, self, result, ord, dim: Dims, keepdim: bool):
     empty = norm == 0
     safe = F.where(empty, 1.0, norm)
     if ord == 2:
-        return F.where(empty, 0.0, self * (g / safe))
+        return g * F.where(empty, 0.0, self / safe)
     if ord < 2:
         zero = self == 0
         size = F.where(zero, 1.0, F.abs(self)) ** (ord - 1)

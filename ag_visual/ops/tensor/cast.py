@@ -402,7 +402,7 @@ structural(
     "view_as_complex",
     _as_complex,
     method=False,
-    vjp={"self": lambda F, g: F.view_as_real(g)},
+    vjp={"self": lambda F, g: F.view_as_real(F.contiguous(g))},
     view=True,
     normalize=_needs_pairs,
     real_only=True,

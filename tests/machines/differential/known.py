@@ -68,8 +68,8 @@ MADE_OF_VIEWS = re.compile(
 
 
 def _itself(difference: Difference, line: Line) -> bool:
-    """Has torch refused to copy a tensor of one row into this row?"""
-    shared = "refer to a single memory location" in difference.theirs
+    """Has torch refused to copy a tensor of one row into this row, or one into itself?"""
+    shared = "to a single memory location" in difference.theirs
     return shared and ROW.search(line.source) is not None
 
 
@@ -171,6 +171,9 @@ t0.exp_()
 CHOOSES = re.compile(r"\.(amax|amin|aminmax|norm)\(")
 EXTREMES = re.compile(r"\b(a?max|a?min|aminmax|maximum|minimum|fmax|fmin|clamp\w*)_?\(")
 SIGNS = re.compile(r"[\s-]")
+SORTS = re.compile(r"\.(?:arg)?sort\(")  # of which the indices may differ
+BITS = re.compile(r"\.view\(torch\.")
+SHADED = re.compile(r"A view was created in (?:inference|no_grad) mode and its base")
 READ_TWICE = re.compile(r"\.(addcdiv|hypot|atan2)_?\(")  # two formulas read one operand
 # (Seen by a third run, in which torch's digits replace ours after each line.)
 DIGITS = Known(
@@ -226,7 +229,7 @@ UNNAMED = "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == g
 MIXES = re.compile(r"\.logaddexp_?\(")
 BRANCHES = re.compile(r"\.(?:sqrt|log|log1p|rsqrt|pow|angle)_?\(| \*\* ")
 NEGATES = re.compile(r"\.neg_?\(")
-ROW = re.compile(r"\b(\w+)\[-?\d\] = \1$")
+ROW = re.compile(r"\b(\w+)(?:\[-?\d\] = \1|\.copy_\(\1\))$")
 OUT = re.compile(r"\bout=(\w+)\)")
 SCATTERS = re.compile(r"\.(select|slice|diagonal)_scatter\(")
 LEAF_VIEW = re.compile(r"\)\.requires_grad_\(\)|^t\d+\.requires_grad_\(\)")
@@ -250,11 +253,12 @@ KNOWN = [
         "more lenient",
         "Some arguments that torch refuses are taken where the result is clear: `argmax` and `var`"
         " of bools, `softmax` and `silu` of complex numbers, the gradient of `number % tensor`,"
-        " `x[0] = x` of one row.",
+        " `x[0] = x` of one row, `x.copy_(x)`.",
         "t0 = torch.tensor([True, False]).argmax()",
         lambda difference, line, program: (
             difference.kind == "accepts"
-            and bool(LENIENT.match(difference.theirs) or _itself(difference, program[-1]))
+            and bool(LENIENT.match(difference.theirs))
+            or any(_itself(difference, each) for each in program)
         ),
     ),
     Known(
@@ -808,7 +812,7 @@ t1 = torch.autograd.grad(t0.sum(), [t0])[0]
     Known(
         "signs of zeros",
         "Of `0.` and `-0.` either one may be the maximum or minimum, or a part of a complex"
-        " product, as a tangent is one; roots, logarithms and powers of it show which.",
+        " product, as a tangent is one, or of `-x`; roots, logarithms, powers and bits of it show which.",
         "t0 = 1 / torch.tensor([0., -0.]).amax(0)",
         lambda difference, line, program: (
             difference.kind == "values"
@@ -822,6 +826,11 @@ t1 = torch.autograd.grad(t0.sum(), [t0])[0]
                         )
                         or ("3.14" in difference.ours and line.form.endswith(".angle()"))
                     )
+                )
+                or (
+                    "j" in difference.theirs
+                    and any(".neg" in each.form for each in program)
+                    and any(BITS.search(each.source) for each in program)
                 )
                 or (
                     "j" in difference.theirs
@@ -926,7 +935,8 @@ torch.add(torch.ones(2), 1, out=t0)
     Known(
         "saved values that nobody reads",
         "A value that no wanted derivative reads is not saved: it may be written (the result of"
-        " `**`, where the exponent requires no grad), or be an inference tensor.",
+        " `**`, where the exponent requires no grad; what a tangent is made of), or be an inference"
+        " tensor.",
         """
 t0 = torch.tensor(2., requires_grad=True)
 t1 = torch.tensor(2.)
@@ -943,6 +953,7 @@ t2.backward()
                         "which is output 0 of Pow" in difference.theirs
                         or any(NO_GRAPH.search(each.mode) for each in program)
                         or any(READ_TWICE.search(each.form) for each in program)
+                        or any("pushed(" in each.source for each in program)
                     )
                 )
                 or (
@@ -950,10 +961,22 @@ t2.backward()
                     and bool(READ_TWICE.search(line.form))
                 )
                 or (
-                    "A view was created in inference mode and its base" in difference.theirs
+                    SHADED.search(difference.theirs) is not None
                     and ("backward(" in line.form or _gradient(line))
                 )
             )
+        ),
+    ),
+    Known(
+        "equal values",
+        "`sort` keeps equal values in their order; torch, of more than 16 numbers, where it is told"
+        " to (`stable=True`).",
+        "t0, t1 = (torch.arange(40.) // 36).flip(0).sort()",
+        lambda difference, line, program: (
+            difference.kind == "values"
+            and bool(SORTS.search(line.form))
+            and "." not in difference.theirs  # the same indices in another order
+            and sorted(NUMBER.findall(difference.ours)) == sorted(NUMBER.findall(difference.theirs))
         ),
     ),
     Known(
