@@ -13,8 +13,8 @@ from numpy import ndarray
 
 from ag_visual.arrays.coo import Coo
 from ag_visual.core.diagnosis.errors import type_name
-from ag_visual.core.level import Batched
 from ag_visual.core.hooks import HookTable, hook_name
+from ag_visual.core.level import Batched
 from ag_visual.core.sparse import whole
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.memory_overlap import repeats

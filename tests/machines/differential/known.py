@@ -257,8 +257,10 @@ KNOWN = [
         "t0 = torch.tensor([True, False]).argmax()",
         lambda difference, line, program: (
             difference.kind == "accepts"
-            and bool(LENIENT.match(difference.theirs))
-            or any(_itself(difference, each) for each in program)
+            and (
+                bool(LENIENT.match(difference.theirs))
+                or any(_itself(difference, each) for each in program)
+            )
         ),
     ),
     Known(
@@ -812,7 +814,8 @@ t1 = torch.autograd.grad(t0.sum(), [t0])[0]
     Known(
         "signs of zeros",
         "Of `0.` and `-0.` either one may be the maximum or minimum, or a part of a complex"
-        " product, as a tangent is one, or of `-x`; roots, logarithms, powers and bits of it show which.",
+        " product, as a tangent is one, or of `-x`; roots, logarithms, powers and bits of it show"
+        " which.",
         "t0 = 1 / torch.tensor([0., -0.]).amax(0)",
         lambda difference, line, program: (
             difference.kind == "values"
