@@ -206,7 +206,8 @@ def borrows(op: Op, values: dict[str, Any]) -> bool:
 def may_be_recorded(op: Op, values: dict[str, Any]) -> bool:
     """Does an operand require grad, or will it when it is brought up to date with its base?"""
     return any(
-        v._rg or (v._view is not None and v._view.base._rg and v._array.dtype.kind in "fcV")
+        v.requires_grad
+        or (v._view is not None and v._view.base._rg and v._array.dtype.kind in "fcV")
         for v in _given(op, values)
     )
 

@@ -772,3 +772,20 @@ def test_values_that_are_set_lose_leading_ones_by_a_view() -> None:
         return nodes, y, z, x.grad
 
     agree(program)
+
+
+@pytest.mark.parametrize("made", ["view(1)", "tensor_split(2, 0)[0]", "unbind()[0]"])
+@pytest.mark.parametrize("later", ["requires_grad_(False)", "detach_()"])
+def test_a_view_without_history_is_written_once_its_base_needs_no_gradient(
+    made: str, later: str
+) -> None:
+    def program(t: Any) -> Any:
+        x = t.ones(1, requires_grad=True)
+        with t.no_grad():
+            view = eval(f"x.{made}")
+        eval(f"x.{later}")
+        view.fill_(3)
+        view.mul_(2)
+        return [x, x.requires_grad, view.requires_grad, (view * 2).requires_grad]
+
+    agree(program)

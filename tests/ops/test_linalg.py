@@ -20,6 +20,7 @@ from ag_visual.dispatch import table
 from ag_visual.dispatch.table import ops, raw_numpy
 
 from ..oracle import torch
+from ..programs import agree
 from ..properties.cases import settled
 from ..properties.checks import close
 from .side_by_side import graph
@@ -485,3 +486,13 @@ def test_results_are_written_into_out() -> None:
     out = ag.empty(0)
     assert ag.linalg.inv(a, out=out) is out
     assert out.tolist() == [[0.5, 0.0], [0.0, 0.5]]
+
+
+def test_gradients_of_ormqr_without_matrices_depend_on_nothing() -> None:
+    def program(t: Any) -> Any:
+        given = [t.ones(0, 3, 3, requires_grad=True), t.ones(0, 3, requires_grad=True)]
+        given.append(t.ones(0, 3, 2, requires_grad=True))
+        grads = t.autograd.grad(t.ormqr(*given).sum(), given, create_graph=True)
+        return [[tuple(g.shape), g.requires_grad] for g in grads]
+
+    agree(program)

@@ -171,6 +171,7 @@ t0.exp_()
 CHOOSES = re.compile(r"\.(amax|amin|aminmax|norm)\(")
 EXTREMES = re.compile(r"\b(a?max|a?min|aminmax|maximum|minimum|fmax|fmin|clamp\w*)_?\(")
 SIGNS = re.compile(r"[\s-]")
+UNPRINTED = "a tensor whose repr raises"
 SORTS = re.compile(r"\.(?:arg)?sort\(")  # of which the indices may differ
 BITS = re.compile(r"\.view\(torch\.")
 SHADED = re.compile(r"A view was created in (?:inference|no_grad) mode and its base")
@@ -968,6 +969,45 @@ t2.backward()
                     and ("backward(" in line.form or _gradient(line))
                 )
             )
+        ),
+    ),
+    Known(
+        "gradients with slices",
+        "Gradients with slices (`is_grads_batched=True`, `vmap` of `autograd.grad`) are not kept at"
+        " tensors outside on which `retain_grad()` was called; torch leaves a tensor there that can"
+        " no longer be used.",
+        """
+t0 = torch.ones(2, requires_grad=True)
+t1 = t0 * 2
+t1.retain_grad()
+t1.sum().backward(retain_graph=True)
+t2 = torch.autograd.grad(t1, [t0], torch.ones(2, 2), is_grads_batched=True)[0]
+""",
+        lambda difference, line, program: (
+            difference.kind == "grad"
+            and UNPRINTED in difference.theirs
+            and any("grads_batched" in each.source for each in program)
+        ),
+    ),
+    Known(
+        "hooks after a turn",
+        "A hook that is registered after its tensor was turned in place (`t_`, `squeeze_`, ...)"
+        " gets the gradient of what it is now; in torch, where there is one from before, that of"
+        " what it was.",
+        """
+t0 = torch.ones(1, 2, requires_grad=True)
+t1 = t0 * 2
+t1.register_hook(lambda g: t1.mul_(1) and None)
+t1.t_()
+t1.register_hook(lambda g: t1.mul_(2) and None)
+t1.sum().backward()
+""",
+        lambda difference, line, program: any(
+            TURNS.search(each.source)
+            and any(f"{name}.register_hook" in one.source for one in program[:at])
+            and any(f"{name}.register_hook" in one.source for one in program[at:])
+            for at, each in enumerate(program)
+            for name in each.source.partition(".")[:1]
         ),
     ),
     Known(
