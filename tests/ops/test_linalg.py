@@ -488,11 +488,12 @@ def test_results_are_written_into_out() -> None:
     assert out.tolist() == [[0.5, 0.0], [0.0, 0.5]]
 
 
-def test_gradients_of_ormqr_without_matrices_depend_on_nothing() -> None:
+def test_ormqr_without_matrices_has_no_gradients_of_reflectors() -> None:
     def program(t: Any) -> Any:
         given = [t.ones(0, 3, 3, requires_grad=True), t.ones(0, 3, requires_grad=True)]
         given.append(t.ones(0, 3, 2, requires_grad=True))
-        grads = t.autograd.grad(t.ormqr(*given).sum(), given, create_graph=True)
-        return [[tuple(g.shape), g.requires_grad] for g in grads]
+        result = t.ormqr(*given).sum()
+        grads = t.autograd.grad(result, given, create_graph=True, allow_unused=True)
+        return [g is not None and g.requires_grad for g in grads]
 
     agree(program)
