@@ -229,6 +229,17 @@ def test_it_is_of_one_thread() -> None:
     assert found == ["torch.float32"]
 
 
+def outcome(t: Any, call: str) -> tuple[str, str]:
+    """The class and the text of what a call raises, or the text that it warns with."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            eval(call, {"t": t})
+        except Exception as error:
+            return type(error).__name__, str(error).replace("ag_visual.devices.", "torch.")
+    return "", "".join(str(each.message) for each in said)
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize(
     "call",
@@ -237,26 +248,26 @@ def test_it_is_of_one_thread() -> None:
         "t.autocast('meta')",
         "t.autocast(t.device('cpu'))",
         "t.autocast('cpu', dtype=t.float32)",
-        "t.autocast('cuda')",
         "t.autocast('cpu')(3)",
-        "t.amp.GradScaler()",
         "t.amp.GradScaler('cpu', growth_factor=1.0)",
         "t.amp.custom_fwd(device_type=3)",
     ],
 )
-def test_what_is_refused_or_warned_of_is_as_in_torch(call: str) -> None:
-    def outcome(t: Any) -> tuple[str, str]:
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            try:
-                eval(call, {"t": t})
-            except Exception as error:
-                return type(error).__name__, str(error).partition(":")[0][:25]
-        return "", "".join(str(each.message) for each in said)
+def test_what_is_refused_or_warned_of_begins_as_in_torch(call: str) -> None:
+    kind, text = outcome(ag, call)
+    expected, begin = outcome(torch, call)
+    assert kind == expected
+    assert begin
+    assert text.startswith(begin)
 
-    if torch.cuda.is_available() or ag.cuda.is_available():
-        return
-    assert outcome(ag) == outcome(torch)
+
+@pytest.mark.parametrize("call", ["t.autocast('cuda')", "t.amp.GradScaler()"])
+def test_mixed_precision_without_a_gpu_is_off_and_says_so(call: str) -> None:
+    without = outcome(ag, call)
+    assert without[0] == ""
+    assert ("not available" in without[1]) != ag.cuda.is_available()
+    if torch.__version__ and torch.cuda.is_available() == ag.cuda.is_available():
+        assert without == outcome(torch, call)
 
 
 def casts(root: Any) -> int:
