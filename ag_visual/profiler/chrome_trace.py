@@ -1,6 +1,7 @@
 """A profile as a Chrome trace, with the keys that torch 2.13 writes (docs/notes/profiler).
 
-Beyond these: "Call stack" and "Module Hierarchy", which torch leaves empty.
+Beyond these: "Call stack" and "Module Hierarchy", which torch leaves empty; where a thread was
+stopped, a slice "[paused]" and, of each around it, "Paused" (us).
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def _events(columns: Columns, shift: int) -> Iterator[dict[str, Any]]:
     spans, sequence = columns.spans, columns.sequence.tolist()
     threads = [ident & 0x7FFFFFFF for ident, _ in columns.threads]
     stacks = [stack_text(each) for each in columns.stacks]
+    paused = columns.paused.tolist()
     modules: dict[int, int] = {}  # row of a span -> that of the module it ran in
     paths: dict[int, str] = {}
     external = 0
@@ -61,6 +63,7 @@ def _events(columns: Columns, shift: int) -> Iterator[dict[str, Any]]:
             "ts": (begin + shift) / 1000,
             "dur": (end - begin) / 1000,
         }
+        stopped = {"Paused": paused[at] / 1000} if paused[at] else {}
         module = modules.get(parent, -1)
         if kind == MODULE:
             modules[at] = at
@@ -71,13 +74,14 @@ def _events(columns: Columns, shift: int) -> Iterator[dict[str, Any]]:
                 "Python id": at + 1,
                 "Python module id": int(columns.names[name].rpartition("_")[2]),
                 "Ev Idx": at,
+                **stopped,
             }
             yield {"ph": "X", "cat": "python_function", **common, "args": args}
             continue
         if module >= 0:
             modules[at] = module
         external += 1
-        args = {"External id": external}
+        args = {"External id": external, **stopped}
         if kind in (USER, STEP):
             args |= {"Record function id": 0, "Ev Idx": at}
             if inputs >= 0 and columns.inputs[inputs].concrete:
@@ -104,15 +108,19 @@ def _events(columns: Columns, shift: int) -> Iterator[dict[str, Any]]:
         yield {"ph": "X", "cat": "cpu_op", **common, "args": args}
         if kind == NODE and forward >= 0:
             yield from _arrow(columns, at, forward, seq, (process, threads, shift))
+    for since, until, thread in columns.pauses:
+        where = {"pid": process, "tid": threads[thread], "ts": (since + shift) / 1000}
+        length = {"dur": (until - since) / 1000}
+        yield {"ph": "X", "cat": "pause", "name": "[paused]", **where, **length, "args": {}}
     yield from _memory(columns, process, threads, shift)
     whole = {"ts": start, "dur": (columns.end - columns.start) / 1000}
-    where = {"pid": "Spans", "tid": "PyTorch Profiler"}
+    at_top = {"pid": "Spans", "tid": "PyTorch Profiler"}
     args = {"Op count": 0}
     yield {
         "ph": "X",
         "cat": "Trace",
         "name": "PyTorch Profiler (0)",
-        **where,
+        **at_top,
         **whole,
         "args": args,
     }
@@ -127,10 +135,10 @@ def _events(columns: Columns, shift: int) -> Iterator[dict[str, Any]]:
     }
     for title, at_time in (("Iteration Start", start), ("Record Window End", start + whole["dur"])):
         name = "Iteration Start: PyTorch Profiler" if title == "Iteration Start" else title
-        where = {"pid": "Traces" if title == "Iteration Start" else "", "tid": ""}
+        at_top = {"pid": "Traces" if title == "Iteration Start" else "", "tid": ""}
         if title == "Iteration Start":
-            where["tid"] = "Trace PyTorch Profiler"
-        yield {"name": name, "ph": "i", "s": "g", **where, "ts": at_time}
+            at_top["tid"] = "Trace PyTorch Profiler"
+        yield {"name": name, "ph": "i", "s": "g", **at_top, "ts": at_time}
 
 
 def _titles(columns: Columns, process: int, start: float) -> Iterator[dict[str, Any]]:

@@ -120,7 +120,7 @@ class Collection:
         self.shapes, self.stack, self.memory, self.modules = shapes, stack, memory, modules
         self.flops = flops
         self.columns: Columns | None = None
-        self._pauses: list[tuple[int, int]] = []
+        self._skipped: list[tuple[int, int]] = []
         self._since = 0
         with _lock:
             self._log = _begun(self)
@@ -163,22 +163,16 @@ class Collection:
         if now and not self._since:
             self._since = perf_counter_ns()
         elif not now and self._since:
-            self._pauses.append((self._since, perf_counter_ns()))
+            self._skipped.append((self._since, perf_counter_ns()))
             self._since = 0
 
     def finish(self) -> Columns:
         """The columns of what was collected."""
         if self.columns is None:
-            pauses, named = tuple(self._pauses), self._names.of
-            columns = finished(self._log, self._rows, self.start, self.end, named, pauses)
+            skipped, named = tuple(self._skipped), self._names.of
+            columns = finished(self._log, self._rows, self.start, self.end, named, skipped)
             columns.wall = time.time_ns() - perf_counter_ns()
             columns.overhead = _overhead
-            rows = {ident: row for row, (ident, _) in enumerate(columns.threads)}
-            columns.pauses = [
-                (max(since, self.start), min(until, self.end), rows[ident])
-                for since, until, ident in self._log.pauses
-                if until > self.start and since < self.end and ident in rows
-            ]
             if self._details is not None:
                 columns.inputs, columns.stacks = self._details.inputs, self._details.stacks
             if self.flops:

@@ -48,7 +48,36 @@ class Columns:
     wall: int = 0
     overhead: int = 0
     pauses: Sequence[tuple[int, int, int]] = ()
-    """(since, until, row of `threads`): the thread was stopped by who watches it."""
+    """Stops by who watches, which count nowhere: since, until, row of `threads`."""
+
+    @property
+    def length(self) -> Any:
+        """ns that each span took, without those in which its thread was stopped."""
+        spans = self.spans
+        return spans["end"] - spans["start"] - self.paused
+
+    @property
+    def paused(self) -> Any:
+        """ns of each span in which its thread was stopped."""
+        spans = self.spans
+        found = numpy.zeros(len(spans), numpy.int64)
+        for thread in {thread for _, _, thread in self.pauses}:
+            rows = numpy.flatnonzero(spans["thread"] == thread)
+            at = [self.stopped_before(thread, spans[edge][rows]) for edge in ("start", "end")]
+            found[rows] = at[1] - at[0]
+        return found
+
+    def stopped_before(self, thread: int, times: Any) -> Any:
+        """ns in which a thread was stopped before each of these times."""
+        # None overlaps another.
+        pauses = sorted(pause for pause in self.pauses if pause[2] == thread)
+        if not pauses:
+            return numpy.zeros_like(times)
+        since, until, _ = numpy.array(pauses, numpy.int64).T
+        before = numpy.concatenate([[0], numpy.cumsum(until - since)])
+        begun = numpy.searchsorted(since, times, side="right")
+        remaining = until[numpy.maximum(begun, 1) - 1] - times
+        return before[begun] - numpy.where(begun > 0, numpy.maximum(remaining, 0), 0)
 
     @property
     def sequence(self) -> Any:
@@ -85,15 +114,15 @@ def finished(
     start: int,
     end: int,
     named: Callable[[int], str],
-    pauses: Sequence[tuple[int, int]] = (),
+    skipped: Sequence[tuple[int, int]] = (),
 ) -> Columns:
     """The columns of the rows of a log that began at `start` or later and ended by `end`.
 
-    named: the name of a thread by its identifier. pauses: times in which nothing that began counts.
+    named: the name of a thread by its identifier. skipped: what began in these times is left out.
     """
     raw = numpy.array(rows, numpy.int64).reshape(-1, ROW)
     raw = raw[(raw[:, 1] >= start) & (raw[:, 2] <= end)]
-    for since, until in pauses:
+    for since, until in skipped:
         raw = raw[(raw[:, 1] < since) | (raw[:, 1] > until)]
     number = numpy.arange(len(raw))
     order = numpy.lexsort((-number, -raw[:, 2], raw[:, 1], raw[:, 3]))
@@ -109,6 +138,13 @@ def finished(
     _nest(spans, number)
     threads = [(ident, named(ident)) for ident in idents.tolist()]
     columns = Columns(spans, numpy.zeros(0, MEMORY), names, threads, start=start, end=end)
+    row = {ident: at for at, (ident, _) in enumerate(threads)}
+    columns.pauses = [
+        (max(since, start), min(until, end), row[ident])
+        for since, until, ident in log.pauses
+        if until > start and since < end and ident in row
+    ]
+    spans["own"] = own(spans["parent"], columns.length)
     _link(spans, number)
     return columns
 
@@ -146,11 +182,14 @@ def _nest(spans: Any, number: Any) -> None:
         depths[i] = len(around)
         around.append(i)
     spans["parent"], spans["depth"], spans["last"] = parents, depths, lasts
-    length = spans["end"] - spans["start"]
-    inside = numpy.zeros(count, numpy.int64)
-    children = numpy.flatnonzero(spans["parent"] >= 0)
-    numpy.add.at(inside, spans["parent"][children], length[children])
-    spans["own"] = length - inside
+
+
+def own(parent: Any, values: Any) -> Any:
+    """Of each row its value, without those of the rows directly inside of it."""
+    inside = numpy.zeros(len(values), numpy.int64)
+    inner = parent >= 0
+    numpy.add.at(inside, parent[inner], values[inner])
+    return values - inside
 
 
 def _link(spans: Any, number: Any) -> None:

@@ -11,7 +11,7 @@ import numpy
 from ag_visual.core import source
 from ag_visual.events.spans import EVALUATE, MODULE, NODE, OP, STEP, USER, Stack
 from ag_visual.profiler.averages import FunctionEventAvg
-from ag_visual.profiler.columns import Columns
+from ag_visual.profiler.columns import Columns, own
 from ag_visual.profiler.event_lists import EventList
 from ag_visual.profiler.function_events import FunctionEvent
 
@@ -49,16 +49,10 @@ class Kept:
             parent[self.rows] >= 0, place[numpy.maximum(parent[self.rows], 0)], -1
         )
         self.spans = spans[self.rows]
-        self.length = self.spans["end"] - self.spans["start"]
-        self.own = self.length - self._inside(self.length)
-        self.own_bytes = self.spans["bytes"] - self._inside(self.spans["bytes"])
-
-    def _inside(self, values: Any) -> Any:
-        """Of each row, the sum over those directly inside."""
-        found = numpy.zeros(len(self.rows), numpy.int64)
-        inner = self.parent >= 0
-        numpy.add.at(found, self.parent[inner], values[inner])
-        return found
+        self.paused = columns.paused[self.rows]
+        self.length = columns.length[self.rows]
+        self.own = own(self.parent, self.length)
+        self.own_bytes = own(self.parent, self.spans["bytes"])
 
 
 def _flows(columns: Columns, keep: Any) -> Any:
@@ -103,12 +97,12 @@ class Told:
         fields = ("start", "end", "name", "kind", "scope", "thread", "forward", "inputs", "stack")
         parts = [spans[name][rows].tolist() for name in (*fields, "flops", "bytes")]
         kept = self.kept
-        numbers = [x[rows].tolist() for x in (kept.rows, self.sequence, kept.flow)]
+        numbers = [x[rows].tolist() for x in (kept.rows, self.sequence, kept.flow, kept.paused)]
         for at, each in enumerate(zip(*parts, *numbers, strict=True)):
             if deadline is not None and not at % _PIECE and monotonic() > deadline:
                 break
             start, end, name, kind, scope, thread, forward, inputs, stack = each[:9]
-            flops, size, row, seq, flow = each[9:]
+            flops, size, row, seq, flow, paused = each[9:]
             event = FunctionEvent(
                 id=row + 1,
                 name=self.names[name],
@@ -133,6 +127,7 @@ class Told:
                 flow_type=1 if flow else 0,
                 flow_start=bool(flow) and kind == OP,
                 external_id=row + 1,
+                paused_us=paused / 1000,
             )
             if inputs >= 0:
                 told = columns.inputs[inputs]

@@ -86,6 +86,7 @@ class FunctionEvent(FormattedTimesMixin):
         python_id: int = -1,
         python_parent_id: int = -1,
         python_module_id: int = -1,
+        paused_us: float = 0,
     ) -> None:
         self.id = id
         self.name = name
@@ -127,6 +128,7 @@ class FunctionEvent(FormattedTimesMixin):
         self.python_id = python_id
         self.python_parent_id = python_parent_id
         self.python_module_id = python_module_id
+        self.paused_us = paused_us
         self.count = 1
         self.kernels: list[Kernel] = []
         self.cpu_children: list[FunctionEvent] = []
@@ -163,8 +165,11 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def cpu_time_total(self) -> float:
-        """Microseconds from its begin to its end."""
-        return self.time_range.elapsed_us() if self.device_type == DeviceType.CPU else 0
+        """Microseconds from its begin to its end, without those in which it was stopped."""
+        if self.device_type != DeviceType.CPU:
+            return 0
+        length = self.time_range.elapsed_us()
+        return round(length - self.paused_us, 3) if self.paused_us else length
 
     @property
     def self_cpu_time_total(self) -> float:

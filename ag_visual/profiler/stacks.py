@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
+
+import numpy
 
 from ag_visual.files import write
 from ag_visual.profiler.columns import Columns
@@ -12,7 +14,9 @@ SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
 def speedscope(path: Any, columns: Columns) -> None:
-    """Write the file; times are nanoseconds since the profile began."""
+    """Write the file; times are ns since the profile began, without those in which a thread was
+    stopped.
+    """
     write(path, json.dumps(speedscope_of(columns)).encode())
 
 
@@ -21,6 +25,7 @@ def speedscope_of(columns: Columns) -> dict[str, Any]:
     profiles = []
     for number, (_, name) in enumerate(columns.threads):
         rows = columns.spans[columns.spans["thread"] == number]
+        starts, ends = (_running(columns, number, rows[edge]) for edge in ("start", "end"))
         events: list[dict[str, Any]] = []
         opened: list[tuple[int, int]] = []
 
@@ -29,13 +34,13 @@ def speedscope_of(columns: Columns) -> dict[str, Any]:
                 frame, end = opened.pop()
                 events.append({"type": "C", "frame": frame, "at": end})
 
-        for row in rows:
-            close(int(row["depth"]))
-            frame, start = int(row["name"]), int(row["start"]) - columns.start
+        frames, depths = rows["name"].tolist(), rows["depth"].tolist()
+        for frame, depth, start, end in zip(frames, depths, starts, ends, strict=True):
+            close(depth)
             events.append({"type": "O", "frame": frame, "at": start})
-            opened.append((frame, int(row["end"]) - columns.start))
+            opened.append((frame, end))
         close(0)
-        length = columns.end - columns.start
+        (length,) = _running(columns, number, numpy.array([columns.end]))
         kind = {"type": "evented", "name": name, "unit": "nanoseconds"}
         profiles.append({**kind, "startValue": 0, "endValue": length, "events": events})
     return {
@@ -44,3 +49,9 @@ def speedscope_of(columns: Columns) -> dict[str, Any]:
         "profiles": profiles,
         "exporter": "ag_visual",
     }
+
+
+def _running(columns: Columns, thread: int, times: Any) -> list[int]:
+    """ns since the profile began, of a thread, that it was not stopped."""
+    found = times - columns.start - columns.stopped_before(thread, times)
+    return cast(list[int], found.tolist())

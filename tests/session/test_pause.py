@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 
@@ -11,7 +12,8 @@ import ag_visual as ag
 from ag_visual.events import instrument
 from ag_visual.observe.record.recorder import Recorder
 from ag_visual.observe.wire.columns import Chunk
-from ag_visual.profiler import profile
+from ag_visual.profiler import figures, profile, record_function
+from ag_visual.profiler.stacks import speedscope_of
 from ag_visual.session import pause
 from ag_visual.session.pause import Gate
 from ag_visual.session.session import Request, Session
@@ -405,3 +407,71 @@ def test_a_stop_is_told_and_is_none_of_the_nodes_time(watched):
     assert recorder.encoder.milliseconds(began) == pause["since"][0] < pause["t"][0]
     (run,) = runs["t0"][runs["seq"] == work.seq]
     assert run > pause["since"][0]
+
+
+def _stopped(gate, name):
+    """A profile of a backward in a range of its own, which stopped twice; and its thread."""
+    work = Work()
+    gate.add(seq=work.seq)
+    backward = work.run
+
+    def run():
+        with record_function(name):
+            backward()
+
+    work.run = run
+    with profile(record_shapes=True) as found:
+        work.start()
+        until(lambda: gate.paused)
+        gate.step()
+        until(lambda: gate.paused and gate.paused.seq != work.seq)
+        gate.go_on()
+        work.join(PATIENCE)
+    return found
+
+
+def test_what_stood_still_counts_in_no_table(watched):
+    found = _stopped(watched.gate, "all of it")
+    columns = found.columns
+    stopped = sum(until - since for since, until, _ in columns.pauses)
+    assert len(columns.pauses) == 2
+    assert stopped > 0
+    spans, names = columns.spans, columns.names
+    outermost = spans[spans["parent"] < 0]
+    elapsed = int((outermost["end"] - outermost["start"]).sum())
+    assert spans["own"].sum() == elapsed - stopped
+    assert (spans["own"] >= 0).all()
+    assert found.profiler.self_cpu_time_total == (elapsed - stopped) / 1000
+
+    (around,) = (each for each in found.events() if each.name == "all of it")
+    assert around.cpu_time_total == (elapsed - stopped) / 1000
+    assert around.time_range.elapsed_us() == pytest.approx(elapsed / 1000)
+    averages = {each.key: each for each in found.key_averages()}
+    for key, average in averages.items():
+        rows = spans["name"] == names.index(key)
+        assert average.cpu_time_total == columns.length[rows].sum() / 1000, key
+    assert averages["all of it"].cpu_time_total == (elapsed - stopped) / 1000
+    by_shape = {each.key: each.cpu_time_total for each in found.events().key_averages()}
+    assert by_shape == {key: each.cpu_time_total for key, each in averages.items()}
+    assert figures.tree(columns).total[0] == elapsed - stopped
+
+
+def test_what_stood_still_is_told_in_traces(watched, tmp_path):
+    columns = (found := _stopped(watched.gate, "all of it")).columns
+    stopped = sum(until - since for since, until, _ in columns.pauses)
+    found.export_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    told = [each for each in events if each.get("cat") == "pause"]
+    assert sum(each["dur"] for each in told) == pytest.approx(stopped / 1000)
+    (around,) = (each for each in events if each["name"] == "all of it")
+    assert around["args"]["Paused"] == stopped / 1000
+    for each in told:
+        assert (
+            around["ts"] <= each["ts"] <= each["ts"] + each["dur"] <= around["ts"] + around["dur"]
+        )
+        assert (each["pid"], each["tid"]) == (around["pid"], around["tid"])
+
+    (profile_of_thread,) = speedscope_of(columns)["profiles"]
+    opened, closed = profile_of_thread["events"][0], profile_of_thread["events"][-1]
+    (outermost,) = columns.spans[columns.spans["parent"] < 0]
+    assert closed["at"] - opened["at"] == outermost["end"] - outermost["start"] - stopped

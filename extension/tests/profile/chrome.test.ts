@@ -53,6 +53,21 @@ test('a list of events alone, begins and ends, memory and names of threads', () 
   expect(readTrace(JSON.stringify(events).slice(0, -1)).notices).toEqual([]);
 });
 
+test('what stood still is no slice and counts nowhere', () => {
+  const events = [
+    slice('aten::mul', 0, 100),
+    slice('evaluate', 10, 50),
+    slice('[paused]', 20, 30, {}, 'pause'),
+    { ...slice('aten::add', 0, 40), tid: 2 },
+    { ph: 'M', name: 'thread_sort_index', pid: 1, tid: 1, args: { sort_index: 7 } }
+  ];
+  const profile = readTrace(traceText(events));
+  const rows = [...profile.name].map((row, i) => [profile.names[row], profile.own[i]]);
+  expect(rows).toEqual([['aten::add', 40e3], ['aten::mul', 50e3], ['evaluate', 20e3]]);
+  expect([...profile.pauses.track]).toEqual([1]);
+  expect([profile.pauses.from[0], profile.pauses.to[0]]).toEqual([20e3, 50e3]);
+});
+
 test.each([
   ['cut short', (text: string) => text.slice(0, -90), 17, /cut short: the 17 slices/],
   ['no JSON', (text: string) => text.replace('"dur":40', '"dur":,'), 17, /no JSON/],

@@ -6,6 +6,8 @@ import { oneLine } from '../../protocol/text';
 import { assemble } from './assemble';
 import { EventSplitter } from './events';
 import { Loose, Texts } from './loose';
+import type { Pause } from './pauses';
+import { pausesOf } from './pauses';
 import type { Blocks, MemoryCurve, Profile } from './profile';
 import { Hue } from './profile';
 
@@ -157,6 +159,7 @@ export class ChromeTrace {
   private readonly processes = new Map<string, string>();
   private readonly order = new Map<string, number>();
   private readonly memory = new Map<string, Samples>();
+  private readonly pauses: Pause[] = [];
   /** microseconds that are the profile's zero */
   private zero = NaN;
   private bytes = 0;
@@ -203,6 +206,7 @@ export class ChromeTrace {
       names: this.names.all,
       texts: this.texts.all,
       memory: [...this.memory.values()].map(samples => samples.curve(moved)),
+      pauses: pausesOf(this.pauses.map(pause => ({ ...pause, track: moved[pause.track] }))),
       notices: this.notices(broken)
     });
   }
@@ -295,8 +299,15 @@ export class ChromeTrace {
     const category = typeof event.cat === 'string' ? event.cat : '';
     // torch's slice around all of its profile says nothing that ran.
     if (category === 'Trace') return;
+    if (category === 'pause') return this.pause(this.laneOf(event), start, start + length);
     const args = fields(event.args) ?? {};
     this.add(this.laneOf(event), name, hueOf(category, name), start, start + length, args);
+  }
+
+  /** The thread was stopped by who watched it. */
+  private pause(lane: Lane | null, from: number, to: number): void {
+    if (!lane || this.pauses.length >= this.limits.slices) this.left.slices++;
+    else this.pauses.push({ track: lane.row, from, to });
   }
 
   private begin(event: Fields): void {
