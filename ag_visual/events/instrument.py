@@ -37,5 +37,8 @@ jacobian: Callable[[Any], None] | None = None
 # losing_tangents(since), a number below those of all nodes that were made while it was open.
 losing_tangents: Callable[[int], None] | None = None
 
+# Called with each profile that begins, and again when it has ended (`profiler.live.Live`).
+profiled: Callable[[Any], None] | None = None
+
 # Called once for each structured autograd error or warning: problem(exception, fields).
 problem: Callable[[BaseException, dict[str, Any]], None] | None = None

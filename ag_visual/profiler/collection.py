@@ -21,6 +21,7 @@ from ag_visual.events.timed import Span
 from ag_visual.profiler import flops, wrappers
 from ag_visual.profiler.columns import Columns, finished
 from ag_visual.profiler.inputs import Inputs, inputs_of
+from ag_visual.profiler.live import NOT_YET, Live
 from ag_visual.profiler.memory import Ledger
 from ag_visual.profiler.threads import Names
 
@@ -107,6 +108,7 @@ class Collection:
     """One profile's time: from `Collection(...)` to `stop()`."""
 
     running = True
+    live: Live | None = None
 
     def __init__(
         self,
@@ -121,11 +123,13 @@ class Collection:
         self.flops = flops
         self.columns: Columns | None = None
         self._skipped: list[tuple[int, int]] = []
-        self._since = 0
         with _lock:
             self._log = _begun(self)
             self._first = len(self._log.rows)
-            self.start = perf_counter_ns()
+            assert _names is not None
+            self.live = Live(self._log, _details, _names.of, self._skipped)
+            self.start = self.live.start
+        _tell(self.live)
 
     def stop(self) -> None:
         """The profile ends; `columns` are made when somebody asks."""
@@ -137,6 +141,7 @@ class Collection:
         finally:
             # Also where an interrupt came before: whoever was to end it has been here.
             self._end()
+        _tell(self.live)
 
     def _stop(self, end: int) -> None:
         self.pause(False)
@@ -155,16 +160,18 @@ class Collection:
     def _end(self) -> None:
         if self.running:
             with _lock:
+                if self.live is not None:
+                    self.live.ended(getattr(self, "end", 0) or perf_counter_ns())
                 _ended(self)
                 self.running = False
 
     def pause(self, now: bool) -> None:
         """What begins between True and False is none of this profile's."""
-        if now and not self._since:
-            self._since = perf_counter_ns()
-        elif not now and self._since:
-            self._skipped.append((self._since, perf_counter_ns()))
-            self._since = 0
+        since, until = self._skipped[-1] if self._skipped else (0, 0)
+        if now and until != NOT_YET:
+            self._skipped.append((perf_counter_ns(), NOT_YET))
+        elif not now and until == NOT_YET:
+            self._skipped[-1] = since, perf_counter_ns()
 
     def finish(self) -> Columns:
         """The columns of what was collected."""
@@ -181,6 +188,12 @@ class Collection:
                 self._memory.into(columns, named)
             self.columns = columns
         return self.columns
+
+
+def _tell(live: Live | None) -> None:
+    """Tell who wants to follow profiles that one began or ended."""
+    if instrument.profiled is not None and live is not None:
+        instrument.profiled(live)
 
 
 def _begun(one: Collection | None) -> SpanLog:

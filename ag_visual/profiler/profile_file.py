@@ -40,8 +40,8 @@ def encoded(columns: Columns) -> bytes:
         "names": columns.names,
         "pauses": columns.pauses,
         "threads": [[ident, name] for ident, name in columns.threads],
-        "inputs": [_inputs_text(each) for each in columns.inputs],
-        "stacks": _lines(sites),
+        "inputs": [inputs_text(each) for each in columns.inputs],
+        "stacks": lines(sites),
         "places": [
             [site.cell_id, site.execution_count, site.line, site.source_line]
             if site.cell_id is not None
@@ -59,7 +59,7 @@ def encoded(columns: Columns) -> bytes:
     return b"".join(parts)
 
 
-def _lines(sites: Sequence[source.Site]) -> list[str]:
+def lines(sites: Sequence[source.Site]) -> list[str]:
     """'In[3] line 5', 'train.py line 7'; of files with one name the whole path."""
     named: dict[str, set[str]] = {}
     for site in sites:
@@ -81,7 +81,7 @@ def _told(table: Any) -> dict[str, Any]:
     return {"count": len(table), "columns": columns}
 
 
-def _inputs_text(inputs: Inputs) -> str:
+def inputs_text(inputs: Inputs) -> str:
     """'float [64,128], long int [64], 2'"""
     dims, types, concrete = (
         each[:_LONGEST] for each in (inputs.dims, inputs.types, inputs.concrete)

@@ -187,6 +187,19 @@ def _breakpoint(session: Session, args: dict[str, Any]) -> Any:
     return _changed(session)
 
 
+def _profile(session: Session, args: dict[str, Any]) -> Any:
+    live, number = session.profile, int(args["number"])
+    if live is None or live.number != number:
+        raise ValueError(f"profile {number} is not here any more: another one began")
+    piece = live.piece(int(args["since"]))
+    paused = session.gate.paused
+    row = None if paused is None else live.thread(paused.thread)
+    if paused is not None and row is not None and not piece["done"]:
+        since = max(0, paused.since - live.start)
+        piece["pauses"] = [*piece["pauses"], [since, piece["now"], row]]
+    return piece
+
+
 def _clear(session: Session, args: dict[str, Any]) -> Any:
     session.clear()
     return session.state()
@@ -210,6 +223,7 @@ _ORDERS: Final[dict[str, Callable[[Session, dict[str, Any]], Any]]] = {
     "step_to_problem": _step_to_problem,
     "breakpoint": _breakpoint,
     "clear": _clear,
+    "profile": _profile,
     "bundle": lambda session, args: bundle_text(),
 }
 

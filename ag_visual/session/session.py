@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ag_visual import files
 from ag_visual.core.bell import Bell
@@ -39,6 +39,9 @@ from ag_visual.observe.record.recorder import Recorder
 from ag_visual.observe.record.scalars import ScalarLog
 from ag_visual.session.pause import Gate
 from ag_visual.session.transport import Page, Send
+
+if TYPE_CHECKING:
+    from ag_visual.profiler.live import Live
 
 FLUSH_SECONDS: Final = 0.04
 ENDS_SECONDS: Final = 0.1
@@ -102,6 +105,7 @@ class Session:
         self.numbers = ScalarLog()
         self.jacobians = Jacobians()
         self.lesson: Lesson | None = None
+        self.profile: Live | None = None  # the newest one, while it runs or was followed
         self.namespace: Callable[[], Mapping[str, Any]] = dict  # variables of a notebook
         self.when_idle: Callable[[Callable[[], None]], None] | None = None
         self.at_rest = False  # no cell runs: what `when_idle` was given is called in a moment
@@ -141,6 +145,8 @@ class Session:
             self.numbers.clear()
             self.jacobians = Jacobians()
             self.message = ""
+            if self.profile is not None and self.profile.end is not None:
+                self.profile = None
         self.changed()
 
     def watch(self) -> None:
@@ -149,6 +155,7 @@ class Session:
         instrument.begin, instrument.end = self._begin, self._end
         instrument.losing_tangents = self._losing_tangents
         instrument.jacobian = self._jacobian
+        instrument.profiled = self._profiled
 
     def _losing_tangents(self, since: int) -> None:
         try:
@@ -164,6 +171,17 @@ class Session:
                 self.changed()
         except Exception as error:
             self._failed(error)
+
+    def _profiled(self, live: Live) -> None:
+        """A profile began, or has ended: then its last rows stay for who follows it."""
+        if threading.get_ident() in self.recorder.ignored:
+            return
+        if live.end is None:
+            self.profile = live
+        elif self.profile is live and not live.asked:
+            self.profile = None
+        if self.pages:
+            self.changed()
 
     def _begin(self, task: LiveBackward) -> None:
         ignored = self.recorder.ignored
@@ -311,6 +329,7 @@ class Session:
             "jacobians": self.jacobians.count,
             "message": self.message,
             "lesson": None if self.lesson is None else self.lesson.json(),
+            "profile": None if self.profile is None else self.profile.number,
         }
 
     def say(self, text: str) -> None:
@@ -471,7 +490,7 @@ def _forget_after_fork() -> None:
     if _session is not None:
         instrument.sink = instrument.gate = instrument.problem = None
         instrument.begin = instrument.end = instrument.losing_tangents = None
-        instrument.jacobian = None
+        instrument.jacobian = instrument.profiled = None
         _session = None
 
 

@@ -123,6 +123,14 @@ with profile(record_shapes=True, profile_memory=True, with_stack=True) as found:
     layer(layer(torch.ones(512, 64))).pow(2).mean().backward()
 found.export_profile("profiles/here.agprof")"""
 
+FOLLOWED = """\
+import time
+from pathlib import Path
+with profile(with_stack=True) as found:
+    while not Path("profiles/stop").exists():
+        layer(torch.ones(8, 64)).sum().backward()
+        time.sleep(0.01)"""
+
 
 def heat(lab: Lab, cell: int) -> Locator:
     return lab.page.locator(".jp-Notebook .jp-Cell").nth(cell).locator(".ag-heat")
@@ -170,3 +178,30 @@ def test_beside_a_notebook_it_follows_hatches_pauses_and_warms_lines(
     assert in_both(lab, ".ag-inspector-panel") == []
     shown.get_by_role("button", name="Nodes", exact=True).click()
     expect(lab.page.locator(".jp-Notebook .ag-heat")).to_have_count(0)
+
+
+def test_a_profile_is_followed_as_it_runs(lab: Lab, folder: Path) -> None:
+    lab.open("followed.ipynb", [MODEL, FOLLOWED])
+    shown = lab.inspector()
+    lab.run(0)
+    lab.start(1)
+    shown.get_by_role("button", name="Look at a profile or trace").click()
+    head = shown.locator(".agv-timing-head")
+    expect(head).to_contain_text("Running profile")
+    table = shown.get_by_role("table", name="Time by name")
+    calls = table.get_by_role("row", name="aten::tanh").get_by_role("cell").nth(2)
+    expect(calls).to_be_visible()
+    before = calls.inner_text()
+    expect(calls).not_to_have_text(before)
+    expect(heat(lab, 0)).to_have_attribute("title", re.compile(r"of .* with its backward"))
+    assert in_both(lab, ".ag-inspector-panel") == []
+    follow = shown.get_by_role("button", name="Follow")
+    expect(follow).to_have_attribute("aria-pressed", "true")
+    shown.get_by_role("application").focus()
+    lab.page.keyboard.press("l")
+    expect(follow).to_have_attribute("aria-pressed", "false")
+    lab.page.keyboard.press("l")
+    (folder / "stop").touch()
+    lab.ended(1)
+    expect(head).to_contain_text(re.compile(r"^(?!.*Running).*Profile: [\d,]+ slices", re.DOTALL))
+    expect(shown.locator(".agv-timing-notices")).to_contain_text("export_profile()")

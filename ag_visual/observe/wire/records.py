@@ -63,6 +63,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "jacobians?": "number -- that were computed while recorded",
         "message": "string -- one sentence for the reader, empty when there is nothing to say",
         "lesson?": "Lesson | null -- how a teacher's cell set up the panel",
+        "profile?": "number | null -- of the profile that runs, or ran last while it was followed",
     },
     "Write": {"site": "Site | null", "version": "number", "op": "string"},
     "Problem": {
@@ -115,6 +116,29 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "tables": "Record<string, TableHeader>",
         "state": "State",
         "problems": "Problem[]",
+    },
+    "ProfilePiece": {
+        "number": "number -- the profile's",
+        "done": "boolean -- it has ended: nothing more comes",
+        "next": "number -- the row to ask from for the piece after this one",
+        "left_out": "number -- rows before this piece that are here no more",
+        "now": "number -- ns since the profile began, as all times here",
+        "count": "number -- slices",
+        "open": "number -- of these, the last ones: ranges that have not ended, here until now",
+        "rows": "string -- base64 of columns: start, end, seq (float64), label, thread, facts"
+        " (int32)",
+        "labels": "Record<string, [string, number]> -- name and kind, by number",
+        "facts": "Record<string, ProfileFacts>",
+        "threads": "string[] -- names",
+        "pauses": "[number, number, number][] -- since, until, row of threads",
+    },
+    "ProfileFacts": {
+        "line": "string -- where it was called, empty where that is not known",
+        "cell": "string | null -- the notebook's cell with that line",
+        "execution": "number | null",
+        "at": "number -- the line in the cell, from 1; 0: in no cell",
+        "source": "string -- the line as it ran",
+        "inputs": "string -- dtypes and shapes that it was called with",
     },
     "NextFunction": {
         "seq": "number | null",

@@ -291,6 +291,11 @@ COMMANDS: Final[dict[str, Command]] = {
     "local": Command(
         {"seq": "number"}, "Numbers", "one node by its numbers, and the gradient it will hand on"
     ),
+    "profile": Command(
+        {"number": "number", "since": "number -- the row to begin at: `next` of the piece before"},
+        "ProfilePiece",
+        "what a profile has collected since",
+    ),
     "jacobians": Command({}, "Jacobian[]", "the newest Jacobians that were computed, as matrices"),
     "scalars": Command(
         {"seqs": "number[] -- the nodes of one graph"}, "Scalars", "every number of a small graph"

@@ -11,8 +11,8 @@ from typing import Any, Final
 LONGEST: Final = 4000
 """Characters of one text; a page keeps 4096."""
 
-_LONG_FIELDS: Final = {"text": 4 * LONGEST}
-"""A problem's full message, and the repr of values, may be longer."""
+_LONG_FIELDS: Final = {"text": 4 * LONGEST, "rows": 2**21}
+"""A problem's full message, and the repr of values, may be longer; so are columns in base64."""
 
 
 def fit(text: str, longest: int = LONGEST) -> str:

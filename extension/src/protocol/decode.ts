@@ -128,7 +128,8 @@ export function readState(value: unknown): State {
     kernel_busy: state.kernel_busy === true,
     jacobians: asNumber(state.jacobians, 0),
     message: asText(state.message),
-    lesson: readLesson(state.lesson)
+    lesson: readLesson(state.lesson),
+    profile: typeof state.profile === 'number' ? state.profile : null
   };
 }
 

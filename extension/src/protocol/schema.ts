@@ -435,6 +435,8 @@ export interface State {
   message: string;
   /** how a teacher's cell set up the panel */
   lesson?: Lesson | null;
+  /** of the profile that runs, or ran last while it was followed */
+  profile?: number | null;
 }
 
 export interface Write {
@@ -538,6 +540,46 @@ export interface Header {
   tables: Record<string, TableHeader>;
   state: State;
   problems: Problem[];
+}
+
+export interface ProfilePiece {
+  /** the profile's */
+  number: number;
+  /** it has ended: nothing more comes */
+  done: boolean;
+  /** the row to ask from for the piece after this one */
+  next: number;
+  /** rows before this piece that are here no more */
+  left_out: number;
+  /** ns since the profile began, as all times here */
+  now: number;
+  /** slices */
+  count: number;
+  /** of these, the last ones: ranges that have not ended, here until now */
+  open: number;
+  /** base64 of columns: start, end, seq (float64), label, thread, facts (int32) */
+  rows: string;
+  /** name and kind, by number */
+  labels: Record<string, [string, number]>;
+  facts: Record<string, ProfileFacts>;
+  /** names */
+  threads: string[];
+  /** since, until, row of threads */
+  pauses: [number, number, number][];
+}
+
+export interface ProfileFacts {
+  /** where it was called, empty where that is not known */
+  line: string;
+  /** the notebook's cell with that line */
+  cell: string | null;
+  execution: number | null;
+  /** the line in the cell, from 1; 0: in no cell */
+  at: number;
+  /** the line as it ran */
+  source: string;
+  /** dtypes and shapes that it was called with */
+  inputs: string;
 }
 
 export interface NextFunction {
@@ -1026,6 +1068,15 @@ export interface Commands {
       seq: number;
     };
     result: Numbers;
+  };
+  /** what a profile has collected since */
+  profile: {
+    args: {
+      number: number;
+      /** the row to begin at: `next` of the piece before */
+      since: number;
+    };
+    result: ProfilePiece;
   };
   /** the newest Jacobians that were computed, as matrices */
   jacobians: {

@@ -10,7 +10,8 @@ import { FakeKernel } from '../synthetic/fake_kernel';
 import { rnn } from '../synthetic/recordings';
 import type { Page } from './page';
 import { close, furnish, open } from './page';
-import { slice, traceText, training } from '../synthetic/profiles';
+import type { Row } from '../synthetic/profiles';
+import { pieceOf, slice, traceText, training } from '../synthetic/profiles';
 
 beforeAll(furnish);
 afterEach(close);
@@ -169,4 +170,80 @@ test('what held memory at its peak, and what lines cost, of a recording', async 
   await page.settle();
   expect(page.element.querySelector('.agv-tensors')).not.toBeNull();
   expect(hot[hot.length - 1]).toEqual([]);
+});
+
+test('a profile that runs is followed to its end; the recording is a click away', async () => {
+  const kernel = new FakeKernel();
+  const page = await open(kernel, {});
+  const until = async (wanted: () => boolean): Promise<void> => {
+    for (let i = 0; i < 100 && !wanted(); i++) await page.settle();
+    expect(wanted()).toBe(true);
+  };
+  const head = (): string => page.text('.agv-timing-head');
+  const rows: Row[] = [];
+  const step = (at: number): void => {
+    rows.push(['aten::mul', 0, at, at + 100, at]);
+    rows.push(['autograd::engine::evaluate_function: MulBackward0', 1, at + 200, at + 400, at]);
+    rows.push(['MulBackward0', 2, at + 250, at + 350, at]);
+  };
+  let done = false;
+  kernel.pieceFrom = since => {
+    const told = [...rows.slice(since)];
+    const unended: Row[] = done ? [] : [['ProfilerStep#0', 4, 0, 5000, -1]];
+    const number = kernel.state.profile ?? 0;
+    const count = { open: unended.length, next: rows.length };
+    return pieceOf([...told, ...unended], { number, done, pauses: [[1210, 1240, 0]], ...count });
+  };
+  kernel.train();
+  await page.settle();
+  await page.click('Time');
+  expect(head()).toContain('This recording');
+  step(0);
+  kernel.state.profile = 4;
+  kernel.flush();
+  await until(() => head().includes('Running profile: 4 slices'));
+  const area = page.element.querySelector('[data-agv-keys=time]') as HTMLElement;
+  await page.press('ArrowRight', area);
+  expect(page.text('.agv-timing-chosen h2')).toBe('ProfilerStep#0');
+  step(1000);
+  await until(() => head().includes('Running profile: 7 slices'));
+  expect(head()).toContain('paused');
+  expect(page.text('.agv-timing-chosen h2')).toBe('ProfilerStep#0');
+  const evaluated = (): string =>
+    [...page.element.querySelectorAll('.agv-timing-table tbody tr')]
+      .map(row => row.textContent ?? '')
+      .find(text => text.startsWith('autograd::engine')) ?? '';
+  await until(() => evaluated().includes('370 ns170 ns'));
+  // Back to the recording, and the profile comes again only when it is asked for.
+  await page.click('Times of this recording');
+  step(2000);
+  await page.settle(500);
+  expect(head()).toContain('This recording');
+  await page.click('Newest profile');
+  await until(() => head().includes('Running profile: 10 slices'));
+  rows.push(['ProfilerStep#0', 4, 0, 2900, -1]);
+  done = true;
+  await until(() => head().includes('Profile: 10 slices'));
+  const asked = kernel.asked.filter(({ command }) => command === 'profile').length;
+  await page.settle(600);
+  expect(kernel.asked.filter(({ command }) => command === 'profile').length).toBe(asked);
+  expect(page.text('.agv-timing-notices')).toContain('export_profile()');
+});
+
+test('a piece that cannot be read, and a profile that went, leave what had come', async () => {
+  const kernel = new FakeKernel();
+  const page = await open(kernel, {});
+  kernel.state.profile = 1;
+  kernel.pieceFrom = since =>
+    since === 0 ? pieceOf([['aten::mul', 0, 0, 9, 1]], { left_out: 3 }) : pieceOf([], { next: 1 });
+  kernel.flush();
+  await page.settle();
+  await page.click('Look at a profile or trace');
+  const come = (): boolean => page.element.querySelector('.agv-timing-area') !== null;
+  for (let i = 0; i < 50 && !come(); i++) await page.settle();
+  expect(page.text('.agv-timing-head')).toContain('Running profile: 1 slice');
+  expect(page.text('.agv-timing-notices')).toContain('3 earlier slices are not here');
+  kernel.pieceFrom = () => pieceOf([], { count: 1 });
+  await page.settle(600);
+  expect(page.text('.agv-timing-head')).toContain('Running profile');
 });

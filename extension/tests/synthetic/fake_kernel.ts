@@ -6,9 +6,16 @@ import type {
   Controller,
   RawBatch
 } from '../../src/protocol/controller';
-import type { CommandName, Commands, Site, State } from '../../src/protocol/schema';
+import type {
+  CommandName,
+  Commands,
+  ProfilePiece,
+  Site,
+  State
+} from '../../src/protocol/schema';
 import { NONE } from '../../src/protocol/schema';
 import { Signal } from '../../src/protocol/signal';
+import { pieceOf } from './profiles';
 import { Program } from './program';
 
 const CELL = ['z = torch.tanh(x @ W + b)', 'loss = (z - y).pow(2).mean()', 'loss.backward()'];
@@ -25,6 +32,8 @@ export class FakeKernel implements Controller {
   };
   readonly asked: { command: string; args: unknown }[] = [];
   readonly revealed: Site[] = [];
+  /** what a profile that runs has collected since a row */
+  pieceFrom: (since: number) => ProfilePiece = () => pieceOf([]);
   /** commands that are refused, with the sentence */
   readonly refuse: Record<string, string> = {};
   program = new Program(CELL);
@@ -174,6 +183,11 @@ export class FakeKernel implements Controller {
             : { id, kind: 'node', seq: given.seq }
         );
       }
+    } else if (command === 'profile') {
+      const { number, since } = args as Commands['profile']['args'];
+      if (number !== state.profile) return Promise.reject(new Error('not here any more'));
+      const piece = this.pieceFrom(since);
+      return Promise.resolve(piece as unknown as Commands[C]['result']);
     } else {
       return Promise.reject(new Error(`not kept: ${command}`));
     }

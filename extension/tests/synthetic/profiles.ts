@@ -3,6 +3,7 @@
 import { ChromeTrace, TRACE_LIMITS } from '../../src/model/profile/chrome';
 import type { TraceLimits } from '../../src/model/profile/chrome';
 import type { Profile } from '../../src/model/profile/profile';
+import type { ProfilePiece } from '../../src/protocol/schema';
 
 export interface TraceEvent {
   ph: string;
@@ -92,4 +93,39 @@ export function columnsFile(
     at += part.length;
   }
   return bytes;
+}
+
+/** name, kind, start and end in ns, number of the node */
+export type Row = [name: string, kind: number, start: number, end: number, seq: number];
+
+/** A piece of a profile that runs, all of it in cell 'cell-1', line 2, as a kernel tells it. */
+export function pieceOf(rows: readonly Row[], more: Partial<ProfilePiece> = {}): ProfilePiece {
+  const names = [...new Set(rows.map(([name]) => name))];
+  const floats = [2, 3, 4].flatMap(column => rows.map(row => row[column] as number));
+  const ints = [
+    ...rows.map(([name]) => names.indexOf(name)),
+    ...rows.map(() => 0),
+    ...rows.map(() => 5)
+  ];
+  const bytes = new Uint8Array(8 * floats.length + 4 * ints.length);
+  bytes.set(new Uint8Array(Float64Array.from(floats).buffer));
+  bytes.set(new Uint8Array(Int32Array.from(ints).buffer), 8 * floats.length);
+  const kind = (name: string): number => rows.find(([other]) => other === name)?.[1] ?? 0;
+  return {
+    number: 1,
+    done: false,
+    next: rows.length,
+    left_out: 0,
+    now: 1e6,
+    count: rows.length,
+    open: 0,
+    rows: btoa(String.fromCharCode(...bytes)),
+    labels: Object.fromEntries(names.map((name, i) => [i, [name, kind(name)]])),
+    facts: {
+      5: { line: 'In[7] line 2', cell: 'cell-1', execution: 7, at: 2, source: 'z', inputs: 'f [3]' }
+    },
+    threads: ['MainThread'],
+    pauses: [],
+    ...more
+  };
 }

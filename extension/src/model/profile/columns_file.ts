@@ -5,6 +5,7 @@ import { ProtocolError, isObject } from '../../protocol/decode';
 import { KEPT, cut, oneLine } from '../../protocol/text';
 import { plural } from '../format';
 import { assemble } from './assemble';
+import { hueOfKind } from './kinds';
 import { Loose, Texts } from './loose';
 import type { Pause } from './pauses';
 import { pausesOf } from './pauses';
@@ -17,8 +18,6 @@ const LONGEST_HEADER = 2 ** 28;
 const MOST_SLICES = 5_000_000;
 
 const SIZES: Record<string, number> = { '<i8': 8, '<u8': 8, '<i4': 4, '|u1': 1, u1: 1 };
-/** Kinds of spans as they are numbered in the file. */
-const [EVALUATE, NODE, USER, STEP, MODULE] = [1, 2, 3, 4, 5];
 
 type Column = (row: number) => number;
 
@@ -137,25 +136,15 @@ function profileOf(header: Record<string, unknown>, spans: Table, memory: Table)
       unusable++;
       continue;
     }
-    const kind = at.kind(row);
-    const backward = kind === EVALUATE || kind === NODE;
-    const own: Hue = backward
-      ? Hue.backward
-      : kind === USER
-        ? Hue.user
-        : kind === STEP
-          ? Hue.step
-          : kind === MODULE
-            ? Hue.module
-            : Hue.forward;
+    const hue = hueOfKind(at.kind(row));
     where[row] = loose.add({
       start,
       end,
       name: nameRows[at.name(row)] ?? -1,
-      hue: own,
+      hue,
       track,
       seq: at.seq(row),
-      runsBackward: backward,
+      runsBackward: hue === Hue.backward,
       note: notes[at.inputs(row)] ?? -1,
       line: lines[at.stack(row)] ?? -1
     });

@@ -66,6 +66,7 @@ export function TimeView({ wheel }: { wheel: 'always' | 'focused' }): ReactEleme
   const following = useCell(timing.following);
   useEffect(() => timing.grow());
   const open = state.kind === 'open' ? state : null;
+  const running = timing.profileNumber;
   const paused = open ? pausedAnywhere(open.profile.pauses, open.profile.from, open.profile.to) : 0;
   return (
     <div className="agv-timing">
@@ -78,7 +79,7 @@ export function TimeView({ wheel }: { wheel: 'always' | 'focused' }): ReactEleme
           {paused > 0 && `, and ${lengthText(paused)} paused`}
         </span>
         {open && <LaneSwitch open={open} />}
-        {open?.name === '' && presenter.live && (
+        {open && (open.name === '' || open.running !== null) && presenter.live && (
           <button
             type="button"
             className="agv-btn"
@@ -109,8 +110,13 @@ export function TimeView({ wheel }: { wheel: 'always' | 'focused' }): ReactEleme
         )}
         <OpenButton label="Open…" />
         {state.kind === 'open' && state.name !== '' && model.graph.seqs.length > 0 && (
-          <button type="button" className="agv-link" onClick={() => timing.takeRecording()}>
+          <button type="button" className="agv-link" onClick={() => timing.backToRecording()}>
             Times of this recording
+          </button>
+        )}
+        {running !== null && (open ? open.running !== running : state.kind === 'failed') && (
+          <button type="button" className="agv-link" onClick={() => timing.takeProfile()}>
+            Newest profile
           </button>
         )}
       </div>
@@ -183,8 +189,9 @@ function Nothing(): ReactElement {
     <div className="agv-timing-empty">
       <h2>No times yet</h2>
       <p>
-        Run a cell that calls backward() while the Inspector records, or open a profile: a Chrome
-        trace, as torch&apos;s profiler writes it, is read here without a kernel.
+        Run a cell that calls backward() while the Inspector records, or one with profile(): both
+        are shown as they run. Or open a profile: a Chrome trace, as torch&apos;s profiler writes
+        it, is read here without a kernel.
       </p>
       <OpenButton label="Open a profile or trace" />
     </div>

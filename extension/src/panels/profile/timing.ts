@@ -10,17 +10,21 @@ import { LANE_KINDS, canGroup } from '../../model/profile/groups';
 import type { Profile } from '../../model/profile/profile';
 import { lengthOf, sameNodes } from '../../model/profile/profile';
 import { profileOfRecording } from '../../model/profile/recorded';
+import type { RunningProfile } from '../../model/profile/running';
 import type { Span } from '../../model/profile/summary';
 import type { Lanes } from '../../layout/profile/lanes';
 import { placeLanes } from '../../layout/profile/lanes';
 import { readProfile } from '../../layout/profile/reader';
 import type { TimeCanvas } from '../../draw/profile/canvas';
 import type { Presenter } from '../presenter';
+import { Following } from './following';
 
 export interface OpenProfile {
   kind: 'open';
   /** the file's name; '' for the times of the recording on screen */
   name: string;
+  /** the number of the profile that is followed; null: it is of a file or a recording */
+  running: number | null;
   /** another number, another profile: with the same one there is only more of it */
   serial: number;
   /** the newest batch of the recording that is in it, and how many slices it may have */
@@ -36,7 +40,7 @@ export type TimeState =
   | { kind: 'failed'; name: string; why: string }
   | OpenProfile;
 
-/** Slices of a recording that still grows. */
+/** Slices of a recording that still grows, and of a profile that runs. */
 const MOST_LIVE = 60_000;
 /** What came is shown at most so often; and for at most one part in so many of the time. */
 const GROWS_MS = 200;
@@ -75,12 +79,20 @@ export class Timing implements Disposable {
   private growing: ReturnType<typeof setTimeout> | undefined;
   /** ms that it took to take in what came last */
   private grew = 0;
+  private readonly pieces: Following;
+  /** the profile that is not to come by itself, and the one that is to whatever is on screen */
+  private declined = -1;
+  private wanted = -1;
   private known = { profile: null as Profile | null, batch: -1, same: false };
 
-  constructor(private readonly presenter: Presenter) {}
+  constructor(private readonly presenter: Presenter) {
+    const { controller } = presenter;
+    this.pieces = new Following(controller, MOST_LIVE, running => this.takePiece(running));
+  }
 
   dispose(): void {
     this.reading?.abort();
+    this.pieces.dispose();
     clearTimeout(this.growing);
     for (const cell of [
       ...[this.shown, this.state, this.selected, this.span, this.drawing, this.query],
@@ -112,7 +124,8 @@ export class Timing implements Disposable {
       const serial = ++this.serial;
       const { most } = this;
       const lanes = placeLanes(profile);
-      this.set({ kind: 'open', name: '', serial, batch, most, profile, lanes });
+      const about = { name: '', running: null, serial, batch, most };
+      this.set({ kind: 'open', ...about, profile, lanes });
     } else {
       this.set({ kind: 'none' });
     }
@@ -128,6 +141,9 @@ export class Timing implements Disposable {
   grow(): void {
     const { store } = this.presenter.model;
     const { value } = this.state;
+    if (this.followsProfile) {
+      this.pieces.ask(this.profileNumber ?? -1, Math.max(GROWS_MS, PATIENCE * this.grew));
+    }
     const recording = value.kind === 'none' || (value.kind === 'open' && value.name === '');
     const all = value.kind === 'open' && value.batch === store.batch && value.most === this.most;
     if (!this.following.value || !recording || all || this.growing !== undefined) return;
@@ -140,6 +156,66 @@ export class Timing implements Disposable {
     );
   }
 
+  /** The profile that runs in the kernel, or ran last while it was followed. */
+  get profileNumber(): number | null {
+    return this.presenter.live ? (this.presenter.model.store.state.profile ?? null) : null;
+  }
+
+  /** Whether that one is to be shown as it comes: not in the place of a file that was opened. */
+  private get followsProfile(): boolean {
+    const { value } = this.state;
+    const { profileNumber: number } = this;
+    const { open } = this;
+    if (number === null || !this.following.value || number === this.declined) return false;
+    const free = open ? open.name === '' || open.running !== null : value.kind === 'none';
+    return this.shown.value && (free || number === this.wanted);
+  }
+
+  /** From whatever is on screen to the profile that runs. */
+  takeProfile(): void {
+    this.declined = -1;
+    this.wanted = this.profileNumber ?? -1;
+    this.following.set(true);
+    const { newest } = this.pieces;
+    if (newest?.number === this.wanted) this.takePiece(newest);
+    else this.grow();
+  }
+
+  /** From the profile that runs back to the recording. */
+  backToRecording(): void {
+    this.declined = this.profileNumber ?? -1;
+    this.wanted = -1;
+    this.takeRecording();
+  }
+
+  private takePiece(running: RunningProfile): void {
+    const begun = performance.now();
+    const { open } = this;
+    const profile = this.followsProfile ? running.profile() : null;
+    if (profile) {
+      const name = running.done ? 'Profile' : 'Running profile';
+      if (open?.running === running.number) {
+        this.more({ ...open, name }, profile);
+      } else {
+        const lanes = placeLanes(profile);
+        const about = { name, running: running.number, batch: 0, most: MOST_LIVE };
+        this.set({ kind: 'open', ...about, serial: ++this.serial, profile, lanes });
+      }
+      this.grew = performance.now() - begun;
+    }
+    this.grow();
+  }
+
+  /** More of what is on screen, in its place; what was chosen stays chosen. */
+  private more(open: OpenProfile, profile: Profile): void {
+    const row = this.selected.value;
+    const selected = row === null ? null : sameSlice(open.profile, row, profile);
+    const lanes = placeLanes(profile, this.laneKind.value);
+    if (selected !== row) this.selected.set(null);
+    this.state.set({ ...open, profile, lanes });
+    this.selected.set(selected);
+  }
+
   /** The recording's times until now, in the place of those until then. */
   private takeMore(): void {
     const { open } = this;
@@ -148,16 +224,11 @@ export class Timing implements Disposable {
     const { most } = this;
     const profile = profileOfRecording(store, most);
     if (!open || open.name !== '' || !profile) {
-      if (this.state.value.kind === 'none' || !profile) this.takeRecording();
+      // A file, or a profile that runs, may have come before what was to come.
+      if (this.state.value.kind === 'none' || open?.name === '') this.takeRecording();
       return;
     }
-    const row = this.selected.value;
-    const selected = row === null ? null : sameSlice(open.profile, row, profile);
-    const { batch } = store;
-    const lanes = placeLanes(profile, this.laneKind.value);
-    if (selected !== row) this.selected.set(null);
-    this.state.set({ ...open, batch, most, profile, lanes });
-    this.selected.set(selected);
+    this.more({ ...open, batch: store.batch, most }, profile);
     this.grew = performance.now() - begun;
   }
 
@@ -192,6 +263,7 @@ export class Timing implements Disposable {
     this.reading?.abort();
     const reading = new AbortController();
     this.reading = reading;
+    this.wanted = -1;
     const called = oneLine(name, 80);
     this.set({ kind: 'reading', name: called, bytes: 0, events: 0 });
     this.show(true);
@@ -202,7 +274,8 @@ export class Timing implements Disposable {
       };
       const opened = await readProfile(await file, progress, reading.signal);
       const serial = ++this.serial;
-      state = { kind: 'open', name: called, serial, batch: 0, most: Infinity, ...opened };
+      const about = { name: called, running: null, serial, batch: 0, most: Infinity };
+      state = { kind: 'open', ...about, ...opened };
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       state = { kind: 'failed', name: called, why };
@@ -219,7 +292,8 @@ export class Timing implements Disposable {
     const called = oneLine(name, 80);
     try {
       const opened = await readProfile(file, () => undefined, new AbortController().signal);
-      const about = { name: called, serial: ++this.serial, batch: 0, most: Infinity };
+      const serial = ++this.serial;
+      const about = { name: called, running: null, serial, batch: 0, most: Infinity };
       this.beside.set({ kind: 'open', ...about, ...opened });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
