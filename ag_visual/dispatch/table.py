@@ -37,6 +37,8 @@ class Raw:
     """The op namespace on arrays of one library. Attributes are made when first asked for."""
 
     traced = False
+    # Nobody is told of what ops run on arrays: a rule may multiply them without a call.
+    untold = True
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
@@ -94,6 +96,7 @@ class Traced:
 
     xp = None
     traced = True
+    untold = False
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name in composites:

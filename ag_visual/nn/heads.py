@@ -44,6 +44,7 @@ def multi_head_attention_forward(
     the result (L, N, E) and the weights (N, L, S), averaged over the heads, or None.
     Source: Vaswani et al., Attention is all you need (arXiv:1706.03762).
     """
+    key_padding_mask, attn_mask = additive_masks(key_padding_mask, attn_mask, query)
     batched = _batched(query, key, value, key_padding_mask, attn_mask)
     same = key is query, value is key
     if not batched:
@@ -61,7 +62,8 @@ def multi_head_attention_forward(
     if not use_separate_proj_weight:
         weights = in_proj_weight
     q, k, v = _projected(query, key, value, same, weights, in_proj_bias)
-    mask = _mask(q, num_heads, key.shape[0], key_padding_mask, attn_mask)
+    masked = length, count, num_heads, key.shape[0]
+    mask = _mask(attn_mask, *masked)
     extra = 0
     if bias_k is not None and bias_v is not None:
         if static_k is not None or static_v is not None:
@@ -70,25 +72,34 @@ def multi_head_attention_forward(
         v = F["cat"]([v, bias_v.repeat(1, count, 1)], 0)
         extra += 1
     q = _heads(q, num_heads, head)
-    k = _heads(k, num_heads, head) if static_k is None else _static(static_k, q, count, "k")
-    v = _heads(v, num_heads, head) if static_v is None else _static(static_v, q, count, "v")
+    k = _heads(k, num_heads, head) if static_k is None else _static(static_k, q, "k")
+    v = _heads(v, num_heads, head) if static_v is None else _static(static_v, q, "v")
     if add_zero_attn:
-        k, v = (F["cat"]([t, t.new_zeros(*t.shape[:2], 1, head)], 2) for t in (k, v))
+        k, v = (F["cat"]([t, t.new_zeros(t.shape[0], 1, head)], 1) for t in (k, v))
         extra += 1
+    mask = _with_padding(mask, key_padding_mask, *masked)
     if mask is not None and extra:
         mask = F["pad"](mask, (0, extra))
     dropped = dropout_p if training else 0.0
+    seen = None
     if not need_weights:
-        out, seen = F["scaled_dot_product_attention"](q, k, v, mask, dropped), None
+        if mask is not None:
+            one = mask.shape[0] == 1
+            mask = mask.unsqueeze(0) if one else mask.view(count, num_heads, -1, k.shape[1])
+        q, k, v = (t.view(count, num_heads, t.shape[1], head) for t in (q, k, v))
+        out = F["scaled_dot_product_attention"](q, k, v, mask, dropped).permute(2, 0, 1, 3)
     else:
-        scores = (q * math.sqrt(1 / head)) @ k.transpose(-2, -1)
-        seen = F["softmax"](scores if mask is None else scores + mask, -1)
+        q, k = q * math.sqrt(1 / head), k.transpose(-2, -1)
+        scores = F["bmm"](q, k) if mask is None else F["baddbmm"](mask, q, k)
+        seen = F["softmax"](scores, -1)
         seen = F["dropout"](seen, dropped) if dropped else seen
-        out = seen @ v
-        seen = seen.mean(1) if average_attn_weights else seen
-    joined = out.permute(2, 0, 1, 3).reshape(length * count, size)
+        out = F["bmm"](seen, v).transpose(0, 1)
+    joined = out.reshape(length * count, size)
     result = F["linear"](joined, out_proj_weight, out_proj_bias)
     result = result.view(length, count, out_proj_weight.shape[0])
+    if seen is not None:
+        seen = seen.view(count, num_heads, length, seen.shape[2])
+        seen = seen.mean(1) if average_attn_weights else seen
     if not batched:
         return result.squeeze(1), None if seen is None else seen.squeeze(0)
     return result, seen
@@ -103,58 +114,85 @@ def _head_size(size: int, expected: int, num_heads: int) -> int:
 
 
 def _heads(x: Any, num_heads: int, head: int) -> Any:
-    """(L, N, E) as (N, heads, L, E / heads)."""
-    return x.reshape(x.shape[0], x.shape[1], num_heads, head).permute(1, 2, 0, 3)
+    """(L, N, E) as (N heads, L, E / heads)."""
+    return x.view(x.shape[0], x.shape[1] * num_heads, head).transpose(0, 1)
 
 
-def _static(given: Any, q: Any, count: int, name: str) -> Any:
+def _static(given: Any, q: Any, name: str) -> Any:
     """Keys or values that the caller has projected, (N heads, S, head)."""
-    heads, head = q.shape[1], q.shape[3]
-    if given.dim() != 3 or given.shape[0] != count * heads or given.shape[2] != head:
+    heads, _, head = q.shape
+    if given.dim() != 3 or given.shape[0] != heads or given.shape[2] != head:
         raise AssertionError(
-            f"expecting static_{name} of shape ({count * heads}, S, {head}), but got "
-            f"{tuple(given.shape)}"
+            f"expecting static_{name} of shape ({heads}, S, {head}), but got {tuple(given.shape)}"
         )
-    return given.reshape(count, heads, given.shape[1], head)
+    return given
 
 
 def _projected(
     query: Any, key: Any, value: Any, same: tuple[bool, bool], weights: Any, bias: Any
 ) -> Any:
-    """Queries, keys and values in the embedding's size; in one product where they are one."""
+    """Queries, keys and values in the embedding's size; in one product what is one tensor."""
     linear = F["linear"]
     if not isinstance(weights, tuple):
         if all(same):
-            return linear(query, weights, bias).chunk(3, -1)
+            return _parted(linear(query, weights, bias), 3)
+        if key is value:
+            size = query.shape[-1]
+            own, other = weights.split_with_sizes([size, 2 * size])
+            own_bias = other_bias = None
+            if bias is not None:
+                own_bias, other_bias = bias.split_with_sizes([size, 2 * size])
+            projected = linear(query, own, own_bias)
+            return projected, *_parted(linear(key, other, other_bias), 2)
         weights = weights.chunk(3)
     biases = (None,) * 3 if bias is None else bias.chunk(3)
     return map(linear, (query, key, value), weights, biases)
 
 
-def _mask(like: Any, num_heads: int, keys: int, padding: Any, given: Any) -> Any:
-    """What is added to the scores: (N or 1, heads or 1, L or 1, S), or None."""
-    length, count, _ = like.shape
-    total = None
-    if given is not None:
-        given = _additive(given, like, "attn_mask")
-        shapes = [(length, keys), (count * num_heads, length, keys)]
-        if tuple(given.shape) not in shapes:
-            raise RuntimeError(
-                f"The shape of the {given.dim()}D attn_mask is {tuple(given.shape)}, but should be "
-                f"{shapes[given.dim() == 3]}."
+def _parted(x: Any, parts: int) -> tuple[Any, ...]:
+    """(L, N, parts E) as contiguous (L, N, E)."""
+    stacked = x.unflatten(-1, (parts, x.shape[-1] // parts)).unsqueeze(0).transpose(0, -2)
+    stacked = stacked.squeeze(-2).contiguous()
+    return tuple(stacked[i] for i in range(parts))
+
+
+def _mask(given: Any, length: int, count: int, num_heads: int, keys: int) -> Any:
+    """What the caller adds to the scores: (N heads or 1, L, S), or None."""
+    if given is None:
+        return None
+    shapes = [(length, keys), (count * num_heads, length, keys)]
+    if tuple(given.shape) not in shapes:
+        raise RuntimeError(
+            f"The shape of the {given.dim()}D attn_mask is {tuple(given.shape)}, but should be "
+            f"{shapes[given.dim() == 3]}."
+        )
+    return given.unsqueeze(0) if given.dim() == 2 else given
+
+
+def _with_padding(
+    mask: Any, padding: Any, length: int, count: int, num_heads: int, keys: int
+) -> Any:
+    """A mask, and what hides keys of single batches: (N heads or 1, L or 1, S), or None."""
+    if padding is None:
+        return mask
+    for dim, size in enumerate((count, keys)):
+        if padding.shape[dim] != size:
+            raise AssertionError(
+                f"Expected key_padded_mask.shape[{dim}] to be {size}, but got "
+                f"{padding.shape[dim]}: it has one value for each batch and key"
             )
-        heads = (count, num_heads) if given.dim() == 3 else (1, 1)
-        total = given.reshape(*heads, length, keys)
-    if padding is not None:
-        for dim, size in enumerate((count, keys)):
-            if padding.shape[dim] != size:
-                raise AssertionError(
-                    f"Expected key_padded_mask.shape[{dim}] to be {size}, but got "
-                    f"{padding.shape[dim]}: it has one value for each batch and key"
-                )
-        padding = _additive(padding, like, "key_padding_mask").view(count, 1, 1, keys)
-        total = padding if total is None else total + padding
-    return total
+    padding = padding.view(count, 1, 1, keys).expand(-1, num_heads, -1, -1)
+    padding = padding.reshape(count * num_heads, 1, keys)
+    return padding if mask is None else mask + padding
+
+
+def additive_masks(padding: Any, given: Any, like: Any) -> tuple[Any, Any]:
+    """Both masks as what is added to scores, in the dtype of a tensor."""
+    masks = {"key_padding_mask": padding, "attn_mask": given}
+    padding, given = (
+        None if mask is None else _additive(mask, like, name) for name, mask in masks.items()
+    )
+    return padding, given
 
 
 def _additive(mask: Any, like: Any, name: str) -> Any:

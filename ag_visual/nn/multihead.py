@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ag_visual.nn import functional, init
+from ag_visual.nn.heads import additive_masks
 from ag_visual.nn.linear import Linear, new_parameter
 from ag_visual.nn.module import Module
 
@@ -91,11 +92,13 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Any, Any]:
+        key_padding_mask, attn_mask = additive_masks(key_padding_mask, attn_mask, query)
         dims = query.dim()
         turned = self.batch_first and dims == 3
         if turned:
             # The same tensor stays one: its projections are then one product.
-            given = {id(t): t.transpose(0, 1) for t in (query, key, value)}
+            given = {id(t): t for t in (query, key, value)}
+            given = {one: t.transpose(0, 1) for one, t in given.items()}
             query, key, value = (given[id(t)] for t in (query, key, value))
         out, weights = functional.multi_head_attention_forward(
             query,

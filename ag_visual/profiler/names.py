@@ -8,6 +8,7 @@ _RENAMED = {
     "cross_entropy": "cross_entropy_loss",
     "nll_loss": "nll_loss_nd",
     "vector_norm": "linalg_vector_norm",
+    "unsafe_view": "_unsafe_view",
 }
 _ATEN = frozenset(
     (

@@ -78,6 +78,33 @@ def transformer_layer(t: Any) -> Program:
     return run
 
 
+def attention(t: Any) -> Program:
+    """With and without weights and masks, of one tensor, of two and of three."""
+    heads = t.nn.MultiheadAttention(8, 2, batch_first=True)
+    x, y, z = t.randn(2, 5, 8), t.randn(2, 4, 8), t.randn(2, 4, 8)
+    causal = t.nn.Transformer.generate_square_subsequent_mask(5)
+    padding = t.tensor([[False, False, True, True], [False, False, False, True]])
+
+    def run() -> None:
+        for weights in (True, False):
+            heads(x, x, x, need_weights=weights)[0].sum().backward()
+            heads(x, x, x, attn_mask=causal, need_weights=weights)[0].sum().backward()
+            heads(x, y, y, key_padding_mask=padding, need_weights=weights)[0].sum().backward()
+            heads(x, y, z, need_weights=weights)[0].sum().backward()
+
+    return run
+
+
+def encoder_layer(t: Any) -> Program:
+    layer = t.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+    x = t.randn(2, 5, 8)
+
+    def run() -> None:
+        layer(x).sum().backward()
+
+    return run
+
+
 def optimizer_step(t: Any) -> Program:
     p, q = t.randn(3, requires_grad=True), t.randn(3, requires_grad=True)
     optimizers = t.optim.SGD([p], lr=0.1, momentum=0.9), t.optim.Adam([q], lr=0.1)
@@ -195,7 +222,16 @@ def ranges(t: Any) -> Program:
 PROGRAMS: dict[str, Callable[[Any], Program]] = {
     each.__name__: each
     for each in (
-        *(mlp, conv_net, rnn, recurrent_layers, transformer_layer, optimizer_step, data_loader),
-        *(reentrant, checkpoint, custom_function, double_backward, many_ops, ranges),
+        *(mlp, conv_net, rnn, recurrent_layers, transformer_layer, attention, encoder_layer),
+        *(
+            optimizer_step,
+            data_loader,
+            reentrant,
+            checkpoint,
+            custom_function,
+            double_backward,
+            many_ops,
+            ranges,
+        ),
     )
 }

@@ -90,3 +90,52 @@ def test_the_peak_names_who_held_it() -> None:
     with profile() as found:
         pass
     assert peak(found.columns).size == 0
+
+
+PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "conv1d", "conv2d", "conv3d")
+
+
+def _layers(t: Any) -> dict[str, Any]:
+    """What multiplies, and its arguments."""
+    nn, make = t.nn, lambda *shape: t.randn(*shape, requires_grad=True)
+    one, heads = make(2, 5, 8), nn.MultiheadAttention(8, 2, batch_first=True)
+    return {
+        "linear": (nn.Linear(64, 32), make(16, 64)),
+        "deep linear": (nn.Linear(8, 3), make(2, 5, 8)),
+        "without a bias": (nn.Linear(8, 3, bias=False), make(5, 8)),
+        "mm": (t.mm, make(4, 5), make(5, 6)),
+        "mm of a transposed": (lambda a, b: t.mm(a.t(), b.t()), make(4, 3), make(5, 4)),
+        "addmm": (t.addmm, make(6), make(4, 5), make(5, 6)),
+        "bmm": (t.bmm, make(3, 4, 5), make(3, 5, 6)),
+        "baddbmm": (t.baddbmm, make(3, 4, 6), make(3, 4, 5), make(3, 5, 6)),
+        "matmul": (t.matmul, make(2, 4, 5), make(5, 6)),
+        "convolution": (nn.Conv2d(3, 4, 3, padding=1), make(2, 3, 8, 8)),
+        "attention": (lambda x: heads(x, x, x)[0], one),
+    }
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", _layers(ag))
+def test_products_of_a_backward_count_as_torchs(name: str) -> None:
+    found = []
+    for t in (torch, ag):
+        t.manual_seed(0)
+        call, *args = _layers(t)[name]
+        call(*args).sum().backward()
+        module = importlib.import_module(f"{t.__name__}.autograd.profiler")
+        parts = []
+        for backward in (False, True):
+            result = None if not backward else call(*args).sum()
+            with module.profile(with_flops=True) as p:
+                call(*args) if result is None else result.backward()
+            averages = {each.key.removeprefix("aten::"): each for each in p.key_averages()}
+            parts.append(
+                {
+                    key: (averages[key].count, averages[key].flops)
+                    for key in PRODUCTS
+                    if key in averages and averages[key].flops
+                }
+            )
+        found.append(parts)
+    assert found[0] == found[1]
+    assert any(found[0])

@@ -170,6 +170,7 @@ class Face:
 
     xp = None
     traced = True
+    untold = False
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         found = ops.get(name)
