@@ -205,3 +205,34 @@ def test_a_profile_is_followed_as_it_runs(lab: Lab, folder: Path) -> None:
     lab.ended(1)
     expect(head).to_contain_text(re.compile(r"^(?!.*Running).*Profile: [\d,]+ slices", re.DOTALL))
     expect(shown.locator(".agv-timing-notices")).to_contain_text("export_profile()")
+
+
+def one_step(forward: Any) -> Any:
+    module = importlib.import_module("ag_visual.profiler")
+    with module.profile(profile_memory=True, with_stack=True) as found:
+        forward().backward()
+    return found
+
+
+def test_what_one_line_keeps_for_the_backward_is_told(lab: Lab, folder: Path) -> None:
+    points = ag.randn(1024, 8, requires_grad=True)
+    layers = [ag.nn.Linear(256, 256) for _ in range(24)]
+
+    def with_the_fault() -> Any:
+        apart = points.unsqueeze(1) - points
+        return apart.pow(2).sum()
+
+    def without() -> Any:
+        x = ag.randn(2048, 256)
+        for layer in layers:
+            x = layer(x)
+        return x.sum()
+
+    one_step(with_the_fault).export_profile(str(folder / "fault.agprof"))
+    one_step(without).export_profile(str(folder / "none.agprof"))
+    lab.load()
+    hint = re.compile(r"test_timeline.py line \d+ keeps 32 MB for the backward, \d+ % of the peak")
+    expect(opened(lab, "fault.agprof").locator(".agv-timing-sums")).to_contain_text(hint)
+    sums = opened(lab, "none.agprof").locator(".agv-timing-sums")
+    expect(sums.get_by_role("table", name="Time by name")).to_contain_text("aten::addmm")
+    expect(sums).not_to_contain_text("keeps")

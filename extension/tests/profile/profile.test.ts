@@ -236,6 +236,62 @@ test('graphs that are kept from step to step are told, and those of one step are
   expect(said(saving(8, 1))).toEqual([]);
 });
 
+/** A step: line 7 makes some tensors, line 8 many small ones; all go in a backward. */
+function oneStep(sizes: number[], others: number, kind = 1): Profile {
+  const pieces = [...sizes, ...Array.from({ length: 20 }, () => others)];
+  const line = (i: number): number => (i < sizes.length ? 0 : 1);
+  const times = pieces.map((_, i) => i * 10);
+  let alive = 0;
+  const i8 = (values: number[]) => ({ type: '<i8' as const, values });
+  const i4 = (values: number[]) => ({ type: '<i4' as const, values });
+  const u1 = (values: number[]) => ({ type: 'u1' as const, values });
+  const went = pieces.map(bytes => -bytes);
+  const all = [...pieces, ...went];
+  return readColumns(
+    columnsFile(
+      {
+        names: ['aten::sub', 'aten::relu'],
+        threads: [[1, 'MainThread']],
+        stacks: ['In[3] line 7', 'In[3] line 8'],
+        categories: ['other', 'activation']
+      },
+      {
+        start: i8(times),
+        end: i8(times.map(time => time + 8)),
+        name: i4(pieces.map((_, i) => line(i))),
+        kind: u1(pieces.map(() => 0)),
+        thread: i4(pieces.map(() => 0)),
+        stack: i4(pieces.map((_, i) => line(i)))
+      },
+      {
+        time: i8([...times.map(time => time + 5), ...went.map((_, i) => 1000 + i)]),
+        thread: i4(all.map(() => 0)),
+        storage: i8(all.map((_, i) => i % pieces.length)),
+        bytes: i8(all),
+        total: i8(all.map(bytes => (alive += bytes))),
+        category: u1(all.map(() => kind))
+      }
+    )
+  );
+}
+
+test('a line whose few results are much of the peak is told, of a single step', () => {
+  const said = (profile: Profile): string[] => {
+    const span = { from: profile.from, to: profile.to + 1 };
+    return advice(profile, summarize(profile, span), span);
+  };
+  const MB = 2 ** 20;
+  expect(said(oneStep([40 * MB, 8 * MB, 64], MB))).toEqual([
+    'In[3] line 7 keeps 48 MB for the backward, 71 % of the peak of memory, in 2 results of ' +
+      'aten::sub: compute the part again in the backward (torch.utils.checkpoint), or in ' +
+      'smaller pieces.'
+  ]);
+  // Many layers alike, few bytes, and what no backward waits for.
+  expect(said(oneStep([4 * MB, 4 * MB], 4 * MB))).toEqual([]);
+  expect(said(oneStep([MB, MB], 64))).toEqual([]);
+  expect(said(oneStep([40 * MB, 8 * MB], MB, 0))).toEqual([]);
+});
+
 test('two profiles: faster, slower, alike, new, gone, the largest difference first', () => {
   const before = readTrace(
     traceText([slice('a', 0, 90), slice('b', 100, 50), slice('c', 200, 20), slice('d', 300, 5)])

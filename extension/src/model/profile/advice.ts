@@ -1,6 +1,7 @@
 // What to do about a span of time: few sentences, each with the numbers that it rests on. Pure.
 
 import { bytesText, countText, plural } from '../format';
+import { aliveAt, highest } from './alive';
 import { belonging } from './groups';
 import type { Profile } from './profile';
 import { Hue } from './profile';
@@ -19,6 +20,11 @@ const MOST = 0.8;
 const STEPS = 3;
 const KEPT = 0.2;
 const KEPT_BYTES = 2 ** 16;
+
+/** What one line keeps for the backward: so few tensors, so much of the peak, so many bytes. */
+const FEW = 4;
+const LARGE = 0.3;
+const LARGE_BYTES = 2 ** 24;
 
 const LOADER = /^enumerate\(DataLoader\)#/;
 const OPTIMIZER = /^Optimizer\.step#/;
@@ -179,12 +185,51 @@ function kept(profile: Profile, lines: Lines): string[] {
   ];
 }
 
+/** The line a few of whose tensors, which wait for the backward, are much of the peak. */
+function largest(profile: Profile, span: Span, lines: Lines): string[] {
+  const curve = profile.memory.find(({ blocks }) => blocks);
+  const blocks = curve?.blocks;
+  if (!curve || !blocks) {
+    return [];
+  }
+  const time = highest(curve, span.from, span.to);
+  const alive = aliveAt(blocks, time);
+  const whole = alive.reduce((sum, i) => sum + blocks.bytes[i], 0);
+  const activation = blocks.kinds.indexOf('activation');
+  const byLine = new Map<number, number[]>();
+  for (const i of alive) {
+    const line = blocks.row[i] < 0 ? -1 : lines.of[blocks.row[i]];
+    if (blocks.kind[i] !== activation || line < 0) continue;
+    const pieces = byLine.get(line) ?? [];
+    byLine.set(line, pieces);
+    pieces.push(i);
+  }
+  let [most, at, few] = [0, -1, [] as number[]];
+  for (const [line, pieces] of byLine) {
+    const first = pieces.sort((a, b) => blocks.bytes[b] - blocks.bytes[a]).slice(0, FEW);
+    const bytes = first.reduce((sum, i) => sum + blocks.bytes[i], 0);
+    if (bytes > most) [most, at, few] = [bytes, line, first];
+  }
+  if (most < Math.max(LARGE_BYTES, LARGE * whole)) {
+    return [];
+  }
+  // Of these only what counts: a number beside a matrix is none of the reason.
+  few = few.filter(i => blocks.bytes[i] >= most / (2 * FEW));
+  const ops = [...new Set(few.map(i => profile.names[profile.name[blocks.row[i]]] ?? ''))];
+  return [
+    `${lines.keys[at]} keeps ${bytesText(most)} for the backward, ${share(most, whole)} of the ` +
+      `peak of memory, in ${plural(few.length, 'result')} of ${ops.join(', ')}: compute the part ` +
+      'again in the backward (torch.utils.checkpoint), or in smaller pieces.'
+  ];
+}
+
 /** Sentences, the most important one first; none where nothing stands out. */
 export function advice(profile: Profile, summary: Summary, span: Span): string[] {
   const lines = belonging(profile, 'line');
+  const held = kept(profile, lines);
   return [
     ...waiting(profile, summary),
-    ...kept(profile, lines),
+    ...(held.length > 0 ? held : largest(profile, span, lines)),
     ...shortCalls(profile, summary, span, lines)
   ];
 }
