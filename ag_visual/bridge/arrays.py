@@ -134,7 +134,7 @@ def memory_of(tensor: torch.Tensor) -> Memory | None:
         storage = tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):
         return None
-    key = storage._cdata
+    key = id(storage)  # one object as long as the storage lives
     found = _memories.get(key)
     if found is None or found.ref() is not storage:
         ref = weakref.ref(storage, lambda ref: _forget(key, ref))

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from threading import get_ident
+from time import perf_counter_ns
 from typing import Any
 
 from ag_visual.bridge.arrays import array_of, tensor_of
 from ag_visual.bridge.node import FREED, KEY, TorchNode, read_saved
-from ag_visual.events import live
+from ag_visual.events import instrument, live
+from ag_visual.events.log import run_record
 from ag_visual.events.memory import Place
 
 NOWHERE: Any = (None, 0)
+
+
+Running = tuple[TorchNode, Any, int]
+"""A node that runs, what arrived at it (`arrays.Measured`; None: nobody records), since when."""
 
 
 class Unrecorded:
@@ -49,7 +56,8 @@ class Backward:
 
     __slots__ = (
         *("__weakref__", "counts", "create_graph", "current", "failed", "figures", "functions"),
-        *("id", "order", "over", "parent", "place", "retain", "starts", "thread", "total"),
+        *("id", "order", "over", "parent", "place", "retain", "running", "starts", "thread"),
+        "total",
     )
 
     def __init__(
@@ -74,7 +82,8 @@ class Backward:
         self.place = place
         self.retain = retain
         self.create_graph = create_graph
-        self.current: TorchNode | None = None  # the node that runs
+        self.current: TorchNode | None = None  # the node that runs, or ran last
+        self.running: dict[int, Running] = {}  # of each thread
         self.figures: list[tuple[TorchNode, Any]] | None = None
         self.failed = failed
         self.over = False
@@ -84,12 +93,27 @@ class Backward:
         """The nodes that it begins with."""
         return tuple(node for node, _ in self.starts)
 
-    def hook(self) -> None:
-        """Be called before and after each node."""
+    def hook(self) -> list[TorchNode]:
+        """Be called before each node. Returns those that had no hook yet."""
+        fresh = []
         for node, function in self.functions.items():
-            if node.handles is None:
-                before = function.register_prehook(node.before_run)
-                node.handles = (before, function.register_hook(node.after_run))
+            if node.handle is None:
+                node.handle = function.register_prehook(node.before_run)
+                fresh.append(node)
+        return fresh
+
+    def ran(self, last: Running, ended: int) -> None:
+        """A node has run."""
+        node, arrived, started = last
+        order = self.order
+        self.order = order + 1
+        sink = instrument.sink
+        if sink is None or arrived is None:
+            return
+        size = 0 if arrived[1] is None else len(arrived[0])
+        sink.run((run_record(node.seq, self.id, order, started, ended, size), *arrived))
+        if self.figures is not None:
+            self.figures.append((node, arrived))
 
     def gated(self, gate: Any, node: TorchNode, grads: Any) -> Any:
         """Ask who may stop here; the gradients that go on where they were changed, else None."""
@@ -105,11 +129,22 @@ class Backward:
             ]
         )
 
-    def end(self, *, whole: bool) -> None:
-        """It is over. whole: it ran to its end, and all nodes gave back what they saved."""
+    def end(self, *, failed: bool, whole: bool) -> None:
+        """It is over. whole: all nodes gave back what they saved."""
         self.over = True
+        ended = perf_counter_ns()
+        for last in sorted(self.running.values(), key=itemgetter(2)):
+            if not failed or self._came_to_its_end(last[0]):
+                self.ran(last, ended)
+        self.running = {}
         if not self.retain:
             for node, function in self.functions.items():
                 if not node.leaf and (whole or (node.saved and not read_saved(function))):
                     node.freed = self.place or NOWHERE
         self.functions = {}
+
+    def _came_to_its_end(self, node: TorchNode) -> bool:
+        """Whether it was not the last node that failed, but what came after, as far as one sees."""
+        if node.computes or (self.retain and node.saved):
+            return False
+        return not node.saved or not read_saved(self.functions[node])

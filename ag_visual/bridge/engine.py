@@ -18,7 +18,7 @@ from ag_visual.bridge.arrays import Memory, forget_all, memory_of
 from ag_visual.bridge.backward import Backward, Unrecorded
 from ag_visual.bridge.explain import Origins, explain
 from ag_visual.bridge.forward import Forward
-from ag_visual.bridge.node import KEY, TorchNode, discover
+from ag_visual.bridge.node import KEY, Root, TorchNode, discover
 from ag_visual.core import source
 from ag_visual.events import instrument, live, ranges
 from ag_visual.events.log import BEGIN, END
@@ -151,24 +151,27 @@ class Watcher:
     def behind(self) -> None:
         """Look at what operations have made since the last time; from any thread."""
         with self._lock, DisableTorchFunction():
-            pending, self._mode.pending = self._mode.pending, []
-            roots = []
-            for ref in pending:
-                tensor = ref()
-                function = None if tensor is None else forward._node_of(tensor)
-                if function is not None:
-                    roots.append((function, ref))
-            # The last ones first: most of the others are found below them.
-            self._find(roots[::-1])
+            self._find((), self._pending())
 
-    def _find(self, roots: Any, *, whole: bool = False) -> dict[TorchNode, Any]:
+    def _pending(self) -> list[Root]:
+        """Results that nobody has looked at yet."""
+        pending, self._mode.pending = self._mode.pending, []
+        roots: list[Root] = []
+        for ref in pending:
+            tensor = ref()
+            function = None if tensor is None else forward._node_of(tensor)
+            if function is not None:
+                roots.append((function, ref))
+        return roots
+
+    def _find(self, roots: Any, others: Any = ()) -> dict[TorchNode, Any]:
+        """Know all nodes below `roots`, and below others; torch's own of those below `roots`."""
         with self._lock:
-            new, all_ = discover(roots, threading.get_ident(), whole=whole)
+            found = discover(roots, others, threading.get_ident())
             sink = instrument.sink
             if sink is not None and self.events:
-                for node in new:
-                    node.emit_birth(sink)
-            return all_
+                sink.late += found[0]
+            return found[1]
 
     def written(
         self,
@@ -254,7 +257,7 @@ class Watcher:
             if task is not None and isinstance(error, RuntimeError):
                 try:
                     with DisableTorchFunction():
-                        if type(task) is Unrecorded:
+                        if isinstance(task, Unrecorded):
                             task = self._task(task.roots, args, task.place)
                         problems.of_backward(error, task)
                 except Exception as own:
@@ -264,7 +267,7 @@ class Watcher:
             if task is not None:
                 try:
                     with DisableTorchFunction():
-                        if type(task) is not Unrecorded:
+                        if not isinstance(task, Unrecorded):
                             self._end(task, error_name, args)
                         elif not error_name and not args[1]:
                             task.frees(some=bool(len(args) > 3 and args[3]))
@@ -291,9 +294,8 @@ class Watcher:
             _leave(mode)
 
     def _task(self, roots: list[Root], args: Any, place: Place) -> Backward:
-        if self._mode.pending:
-            self.behind()
-        functions = self._find(roots, whole=True)
+        with self._lock:
+            functions = self._find(roots, self._pending())
         task = Backward(
             [function.metadata[KEY] for function, _ in roots],
             functions,
@@ -329,9 +331,7 @@ class Watcher:
             begun = (task.thread, task.id, code, lasti, seqs, task.total, task.retain)
             sink.emit((BEGIN, perf_counter_ns(), *begun))
             task.figures = []
-        fresh = [node for node in task.functions if node.handles is None]
-        task.hook()
-        self._hooked += [weakref.ref(node) for node in fresh]
+        self._hooked += [weakref.ref(node) for node in task.hook()]
         if len(self._hooked) > self._room:
             self._hooked = [ref for ref in self._hooked if ref() is not None]
             self._room = max(MOST_NODES, 2 * len(self._hooked))
@@ -340,7 +340,7 @@ class Watcher:
         self._thread.task = task.parent
         inputs = args[3] if len(args) > 3 else ()
         nodes = task.functions
-        task.end(whole=not error and not inputs)
+        task.end(failed=bool(error), whole=not error and not inputs)
         sink = instrument.sink
         if sink is not None and self.events:
             sink.emit((END, perf_counter_ns(), task.thread, task.id, error))
@@ -353,10 +353,6 @@ class Watcher:
         for node in nodes:
             if node.task is task:
                 node.task = None
-
-
-Root = tuple[Any, "weakref.ref[Any] | None"]
-"""torch's node that a backward begins with, and the tensor that it made."""
 
 
 def _roots(outputs: Any) -> list[Root]:

@@ -118,15 +118,18 @@ class Forward(TorchFunctionMode):
             if type(result) is torch.Tensor:
                 function = result.grad_fn
                 if function is not None:
-                    frame = sys._getframe(1)
+                    frame: Any = sys._getframe(1)
                     while frame is not None and source.inside[frame.f_code.co_filename]:
                         frame = frame.f_back
                     code, lasti = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
                     metadata = function.metadata
                     if KEY not in metadata:
-                        now = perf_counter_ns()
-                        metadata[KEY] = (code, lasti, now, self._thread, before)
-                        if self._keeps:
+                        now, thread = perf_counter_ns(), self._thread
+                        if not self._keeps:
+                            metadata[KEY] = (code, lasti, now, thread, before, None, None)
+                        else:
+                            what = result.shape, result.dtype
+                            metadata[KEY] = (code, lasti, now, thread, before, *what)
                             self.pending.append(weakref.ref(result))
                             if len(self.pending) > MOST_PENDING:
                                 self._look()
@@ -166,7 +169,8 @@ class Forward(TorchFunctionMode):
         """A tensor has this node, which an operation at this place may have made."""
         metadata = function.metadata
         if KEY not in metadata:
-            metadata[KEY] = (*(place or (None, 0)), perf_counter_ns(), self._thread, before)
+            when = perf_counter_ns(), self._thread, before
+            metadata[KEY] = (*(place or (None, 0)), *when, None, None)
             if self._keeps:
                 self.pending.append(weakref.ref(tensor))
                 if len(self.pending) > MOST_PENDING:

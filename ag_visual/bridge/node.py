@@ -7,9 +7,12 @@ finds it again from a living tensor above when somebody asks for saved values.
 
 from __future__ import annotations
 
+import operator
 import re
 import weakref
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Sequence
+from threading import get_ident
 from time import perf_counter_ns
 from types import CodeType
 from typing import Any, Final, NamedTuple
@@ -20,7 +23,7 @@ from torch._C import DisableTorchFunction, _is_torch_function_mode_enabled
 from ag_visual.bridge.arrays import Memory, array_of, dtypes, measured, memory_of
 from ag_visual.events import instrument
 from ag_visual.events.live import SavedField
-from ag_visual.events.log import EventLog, HookField, Saved as SavedColumns, run_record
+from ag_visual.events.log import EventLog, HookField, Saved as SavedColumns
 from ag_visual.events.memory import Place
 from ag_visual.events.node_record import sequence
 
@@ -30,11 +33,14 @@ KEY: Final = "ag_visual"
 FREED: Final = "ag_visual freed"
 """Of a node's metadata: where the backward was called that freed it, while nothing is recorded."""
 
-Birth = tuple[CodeType | None, int, int, int, int]
-"""Code and lasti of the line, when (perf_counter_ns), the thread, and the first sequence number
-that its operation may have given to a node."""
+Birth = tuple[CodeType | None, int, int, int, int, Any, Any]
+"""Code and lasti of the line, when (perf_counter_ns), the thread, the first sequence number that
+its operation may have given to a node; shape and torch's dtype of its result, None if unknown."""
 
-NO_BIRTH: Final[Birth] = (None, 0, 0, 0, 0)
+Root = tuple[Any, "weakref.ref[Any] | None"]
+"""torch's node that a graph ends in, and the tensor that it made."""
+
+NO_BIRTH: Final[Birth] = (None, 0, 0, 0, 0, None, None)
 
 VERSIONS: Final = re.compile(r"is at version (\d+); expected version (\d+) instead")
 
@@ -88,20 +94,40 @@ def read_saved(function: Any) -> list[Saved]:
             raw = getattr(function, raw_name)
         except RuntimeError:
             return []  # it has given everything back
-        if type(raw) is not tuple:
-            _read_one(function, name, raw, attribute, None, found)
-            continue
-        for index, part in enumerate(raw):
-            _read_one(function, f"{name}[{index}]", part, attribute, index, found)
+        if type(raw) is tuple:
+            for index, part in enumerate(raw):
+                if part.unpack_hook is not None:
+                    found.append(_packed(f"{name}[{index}]"))
+                else:
+                    _read_part(function, f"{name}[{index}]", part, attribute, index, found)
+        elif raw.unpack_hook is not None:
+            found.append(_packed(name))
+        else:
+            try:
+                value = getattr(function, attribute)
+                if value is None:
+                    continue
+                own = value.grad_fn is function
+                what = name, "tensor", value.shape, dtypes[value.dtype], memory_of(value)
+                now = value._version
+            except RuntimeError:
+                _read_part(function, name, raw, attribute, None, found)
+            else:
+                found.append(_new(Saved, (*what, now, own, now)))
     return found
 
 
-def _read_one(
+_new: Final = tuple.__new__
+
+
+def _packed(name: str) -> Saved:
+    return Saved(name, "packed", (), None, None, 0, False, 0)
+
+
+def _read_part(
     function: Any, name: str, raw: Any, attribute: str, index: int | None, found: list[Saved]
 ) -> None:
-    if raw.unpack_hook is not None:
-        found.append(Saved(name, "packed", (), None, None, 0, False, 0))
-        return
+    """One of several tensors, or one that was written or that counts no versions."""
     then: int | None = None
     try:
         value = getattr(function, attribute)
@@ -118,7 +144,7 @@ def _read_one(
     if value is None:
         return
     now = _version(value)
-    kept = tuple(value.shape), dtypes[value.dtype], memory_of(value)
+    kept = value.shape, dtypes[value.dtype], memory_of(value)
     found.append(Saved(name, "tensor", *kept, now if then is None else then, own, now))
 
 
@@ -134,31 +160,35 @@ def _version(tensor: Any) -> int:
         return 0
 
 
+_with_one_output: Final[set[type]] = set()
+"""Classes whose nodes have one output where their operation returns one tensor."""
+
+
 class TorchNode:
     """A node of torch's graph: `events.live.LiveNode`."""
 
     __slots__ = (
-        *("__weakref__", "_above", "_name", "_tensor", "_variable", "arrived", "freed", "handles"),
-        *("leaf", "made", "next_functions", "outputs", "place", "saved", "seq", "started", "task"),
-        *("thread", "kind", "computes"),
+        *("__weakref__", "_above", "_name", "_tensor", "_variable", "computes", "freed", "handle"),
+        *("kind", "leaf", "made", "next_functions", "outputs", "place", "saved", "seq", "task"),
+        "thread",
     )
 
-    def __init__(self, function: Any, birth: Birth, thread: int) -> None:
-        kind = kinds[type(function)]
+    def __init__(self, function: Any, metadata: Any, birth: Birth, thread: int) -> None:
+        of = type(function)
+        kind = kinds[of]
         self.seq = next(sequence)
-        self.kind = type(function)
+        self.kind = of
         self._name: str = function.name()
         self.leaf = kind.leaf
-        self.place: Place = None if birth[0] is None else (birth[0], birth[1])
-        self.made = birth[2] or perf_counter_ns()
-        self.thread = birth[3] or thread
+        code, lasti, made, its_thread, _, shape, dtype = birth
+        self.place: Place = None if code is None else (code, lasti)
+        self.made = made or perf_counter_ns()
+        self.thread = its_thread or thread
         self.next_functions: tuple[tuple[TorchNode | None, int], ...] = ()
-        self.freed: Place = function.metadata.get(FREED)
+        self.freed: Place = metadata.get(FREED)
         self.task: Any = None  # the backward that is about to run it, or ran it last
-        self.handles: tuple[Any, Any] | None = None
-        self.arrived: Any = None
-        self.started = 0
-        self._above: list[weakref.ref[TorchNode]] = []
+        self.handle: Any = None  # of the hook of this package in torch's node
+        self._above: list[weakref.ref[TorchNode]] | None = None
         self._tensor: weakref.ref[Any] | None = None  # a tensor that it made
         self._variable: weakref.ref[Any] | None = None
         self.saved: list[Saved] = []
@@ -168,9 +198,13 @@ class TorchNode:
             self._variable = weakref.ref(variable)
             self.outputs: Any = ((tuple(variable.shape), dtypes[variable.dtype]),)
             return
-        self.outputs = tuple(
-            [(tuple(meta.shape), dtypes[meta.dtype]) for meta in function._input_metadata]
-        ) or (((), dtypes[torch.float32]),)
+        if shape is not None and of in _with_one_output:
+            self.outputs = ((shape, dtypes[dtype]),)
+        else:
+            found = [(tuple(meta.shape), dtypes[meta.dtype]) for meta in function._input_metadata]
+            if shape is not None and len(found) == 1 and kind is not _custom:
+                _with_one_output.add(of)
+            self.outputs = tuple(found) or (((), dtypes[torch.float32]),)
         self.saved = saved = read_saved(function)
         if saved and saved[0].kind == "packed":
             self.computes = True
@@ -320,12 +354,16 @@ class TorchNode:
         """A tensor whose `grad_fn` it is."""
         self._tensor = tensor
 
-    def used_by(self, above: TorchNode) -> None:
+    def used_by(self, above: weakref.ref[TorchNode]) -> None:
         """A node above has an edge to this one."""
-        count = len(self._above)
+        known = self._above
+        if known is None:
+            self._above = [above]
+            return
+        count = len(known)
         if count > 8 and not count & (count - 1):
-            self._above = [ref for ref in self._above if ref() is not None]
-        self._above.append(weakref.ref(above))
+            self._above = known = [ref for ref in known if ref() is not None]
+        known.append(above)
 
     def function(self) -> Any:
         """torch's own node, as far as a living tensor or a running backward leads to it."""
@@ -342,7 +380,7 @@ class TorchNode:
             function = node._direct()
             if function is not None:
                 return _down(function, path)
-            for ref in node._above:
+            for ref in node._above or ():
                 above = ref()
                 if above is not None and above not in seen:
                     seen.add(above)
@@ -364,59 +402,41 @@ class TorchNode:
     # Running -----------------------------------------------------------------------------------
 
     def before_run(self, grads: Any) -> Any:
-        """torch's prehook: what arrives, perhaps changed by who is paused here."""
+        """torch's prehook: what arrives, perhaps changed by who is paused here.
+
+        There is no hook after a node: it has run when the next one of its thread begins.
+        """
+        now = perf_counter_ns()
         task = self.task
         if task is None or task.over:
             return None
         try:
+            running, thread = task.running, get_ident()
+            if thread in running:
+                task.ran(running.pop(thread), now)
             task.current = self
             if instrument.gate is None and not _is_torch_function_mode_enabled():
-                if instrument.sink is not None:
-                    self.arrived = measured(grads)
-                self.started = perf_counter_ns()
+                arrived = None if instrument.sink is None else measured(grads)
+                running[thread] = self, arrived, perf_counter_ns()
                 return None
             with DisableTorchFunction():
-                return self._asked(task, grads)
+                changed = None
+                gate = instrument.gate
+                if gate is not None:
+                    changed = task.gated(gate, self, grads)
+                arrived = None
+                if instrument.sink is not None:
+                    arrived = measured(grads if changed is None else changed)
+            running[thread] = self, arrived, perf_counter_ns()
+            return changed
         except Exception as error:
             task.failed(error)
             return None
 
-    def _asked(self, task: Any, grads: Any) -> Any:
-        changed = None
-        gate = instrument.gate
-        if gate is not None:
-            changed = task.gated(gate, self, grads)
-        if instrument.sink is not None:
-            self.arrived = measured(grads if changed is None else changed)
-        self.started = perf_counter_ns()
-        return changed
-
-    def after_run(self, results: Any, grads: Any) -> None:
-        """torch's hook: the node has run."""
-        ended = perf_counter_ns()
-        task = self.task
-        if task is None or task.over:
-            return
-        task.current = None
-        order = task.order
-        task.order = order + 1
-        arrived, self.arrived = self.arrived, None
-        sink = instrument.sink
-        if sink is None or arrived is None:
-            return
-        try:
-            size = 0 if arrived[1] is None else len(arrived[0])
-            numbers = run_record(self.seq, task.id, order, self.started, ended, size)
-            sink.run((numbers, *arrived))
-            if task.figures is not None:
-                task.figures.append((self, arrived))
-        except Exception as error:
-            task.failed(error)
-
     def unhook(self) -> None:
-        """Take the hooks of this package out of torch's node."""
-        handles, self.handles = self.handles, None
-        for handle in handles or ():
+        """Take the hook of this package out of torch's node."""
+        handle, self.handle = self.handle, None
+        if handle is not None:
             handle.remove()
 
 
@@ -433,19 +453,24 @@ def _down(function: Any, path: tuple[TorchNode, ...]) -> Any:
 
 
 def discover(
-    roots: Iterable[tuple[Any, weakref.ref[Any] | None]], thread: int, *, whole: bool = False
+    roots: Sequence[Root], others: Sequence[Root], thread: int
 ) -> tuple[list[TorchNode], dict[TorchNode, Any]]:
-    """Find the new nodes below `roots`: (torch's node, a tensor that it made).
+    """Find the new nodes below `roots` and below others.
 
-    Returns the new ones in the order in which torch made them; with whole=True all nodes below the
-    roots, too, each with torch's own. thread: of those of which nobody saw the operation.
+    Returns the new ones in the order in which torch made them, and all nodes below `roots`, each
+    with torch's own. thread: of those of which nobody saw the operation.
     """
-    roots = list(roots)
     births: dict[Any, Birth] = {}
-    known: dict[Any, TorchNode] = {}
+    known: dict[Any, Any] = {None: None}
     edges: dict[Any, Any] = {}
     pending = [(function, NO_BIRTH) for function, _ in roots]
-    while pending:
+    # The last ones first: most of the others are found below them.
+    later = [(function, NO_BIRTH) for function, _ in others]
+    reached: list[Any] | None = None  # all below `roots`, once those were walked
+    while pending or reached is None:
+        if not pending:
+            pending, reached = later, list(edges)
+            continue
         function, around = pending.pop()
         if function in known:
             continue
@@ -453,53 +478,54 @@ def discover(
             # Reached before from another operation: the one that made it may come later.
             if births[function][0] is not None or not _made_in(function, around):
                 continue
-            births[function] = birth = around
+            births[function] = birth = *around[:5], None, None
         else:
             mine = function.metadata.get(KEY)
             if type(mine) is TorchNode:
                 known[function] = mine
-                if not whole:
+                if reached is not None:
                     continue
                 birth = NO_BIRTH
             else:
-                birth = mine or (around if _made_in(function, around) else NO_BIRTH)
+                if mine is not None:
+                    birth = mine
+                elif _made_in(function, around):
+                    birth = *around[:5], None, None  # shape and dtype are of the node above
+                else:
+                    birth = NO_BIRTH
                 births[function] = birth
         below = edges.get(function)
         if below is None:
             below = edges[function] = function.next_functions
         for following, _ in below:
-            if following is not None and following not in known:
+            if following not in known:
                 pending.append((following, birth))
     order = sorted(births, key=_rank)
+    leaves = bisect_left(order, _LEAF_RANK, key=_rank)
+    order = order[leaves:] + order[:leaves]
+    new = []
     for function in order:
-        known[function] = function.metadata[KEY] = TorchNode(function, births[function], thread)
-    for function in order:
-        node = known[function]
-        if edges[function]:
-            node.next_functions = tuple(
-                [
-                    (None if below is None else known[below], number)
-                    for below, number in edges[function]
-                ]
-            )
-            for below, _ in node.next_functions:
-                if below is not None and not below.leaf:
-                    below.used_by(node)
-    for function, tensor in roots:
+        metadata = function.metadata
+        node = TorchNode(function, metadata, births[function], thread)
+        known[function] = metadata[KEY] = node
+        new.append(node)
+    for function, node in zip(order, new, strict=True):
+        below = edges[function]
+        if below:
+            node.next_functions = edges_of = tuple([(known[each], at) for each, at in below])
+            ref = weakref.ref(node)
+            for under, _ in edges_of:
+                if under is not None and not under.leaf:
+                    under.used_by(ref)
+    for function, tensor in (*roots, *others):
         if tensor is not None:
             known[function].made_tensor(tensor)
-    return [known[function] for function in order], (
-        {node: function for function, node in known.items()} if whole else {}
-    )
+    return new, {known[function]: function for function in reached or ()}
 
 
 _LEAF_RANK: Final = 2**64 - 1
-
-
-def _rank(function: Any) -> int:
-    """torch's sequence number; leaves first."""
-    number: int = function._sequence_nr()
-    return -1 if number == _LEAF_RANK else number
+_rank: Final = operator.methodcaller("_sequence_nr")
+"""torch's sequence number, and that of all leaves."""
 
 
 def _made_in(function: Any, birth: Birth) -> bool:

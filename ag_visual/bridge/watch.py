@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -104,7 +105,7 @@ def _check(module: ModuleType | None) -> None:
     """Whether this is a torch that can be watched."""
     if module is None:
         try:
-            import torch as module
+            module = import_module("torch")
         except ImportError as error:
             raise MissingExtraError(
                 "watch() needs PyTorch itself: pip install 'ag-visual[torch]' (2.4 or newer)"

@@ -33,7 +33,7 @@ def squares(g: Any) -> float:
     else:
         if g.itemsize == 2:  # bfloat16, which NumPy's dot does not know, and float16
             g = g.astype(numpy.float32)
-        flat = g.ravel()
+        flat = g.ravel("K")  # as it lies in memory: of what is transposed, too, without a copy
         total = float(flat.dot(flat))
     if total < INFINITY:
         return total

@@ -82,6 +82,13 @@ AroundHook = Callable[["EventLog", int, int, HookField, Sequence[Any]], HookCall
 """around_hook(log, seq, task's id, hook, what goes in: tensors or None), before the call."""
 
 
+class LateNode(Protocol):
+    """A node that makes its record when somebody takes what is in the log."""
+
+    def emit_birth(self, log: EventLog) -> None:
+        """Emit into this log what its birth would have told."""
+
+
 class EventLog:
     """Where events go, as lists that an observer copies the front of and then deletes.
 
@@ -98,6 +105,7 @@ class EventLog:
         "emit",
         "events",
         "keep",
+        "late",
         "leaf",
         "leaves",
         "nodes",
@@ -118,6 +126,8 @@ class EventLog:
         self.cache = self.nodes.cache
         self.refs: list[ref[Any]] = []
         self.keep = self.refs.append
+        # Nodes without a record yet: they live until somebody takes what is in the log.
+        self.late: list[LateNode] = []
         self.runs: list[Any] = []
         self.run = self.runs.extend
         self.leaves: list[Any] = []
@@ -157,13 +167,28 @@ class EventLog:
         schema = self.schema(node_class, len(outputs), tuple(names))
         record = node_record(len(edges), len(names))
         facts = row(outputs[0], [number for _, number in edges], kinds)
-        _, _, key, put = self.nodes[record].key(schema, code, lasti, facts)
+        last = self.cache.get(lasti + schema.spread)
+        if last is None or last[1] is not code or last[0] != facts:
+            last = self.nodes[record].key(schema, code, lasti, facts)
+        _, _, key, put = last
         self.keep(ref(node))
         first = key, made or perf_counter_ns(), thread or get_ident(), node.seq
         put(record.pack(*row(first, [seq for seq, _ in edges], numbers)))
+
+    def tell_late(self) -> None:
+        """Make the records of the nodes in `late`, to which other threads go on adding."""
+        waiting = self.late[:]
+        for node in waiting:
+            node.emit_birth(self)
+        del self.late[: len(waiting)]
+
+    @property
+    def nodes_waiting(self) -> int:
+        """How many nodes are in it."""
+        return len(self.refs) + len(self.late)
 
     @property
     def waiting(self) -> int:
         """How many records are in it."""
         told = len(self.runs) // RUN + len(self.writes) // WRITE
-        return len(self.events) + len(self.refs) + told
+        return len(self.events) + self.nodes_waiting + told

@@ -3,7 +3,8 @@
 `--seconds N` is spent on each row, in turns of `--turn N` seconds (0: run by run, where
 each finds the caches full of the other's data). `--panel` adds the time to first paint in a real
 browser. `--transforms` measures function transforms, forward mode and gradcheck instead;
-`--profile` what a profile costs; `--recording` what a recording costs, as medians over turns.
+`--profile` what a profile costs; `--recording` what a recording costs, as medians over turns;
+`--watching` what `ag.watch(torch)` costs torch.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ag_visual.dispatch import table
 from ag_visual.dispatch.codegen.forward import forward
 from ag_visual.session.session import current
 
-from . import THREADS, cases, profiles, transforms
+from . import THREADS, cases, profiles, transforms, watching
 
 
 def _commit() -> str:
@@ -126,6 +127,7 @@ def main() -> None:
     parser.add_argument("--transforms", action="store_true")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--recording", action="store_true")
+    parser.add_argument("--watching", action="store_true")
     options = parser.parse_args()
 
     import torch
@@ -145,6 +147,9 @@ def main() -> None:
         return
     if options.recording:
         _recordings(ours, theirs, options.seconds)
+        return
+    if options.watching:
+        watching.measure(torch, options.seconds)
         return
     if options.transforms:
         for name, make in transforms.CASES.items():

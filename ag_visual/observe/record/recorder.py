@@ -136,7 +136,7 @@ class Recorder:
         log = self._log
         if instrument.sink is not log:
             return
-        if len(log.refs) > TOO_LONG:
+        if log.nodes_waiting > TOO_LONG:
             self.drain()
         since, live, ref = self._since, self._live, weakref.ref
         older = [edge[0] for edge in task.starts if edge[0].seq < since]
@@ -260,7 +260,9 @@ class Recorder:
 
     def _take(self) -> _Taken:
         """All events up to now. Those of a thread are in the order in which they happened."""
-        log, now = self._log, perf_counter_ns()
+        log = self._log
+        log.tell_late()
+        now = perf_counter_ns()
         nodes = []
         for stream in list(log.nodes.values()):
             records = stream.records

@@ -1,0 +1,88 @@
+"""What watching costs, counted in calls: nothing that can wait is done while a backward runs."""
+
+from __future__ import annotations
+
+import itertools
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import ag_visual as ag
+from ag_visual.engine.norms import norm2
+from ag_visual.session.session import current
+
+from ..oracle import torch
+from ..work import counted
+from .test_record import rows
+
+
+def _calls(length: int) -> int:
+    """Calls of a watched backward of a chain, those of encoding left out."""
+    x, y, one = torch.ones(4, requires_grad=True), torch.ones(4), torch.ones(4)
+    h = x
+    for _ in range(length):
+        h = h * y
+    return counted(lambda: h.backward(one))[1]
+
+
+def test_calls_for_each_node_of_a_recorded_backward() -> None:
+    with ag.watch(torch):
+        _calls(10)
+        each = (_calls(110) - _calls(10)) / 100
+    assert each < 50  # it was 76 with a hook after each node, too, and records made at once
+
+
+def test_records_of_nodes_wait_until_somebody_takes_them() -> None:
+    with ag.watch(torch) as watched:
+        _calls(20)
+        recorder = current().recorder
+        assert len(recorder._log.late) == 21
+        assert recorder.waiting >= 42
+        recorder.drain()
+        assert recorder.waiting == 0
+        found = watched.recording
+    assert len(rows(found, "nodes")) == 20
+    assert len(rows(found, "runs")) == 21
+
+
+def test_runs_follow_each_other_and_a_failing_node_has_none() -> None:
+    with ag.watch(torch) as watched:
+        x = torch.ones(2, requires_grad=True)
+        y = x.exp()
+        z = y * 2
+        loss = z.sum()
+        y.add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace"):
+            loss.backward()
+        first = rows(watched.recording, "runs")
+        (x * 2).sum().backward()
+        later = rows(watched.recording, "runs")[len(first) :]
+    assert len(first) == 2  # SumBackward0, MulBackward0
+    assert len(later) == 3
+    for before, after in itertools.pairwise(later):
+        assert before["t0"] <= before["t1"] <= after["t0"]
+
+
+def test_an_error_of_a_hook_leaves_the_run_before_it() -> None:
+    def raising(g: object) -> None:
+        raise ValueError("mine")
+
+    with ag.watch(torch) as watched:
+        x = torch.ones(2, requires_grad=True)
+        y = x.exp()
+        y.register_hook(raising)
+        with pytest.raises(ValueError, match="mine"):
+            (y * y).sum().backward()
+        runs = rows(watched.recording, "runs")
+    assert len(runs) == 2  # SumBackward0, MulBackward0
+
+
+def test_a_transposed_gradient_is_measured_where_it_lies() -> None:
+    array = np.ones((300, 400), dtype=np.float32).T
+    tracemalloc.start()
+    try:
+        assert norm2(array) == 120_000
+        assert tracemalloc.get_traced_memory()[1] < array.nbytes / 2
+    finally:
+        tracemalloc.stop()
