@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 import ag_visual as ag
+from ag_visual.events import live
 
+from ..oracle import torch
 from .pages import CHECKOUT, Example, examples, written
 from .run import PageError, run_page
 
@@ -29,9 +31,11 @@ def test_the_readme_and_the_guide_have_examples() -> None:
 
 @pytest.fixture
 def settings() -> Iterator[None]:
-    """What pages set for the whole process is what it was."""
+    """What pages set for the whole process is what it was; nothing is watched any more."""
     precision, benchmark = ag.get_float32_matmul_precision(), ag.backends.cudnn.benchmark
     yield
+    if live.engines:
+        ag.watch(torch).stop()
     ag.set_float32_matmul_precision(precision)
     ag.backends.cudnn.benchmark = benchmark
 
