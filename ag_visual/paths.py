@@ -169,8 +169,10 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
     },
     "nn.parallel.distributed": {"nn.parallel": "DistributedDataParallel"},
     "nn.parallel.data_parallel": {"nn.parallel": "DataParallel data_parallel"},
-    "nn.utils.spectral_norm": {"nn.utils": "remove_spectral_norm spectral_norm"},
-    "nn.utils.weight_norm": {"nn.utils": "remove_weight_norm weight_norm"},
+    "nn.utils.spectral_norm": {
+        "nn.utils.reweighted": "SpectralNorm remove_spectral_norm spectral_norm"
+    },
+    "nn.utils.weight_norm": {"nn.utils.reweighted": "WeightNorm remove_weight_norm weight_norm"},
     "optim.adadelta": {"optim": "Adadelta"},
     "optim.adagrad": {"optim": "Adagrad"},
     "optim.adamax": {"optim": "Adamax"},

@@ -43,15 +43,18 @@ class HookTable(OrderedDict[int, Callable[..., Any]]):
 class RemovableHandle:
     """Removes one hook; also a context manager that removes it on leaving."""
 
-    __slots__ = ("_table", "id")
+    __slots__ = ("_marks", "_table", "id")
 
-    def __init__(self, table: HookTable) -> None:
+    def __init__(self, table: HookTable, marks: Iterable[dict[int, bool]] = ()) -> None:
         self.id = next(_ids)
         self._table = weakref.ref(table)
+        self._marks = tuple(marks)  # tables that say something of the hook, by its id
 
     def remove(self) -> None:
         """Remove the hook; again, or after what it was on is gone, this does nothing."""
         table = self._table()
+        for mark in self._marks:
+            mark.pop(self.id, None)
         if table is not None:
             table.pop(self.id, None)
             table.places.pop(self.id, None)
@@ -63,11 +66,19 @@ class RemovableHandle:
         self.remove()
 
 
-def register(table: HookTable, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-    """Add a hook after those that are there, or before them."""
+def register(
+    table: HookTable,
+    hook: Callable[..., Any],
+    prepend: bool = False,
+    marks: Iterable[dict[int, bool]] = (),
+) -> RemovableHandle:
+    """Add a hook after those that are there, or before them, and its id to each of `marks`."""
     if not callable(hook):
         raise TypeError(f"a hook must be callable, but got {type(hook).__name__}")
-    handle = RemovableHandle(table)
+    marks = tuple(marks)
+    handle = RemovableHandle(table, marks)
+    for mark in marks:
+        mark[handle.id] = True
     table[handle.id] = hook
     table.places[handle.id] = source.here()
     if prepend:

@@ -41,9 +41,14 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
     return tuple(F.broadcast_tensors(*whole))
 
 
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
+    """Draws of N(0, 1); torch's name, which distributions of programs import."""
+    return F.randn(shape, dtype=dtype, device=device)
+
+
 def standard_normal(shape: Any, like: Any) -> Any:
     """Draws of N(0, 1) with the dtype and device of a tensor."""
-    return F.randn(shape, dtype=like.dtype, device=like.device)
+    return _standard_normal(shape, like.dtype, like.device)
 
 
 def standard_uniform(shape: Any, like: Any) -> Any:
@@ -55,6 +60,10 @@ def standard_uniform(shape: Any, like: Any) -> Any:
 def sum_rightmost(value: Any, count: int) -> Any:
     """The sum over the last `count` dimensions."""
     return value.sum(tuple(range(-count, 0))) if count else value
+
+
+_sum_rightmost = sum_rightmost
+"""torch's name of it, which transforms and distributions of programs import."""
 
 
 def clamp_probs(probs: Any) -> Any:

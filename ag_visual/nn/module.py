@@ -20,6 +20,11 @@ _hook_tables = (
     *("_state_dict_pre_hooks", "_state_dict_hooks"),
     *("_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"),
 )
+# Which of the forward hooks, by id, are called with more, or even when forward raises.
+_marks = (
+    *("_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs"),
+    "_forward_hooks_always_called",
+)
 
 
 class Module(Saving):
@@ -46,6 +51,8 @@ class Module(Saving):
         )
         for name in _hook_tables:
             self.__dict__[name] = HookTable()
+        for name in _marks:
+            self.__dict__[name] = {}
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -78,7 +85,7 @@ class Module(Saving):
 
     def _with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         result = None
-        called: set[Any] = set()
+        called: set[int] = set()
         try:
             args, kwargs = self._before(args, kwargs)
             hooks = None
@@ -87,24 +94,30 @@ class Module(Saving):
                 hooks = BackwardHooks(self, list(after), list(before))
                 args = hooks.around_inputs(args)
             result = self.forward(*args, **kwargs)
-            for hook in list(self._forward_hooks.values()):
-                called.add(hook)
-                changed = hook(self, args, kwargs, result)
+            for key in list(self._forward_hooks):
+                called.add(key)
+                changed = self._after(key, args, kwargs, result)
                 result = result if changed is None else changed
             return result if hooks is None else hooks.around_outputs(result)
         except Exception:
-            for hook in list(self._forward_hooks.values()):
-                if hook.always and hook not in called:
-                    self._in_spite(hook, args, kwargs, result)
+            for key in list(self._forward_hooks):
+                if key in self._forward_hooks_always_called and key not in called:
+                    self._in_spite(key, args, kwargs, result)
             raise
+
+    def _after(self, key: int, args: Any, kwargs: Any, result: Any) -> Any:
+        """What a forward hook makes of the result."""
+        more = (kwargs,) if key in self._forward_hooks_with_kwargs else ()
+        return self._forward_hooks[key](self, args, *more, result)
 
     def _before(self, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """The arguments after all forward pre-hooks."""
-        for hook in list(self._forward_pre_hooks.values()):
-            changed = hook(self, args, kwargs)
+        for key, hook in list(self._forward_pre_hooks.items()):
+            whole = key in self._forward_pre_hooks_with_kwargs
+            changed = hook(self, args, kwargs) if whole else hook(self, args)
             if changed is None:
                 continue
-            if not hook.with_kwargs:
+            if not whole:
                 args = changed if isinstance(changed, tuple) else (changed,)
             elif isinstance(changed, tuple) and len(changed) == 2:
                 args, kwargs = changed
@@ -115,9 +128,9 @@ class Module(Saving):
                 )
         return args, kwargs
 
-    def _in_spite(self, hook: Callable[..., Any], args: Any, kwargs: Any, result: Any) -> None:
+    def _in_spite(self, key: int, args: Any, kwargs: Any, result: Any) -> None:
         try:
-            hook(self, args, kwargs, result)
+            self._after(key, args, kwargs, result)
         except Exception as error:
             warnings.warn(
                 "module forward hook with ``always_call=True`` raised an exception that was "
@@ -134,7 +147,8 @@ class Module(Saving):
         with_kwargs: `hook(module, args, kwargs)`, which may return both.
         """
         self._hooked = True
-        return register(self._forward_pre_hooks, _Hook(hook, with_kwargs), prepend)
+        marks = [self._forward_pre_hooks_with_kwargs] * with_kwargs
+        return register(self._forward_pre_hooks, hook, prepend, marks)
 
     def register_forward_hook(
         self,
@@ -149,7 +163,9 @@ class Module(Saving):
         with_kwargs: `hook(module, args, kwargs, output)`. always_call: also when forward raises.
         """
         self._hooked = True
-        return register(self._forward_hooks, _Hook(hook, with_kwargs, always_call), prepend)
+        marks = [self._forward_hooks_with_kwargs] * with_kwargs
+        marks += [self._forward_hooks_always_called] * always_call
+        return register(self._forward_hooks, hook, prepend, marks)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -188,28 +204,6 @@ class Module(Saving):
             return f"{self._get_name()}({extra})"
         lines += [indented(f"({name}): {module!r}") for name, module in self._modules.items()]
         return listed(self._get_name(), lines)
-
-
-class _Hook:
-    """A forward hook and how it wants to be called."""
-
-    __slots__ = ("always", "hook", "with_kwargs")
-
-    def __init__(self, hook: Callable[..., Any], with_kwargs: bool, always: bool = False) -> None:
-        if not callable(hook):
-            raise TypeError(f"a hook must be callable, but got {type(hook).__name__}")
-        self.hook, self.with_kwargs, self.always = hook, with_kwargs, always
-
-    def __call__(self, module: Any, args: Any, kwargs: Any, *result: Any) -> Any:
-        if self.with_kwargs:
-            return self.hook(module, args, kwargs, *result)
-        return self.hook(module, args, *result)
-
-    def __getattr__(self, name: str) -> Any:
-        """What the hook has: programs look for theirs among a module's hooks."""
-        if name in _Hook.__slots__:  # a copy that is being made
-            raise AttributeError(name)
-        return getattr(self.hook, name)
 
 
 def indented(text: str) -> str:

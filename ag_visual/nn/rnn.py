@@ -49,7 +49,7 @@ class RNNBase(Module):
         self.dropout, self.bidirectional, self.proj_size = float(dropout), bidirectional, proj_size
         rows = GATES[mode] * hidden_size
         out = proj_size or hidden_size
-        self._names: list[list[str]] = []
+        self._all_weights: list[list[str]] = []  # their names
         for layer in range(num_layers):
             width = out * self._directions if layer else input_size
             for direction in range(self._directions):
@@ -64,7 +64,7 @@ class RNNBase(Module):
                     shapes["weight_hr"] = (proj_size, hidden_size)
                 for name, shape in shapes.items():
                     setattr(self, name + suffix, new_parameter(shape, device, dtype))
-                self._names.append([name + suffix for name in shapes])
+                self._all_weights.append([name + suffix for name in shapes])
         self.reset_parameters()
 
     @property
@@ -74,7 +74,12 @@ class RNNBase(Module):
     @property
     def all_weights(self) -> list[list[Any]]:
         """The parameters of each layer and direction."""
-        return [[getattr(self, name) for name in names] for names in self._names]
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    @property
+    def _flat_weights_names(self) -> list[str]:
+        """The names of all parameters in one list."""
+        return [name for names in self._all_weights for name in names]
 
     @property
     def _flat_weights(self) -> list[Any]:

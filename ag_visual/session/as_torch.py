@@ -14,7 +14,9 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from multiprocessing import spawn
 from types import ModuleType
+from typing import Any
 
 from ag_visual import absent
 from ag_visual.multiprocessing import start
@@ -49,6 +51,7 @@ INNER = frozenset(
         "nn": "activation adaptive backward_hooks calls containers convolution distance dropout "
         "embedding heads lazy linear loss members module multihead normalization of_function "
         "padding pooling recurrent rnn saving spatial transformer tuples",
+        "nn.utils": "fusion reweighted",
         "optim": "rules",
         "utils": "swap",
         "profiler": "chrome_trace collection columns flops from_columns function_events inputs "
@@ -140,6 +143,21 @@ class AliasFinder(MetaPathFinder, Loader):
 
 _finder = AliasFinder()
 _AGAIN = __name__, "install"  # in processes that the program begins
+_prepared = spawn.get_preparation_data
+
+
+class _Again:
+    """What a process that Python's multiprocessing begins reads before the program's main module:
+    reading it installs the alias there.
+    """
+
+    def __reduce__(self) -> Any:
+        return install, ()
+
+
+def _told_to_install(name: str) -> dict[str, Any]:
+    """What Python tells a new process, and that `torch` is this package there."""
+    return {**_prepared(name), PACKAGE: _Again()}
 
 
 def install() -> None:
@@ -160,6 +178,7 @@ def install() -> None:
         sys.meta_path.insert(0, _finder)
     if _AGAIN not in start.before_main:
         start.before_main.append(_AGAIN)
+    spawn.get_preparation_data = _told_to_install
 
 
 def uninstall() -> None:
@@ -168,6 +187,8 @@ def uninstall() -> None:
         sys.meta_path.remove(_finder)
     if _AGAIN in start.before_main:
         start.before_main.remove(_AGAIN)
+    if spawn.get_preparation_data is _told_to_install:
+        spawn.get_preparation_data = _prepared
     if isinstance(sys.modules.get(ALIAS), AliasModule):
         for name in [each for each in sys.modules if f"{each}.".startswith(f"{ALIAS}.")]:
             del sys.modules[name]

@@ -62,6 +62,32 @@ def test_unchanged_torch_code_runs(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_processes_that_a_script_begins_get_the_same_torch(tmp_path: Path, method: str) -> None:
+    path = script(
+        tmp_path,
+        f"""
+        import torch
+        import torch.multiprocessing as mp
+
+        def work(rank, model):
+            loss = model(torch.ones(1, 2)).sum()
+            loss.backward()
+            print(rank, torch.__name__, type(model).__module__, model.weight.grad.tolist())
+
+        if __name__ == "__main__":
+            mp.set_start_method({method!r}, force=True)
+            begun = mp.Process(target=work, args=(0, torch.nn.Linear(2, 1)))
+            begun.start()
+            begun.join()
+            assert begun.exitcode == 0
+        """,
+    )
+    done = run("-m", "ag_visual", path)
+    assert done.stderr == ""
+    assert done.stdout == "0 torch ag_visual.nn.linear [[1.0, 1.0]]\n"
+
+
 def test_gradcheck_is_a_function_and_a_module() -> None:
     """Importing the module leaves the function where it is, as in torch."""
     done = under_hook(

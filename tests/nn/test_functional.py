@@ -268,6 +268,28 @@ def test_torchs_errors(expression: str) -> None:
 # Noise --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("name", "dims"),
+    [(f"dropout{rank}d", dims) for rank in (1, 2, 3) for dims in range(6)],
+)
+def test_dropout_of_channels_takes_torchs_dimensions(name: str, dims: int) -> None:
+    """Which dimensions share their fate, whether it warns, and what is refused."""
+
+    def program(t: Any) -> Any:
+        x = t.ones([32, 32, 3, 3, 2][:dims])
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            try:
+                out = getattr(t.nn.functional, name)(x, 0.5, True)
+            except RuntimeError as error:
+                return [str(error)[:40], len(warned)]
+        alike = [bool((out == out.narrow(dim, 0, 1)).all()) for dim in range(dims)]
+        where = {warning.filename == __file__ for warning in warned}
+        return [alike, len(warned), sorted(where), sorted(set(out.flatten().tolist()))]
+
+    agree(program)
+
+
 @pytest.mark.parametrize("name", ["alpha_dropout", "feature_alpha_dropout"])
 def test_alpha_dropout_keeps_mean_and_variance(name: str) -> None:
     ag.manual_seed(0)

@@ -213,6 +213,48 @@ def test_forward_hooks() -> None:
     agree(program)
 
 
+def test_the_tables_hold_the_hooks_themselves() -> None:
+    """Programs look for their hooks in them, call them, and take them out."""
+
+    def program(t: Any) -> Any:
+        class Named:
+            def __init__(self, names: list[str]) -> None:
+                self.names = names
+
+            def __iter__(self) -> Any:
+                return iter(self.names)
+
+            def __call__(self, *args: Any) -> None:
+                self.names.append(str(len(args)))
+
+        m = t.nn.Linear(1, 1)
+        hooks = [Named([name]) for name in "abcd"]
+        m.register_forward_pre_hook(hooks[0])
+        handle = m.register_forward_pre_hook(hooks[1], with_kwargs=True)
+        m.register_forward_hook(hooks[2])
+        m.register_forward_hook(hooks[3], with_kwargs=True, always_call=True)
+        tables = [m._forward_pre_hooks, m._forward_hooks]
+        seen = [[h in hooks for h in table.values()] for table in tables]
+        m(t.ones(1, 1))
+        marks = [len(m._forward_pre_hooks_with_kwargs), len(m._forward_hooks_always_called)]
+        handle.remove()
+        marks.append(len(m._forward_pre_hooks_with_kwargs))
+        other = copy.deepcopy(m)
+        other(t.ones(1, 1))
+        for key, hook in list(m._forward_hooks.items()):
+            hook(m, None, None)
+            del m._forward_hooks[key]
+        m(t.ones(1, 1))
+        inner = [
+            list(h)
+            for hooks_of in (other._forward_hooks, other._forward_pre_hooks)
+            for h in hooks_of.values()
+        ]
+        return [seen, marks, [list(h) for h in hooks], inner]
+
+    agree(program)
+
+
 def test_hooks_that_are_always_called() -> None:
     def program(t: Any) -> Any:
         class Failing(t.nn.Module):  # type: ignore[misc, name-defined]

@@ -129,6 +129,18 @@ def test_layers_on_packed_sequences(kind: str, options: dict[str, Any]) -> None:
     agree(program)
 
 
+def test_the_names_of_recurrent_weights() -> None:
+    """What programs initialize layers by."""
+
+    def program(t: Any) -> Any:
+        layer = t.nn.GRU(2, 3, 2, bidirectional=True)
+        flat = zip(layer._flat_weights_names, layer._flat_weights, strict=True)
+        same = [layer._parameters[name] is weight for name, weight in flat]
+        return [layer._flat_weights_names, layer._all_weights, same]
+
+    agree(program)
+
+
 # Parametrizations ----------------------------------------------------------------------------
 
 
@@ -186,6 +198,35 @@ def _largest(weight: Any) -> Any:
         v = values @ v
         v = v / v.norm()
     return (values @ v).norm().sqrt()
+
+
+def test_a_second_parametrization_takes_the_first_ones_result() -> None:
+    """The original stays what it is, also where the second one could be inverted."""
+
+    def program(t: Any) -> Any:
+        class Doubled(t.nn.Module):  # type: ignore[misc, name-defined]
+            def __init__(self, back: Any) -> None:
+                super().__init__()
+                self.back = back
+
+            def forward(self, x: Any) -> Any:
+                return x * 2
+
+            def right_inverse(self, y: Any) -> Any:
+                return self.back(y)
+
+        register = t.nn.utils.parametrize.register_parametrization
+        layer = _linear(t)
+        register(layer, "weight", Doubled(lambda y: y / 2))
+        register(layer, "weight", Doubled(lambda y: y / 2))
+        seen = [layer.parametrizations.weight.original.detach().clone(), layer.weight.detach()]
+        layer.weight = t.ones(2, 3, dtype=t.float64)
+        seen += [layer.parametrizations.weight.original.detach(), layer.weight.detach()]
+        for back in (lambda y: y[0], lambda y: y.float(), lambda y: 3, lambda y: y.missing()):
+            seen.append(raised(lambda b=back: register(layer, "weight", Doubled(b)))[0])
+        return seen
+
+    agree(program)
 
 
 def test_own_parametrization() -> None:

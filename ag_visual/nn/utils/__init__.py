@@ -1,8 +1,4 @@
-"""torch.nn.utils: clipped gradients, parameters as a vector, parametrizations, sequences.
-
-`weight_norm` and `spectral_norm` are the parametrizations: the older implementations of torch,
-which changed weights in hooks, are left out.
-"""
+"""torch.nn.utils: clipped gradients, parameters as a vector, parametrizations, sequences."""
 
 from ag_visual import absent as _absent
 from ag_visual.names import expose as _expose
@@ -29,7 +25,7 @@ from ag_visual.nn.utils.fusion import (
     fuse_linear_bn_weights as fuse_linear_bn_weights,
 )
 from ag_visual.nn.utils.init import skip_init as skip_init
-from ag_visual.nn.utils.parametrizations import (
+from ag_visual.nn.utils.reweighted import (
     remove_spectral_norm as remove_spectral_norm,
     remove_weight_norm as remove_weight_norm,
     spectral_norm as spectral_norm,

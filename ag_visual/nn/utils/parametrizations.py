@@ -119,16 +119,6 @@ def spectral_norm(
     return parametrize.register_parametrization(module, name, norm)
 
 
-def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
-    """Keep the weight divided by its largest singular value as an ordinary parameter."""
-    return parametrize.remove_parametrizations(module, name)
-
-
-def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """Keep the normalized weight as an ordinary parameter."""
-    return parametrize.remove_parametrizations(module, name)
-
-
 class _Orthogonal(Module):
     """A matrix with orthonormal columns (rows, where it is wide) computed from any other."""
 

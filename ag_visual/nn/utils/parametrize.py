@@ -56,6 +56,26 @@ def _same_kind(original: Any, result: Any) -> None:
             )
 
 
+def _same_kind_back(value: Any, parametrization: Any) -> None:
+    """What a further parametrization would be set by is a tensor like the one before it."""
+    if not hasattr(parametrization, "right_inverse"):
+        return
+    with suppress(NotImplementedError):
+        back = parametrization.right_inverse(parametrization(value))
+        if not isinstance(back, Tensor):
+            raise ValueError(
+                f"parametrization.right_inverse must return a tensor. Got: {type(back).__name__}"
+            )
+        for what in ("dtype", "shape"):
+            before, after = getattr(value, what), getattr(back, what)
+            if before != after:
+                raise ValueError(
+                    f"The tensor returned by parametrization.right_inverse must have the same "
+                    f"{what} as the parametrized tensor, unless the `unsafe` flag is enabled.\n"
+                    f"{what} of the tensor: {before}\nreturned {what}: {after}"
+                )
+
+
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, applied in order to `original` (or `original0`, ...)."""
 
@@ -183,10 +203,7 @@ def register_parametrization(
         if not unsafe:
             value = getattr(module, tensor_name)
             _same_kind(value, parametrization(value))
-        if hasattr(parametrization, "right_inverse") and found.is_tensor:
-            with no_grad():
-                back = parametrization.right_inverse(found.originals()[0])
-            found.original.data = back.detach()
+            _same_kind_back(value, parametrization)
         found.append(parametrization)
         found.unsafe = found.unsafe or unsafe
         return module

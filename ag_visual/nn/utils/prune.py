@@ -113,8 +113,8 @@ def _alike(scores: Any, values: Any, what: str) -> None:
 
 def _methods(module: Module, name: str | None = None) -> list[tuple[Any, BasePruningMethod]]:
     """The pruning methods of a module, of one parameter, with the keys of their hooks."""
-    found = [(key, wrapped.hook) for key, wrapped in module._forward_pre_hooks.items()]
-    methods = [(key, hook) for key, hook in found if isinstance(hook, BasePruningMethod)]
+    hooks: Any = module._forward_pre_hooks.items()
+    methods = [(key, hook) for key, hook in hooks if isinstance(hook, BasePruningMethod)]
     return [pair for pair in methods if name is None or pair[1]._tensor_name == name]
 
 

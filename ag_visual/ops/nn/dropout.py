@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from ag_visual.arrays import backend as backends
 from ag_visual.core.level import all_values, drawn
+from ag_visual.dispatch.arguments import outside
 from ag_visual.dispatch.families import elementwise
 from ag_visual.dispatch.record import ELEMENTWISE, FLOAT, Sample
 from ag_visual.dispatch.table import composite, op
@@ -52,9 +54,42 @@ def _dropout(F, input, p: float = 0.5, training: bool = True, inplace: bool = Fa
     return _noised(F, input, p, training, inplace, None)
 
 
+def _leading(rank: int, dims: int) -> int:
+    """How many dimensions stand before those of a channel: (N, C, ...) or (C, ...)."""
+    if dims in (rank + 1, rank + 2):
+        if rank != 2:
+            return dims - rank
+        if dims == 3:
+            _warn(
+                "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D "
+                "dropout behavior is desired: the input is taken as (N, C, L). To keep that and "
+                "silence this warning, use dropout1d."
+            )
+        return 2
+    if rank == 1:
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {dims}D input. Channel-wise "
+            "dropout with 1 spatial dimension takes (N, C, L) or (C, L)."
+        )
+    _warn(
+        f"dropout{rank}d: Received a {dims}-D input to dropout{rank}d, which is deprecated: "
+        f"channel-wise dropout with {rank} spatial dimensions takes {rank + 1}D or {rank + 2}D "
+        "inputs. To keep the behavior and silence this warning, use dropout."
+    )
+    return 2 if rank == 2 else 1
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, UserWarning, stacklevel=outside())
+
+
 def _declare_dropout(rank: int) -> None:
     def body(F, input, p: float = 0.5, training: bool = True, inplace: bool = False):
-        return _noised(F, input, p, training, inplace, max(input.ndim - rank, 1))
+        _check_probability(p)
+        leading = _leading(rank, input.ndim)
+        if p and training and input.ndim < leading:
+            raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+        return _noised(F, input, p, training, inplace, leading)
 
     body.__doc__ = f"Dropout of whole channels: of (N, C, ...) with {rank} spatial dimension(s)."
     composite(f"dropout{rank}d", method=False, spaces="nn.functional")(body)
