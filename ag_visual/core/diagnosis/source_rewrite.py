@@ -60,10 +60,7 @@ class Place:
 
     def _holds_text(self, statement: ast.stmt) -> bool:
         wanted = _canonical(self.text)
-        if wanted is None:
-            return False
-        parts = (ast.unparse(n) for n in ast.walk(statement) if isinstance(n, ast.expr | ast.stmt))
-        return any(part == wanted for part in parts)
+        return wanted is not None and wanted in _parts_of(statement)
 
     @property
     def expression(self) -> ast.expr | None:
@@ -90,6 +87,13 @@ class Place:
             if isinstance(node, ast.Assign) and any(is_name(t, name) for t in node.targets):
                 found = node.value
         return found
+
+
+@functools.lru_cache(maxsize=256)
+def _parts_of(statement: ast.stmt) -> frozenset[str]:
+    """The texts of all expressions and statements in one: it is read again for each error in it."""
+    parts = (n for n in ast.walk(statement) if isinstance(n, ast.expr | ast.stmt))
+    return frozenset(ast.unparse(part) for part in parts)
 
 
 def parsed(text: str) -> ast.Module | None:
