@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -77,6 +78,12 @@ class Import:
     target: str
 
 
+@functools.cache
+def import_statements(text: str) -> list[ast.Import | ast.ImportFrom]:
+    """All imports of a file with this text; several tests ask for those of the whole package."""
+    return [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Import | ast.ImportFrom)]
+
+
 def layer_of(part: str, layers: tuple[tuple[str, ...], ...]) -> int | None:
     return next((index for index, names in enumerate(layers) if part in names), None)
 
@@ -88,17 +95,15 @@ def python_imports(package: Path) -> Iterator[Import]:
         inner = file.relative_to(package).with_suffix("").parts
         source = "" if inner == ("__init__",) else part_of(inner)
         home = (name, *inner[:-1])
-        for node in ast.walk(ast.parse(file.read_text(), str(file))):
+        for node in import_statements(file.read_text()):
             modules: list[str] = []
             if isinstance(node, ast.Import):
                 modules = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
+            else:
                 base = home[: len(home) - node.level + 1] if node.level else ()
                 path = ".".join([*base, *([node.module] if node.module else [])])
                 # `from ag_visual import core` names a module, `from ag_visual import sin` the top.
                 modules = [f"{path}.{alias.name}" if path == name else path for alias in node.names]
-            else:
-                continue
             for module in modules:
                 parts = module.split(".")
                 if parts[0] == name:
@@ -113,7 +118,7 @@ def naming_torch(package: Path) -> list[str]:
     for file in sorted(package.rglob("*.py")):
         if file.relative_to(package).parts[0] == "bridge":
             continue
-        for node in ast.walk(ast.parse(file.read_text(), str(file))):
+        for node in import_statements(file.read_text()):
             named = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 named = [node.module]
@@ -141,7 +146,7 @@ def circles(package: Path) -> list[str]:
     graph: dict[str, set[str]] = {}
     for name, file in modules.items():
         named = graph[name] = set()
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in import_statements(file.read_text()):
             if isinstance(node, ast.Import):
                 named |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
