@@ -47,6 +47,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="one of the two parts of the suite, to be run beside the other in another process",
     )
     group.addoption(
+        "--only", metavar="LABEL", help="one value of the tests that check many: `--only softmax`"
+    )
+    group.addoption(
         "--docs-images",
         action="store_true",
         help="copy the screenshots that the documentation shows to docs/images",

@@ -8,9 +8,9 @@ import pkgutil
 import warnings
 from types import ModuleType
 
-import pytest
-
 import ag_visual
+
+from ..groups import each
 
 # Modules that need what this machine may lack, or that act when they are imported.
 APART = {"ag_visual.__main__", "ag_visual.arrays.cupy"}
@@ -30,10 +30,14 @@ def run(module: ModuleType) -> doctest.TestResults:
     """The doctests of one module, each with nothing but the module's own names."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return doctest.testmod(module, optionflags=doctest.ELLIPSIS, verbose=False)
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
+        for test in doctest.DocTestFinder().find(module, module.__name__):
+            if test.examples:  # the runner looks at all files of the program, for nothing
+                runner.run(test)
+        return runner.summarize()
 
 
-@pytest.mark.parametrize("name", modules())
+@each("name", modules())
 def test_docstring_examples(name: str) -> None:
     found = run(importlib.import_module(name))
     assert not found.failed, f"{found.failed} of {found.attempted} examples of {name} differ"

@@ -10,10 +10,12 @@ import pytest
 import ag_visual as ag
 from ag_visual.dispatch.table import functions
 
+from ..groups import each
+
 SPACES = ("special", "random", "linalg", "fft", "nn.functional")
 
 
-@pytest.mark.parametrize("name", sorted(functions))
+@each("name", sorted(functions))
 def test_a_function_has_a_docstring(name: str) -> None:
     text = functions[name].__doc__
     assert text

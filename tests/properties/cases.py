@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy
-import pytest
 
 import ag_visual as ag
 from ag_visual.core.tensor import Tensor, from_array
@@ -20,14 +19,16 @@ from ag_visual.dispatch.record import Op, Sample
 from ag_visual.dispatch.rules import Refused
 from ag_visual.dispatch.table import ops
 
+from ..groups import Decorator, each
+
 Array = numpy.ndarray[Any, Any]
 T = TypeVar("T")
 
 
-def every(condition: Callable[[Op], Any]) -> pytest.MarkDecorator:
-    """Parametrise a test's `op` over all ops of the table that meet a condition on their record."""
-    chosen = [pytest.param(op, id=op.name) for op in ops.values() if op.samples and condition(op)]
-    return pytest.mark.parametrize("op", chosen)
+def every(condition: Callable[[Op], Any]) -> Decorator:
+    """Call a test with each `op` of the table that meets a condition on its record, in groups."""
+    chosen = [op for op in ops.values() if op.samples and condition(op)]
+    return each("op", chosen, lambda op: op.name)
 
 
 def for_all(items: Iterable[T], check: Callable[[T], None]) -> None:

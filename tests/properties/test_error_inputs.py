@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 import pytest
 
+from ..groups import each
 from ..oracle import torch
 from . import opinfo
 
@@ -108,7 +109,7 @@ def _possible(tensor: Any) -> bool:
     return tensor.ndim <= 64 and tensor.device.type == "cpu"
 
 
-@pytest.mark.parametrize("name", _names())
+@each("name", _names())
 def test_bad_calls_raise_the_type_of_error_that_torch_raises(name: str) -> None:
     found = {n: (theirs, ours) for n, theirs, ours in outcomes(name)}
     wrong = {n for n, (theirs, ours) in found.items() if theirs[0] != ours[0]}

@@ -10,6 +10,7 @@ import pytest
 import ag_visual as ag
 from ag_visual.dispatch.table import ops
 
+from ..groups import each
 from ..oracle import torch
 from . import opinfo
 from .test_golden import reasons
@@ -18,7 +19,7 @@ pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 FEW = 2
 
 
-@pytest.mark.parametrize("name", opinfo.names())
+@each("name", opinfo.names(), size=16)
 def test_agreement_on_torchs_own_samples(name: str) -> None:
     differs = name in reasons("agreement")
     result = opinfo.compared(name, opinfo.names()[name], None if differs else FEW)
