@@ -7,7 +7,11 @@ Don't use it while a module is imported (not in parametrize).
 
 from __future__ import annotations
 
+import functools
+import importlib
 import os
+import sys
+import types
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -36,6 +40,24 @@ except ImportError:
     if os.environ.get("CI", "").lower() in ("1", "true"):
         raise RuntimeError(f"CI=true and {REASON}") from None
     torch = _Absent()
+
+
+@functools.cache
+def opinfos() -> list[Any]:
+    """torch's own table of ops with their samples (OpInfo)."""
+    # torch's test helpers derive a class from one of expecttest's, which nothing here uses.
+    stand_in = types.ModuleType("expecttest")
+    stand_in.TestCase = object  # type: ignore[attr-defined]
+    sys.modules.setdefault("expecttest", stand_in)
+    internal = "torch.testing._internal"
+    database = importlib.import_module(f"{internal}.common_methods_invocations")
+    # For each list of samples torch looks twice through the whole call stack, with the source of
+    # each frame, for the unittest that runs: ten times the work of the samples, and there is none.
+    for name in ("common_utils", "opinfo.core"):
+        module = sys.modules[f"{internal}.{name}"]
+        assert callable(module.extract_test_fn)
+        module.extract_test_fn = lambda: None
+    return list(database.op_db)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ what differs. With `--page` it also writes docs/reference/agreement.md. `compare
 from __future__ import annotations
 
 import argparse
-import importlib
 import math
 import sys
 import types
@@ -26,7 +25,7 @@ import ag_visual as ag
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.table import traced
 
-from ..oracle import torch
+from ..oracle import opinfos, torch
 from .test_golden import public, reasons, rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "agreement.md"
@@ -64,12 +63,7 @@ def names() -> dict[str, bool]:
 
 def infos(name: str) -> list[Any]:
     """torch's OpInfos of a name (its variants)."""
-    # torch's test helpers derive a class from one of expecttest's, which nothing here uses.
-    stand_in = types.ModuleType("expecttest")
-    stand_in.TestCase = object  # type: ignore[attr-defined]
-    sys.modules.setdefault("expecttest", stand_in)
-    database = importlib.import_module("torch.testing._internal.common_methods_invocations")
-    return [info for info in database.op_db if info.name == name]
+    return [info for info in opinfos() if info.name == name]
 
 
 def resolved(name: str) -> Any:

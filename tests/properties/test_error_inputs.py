@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import warnings
 from collections import Counter
@@ -16,7 +15,7 @@ import numpy
 import pytest
 
 from ..groups import each
-from ..oracle import torch
+from ..oracle import opinfos, torch
 from . import opinfo
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
@@ -39,9 +38,7 @@ DIFFERS: dict[str, dict[int, str]] = {
 
 
 def _infos() -> list[Any]:
-    opinfo.infos("")
-    found = importlib.import_module("torch.testing._internal.common_methods_invocations").op_db
-    return [info for info in found if info.error_inputs_func is not None]
+    return [info for info in opinfos() if info.error_inputs_func is not None]
 
 
 def _names() -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -18,12 +17,11 @@ from ag_visual.dispatch import out_argument
 from ag_visual.dispatch.record import KEEP, Op
 from ag_visual.dispatch.table import functions
 
-from ..oracle import torch
+from ..oracle import opinfos, torch
 from . import opinfo
 from .cases import Call, calls, every, for_all, host, run
 from .checks import strided
 
-DATABASE = "torch.testing._internal.common_methods_invocations"
 pytestmark = pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
 
 
@@ -202,9 +200,8 @@ def test_torch_casts_into_out_where_we_do() -> None:
     """One call of each function with an out that is wider than its result."""
     wider = {torch.float32: torch.float64, torch.int64: torch.float64, torch.bool: torch.int64}
     wider[torch.complex64] = torch.complex128
-    opinfo.infos("")
     found, asked = [], 0
-    for info in importlib.import_module(DATABASE).op_db:
+    for info in opinfos():
         kinds = [kind for kind in wider if kind in info.supported_dtypes("cpu")]
         ours = opinfo.ours_of(info)
         if not info.supports_out or not kinds or ours is None:
