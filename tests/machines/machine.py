@@ -15,6 +15,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 import ag_visual as ag
 from ag_visual.core import modes
 
+from ..near import assert_near
 from . import reference as ref
 
 names = st.sampled_from(sorted(ref.UNARY))
@@ -400,7 +401,5 @@ class Programs(RuleBasedStateMachine):
     @invariant()
     def values_agree(self) -> None:
         for pair in self.pairs[-6:]:
-            numpy.testing.assert_allclose(
-                pair.tensor.detach().numpy(), pair.reference.values, rtol=1e-9, atol=1e-12
-            )
+            assert_near(pair.tensor.detach().numpy(), pair.reference.values, 1e-9, 1e-12)
             assert pair.tensor._version == pair.reference.memory.version

@@ -17,6 +17,7 @@ from ag_visual.dispatch import op_node, table
 from ag_visual.dispatch.memory_overlap import repeats
 from ag_visual.dispatch.table import raw_numpy, traced
 
+from ..near import assert_near
 from .cases import Array, Call, arguments, carrying, cotangents, host, listed, run
 
 STEP = 1e-6
@@ -24,7 +25,7 @@ STEP = 1e-6
 
 def close(found: Any, expected: Any, what: str, rtol: float = 1e-5, atol: float = 1e-7) -> None:
     """Equal up to rounding, NaN where NaN is expected."""
-    numpy.testing.assert_allclose(found, expected, rtol=rtol, atol=atol, err_msg=what)
+    assert_near(found, expected, rtol, atol, what)
 
 
 def _inner(a: Array, b: Array) -> float:
