@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import weakref
+from itertools import repeat, starmap
 from time import perf_counter_ns
 from typing import Any, Final
 
@@ -53,9 +54,8 @@ class Watcher:
         self._lock = threading.RLock()
         self._hooked: list[weakref.ref[TorchNode]] = []
         self._room = MOST_NODES
-        self._handles: list[Any] = []
-        self._run: Any = None
-        self._apply: Any = None
+        self._run: Any = torch.autograd._engine_run_backward
+        self._apply: Any = vars(torch.autograd.Function)["apply"]
         self._owner = 0
         self._complained = False
 
@@ -67,32 +67,27 @@ class Watcher:
         source.count_in(FOLDER)
         live.engines.append(self)
         instrument.behind = self.behind
-        self._run = torch.autograd._engine_run_backward
 
         def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
             return self._backward(t_outputs, args, kwargs)
 
         torch.autograd._engine_run_backward = _engine_run_backward
-        self._apply = vars(torch.autograd.Function)["apply"]
         torch.autograd.Function.apply = classmethod(self._applied)
         if self.events:
             module = torch.nn.modules.module
-            self._handles = [
-                module.register_module_forward_pre_hook(self._module_begins),
-                module.register_module_forward_hook(self._module_ends, always_call=True),
-            ]
+            module.register_module_forward_pre_hook(self._module_begins)
+            module.register_module_forward_hook(self._module_ends, always_call=True)
         self._owner = threading.get_ident()
         self._mode.__enter__()
 
     def stop(self) -> None:
-        """Leave torch as it was."""
+        """Leave torch as it was; again where an interrupt ended that, or `start`, halfway."""
         self._mode.watcher = None
         _left.append(self._mode)
         leave_all()
         torch.autograd._engine_run_backward = self._run
         torch.autograd.Function.apply = self._apply
-        for handle in self._handles:
-            handle.remove()
+        self._leave_modules()
         if instrument.behind == self.behind:
             instrument.behind = None
         if self in live.engines:
@@ -105,6 +100,15 @@ class Watcher:
         self._hooked = []
         self._mode.pending = []
         forget_all()
+
+    def _leave_modules(self) -> None:
+        """Take the hooks of modules out, by what they call: an interrupt may have lost a handle."""
+        module = torch.nn.modules.module
+        for hooks in (module._global_forward_pre_hooks, module._global_forward_hooks):
+            for key, hook in list(hooks.items()):
+                if getattr(hook, "__self__", None) is self:
+                    module._global_forward_hooks_always_called.pop(key, None)
+                    hooks.pop(key, None)
 
     def leave(self) -> None:
         """It was stopped, perhaps where its mode was out of reach."""
@@ -231,23 +235,24 @@ class Watcher:
         """In the place of torch's own: (outputs, gradients, retain_graph, create_graph, inputs)."""
         task: Backward | Unrecorded | None = None
         silent: list[Any] = []
-        try:
-            with DisableTorchFunction():
-                frame = source.outside(sys._getframe(1))
-                place = source.place_of(frame)
-                roots = _roots(outputs)
-                if not roots:
-                    pass
-                elif self.events or self.silent:
-                    task, silent = self._begin(roots, args, place)
-                else:
-                    task = Unrecorded(roots, place)
-        except Exception as error:
-            self.failed(error)
-        for warning in silent:
-            problems.warn(warning)
+        parent = self._thread.task
         error_name = "interrupted"
         try:
+            try:
+                with DisableTorchFunction():
+                    frame = source.outside(sys._getframe(1))
+                    place = source.place_of(frame)
+                    roots = _roots(outputs)
+                    if not roots:
+                        pass
+                    elif self.events or self.silent:
+                        task, silent = self._begin(roots, args, place)
+                    else:
+                        task = Unrecorded(roots, place)
+            except Exception as error:
+                self.failed(error)
+            for warning in silent:
+                problems.warn(warning)
             run = self._in_mode if task is None or self._computes(task, args) else self._run
             result = run(outputs, *args, **kwargs)
             error_name = ""
@@ -264,15 +269,27 @@ class Watcher:
                     self.failed(own)
             raise
         finally:
-            if task is not None:
-                try:
-                    with DisableTorchFunction():
-                        if not isinstance(task, Unrecorded):
-                            self._end(task, error_name, args)
-                        elif not error_name and not args[1]:
-                            task.frees(some=bool(len(args) > 3 and args[3]))
-                except Exception as own:
-                    self.failed(own)
+            # What `_begin` has stored, also where an interrupt kept it from returning.
+            begun: Backward | Unrecorded | None = self._thread.task
+            self._thread.task = parent
+            if begun is parent:
+                begun = task if type(task) is Unrecorded else None
+            try:
+                self._over(begun, error_name, args)
+            except BaseException:  # an interrupt: observers count on being told
+                self._over(begun, error_name, args)
+                raise
+
+    def _over(self, task: Backward | Unrecorded | None, error: str, args: Any) -> None:
+        """A backward has ended, or failed with this error."""
+        try:
+            with DisableTorchFunction():
+                if type(task) is Backward:
+                    self._end(task, error, args)
+                elif type(task) is Unrecorded and not error and not args[1]:
+                    task.frees(some=bool(len(args) > 3 and args[3]))
+        except Exception as own:
+            self.failed(own)
 
     def _computes(self, task: Backward | Unrecorded, args: Any) -> bool:
         """Whether Python code that calls torch may run in a backward, as far as is known."""
@@ -287,11 +304,15 @@ class Watcher:
             return self._run(outputs, *args, **kwargs)
         if any(stack(i) is mode for i in range(torch._C._len_torch_function_stack())):
             return self._run(outputs, *args, **kwargs)
-        mode.__enter__()
         try:
+            mode.__enter__()
             return self._run(outputs, *args, **kwargs)
         finally:
-            _leave(mode)
+            try:
+                _leave(mode)
+            except BaseException:  # an interrupt
+                _leave(mode)
+                raise
 
     def _task(self, roots: list[Root], args: Any, place: Place) -> Backward:
         with self._lock:
@@ -312,7 +333,7 @@ class Watcher:
     def _begin(self, roots: list[Root], args: Any, place: Place) -> tuple[Backward, list[Any]]:
         task = self._task(roots, args, place)
         silent = problems.silent_writes(task, self.silent) if self.silent else []
-        self._thread.task = task
+        self._thread.task = task  # from here on its end is told
         if self.events and (instrument.sink is not None or instrument.gate is not None):
             self._tell_begin(task)
         elif self.events and instrument.begin is not None:
@@ -337,7 +358,6 @@ class Watcher:
             self._room = max(MOST_NODES, 2 * len(self._hooked))
 
     def _end(self, task: Backward, error: str, args: Any) -> None:
-        self._thread.task = task.parent
         inputs = args[3] if len(args) > 3 else ()
         nodes = task.functions
         task.end(failed=bool(error), whole=not error and not inputs)
@@ -384,14 +404,19 @@ def leave_all() -> None:
 
 def _leave(mode: Forward) -> bool:
     """Take a mode out of this thread's stack, wherever in it it is; whether it was there."""
-    above: list[Any] = []
-    found = False
-    for _ in range(torch._C._len_torch_function_stack()):
-        top = torch._C._pop_torch_function_stack()
-        found = top is mode
-        if found:
-            break
-        above.append(top)
-    for each in reversed(above):
-        torch._C._push_on_torch_function_stack(each)
-    return found
+    stack, height = torch._C._get_function_stack_at, torch._C._len_torch_function_stack()
+    above = next((n for n in range(height) if stack(height - 1 - n) is mode), None)
+    if above is None:
+        return False
+    # Each in one call of C, or an interrupt would come between what goes together.
+    taken: list[Any] = []
+    again = map(torch._C._push_on_torch_function_stack, taken)
+    try:
+        taken.extend(starmap(torch._C._pop_torch_function_stack, repeat((), above + 1)))
+    finally:
+        del taken[above:]
+        try:
+            taken.reverse()
+        finally:
+            any(again)
+    return True

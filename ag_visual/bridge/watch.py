@@ -48,12 +48,16 @@ class watch:  # a call, and a context manager, as torch's own are
         self._kept: Any = None
         self._started = False
         self._watcher = Watcher(events=not problems_only)
-        self._watcher.start()
-        _running = self
-        if not problems_only and not session.recorder.on:
-            session.clear()
-            session.start()
-            self._started = True
+        _running = self  # also halfway: who watches next ends what an interrupt has left
+        try:
+            self._watcher.start()
+            if not problems_only and not session.recorder.on:
+                self._started = True
+                session.clear()
+                session.start()
+        except BaseException:
+            self.stop()
+            raise
 
     def stop(self) -> None:
         """Leave torch as it was. What was recorded stays; to stop twice does nothing."""
@@ -63,7 +67,6 @@ class watch:  # a call, and a context manager, as torch's own are
             return
         from ag_visual.session.session import current
 
-        _running = None
         session = current()
         try:
             if self._started:
@@ -72,6 +75,7 @@ class watch:  # a call, and a context manager, as torch's own are
                 session.recorder.drain()
         finally:
             self._watcher.stop()
+            _running = None
 
     @property
     def recording(self) -> Any:

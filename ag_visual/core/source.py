@@ -41,9 +41,9 @@ its task. Every step outwards from there costs 0.1 us, for each node that a back
 
 def count_in(folder: str, *, counts: bool = True) -> None:
     """Count a folder's files as part of the package, or (counts=False) no longer."""
-    if counts:
+    if counts and folder not in _folders:
         _folders.append(folder)
-    else:
+    elif not counts and folder in _folders:
         _folders.remove(folder)
     for filename in [name for name in inside if name.startswith(folder)]:
         inside.pop(filename, None)

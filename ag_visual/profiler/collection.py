@@ -29,8 +29,11 @@ DEEPEST = 64
 """Calls of a stack that are kept."""
 
 _lock = threading.RLock()
-_open: weakref.WeakSet[Collection] = weakref.WeakSet()
-"""Those that run. Who alone could end one may be gone, by an interrupt: then nobody profiles."""
+_open: set[weakref.ref[Collection]] = set()
+"""Those that run. Who alone could end one may be gone, by an interrupt: then nobody profiles.
+
+No `WeakSet`, which an interrupt inside of it leaves with a size that it has not.
+"""
 _log: SpanLog | None = None
 _details: _Details | None = None
 _ledger: Ledger | None = None
@@ -107,7 +110,7 @@ class _Details:
 class Collection:
     """One profile's time: from `Collection(...)` to `stop()`."""
 
-    running = True
+    running = False
     live: Live | None = None
 
     def __init__(
@@ -119,6 +122,8 @@ class Collection:
         modules: bool = False,
         flops: bool = False,
     ) -> None:
+        self.ref = weakref.ref(self)
+        self.running = True
         self.shapes, self.stack, self.memory, self.modules = shapes, stack, memory, modules
         self.flops = flops
         self.columns: Columns | None = None
@@ -148,7 +153,7 @@ class Collection:
         self.end = end
         # What is still open ends here for this profile: the inner ones first, as always.
         unended = [each.row(end) for each in reversed(list(self._log.open.values()))]
-        rows = self._log.rows if len(_open) == 1 else self._log.rows[self._first :]
+        rows = self._log.rows if len(open_now()) == 1 else self._log.rows[self._first :]
         self._rows = [*rows, *itertools.chain(*unended)] if unended else rows
         self._details, self._memory = _details, _ledger
         assert _names is not None
@@ -196,6 +201,11 @@ def _tell(live: Live | None) -> None:
         instrument.profiled(live)
 
 
+def open_now() -> list[Collection]:
+    """The profiles that run."""
+    return [one for ref in list(_open) if (one := ref()) is not None]
+
+
 def _begun(one: Collection | None) -> SpanLog:
     global _log, _details, _ledger, _names, _overhead
     try:
@@ -205,7 +215,7 @@ def _begun(one: Collection | None) -> SpanLog:
             _names.begin()
         log = _log
         if one is not None:
-            _open.add(one)
+            _open.add(one.ref)
         _set_up(log)
         if instrument.spans is None:
             wrappers.install()
@@ -238,18 +248,19 @@ def emit(emitter: Emitter) -> None:
             raise
 
 
-def emit_no_more() -> None:
-    """Tell it no more."""
+def emit_no_more(emitter: Emitter) -> None:
+    """Tell it no more, if it was told; also where an interrupt ended that halfway."""
     global _emitter
     with _lock:
-        _emitter = None
-        _ended(None)
+        if _emitter is emitter or _emitter is None:
+            _emitter = None
+            _ended(None)
 
 
 def _ended(one: Collection | None) -> None:
     """One profiles no more, or the emitter is told no more."""
     if one is not None:
-        _open.discard(one)
+        _open.discard(one.ref)
     try:
         _left()
     except BaseException:  # an interrupt: all of it again
@@ -260,8 +271,9 @@ def _ended(one: Collection | None) -> None:
 def _left() -> None:
     """What those who still profile want is there, and nothing else."""
     global _log, _details, _ledger, _names
-    if _log is not None and (_open or _emitter is not None):
-        if not _open:
+    still = open_now()
+    if _log is not None and (still or _emitter is not None):
+        if not still:
             _log.rows = []  # the profile that has ended has these
         _set_up(_log)
         return
@@ -283,21 +295,22 @@ def _set_up(log: SpanLog) -> None:
     """What the profiles that are open want beside times."""
     global _ledger
     assert _details is not None
-    _details.shapes = any(each.shapes or each.flops for each in _open)
-    _details.stack = any(each.stack for each in _open)
+    still = open_now()
+    _details.shapes = any(each.shapes or each.flops for each in still)
+    _details.stack = any(each.stack for each in still)
     if _details.shapes or _details.stack:
         _details.into(log)
     else:
         log.detail = None
-    log.put, log.began = log.rows.extend if _open else _nothing, None
+    log.put, log.began = log.rows.extend if still else _nothing, None
     if _emitter is not None:
         _emitter.into(log)
-    wanted = any(each.memory for each in _open)
+    wanted = any(each.memory for each in still)
     if wanted and _ledger is None:
         _ledger = Ledger()
     log.made = _ledger.made if wanted and _ledger is not None else None
     log.held = _ledger.held if wanted and _ledger is not None else None
-    wrappers.modules(any(each.modules for each in _open))
+    wrappers.modules(any(each.modules for each in still))
 
 
 def _measured() -> int:

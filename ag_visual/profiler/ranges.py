@@ -105,15 +105,18 @@ def _bare(tensor: Tensor) -> bool:
 
 
 class _emit:
-    """What emit_nvtx and emit_itt have in common."""
+    """What emit_nvtx and emit_itt have in common.
+
+    Told as long as this object: an interrupt that drops it ends the block.
+    """
 
     called = ""
+    _emitter: _Emitter | None = None
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         self.enabled = enabled
         self.entered = False
         self.record_shapes = record_shapes
-        self._emitter: _Emitter | None = None
 
     def _made(self) -> _Emitter:
         raise NotImplementedError
@@ -123,16 +126,22 @@ class _emit:
             return None
         if self.entered:
             raise RuntimeError(f"{self.called} annotation context manager is not reentrant")
-        emitter = self._made()
-        collection.emit(emitter)
-        self._emitter, self.entered = emitter, True
+        self._emitter = self._made()
+        collection.emit(self._emitter)
+        self.entered = True
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self._emitter is not None:
-            collection.emit_no_more()
-            self._emitter.close()
+        emitter = self._emitter
+        if emitter is not None:
+            try:
+                collection.emit_no_more(emitter)
+            finally:
+                emitter.close()
             self._emitter = None
+
+    def __del__(self) -> None:
+        _emit.__exit__(self)
 
 
 class emit_nvtx(_emit):

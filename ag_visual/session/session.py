@@ -222,7 +222,7 @@ class Session:
             return
         try:
             self.recorder.ended(task)
-            if self.numbers.tasks and self.numbers.ended(task):
+            if self.numbers.ended(task):  # perhaps told twice: an interrupt came in between
                 self.gate.watch = None
             if instrument.gate is not None:
                 self.gate.ended(task)

@@ -342,9 +342,7 @@ class ScalarLog:
                 self.found[node.seq] = arrived_at(numbers, grads)
 
     def ended(self, task: LiveBackward) -> bool:
-        """A backward ended; whether it was the last one that was followed."""
-        if task.id not in self.tasks:
-            return False
+        """A backward ended; whether none is followed any more."""
         self.tasks.discard(task.id)
         return not self.tasks
 

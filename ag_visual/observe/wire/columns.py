@@ -392,10 +392,12 @@ class Encoder:
     def _calls(
         self, events: Sequence[Event], nodes: Nodes | None, tables: dict[str, dict[str, Any]]
     ) -> None:
-        times: dict[int, list[int]] = {thread: [-1] for thread in self._open}
-        innermost = {thread: [calls[-1]] for thread, calls in self._open.items()}
+        # On a copy: an interrupt must not leave half of the events in it.
+        under_way = {thread: list(calls) for thread, calls in self._open.items()}
+        times: dict[int, list[int]] = {thread: [-1] for thread in under_way}
+        innermost = {thread: [calls[-1]] for thread, calls in under_way.items()}
         for _, t, thread, call, parent, *_ in events:
-            calls = self._open.setdefault(thread, [])
+            calls = under_way.setdefault(thread, [])
             if parent >= 0:
                 calls.append(call)
             else:
@@ -403,7 +405,7 @@ class Encoder:
                     calls.pop()
             times.setdefault(thread, [-1]).append(t)
             innermost.setdefault(thread, [0]).append(calls[-1] if calls else 0)
-        self._open = {thread: calls for thread, calls in self._open.items() if calls}
+        self._open = {thread: calls for thread, calls in under_way.items() if calls}
         begun = [event for event in events if event[4] >= 0]
         if begun:
             _, when, _, numbers, parents, names, kinds, _ = zip(*begun, strict=True)

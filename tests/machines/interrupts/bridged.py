@@ -1,0 +1,137 @@
+"""Kinds of work of the real torch, watched; torch is afterwards as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ag_visual as ag
+from ag_visual.core import source
+from ag_visual.events import instrument, live
+from ag_visual.session.session import current
+
+from .observed import Stepped
+from .work import Work
+
+
+class _Torch:
+    """What watching changes in torch, and in this package for torch's sake."""
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self.before = self._all()
+
+    def _all(self) -> dict[str, Any]:
+        torch = self.torch
+        module = torch.nn.modules.module
+        return {
+            "the backward": torch.autograd._engine_run_backward,
+            "Function.apply": vars(torch.autograd.Function)["apply"],
+            "the stack of modes": torch._C._len_torch_function_stack(),
+            "torch functions": torch._C._is_torch_function_enabled(),
+            "grad mode": torch.is_grad_enabled(),
+            "hooks of modules": [
+                list(hooks)
+                for hooks in (
+                    module._global_forward_pre_hooks,
+                    module._global_forward_hooks,
+                    module._global_forward_hooks_always_called,
+                )
+            ],
+            "the engines": list(live.engines),
+            "what looks behind": instrument.behind,
+            "the package's folders": list(source._folders),
+        }
+
+    def changed(self) -> list[str]:
+        """What is not as it was; it is then."""
+        now = self._all()
+        found = [f"{name}: not as before" for name, was in self.before.items() if now[name] != was]
+        if found:
+            self._restore()
+        return found
+
+    def _restore(self) -> None:
+        torch, before = self.torch, self.before
+        module = torch.nn.modules.module
+        torch.autograd._engine_run_backward = before["the backward"]
+        torch.autograd.Function.apply = before["Function.apply"]
+        while torch._C._len_torch_function_stack():
+            torch._C._pop_torch_function_stack()
+        for hooks in (
+            module._global_forward_pre_hooks,
+            module._global_forward_hooks,
+            module._global_forward_hooks_always_called,
+        ):
+            hooks.clear()
+        live.engines.clear()
+        instrument.behind = None
+        source._folders[:] = before["the package's folders"]
+
+
+class TorchWatched(Work):
+    """A backward of torch in a watched block.
+
+    A block whose end (or beginning) an interrupt prevents still watches, as `record` still records;
+    the next `watch` ends it. One that is interrupted inside has ended.
+    """
+
+    inside = False
+
+    def __init__(self, lib: Any = ag) -> None:
+        import torch
+
+        super().__init__(torch)
+        self.lib = torch
+        self.torch = _Torch(torch)
+        self.module = torch.nn.Linear(3, 1)
+
+    def program(self) -> None:
+        self.module(self.x * 2).sum().backward()
+
+    def run(self) -> None:
+        with ag.watch(self.lib):
+            self.inside = True
+            self.program()
+            self.inside = False
+
+    def stop(self) -> None:
+        ag.watch(self.lib).stop()
+        current().stop()
+
+    def wrong(self) -> list[str]:
+        found = self.torch.changed() if self.inside else []
+        self.inside = False
+        self.stop()
+        found += self.torch.changed()
+        with ag.watch(self.lib) as watched:
+            (self.x * 2).sum().backward()
+        if watched.recording.rows("nodes") != 2:
+            found.append("the next recording is not whole")
+        return found + [f"{each}, after another block" for each in self.torch.changed()]
+
+    def after(self) -> None:
+        super().after()
+        self.module.zero_grad()
+
+    def close(self) -> None:
+        self.stop()
+        current().clear()
+
+
+class TorchPaused(TorchWatched):
+    """One that stops before each node, and another thread that lets it go on."""
+
+    def __init__(self, lib: Any = ag) -> None:
+        super().__init__(lib)
+        self.stepped = Stepped(current().gate)
+
+    def program(self) -> None:
+        self.stepped.gate.ask_pause()
+        (self.x * 2).sum().backward()
+
+    def wrong(self) -> list[str]:
+        return self.stepped.wrong() + super().wrong()
+
+    def close(self) -> None:
+        self.stepped.close()
+        super().close()

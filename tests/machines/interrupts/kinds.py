@@ -1,0 +1,38 @@
+"""All kinds of work, by name."""
+
+from __future__ import annotations
+
+from .bridged import TorchPaused, TorchWatched
+from .observed import EmitItt, EmitNvtx, Magic, Paused, Profiled, Recording, Scheduled, Watched
+from .work import (
+    Accumulate,
+    Chain,
+    CreateGraph,
+    Decorated,
+    Deep,
+    Hooks,
+    Inference,
+    InferenceInside,
+    Modes,
+    Nested,
+    NNStep,
+    PackHooks,
+    RetainGrad,
+    Saving,
+    SetGrad,
+    Tiny,
+    Work,
+    Writes,
+)
+
+KINDS: dict[str, type[Work]] = {
+    kind.__name__.lower(): kind
+    for kind in (
+        *(Tiny, Chain, NNStep, Hooks, RetainGrad, CreateGraph, Nested, Deep, PackHooks),
+        *(Accumulate, Writes, Decorated, Saving, Recording, Watched, Paused, InferenceInside),
+        *(Profiled, Scheduled, Magic, EmitNvtx, EmitItt),
+        *(TorchWatched, TorchPaused),
+    )
+}
+IN_TURNS: dict[str, type[Work]] = {"modes": Modes, "setgrad": SetGrad, "inference": Inference}
+"""Modes that `with` enters, whose end a signal can prevent: in torch, too."""
