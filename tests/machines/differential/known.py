@@ -678,9 +678,12 @@ t2 = torch.autograd.grad((t1 * t1).sum(), [t0], create_graph=True)[0]
         "with torch.inference_mode(): t0 = torch.ones(2)\nt1 = t0.repeat(2)",
         lambda difference, line, program: (
             difference.kind in ("is_view", "base")
-            and difference.about in ("False for True", " for one without a name")
+            and (
+                difference.about in ("False for True", " for one without a name")
+                or difference.theirs == "one without a name"
+            )
             and any("inference_mode" in each.mode for each in program)
-            and bool(MADE_OF_VIEWS.search(line.source))
+            and any(MADE_OF_VIEWS.search(each.source) for each in (line, *program))
         ),
     ),
     Known(
@@ -969,6 +972,23 @@ t2.backward()
                     and ("backward(" in line.form or _gradient(line))
                 )
             )
+        ),
+    ),
+    Known(
+        "detached in place after a transform",
+        "What a transform has read may not be `detach_()`ed before the backward, as without one; in"
+        " torch it may.",
+        """
+t0 = torch.ones(2, requires_grad=True)
+t1 = t0 * 1
+t2 = torch.func.vjp(lambda a: torch.func.jvp(torch.sin, (a,), (torch.ones(2),))[1], t1)[1](t1)[0]
+t1.detach_()
+t2.sum().backward()
+""",
+        lambda difference, line, program: (
+            difference.kind == "raises"
+            and "has been detached in-place" in difference.ours
+            and any(map(_transforms, program))
         ),
     ),
     Known(
