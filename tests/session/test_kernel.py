@@ -127,7 +127,7 @@ def test_interrupt_releases_a_pause_in_another_thread(kernel):
     kernel.until(lambda: kernel.paused)
     kernel.manager.interrupt_kernel()
     kernel.finish(cell)
-    kernel.run("t.join(60); print(t.is_alive(), ended)")
+    kernel.run("t.join(600); print(t.is_alive(), ended)")
     assert "".join(kernel.output).endswith("False interrupted\n")
 
 
@@ -289,7 +289,7 @@ def test_interrupt_releases_a_thread_that_its_cell_left_paused(kernel):
     kernel.until(lambda: kernel.paused)
     kernel.manager.interrupt_kernel()
     kernel.until(lambda: kernel.paused is None)
-    kernel.run("t.join(60); print(t.is_alive(), ended)")
+    kernel.run("t.join(600); print(t.is_alive(), ended)")
     assert "".join(kernel.output).endswith("False interrupted\n")
     assert not kernel.errors
 

@@ -14,7 +14,7 @@ from jupyter_client.manager import KernelManager
 from playwright.sync_api import expect
 
 from .kernels import PLAIN, RELEASES, kept_awake, make_plain, make_releases, spec_name
-from .lab import Lab, Server
+from .lab import CELL_SECONDS, Lab, Server
 from .test_live import IMPORT, MODEL, NAMES, RECORD
 
 VERSION = "import ipykernel\nipykernel.__version__"
@@ -150,7 +150,7 @@ def test_no_request_is_overlooked_while_another_is_answered(server: Server, rele
     try:
         client = manager.client()
         client.start_channels()
-        client.wait_for_ready(timeout=60)
+        client.wait_for_ready(timeout=CELL_SECONDS)
         imported = client.execute("import ag_visual")
         for _ in range(10):
             if answered(client) == imported:
