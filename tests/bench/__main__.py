@@ -2,7 +2,8 @@
 
 `--seconds N` is spent on each row, in turns of `--turn N` seconds (0: run by run, where
 each finds the caches full of the other's data). `--panel` adds the time to first paint in a real
-browser. `--transforms` measures function transforms, forward mode and gradcheck instead;
+browser. Others measure something else instead: `--timeline` opening a profile of a million slices
+in a browser, and moving in it; `--transforms` function transforms, forward mode and gradcheck;
 `--profile` what a profile costs; `--recording` what a recording costs, as medians over turns;
 `--watching` what `ag.watch(torch)` costs torch.
 """
@@ -124,11 +125,17 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--turn", type=float, default=cases.TURN, help="seconds; 0: cold caches")
     parser.add_argument("--panel", action="store_true")
+    parser.add_argument("--timeline", action="store_true")
     parser.add_argument("--transforms", action="store_true")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--recording", action="store_true")
     parser.add_argument("--watching", action="store_true")
     options = parser.parse_args()
+    if options.timeline:
+        from . import timeline
+
+        timeline.main()
+        return
 
     import torch
 

@@ -122,27 +122,37 @@ export function placeLanes(profile: Profile, kind: LaneKind = 'thread'): Lanes {
   return { ...placed, steps: Int32Array.from(steps), levels: levelsOf(profile, first, rows) };
 }
 
+/** Room for the blocks of a level while it is made, and the length of each one's longest slice. */
+interface Room {
+  start: Float64Array;
+  end: Float64Array;
+  row: Int32Array;
+  longest: Float64Array;
+}
+
 /** Merges what is finer; the result has at most two blocks for each width of time. */
-function coarser(profile: Profile, finer: Level, width: number): Level {
+function coarser(profile: Profile, finer: Level, width: number, room: Room): Level {
   const lanes = finer.first.length - 1;
-  const most = finer.row.length;
-  const start = new Float64Array(most);
-  const end = new Float64Array(most);
-  const row = new Int32Array(most);
+  const { start, end, row, longest } = room;
   const first = new Int32Array(lanes + 1);
-  const length = (of: number): number => profile.end[of] - profile.start[of];
   let made = 0;
   for (let lane = 0; lane < lanes; lane++) {
     first[lane] = made;
     for (let i = finer.first[lane]; i < finer.first[lane + 1]; i++) {
       const block = made - 1;
+      const slice = finer.row[i];
+      const length = profile.end[slice] - profile.start[slice];
       if (block >= first[lane] && finer.end[i] - start[block] <= width) {
         end[block] = finer.end[i];
-        if (length(finer.row[i]) > length(row[block])) row[block] = finer.row[i];
+        if (length > longest[block]) {
+          longest[block] = length;
+          row[block] = slice;
+        }
       } else {
         start[made] = finer.start[i];
         end[made] = finer.end[i];
-        row[made++] = finer.row[i];
+        longest[made] = length;
+        row[made++] = slice;
       }
     }
   }
@@ -156,17 +166,49 @@ function coarser(profile: Profile, finer: Level, width: number): Level {
   };
 }
 
+/**
+ * The first of the widths unit, 2 unit, 4 unit ... with which a level may be worth it: a block that
+ * takes another in is at least as wide as the two together.
+ */
+function firstWorth({ first, start, end }: Level, unit: number): number {
+  const fits = new Int32Array(64);
+  let pairs = 0;
+  for (let lane = 0; lane + 1 < first.length; lane++) {
+    for (let i = first[lane] + 1; i < first[lane + 1]; i++) {
+      const units = (end[i] - start[i - 1]) / unit;
+      // Doublings until both fit.
+      if (units <= 1) fits[0]++;
+      else if (units <= 2 ** 31) fits[32 - Math.clz32(Math.ceil(units) - 1)]++;
+      pairs++;
+    }
+  }
+  const wanted = (1 - WORTH) * end.length;
+  let [fitting, doublings] = [fits[0], 0];
+  while (fitting < wanted && doublings < fits.length - 1) fitting += fits[++doublings];
+  return pairs < wanted ? Infinity : unit * 2 ** doublings;
+}
+
 function levelsOf(profile: Profile, first: Int32Array, rows: Int32Array): Level[] {
-  const start = Float64Array.from(rows, row => profile.start[row]);
-  const end = Float64Array.from(rows, row => profile.end[row]);
+  const count = rows.length;
+  const [start, end] = [new Float64Array(count), new Float64Array(count)];
+  for (let i = 0; i < count; i++) {
+    start[i] = profile.start[rows[i]];
+    end[i] = profile.end[rows[i]];
+  }
   const levels: Level[] = [{ width: 0, first, start, end, row: rows }];
   const span = profile.to - profile.from;
+  const room = {
+    start: new Float64Array(count),
+    end: new Float64Array(count),
+    row: new Int32Array(count),
+    longest: new Float64Array(count)
+  };
   // From about one slice for each width on there is something to merge.
-  let width = span / 2 ** Math.ceil(Math.log2(Math.max(1, rows.length)) + 3);
-  for (; width <= span / COARSEST; width *= 2) {
+  const unit = span / 2 ** Math.ceil(Math.log2(Math.max(1, count)) + 3);
+  for (let width = firstWorth(levels[0], unit); width <= span / COARSEST; width *= 2) {
     const finer = levels[levels.length - 1];
     if (finer.row.length < COARSEST) break;
-    const level = coarser(profile, finer, width);
+    const level = coarser(profile, finer, width, room);
     if (level.row.length <= WORTH * finer.row.length) levels.push(level);
   }
   return levels;

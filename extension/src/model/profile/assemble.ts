@@ -27,6 +27,7 @@ export interface Beside {
  */
 function sorted(loose: Loose): Int32Array | null {
   const { count, start, end, track, tracks } = loose;
+  if (inOrder(loose)) return null;
   const places = new Int32Array(tracks.length + 1);
   for (let i = 0; i < count; i++) places[track[i] + 1]++;
   for (let t = 0; t < tracks.length; t++) places[t + 1] += places[t];
@@ -45,7 +46,16 @@ function sorted(loose: Loose): Int32Array | null {
       }
     }
   }
-  return order.every((row, i) => row === i) ? null : order;
+  return order;
+}
+
+/** Whether rows stand as `sorted` puts them. */
+function inOrder({ count, start, end, track }: Loose): boolean {
+  for (let i = 1; i < count; i++) {
+    const by = track[i] - track[i - 1] || start[i] - start[i - 1] || end[i - 1] - end[i];
+    if (by < 0) return false;
+  }
+  return true;
 }
 
 function picked<T extends Float64Array | Int32Array | Uint8Array>(
@@ -53,7 +63,7 @@ function picked<T extends Float64Array | Int32Array | Uint8Array>(
   order: Int32Array | null,
   count: number
 ): T {
-  if (!order) return from.slice(0, count) as T;
+  if (!order) return from.length === count ? from : (from.slice(0, count) as T);
   const make = from.constructor as new (length: number) => T;
   const to = new make(order.length);
   for (let i = 0; i < order.length; i++) to[i] = from[order[i]];
@@ -132,28 +142,45 @@ function makers(
   { start, end, track, parent, hue }: Pick<Profile, 'start' | 'end' | 'track' | 'parent' | 'hue'>
 ): Int32Array {
   const count = start.length;
-  return Int32Array.from(from, (time, block) => {
-    let [low, high] = [0, count];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      const before =
-        track[middle] < on[block] || (track[middle] === on[block] && start[middle] <= time);
-      if (before) low = middle + 1;
-      else high = middle;
+  const found = new Int32Array(from.length);
+  // Of each track, the row after the last one that began before a piece came: pieces come in time.
+  const next = new Map<number, { at: number; time: number }>();
+  for (let block = 0; block < from.length; block++) {
+    const [time, thread] = [from[block], on[block]];
+    let known = next.get(thread);
+    if (!known || known.time > time) {
+      known = { at: firstOf(track, thread), time };
+      next.set(thread, known);
     }
-    let row = low - 1;
-    if (row < 0 || track[row] !== on[block]) return -1;
+    let { at } = known;
+    while (at < count && track[at] === thread && start[at] <= time) at++;
+    [known.at, known.time] = [at, time];
+    let row = at - 1;
+    if (row < 0 || track[row] !== thread) row = -1;
     let before = row;
     while (row >= 0 && end[row] < time) {
       before = row;
       row = parent[row];
     }
     // A step makes nothing; a gradient is told when it has been accumulated.
-    const outside = row < 0 || hue[row] === Hue.step;
-    if (!outside) return row;
-    const justEnded = hue[before] !== Hue.step && end[before] < time;
-    return justEnded && time - end[before] < SOON ? before : -1;
-  });
+    if (row < 0 || hue[row] === Hue.step) {
+      const justEnded = before >= 0 && hue[before] !== Hue.step && end[before] < time;
+      row = justEnded && time - end[before] < SOON ? before : -1;
+    }
+    found[block] = row;
+  }
+  return found;
+}
+
+/** The first row of a track, of rows sorted by track. */
+function firstOf(track: Int32Array, wanted: number): number {
+  let [low, high] = [0, track.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (track[middle] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 export function assemble(loose: Loose, beside: Beside): Profile {

@@ -19,7 +19,11 @@ const MOST_SLICES = 5_000_000;
 
 const SIZES: Record<string, number> = { '<i8': 8, '<u8': 8, '<i4': 4, '|u1': 1, u1: 1 };
 
-type Column = (row: number) => number;
+/** Where a column's bytes are. */
+interface Column {
+  at: number;
+  size: number;
+}
 
 /** The columns of one table; what a cut file lacks has fewer rows. */
 class Table {
@@ -28,7 +32,11 @@ class Table {
   readonly end: number;
   private readonly columns = new Map<string, Column>();
 
-  constructor(told: unknown, bytes: Uint8Array, from: number) {
+  constructor(
+    told: unknown,
+    private readonly bytes: Uint8Array,
+    from: number
+  ) {
     const { count, columns }: Record<string, unknown> = isObject(told) ? told : {};
     if (!Number.isInteger(count) || (count as number) < 0 || !Array.isArray(columns)) {
       throw new ProtocolError('The header of this profile is damaged.');
@@ -44,7 +52,7 @@ class Table {
       }
       const there = Math.max(0, Math.min(wanted, Math.floor((bytes.length - at) / size)));
       whole = Math.min(whole, there);
-      this.columns.set(name, reader(bytes, at, there, size));
+      this.columns.set(name, { at, size });
       at += wanted * size;
     }
     this.rows = whole;
@@ -52,23 +60,50 @@ class Table {
     this.end = at;
   }
 
-  column(name: string, fallback = -1): Column {
-    return this.columns.get(name) ?? (() => fallback);
+  /** A column of times or sizes less a zero; where there is none, all the same number. */
+  floats(name: string, zero = 0, otherwise = -1): Float64Array {
+    const { rows } = this;
+    const found = new Float64Array(rows);
+    const words = this.words(name);
+    if (!words) return found.fill(otherwise);
+    if (words.length === rows) {
+      for (let row = 0; row < rows; row++) found[row] = words[row] - zero;
+      return found;
+    }
+    // Exact up to 2^53: twice the nanoseconds of a month.
+    for (let row = 0; row < rows; row++) {
+      found[row] = words[2 * row + 1] * 2 ** 32 + (words[2 * row] >>> 0) - zero;
+    }
+    return found;
   }
-}
 
-function reader(bytes: Uint8Array, at: number, rows: number, size: number): Column {
-  const own = bytes.slice(at, at + rows * size).buffer as ArrayBuffer;
-  if (size === 1) {
-    const array = new Uint8Array(own);
-    return row => array[row];
+  /** A column of numbers of rows; what is too large for one is -1. */
+  ints(name: string, otherwise = -1): Int32Array {
+    const words = this.words(name);
+    if (words?.length === this.rows) return words;
+    const found = new Int32Array(this.rows);
+    if (!words) return found.fill(otherwise);
+    for (let row = 0; row < found.length; row++) {
+      found[row] = words[2 * row + 1] === 0 ? words[2 * row] : -1;
+    }
+    return found;
   }
-  const array = new Int32Array(own);
-  if (size === 4) {
-    return row => array[row];
+
+  /** A column of small numbers. */
+  bytesOf(name: string): Uint8Array {
+    const column = this.columns.get(name);
+    if (column?.size === 1) return this.bytes.slice(column.at, column.at + this.rows);
+    return Uint8Array.from(this.ints(name, 0));
   }
-  // Exact up to 2^53: twice the nanoseconds of a month.
-  return row => array[2 * row + 1] * 2 ** 32 + (array[2 * row] >>> 0);
+
+  /** A column's 32 bit words, one or two a row; a copy, because of alignment. */
+  private words(name: string): Int32Array | null {
+    const column = this.columns.get(name);
+    if (!column) return null;
+    const { at, size } = column;
+    if (size === 1) return Int32Array.from(this.bytesOf(name));
+    return new Int32Array(this.bytes.slice(at, at + this.rows * size).buffer as ArrayBuffer);
+  }
 }
 
 function strings(told: unknown): string[] {
@@ -121,37 +156,7 @@ function profileOf(header: Record<string, unknown>, spans: Table, memory: Table)
     const name: unknown = Array.isArray(thread) ? thread[1] : thread;
     loose.tracks.push({ name: typeof name === 'string' ? name.slice(0, 80) : '', process: '' });
   }
-  const at = Object.fromEntries(
-    ['start', 'end', 'name', 'kind', 'thread', 'seq', 'forward', 'inputs', 'stack'].map(name => [
-      name,
-      spans.column(name)
-    ])
-  );
-  const forward = new Int32Array(spans.rows);
-  const where = new Int32Array(spans.rows).fill(-1);
-  let unusable = 0;
-  for (let row = 0; row < spans.rows; row++) {
-    const [start, end, track] = [at.start(row) - zero, at.end(row) - zero, at.thread(row)];
-    if (!(end >= start) || !loose.tracks[track]) {
-      unusable++;
-      continue;
-    }
-    const hue = hueOfKind(at.kind(row));
-    where[row] = loose.add({
-      start,
-      end,
-      name: nameRows[at.name(row)] ?? -1,
-      hue,
-      track,
-      seq: at.seq(row),
-      runsBackward: hue === Hue.backward,
-      note: notes[at.inputs(row)] ?? -1,
-      line: lines[at.stack(row)] ?? -1
-    });
-    forward[where[row]] = at.forward(row);
-  }
-  for (let i = 0; i < loose.count; i++) forward[i] = where[forward[i]] ?? -1;
-  loose.forward = forward.slice(0, loose.count);
+  const unusable = slicesOf(spans, zero, { nameRows, lines, notes }, loose);
   const missing = spans.missing + memory.missing;
   const notices = [
     missing > 0 ? `The file is cut short: ${plural(missing, 'row')} are missing.` : '',
@@ -166,6 +171,54 @@ function profileOf(header: Record<string, unknown>, spans: Table, memory: Table)
     overhead: Math.max(0, Number(header.overhead) || 0),
     notices
   });
+}
+
+interface Rows {
+  nameRows: readonly number[];
+  lines: readonly number[];
+  notes: readonly number[];
+}
+
+/** Fills slices with those of a file; how many were left out. */
+function slicesOf(spans: Table, zero: number, of: Rows, loose: Loose): number {
+  const count = spans.rows;
+  const hues = Uint8Array.from({ length: 256 }, (_, kind) => hueOfKind(kind));
+  const table = (rows: readonly number[]): Int32Array => Int32Array.from(rows);
+  const [names, notes, lines] = [table(of.nameRows), table(of.notes), table(of.lines)];
+  const start = spans.floats('start', zero);
+  const end = spans.floats('end', zero);
+  const track = spans.ints('thread');
+  const where = new Int32Array(count);
+  const tracks = loose.tracks.length;
+  let kept = 0;
+  for (let row = 0; row < count; row++) {
+    const usable = end[row] >= start[row] && track[row] >= 0 && track[row] < tracks;
+    where[row] = usable ? kept++ : -1;
+  }
+  const seq = spans.floats('seq');
+  const [name, note, line] = [spans.ints('name'), spans.ints('inputs'), spans.ints('stack')];
+  const forward = spans.ints('forward');
+  const hue = spans.bytesOf('kind');
+  const backward = new Uint8Array(count);
+  const at = (rows: Int32Array, row: number): number =>
+    row >= 0 && row < rows.length ? rows[row] : -1;
+  for (let row = 0; row < count; row++) {
+    const to = where[row];
+    if (to < 0) continue;
+    start[to] = start[row];
+    end[to] = end[row];
+    track[to] = track[row];
+    seq[to] = seq[row];
+    name[to] = at(names, name[row]);
+    note[to] = at(notes, note[row]);
+    line[to] = at(lines, line[row]);
+    hue[to] = hues[hue[row]];
+    backward[to] = hue[to] === Hue.backward ? 1 : 0;
+    forward[to] = at(where, forward[row]);
+  }
+  loose.take(kept, { start, end, seq, name, track, note, line, hue, backward });
+  loose.forward = forward.subarray(0, kept);
+  return count - kept;
 }
 
 function pausesIn(told: unknown, zero: number, tracks: number): Pause[] {
@@ -201,12 +254,12 @@ interface Pieces {
 }
 
 /** Which piece each storage is: ours are counted up, of which an array knows faster than a map. */
-function openPieces(storage: Column, rows: number): Pieces {
-  for (let row = 0; row < rows; row++) {
-    const number = storage(row);
-    if (!(number >= 0 && number <= 4 * rows)) return new Map<number, number>();
+function openPieces(storage: Float64Array): Pieces {
+  const most = 4 * storage.length;
+  for (let row = 0; row < storage.length; row++) {
+    if (!(storage[row] >= 0 && storage[row] <= most)) return new Map<number, number>();
   }
-  const pieces = new Int32Array(4 * rows + 1).fill(-1);
+  const pieces = new Int32Array(most + 1).fill(-1);
   return {
     get: number => pieces[number],
     set: (number, piece) => (pieces[number] = piece)
@@ -214,43 +267,48 @@ function openPieces(storage: Column, rows: number): Pieces {
 }
 
 /** Pieces of memory: a row that frees names the storage of the one that came. */
-function blocksOf(memory: Table, zero: number, kinds: string[]): Blocks {
+function blocksOf(memory: Table, time: Float64Array, kinds: string[]): Blocks {
   const { rows } = memory;
-  const [at, bytes] = [memory.column('time'), memory.column('bytes', 0)];
-  const [storage, kind] = [memory.column('storage'), memory.column('category', 0)];
-  const thread = memory.column('thread');
-  const open = openPieces(storage, rows);
-  const came: number[] = [];
-  const to = new Float64Array(rows).fill(Infinity);
+  const [bytes, storage] = [memory.floats('bytes', 0, 0), memory.floats('storage')];
+  const [kind, track] = [memory.bytesOf('category'), memory.ints('thread')];
+  const open = openPieces(storage);
+  const from = new Float64Array(rows);
+  const to = new Float64Array(rows);
+  let came = 0;
   for (let row = 0; row < rows; row++) {
-    const number = storage(row);
+    const number = storage[row];
     const before = open.get(number) ?? -1;
-    if (before >= 0) to[before] = at(row) - zero;
-    open.set(number, -1);
-    if (bytes(row) > 0) {
-      open.set(number, came.length);
-      came.push(row);
+    if (before >= 0) to[before] = time[row];
+    if (!(bytes[row] > 0)) {
+      open.set(number, -1);
+      continue;
     }
+    open.set(number, came);
+    from[came] = time[row];
+    to[came] = Infinity;
+    // What was read already is written over.
+    bytes[came] = bytes[row];
+    kind[came] = kind[row];
+    track[came] = track[row];
+    came++;
   }
   return {
-    from: Float64Array.from(came, row => at(row) - zero),
-    to: to.slice(0, came.length),
-    bytes: Float64Array.from(came, row => bytes(row)),
-    kind: Uint8Array.from(came, row => kind(row)),
-    track: Int32Array.from(came, row => thread(row)),
-    row: new Int32Array(came.length),
+    from: from.slice(0, came),
+    to: to.slice(0, came),
+    bytes: bytes.slice(0, came),
+    kind: kind.slice(0, came),
+    track: track.slice(0, came),
+    row: new Int32Array(came),
     kinds: kinds.map(name => oneLine(name, 40))
   };
 }
 
 function curveOf(memory: Table, zero: number, kinds: string[]): MemoryCurve[] {
-  const { rows } = memory;
-  if (rows === 0) {
+  if (memory.rows === 0) {
     return [];
   }
-  const [at, of] = [memory.column('time'), memory.column('total')];
-  const time = Float64Array.from({ length: rows }, (_, row) => at(row) - zero);
-  const total = Float64Array.from({ length: rows }, (_, row) => of(row));
-  const peak = total.reduce((most, bytes) => Math.max(most, bytes), 0);
-  return [{ name: 'CPU', time, total, peak, blocks: blocksOf(memory, zero, kinds) }];
+  const [time, total] = [memory.floats('time', zero), memory.floats('total')];
+  let peak = 0;
+  for (let row = 0; row < total.length; row++) peak = Math.max(peak, total[row]);
+  return [{ name: 'CPU', time, total, peak, blocks: blocksOf(memory, time, kinds) }];
 }

@@ -43,6 +43,19 @@ export interface LooseSlice {
   line: number;
 }
 
+/** A column for each field of a slice. */
+export interface Columns {
+  start: Float64Array;
+  end: Float64Array;
+  seq: Float64Array;
+  name: Int32Array;
+  track: Int32Array;
+  note: Int32Array;
+  line: Int32Array;
+  hue: Uint8Array;
+  backward: Uint8Array;
+}
+
 type Grown = Float64Array | Int32Array | Uint8Array;
 
 function twice<T extends Grown>(array: T): T {
@@ -52,7 +65,7 @@ function twice<T extends Grown>(array: T): T {
   return grown;
 }
 
-export class Loose {
+export class Loose implements Columns {
   count = 0;
   start = new Float64Array(1024);
   end = new Float64Array(1024);
@@ -80,6 +93,12 @@ export class Loose {
     this.hue[i] = slice.hue;
     this.backward[i] = slice.runsBackward ? 1 : 0;
     return i;
+  }
+
+  /** These slices and no others, without a copy: the first `count` of each column. */
+  take(count: number, columns: Columns): void {
+    Object.assign(this, columns);
+    this.count = count;
   }
 
   private grow(): void {
