@@ -170,7 +170,7 @@ def page(found: profile, options: argparse.Namespace, title: str) -> str:
     named = html.escape(title)
     parts = [
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{named}</title>"
-        f"<style>{_STYLE}</style><h1>{named}</h1>"
+        f"<style>{_STYLE}</style><main><h1>{named}</h1>"
     ]
     try:
         for kind in figures_of(found):
@@ -178,7 +178,9 @@ def page(found: profile, options: argparse.Namespace, title: str) -> str:
             parts.append(drawn.to_html(full_html=False, include_plotlyjs=len(parts) == 1))
     except MissingExtraError as error:
         parts.append(f"<p>No figures: {html.escape(str(error))}</p>")
-    parts.append(f"<h2>Table</h2><pre tabindex=0>{html.escape(text(found, options))}</pre></html>")
+    parts.append(
+        f"<h2>Table</h2><pre tabindex=0>{html.escape(text(found, options))}</pre></main></html>"
+    )
     return "\n".join(parts)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 import ag_visual as torch
+from ag_visual.observe.export.bundle import bundle_text
+from ag_visual.profiler import profile, record_function, report
 
 from .lab import Lab
 from .test_groups import NET
@@ -32,6 +36,7 @@ FADED = """async () => {
     const fades = document.getAnimations().filter(ends);
     await Promise.all(fades.map(fade => fade.finished.catch(() => undefined)));
 }"""
+SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 
 
@@ -93,6 +98,86 @@ def test_a_saved_page_passes_axe(page: Page, tmp_path: Path) -> None:
     page.goto(recorded.save(tmp_path / "page.html").as_uri())
     expect(page.get_by_role("button", name="To the start")).to_be_visible()
     found = faults(page, ".agv-root")
+    assert not found, "\n".join(found)
+
+
+def profiled() -> Any:
+    w = torch.full((3, 2), 0.5, requires_grad=True)
+    with profile(
+        record_shapes=True, profile_memory=True, with_stack=True, with_flops=True
+    ) as found:
+        for _ in range(3):
+            with record_function("forward"):
+                loss = (w * 2).sigmoid().sum()
+            loss.backward()
+    return found
+
+
+MOUNT = """async host => {
+    const {mount} = await import('/inspector.js');
+    const file = document.querySelector('input').files[0];
+    window.handle?.dispose();
+    const profile = {file, name: file.name};
+    window.handle = mount(document.getElementById('here'), {profile, host});
+}"""
+
+
+@pytest.mark.parametrize("host", ["inline", "standalone"])
+def test_a_profile_on_a_page_passes_axe_and_goes_by_keys(
+    page: Page, tmp_path: Path, host: str
+) -> None:
+    profiled().export_profile(tmp_path / "run.agprof")
+    script = bundle_text()
+
+    def answer(route: Route) -> None:
+        if route.request.url.endswith(".js"):
+            route.fulfill(body=script, content_type="text/javascript")
+        else:
+            around = "<title>Profile</title><label>File <input type=file></label>"
+            body = f"<!doctype html><html lang=en>{around}<main id=here></main>"
+            route.fulfill(body=body, content_type="text/html")
+
+    page.route("http://page.test/**", answer)
+    page.goto("http://page.test/")
+    page.set_viewport_size({"width": 1400, "height": 900})
+    page.locator("input").set_input_files(tmp_path / "run.agprof")
+    seen: dict[str, list[str]] = {}
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate(MOUNT, host)
+        timeline = page.get_by_role("application")
+        expect(timeline).to_be_visible()
+        expect(page.get_by_role("table", name="Time by name")).to_be_visible()
+        seen[f"{scheme}, opened"] = faults(page, "#here")
+        timeline.focus()
+        for key in ("ArrowRight", "ArrowDown", "m", "f"):
+            page.keyboard.press(key)
+        expect(page.locator(".agv-timing-chosen h2")).to_have_text("aten::mul")
+        page.keyboard.press("p")
+        held = page.get_by_role("table", name="What held memory at this moment")
+        expect(held).to_be_visible()
+        seen[f"{scheme}, memory"] = faults(page, "#here")
+        page.keyboard.press("g")
+        expect(page.get_by_role("button", name="Lines")).to_have_attribute("aria-pressed", "true")
+        page.get_by_label("File: Compare…").set_input_files(tmp_path / "run.agprof")
+        expect(page.get_by_role("table", name="Differences by name")).to_be_visible()
+        seen[f"{scheme}, compared"] = faults(page, "#here")
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+        seen[f"{scheme}, keys"] = faults(page, "#here")
+        page.keyboard.press("Escape")
+    told = [f"{part}: {fault}" for part, found in seen.items() for fault in found]
+    assert not told, "\n".join(told)
+
+
+def test_the_page_of_a_profile_passes_axe(page: Page, tmp_path: Path) -> None:
+    options = argparse.ArgumentParser()
+    report.add_options(options)
+    target = tmp_path / "run.html"
+    report.save(profiled(), target, options.parse_args(["--memory", "--flops"]), "train.py")
+    page.goto(target.as_uri())
+    expect(page.get_by_role("heading", name="Table")).to_be_visible()
+    found = faults(page, "body")
     assert not found, "\n".join(found)
 
 
