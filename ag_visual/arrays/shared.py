@@ -68,17 +68,32 @@ def _mapped(handle: int, dtype: Any, shape: Any, strides: Any, offset: int) -> n
     return numpy.ndarray(shape, dtype, memory, offset, strides)
 
 
+class Sendable:
+    """An array in shared memory as it is pickled: its values, or for multiprocessing its memory."""
+
+    def __init__(self, array: numpy.ndarray, memory: SharedMemory) -> None:
+        self.array = array
+        self.memory = memory
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.array.__reduce_ex__(protocol)
+
+
+def sendable(array: Any) -> Any:
+    """What to pickle in the place of an array."""
+    memory = memory_of(array)
+    return array if memory is None else Sendable(array, memory)
+
+
 def _received(sent: Any, *rest: Any) -> numpy.ndarray:
     _register()  # it may go on from here to a third process
     return _mapped(sent.detach(), *rest)
 
 
-def _reduced(array: numpy.ndarray) -> Any:
-    memory = memory_of(array)
-    if memory is None:
-        return array.__reduce_ex__(5)
+def _reduced(sent: Sendable) -> Any:
     from multiprocessing.reduction import DupFd
 
+    array, memory = sent.array, sent.memory
     begin = numpy.frombuffer(memory, numpy.uint8).__array_interface__["data"][0]
     offset = array.__array_interface__["data"][0] - begin
     return _received, (DupFd(memory.handle), array.dtype, array.shape, array.strides, offset)
@@ -88,4 +103,4 @@ def _register() -> None:
     """Have multiprocessing send arrays in shared memory as such, once there are any."""
     from multiprocessing.reduction import ForkingPickler
 
-    ForkingPickler.register(numpy.ndarray, _reduced)
+    ForkingPickler.register(Sendable, _reduced)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy
 
 from ag_visual import dtypes
-from ag_visual.arrays import backend as backends
+from ag_visual.arrays import backend as backends, shared
 from ag_visual.core import hooks, modes, saved, source, view
 from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import AccumulateGrad, Edge, LeafState, Node, Replaced
@@ -383,7 +383,7 @@ class Tensor(TensorBase):
         backend = backends.backend_of(self._array)
         array = backend.to_numpy(self._array) if backend.has_values else self._array
         return _unpickle, (
-            array,
+            shared.sendable(array),
             str(self.device),
             self.requires_grad,
             type(self),

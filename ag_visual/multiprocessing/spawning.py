@@ -142,7 +142,7 @@ def start_processes(
     """Call `fn(i, *args)` in a process each for i below nprocs; with join, wait for all of them.
 
     The main module of the program is imported in them as far as its definitions go. Tensors among
-    the arguments are copied.
+    the arguments are copied, but for those in shared memory (`share_memory_`).
 
     Raises:
         ProcessRaisedException, ProcessExitedException: see `ProcessContext.join`.
@@ -210,7 +210,7 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 
 def init_reductions() -> None:
-    """Does nothing: tensors are pickled by value."""
+    """Does nothing: arrays in shared memory are sent as such without it."""
 
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -67,6 +68,26 @@ def test_hogwild(method: str, tmp_path: Path) -> None:
     assert told == "True [[1.0, 1.0], [2.0, 2.0]] True\n"
 
 
+def test_spawn_hands_on_shared_memory(tmp_path: Path) -> None:
+    told = _script(
+        tmp_path / "spawned.py",
+        """
+        import ag_visual as torch
+        import ag_visual.multiprocessing as mp
+
+        def work(rank, table, alone):
+            table[rank] += 1
+            alone += 1
+
+        if __name__ == "__main__":
+            table, alone = torch.zeros(2).share_memory_(), torch.zeros(2)
+            mp.spawn(work, (table, alone), nprocs=2)
+            print(table.tolist(), alone.tolist())
+        """,
+    )
+    assert told == "[1.0, 1.0] [0.0, 0.0]\n"
+
+
 def _doubled(mine: Any, theirs: Any) -> None:
     x = mine.get()
     x.mul_(2)
@@ -90,6 +111,15 @@ def test_through_queues_and_back() -> None:
     assert x[0, 0].item() == 1.0
     assert x.is_shared()
     assert back.is_shared()
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_a_pickle_has_the_values(protocol: int) -> None:
+    x = ag.arange(6.0).reshape(2, 3).clone().share_memory_()
+    back = pickle.loads(pickle.dumps(x[:, 1:], protocol))
+    x.zero_()
+    assert back.tolist() == [[1.0, 2.0], [4.0, 5.0]]
+    assert not back.is_shared()
 
 
 def test_what_it_keeps_of_a_tensor() -> None:
