@@ -287,6 +287,24 @@ def test_declared_formulas_are_read_or_refused():
         parse("a +")
 
 
+@pytest.mark.parametrize("formula", ["{} * b", "b * ({})", "{} + b", "b - ({})"])
+def test_a_nested_formula_is_set_with_work_in_proportion_to_it(formula, monkeypatch):
+    set_, calls = cards.Typesetter.set, []
+
+    def counted(self, term):
+        calls.append(term)
+        assert len(calls) < 10_000, "the work doubles with each level"
+        return set_(self, term)
+
+    monkeypatch.setattr(cards.Typesetter, "set", counted)
+    text, levels = "a", 40
+    for _ in range(levels):
+        text = formula.format(text)
+    told = linear(cards.Typesetter().line(parse(text)))
+    assert told.count("b") == levels
+    assert len(calls) <= 2 * levels + 1
+
+
 @cases.every(lambda op: isinstance(op.formula, str))
 def test_declared_formulas_name_inputs_only(op):
     assert cards.forward_math(op)

@@ -120,10 +120,7 @@ class Typesetter:
 
     def within(self, term: Any, least: int) -> Math:
         """The term, in parentheses where it binds less than `least`."""
-        found, strength = self.set(term)
-        if strength >= least:
-            return found
-        return row(operator("("), found, operator(")"))
+        return _bound(self.set(term), least)
 
     def set(self, term: Any) -> tuple[Math, int]:
         """An element and how strongly it binds."""
@@ -175,13 +172,15 @@ class Typesetter:
         strength = INFIX[sign]
         left, right = term.args
         after = strength + 1 if sign in ("−", "mod") or not strength else strength
-        if term.head == "add" and _negated(right) is not None:
-            sign, right, after = "−", _negated(right), PRODUCT
-        elif strength in (SUM, PRODUCT) and self.set(right)[1] == SIGN:
+        negated = _negated(right) if term.head == "add" else None
+        if negated is not None:
+            sign, right, after = "−", negated, PRODUCT
+        # Each side is set once: twice would double the work with each level of nesting.
+        before, behind = self.set(left), self.set(right)
+        if negated is None and strength in (SUM, PRODUCT) and behind[1] == SIGN:
             after = POWER
-        parts = self.within(left, strength or SUM), operator(sign), self.within(right, after)
-        signed = strength == PRODUCT and self.set(left)[1] == SIGN
-        return row(*parts), SIGN if signed else strength
+        parts = _bound(before, strength or SUM), operator(sign), _bound(behind, after)
+        return row(*parts), SIGN if strength == PRODUCT and before[1] == SIGN else strength
 
     def _mul(self, term: Term) -> tuple[Math, int]:
         left, right = term.args
@@ -269,8 +268,8 @@ class Typesetter:
         """Summands one after the other; a text at the end says how many more there are."""
         parts: list[Math] = []
         for arg in term.args:
-            least = POWER if parts and self.set(arg)[1] == SIGN else PRODUCT
-            summand = words(arg) if isinstance(arg, str) else self.within(arg, least)
+            found = (words(arg), ATOM) if isinstance(arg, str) else self.set(arg)
+            summand = _bound(found, POWER if parts and found[1] == SIGN else PRODUCT)
             parts += [operator("+"), summand] if parts else [summand]
         return row(*parts), SUM
 
@@ -347,6 +346,12 @@ def _worth_showing(arg: Any) -> bool:
     if isinstance(arg, (tuple, list)):
         return bool(label_of(arg)) or any(isinstance(a, Term) for a in arg)
     return isinstance(arg, (int, float, complex)) and not isinstance(arg, bool)
+
+
+def _bound(found: tuple[Math, int], least: int) -> Math:
+    """What was set, in parentheses where it binds less than `least`."""
+    math, strength = found
+    return math if strength >= least else row(operator("("), math, operator(")"))
 
 
 def _negated(term: Any) -> Any:
