@@ -46,11 +46,10 @@ class Packed:
 
     def into(self, memory: Any) -> None:
         """Write it into writable memory of `size` bytes."""
-        view = memoryview(memory)
-        view[: len(self.pickled)] = self.pickled
-        for (begin, end), raw in zip(self.places, self._raw, strict=True):
-            view[begin:end] = raw
-        view.release()
+        with memoryview(memory) as view:  # else the memory cannot be closed after an interrupt
+            view[: len(self.pickled)] = self.pickled
+            for (begin, end), raw in zip(self.places, self._raw, strict=True):
+                view[begin:end] = raw
 
     def facts(self) -> bytes:
         """What is needed to make the object again."""

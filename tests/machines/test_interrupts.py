@@ -63,7 +63,9 @@ def test_no_interrupt_leaves_anything_behind(group: str) -> None:
 
 
 def test_every_kind_is_known() -> None:
-    assert sorted(KINDS) == sorted([*chain.from_iterable(IN_CI.values()), "magic", "torchpaused"])
+    assert sorted(KINDS) == sorted(
+        [*chain.from_iterable(IN_CI.values()), "magic", "torchpaused", "loading"]
+    )
 
 
 def test_signals_of_a_timer_end_the_work() -> None:

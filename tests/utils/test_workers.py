@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -18,6 +19,7 @@ import numpy
 import pytest
 
 import ag_visual as ag
+from ag_visual.multiprocessing import transfer
 from ag_visual.utils.data import worker, workers
 from tests.oracle import torch
 from tests.utils.datasets import Numbers, Rows, Seen, facts
@@ -342,3 +344,60 @@ def test_spawn(tmp_path: Path) -> None:
         "1 -- Process 1 terminated with the following error: ValueError: of two",
         "3.0",
     ]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(workers, "Channel"), (workers.contextlib, "suppress"), (workers.time, "monotonic")],
+)
+def test_an_interrupt_leaves_no_process(
+    module: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right after a process was started; when it is told to end; when its pipes are closed."""
+    before = set(multiprocessing.active_children())
+    original, calls = getattr(module, name), []
+
+    def once(*args: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return original(*args)
+
+    epoch = loader(ag, Rows("ag_visual"), multiprocessing_context="fork")
+    monkeypatch.setattr(module, name, once)
+    with pytest.raises(KeyboardInterrupt):
+        list(epoch)
+    monkeypatch.undo()
+    assert calls
+    assert set(multiprocessing.active_children()) <= before
+
+
+def test_an_interrupt_of_a_copy_is_no_other_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that is being written to can be closed."""
+
+    def places(*args: Any, **kwargs: Any) -> Any:
+        raise KeyboardInterrupt
+
+    packed = transfer.Packed([1])
+    monkeypatch.setattr(transfer, "zip", places, raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        packed.file()
+
+
+def test_a_worker_whose_end_nobody_heard_of_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an interrupt comes just after the system has told of it, and tells nobody again."""
+    waited = os.waitpid
+
+    def lost(*args: Any) -> Any:
+        found = waited(*args)
+        if found[0] and not gone:
+            gone.append(found)
+            raise KeyboardInterrupt
+        return found
+
+    gone: list[Any] = []
+    epoch = loader(ag, Rows("ag_visual"), multiprocessing_context="fork")
+    monkeypatch.setattr(os, "waitpid", lost)
+    with pytest.raises(KeyboardInterrupt):
+        list(epoch)
+    assert gone

@@ -160,7 +160,7 @@ class DataLoader:
         """One epoch by workers; None where they cannot have what they need."""
         workers = self._workers
         seed = self._seed()
-        if workers is None or not workers.close.alive:
+        if workers is None or not workers.alive:
             job = Job(
                 self.dataset,
                 self._streams,

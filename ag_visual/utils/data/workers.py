@@ -29,12 +29,13 @@ class CannotSend(Exception):
 
 
 class _Worker:
-    """One process, with the pipes to it."""
+    """One process, with the pipes to it. channel: what comes through `results`, once it runs."""
 
-    def __init__(self, process: Any, requests: Any, results: Any, ends: list[Any]) -> None:
+    channel: Any = None
+
+    def __init__(self, process: Any, requests: Any, results: Any) -> None:
         self.process, self.requests, self.results = process, requests, results
-        self.ends = ends
-        self.channel = Channel(results)
+        self.ends = [requests, results]
 
 
 class Workers:
@@ -49,7 +50,7 @@ class Workers:
         self.count = count
         self.epoch = 0
         self._workers: list[_Worker] = []
-        self.close = weakref.finalize(self, _close, self._workers)
+        self._closing = weakref.finalize(self, _close, self._workers)
         method = context.get_start_method()
         program = start.Program()
         given, handle = (job, None) if method == "fork" else _packed(job, program)
@@ -73,10 +74,25 @@ class Workers:
         sent: Any = _Handed(given, handle) if handle is not None else given
         args = (sent, program, number, self.count, base_seed, theirs_in, theirs_out, others)
         process = context.Process(target=main, args=args, daemon=True)
+        worker = _Worker(process, ours_out, ours_in)
+        self._workers.append(worker)  # before it runs: whatever ends this ends the process
         start.started(process, context.get_start_method())
+        worker.channel = Channel(ours_in)
         theirs_in.close()
         theirs_out.close()
-        self._workers.append(_Worker(process, ours_out, ours_in, [ours_out, ours_in]))
+
+    @property
+    def alive(self) -> bool:
+        """Whether they were not ended."""
+        return self._closing.alive
+
+    def close(self) -> None:
+        """End the processes; none is left."""
+        try:
+            self._closing()
+        except BaseException:  # an interrupt, perhaps before its first line
+            _close(self._workers)
+            raise
 
     @property
     def processes(self) -> list[Any]:
@@ -176,21 +192,36 @@ def _packed(job: Job, program: Any) -> tuple[Sent, int | None]:
 
 
 def _close(workers: list[_Worker]) -> None:
-    """End the processes; none is left."""
+    try:
+        _end(workers)
+    except BaseException:  # an interrupt: at once, then
+        for worker in workers:
+            if worker.process.pid is not None:
+                worker.process.kill()
+        _end(workers)
+        raise
+
+
+def _end(workers: list[_Worker]) -> None:
+    """End the processes; again where an interrupt ended that."""
     for worker in workers:
         with contextlib.suppress(OSError, ValueError):
             worker.requests.send(None)
     for worker in workers:
         worker.requests.close()
-        worker.channel.close()  # a worker that is sending learns that nobody reads
+        # A worker that is sending learns that nobody reads.
+        (worker.results if worker.channel is None else worker.channel).close()
     limit = time.monotonic() + _PATIENCE
-    for worker in workers:
-        worker.process.join(max(0.0, limit - time.monotonic()))
-        if worker.process.is_alive():
-            worker.process.kill()
-            worker.process.join()
-        worker.process.close()
-    workers.clear()
+    while workers:
+        process = workers[-1].process
+        if process.pid is not None:  # else it was not started
+            process.join(max(0.0, limit - time.monotonic()))
+            if process.is_alive():
+                process.kill()
+                process.join()
+        with contextlib.suppress(ValueError):  # it has ended, and an interrupt took the news
+            process.close()
+        del workers[-1]
 
 
 def _tell_once() -> None:
@@ -210,6 +241,8 @@ def _tell_once() -> None:
 
 class Batches(Iterator[Any]):
     """Batches of one epoch, made by workers, in the order of the sampler unless in_order=False."""
+
+    _keep = True  # until it has workers that end with it
 
     def __init__(
         self,

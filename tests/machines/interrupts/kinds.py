@@ -13,6 +13,7 @@ from .work import (
     Hooks,
     Inference,
     InferenceInside,
+    Loading,
     Modes,
     Nested,
     NNStep,
@@ -29,7 +30,8 @@ KINDS: dict[str, type[Work]] = {
     kind.__name__.lower(): kind
     for kind in (
         *(Tiny, Chain, NNStep, Hooks, RetainGrad, CreateGraph, Nested, Deep, PackHooks),
-        *(Accumulate, Writes, Decorated, Saving, Recording, Watched, Paused, InferenceInside),
+        *(Accumulate, Writes, Decorated, Saving, Loading, InferenceInside),
+        *(Recording, Watched, Paused),
         *(Profiled, Scheduled, Magic, EmitNvtx, EmitItt),
         *(TorchWatched, TorchPaused),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -253,6 +255,43 @@ class Saving(Work):
 
     def close(self) -> None:
         self.folder.cleanup()
+
+
+class _Squares:
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, i: int) -> float:
+        return float(i * i)
+
+
+def _exists(pid: int | None) -> bool:
+    """multiprocessing does not know that a process ended, where an interrupt took what it heard."""
+    try:
+        os.kill(pid or 0, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+class Loading(Work):
+    """Batches that a worker process makes; none is left."""
+
+    def __init__(self, lib: Any = ag) -> None:
+        super().__init__(lib)
+        data = lib.utils.data
+        self.loader = data.DataLoader(_Squares(), num_workers=1, multiprocessing_context="fork")
+
+    def run(self) -> None:
+        for _ in self.loader:
+            pass
+
+    def wrong(self) -> list[str]:
+        left = [each for each in multiprocessing.active_children() if _exists(each.pid)]
+        for process in left:
+            process.kill()
+            process.join()
+        return ["a process is left"] if left else []
 
 
 class Modes(Work):
