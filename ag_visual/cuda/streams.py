@@ -25,9 +25,11 @@ class Event:
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
     ) -> None:
         self._event = _cuda().Event(block=blocking, disable_timing=not enable_timing)
+        self._timed, self._recorded = enable_timing, False
 
     def record(self, stream: Any = None) -> None:
         """Mark this place of a stream (the current one)."""
+        self._recorded = True
         self._event.record(None if stream is None else stream._stream)
 
     def synchronize(self) -> None:
@@ -44,7 +46,17 @@ class Event:
         chosen.wait_event(self._event)
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Milliseconds between two events that have passed."""
+        """Milliseconds between two events that have passed.
+
+        Raises:
+            ValueError: one was made without enable_timing=True, or was not recorded.
+        """
+        for event in (self, end_event):
+            if not event._timed:
+                text = "Both events must be created with argument 'enable_timing=True'."
+                raise ValueError(text)
+            if not event._recorded:
+                raise ValueError("Both events must be recorded before calculating elapsed time.")
         return float(_cuda().get_elapsed_time(self._event, end_event._event))
 
 

@@ -52,6 +52,7 @@ class Facts(NamedTuple):
 
     inputs: int
     stack: int
+    device: int = -1
 
 
 class SpanLog:

@@ -108,6 +108,7 @@ def _events(columns: Columns, shift: int) -> Iterator[dict[str, Any]]:
         yield {"ph": "X", "cat": "cpu_op", **common, "args": args}
         if kind == NODE and forward >= 0:
             yield from _arrow(columns, at, forward, seq, (process, threads, shift))
+    yield from _on_device(columns, process, threads, shift)
     for since, until, thread in columns.pauses:
         where = {"pid": process, "tid": threads[thread], "ts": (since + shift) / 1000}
         length = {"dur": (until - since) / 1000}
@@ -171,6 +172,34 @@ def _arrow(
             "name": "fwdbwd",
         }
         yield arrow | ({"bp": "e"} if phase == "f" else {})
+
+
+def _on_device(
+    columns: Columns, process: int, threads: list[int], shift: int
+) -> Iterator[dict[str, Any]]:
+    """Rows of streams: what ran there, with an arrow from the op that launched it."""
+    found = columns.device
+    if found is None or not len(found):
+        return
+    start = (columns.start + shift) / 1000
+    title = {"ph": "M", "ts": start, "pid": 0, "tid": 0}
+    yield {"name": "process_name", **title, "args": {"name": "GPU 0"}}
+    streams = {
+        stream: number for number, stream in enumerate(sorted(set(found["stream"].tolist())))
+    }
+    # One that called others is what they are.
+    innermost = found["own"] == found["end"] - found["start"]
+    for begun, end, span, stream, _ in found[innermost].tolist():
+        name = columns.names[columns.spans["name"][span]]
+        called = columns.spans[span]
+        where = {"pid": 0, "tid": streams[stream], "ts": (begun + shift) / 1000}
+        args = {"device": 0, "stream": streams[stream], "correlation": span}
+        length = {"dur": (end - begun) / 1000}
+        yield {"ph": "X", "cat": "kernel", "name": name, **where, **length, "args": args}
+        arrow = {"cat": "ac2g", "name": "ac2g", "id": span}
+        at = (int(called["start"]) + shift) / 1000
+        yield {"ph": "s", **arrow, "pid": process, "tid": threads[called["thread"]], "ts": at}
+        yield {"ph": "f", "bp": "e", **arrow, **where}
 
 
 def _memory(

@@ -20,6 +20,7 @@ from ag_visual.events.spans import Facts, SpanLog, Stack
 from ag_visual.events.timed import Span
 from ag_visual.profiler import flops, wrappers
 from ag_visual.profiler.columns import Columns, finished
+from ag_visual.profiler.device import DeviceTimes
 from ag_visual.profiler.inputs import Inputs, inputs_of
 from ag_visual.profiler.live import NOT_YET, Live
 from ag_visual.profiler.memory import Ledger
@@ -37,6 +38,7 @@ No `WeakSet`, which an interrupt inside of it leaves with a size that it has not
 _log: SpanLog | None = None
 _details: _Details | None = None
 _ledger: Ledger | None = None
+_device: DeviceTimes | None = None
 _names: Names | None = None
 _emitter: Emitter | None = None
 _overhead = 0
@@ -54,6 +56,7 @@ class _Details:
 
     def __init__(self) -> None:
         self.shapes = self.stack = False
+        self.device: DeviceTimes | None = None
         self.inputs: list[Inputs] = []
         self.stacks: list[Stack] = []
         self._inputs: dict[Inputs, int] = {}
@@ -69,6 +72,10 @@ class _Details:
                 inputs = self._input(inputs_of(args, kwargs))
             if self.stack:
                 stack = self._place()
+            if self.device is not None and label >= 0:  # an op, not a range
+                with _lock:
+                    put(Facts(inputs, stack, self.device.begin()))
+                    return len(log.facts) - 1
             key = Facts(inputs, stack)
             found = facts.get(key)
             if found is None:
@@ -121,11 +128,12 @@ class Collection:
         memory: bool = False,
         modules: bool = False,
         flops: bool = False,
+        device: bool = False,
     ) -> None:
         self.ref = weakref.ref(self)
         self.running = True
         self.shapes, self.stack, self.memory, self.modules = shapes, stack, memory, modules
-        self.flops = flops
+        self.flops, self.device = flops, device
         self.columns: Columns | None = None
         self._skipped: list[tuple[int, int]] = []
         with _lock:
@@ -155,7 +163,7 @@ class Collection:
         unended = [each.row(end) for each in reversed(list(self._log.open.values()))]
         rows = self._log.rows if len(open_now()) == 1 else self._log.rows[self._first :]
         self._rows = [*rows, *itertools.chain(*unended)] if unended else rows
-        self._details, self._memory = _details, _ledger
+        self._details, self._memory, self._device = _details, _ledger, _device
         assert _names is not None
         self._names = _names
 
@@ -182,7 +190,8 @@ class Collection:
         """The columns of what was collected."""
         if self.columns is None:
             skipped, named = tuple(self._skipped), self._names.of
-            columns = finished(self._log, self._rows, self.start, self.end, named, skipped)
+            fill = self._device.fill if self.device and self._device is not None else None
+            columns = finished(self._log, self._rows, self.start, self.end, named, skipped, fill)
             columns.wall = time.time_ns() - perf_counter_ns()
             columns.overhead = _overhead
             if self._details is not None:
@@ -270,7 +279,7 @@ def _ended(one: Collection | None) -> None:
 
 def _left() -> None:
     """What those who still profile want is there, and nothing else."""
-    global _log, _details, _ledger, _names
+    global _log, _details, _ledger, _device, _names
     still = open_now()
     if _log is not None and (still or _emitter is not None):
         if not still:
@@ -284,7 +293,7 @@ def _left() -> None:
         _ledger.close()
     if _names is not None:
         _names.leave()
-    _log = _details = _ledger = _names = None
+    _log = _details = _ledger = _device = _names = None
 
 
 def _nothing(row: Any) -> None:
@@ -293,16 +302,22 @@ def _nothing(row: Any) -> None:
 
 def _set_up(log: SpanLog) -> None:
     """What the profiles that are open want beside times."""
-    global _ledger
+    global _ledger, _device
     assert _details is not None
     still = open_now()
+    device = any(each.device for each in still)
+    if device and _device is None:
+        _device = DeviceTimes()
+    _details.device = _device if device else None
     _details.shapes = any(each.shapes or each.flops for each in still)
     _details.stack = any(each.stack for each in still)
-    if _details.shapes or _details.stack:
+    if _details.shapes or _details.stack or device:
         _details.into(log)
     else:
         log.detail = None
     log.put, log.began = log.rows.extend if still else _nothing, None
+    if device and _device is not None:
+        _device.into(log, log.put)
     if _emitter is not None:
         _emitter.into(log)
     wanted = any(each.memory for each in still)

@@ -29,6 +29,9 @@ MEMORY = numpy.dtype(
         *[("bytes", "<i8"), ("total", "<i8"), ("category", "u1"), ("span", "<i4")],
     ]
 )
+DEVICE = numpy.dtype(
+    [("start", "<i8"), ("end", "<i8"), ("span", "<i4"), ("stream", "<i8"), ("own", "<i8")]
+)
 _SCOPES = {EVALUATE: 1, USER: 7, STEP: 7}
 """torch's RecordScope of each kind; others are functions."""
 
@@ -49,6 +52,18 @@ class Columns:
     overhead: int = 0
     pauses: Sequence[tuple[int, int, int]] = ()
     """Stops by who watches, which count nowhere: since, until, row of `threads`."""
+
+    device: Any = None
+    """Of each op on a GPU (DEVICE): its times there in ns, row of `spans`, stream, and `own` ns."""
+
+    @property
+    def on_device(self) -> Any:
+        """ns on a GPU of what ran in each span."""
+        alone = numpy.zeros(len(self.spans), numpy.int64)
+        if self.device is not None:
+            alone[self.device["span"]] = self.device["own"]
+        running = numpy.concatenate([[0], numpy.cumsum(alone)])
+        return running[self.spans["last"]] - running[: len(alone)]
 
     @property
     def length(self) -> Any:
@@ -115,10 +130,12 @@ def finished(
     end: int,
     named: Callable[[int], str],
     skipped: Sequence[tuple[int, int]] = (),
+    device: Callable[[Columns, Any], None] | None = None,
 ) -> Columns:
     """The columns of the rows of a log that began at `start` or later and ended by `end`.
 
     named: the name of a thread by its identifier. skipped: what began in these times is left out.
+    device: gives columns the times on a GPU, of the numbers that spans have there.
     """
     raw = numpy.array(rows, numpy.int64).reshape(-1, ROW)
     raw = raw[(raw[:, 1] >= start) & (raw[:, 2] <= end)]
@@ -132,9 +149,10 @@ def finished(
     spans["inputs"] = spans["stack"] = spans["forward"] = -1
     names = _names(log, raw[:, 0], spans)
     idents, spans["thread"] = numpy.unique(raw[:, 3], return_inverse=True)
+    launched = numpy.full(len(raw), -1)
     if len(log.facts) > 1 and len(raw):
         facts = numpy.array(log.facts, numpy.int32)
-        spans["inputs"], spans["stack"] = facts[raw[:, 5]].T
+        spans["inputs"], spans["stack"], launched = facts[raw[:, 5]].T
     _nest(spans, number)
     threads = [(ident, named(ident)) for ident in idents.tolist()]
     columns = Columns(spans, numpy.zeros(0, MEMORY), names, threads, start=start, end=end)
@@ -146,6 +164,8 @@ def finished(
     ]
     spans["own"] = own(spans["parent"], columns.length)
     _link(spans, number)
+    if device is not None:
+        device(columns, launched)
     return columns
 
 

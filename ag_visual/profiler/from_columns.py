@@ -52,6 +52,8 @@ class Kept:
         self.paused = columns.paused[self.rows]
         self.length = columns.length[self.rows]
         self.own = own(self.parent, self.length)
+        self.on_device = columns.on_device[self.rows]
+        self.own_on_device = own(self.parent, self.on_device)
         self.own_bytes = own(self.parent, self.spans["bytes"])
 
 
@@ -97,12 +99,13 @@ class Told:
         fields = ("start", "end", "name", "kind", "scope", "thread", "forward", "inputs", "stack")
         parts = [spans[name][rows].tolist() for name in (*fields, "flops", "bytes")]
         kept = self.kept
-        numbers = [x[rows].tolist() for x in (kept.rows, self.sequence, kept.flow, kept.paused)]
+        more = (kept.rows, self.sequence, kept.flow, kept.paused, kept.own_on_device)
+        numbers = [x[rows].tolist() for x in more]
         for at, each in enumerate(zip(*parts, *numbers, strict=True)):
             if deadline is not None and not at % _PIECE and monotonic() > deadline:
                 break
             start, end, name, kind, scope, thread, forward, inputs, stack = each[:9]
-            flops, size, row, seq, flow, paused = each[9:]
+            flops, size, row, seq, flow, paused, on_device = each[9:]
             event = FunctionEvent(
                 id=row + 1,
                 name=self.names[name],
@@ -129,6 +132,8 @@ class Told:
                 external_id=row + 1,
                 paused_us=paused / 1000,
             )
+            if on_device > 0:
+                event.append_kernel(names[name], 0, on_device / 1000)
             if inputs >= 0:
                 told = columns.inputs[inputs]
                 event.input_shapes = told.shapes
@@ -221,6 +226,8 @@ def key_averages(told: Told, by_shapes: bool, **options: Any) -> EventList:
     sums = {
         "cpu_time_total": _sums(kept.length, group) / 1000,
         "self_cpu_time_total": _sums(kept.own, group) / 1000,
+        "device_time_total": _sums(kept.on_device, group) / 1000,
+        "self_device_time_total": _sums(kept.own_on_device, group) / 1000,
         "cpu_memory_usage": _sums(spans["bytes"], group),
         "self_cpu_memory_usage": _sums(kept.own_bytes, group),
         "flops": _sums(spans["flops"], group),

@@ -126,6 +126,7 @@ class profile:
             memory=self.profile_memory,
             modules=self.with_modules,
             flops=self.with_flops,
+            device=self.use_device is not None,
         )
 
     def __exit__(self, *_: Any) -> bool | None:

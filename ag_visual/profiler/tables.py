@@ -87,7 +87,9 @@ def table(
         key = metric(sort_by)
         events = sorted(events, key=lambda each: getattr(each, key), reverse=True)
     total = round(sum(each.self_cpu_time_total for each in events), 3)
-    device_total = sum(each.self_device_time_total for each in events if _of_device(each))
+    # Ops have the times themselves where no kernel stands beside them.
+    timed = [each for each in events if _of_device(each)] or events
+    device_total = sum(each.self_device_time_total for each in timed)
 
     # Each column: its title, its width, and the text of an event in it.
     columns: list[tuple[str, int, Callable[[Any], str]]] = []
