@@ -24,6 +24,8 @@ from ag_visual.devices import device
 from ag_visual.dispatch.table import spaces as _named
 from ag_visual.dtypes import dtype, finfo, get_default_dtype, iinfo, set_default_dtype
 from ag_visual.layouts import (
+    channels_last,
+    channels_last_3d,
     contiguous_format,
     layout,
     memory_format,
@@ -61,6 +63,8 @@ _constants = {
 }
 # Imported when first asked for: the front of the package stays quick and knows no Jupyter.
 _lazy = {
+    "Future": "futures",
+    "ScriptModule": "jit",
     "Storage": "ops.tensor.storages",
     "are_deterministic_algorithms_enabled": "switches",
     "autocast": "amp",
@@ -114,6 +118,8 @@ __all__ = [
     "Size",
     "Tensor",
     "autograd",
+    "channels_last",
+    "channels_last_3d",
     "contiguous_format",
     "device",
     "dtype",
@@ -159,6 +165,9 @@ def __getattr__(name: str) -> _Any:
     path = f"{__name__}.{name}"
     if path in _sys.modules or (not name.startswith("_") and _util.find_spec(path)):
         return _importlib.import_module(path)
+    if name in _absent.STAND_INS[""]:
+        globals()[name] = _absent.stand_in("", name)
+        return globals()[name]
     said = _absent.said_of(name)
     near = () if said or name.startswith("_") else _nearest(name)
     hint = f" {said}" if said else f" The nearest: {', '.join(near)}." if near else ""
@@ -177,7 +186,7 @@ def _nearest(name: str) -> list[str]:
 
 _spaces = (
     *("accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed"),
-    *("distributions", "fft", "func", "functional", "fx", "hub", "jit", "linalg", "mps"),
+    *("distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit", "linalg", "mps"),
     *("multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "random"),
     *("return_types", "serialization", "sparse", "special", "testing", "torch_version", "types"),
     *("utils", "version", "xpu"),

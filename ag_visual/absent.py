@@ -16,7 +16,6 @@ _TOLD: Final[dict[str, str]] = {
     "utils.mobile_optimizer": (
         "Nothing is compiled or exported here: leave the line out, and the module runs as it is."
     ),
-    "futures": ("A program runs in one process on one device: call the module itself."),
     "func.functionalize": (
         "It takes views and in-place ops out of a function for compilers, of which there is none "
         "here: a function runs as it is, leave the call out."
@@ -51,14 +50,8 @@ _TOLD: Final[dict[str, str]] = {
     "cuda.FloatTensor cuda.LongTensor cuda.DoubleTensor cuda.HalfTensor": (
         "Write torch.tensor(data, device='cuda'), with a dtype."
     ),
-    "channels_last channels_last_3d": "Memory is always in torch.contiguous_format: leave it out.",
     "Tensor.pin_memory": "Memory is not pinned: leave the call out.",
-    "nn.init.kaiming_normal": "Its name ends in _: torch.nn.init.kaiming_normal_.",
-    "nn.init.kaiming_uniform": "Its name ends in _: torch.nn.init.kaiming_uniform_.",
-    "nn.init.xavier_normal": "Its name ends in _: torch.nn.init.xavier_normal_.",
-    "nn.init.xavier_uniform": "Its name ends in _: torch.nn.init.xavier_uniform_.",
-    "utils.tensorboard": "SummaryWriter of the package tensorboardX writes the same files.",
-    "ops library classes _C": (
+    "library classes": (
         "There is no C++ below this package: write it as a torch.autograd.Function."
     ),
 }
@@ -83,8 +76,17 @@ _NO_CPP: Final = "There is no C++ below this package: write it as a torch.autogr
 _ONE_PROCESS: Final = (
     "A program runs in one process on one device: call the module itself, and leave the call out."
 )
+_NO_OVERRIDES: Final = (
+    "Operations call no __torch_function__ and no __torch_dispatch__: they take Tensors and return "
+    "Tensors."
+)
 _STAND_INS: Final[dict[str, tuple[str, str]]] = {
-    "_dynamo": ("explain export optimize", _NOT_COMPILED),
+    "": (
+        "PyTorchFileReader PyTorchFileWriter SymBool SymFloat SymInt complex32",
+        "Sizes are ints, complex numbers at least torch.complex64, and torch.load and torch.save "
+        "are all that reads and writes checkpoints.",
+    ),
+    "_dynamo": ("OptimizedModule explain export optimize", _NOT_COMPILED),
     "_inductor": ("compile", _NOT_COMPILED),
     "distributed": (
         "DeviceMesh ProcessGroup ReduceOp Work all_gather all_gather_into_tensor all_gather_object "
@@ -92,6 +94,13 @@ _STAND_INS: Final[dict[str, tuple[str, str]]] = {
         "destroy_process_group gather gather_object get_backend init_device_mesh "
         "init_process_group irecv isend monitored_barrier new_group recv reduce reduce_scatter "
         "reduce_scatter_tensor scatter scatter_object_list send",
+        _ONE_PROCESS,
+    ),
+    "_C": ("ScriptFunction ScriptModule", _NO_CPP),
+    "_subclasses.fake_tensor": ("FakeTensor FakeTensorMode", _NOT_COMPILED),
+    "distributed.optim": ("ZeroRedundancyOptimizer", _ONE_PROCESS),
+    "distributed.rpc": (
+        "RRef init_rpc remote rpc_async rpc_sync shutdown",
         _ONE_PROCESS,
     ),
     "export": ("Dim ExportedProgram export load save", _NOT_COMPILED),
@@ -110,10 +119,17 @@ _STAND_INS: Final[dict[str, tuple[str, str]]] = {
         _NO_DOWNLOADS,
     ),
     "jit": ("CompilationUnit RecursiveScriptModule ScriptFunction load save", _NOT_COMPILED),
+    "nn.parallel.scatter_gather": ("gather scatter scatter_kwargs", _ONE_PROCESS),
     "onnx": ("ONNXProgram export", _NOT_COMPILED),
+    "overrides": ("BaseTorchFunctionMode TorchFunctionMode", _NO_OVERRIDES),
+    "utils._python_dispatch": ("TorchDispatchMode", _NO_OVERRIDES),
     "utils.cpp_extension": (
         "BuildExtension CUDAExtension CppExtension include_paths library_paths load load_inline",
         _NO_CPP,
+    ),
+    "utils.flop_counter": (
+        "FlopCounterMode",
+        "torch.profiler.profile(with_flops=True) counts what products and convolutions take.",
     ),
     "utils.model_zoo": ("load_url", _NO_DOWNLOADS),
 }
@@ -133,6 +149,8 @@ STAND_INS: Final[dict[str, tuple[str, ...]]] = {
 def said_of(path: str) -> str | None:
     """What to write in place of a name of torch, as in 'nn.DataParallel'; None: nothing known."""
     space, _, name = path.rpartition(".")
+    if path in STAND_INS[""]:
+        return _STAND_INS[""][1]
     if name in _AMONG_OTHERS.get(space, ()):
         return _ONE_PROCESS
     while path:
@@ -168,12 +186,13 @@ def stand_in(path: str, name: str) -> Any:
     A class where torch's name is one, so that it can be a base and isinstance() is False; calling
     it raises NotImplementedError.
     """
-    text = f"torch.{path}.{name} is not here. {said_of(f'{path}.{name}')}"
+    full = f"{path}.{name}".lstrip(".")
+    text = f"torch.{full} is not here. {said_of(full)}"
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise NotImplementedError(text)
 
-    space = {"__module__": f"{_PACKAGE}.{path}", "__doc__": text}
+    space = {"__module__": f"{_PACKAGE}.{path}".rstrip("."), "__doc__": text}
     if name[0].isupper():
         return type(name, (), {**space, "__init__": refuse})
     refuse.__name__ = refuse.__qualname__ = name
@@ -186,6 +205,58 @@ def missing(module: str, said: str, name: str) -> AttributeError:
     known = said_of(f"{said}.{name}")
     text = f"module {module!r} has no attribute {name!r}"
     return AttributeError(f"{text}. {known}" if known else text, name=name)
+
+
+class Operators:
+    """Stands for torch.ops: libraries name operators at their import; no call is answered."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return vars(self).setdefault(name, OperatorNamespace(name))
+
+    def load_library(self, path: Any) -> NoReturn:
+        """Raises NotImplementedError."""
+        raise NotImplementedError(f"torch.ops.load_library({str(path)!r}) is not here. {_NO_CPP}")
+
+
+class OperatorNamespace:
+    """The operators of one library: torch's own stand here, all others are in no library."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or self._name not in _TORCHS_OWN:
+            known = f"'_OpNamespace' {self._name!r} object has no attribute {name!r}"
+            raise AttributeError(f"{known}. {_NO_CPP}", name=name)
+        return vars(self).setdefault(name, Operator(f"torch.ops.{self._name}.{name}", name))
+
+
+class Operator:
+    """An operator of torch's, or an overload of one: a name to register under, not to call."""
+
+    def __init__(self, path: str, function: str) -> None:
+        self._path, self._function = path, function
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return vars(self).setdefault(name, Operator(f"{self._path}.{name}", self._function))
+
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(
+            f"{self._path} is not here. {_NO_CPP} The function or method of Tensor that computes "
+            f"{self._function!r} may be called."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self._path}>"
+
+
+_TORCHS_OWN: Final = ("aten", "prim", "prims")
+OPERATORS: Final = Operators()
+"""What `torch.ops` is where code says `import torch`."""
 
 
 class Method:

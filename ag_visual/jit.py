@@ -85,6 +85,14 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
     return drop if callable(drop) else unused
 
 
+def _overload(fn: Any) -> Any:
+    return fn
+
+
+def _overload_method(fn: Any) -> Any:
+    return fn
+
+
 def interface(obj: Any) -> Any:
     """The class itself."""
     return obj

@@ -1,7 +1,8 @@
 """The layouts, and the memory formats that torch's signatures name.
 
 Layer 0: may import nothing of the package. Of the formats only `contiguous_format` makes a
-difference (row-major instead of the source's own order).
+difference (row-major instead of the source's own order): those with the channels last are taken
+and change nothing.
 """
 
 from __future__ import annotations
@@ -40,4 +41,6 @@ strided: Final = layout("strided")
 sparse_coo: Final = layout("sparse_coo")
 sparse_csr: Final = layout("sparse_csr")
 contiguous_format: Final = memory_format("contiguous_format")
+channels_last: Final = memory_format("channels_last")
+channels_last_3d: Final = memory_format("channels_last_3d")
 preserve_format: Final = memory_format("preserve_format")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
+from ag_visual import absent as _absent
 from ag_visual.core.tensor import Tensor
 from ag_visual.names import expose as _expose
 
@@ -48,3 +49,5 @@ def _of_tensor() -> list[Any]:
 
 
 _expose(__name__)
+
+__getattr__ = _absent.asked(__name__, "overrides")

@@ -19,15 +19,25 @@ PACKAGE: Final = __name__.partition(".")[0]
 
 # path: {home: names}. "" is the package itself; names "a.*" are those of the home in paths below a.
 _TABLE: Final[dict[str, dict[str, str]]] = {
-    "_dynamo": {"compiler": "allow_in_graph assume_constant_result disable reset"},
+    "_C": {
+        "": "Generator Size device dtype",
+        "bindings": "TensorBase _TensorMeta _are_functorch_transforms_active "
+        "_disabled_torch_function_impl _get_default_device _get_tracing_state "
+        "_log_api_usage_once",
+    },
+    "_C._nn": {"bindings": "_parse_to"},
+    "_dynamo": {"compiler": "allow_in_graph assume_constant_result disable is_compiling reset"},
     "_dynamo.config": {},
     "_inductor": {},
     "_inductor.config": {},
-    "_jit_internal": {"jit": "export ignore is_scripting unused"},
+    "_jit_internal": {"jit": "_overload _overload_method export ignore is_scripting unused"},
     "_lobpcg": {"": "lobpcg"},
     "_lowrank": {"": "pca_lowrank svd_lowrank"},
     "_tensor": {"": "Tensor"},
-    "_tensor_str": {"": "get_printoptions printoptions set_printoptions"},
+    "_tensor_str": {
+        "core.printing": "PRINT_OPTS _tensor_str",
+        "": "get_printoptions printoptions set_printoptions",
+    },
     "cpu.amp": {"amp.older_cpu": "GradScaler autocast"},
     "cpu.amp.autocast_mode": {"amp.older_cpu": "autocast"},
     "cpu.amp.grad_scaler": {"amp.older_cpu": "GradScaler"},
@@ -37,6 +47,8 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
     "cuda.amp.autocast_mode": {"amp.older_cuda": "_cast autocast custom_bwd custom_fwd"},
     "cuda.amp.common": {"amp.older_cuda": "amp_definitely_not_available"},
     "cuda.amp.grad_scaler": {"amp.older_cuda": "GradScaler"},
+    "distributed.optim": {},
+    "distributed.rpc": {},
     "distributions.bernoulli": {"distributions": "Bernoulli"},
     "distributions.beta": {"distributions": "Beta"},
     "distributions.binomial": {"distributions": "Binomial"},
@@ -90,12 +102,13 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
         "cartesian_prod cdist chain_matmul einsum istft lu meshgrid norm pca_lowrank split stft "
         "svd_lowrank tensordot unique unique_consecutive unravel_index"
     },
+    "fx.experimental": {},
+    "fx.experimental.proxy_tensor": {"_subclasses.fake_tensor": "get_proxy_mode"},
     "fx.graph": {},
     "fx.graph_module": {},
     "fx.interpreter": {},
     "fx.node": {},
     "fx.proxy": {},
-    "hub": {},
     "nn.modules": {"nn": "nn.modules.*"},
     "nn.modules.adaptive": {"nn": "AdaptiveLogSoftmaxWithLoss"},
     "nn.modules.activation": {
@@ -160,7 +173,8 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
     "nn.modules.sparse": {"nn": "Embedding EmbeddingBag"},
     "nn.modules.transformer": {
         "nn": "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder "
-        "TransformerEncoderLayer"
+        "TransformerEncoderLayer",
+        "nn.transformer": "_get_activation_fn _get_clones",
     },
     "nn.modules.upsampling": {"nn": "Upsample UpsamplingBilinear2d UpsamplingNearest2d"},
     "nn.modules.utils": {
@@ -169,6 +183,7 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
     },
     "nn.parallel.distributed": {"nn.parallel": "DistributedDataParallel"},
     "nn.parallel.data_parallel": {"nn.parallel": "DataParallel data_parallel"},
+    "nn.parallel.scatter_gather": {},
     "nn.utils.spectral_norm": {
         "nn.utils.reweighted": "SpectralNorm remove_spectral_norm spectral_norm"
     },
@@ -185,14 +200,18 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
     "optim.sgd": {"optim": "SGD"},
     "optim.sparse_adam": {"optim": "SparseAdam"},
     "storage": {"ops.tensor.storages": "TypedStorage UntypedStorage"},
+    "utils._python_dispatch": {},
     "utils.cpp_extension": {},
     "utils.data._utils": {},
     "utils.data._utils.collate": {"utils.data": "default_collate default_convert"},
     "utils.data._utils.worker": {"utils.data": "get_worker_info"},
     "utils.data.dataloader": {
-        "utils.data": "DataLoader default_collate default_convert get_worker_info"
+        "utils.data": "DataLoader default_collate default_convert get_worker_info",
+        "utils.data.loader": "_BaseDataLoaderIter _MultiProcessingDataLoaderIter "
+        "_SingleProcessDataLoaderIter",
     },
     "utils.data.distributed": {"utils.data": "DistributedSampler"},
+    "utils.flop_counter": {},
     "utils.model_zoo": {},
 }
 PATHS: Final = tuple(_TABLE)
@@ -249,6 +268,15 @@ def _homes(path: str) -> dict[str, str]:
         listed = " ".join(_TABLE[other].get(home, "") for other in below) if below else names
         found |= dict.fromkeys(listed.split(), home)
     return found
+
+
+def fill(below: str) -> None:
+    """Put every name of the paths below one into its module, for libraries that ask `vars`."""
+    for path in PATHS:
+        if path == below or path.startswith(f"{below}."):
+            module = sys.modules[f"{PACKAGE}.{path}"]
+            for name in _homes(path):
+                getattr(module, name)
 
 
 def install() -> None:

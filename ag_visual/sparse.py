@@ -11,8 +11,10 @@ from ag_visual.ops.sparse.forms import (
     sparse_sum as sum,
     spdiags,
 )
+from ag_visual.ops.sparse.legacy import LEGACY as _LEGACY
 from ag_visual.ops.sparse.products import sparse_addmm as addmm, sparse_mm as mm
 
-__all__ = ["addmm", "log_softmax", "mm", "softmax", "spdiags", "sum"]
+__all__ = ["addmm", "log_softmax", "mm", "softmax", "spdiags", "sum", *_LEGACY]
+globals().update(_LEGACY)
 __dir__ = _only(__all__, __name__)
 __getattr__ = _absent.asked(__name__, "sparse")

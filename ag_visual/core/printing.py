@@ -32,7 +32,7 @@ class Options:
     sci_mode: bool | None = None
 
 
-options = Options()
+options = PRINT_OPTS = Options()  # the second name is torch's
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
     "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
@@ -185,6 +185,11 @@ def _values(array: Any, indent: int) -> str:
 
 
 # The whole --------------------------------------------------------------------------------------
+
+
+def _tensor_str(self: Any, indent: int) -> str:
+    # torch's name, which writers of files import.
+    return _values(self._array, indent)
 
 
 def _suffixed(text: str, suffixes: list[str], indent: int, apart: bool = False) -> str:

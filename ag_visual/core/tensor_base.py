@@ -18,13 +18,22 @@ from ag_visual.arrays import backend as backends
 from ag_visual.core import modes, view
 from ag_visual.core.storage import FRESH, Storage, unwritten
 from ag_visual.devices import device as Device
-from ag_visual.layouts import contiguous_format, memory_format as MemoryFormat
+from ag_visual.layouts import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    memory_format as MemoryFormat,
+)
 from ag_visual.sizes import Size, size_of
 
 if TYPE_CHECKING:
     from ag_visual.core.attached import Attached, Tensor  # with what upper layers attach
 else:
     Attached = object
+
+
+# Dimensions of the tensors that may have the format.
+_CHANNELS_LAST = {channels_last: 4, channels_last_3d: 5}
 
 
 class TensorBase(Attached):
@@ -141,8 +150,14 @@ class TensorBase(Attached):
     def is_contiguous(self, *, memory_format: Any = contiguous_format) -> bool:
         """Whether the elements lie in row-major order without gaps.
 
-        memory_format: `torch.contiguous_format`, the only one that tensors have here.
+        memory_format: of `torch.channels_last` (`channels_last_3d`) the elements of an image
+        (a volume), the channels of each place beside each other; copies do not take that order.
         """
+        array = self._array
+        if memory_format in _CHANNELS_LAST:
+            return array.ndim == _CHANNELS_LAST[memory_format] and bool(
+                array.transpose(0, *range(2, array.ndim), 1).flags.c_contiguous
+            )
         if memory_format is not contiguous_format:
             if isinstance(memory_format, MemoryFormat):
                 raise RuntimeError(f"unsupported memory format option {memory_format}")
@@ -150,7 +165,7 @@ class TensorBase(Attached):
                 "is_contiguous(): argument 'memory_format' must be torch.memory_format, not "
                 f"{type(memory_format).__name__}"
             )
-        return bool(self._array.flags.c_contiguous)
+        return bool(array.flags.c_contiguous)
 
     def is_set_to(self, tensor: TensorBase) -> bool:
         """Whether both show the same elements of the same memory, with the same shape."""

@@ -131,4 +131,9 @@ def synchronize(device: Any = None) -> None:
 
 _expose(__name__)
 
-__getattr__ = _absent.asked(__name__, "cuda")
+_asked = _absent.asked(__name__, "cuda")
+
+
+def __getattr__(name: str) -> Any:
+    # A variable of torch's, which libraries that save random states look at.
+    return is_initialized() if name == "_initialized" else _asked(name)

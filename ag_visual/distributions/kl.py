@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ag_visual.distributions.distribution import Distribution
 from ag_visual.names import only as _only
 
 __all__ = ["kl_divergence", "register_kl"]
@@ -32,7 +31,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[_Formula], _Formula]:
     0.0
     """
     for name, given in (("p", type_p), ("q", type_q)):
-        if not isinstance(given, type) or not issubclass(given, Distribution):
+        if not isinstance(given, type):
             raise TypeError(f"Expected type_{name} to be a Distribution subclass but got {given}")
 
     def decorator(formula: _Formula) -> _Formula:

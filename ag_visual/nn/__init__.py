@@ -1,6 +1,6 @@
 """torch.nn: modules, and the functions that they are made of (`nn.functional`)."""
 
-from ag_visual import absent as _absent
+from ag_visual import absent as _absent, paths as _paths
 from ag_visual.names import expose as _expose
 from ag_visual.nn import functional as functional, init as init, utils as utils
 from ag_visual.nn.activation import (
@@ -196,3 +196,4 @@ from ag_visual.nn.transformer import (
 _expose(__name__, "functional", "init", "utils", shown=("attention", "parameter"))
 
 __getattr__ = _absent.asked(__name__, "nn")
+_paths.fill("nn.modules")

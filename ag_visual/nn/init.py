@@ -9,7 +9,6 @@ import math
 import warnings
 from typing import Any
 
-from ag_visual import absent as _absent
 from ag_visual.arrays.backend import backend_of
 from ag_visual.autograd.grad_mode import no_grad
 from ag_visual.core.tensor import from_array
@@ -218,5 +217,32 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
     return tensor
 
 
+def _deprecated(of: Any) -> Any:
+    old = of.__name__[:-1]
+
+    def deprecated_init(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(
+            f"`nn.init.{old}` is now deprecated in favor of `nn.init.{of.__name__}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return of(*args, **kwargs)
+
+    deprecated_init.__name__ = deprecated_init.__qualname__ = old
+    deprecated_init.__doc__ = f"The older name of `{of.__name__}`."
+    return deprecated_init
+
+
+uniform = _deprecated(uniform_)
+normal = _deprecated(normal_)
+constant = _deprecated(constant_)
+eye = _deprecated(eye_)
+dirac = _deprecated(dirac_)
+xavier_uniform = _deprecated(xavier_uniform_)
+xavier_normal = _deprecated(xavier_normal_)
+kaiming_uniform = _deprecated(kaiming_uniform_)
+kaiming_normal = _deprecated(kaiming_normal_)
+orthogonal = _deprecated(orthogonal_)
+sparse = _deprecated(sparse_)
+
 _expose(__name__)
-__getattr__ = _absent.asked(__name__, "nn.init")

@@ -12,6 +12,7 @@ from ag_visual.core import modes
 from ag_visual.core.hooks import HookTable, RemovableHandle, register
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import functions as F
+from ag_visual.layouts import memory_format
 from ag_visual.nn.members import Members
 from ag_visual.nn.parameter import Parameter, is_lazy
 
@@ -141,7 +142,8 @@ class Saving(Members):
         def moved(t: Tensor) -> Tensor:
             if t.is_floating_point() or t.is_complex():
                 return t.to(*args, **kwargs)  # type: ignore[attr-defined, no-any-return]
-            device = next((v for v in values if not isinstance(v, dtypes.dtype | bool)), t.device)
+            no_device = dtypes.dtype | bool | memory_format
+            device = next((v for v in values if not isinstance(v, no_device)), t.device)
             return t.to(device.device if isinstance(device, Tensor) else device)  # type: ignore[attr-defined, no-any-return]
 
         return self._apply(move)

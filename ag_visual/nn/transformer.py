@@ -21,7 +21,7 @@ from ag_visual.nn.multihead import MultiheadAttention
 from ag_visual.nn.normalization import LayerNorm
 
 
-def _activation(activation: str | Callable[..., Any]) -> Callable[..., Any]:
+def _get_activation_fn(activation: str | Callable[..., Any]) -> Callable[..., Any]:
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):
@@ -29,7 +29,7 @@ def _activation(activation: str | Callable[..., Any]) -> Callable[..., Any]:
     return getattr(functional, activation)  # type: ignore[no-any-return]
 
 
-def _copies(module: Module, count: int) -> ModuleList:
+def _get_clones(module: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
@@ -68,35 +68,33 @@ class _Layer(Module):
             setattr(self, f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **kind))
         for i in parts:
             setattr(self, f"dropout{i}", Dropout(dropout))
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def _around(self, x: Any, number: int, block: Callable[[Any], Any]) -> Any:
         """x plus a block of it, normalized before or after."""
-        norm, dropout = getattr(self, f"norm{number}"), getattr(self, f"dropout{number}")
-        if self.norm_first:
-            return x + dropout(block(norm(x)))
-        return norm(x + dropout(block(x)))
+        norm = getattr(self, f"norm{number}")
+        return x + block(norm(x)) if self.norm_first else norm(x + block(x))
 
-    def _attended(
-        self, number: int, x: Any, memory: Any, mask: Any, padding: Any, causal: Any
+    # The blocks have torch's names: subclasses replace them, and call them.
+    def _sa_block(
+        self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
     ) -> Any:
-        """A layer's attention of that number, around which x goes: to itself without a memory."""
-        attention = getattr(self, self.attentions[number - 1])
+        return self.dropout1(_seen(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
 
-        def block(x: Any) -> Any:
-            seen = x if memory is None else memory
-            return attention(
-                *(x, seen, seen),
-                attn_mask=mask,
-                key_padding_mask=padding,
-                need_weights=False,
-                is_causal=causal,
-            )[0]
+    def _ff_block(self, x: Any) -> Any:
+        x = self.linear2(self.dropout(self.activation(self.linear1(x))))
+        return getattr(self, f"dropout{len(self.attentions) + 1}")(x)
 
-        return self._around(x, number, block)
 
-    def _feed_forward(self, x: Any) -> Any:
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+def _seen(attention: Any, x: Any, memory: Any, mask: Any, padding: Any, causal: Any) -> Any:
+    """What a layer's attention gives for x, without its weights."""
+    return attention(
+        *(x, memory, memory),
+        attn_mask=mask,
+        key_padding_mask=padding,
+        need_weights=False,
+        is_causal=causal,
+    )[0]
 
 
 class TransformerEncoderLayer(_Layer):
@@ -111,8 +109,10 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Any = None,
         is_causal: bool = False,
     ) -> Any:
-        x = self._attended(1, src, None, src_mask, src_key_padding_mask, is_causal)
-        return self._around(x, 2, self._feed_forward)
+        def attend(x: Any) -> Any:
+            return self._sa_block(x, src_mask, src_key_padding_mask, is_causal=is_causal)
+
+        return self._around(self._around(src, 1, attend), 2, self._ff_block)
 
 
 class TransformerDecoderLayer(_Layer):
@@ -131,9 +131,21 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Any:
-        x = self._attended(1, tgt, None, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
-        x = self._attended(2, x, memory, memory_mask, memory_key_padding_mask, memory_is_causal)
-        return self._around(x, 3, self._feed_forward)
+        def attend(x: Any) -> Any:
+            return self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+
+        def look(x: Any) -> Any:
+            padding = memory_key_padding_mask
+            return self._mha_block(x, memory, memory_mask, padding, memory_is_causal)
+
+        x = self._around(self._around(tgt, 1, attend), 2, look)
+        return self._around(x, 3, self._ff_block)
+
+    def _mha_block(
+        self, x: Any, mem: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
+    ) -> Any:
+        found = _seen(self.multihead_attn, x, mem, attn_mask, key_padding_mask, is_causal)
+        return self.dropout2(found)
 
 
 def _causal(mask: Any, is_causal: bool | None) -> bool:
@@ -159,7 +171,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
 
@@ -183,7 +195,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(

@@ -10,7 +10,8 @@ import io
 import json
 import pickle
 import struct
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from ag_visual import dtypes, files
 from ag_visual.core.tensor import from_array
@@ -25,6 +26,11 @@ from ag_visual.serialization.known import (
     safe_globals,
 )
 from ag_visual.serialization.tree import Reader, Writer
+
+MAP_LOCATION: TypeAlias = (
+    Callable[[Any, str], Any] | Device | str | dict[str | Device, str | Device] | None
+)
+"""What `load` takes as map_location."""
 
 _KEY = "ag_visual"
 _SUFFIX = ".safetensors"
@@ -228,6 +234,7 @@ def _device(saved: str) -> Device:
 
 
 __all__ = [
+    "MAP_LOCATION",
     "add_safe_globals",
     "clear_safe_globals",
     "get_safe_globals",

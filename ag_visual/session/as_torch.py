@@ -29,7 +29,18 @@ ALIAS = "torch"
 PACKAGE = __name__.partition(".")[0]
 # Our own layers: torch has no such modules, or others of the same name.
 INTERNAL = {
-    *("__main__", "absent", "arrays", "bridge", "cli", "core", "devices", "dispatch", "display"),
+    *(
+        "__main__",
+        "absent",
+        "arrays",
+        "bindings",
+        "bridge",
+        "cli",
+        "core",
+        "devices",
+        "dispatch",
+        "display",
+    ),
     *("dtypes", "eigenpairs", "engine", "errors", "events", "files", "foreach", "layouts"),
     *("names", "notebooks", "observe", "ops", "paths", "promotion", "segments", "session", "sizes"),
     *("switches", "typing"),
@@ -64,6 +75,8 @@ INNER = frozenset(
     }.items()
     for name in names.split()
 )
+# torch is its own attribute, as any module that imports itself; our `ops` are declarations.
+_OBJECTS = (ALIAS, "ops")
 # What the top of this package adds: scripts may use it, but a name of torch is never meant by it.
 OURS_ALONE = OWN[""] | OWN["autograd"]
 
@@ -78,6 +91,8 @@ class AliasModule(ModuleType):
     def __getattr__(self, name: str) -> object:
         target = importlib.import_module(own_name(self.__name__))
         path = f"{self.__name__}.{name}"
+        if self.__name__ == ALIAS and name in _OBJECTS:
+            return self if name == ALIAS else absent.OPERATORS
         if is_ours(path):
             return importlib.import_module(path)
         # Of a file Python's `inspect` knows one module: this one, where code says it is torch's.

@@ -5,9 +5,9 @@ The names are those of torch.utils._pytree, which programs use, too.
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, namedtuple
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class TreeSpec:
@@ -42,6 +42,7 @@ class TreeSpec:
         return f"TreeSpec({self.type.__name__}, {self.context}, [{inner}])"
 
 
+PyTree = Any
 _LEAF = TreeSpec(None, None, [])
 _KINDS = frozenset((tuple, list, dict, OrderedDict, defaultdict))
 
@@ -165,3 +166,34 @@ def broadcast_prefix(
             return None
         entries += below
     return entries
+
+
+class NodeDef(NamedTuple):
+    """How a kind of node is taken apart, into children and context, and put together again."""
+
+    type: Any
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]]
+    unflatten_fn: Callable[[Iterable[Any], Any], Any]
+
+
+def _definition(kind: Any) -> NodeDef:
+    def together(children: Iterable[Any], context: Any) -> Any:
+        each = list(children)
+        made = context if kind is namedtuple else kind
+        return _built(iter(each), TreeSpec(made, context, [_LEAF] * len(each)))
+
+    return NodeDef(kind, lambda tree: _children(tree) or ([], None), together)
+
+
+SUPPORTED_NODES = {kind: _definition(kind) for kind in (*_KINDS, namedtuple)}
+"""The kinds of nodes; all else is a leaf."""
+
+
+def _get_node_type(tree: Any) -> Any:
+    """The key in `SUPPORTED_NODES` of a node; the type of a leaf."""
+    return namedtuple if _is_namedtuple(tree) else type(tree)
+
+
+def LeafSpec() -> TreeSpec:
+    """The structure of a leaf."""
+    return _LEAF

@@ -27,7 +27,7 @@ from ag_visual.autograd.graph import (
 from ag_visual.core import modes, source
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.names import only as _only
-from ag_visual.ops.tensor.generator import get_rng_state, set_rng_state
+from ag_visual.ops.tensor.generator import default_of, get_rng_state, set_rng_state
 
 __all__ = [
     "CheckpointError",
@@ -36,11 +36,14 @@ __all__ = [
     "checkpoint",
     "checkpoint_sequential",
     "detach_variable",
+    "get_device_states",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
+    "set_device_states",
 ]
 
+_NO_STREAM = ("cpu", "meta")  # devices of which get_device_states tells nothing
 _early_stop = True
 _debug: bool | None = None
 _lone_accesses = itertools.count(1)
@@ -115,6 +118,20 @@ def _random_state(state: Any) -> Iterator[None]:
         yield
     finally:
         set_rng_state(outside)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The devices, besides the CPU, of the tensors among arguments, and their random states."""
+    found = [a.device for a in args if isinstance(a, Tensor) and a.device.type not in _NO_STREAM]
+    return [d.index or 0 for d in found], [default_of(d.type).get_state() for d in found]
+
+
+def set_device_states(
+    devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None
+) -> None:
+    """Return devices' random streams to states of `get_device_states`."""
+    for _, state in zip(devices, states, strict=False):
+        default_of(device_type or "cuda").set_state(state)
 
 
 class CheckpointFunction(Function):

@@ -25,8 +25,15 @@ PYTHON_LAYERS = (
         *("amp", "autograd", "cuda", "distributions", "fft", "func", "linalg", "nn", "optim"),
         *("multiprocessing", "random", "serialization", "sparse", "special", "utils"),
         # What programs ask beside computing: torch's small modules.
-        *("__config__", "__future__", "accelerator", "backends", "compiler", "cpu", "distributed"),
-        *("eigenpairs", "foreach", "fx", "jit", "mps", "onnx", "overrides", "return_types"),
+        *("_subclasses", "__config__", "__future__", "accelerator", "backends", "bindings"),
+        *("compiler", "cpu", "distributed", "eigenpairs", "foreach", "futures", "fx", "hub"),
+        *(
+            "jit",
+            "mps",
+            "onnx",
+            "overrides",
+            "return_types",
+        ),
         *("segments", "switches", "testing", "types", "version", "xpu"),
     ),
     # (torch has older names of the profiler in modules below it.)

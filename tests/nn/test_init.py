@@ -112,3 +112,25 @@ def test_warnings_and_signatures() -> None:
         assert [(k, p.default) for k, p in ours.parameters.items()] == [
             (k, p.default) for k, p in theirs.parameters.items()
         ], name
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        *(("constant", (3.0,)), ("eye", ()), ("dirac", ()), ("uniform", ()), ("normal", ())),
+        *(("xavier_uniform", ()), ("xavier_normal", ()), ("kaiming_uniform", ())),
+        *(("kaiming_normal", ()), ("orthogonal", ()), ("sparse", (0.5,))),
+    ],
+)
+def test_older_names_warn_and_fill(name: str, args: tuple[Any, ...]) -> None:
+    told = []
+    for t in (ag, torch):
+        w = t.empty((4, 4, 3) if name == "dirac" else (4, 4))
+        with pytest.warns(FutureWarning) as warned:
+            result = getattr(t.nn.init, name)(w, *args)
+        told.append(str(warned[0].message))
+        assert result is w
+    assert told[0] == told[1]
+    if name in ("constant", "eye"):
+        assert result.tolist() == getattr(ag.nn.init, f"{name}_")(ag.empty(4, 4), *args).tolist()

@@ -54,6 +54,7 @@ SPACES = (
     "distributions.utils",
     "fft",
     "func",
+    "futures",
     "fx",
     "jit",
     "linalg",

@@ -10,7 +10,9 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import warnings
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -20,10 +22,18 @@ from ag_visual import absent, paths
 from ..oracle import torch
 
 
+def in_both(path: str) -> tuple[ModuleType, ModuleType]:
+    """The module of a path in both packages; "" is the package itself."""
+    ours = importlib.import_module(f"ag_visual.{path}".rstrip("."))
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        theirs = importlib.import_module(f"torch.{path}".rstrip("."))  # some warn of themselves
+    return ours, theirs
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("path", paths.PATHS)
 def test_a_path_has_torchs_names_alone(path: str) -> None:
-    ours, theirs = (importlib.import_module(f"{root}.{path}") for root in ("ag_visual", "torch"))
+    ours, theirs = in_both(path)
     assert sys.modules[f"ag_visual.{path}"] is ours
     for name in dir(ours):
         assert getattr(ours, name) is not None
@@ -81,10 +91,11 @@ def test_results_with_names_are_of_the_classes_in_return_types() -> None:
 @pytest.mark.oracle
 @pytest.mark.parametrize("path", absent.STAND_INS)
 def test_stand_ins_are_torchs_and_say_what_to_do(path: str) -> None:
-    ours, theirs = (importlib.import_module(f"{root}.{path}") for root in ("ag_visual", "torch"))
+    ours, theirs = in_both(path)
     for name in absent.STAND_INS[path]:
         assert hasattr(theirs, name), name
-        with pytest.raises(NotImplementedError, match=rf"^torch\.{path}\.{name} is not here\. "):
+        full = f"{path}.{name}".lstrip(".")
+        with pytest.raises(NotImplementedError, match=rf"^torch\.{full} is not here\. "):
             getattr(ours, name)()
         assert getattr(ours, name) is getattr(ours, name)
 

@@ -123,6 +123,14 @@ def _as_subclass(self: Tensor, cls: type):
     return result
 
 
+def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Tensor:
+    """A leaf of a subclass of Tensor on the memory of `data`, as classes of parameters are made."""
+    result: Tensor = _as_subclass(data.detach(), cls)
+    return result.requires_grad_(require_grad)
+
+
+Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
+
 _FORMS = re.compile("[dn]?[tn]?b{0,2}|ob{0,2}|.*[?].*")
 """The letters of the arguments that `to` takes by position; for what is none of them see below."""
 

@@ -25,11 +25,12 @@ _NEXT = "enumerate(DataLoader)#"
 _DONE = object()
 
 
-class _Epoch(Iterator[Any]):
+class _BaseDataLoaderIter(Iterator[Any]):
     """One pass over a loader, the waiting for whose batches a profile shows."""
 
-    def __init__(self, loader: DataLoader, batches: Iterator[Any], name: str) -> None:
-        self._loader, self._batches, self._name = loader, batches, name
+    def __init__(self, loader: DataLoader, batches: Iterator[Any]) -> None:
+        self._loader, self._batches = loader, batches
+        self._name = f"{_NEXT}{type(self).__name__}.__next__"
 
     def __next__(self) -> Any:
         with Span(self._name):
@@ -40,6 +41,14 @@ class _Epoch(Iterator[Any]):
 
     def __len__(self) -> int:
         return len(self._loader)
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """Batches that this process makes."""
+
+
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
+    """Batches that workers make."""
 
 
 class DataLoader:
@@ -136,10 +145,10 @@ class DataLoader:
         start.working()
         made = self._by_workers() if self.num_workers else None
         if made is not None:
-            return _Epoch(self, made, f"{_NEXT}_MultiProcessingDataLoaderIter.__next__")
+            return _MultiProcessingDataLoaderIter(self, made)
         if not self.num_workers:
             self._seed()  # as torch, which draws it in any case
-        return _Epoch(self, self._batches(), f"{_NEXT}_SingleProcessDataLoaderIter.__next__")
+        return _SingleProcessDataLoaderIter(self, self._batches())
 
     def _seed(self) -> int:
         """A number of the loader's generator, from which its workers have their seeds."""
@@ -159,8 +168,8 @@ class DataLoader:
     def _by_workers(self) -> Iterator[Any] | None:
         """One epoch by workers; None where they cannot have what they need."""
         workers = self._workers
-        seed = self._seed()
         if workers is None or not workers.alive:
+            seed = self._seed()
             job = Job(
                 self.dataset,
                 self._streams,

@@ -1,0 +1,1 @@
+"""torch._subclasses: of the tensors that compilers trace with, there are none."""
