@@ -309,6 +309,18 @@ def test_pruning_is_torchs(name: str) -> None:
         close(p.grad, q.grad)
 
 
+def test_random_pruning_masks_the_highest_draws() -> None:
+    """Where the draws are torch's, the mask is."""
+    layer = nn.Linear(5, 4)
+    ag.manual_seed(3)
+    highest = ag.rand_like(layer.weight.detach()).flatten().topk(7).indices
+    ag.manual_seed(3)
+    prune_of(ag).random_unstructured(layer, "weight", 7)
+    assert (
+        sorted(highest.tolist()) == (layer.weight_mask.flatten() == 0).nonzero().flatten().tolist()
+    )
+
+
 def test_random_pruning_masks_as_many_as_asked() -> None:
     prune = nn.utils.prune
     layer = prune.random_unstructured(nn.Linear(10, 10), "weight", 0.3)

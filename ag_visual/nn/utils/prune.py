@@ -231,10 +231,10 @@ class _Unstructured(_Amount):
 
 
 class RandomUnstructured(_Unstructured):
-    """Entries at random."""
+    """Entries at random: those for which the highest numbers are drawn, as in torch."""
 
     def _scores(self, t: Any) -> Any:
-        return F["rand_like"](t)
+        return -F["rand_like"](t)
 
 
 class L1Unstructured(_Unstructured):
