@@ -12,6 +12,7 @@ import importlib
 import os
 import sys
 import types
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -43,21 +44,28 @@ except ImportError:
 
 
 @functools.cache
-def opinfos() -> list[Any]:
-    """torch's own table of ops with their samples (OpInfo)."""
+def table(module: str, name: str) -> list[Any]:
+    """A list of torch's own tests, as `common_modules`, `module_db`."""
     # torch's test helpers derive a class from one of expecttest's, which nothing here uses.
     stand_in = types.ModuleType("expecttest")
     stand_in.TestCase = object  # type: ignore[attr-defined]
     sys.modules.setdefault("expecttest", stand_in)
     internal = "torch.testing._internal"
-    database = importlib.import_module(f"{internal}.common_methods_invocations")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = list(getattr(importlib.import_module(f"{internal}.{module}"), name))
     # For each list of samples torch looks twice through the whole call stack, with the source of
     # each frame, for the unittest that runs: ten times the work of the samples, and there is none.
-    for name in ("common_utils", "opinfo.core"):
-        module = sys.modules[f"{internal}.{name}"]
-        assert callable(module.extract_test_fn)
-        module.extract_test_fn = lambda: None
-    return list(database.op_db)
+    for helper in ("common_utils", "opinfo.core"):
+        known = sys.modules[f"{internal}.{helper}"]
+        assert callable(known.extract_test_fn)
+        known.extract_test_fn = lambda: None
+    return found
+
+
+def opinfos() -> list[Any]:
+    """torch's own table of ops with their samples (OpInfo)."""
+    return list(table("common_methods_invocations", "op_db"))
 
 
 @contextmanager

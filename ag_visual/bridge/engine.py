@@ -28,7 +28,7 @@ from ag_visual.nn import calls
 
 FOLDER: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
-MOST_NODES: Final = 20_000
+MOST_NODES: Final = 2_000
 """Weak references to nodes that were hooked, at which those of dead ones are dropped."""
 
 

@@ -300,8 +300,14 @@ def _living(session: Session, seq: int) -> LiveNode:
     return node
 
 
+def _no_rule(node: LiveNode) -> NotKeptError:
+    return NotKeptError(f"{node.name()} has no rule of this package: it is not run to look")
+
+
 def _check(session: Session, args: dict[str, Any]) -> Any:
     node = _living(session, int(args["seq"]))
+    if not isinstance(node, Node):
+        raise _no_rule(node)
     return check_node(node, elements=int(args.get("elements", ELEMENTS))).json()
 
 
@@ -321,7 +327,7 @@ def _local(session: Session, args: dict[str, Any], busy: bool) -> Any:
     if node is None:
         raise NotKeptError(f"node {seq} is gone, and its numbers with it")
     if not isinstance(node, Node):
-        raise NotKeptError(f"{node.name()} has no rule of this package: it is not run to look")
+        raise _no_rule(node)
     return beyond(node, [None] * len(node.output_meta) if here is None else here.grads)
 
 

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import ag_visual as ag
+from ag_visual.observe.formulas.cards import card
 from ag_visual.observe.record.details import node_details
-from ag_visual.observe.record.held_values import array_of
+from ag_visual.observe.record.held_values import NotKeptError, array_of
 from ag_visual.observe.wire.check import check
+from ag_visual.session import commands
 from ag_visual.session.session import current
 
 from ..oracle import torch
@@ -86,6 +88,18 @@ def test_a_node_is_described_as_one_of_this_engine(tmp_path: Any) -> None:
         assert details["site"]["text"] == "y * y"
         values = array_of(recorder, int(seqs["ExpBackward0"]), "saved:result")
         assert np.array_equal(values, y.detach().numpy())
+        shown = card(recorder.node(int(seqs["ExpBackward0"])))  # type: ignore[arg-type]
+        check("OpCard", shown, "card")
+        assert (shown["op"], shown["derivatives"][0]["text"]) == (
+            "exp",
+            "(∂L) / (∂self) = grad · result",
+        )
+        assert "another engine's" in shown["note"]
+        asked = {"seq": int(seqs["ExpBackward0"])}
+        with pytest.raises(NotKeptError, match="ExpBackward0 has no rule of this package"):
+            commands._check(current(), asked)
+        with pytest.raises(NotKeptError, match="ExpBackward0 has no rule of this package"):
+            commands._local(current(), asked, False)
         assert ag.explain(x, loss).reasons[0].kind == "no-backward"
         loss.backward()
         assert ag.explain(x).reasons[0].kind == "has-grad"

@@ -7,7 +7,6 @@ import logging
 import sys
 import threading
 import tracemalloc
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +15,8 @@ import pytest
 import ag_visual as ag
 from ag_visual.events import live
 
-from ..oracle import opinfos, torch
+from ..oracle import table, torch
+from . import same
 
 
 @pytest.fixture(autouse=True)
@@ -27,69 +27,33 @@ def nothing_missed(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     assert not caplog.records
 
 
-def _tensors(value: Any) -> list[Any]:
-    flat, _ = torch.utils._pytree.tree_flatten(value)
-    return [each for each in flat if isinstance(each, torch.Tensor)]
+@pytest.fixture
+def filled() -> Iterator[None]:
+    """Memory that nothing was written to holds NaNs, not what was there before."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    yield
+    torch.use_deterministic_algorithms(False)
 
 
-def _fresh(value: Any) -> Any:
-    def copy(each: Any) -> Any:
-        if not isinstance(each, torch.Tensor):
-            return each
-        return each.detach().clone().requires_grad_(each.requires_grad)
-
-    return torch.utils._pytree.tree_map(copy, value)
-
-
-def _bits(tensor: Any) -> Any:
-    if tensor is None:
-        return None
-    tensor = tensor.detach().to_dense() if tensor.is_sparse else tensor.detach()
-    data = tensor.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
-    return str(tensor.dtype), tuple(tensor.shape), tensor.stride(), data.numpy().tobytes()
-
-
-def _seen(op: Any, sample: Any) -> list[Any]:
-    """All that a program can see of an operation and its backward."""
-    first, args, kwargs = _fresh((sample.input, sample.args, sample.kwargs))
-    inputs = [each for each in _tensors((first, args, kwargs)) if each.requires_grad]
-    found: list[Any] = []
-    torch.manual_seed(0)
-    try:
-        outputs = _tensors(op(first, *args, **kwargs))
-        for output in outputs:
-            found += [_bits(output), output._version, type(output.grad_fn).__name__]
-        roots = [output for output in outputs if output.requires_grad]
-        if roots:
-            torch.autograd.backward(roots, [torch.ones_like(root) for root in roots])
-        found += [(_bits(each.grad), each._version) for each in inputs]
-    except Exception as error:
-        found.append((type(error), str(error).partition("\n")[0]))
-    return found
-
-
+@pytest.mark.usefixtures("filled")
 @pytest.mark.parametrize("problems_only", [False, True])
-def test_samples_of_torchs_own_table(problems_only: bool) -> None:
-    """One sample of every twelfth operation, to be quick.
+def test_samples_of_torchs_own_tables(problems_only: bool) -> None:
+    """One sample of every twelfth operation, every tenth module and each Function.
 
-    4,084 samples, at most eight of each operation, were compared once, without a difference.
+    `python -m tests.bridge.same` compares all of them.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        compared = 0
-        for op in opinfos()[int(problems_only) :: 12]:
-            if torch.float64 not in op.dtypes:
-                continue
-            samples = op.sample_inputs("cpu", torch.float64, requires_grad=op.supports_autograd)
-            sample = next(iter(samples))
-            alone = _seen(op, sample)
-            if alone != _seen(op, sample):
-                continue  # it differs by itself: memory that nothing was written to
-            with ag.watch(torch, problems_only=problems_only):
-                watched = _seen(op, sample)
-            assert watched == alone, op.name
-            compared += 1
-    assert compared > 30
+    every = int(problems_only)
+    operations = table("common_methods_invocations", "op_db")[every::12]
+    functions = table("autograd_function_db", "autograd_function_db")
+    modules = table("common_modules", "module_db")[every::10]
+    for programs, least in (
+        (same.ops(operations, 1), 30),
+        (same.ops(functions, 1), 8),
+        (same.modules(modules, 1), 15),
+    ):
+        compared, others = same.compare(programs, problems_only=problems_only)
+        assert not others
+        assert compared >= least
 
 
 def test_memory_is_flat() -> None:
@@ -170,7 +134,7 @@ def test_programs_compute_the_same(program: Any) -> None:
         x = torch.arange(1.0, 5.0).requires_grad_()
         y = program(x)
         y.backward()
-        return _bits(y), _bits(x.grad)
+        return same.bits(y), same.bits(x.grad)
 
     alone = run()
     with ag.watch(torch) as watched:

@@ -74,10 +74,10 @@ def test_leaf_view_and_second_backward_name_their_lines(lab: Lab) -> None:
     expect(marks(lab, "saved")).to_have_text("x.exp()")
     expect(marks(lab, "written")).to_have_text("w.backward()")
     # Another card marks its own.
-    cards.nth(1).locator("h4").click()
+    cards.nth(1).locator("h3").click()
     expect(marks(lab, "written")).to_have_text("a += 1")
     expect(cards.nth(1)).to_contain_text("view made at In[4] line 1")
-    cards.nth(2).locator("h4").click()
+    cards.nth(2).locator("h3").click()
     expect(marks(lab, "written")).to_have_text("x += 1")
     panel.get_by_role("tab", name="Node").click()
     expect(marks(lab, "written")).to_have_count(0)

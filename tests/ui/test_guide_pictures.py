@@ -50,7 +50,8 @@ def beside(lab: Lab, notebook: int) -> Locator:
     """The panel with all the room that a notebook of so many pixels leaves."""
     lab.page.set_viewport_size({"width": 1680, "height": 960})
     panel = lab.inspector()
-    lab.command("application:toggle-left-area")
+    if not lab.page.evaluate("() => window.jupyterapp.shell.leftCollapsed"):
+        lab.command("application:toggle-left-area")
     sheet = lab.page.locator(".jp-NotebookPanel")
 
     def boxes() -> tuple[FloatRect, FloatRect]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ag_visual.autograd.function_node import BackwardCFunction
 from ag_visual.autograd.given import argument_name
+from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.record import Op
@@ -279,12 +280,14 @@ def _letters(term: Term) -> dict[int, tuple[Math, Term]]:
 
 
 def _other_card(node: LiveNode) -> dict[str, Any]:
-    """Nodes that are no ops: leaves, custom Functions, copies of slices."""
+    """Nodes that are no ops here: leaves, custom Functions, copies of slices, other engines'."""
     if node.leaf:
         return dict(LEAF_CARD)
     if isinstance(node, BackwardCFunction):
         return _function_card(node)
-    return _card_of_unknown(node.name())
+    if isinstance(node, Node):
+        return _card_of_unknown(node.name())
+    return card_by_name(node.name()) | {"note": OF_ANOTHER}
 
 
 def _leaf_card() -> dict[str, Any]:
@@ -293,6 +296,11 @@ def _leaf_card() -> dict[str, Any]:
     says = "The end of the chain: the gradient that arrives is added to the variable's own."
     return _card("leaf", says, forward, [])
 
+
+OF_ANOTHER: Final = (
+    "The node is another engine's, which does not say what it computes: this is the card of the op "
+    "of the same name."
+)
 
 UNKNOWN_SAYS: Final = (
     "This node is no op of the table: it carries gradients on for the ops around it."

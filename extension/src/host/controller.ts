@@ -20,6 +20,7 @@ import { NotebookMarks } from './marks';
 import { reveal } from './source';
 import { Transport } from './transport';
 import { tryOut } from './try_out';
+import { watchTorch } from './watch_torch';
 
 
 const NO_KERNEL = 'This notebook has no kernel: choose one in its toolbar.';
@@ -73,8 +74,8 @@ export class NotebookController implements Controller, Disposable {
     if (!this.transport) {
       return { kind: 'none', detail: NO_KERNEL, busy: false, subject };
     }
-    const { kind, detail } = this.transport.link;
-    return { kind, detail, busy: this.kernel?.busy ?? false, subject };
+    const { kind, detail, torch } = this.transport.link;
+    return { kind, detail, busy: this.kernel?.busy ?? false, subject, torch };
   }
 
   get paused(): boolean {
@@ -114,6 +115,10 @@ export class NotebookController implements Controller, Disposable {
 
   tryOut(edit: Edit): Promise<boolean> {
     return tryOut(this.panel, edit);
+  }
+
+  watchTorch(): Promise<boolean> {
+    return watchTorch(this.app, this.panel);
   }
 
   /** Asks for the nodes of the line on which the notebook's cursor stands; false: it has none. */

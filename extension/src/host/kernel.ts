@@ -11,6 +11,7 @@ import { ANNOUNCE_TYPE, REPLY_ONLY, REPLY_TYPE, REQUEST_TYPE } from '../protocol
 import type { EventListener, KernelPort, KernelStatus, Writer } from './port';
 
 const LOADED = "'ag_visual' in __import__('sys').modules";
+const TORCH = "'torch' in __import__('sys').modules";
 /**
  * Milliseconds to wait for the subshell of the event comm; without it the comm still opens, after
  * the running cell.
@@ -24,6 +25,11 @@ const READY_LIMIT = 1_000;
 
 function delay(milliseconds: number): Promise<null> {
   return new Promise(resolve => setTimeout(() => resolve(null), milliseconds));
+}
+
+function isTrue(answer: unknown): boolean {
+  const { data } = (answer ?? {}) as { data?: { 'text/plain'?: unknown } };
+  return data?.['text/plain'] === 'True';
 }
 
 /** A name that no other page has; also where the page is not a secure context. */
@@ -55,6 +61,10 @@ export class LabKernel implements KernelPort {
    * so that a kernel without it gets no more than one request of ours.
    */
   private absent = false;
+  /** The last probe found torch. */
+  private hasTorch = false;
+  /** Requests of cells that name torch, while it is not known to be there. */
+  private readonly naming = new Set<string>();
   /** the kernel answered when it was last asked */
   private informed = false;
   private last: { status: KernelStatus; busy: boolean };
@@ -81,6 +91,10 @@ export class LabKernel implements KernelPort {
     return this.kernel.status === 'busy';
   }
 
+  get torch(): boolean {
+    return this.hasTorch;
+  }
+
   async ready(): Promise<boolean> {
     const end = Date.now() + READY_LIMIT;
     while (Date.now() < end) {
@@ -102,14 +116,14 @@ export class LabKernel implements KernelPort {
       store_history: false,
       allow_stdin: false,
       stop_on_error: false,
-      user_expressions: { loaded: LOADED }
+      user_expressions: { loaded: LOADED, torch: TORCH }
     });
     const id = future.msg.header.msg_id;
     this.own.add(id);
     const { content } = await future.done;
-    const answer = (content.status === 'ok' ? content.user_expressions.loaded : undefined) as
-      { data?: { 'text/plain'?: string } } | undefined;
-    const loaded = answer?.data?.['text/plain'] === 'True';
+    const answers = content.status === 'ok' ? content.user_expressions : {};
+    const loaded = isTrue(answers.loaded);
+    this.hasTorch = isTrue(answers.torch);
     // An aborted probe, behind a cell that raised, tells nothing.
     this.absent = content.status === 'ok' && !loaded;
     return loaded;
@@ -261,6 +275,14 @@ export class LabKernel implements KernelPort {
       this.onOccasion.emit();
       return;
     }
+    if (type === 'execute_input') {
+      // What it imports can be asked for when it has run: the one time that there is a reason to.
+      const { code } = (message as KernelMessage.IExecuteInputMsg).content;
+      if (this.absent && !this.hasTorch && /\btorch\b/.test(code)) {
+        this.naming.add((message.parent_header as { msg_id: string }).msg_id);
+      }
+      return;
+    }
     if (type !== 'status') {
       return;
     }
@@ -273,7 +295,8 @@ export class LabKernel implements KernelPort {
     ) {
       return;
     }
-    if (!this.own.delete(parent.msg_id) && !this.absent) {
+    const named = this.naming.delete(parent.msg_id);
+    if (!this.own.delete(parent.msg_id) && (named || !this.absent)) {
       this.onOccasion.emit();
     }
   }

@@ -32,6 +32,8 @@ export interface KernelPort extends Disposable {
   readonly onOccasion: Listenable<void>;
   /** Waits a moment for the kernel to answer; false when it is occupied by a cell. */
   ready(): Promise<boolean>;
+  /** Whether the last probe found that the kernel has imported torch. */
+  readonly torch?: boolean;
   /** Whether the kernel has imported ag_visual. Waits for its turn: a running cell comes first. */
   probe(): Promise<boolean>;
   /**

@@ -17,6 +17,8 @@ export interface Link {
   control: boolean;
   /** requests reach the kernel at all: without control, between cells */
   requests: boolean;
+  /** torch was there when the kernel was last asked */
+  torch?: boolean;
 }
 
 /**
@@ -406,9 +408,9 @@ export class Transport implements Disposable {
   }
 
   private settle(changed: Partial<Link> & Pick<Link, 'kind' | 'detail'>): void {
-    const link: Link = { control: true, requests: false, ...changed };
-    const { kind, detail, control, requests } = this.current;
-    const same = kind === link.kind && detail === link.detail;
+    const link: Link = { control: true, requests: false, torch: this.port.torch, ...changed };
+    const { kind, detail, control, requests, torch } = this.current;
+    const same = kind === link.kind && detail === link.detail && torch === link.torch;
     if (!same || control !== link.control || requests !== link.requests) {
       this.current = link;
       this.onLink.emit(link);

@@ -1,10 +1,27 @@
 // What a newcomer reads while there is no graph: what is missing and what to do next.
 
 import type { ReactElement } from 'react';
+import { WATCH_TORCH } from '../protocol/controller';
 import { oneLine } from '../protocol/text';
 import { useInspector } from './presenter';
 
 const EXAMPLE = 'x = ag.randn(4, requires_grad=True)\nloss = (x * x).sum()\nloss.backward()';
+
+/** One click: a cell with the line below it, which runs. */
+function WatchTorch({ primary = false }: { primary?: boolean }): ReactElement {
+  const presenter = useInspector();
+  return (
+    <button
+      type="button"
+      className="agv-btn"
+      data-primary={primary ? 'yes' : undefined}
+      title="Runs import ag_visual as ag, torch; ag.watch(torch) in a new cell"
+      onClick={() => void presenter.watchTorch()}
+    >
+      Watch PyTorch
+    </button>
+  );
+}
 
 export function Empty(): ReactElement {
   const presenter = useInspector();
@@ -15,6 +32,20 @@ export function Empty(): ReactElement {
       <div className="agv-empty" role="alert">
         <h2>This cannot be shown</h2>
         <p>{oneLine(failure || status.detail, 600)}</p>
+      </div>
+    );
+  }
+  const watchable = status.torch === true && presenter.controller.watchTorch !== undefined;
+  if (status.kind === 'connecting' && watchable) {
+    return (
+      <div className="agv-empty">
+        <h2>This notebook uses PyTorch</h2>
+        <p>
+          The Inspector can watch it: what runs from then on is recorded, with the same values,
+          gradients and errors.
+        </p>
+        <WatchTorch primary />
+        <pre>{WATCH_TORCH}</pre>
       </div>
     );
   }
@@ -71,6 +102,7 @@ export function Empty(): ReactElement {
       >
         Record
       </button>
+      {watchable && <WatchTorch />}
       <pre>{EXAMPLE}</pre>
       <button type="button" className="agv-link" onClick={() => presenter.timing.show(true)}>
         Look at a profile or trace

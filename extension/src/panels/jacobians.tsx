@@ -57,9 +57,9 @@ function Matrix({ jacobian }: { jacobian: Jacobian }): ReactElement {
   const how = NAMES[kind] ?? oneLine(kind, 30);
   return (
     <section className="agv-jacobian" aria-label={`${kind} of ${name}`}>
-      <h4>
+      <h3>
         {kind === 'hessian' ? 'Hessian' : 'Jacobian'} of {name}
-      </h4>
+      </h3>
       <p className="agv-sub">
         {site && <SourceLink site={site} />}
         {site && how && ' · '}

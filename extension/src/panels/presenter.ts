@@ -224,6 +224,13 @@ export class Presenter implements Disposable {
     }
   }
 
+  /** Has the PyTorch of the notebook watched from now on. */
+  async watchTorch(): Promise<void> {
+    if (!(await this.controller.watchTorch?.().catch(() => false))) {
+      this.notify('error', 'No cell could be run here: run `ag.watch(torch)` in one of your own.');
+    }
+  }
+
   open(seq: number): void {
     const site = this.model.siteOf(seq);
     if (site) void this.reveal(site);

@@ -44,9 +44,9 @@ function Card({ problem }: { problem: Problem }): ReactElement {
   };
   return (
     <article className="agv-card" data-marked={marked ? 'yes' : 'no'} onClick={mark}>
-      <h4>
+      <h3>
         <Words text={problem.title} length={400} />
-      </h4>
+      </h3>
       {problem.detail && (
         <p>
           <Words text={problem.detail} />

@@ -102,7 +102,7 @@ export const SIDE_CSS = `
 .agv-beside { display: flex; gap: 14px; }
 .agv-beside > * { flex: 1 1 0; min-width: 0; }
 .agv-jacobian { margin-bottom: 18px; }
-.agv-root .agv-jacobian h4 { font-size: 13px; margin: 0; }
+.agv-root .agv-jacobian h3 { font-size: 13px; margin: 0; }
 .agv-matrix { display: grid; gap: 2px 5px; grid-template-columns: auto minmax(0, 1fr);
   margin-top: 6px; }
 .agv-cols { display: flex; grid-column: 2; }
@@ -178,7 +178,7 @@ export const SIDE_CSS = `
   border-radius: 8px; padding: 10px 12px;
   background: var(--agv-bg); box-shadow: var(--agv-shadow); margin: 0 0 12px;
   overflow-wrap: anywhere; }
-.agv-root .agv-card h4 { font-size: 13.5px; margin: 0 0 3px; font-weight: 650; line-height: 1.35; }
+.agv-root .agv-card h3 { font-size: 13.5px; margin: 0 0 3px; font-weight: 650; line-height: 1.35; }
 .agv-root .agv-card p { margin: 0; color: var(--agv-ink2); }
 .agv-hints { list-style: none; margin: 0; padding: 0; }
 .agv-root .agv-hints li { color: var(--agv-ink2); display: grid; gap: 0 8px;

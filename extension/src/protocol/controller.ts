@@ -41,7 +41,12 @@ export interface ConnectionStatus {
   busy: boolean;
   /** who is followed: a notebook's name, a file's name */
   subject: string;
+  /** the kernel has imported PyTorch itself */
+  torch?: boolean;
 }
+
+/** What a notebook runs to have its PyTorch watched. */
+export const WATCH_TORCH = 'import ag_visual as ag, torch\nag.watch(torch)';
 
 export interface Capabilities {
   /** new batches may still come */
@@ -121,6 +126,8 @@ export interface Controller {
   readonly onLine?: Listenable<{ cell: string; line: number }>;
   /** Puts a changed copy of a cell below it; false when it cannot be found as it ran. */
   tryOut?(edit: Edit): Promise<boolean>;
+  /** Inserts a cell with `WATCH_TORCH` and runs it; false where it cannot. */
+  watchTorch?(): Promise<boolean>;
   /** Called once when the Inspector is listening: send what was kept. */
   ready?(): void;
 }

@@ -10,6 +10,7 @@ class FakeConnection {
   connectionStatus = 'connected';
   isDisposed = false;
   loaded = 'False';
+  torch = 'False';
   probed = 'ok';
   asked = 0;
   readonly statusChanged = lumino<void>();
@@ -19,12 +20,22 @@ class FakeConnection {
   requestExecute() {
     const msg_id = `probe-${++this.asked}`;
     const loaded = { data: { 'text/plain': this.loaded } };
-    const reply = { content: { status: this.probed, user_expressions: { loaded } } };
+    const torch = { data: { 'text/plain': this.torch } };
+    const reply = { content: { status: this.probed, user_expressions: { loaded, torch } } };
     const done = Promise.resolve().then(() => {
       this.ends(msg_id);
       return reply;
     });
     return { msg: { header: { msg_id } }, done };
+  }
+
+  /** A cell begins to run. */
+  begins(msg_id: string, code: string): void {
+    this.iopubMessage.emit({
+      header: { msg_type: 'execute_input' },
+      parent_header: { msg_type: 'execute_request', msg_id },
+      content: { code, execution_count: 1 }
+    });
   }
 
   /** An execution is over. */
@@ -56,7 +67,7 @@ async function found(loaded: boolean, probed = 'ok') {
   let occasions = 0;
   kernel.onOccasion.connect(() => void (occasions += 1));
   expect(await kernel.probe()).toBe(loaded);
-  return { connection, occasions: () => occasions };
+  return { connection, kernel, occasions: () => occasions };
 }
 
 describe('occasions to look for ag_visual', () => {
@@ -80,6 +91,24 @@ describe('occasions to look for ag_visual', () => {
   it('are the ends of cells where nothing is known, as after a probe behind an error', async () => {
     const { connection, occasions } = await found(false, 'aborted');
     connection.ends('cell-1');
+    expect(occasions()).toBe(1);
+  });
+
+  it('are the ends of cells that name torch, until it is known to be there', async () => {
+    const { connection, kernel, occasions } = await found(false);
+    expect(kernel.torch).toBe(false);
+    connection.begins('cell-1', 'torchlight = 1');
+    connection.ends('cell-1');
+    expect(occasions()).toBe(0);
+    connection.begins('cell-2', 'import torch');
+    expect(occasions()).toBe(0);
+    connection.ends('cell-2');
+    expect(occasions()).toBe(1);
+    connection.torch = 'True';
+    await kernel.probe();
+    expect(kernel.torch).toBe(true);
+    connection.begins('cell-3', 'torch.ones(3)');
+    connection.ends('cell-3');
     expect(occasions()).toBe(1);
   });
 });
