@@ -173,9 +173,10 @@ class Collection:
     def _end(self) -> None:
         if self.running:
             with _lock:
+                # First of all nobody profiles any more, whatever an interrupt leaves undone.
+                _ended(self)
                 if self.live is not None:
                     self.live.ended(getattr(self, "end", 0) or perf_counter_ns())
-                _ended(self)
                 self.running = False
 
     def pause(self, now: bool) -> None:
