@@ -39,6 +39,11 @@ def _get_tracing_state() -> None:
     """None: nothing is traced."""
 
 
+def _is_tracing() -> bool:
+    """False: nothing is traced."""
+    return False
+
+
 def _log_api_usage_once(event: str) -> None:
     """Nothing is counted."""
 

@@ -23,7 +23,7 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
         "": "Generator Size device dtype",
         "bindings": "TensorBase _TensorMeta _are_functorch_transforms_active "
         "_disabled_torch_function_impl _get_default_device _get_tracing_state "
-        "_log_api_usage_once",
+        "_is_tracing _log_api_usage_once",
     },
     "_C._nn": {"bindings": "_parse_to"},
     "_dynamo": {"compiler": "allow_in_graph assume_constant_result disable is_compiling reset"},
