@@ -19,9 +19,10 @@ from torch._C._autograd import _get_sequence_nr
 from torch.overrides import TorchFunctionMode
 
 from ag_visual.bridge.arrays import Memory, array_of, memory_of
-from ag_visual.bridge.node import KEY
+from ag_visual.bridge.node import KEY, remember_hook
 from ag_visual.core import source
 from ag_visual.events import instrument
+from ag_visual.events.log import HookField
 from ag_visual.events.memory import Extent, Place
 
 MOST_PENDING: Final = 2048
@@ -199,10 +200,17 @@ class Forward(TorchFunctionMode):
 
     def _special(self, kind: int, func: Any, args: Any, kwargs: Any) -> Any:
         watcher = self.watcher
+        if watcher is None or kind in (QUIET, BACKWARD):
+            return func(*args, **kwargs)
         if kind == HOOK:
             self.hooks = True
-        if watcher is None or kind in (QUIET, BACKWARD, HOOK):
-            return func(*args, **kwargs)
+            handle = func(*args, **kwargs)
+            try:
+                if func.__name__ == "register_hook":
+                    self._hooked(args[0], handle, sys._getframe(2))
+            except Exception as error:
+                self._failed(error)
+            return handle
         before = _get_sequence_nr()
         frame = sys._getframe(2)
         targets: list[Any] = []
@@ -236,6 +244,16 @@ class Forward(TorchFunctionMode):
         except Exception as error:
             self._failed(error)
         return result
+
+    def _hooked(self, tensor: Any, handle: Any, frame: Any) -> None:
+        """Remember a hook on the tensor of a node: torch shows nobody those."""
+        function = tensor.grad_fn
+        if function is not None:
+            hook = handle.hooks_dict_ref()[handle.id]
+            name = getattr(hook, "__qualname__", type(hook).__name__)
+            place = source.place_of(frame)
+            field = HookField("tensor", name, tensor.output_nr, handle.id, place)
+            remember_hook(function, field, handle.hooks_dict_ref)
 
     def _written(self, targets: list[Any], op: str, place: Place, began: int, before: int) -> None:
         watcher = self.watcher

@@ -11,7 +11,7 @@ import operator
 import re
 import weakref
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import get_ident
 from time import perf_counter_ns
 from types import CodeType
@@ -41,6 +41,12 @@ Root = tuple[Any, "weakref.ref[Any] | None"]
 """torch's node that a graph ends in, and the tensor that it made."""
 
 NO_BIRTH: Final[Birth] = (None, 0, 0, 0, 0, None, None)
+
+HOOKS: Final = "ag_visual hooks"
+"""Of a node's metadata: hooks that were added to its tensors."""
+
+Hooked = tuple[HookField, Callable[[], Any]]
+"""A hook, and a weak reference to the dictionary that has it until it is removed."""
 
 VERSIONS: Final = re.compile(r"is at version (\d+); expected version (\d+) instead")
 
@@ -169,6 +175,7 @@ class TorchNode:
 
     __slots__ = (
         *("__weakref__", "_above", "_name", "_tensor", "_variable", "computes", "freed", "handle"),
+        "hooks",
         *("kind", "leaf", "made", "next_functions", "outputs", "place", "saved", "seq", "task"),
         "thread",
     )
@@ -186,6 +193,7 @@ class TorchNode:
         self.thread = its_thread or thread
         self.next_functions: tuple[tuple[TorchNode | None, int], ...] = ()
         self.freed: Place = metadata.get(FREED)
+        self.hooks: list[Hooked] | None = metadata.get(HOOKS)
         self.task: Any = None  # the backward that is about to run it, or ran it last
         self.handle: Any = None  # of the hook of this package in torch's node
         self._above: list[weakref.ref[TorchNode]] | None = None
@@ -283,16 +291,18 @@ class TorchNode:
     @property
     def hooked(self) -> bool:
         """Whether `hook_fields` may find any."""
+        if self.hooks is not None:
+            return True
         variable = self.variable
         return variable is not None and bool(
             variable._backward_hooks or getattr(variable, "_post_accumulate_grad_hooks", None)
         )
 
     def hook_fields(self) -> list[HookField]:
-        """The hooks of a leaf's tensor; torch shows nobody those of other nodes."""
+        """The hooks of a leaf's tensor, and of others those that were seen when they were added."""
         variable = self.variable
         if variable is None:
-            return []
+            return [field for field, hooks in self.hooks or () if field.key in (hooks() or ())]
         found = []
         for kind, name in (
             ("tensor", "_backward_hooks"),
@@ -438,6 +448,15 @@ class TorchNode:
         handle, self.handle = self.handle, None
         if handle is not None:
             handle.remove()
+
+
+def remember_hook(function: Any, field: HookField, hooks: Callable[[], Any]) -> None:
+    """A hook was added to a tensor that this node of torch's made."""
+    metadata = function.metadata
+    metadata.setdefault(HOOKS, []).append((field, hooks))
+    node = metadata.get(KEY)
+    if type(node) is TorchNode:
+        node.hooks = metadata[HOOKS]
 
 
 def _down(function: Any, path: tuple[TorchNode, ...]) -> Any:

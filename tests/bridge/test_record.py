@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ag_visual as ag
+from ag_visual.events import live
 from ag_visual.observe.formulas.cards import card
 from ag_visual.observe.record.details import node_details
 from ag_visual.observe.record.held_values import NotKeptError, array_of
@@ -180,3 +181,28 @@ def test_only_torch_itself_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "__version__", "2.3.1")
     with pytest.raises(RuntimeError, match=r"needs torch 2\.4 or newer, not 2\.3\.1"):
         ag.watch(torch)
+
+
+def test_hooks_are_listed_with_their_lines_until_they_are_removed() -> None:
+    def doubled(g: Any) -> Any:
+        return g * 2
+
+    with ag.watch(torch):
+        x = torch.ones(2, requires_grad=True)
+        y, z = (x * 3).unbind()
+        before = z.register_hook(lambda g: None)  # nobody has looked at the graph yet
+        (engine,) = live.engines
+        node = engine.node_of(y)
+        after = y.register_hook(doubled)
+        assert node.hooked
+        names = [(field.kind, field.name, field.number) for field in node.hook_fields()]
+        outer = "test_hooks_are_listed_with_their_lines_until_they_are_removed.<locals>"
+        assert names == [("tensor", f"{outer}.<lambda>", 1), ("tensor", f"{outer}.doubled", 0)]
+        places = [field.place for field in node.hook_fields()]
+        assert {place and place[0].co_name for place in places} == {outer.partition(".")[0]}
+        before.remove()
+        assert [field.number for field in node.hook_fields()] == [0]
+        (y + z).backward()
+        assert x.grad.tolist() == [6.0, 3.0]
+        after.remove()
+        assert node.hook_fields() == []

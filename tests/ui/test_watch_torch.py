@@ -111,3 +111,6 @@ def test_a_notebook_that_uses_pytorch_is_watched_at_one_click(lab: Lab) -> None:
     lab.edit(2, "(x * 2).sum().backward()")
     lab.run(2)
     lab.wait_until(lambda: lab.nodes() == ["SumBackward0", "MulBackward0"], "the graph of torch")
+    # Its times, as of every recording.
+    panel.get_by_role("button", name="Time", exact=True).click()
+    expect(panel.locator(".agv-timing-head")).to_contain_text("This recording")
