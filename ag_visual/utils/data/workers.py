@@ -219,9 +219,9 @@ def _end(workers: list[_Worker]) -> None:
             if process.is_alive():
                 process.kill()
                 process.join()
+        del workers[-1]
         with contextlib.suppress(ValueError):  # it has ended, and an interrupt took the news
             process.close()
-        del workers[-1]
 
 
 def _tell_once() -> None:
