@@ -221,7 +221,7 @@ def backward(
         seeds,
         retain=create_graph if retain_graph is None else retain_graph,
         create_graph=create_graph,
-        place=source.here(),
+        call_site=source.here(),
         inputs=edges,
     )
 
@@ -279,18 +279,18 @@ def grad(
     results = _listed(outputs)
     roots = [_root(t, i) for i, t in enumerate(results)]
     edges = [_input(t) for t in wanted]
-    place = source.here()
+    call_site = source.here()
     retain = create_graph if retain_graph is None else retain_graph
     found: list[Any]  # None where nothing arrived
     if is_grads_batched:
-        found = _batched(results, roots, edges, grad_outputs, retain, create_graph, place)
+        found = _batched(results, roots, edges, grad_outputs, retain, create_graph, call_site)
     else:
         found = run_backward(
             roots,
             _seeds(results, grad_outputs),
             retain=retain,
             create_graph=create_graph,
-            place=place,
+            call_site=call_site,
             inputs=edges,
             into_leaves=False,
         )
@@ -329,7 +329,7 @@ def _batched(
     grad_outputs: Seeds,
     retain: bool,
     create_graph: bool,
-    place: tuple[CodeType, int] | None,
+    call_site: tuple[CodeType, int] | None,
 ) -> list[Tensor | None]:
     """One run in which every gradient is the slices of a batch: a vmap of the backward."""
     given: list[Any] = [None] * len(outputs) if grad_outputs is None else _listed(grad_outputs)
@@ -376,7 +376,7 @@ def _batched(
             [_seed(o, g, i) for i, (o, g) in enumerate(zip(outputs, slices, strict=True))],
             retain=retain,
             create_graph=create_graph,
-            place=place,
+            call_site=call_site,
             inputs=edges,
             into_leaves=False,
         )
@@ -432,7 +432,11 @@ def _tensor_backward(
         seed, edge = _plain_seed(self._array, gradient), self.gradient_edge()
         if seed is not None and edge is not None:
             run_backward(
-                (edge,), (seed,), retain=bool(retain_graph), create_graph=False, place=source.here()
+                (edge,),
+                (seed,),
+                retain=bool(retain_graph),
+                create_graph=False,
+                call_site=source.here(),
             )
             return
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)

@@ -79,8 +79,8 @@ class BackwardCFunction(Node, FunctionCtx):
     def __init__(self) -> None:
         self.next = ()
         self.seq = next(sequence)
-        place = here()
-        self.code, self.lasti = (None, 0) if place is None else place
+        call_site = here()
+        self.code, self.lasti = (None, 0) if call_site is None else call_site
         self.outs = None
         self.hooks = None
         self.freed = None

@@ -12,7 +12,7 @@ from ag_visual.bridge.arrays import array_of, tensor_of
 from ag_visual.bridge.node import FREED, KEY, TorchNode, read_saved
 from ag_visual.events import instrument, live
 from ag_visual.events.log import run_record
-from ag_visual.events.memory import Place
+from ag_visual.events.memory import CallSite
 
 NOWHERE: Any = (None, 0)
 
@@ -24,11 +24,11 @@ Running = tuple[TorchNode, Any, int]
 class Unrecorded:
     """A backward of which only errors are explained: where it was called, for what it frees."""
 
-    __slots__ = ("functions", "place", "roots")
+    __slots__ = ("functions", "call_site", "roots")
 
-    def __init__(self, roots: list[Any], place: Place) -> None:
+    def __init__(self, roots: list[Any], call_site: CallSite) -> None:
         self.roots = roots
-        self.place = place
+        self.call_site = call_site
         # torch lets go of nodes as it runs them, unless a tensor holds the graph: held until then.
         self.functions = list(dict.fromkeys(function for function, _ in roots))
         seen = set(self.functions)
@@ -40,15 +40,15 @@ class Unrecorded:
 
     def frees(self, *, some: bool) -> None:
         """It ran to its end and kept nothing. some: it may not have run all nodes."""
-        place = self.place or NOWHERE
+        call_site = self.call_site or NOWHERE
         for function in self.functions:
             metadata = function.metadata
             if some and read_saved(function):
                 continue
-            metadata[FREED] = place
+            metadata[FREED] = call_site
             node = metadata.get(KEY)
             if type(node) is TorchNode:
-                node.freed = place
+                node.freed = call_site
 
 
 class Backward:
@@ -56,7 +56,7 @@ class Backward:
 
     __slots__ = (
         *("__weakref__", "counts", "create_graph", "current", "failed", "figures", "functions"),
-        *("id", "order", "over", "parent", "place", "retain", "running", "starts", "thread"),
+        *("id", "order", "over", "parent", "call_site", "retain", "running", "starts", "thread"),
         "total",
     )
 
@@ -65,7 +65,7 @@ class Backward:
         roots: Sequence[TorchNode],
         functions: dict[TorchNode, Any],
         *,
-        place: Place,
+        call_site: CallSite,
         retain: bool,
         create_graph: bool,
         parent: Backward | None,
@@ -79,7 +79,7 @@ class Backward:
         self.starts = [(node, 0) for node in roots]
         self.functions = functions
         self.counts = dict.fromkeys(functions, 1)
-        self.place = place
+        self.call_site = call_site
         self.retain = retain
         self.create_graph = create_graph
         self.current: TorchNode | None = None  # the node that runs, or ran last
@@ -140,7 +140,7 @@ class Backward:
         if not self.retain:
             for node, function in self.functions.items():
                 if not node.leaf and (whole or (node.saved and not read_saved(function))):
-                    node.freed = self.place or NOWHERE
+                    node.freed = self.call_site or NOWHERE
         self.functions = {}
 
     def _came_to_its_end(self, node: TorchNode) -> bool:

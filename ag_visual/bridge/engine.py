@@ -23,7 +23,7 @@ from ag_visual.bridge.node import KEY, Root, TorchNode, discover
 from ag_visual.core import source
 from ag_visual.events import instrument, live, ranges
 from ag_visual.events.log import BEGIN, END
-from ag_visual.events.memory import Place
+from ag_visual.events.memory import CallSite
 from ag_visual.nn import calls
 
 FOLDER: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
@@ -183,16 +183,16 @@ class Watcher:
         tensor: Any,
         version: int,
         op: str,
-        place: Place,
+        call_site: CallSite,
         began: int,
         extent: Any,
     ) -> None:
         """A storage was written in place."""
-        problems.remember(memory, (began, version, op, place, extent))
+        problems.remember(memory, (began, version, op, call_site, extent))
         if memory.aliased:
             self.silent.add(memory)
         if self.events:
-            forward.tell(memory, version, op, place, began)
+            forward.tell(memory, version, op, call_site, began)
 
     def explain_write(self, error: RuntimeError, func: Any, args: Any, frame: Any) -> None:
         """An operation raised: perhaps as it must not write there."""
@@ -241,14 +241,14 @@ class Watcher:
             try:
                 with DisableTorchFunction():
                     frame = source.outside(sys._getframe(1))
-                    place = source.place_of(frame)
+                    call_site = source.call_site_of(frame)
                     roots = _roots(outputs)
                     if not roots:
                         pass
                     elif self.events or self.silent:
-                        task, silent = self._begin(roots, args, place)
+                        task, silent = self._begin(roots, args, call_site)
                     else:
-                        task = Unrecorded(roots, place)
+                        task = Unrecorded(roots, call_site)
             except Exception as error:
                 self.failed(error)
             for warning in silent:
@@ -263,7 +263,7 @@ class Watcher:
                 try:
                     with DisableTorchFunction():
                         if isinstance(task, Unrecorded):
-                            task = self._task(task.roots, args, task.place)
+                            task = self._task(task.roots, args, task.call_site)
                         problems.of_backward(error, task)
                 except Exception as own:
                     self.failed(own)
@@ -314,13 +314,13 @@ class Watcher:
                 _leave(mode)
                 raise
 
-    def _task(self, roots: list[Root], args: Any, place: Place) -> Backward:
+    def _task(self, roots: list[Root], args: Any, call_site: CallSite) -> Backward:
         with self._lock:
             functions = self._find(roots, self._pending())
         task = Backward(
             [function.metadata[KEY] for function, _ in roots],
             functions,
-            place=place,
+            call_site=call_site,
             retain=bool(args[1]),
             create_graph=bool(args[2]),
             parent=self._thread.task,
@@ -330,8 +330,10 @@ class Watcher:
             node.task = task
         return task
 
-    def _begin(self, roots: list[Root], args: Any, place: Place) -> tuple[Backward, list[Any]]:
-        task = self._task(roots, args, place)
+    def _begin(
+        self, roots: list[Root], args: Any, call_site: CallSite
+    ) -> tuple[Backward, list[Any]]:
+        task = self._task(roots, args, call_site)
         silent = problems.silent_writes(task, self.silent) if self.silent else []
         self._thread.task = task  # from here on its end is told
         if self.events and (instrument.sink is not None or instrument.gate is not None):
@@ -347,7 +349,7 @@ class Watcher:
             instrument.begin(task)
         sink = instrument.sink
         if sink is not None:
-            code, lasti = task.place or (None, 0)
+            code, lasti = task.call_site or (None, 0)
             seqs = tuple([node.seq for node, _ in task.starts])
             begun = (task.thread, task.id, code, lasti, seqs, task.total, task.retain)
             sink.emit((BEGIN, perf_counter_ns(), *begun))

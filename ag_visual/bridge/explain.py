@@ -10,7 +10,7 @@ import torch
 from ag_visual.bridge.node import TorchNode
 from ag_visual.core import source
 from ag_visual.core.diagnosis.variable_names import scopes_of, tensors_in
-from ag_visual.events.memory import Place
+from ag_visual.events.memory import CallSite
 from ag_visual.observe.diagnose.explain import (
     MANY,
     Explanation,
@@ -24,18 +24,18 @@ from ag_visual.observe.record.graph import walk
 
 
 class Origins:
-    """How and where tensors left a graph: (kind, place, the node they were taken from)."""
+    """How and where tensors left a graph: (kind, call site, the node they were taken from)."""
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[weakref.ref[Any], str, Place, Any]] = {}
+        self._found: dict[int, tuple[weakref.ref[Any], str, CallSite, Any]] = {}
 
-    def note(self, tensor: Any, kind: str, place: Place, of: Any) -> None:
+    def note(self, tensor: Any, kind: str, call_site: CallSite, of: Any) -> None:
         """A tensor left the graph of another one."""
         key = id(tensor)
         ref = weakref.ref(tensor, lambda ref: self._forget(key, ref))
         function = of.grad_fn if of is not tensor else None
         node = None if function is None else function.metadata.get("ag_visual")
-        self._found[key] = ref, kind, place, node if isinstance(node, TorchNode) else None
+        self._found[key] = ref, kind, call_site, node if isinstance(node, TorchNode) else None
 
     def _forget(self, key: int, ref: weakref.ref[Any]) -> None:
         found = self._found.get(key)
@@ -47,7 +47,7 @@ class Origins:
         found = self._found.get(id(tensor))
         if found is None or found[0]() is not tensor:
             return None
-        return found[1], source.resolve_place(found[2])
+        return found[1], source.resolve_call_site(found[2])
 
 
 def explain(watcher: Any, x: Any, loss: Any, frame: Any) -> Explanation:
@@ -64,7 +64,7 @@ def explain(watcher: Any, x: Any, loss: Any, frame: Any) -> Explanation:
     node = watcher.node_of(x)
     reasons = []
     if node is not None and not node.leaf and not x.retains_grad:
-        site = source.resolve_place(node.place)
+        site = source.resolve_call_site(node.call_site)
         text = (
             f"it is not a leaf: {node.name()} made it{placed(site)}, and backward keeps gradients "
         )
@@ -97,7 +97,7 @@ def explain(watcher: Any, x: Any, loss: Any, frame: Any) -> Explanation:
         text = f"{called} depends on it, but backward() was not seen (or the graph saves nothing "
         reason = Reason("no-backward", text + "that tells)")
         return Explanation(question, (reason,), f"call {called.strip('`')}.backward()")
-    site = source.resolve_place(freed.freed)
+    site = source.resolve_call_site(freed.freed)
     text = f"a backward ran{placed(site)}, but left no gradient here"
     advice = "was it reset (zero_grad), or was inputs= given?"
     return Explanation(question, (Reason("undefined", text, site),), advice)

@@ -23,7 +23,7 @@ from ag_visual.bridge.node import KEY, remember_hook
 from ag_visual.core import source
 from ag_visual.events import instrument
 from ag_visual.events.log import HookField
-from ag_visual.events.memory import Extent, Place
+from ag_visual.events.memory import CallSite, Extent
 
 MOST_PENDING: Final = 2048
 """Results whose graphs have not been walked yet: about 0.1 kB each, and they are held weakly."""
@@ -158,26 +158,26 @@ class Forward(TorchFunctionMode):
             results = [result]
         else:
             return
-        place = source.place_of(frame)
+        call_site = source.call_site_of(frame)
         for each in results:
             function = each.grad_fn
             if function is None:
-                self._left(each, place, func, args)
+                self._left(each, call_site, func, args)
             else:
-                self.born(each, function, place, before)
+                self.born(each, function, call_site, before)
 
-    def born(self, tensor: Any, function: Any, place: Place, before: int) -> None:
-        """A tensor has this node, which an operation at this place may have made."""
+    def born(self, tensor: Any, function: Any, call_site: CallSite, before: int) -> None:
+        """A tensor has this node, which an operation at this call site may have made."""
         metadata = function.metadata
         if KEY not in metadata:
             when = perf_counter_ns(), self._thread, before
-            metadata[KEY] = (*(place or (None, 0)), *when, None, None)
+            metadata[KEY] = (*(call_site or (None, 0)), *when, None, None)
             if self._keeps:
                 self.pending.append(weakref.ref(tensor))
                 if len(self.pending) > MOST_PENDING:
                     self._look()
 
-    def _left(self, tensor: Any, place: Place, func: Any, args: Any) -> None:
+    def _left(self, tensor: Any, call_site: CallSite, func: Any, args: Any) -> None:
         """Remember where a tensor without a graph was made of tensors with one."""
         watcher = self.watcher
         if watcher is None or tensor.requires_grad:
@@ -193,7 +193,7 @@ class Forward(TorchFunctionMode):
                     kind = "no_grad"
                 else:
                     kind = "dtype"
-                watcher.origins.note(tensor, kind, place, given)
+                watcher.origins.note(tensor, kind, call_site, given)
                 return
 
     # Everything but a plain operation ----------------------------------------------------------
@@ -226,19 +226,19 @@ class Forward(TorchFunctionMode):
             watcher.explain_write(error, func, args, frame)
             raise
         try:
-            place = None
+            call_site = None
             if targets:
-                place = source.place_of(frame)
-                self._written(targets, _op_name(func, kind), place, began, before)
+                call_site = source.call_site_of(frame)
+                self._written(targets, _op_name(func, kind), call_site, began, before)
             if kind == DATA:
                 memory = memory_of(result)
                 if memory is not None:
                     memory.aliased = True
                 if args[0].requires_grad:
-                    watcher.origins.note(result, "data", source.place_of(frame), args[0])
+                    watcher.origins.note(result, "data", source.call_site_of(frame), args[0])
             elif kind == WRITE:
                 if func.__name__ == "detach_":
-                    watcher.origins.note(args[0], "detach_", source.place_of(frame), args[0])
+                    watcher.origins.note(args[0], "detach_", source.call_site_of(frame), args[0])
             elif kind == MAYBE:
                 self.made(result, before, frame, func, args)
         except Exception as error:
@@ -251,11 +251,13 @@ class Forward(TorchFunctionMode):
         if function is not None:
             hook = handle.hooks_dict_ref()[handle.id]
             name = getattr(hook, "__qualname__", type(hook).__name__)
-            place = source.place_of(frame)
-            field = HookField("tensor", name, tensor.output_nr, handle.id, place)
+            call_site = source.call_site_of(frame)
+            field = HookField("tensor", name, tensor.output_nr, handle.id, call_site)
             remember_hook(function, field, handle.hooks_dict_ref)
 
-    def _written(self, targets: list[Any], op: str, place: Place, began: int, before: int) -> None:
+    def _written(
+        self, targets: list[Any], op: str, call_site: CallSite, began: int, before: int
+    ) -> None:
         watcher = self.watcher
         for tensor, version in targets:
             now = _version(tensor)
@@ -265,11 +267,11 @@ class Forward(TorchFunctionMode):
             if memory is not None:
                 extent = Extent(array_of(tensor)) if memory.aliased else None
                 if watcher is not None:
-                    watcher.written(memory, tensor, now, op, place, began, extent)
+                    watcher.written(memory, tensor, now, op, call_site, began, extent)
             for changed in (tensor, tensor._base):
                 function = None if changed is None else _node_of(changed)
                 if function is not None:
-                    self.born(changed, function, place, before)
+                    self.born(changed, function, call_site, before)
 
 
 def _node_of(tensor: Any) -> Any:
@@ -310,10 +312,10 @@ def _op_name(func: Any, kind: int) -> str:
     return f"{name}_" if kind == MAYBE else str(name)
 
 
-def tell(memory: Memory, version: int, op: str, place: Place, began: int) -> None:
+def tell(memory: Memory, version: int, op: str, call_site: CallSite, began: int) -> None:
     """Tell who records of a write."""
     sink = instrument.sink
     if sink is not None:
-        code, lasti = place or (None, 0)
+        code, lasti = call_site or (None, 0)
         facts = memory.number, version, memory.written, op, code, lasti
         sink.write((began, get_ident(), *facts))

@@ -24,7 +24,7 @@ from ag_visual.bridge.arrays import Memory, array_of, dtypes, measured, memory_o
 from ag_visual.events import instrument
 from ag_visual.events.live import SavedField
 from ag_visual.events.log import EventLog, HookField, Saved as SavedColumns
-from ag_visual.events.memory import Place
+from ag_visual.events.memory import CallSite
 from ag_visual.events.node_record import sequence
 
 KEY: Final = "ag_visual"
@@ -176,7 +176,7 @@ class TorchNode:
     __slots__ = (
         *("__weakref__", "_above", "_name", "_tensor", "_variable", "computes", "freed", "handle"),
         "hooks",
-        *("kind", "leaf", "made", "next_functions", "outputs", "place", "saved", "seq", "task"),
+        *("kind", "leaf", "made", "next_functions", "outputs", "call_site", "saved", "seq", "task"),
         "thread",
     )
 
@@ -188,11 +188,11 @@ class TorchNode:
         self._name: str = function.name()
         self.leaf = kind.leaf
         code, lasti, made, its_thread, _, shape, dtype = birth
-        self.place: Place = None if code is None else (code, lasti)
+        self.call_site: CallSite = None if code is None else (code, lasti)
         self.made = made or perf_counter_ns()
         self.thread = its_thread or thread
         self.next_functions: tuple[tuple[TorchNode | None, int], ...] = ()
-        self.freed: Place = metadata.get(FREED)
+        self.freed: CallSite = metadata.get(FREED)
         self.hooks: list[Hooked] | None = metadata.get(HOOKS)
         self.task: Any = None  # the backward that is about to run it, or ran it last
         self.handle: Any = None  # of the hook of this package in torch's node
@@ -354,7 +354,7 @@ class TorchNode:
                 numbers += (each.memory.number, each.version)
         saved: SavedColumns = names, facts, numbers
         edges = [(-1 if below is None else below.seq, at) for below, at in self.next_functions]
-        code, lasti = self.place or (None, 0)
+        code, lasti = self.call_site or (None, 0)
         when = {"made": self.made, "thread": self.thread}
         log.node(self, self.kind, code, lasti, self.outputs, edges, saved, **when)
 

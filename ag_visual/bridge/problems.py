@@ -36,7 +36,7 @@ MOST: Final = 3
 
 
 def remember(memory: Memory, write: Any) -> None:
-    """A storage was written: (when, version after it, op, place, extent or None)."""
+    """A storage was written: (when, version after it, op, call site, extent or None)."""
     memory.written += 1
     if memory.writes is None:
         memory.writes = deque(maxlen=MOST_WRITES)
@@ -63,7 +63,7 @@ def of_forward(error: RuntimeError, func: Any, args: Any, frame: Any) -> None:
     if not leaf and not any(part in text for part in VIEW):
         return
     tensor = args[0]
-    where = source.resolve_place(source.place_of(frame))
+    where = source.resolve_call_site(source.call_site_of(frame))
     op = getattr(func, "__name__", "")
     fields = _fields("leaf-inplace" if leaf else "view-inplace", op, None, where)
     fields["tensor"] = _described(tensor, lambda value: value is tensor)
@@ -73,8 +73,12 @@ def of_forward(error: RuntimeError, func: Any, args: Any, frame: Any) -> None:
         with contextlib.suppress(RuntimeError):  # torch may not even say what made it
             function = tensor.grad_fn
             birth = None if function is None else function.metadata.get(KEY)
-        place = birth.place if isinstance(birth, TorchNode) else birth and (birth[0], birth[1])
-        made = fields["made"] = source.resolve_place(place if place and place[0] else None)
+        call_site = (
+            birth.call_site if isinstance(birth, TorchNode) else birth and (birth[0], birth[1])
+        )
+        made = fields["made"] = source.resolve_call_site(
+            call_site if call_site and call_site[0] else None
+        )
         note += line_of("view made at", made, made.text)
     add_repair(fields, "torch")
     note += line_of("written at" if leaf else "written at  ", where, f"{where.text}  ({op})")
@@ -252,7 +256,7 @@ def _saved_fields(
     memory = memory_of(tensor)
     writes = [] if memory is None or memory.writes is None else list(memory.writes)
     since = [write for write in writes if write[0] > node.made]
-    told = [SimpleNamespace(version=w[1], op=w[2], place=w[3]) for w in since]
+    told = [SimpleNamespace(version=w[1], op=w[2], call_site=w[3]) for w in since]
     matches = _lies_as(tensor)
     own = any(saved.own for saved in node.saved if saved.name == name)
     described = _described(tensor, matches)
@@ -266,7 +270,7 @@ def _saved_fields(
         "tensor": described,
         "leaf": leaf,
         "aliases": _aliases(memory, described["name"]),
-        "saved": {"site": source.resolve_place(node.place), "version": then},
+        "saved": {"site": source.resolve_call_site(node.call_site), "version": then},
         "writes": distinct(told),
         "more_writes": max(0, (0 if memory is None else memory.written) - len(writes)),
         "version_then": then,
@@ -277,7 +281,7 @@ def _saved_fields(
 def _modified(error: RuntimeError, text: str, task: Backward) -> None:
     """A saved tensor was written in place before backward needed it."""
     versions = VERSIONS.search(text)
-    where = source.resolve_place(task.place)
+    where = source.resolve_call_site(task.call_site)
     phrase = text.partition(" Hint")[0]
     for node, name, tensor in (*_failing(task, phrase), *_around(error, task, phrase)):
         if versions is None or tensor is None:
@@ -338,10 +342,10 @@ def _unchanged(function: Any, name: str) -> Any:
 def _silent(
     node: TorchNode, name: str, tensor: Any, hidden: list[Any], task: Backward
 ) -> SilentWriteWarning:
-    where = source.resolve_place(task.place)
+    where = source.resolve_call_site(task.call_site)
     version = int(tensor._version)
     fields = _saved_fields(node, name, tensor, version, version, where)
-    told = [SimpleNamespace(version=w[1], op=w[2], place=w[3]) for w in hidden]
+    told = [SimpleNamespace(version=w[1], op=w[2], call_site=w[3]) for w in hidden]
     fields |= {"kind": "silent", "writes": distinct(told)}
     add_repair(fields, "torch")
     kind = f"{dtypes[tensor.dtype].name} {list(tensor.shape)}"
@@ -378,10 +382,12 @@ def _second(error: RuntimeError, task: Backward) -> None:
     if node is None:
         return
     freed_at = node.freed if node.freed is not None and node.freed[0] is not None else None
-    first = source.resolve_place(freed_at)
-    site = source.resolve_place(node.place)
+    first = source.resolve_call_site(freed_at)
+    site = source.resolve_call_site(node.call_site)
     shape, dtype = node.outputs[0]
-    fields = _fields("second-backward", node.name(), node.seq, source.resolve_place(task.place)) | {
+    fields = _fields(
+        "second-backward", node.name(), node.seq, source.resolve_call_site(task.call_site)
+    ) | {
         "tensor": {"name": None, "shape": shape, "dtype": dtype.name},
         "first_backward": first,
         "holders": _holders(node),
@@ -427,10 +433,12 @@ def first_nonfinite(task: Backward) -> None:
         if before is not None:
             ends = [above for above, _ in task.figures[:at] if _leads(above, node)]
             guilty = ends[-1] if ends else node
-        site = source.resolve_place(guilty.place)
+        site = source.resolve_call_site(guilty.call_site)
         shape, kind = node.outputs[0]
         did = f"{guilty.name()} gave" if guilty is not node else "the backward began with"
-        fields = _fields("other", guilty.name(), guilty.seq, source.resolve_place(task.place)) | {
+        fields = _fields(
+            "other", guilty.name(), guilty.seq, source.resolve_call_site(task.call_site)
+        ) | {
             "tensor": {"name": None, "shape": shape, "dtype": kind.name},
             "saved": {"site": site, "version": 0},
             "repair": None,

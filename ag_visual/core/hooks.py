@@ -15,7 +15,7 @@ from ag_visual.events.log import HookField
 
 _ids = itertools.count()
 Hooks = Mapping[int, Callable[..., Any]]
-Place = tuple[CodeType, int] | None
+CallSite = tuple[CodeType, int] | None
 
 
 class HookTable(OrderedDict[int, Callable[..., Any]]):
@@ -25,7 +25,9 @@ class HookTable(OrderedDict[int, Callable[..., Any]]):
 
     def __init__(self, hooks: Hooks | None = None) -> None:
         super().__init__(hooks or {})
-        self.places: dict[int, Place] = {}  # by handle id: where in the user's code it was added
+        self.call_sites: dict[
+            int, CallSite
+        ] = {}  # by handle id: where in the user's code it was added
 
     def __reduce__(self) -> Any:
         return HookTable, (dict(self),)  # code objects cannot be pickled
@@ -37,7 +39,7 @@ class HookTable(OrderedDict[int, Callable[..., Any]]):
 
     def field(self, kind: str, key: int, hook: Callable[..., Any], number: int = 0) -> HookField:
         """What an observer is told of one hook that is, or was, in this table."""
-        return HookField(*told_as(kind, hook), number, key, self.places.get(key))
+        return HookField(*told_as(kind, hook), number, key, self.call_sites.get(key))
 
 
 class RemovableHandle:
@@ -57,7 +59,7 @@ class RemovableHandle:
             mark.pop(self.id, None)
         if table is not None:
             table.pop(self.id, None)
-            table.places.pop(self.id, None)
+            table.call_sites.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -80,7 +82,7 @@ def register(
     for mark in marks:
         mark[handle.id] = True
     table[handle.id] = hook
-    table.places[handle.id] = source.here()
+    table.call_sites[handle.id] = source.here()
     if prepend:
         table.move_to_end(handle.id, last=False)
     return handle
@@ -121,7 +123,7 @@ class NodeHooks:
         self.post = HookTable()
         # Tensors that asked for retain_grad: held weakly, the node must not keep its output alive.
         self.retain: dict[int, weakref.ref[Any]] = {}
-        self.retained: dict[int, Place] = {}  # where they asked
+        self.retained: dict[int, CallSite] = {}  # where they asked
 
     def described(self, after: Iterable[HookField] = ()) -> list[HookField]:
         """What an observer is told of them, in the order in which the engine runs them.
@@ -134,8 +136,8 @@ class NodeHooks:
                 found += self.tensor[number].described("tensor", number)
             ref = self.retain.get(number)
             if ref is not None and ref() is not None:
-                place = self.retained.get(number)
-                found.append(HookField("retain_grad", "retain_grad", number, None, place))
+                call_site = self.retained.get(number)
+                found.append(HookField("retain_grad", "retain_grad", number, None, call_site))
         return [*found, *self.pre.described("pre"), *after, *self.post.described("post")]
 
     def of_output(self, number: int) -> HookTable:

@@ -43,7 +43,7 @@ class Level:
         "kind",
         "open",
         "outer",
-        "place",
+        "call_site",
         "randomness",
         "recorded",
         "size",
@@ -61,7 +61,7 @@ class Level:
         # A vmap leaves grad mode alone: below it, it is what it is in the function.
         self.grad = True if kind == "vmap" else here["grad"]
         self.inference = here["inference"]
-        self.place = source.here()
+        self.call_site = source.here()
         self.below, self.above = outer, (*outer, self)
         self.outer = outer[-1].differentiating if outer else None
         self.differentiating = self.outer if kind == "vmap" else self
@@ -81,7 +81,7 @@ class Level:
         told = 0
         try:
             if instrument.sink is not None:
-                told = ranges.enter_level(self.kind, self.depth, self.size, self.place)
+                told = ranges.enter_level(self.kind, self.depth, self.size, self.call_site)
             return modes.at_levels(self.above, grad, False, False, function, *args, **kwargs)
         finally:
             self.open = False

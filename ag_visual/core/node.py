@@ -72,7 +72,7 @@ class Node:
     dtype: Any
     outs: tuple[Meta, ...] | None  # several outputs; None: one, described by shape and dtype
     hooks: NodeHooks | None
-    freed: tuple[Any, int] | None  # the place of the backward that freed the saved tensors
+    freed: tuple[Any, int] | None  # the call site of the backward that freed the saved tensors
     _metadata: dict[Any, Any] | None
     __slots__ = ("__weakref__", *__annotations__)
 
@@ -89,8 +89,8 @@ class Node:
         """Fill in a new node, at the user's line that made it."""
         self.next = edges
         self.seq = next(sequence)
-        place = source.here()
-        self.code, self.lasti = (None, 0) if place is None else place
+        call_site = source.here()
+        self.code, self.lasti = (None, 0) if call_site is None else call_site
         self.shape, self.dtype = outputs[0]
         self.outs = outputs if len(outputs) > 1 else None
         self.hooks = None
@@ -127,33 +127,33 @@ class Node:
         """Gradients of the inputs as arrays; `g` is an array (or a list for several outputs)."""
         raise NotImplementedError(f"{type(self).__name__} has no array form")
 
-    def take(self, F: Any, g: Any, place: Any) -> Any:
+    def take(self, F: Any, g: Any, call_site: Any) -> Any:
         """`raw`, and let go of what was saved: at most one caller gets it."""
-        self.claim(place)
+        self.claim(call_site)
         result = self.raw(F, g)
         self.release()
         return result
 
-    def timed(self, F: Any, g: Any, place: Any) -> Any:
-        """`take`, or `raw` where place is None, while somebody profiles: each op is one of F's."""
-        return self.raw(F, g) if place is None else self.take(F, g, place)
+    def timed(self, F: Any, g: Any, call_site: Any) -> Any:
+        """`take`, or `raw` where call_site is None, while somebody profiles: with the ops of F."""
+        return self.raw(F, g) if call_site is None else self.take(F, g, call_site)
 
-    def claim(self, place: Any) -> None:
-        """Take what was saved for the backward at `place`, or raise: an earlier one has it."""
+    def claim(self, call_site: Any) -> None:
+        """Take what was saved for the backward at `call_site`, or raise: an earlier one has it."""
         if self.saved_names:
-            saved.claim(self, place)
+            saved.claim(self, call_site)
 
     def traced(self, g: Any) -> Any:
         """The same on Tensors, recorded while grad mode is on."""
         raise NotImplementedError(f"{type(self).__name__} has no Tensor form")
 
-    def skip(self, place: Any) -> tuple[None, ...]:
+    def skip(self, call_site: Any) -> tuple[None, ...]:
         """What it gives where no gradient has arrived or none is wanted: as torch, it is run.
 
-        place: of the backward that lets go of what was saved; None keeps that.
+        call_site: of the backward that lets go of what was saved; None keeps that.
         """
-        if place is not None and self.freed is None:
-            self.claim(place)
+        if call_site is not None and self.freed is None:
+            self.claim(call_site)
             self.release()
         return (None,) * len(self.next)
 
@@ -209,7 +209,7 @@ class Node:
         return tuple((shape, getattr(dtype, "name", str(dtype))) for shape, dtype in outs)
 
     @property
-    def place(self) -> Any:
+    def call_site(self) -> Any:
         return None if self.code is None else (self.code, self.lasti)
 
     def saved_fields(self) -> list[SavedField]:

@@ -169,14 +169,14 @@ def traced_all(node: Any, name: str, value: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def claim(node: Any, place: Any) -> None:
-    """Mark the node's saved tensors as taken by the backward at `place`, or raise.
+def claim(node: Any, call_site: Any) -> None:
+    """Mark the node's saved tensors as taken by the backward at `call_site`, or raise.
 
     Of two backwards that share a graph exactly one passes: between the test and the store no
     bytecode lets another thread in (no call and no jump backwards).
     """
     if node.freed is None:
-        node.freed = place
+        node.freed = call_site
     else:
         raise errors.freed_graph(node)
 
@@ -346,11 +346,11 @@ def report_cuts(node: Any, inputs: Iterable[tuple[str, Any]]) -> None:
             origin = origin_of(part)
             if origin is None:
                 continue
-            kind, place, *rest = origin
+            kind, call_site, *rest = origin
             graph = rest[0] if rest else None
             maker = None if graph is None else graph()
             from_leaf = bool(rest) and graph is None
-            facts = (name, kind, *(place or (None, 0)), -1 if maker is None else maker.seq)
+            facts = (name, kind, *(call_site or (None, 0)), -1 if maker is None else maker.seq)
             log.emit((CUT, perf_counter_ns(), get_ident(), node.seq, *facts, from_leaf))
 
 

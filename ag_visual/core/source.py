@@ -35,8 +35,8 @@ class _Inside(dict[str, int]):
 _folders = [_PACKAGE, "<frozen"]
 inside = _Inside()
 LOOP = 2
-"""What `inside` says of a file that runs the nodes of a backward: their place is known, `place` of
-its task. Every step outwards from there costs 0.1 us, for each node that a backward records."""
+"""What `inside` says of a file that runs the nodes of a backward: their call site is that of its
+task. Every step outwards from there costs 0.1 us, for each node that a backward records."""
 
 
 def count_in(folder: str, *, counts: bool = True) -> None:
@@ -56,14 +56,14 @@ def outside(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def place_of(frame: FrameType | None) -> tuple[CodeType, int] | None:
+def call_site_of(frame: FrameType | None) -> tuple[CodeType, int] | None:
     frame = outside(frame)
     return None if frame is None else (frame.f_code, frame.f_lasti)
 
 
 def here() -> tuple[CodeType, int] | None:
-    """The place in the user's code that called into the package."""
-    return place_of(sys._getframe(1))
+    """The call site in the user's code: what called into the package."""
+    return call_site_of(sys._getframe(1))
 
 
 def locals_of(frame: FrameType) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the user's code. Lines count from 1, columns from 0 (in characters)."""
+    """A location in the user's source. Lines count from 1, columns from 0 (in characters)."""
 
     file: str
     kind: str
@@ -121,7 +121,7 @@ class Site:
 
     @property
     def where(self) -> str:
-        """The place as displayed: 'cell In[7], line 3' or 'train.py, line 3'."""
+        """The location as displayed: 'cell In[7], line 3' or 'train.py, line 3'."""
         if self.kind == "cell":
             count = " " if self.execution_count is None else self.execution_count
             return f"cell In[{count}], line {self.line}"
@@ -221,7 +221,7 @@ def resolve(code: CodeType | None, lasti: int) -> Site:
 
 
 def last_return(function: Any) -> tuple[CodeType, int] | None:
-    """The place of the last `return` of a Python function."""
+    """The location of the last `return` of a Python function."""
     code = getattr(function, "__code__", None)
     return None if code is None else (code, _last_return_of(code))
 
@@ -232,5 +232,5 @@ def _last_return_of(code: CodeType) -> int:
     return ends[-1] if ends else 0
 
 
-def resolve_place(place: tuple[CodeType, int] | None) -> Site:
-    return UNKNOWN if place is None else resolve(*place)
+def resolve_call_site(call_site: tuple[CodeType, int] | None) -> Site:
+    return UNKNOWN if call_site is None else resolve(*call_site)

@@ -11,7 +11,7 @@ import itertools
 import weakref
 from typing import Any
 
-from ag_visual.events.memory import Extent, Place, Write, WriteLog
+from ag_visual.events.memory import CallSite, Extent, Write, WriteLog
 
 ZERO = (0, 0)
 uids = itertools.count(1)
@@ -60,7 +60,7 @@ class Storage:
         log.family = alive
         return other
 
-    def wrote(self, op: str, place: Place, array: Any) -> None:
+    def wrote(self, op: str, call_site: CallSite, array: Any) -> None:
         """Count one write to `array`, through a tensor of this storage."""
         version, writes = self.snapshot
         version += 1
@@ -68,7 +68,7 @@ class Storage:
         self.snapshot = (version, writes)
         log = self.known()
         several = log.family is not None
-        log.add(Write(op, place, version, writes, Extent(array) if several else None))
+        log.add(Write(op, call_site, version, writes, Extent(array) if several else None))
         if log.family is not None:
             for ref in log.family:
                 other = ref()

@@ -41,7 +41,7 @@ class Tensor(TensorBase):
     _rg: bool
     _grad: Tensor | None
     _leaf: LeafState | None
-    # How and where a tensor came to require no grad, ("detach", place, ...): set only where one
+    # How and where a tensor came to require no grad, ("detach", call site, ...): set only where one
     # that does was given, and read by `explain` alone. Usually the slot is empty.
     _origin: tuple[Any, ...] | None
     # Its tangent and the level of forward mode that this is of; usually the slot is empty.
@@ -543,7 +543,7 @@ def check_inplace(tensor: Tensor, op: str) -> None:
         return
     # First: bringing such a view up to date would blame the write to its base.
     if view_.meta != view.DEFAULT:
-        made = view_.made or (tensor._edge and tensor._edge[0].place)
+        made = view_.made or (tensor._edge and tensor._edge[0].call_site)
         raise errors.view_inplace(tensor, op, view.message(tensor), made)
     base = view_.base
     if view_.snapshot is not tensor._storage.snapshot and (base._edge is not None or not base._rg):
@@ -566,12 +566,12 @@ def before_write(tensor: Tensor) -> None:
 
 def wrote(tensor: Tensor, op: str) -> None:
     """Count a write to `tensor` at the user's line that called for it."""
-    place = source.here()
+    call_site = source.here()
     storage = tensor._storage
-    storage.wrote(op, place, tensor._array)
+    storage.wrote(op, call_site, tensor._array)
     sink = instrument.sink
     if sink is not None:
-        code, lasti = place or (None, 0)
+        code, lasti = call_site or (None, 0)
         version, writes = storage.snapshot
         uid = storage.number or storage.uid
         sink.write((perf_counter_ns(), get_ident(), uid, version, writes, op, code, lasti))

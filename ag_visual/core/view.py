@@ -294,10 +294,10 @@ class CopySlices(Node):
         """Where gradients of the written view (`array`) go: through the base, to this node."""
         return AsStridedBackward0(array, None, self.edge(), self.steps, self.strides).edge()
 
-    def claim(self, place: Any) -> None:
+    def claim(self, call_site: Any) -> None:
         # As in torch the function is gone after its first run, whether it saved anything or not.
-        saved.claim(self, place)
-        self.fn.claim(place)
+        saved.claim(self, call_site)
+        self.fn.claim(call_site)
 
     def release(self) -> None:
         self.fn.release()
@@ -327,7 +327,7 @@ def refresh(tensor: Any) -> None:
             tensor,
             "",
             message(tensor, indirect=True),
-            view.made or (tensor._edge and tensor._edge[0].place),
+            view.made or (tensor._edge and tensor._edge[0].call_site),
         )
     if base.__dict__.get(TURNED, -1) > view.snapshot[0]:
         raise RuntimeError(
@@ -412,11 +412,11 @@ def move_retain_grad(tensor: Any, old: Edge) -> None:
     if old is None or old[0].hooks is None:
         return
     ref = old[0].hooks.retain.pop(old[1], None)
-    place = old[0].hooks.retained.pop(old[1], None)
+    call_site = old[0].hooks.retained.pop(old[1], None)
     if ref is not None:
         edge = tensor._edge
         own = edge[0]._hooks()
-        own.retain[edge[1]], own.retained[edge[1]] = ref, place
+        own.retain[edge[1]], own.retained[edge[1]] = ref, call_site
 
 
 def message(tensor: Any, *, indirect: bool = False) -> str:

@@ -59,7 +59,7 @@ def laid_out(xp: Any, g: Any, variable: Any) -> Any:
     return fresh
 
 
-def accumulate(xp: Any, variable: Any, g: Any, alone: bool, place: Any) -> None:
+def accumulate(xp: Any, variable: Any, g: Any, alone: bool, call_site: Any) -> None:
     """Add the array `g` to `variable.grad`; `alone`: nobody else holds it."""
     old = variable._grad
     if old is None:
@@ -75,13 +75,13 @@ def accumulate(xp: Any, variable: Any, g: Any, alone: bool, place: Any) -> None:
     if type(old) is not Tensor:
         before_write(old)
         if type(old) is SparseTensor:
-            _add_to_sparse(variable, old, g, place)
+            _add_to_sparse(variable, old, g, call_site)
             return
     check_internal_overlap(old, "accumulating into .grad")
     if old._array.shape != g.shape:
         _check_broadcast(old._array.shape, g.shape)
     # Counted first: an interrupt in between must not leave a write that nobody knows of.
-    old._storage.wrote("accumulate_grad", place, old._array)
+    old._storage.wrote("accumulate_grad", call_site, old._array)
     try:
         xp.add(old._array, g, out=old._array)
     except TypeError:
@@ -100,11 +100,11 @@ def _taken(xp: Any, g: Any, variable: Any, alone: bool) -> Tensor:
     return tensor_of(Coo(g.indices, g.values, g.shape, g.csr, g.csr) if alone else g.copy())
 
 
-def _add_to_sparse(variable: Any, old: SparseTensor, g: Any, place: Any) -> None:
+def _add_to_sparse(variable: Any, old: SparseTensor, g: Any, call_site: Any) -> None:
     """Add to a `.grad` that is sparse: in place what is sparse, too; else it becomes dense."""
     total = old._array + g
     if type(total) is Coo:
-        old._storage.wrote("accumulate_grad", place, total.values)
+        old._storage.wrote("accumulate_grad", call_site, total.values)
         old._array = total
     else:
         variable._grad = from_array(total)

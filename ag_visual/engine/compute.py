@@ -20,21 +20,21 @@ from ag_visual.events.spans import SpanLog
 COMPLEX64, COMPLEX128 = numpy.dtype(numpy.complex64), numpy.dtype(numpy.complex128)
 
 
-def compute(task: GraphTask, node: Any, g: Any, place: Any) -> Any:
-    """Run a node on what has arrived at it. place: of who frees what it saved; None keeps that."""
+def compute(task: GraphTask, node: Any, g: Any, call_site: Any) -> Any:
+    """Run a node on what has arrived at it. call_site: of who frees what it saved, None: nobody."""
     spans = instrument.spans
     if spans is not None:
-        return _timed(task, node, g, place, spans)
-    return _compute(task, node, g, place, None)
+        return _timed(task, node, g, call_site, spans)
+    return _compute(task, node, g, call_site, None)
 
 
-def _timed(task: GraphTask, node: Any, g: Any, place: Any, spans: SpanLog) -> Any:
+def _timed(task: GraphTask, node: Any, g: Any, call_site: Any, spans: SpanLog) -> Any:
     """The same while somebody profiles."""
     if spans.began is not None:
         spans.began((spans.nodes.get(type(node)) or spans.of_node(node))[1], node.seq)
     started = perf_counter_ns()
     try:
-        results = _compute(task, node, g, place, spans)
+        results = _compute(task, node, g, call_site, spans)
     finally:
         ended = perf_counter_ns()
         _, label = spans.nodes.get(type(node)) or spans.of_node(node)
@@ -44,14 +44,14 @@ def _timed(task: GraphTask, node: Any, g: Any, place: Any, spans: SpanLog) -> An
     return results
 
 
-def _compute(task: GraphTask, node: Any, g: Any, place: Any, spans: SpanLog | None) -> Any:
+def _compute(task: GraphTask, node: Any, g: Any, call_site: Any, spans: SpanLog | None) -> Any:
     if g is None and not node.runs_undefined:
-        return node.skip(place)
+        return node.skip(call_site)
     if task.traced:
-        if place is not None:
-            node.claim(place)
+        if call_site is not None:
+            node.claim(call_site)
         results = node.traced(g)
-        if place is not None:
+        if call_site is not None:
             node.release()
         return results
     if type(g) is ndarray:
@@ -61,10 +61,10 @@ def _compute(task: GraphTask, node: Any, g: Any, place: Any, spans: SpanLog | No
         F, dtype = raw_numpy if first is None else raw(namespace(first)), node.dtype
     try:
         if (dtype is COMPLEX64 or dtype is COMPLEX128) and node.holomorphic:
-            return conjugated(F, node, g, place)
+            return conjugated(F, node, g, call_site)
         if spans is not None:
-            return node.timed(spans.namespaces[F], g, place)
-        return node.raw(F, g) if place is None else node.take(F, g, place)
+            return node.timed(spans.namespaces[F], g, call_site)
+        return node.raw(F, g) if call_site is None else node.take(F, g, call_site)
     except ValueError as error:
         raise unlike(node, error) from error.__cause__
 
@@ -84,8 +84,8 @@ def unlike(node: Any, error: ValueError) -> Exception:
     )
 
 
-def conjugated(F: Any, node: Any, g: Any, place: Any) -> list[Any]:
+def conjugated(F: Any, node: Any, g: Any, call_site: Any) -> list[Any]:
     """Run a holomorphic node on conjugated gradients (docs/notes/holomorphic-rules)."""
     given = [None if x is None else F.conj(x) for x in g] if node.outs is not None else F.conj(g)
-    results = node.raw(F, given) if place is None else node.take(F, given, place)
+    results = node.raw(F, given) if call_site is None else node.take(F, given, call_site)
     return [None if x is None else F.conj(x) for x in results]

@@ -23,10 +23,10 @@ from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 
 
-def full_loop(task: GraphTask, place: Any) -> None:
+def full_loop(task: GraphTask, call_site: Any) -> None:
     """Run the nodes that are left, or until the plain loop can go on.
 
-    place: of who frees what nodes saved; None keeps that.
+    call_site: of who frees what nodes saved; None keeps that.
     """
     ready, leaves = task.ready, task.leaves
     needed, captured, quiet = task.needed, task.captured, task.quiet
@@ -71,11 +71,11 @@ def full_loop(task: GraphTask, place: Any) -> None:
                 # What the reader of a stop took is none of the node's time.
                 started += perf_counter_ns() - asked
             if idle:
-                results = node.skip(place)
+                results = node.skip(call_site)
             elif modes.anomaly is None:
-                results = compute(task, node, g, place)
+                results = compute(task, node, g, call_site)
             else:
-                results = _run_carefully(task, node, g, place)
+                results = _run_carefully(task, node, g, call_site)
             if sink is not None:
                 stages.record(sink, task, node, g, started)
             task.order += 1
@@ -98,12 +98,12 @@ def _capture(task: GraphTask, node: Any, g: Any) -> None:
     task.captures[node] = list(g) if node.outs is not None and g else [g]
 
 
-def _run_carefully(task: GraphTask, node: Any, g: Any, place: Any) -> Any:
+def _run_carefully(task: GraphTask, node: Any, g: Any, call_site: Any) -> Any:
     """Run a node in anomaly mode."""
     if g is None and not node.runs_undefined:
-        return node.skip(place)
+        return node.skip(call_site)
     hooked = node.hooks is not None and bool(node.hooks.post)  # they may still mend what is NaN
-    return anomaly.run(node, lambda: compute(task, node, g, place), checks=not hooked)
+    return anomaly.run(node, lambda: compute(task, node, g, call_site), checks=not hooked)
 
 
 def _pass_on(task: GraphTask, node: Any, results: Any, like: Any) -> None:

@@ -54,7 +54,7 @@ def run_leaf(task: GraphTask, node: Any) -> None:
             if task.traced and modes.duals and variable._grad is not None:
                 variable._grad.add_(g)  # with its tangent
             else:
-                accumulate.accumulate(namespace(array), variable, array, alone, task.place)
+                accumulate.accumulate(namespace(array), variable, array, alone, task.call_site)
     if sink is not None:
         stages.record(sink, task, node, g, started)
     task.order += 1

@@ -25,10 +25,10 @@ from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.log import SMALL, run_record
 
 
-def plain_loop(task: GraphTask, place: Any) -> None:
+def plain_loop(task: GraphTask, call_site: Any) -> None:
     """Run nodes until none is left, or until something unusual comes.
 
-    place: of who frees what nodes saved; None keeps that.
+    call_site: of who frees what nodes saved; None keeps that.
     """
     if not task.plain:
         return
@@ -63,14 +63,16 @@ def plain_loop(task: GraphTask, place: Any) -> None:
         if real:
             try:
                 results = (
-                    node.raw(raw_numpy, g) if place is None else node.take(raw_numpy, g, place)
+                    node.raw(raw_numpy, g)
+                    if call_site is None
+                    else node.take(raw_numpy, g, call_site)
                 )
             except ValueError as error:
                 raise unlike(node, error) from error.__cause__
-        elif traced and place is None and g is not None:
+        elif traced and call_site is None and g is not None:
             results = node.traced(g)
         else:  # several outputs, no gradient, complex numbers, another array library, ...
-            results = compute(task, node, g, place)
+            results = compute(task, node, g, call_site)
         if sink is not None:
             if real and (size := g.nbytes) <= SMALL:  # `record`, without a call
                 now = perf_counter_ns()

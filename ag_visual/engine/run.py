@@ -45,7 +45,7 @@ def run_backward(
     *,
     retain: bool,
     create_graph: bool,
-    place: Any,
+    call_site: Any,
     inputs: Sequence[Edge] | None = None,
     into_leaves: bool = True,
 ) -> list[Any]:
@@ -66,7 +66,7 @@ def run_backward(
     task.traced = create_graph or (modes.special != 0 and _at_levels())
     if task.traced:
         task.grads = [hook_calls.wrap(g) for g in grads]
-    task.place = place
+    task.call_site = call_site
     task.inputs = inputs
     task.into_leaves = into_leaves
     task.thread = thread
@@ -115,10 +115,10 @@ def _execute(task: GraphTask) -> list[Any]:
         if task.needed is not None:
             task.plain &= not task.quiet and all(node.leaf for node in task.captured)
         _start(task)
-        place = None if task.retain else task.place or _NOWHERE
+        call_site = None if task.retain else task.call_site or _NOWHERE
         while task.ready or task.leaves:
-            plain_loop(task, place)
-            full_loop(task, place)
+            plain_loop(task, call_site)
+            full_loop(task, call_site)
         errors.set(numpy_errors)
         if task.callbacks is not None:
             if task.modes is not None:
@@ -231,7 +231,7 @@ def running() -> GraphTask | None:
 
 def _tell_begin(sink: EventLog, task: GraphTask) -> None:
     """Tell observers that a backward begins."""
-    code, lasti = task.place or _NOWHERE
+    code, lasti = task.call_site or _NOWHERE
     starts = tuple([edge[0].seq for edge in task.starts])
     now = perf_counter_ns()
     begun = (task.thread, task.id, code, lasti, starts, task.total, task.retain)

@@ -25,7 +25,7 @@ class GraphTask:
     retain: bool
     create_graph: bool
     traced: bool  # gradients are Tensors: a graph of them is recorded, or they belong to a level
-    place: Any
+    call_site: Any
     inputs: Sequence[Any] | None  # edges whose gradients are wanted; None: those of all leaves
     into_leaves: bool  # with inputs: accumulate, instead of only returning
     # Where it runs:

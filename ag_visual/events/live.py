@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, Self
 
 from ag_visual.arrays.coo import Coo
 from ag_visual.events.log import EventLog, HookField
-from ag_visual.events.memory import Place
+from ag_visual.events.memory import CallSite
 
 tasks: Iterator[int] = itertools.count(1)
 """The numbers of backwards, of whichever engine."""
@@ -57,11 +57,11 @@ class LiveNode(Protocol):
         """A leaf's tensor, which is weakly referable; None of other nodes."""
 
     @property
-    def freed(self) -> Place:
+    def freed(self) -> CallSite:
         """Where the backward was called that freed what it saved; None before that."""
 
     @property
-    def place(self) -> Place:
+    def call_site(self) -> CallSite:
         """Where in the user's code it was made."""
 
     @property

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from weakref import ref
 
 from ag_visual.events.clock import perf_counter_ns
-from ag_visual.events.memory import Place
+from ag_visual.events.memory import CallSite
 from ag_visual.events.node_record import FORMAT, NodeSchema, NodeStreams, node_record, row
 
 BEGIN, END, HOOK, RANGE, CUT, PAUSE = range(6)
@@ -62,7 +62,7 @@ class HookField(NamedTuple):
     name: str
     number: int
     key: int | None
-    place: Place
+    call_site: CallSite
 
 
 class HookCall(Protocol):

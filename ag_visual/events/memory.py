@@ -13,7 +13,7 @@ import numpy
 
 from ag_visual.arrays.backend import backend_of
 
-Place = tuple[CodeType, int] | None
+CallSite = tuple[CodeType, int] | None
 """Where in the user's code: (code object, instruction offset). Resolved by `core.source`."""
 
 FIRST_WRITES = 8
@@ -54,14 +54,14 @@ class Write:
     extent: the bytes that may have been written; known where the memory has several counters.
     """
 
-    __slots__ = ("extent", "op", "place", "version", "writes")
+    __slots__ = ("extent", "op", "call_site", "version", "writes")
 
     def __init__(
-        self, op: str, place: Place, version: int, writes: int, extent: Extent | None
+        self, op: str, call_site: CallSite, version: int, writes: int, extent: Extent | None
     ) -> None:
         self.op = op
         self.extent = extent
-        self.place = place
+        self.call_site = call_site
         self.version = version
         self.writes = writes
 

@@ -14,7 +14,7 @@ from typing import Any
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.log import RANGE
-from ag_visual.events.memory import Place
+from ag_visual.events.memory import CallSite
 
 Level = tuple[str, int, int, CodeType | None, int]
 """Of the level of a transform: kind, depth, size (of a vmap), code and lasti of where it is."""
@@ -55,12 +55,12 @@ def leave(number: int) -> None:
     _emit(number, -1, "", "", None)
 
 
-def enter_level(kind: str, depth: int, size: int, place: Place) -> int:
+def enter_level(kind: str, depth: int, size: int, call_site: CallSite) -> int:
     """A level of a transform begins: 'vmap, 64 lanes'; its number, for `leave`."""
     name = f"{kind}, {size} lane{'s' * (size != 1)}" if kind == "vmap" else kind
     if depth > 1:
         name = f"{name}, level {depth}"
-    return enter(name, kind, None, (kind, depth, size, *(place or (None, 0))))
+    return enter(name, kind, None, (kind, depth, size, *(call_site or (None, 0))))
 
 
 def _emit(number: int, parent: int, name: str, kind: str, level: Level | None) -> None:

@@ -61,7 +61,7 @@ class Taped:
                 [seed for _, seed in roots],
                 retain=retain,
                 create_graph=graph and modes.grad_enabled(),
-                place=source.here(),
+                call_site=source.here(),
                 inputs=self.edges,
                 into_leaves=False,
             )

@@ -219,13 +219,14 @@ def open_now() -> list[Collection]:
 def _begun(one: Collection | None) -> SpanLog:
     global _log, _details, _ledger, _names, _overhead
     try:
-        if _log is None:
-            _names, _details, _ledger = Names(), _Details(), None
-            _log = SpanLog(wrappers.namespaces)
-            _names.begin()
-        log = _log
+        # First of all: another profile may end here, when the collector finds it.
         if one is not None:
             _open.add(one.ref)
+        log = _log
+        if log is None:
+            names, details, log = Names(), _Details(), SpanLog(wrappers.namespaces)
+            _log, _details, _ledger, _names = log, details, None, names
+            names.begin()
         _set_up(log)
         if instrument.spans is None:
             wrappers.install()

@@ -175,7 +175,7 @@ class debugger:
         if shape is not None:
             condition["shape"] = "×".join("*" if n is None else str(n) for n in shape)
         if line is not None:
-            condition |= {"line": int(line), "place": _place_of_caller()}
+            condition |= {"line": int(line), "place": _site_of_caller()}
         self._stops = [_stop_at(one) | condition for one in _listed(stop)]
         if not self._stops and condition:
             self._stops = [condition]
@@ -231,9 +231,9 @@ class debugger:
         session.changed()
 
 
-def _place_of_caller() -> str | None:
+def _site_of_caller() -> str | None:
     """The cell or file whose code makes the debugger."""
-    site = source.resolve_place(source.here())
+    site = source.resolve_call_site(source.here())
     return site.cell_id or site.file or None
 
 

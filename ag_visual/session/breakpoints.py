@@ -78,9 +78,9 @@ class Breakpoint:
         return not self.nonfinite or is_nonfinite(grads)
 
     def _at_line(self, node: LiveNode) -> bool:
-        if node.place is None:
+        if node.call_site is None:
             return False
-        site = _resolved(*node.place)
+        site = _resolved(*node.call_site)
         return site.line == self.line and self.place in (None, site.cell_id, site.file)
 
 
@@ -91,9 +91,9 @@ def _resolved(code: CodeType, lasti: int) -> source.Site:
 
 def line_of(node: LiveNode) -> tuple[str, int] | None:
     """The file or cell and the line that made a node."""
-    if node.place is None:
+    if node.call_site is None:
         return None
-    site = _resolved(*node.place)
+    site = _resolved(*node.call_site)
     return site.cell_id or site.file, site.line
 
 

@@ -180,7 +180,7 @@ def _number(text: str) -> float:
 
 def site_of(node: LiveNode) -> source.Site:
     """Where a node was made."""
-    return source.resolve_place(node.place)
+    return source.resolve_call_site(node.call_site)
 
 
 def headline(paused: Paused) -> str:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ag_visual import files
 from ag_visual.core.bell import Bell
-from ag_visual.core.source import place_of
+from ag_visual.core.source import call_site_of
 from ag_visual.events import instrument, threads
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.jacobians import Jacobian
@@ -167,7 +167,7 @@ class Session:
         if not self.recorder.on or threading.get_ident() in self.recorder.ignored:
             return
         try:
-            if self.jacobians.keep(jacobian, place_of(sys._getframe(1))):
+            if self.jacobians.keep(jacobian, call_site_of(sys._getframe(1))):
                 self.changed()
         except Exception as error:
             self._failed(error)

@@ -334,8 +334,8 @@ class _Frame:
 
     def _lists(self, sites: list[Any]) -> str:
         """The lines that saved in both forwards: all in debug mode, else the first that differs."""
-        first = [source.resolve_place(place) for place in self.sites]
-        again = [source.resolve_place(place) for place in sites]
+        first = [source.resolve_call_site(place) for place in self.sites]
+        again = [source.resolve_call_site(place) for place in sites]
         if self.debug:
             why = (
                 "\n You are seeing this error because you passed `debug=True` to checkpoint and "

@@ -70,7 +70,7 @@ def _waiting(run: cases.Case, times: int) -> cases.Case:
 
 def _without_places(make: Callable[[cases.Engine], cases.Case], engine: cases.Engine) -> cases.Case:
     """The chain on a multiplication that does not remember where it was called."""
-    plain = forward(table.ops["mul"], places=False)
+    plain = forward(table.ops["mul"], call_sites=False)
     tensor_type = type(engine.tensor(numpy.ones(1)))
     run = make(engine)
 

@@ -198,7 +198,7 @@ def test_hooks_are_listed_with_their_lines_until_they_are_removed() -> None:
         names = [(field.kind, field.name, field.number) for field in node.hook_fields()]
         outer = "test_hooks_are_listed_with_their_lines_until_they_are_removed.<locals>"
         assert names == [("tensor", f"{outer}.<lambda>", 1), ("tensor", f"{outer}.doubled", 0)]
-        places = [field.place for field in node.hook_fields()]
+        places = [field.call_site for field in node.hook_fields()]
         assert {place and place[0].co_name for place in places} == {outer.partition(".")[0]}
         before.remove()
         assert [field.number for field in node.hook_fields()] == [0]

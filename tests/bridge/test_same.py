@@ -147,12 +147,12 @@ def test_a_line_is_left_empty_rather_than_guessed() -> None:
         (engine,) = live.engines
         x = torch.ones(4, requires_grad=True)
         made = Cube.apply(x)
-        assert engine.node_of(made).place[0] is sys._getframe().f_code
+        assert engine.node_of(made).call_site[0] is sys._getframe().f_code
         elsewhere = _threads(x)
         node = engine.node_of(elsewhere)
-        assert node.place is not None
+        assert node.call_site is not None
         below = node.next_functions[0][0].next_functions[1][0]
-        assert (below.name(), below.place) == ("SumBackward0", None)
+        assert (below.name(), below.call_site) == ("SumBackward0", None)
 
 
 def test_what_a_checkpoint_packed_is_named_and_not_unpacked() -> None:

@@ -229,12 +229,12 @@ def test_full_names(hook, name):
     assert full_name(hook) == name
 
 
-def test_places_go_with_their_hooks():
+def test_call_sites_go_with_their_hooks():
     table = HookTable()
     handle = register(table, poison)
-    assert list(table.places) == [handle.id]
+    assert list(table.call_sites) == [handle.id]
     again = pickle.loads(pickle.dumps(table))
     assert again == table
-    assert again.places == {}
+    assert again.call_sites == {}
     handle.remove()
-    assert not table.places
+    assert not table.call_sites

@@ -36,7 +36,7 @@ class Step:
     def __init__(self, below: Step | None, variable: Vector | None, value: Any) -> None:
         self.seq = next(sequence)
         self.below, self.variable, self.leaf = below, variable, variable is not None
-        self.shape, self.place, self.freed = value.shape, here(), None
+        self.shape, self.call_site, self.freed = value.shape, here(), None
         self.saved, self.version = None if self.leaf else value, 0
         self.hooks: list[Any] = []
         if instrument.sink is not None:
@@ -85,10 +85,10 @@ class Step:
             at = perf_counter_ns(), get_ident(), self.seq
             log.leaf((*at, self.shape, F64, 78, ref(self.variable)))
             return
-        assert self.place is not None
+        assert self.call_site is not None
         assert self.below is not None
         saved = [("x", False)], [self.shape, F64], [77, 0]
-        log.node(self, Step, *self.place, [(self.shape, F64)], [(self.below.seq, 0)], saved)
+        log.node(self, Step, *self.call_site, [(self.shape, F64)], [(self.below.seq, 0)], saved)
 
 
 class Vector:

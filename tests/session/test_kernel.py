@@ -270,8 +270,8 @@ def test_two_runs_of_one_text_are_two_cells(kernel):
     kernel.run("old = f")
     kernel.run("def f(a):\n    return a * a")
     kernel.run(
-        "from ag_visual.core.source import resolve_place\n"
-        "print(resolve_place(old(x).grad_fn.place).where, resolve_place(f(x).grad_fn.place).where)"
+        "from ag_visual.core.source import resolve_call_site\n"
+        "print(*(resolve_call_site(y.grad_fn.call_site).where for y in (old(x), f(x))))"
     )
     assert "".join(kernel.output).endswith("cell In[2], line 2 cell In[5], line 2\n")
 

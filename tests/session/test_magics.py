@@ -6,7 +6,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import ag_visual as ag
-from ag_visual.core.source import resolve_place
+from ag_visual.core.source import resolve_call_site
 from ag_visual.events import instrument
 from ag_visual.session.session import current
 
@@ -79,8 +79,8 @@ def test_cell_magic_of_another_name(shell, capsys):
 def test_code_knows_its_cell_and_line(shell):
     shell.run_cell("def f(a):\n    return a * a", store_history=True)
     shell.run_cell("y = f(ag.tensor([1.0], requires_grad=True))", store_history=True)
-    site = resolve_place(shell.user_ns["y"].grad_fn.place)
+    site = resolve_call_site(shell.user_ns["y"].grad_fn.call_site)
     assert (site.kind, site.line, site.text) == ("cell", 2, "a * a")
     first = site.execution_count
     shell.run_cell("def f(a):\n    return a * a", store_history=True)
-    assert resolve_place(shell.user_ns["y"].grad_fn.place).execution_count == first
+    assert resolve_call_site(shell.user_ns["y"].grad_fn.call_site).execution_count == first

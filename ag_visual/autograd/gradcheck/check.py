@@ -100,7 +100,7 @@ def gradcheck(
     except GradcheckError as error:
         if raise_exception:
             error.fields.setdefault("kind", "gradcheck")
-            error.fields.setdefault("where", source.resolve_place(source.here()))
+            error.fields.setdefault("where", source.resolve_call_site(source.here()))
             tell(error)
             raise
         return False

@@ -80,7 +80,7 @@ def _facts(
         output_name=f"{result}, {_kind(output)}",
         input_name=f"{named}, {_kind(input)}",
         node_name="" if node is None else node.name(),
-        site=source.UNKNOWN if node is None else source.resolve_place(node.place),
+        site=source.UNKNOWN if node is None else source.resolve_call_site(node.call_site),
         hint=_hint(problem, index, jacobians),
     )
 

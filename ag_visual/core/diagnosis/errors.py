@@ -121,13 +121,17 @@ def line_of(label: str, site: source.Site, code: str) -> str:
 
 
 def distinct(writes: list[Any]) -> list[dict[str, Any]]:
-    """Writes by place, first ones first: a loop that writes often is one line."""
+    """Writes by call site, first ones first: a loop that writes often is one line."""
     found: dict[Any, dict[str, Any]] = {}
     for write in writes:
-        key = write.place and (id(write.place[0]), write.place[1])
+        key = write.call_site and (id(write.call_site[0]), write.call_site[1])
         entry = found.setdefault(
             key,
-            {"site": source.resolve_place(write.place), "version": write.version, "op": write.op},
+            {
+                "site": source.resolve_call_site(write.call_site),
+                "version": write.version,
+                "op": write.op,
+            },
         )
         entry["times"] = entry.get("times", 0) + 1
     return list(found.values())
@@ -176,7 +180,7 @@ def _saved_fields(node: Any, name: str, storage: Any, then: tuple[int, int]) -> 
         return candidate is value
 
     writes, forgotten = storage.writes_since(then[1])
-    places = distinct(writes)
+    call_sites = distinct(writes)
     edge = None if own_output else _history(value)
     leaf = not own_output and _is_leaf(value)
     return {
@@ -190,12 +194,12 @@ def _saved_fields(node: Any, name: str, storage: Any, then: tuple[int, int]) -> 
         "tensor_type": type_name(array),
         "aliases": _aliases(storage, lambda v: matches(v) and not (own_output and v._edge is None)),
         "producer": (node.name(), 0) if own_output else edge and (edge[0].name(), edge[1]),
-        "saved": {"site": source.resolve_place(node.place), "version": then[0]},
-        "writes": places,
+        "saved": {"site": source.resolve_call_site(node.call_site), "version": then[0]},
+        "writes": call_sites,
         "more_writes": forgotten,
         "version_then": then[0],
         "version_now": storage.snapshot[0],
-        "where": source.resolve_place(source.here()),
+        "where": source.resolve_call_site(source.here()),
     }
 
 
@@ -316,13 +320,13 @@ def _fields(kind: str, name: str, seq: int | None, saved_name: str = "") -> dict
         "saved": None,
         "writes": [],
         "more_writes": 0,
-        "where": source.resolve_place(source.here()),
+        "where": source.resolve_call_site(source.here()),
     }
 
 
 def freed_graph(node: Any) -> AutogradError:
     """Saved tensors were asked for after a backward had freed them."""
-    first = source.resolve_place(node.freed if node.freed and node.freed[0] else None)
+    first = source.resolve_call_site(node.freed if node.freed and node.freed[0] else None)
     text = (
         "Trying to backward through the graph a second time (or directly access saved tensors "
         "after they have already been freed). Saved intermediate values of the graph are freed "
@@ -330,7 +334,7 @@ def freed_graph(node: Any) -> AutogradError:
         "backward through the graph a second time or if you need to access saved tensors after "
         "calling backward."
     )
-    site = source.resolve_place(node.place)
+    site = source.resolve_call_site(node.call_site)
     fields = _fields("second-backward", node.name(), node.seq) | {
         "tensor": {"name": None, "shape": tuple(node.shape), "dtype": node.dtype.name},
         "first_backward": first,
@@ -353,7 +357,10 @@ def detached(node: Any, name: str, tensor: Any) -> AutogradError:
     """A saved input was taken out of the graph with `detach_()` before backward."""
     fields = _fields("other", node.name(), node.seq, name) | {
         "tensor": describe_array(tensor._array, variable_name(lambda v: v is tensor)),
-        "saved": {"site": source.resolve_place(node.place), "version": tensor._storage.snapshot[0]},
+        "saved": {
+            "site": source.resolve_call_site(node.call_site),
+            "version": tensor._storage.snapshot[0],
+        },
         "repair": {"text": "Use `detach()`: it leaves this tensor in the graph.", "code": None},
     }
     fields["text"] = text = (
@@ -385,7 +392,7 @@ def leaf_inplace(tensor: Any, op: str, *, view: bool, used: bool = False) -> Aut
 def view_inplace(tensor: Any, op: str, message: str, made: Any) -> AutogradError:
     """An in-place op on a view that autograd cannot follow; `made` is where the view was made."""
     fields = _inplace_fields("view-inplace", tensor, op)
-    site = source.resolve_place(made)
+    site = source.resolve_call_site(made)
     fields["made"] = site
     where = fields["where"]
     text = message + line_of("view made at", site, site.text)

@@ -111,7 +111,7 @@ def _answer(
 
 
 def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
-    lines = Writer("def take(self, F, g, place):" if take else "def raw(self, F, g):")
+    lines = Writer("def take(self, F, g, call_site):" if take else "def raw(self, F, g):")
     add = lines.add
     add(1, f"{', '.join(f'e_{n}' for n in op.diff_inputs)}, = self.next")
     if take and op.saves:
@@ -131,15 +131,15 @@ def _saved(op: Op) -> str:
 
 
 def _timed_source(op: Op, scope: dict[str, Any]) -> str:
-    lines = Writer("def timed(self, F, g, place):")
+    lines = Writer("def timed(self, F, g, call_site):")
     add = lines.add
     add(1, f"{', '.join(f'e_{n}' for n in op.diff_inputs)}, = self.next")
     if op.saves:
-        _claim_part(op, lines, "place is not None")
+        _claim_part(op, lines, "call_site is not None")
     _unpack_part(op, lines)
     add(1, f"answer = {_answer(op, scope, lines, arrays=True, timed=True)}")
     if op.saves:
-        add(1, f"if place is not None: {_saved(op)} = None")
+        add(1, f"if call_site is not None: {_saved(op)} = None")
     add(1, "return answer")
     return lines.text
 
@@ -155,8 +155,8 @@ def _claim_part(op: Op, lines: Writer, when: str = "") -> None:
         lines.add(1, f"if {' and '.join(tests)}:")
     depth = 2 if tests else 1
     # See saved.claim: nothing between the test and the store lets another thread in.
-    lines.add(depth, "if self.freed is None: self.freed = place")
-    lines.add(depth, "else: claim(self, place)")
+    lines.add(depth, "if self.freed is None: self.freed = call_site")
+    lines.add(depth, "else: claim(self, call_site)")
 
 
 def _unpack_part(op: Op, lines: Writer) -> None:

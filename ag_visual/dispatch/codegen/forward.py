@@ -25,17 +25,19 @@ def specialize(op: Op) -> None:
 
 
 def forward(
-    op: Op, places: bool = True, reference: Callable[..., Any] | None = None, only: str = ""
+    op: Op, call_sites: bool = True, reference: Callable[..., Any] | None = None, only: str = ""
 ) -> Callable[..., Any]:
     """The fast wrapper of an op, with `reference` for everything that is not plain.
 
-    places=False leaves out source tracking, for measuring it. only: what the arrays `a_...` of its
-    inputs have to be, as source; asking costs less than what a kernel's refusal does.
+    call_sites=False leaves out source tracking, for measuring it. only: what the arrays `a_...` of
+    its inputs have to be, as source; asking costs less than what a kernel's refusal does.
     """
     scope = _scope(op, reference or op.straight)
     scope["with_out"] = op.compute
     label = f"{op.name} operator" if reference else ""
-    function = lazily(op.name, scope, lambda scope: _forward_source(op, places, scope, only), label)
+    function = lazily(
+        op.name, scope, lambda scope: _forward_source(op, call_sites, scope, only), label
+    )
     scope["again"] = function
     return op.shown(function)
 
@@ -62,7 +64,7 @@ def _scope(op: Op, slow: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _forward_source(
-    op: Op, places: bool, scope: dict[str, Any], only: str = "", beneath: bool = False
+    op: Op, call_sites: bool, scope: dict[str, Any], only: str = "", beneath: bool = False
 ) -> str:
     # An operator has a reference of its own, takes no out= and no argument by name.
     called = scope["slow"] is op.straight
@@ -165,7 +167,7 @@ def _forward_source(
         add(1, "out._view = out._memory = None")
     add(1, "out._grad = out._leaf = None")
     if op.rules:
-        node_part(op, scope, lines, places, answer)
+        node_part(op, scope, lines, call_sites, answer)
     add(1, "out._edge = None")
     if not op.view:
         add(1, "out._rg = False")

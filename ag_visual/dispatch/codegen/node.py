@@ -22,7 +22,7 @@ def node_part(
     op: Op,
     scope: dict[str, Any],
     lines: Writer,
-    places: bool,
+    call_sites: bool,
     answer: str,
     lifted: bool = False,
 ) -> None:
@@ -56,7 +56,7 @@ def node_part(
         add(3, f"e_{name} = ({name}._edge or accumulator({name})) if g_{name} else None")
     add(3, f"node.next = ({', '.join(f'e_{n}' for n in edges)},)")
     add(3, "node.seq = next(sequence)")
-    if places:
+    if call_sites:
         add(3, "frame = getframe(1)")
         add(3, "code = frame.f_code")
         add(3, "if inside[code.co_filename]: node.code, node.lasti = locate(frame)")

@@ -33,7 +33,7 @@ def take_fast(kind: type) -> None:
 
 
 def _locate(frame: FrameType | None) -> tuple[CodeType | None, int]:
-    """`source.place_of`, in one call; from inside of a backward the place that called for it."""
+    """`source.call_site_of`, in one call; from inside of a backward the call site of it."""
     inside = source.inside
     while frame is not None:
         code = frame.f_code
@@ -41,7 +41,7 @@ def _locate(frame: FrameType | None) -> tuple[CodeType | None, int]:
         if not known:
             return code, frame.f_lasti
         if known is LOOP:
-            return modes.state.task.place or (None, 0)
+            return modes.state.task.call_site or (None, 0)
         frame = frame.f_back
     return None, 0
 

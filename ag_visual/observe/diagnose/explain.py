@@ -114,7 +114,7 @@ def _origin(x: Tensor) -> tuple[str, source.Site] | None:
     origin = origin_of(x)
     if origin is None:
         return None
-    return origin[0], source.resolve_place(origin[1])
+    return origin[0], source.resolve_call_site(origin[1])
 
 
 def break_reason(what: str, kind: str, site: source.Site) -> Reason:
@@ -244,14 +244,14 @@ def _explain_grad(x: Tensor, loss: Tensor | None, frame: Any) -> Explanation:
     reasons: list[Reason] = []
     node = x.grad_fn
     if node is not None and not x.retains_grad:
-        site = source.resolve_place(node.place)
+        site = source.resolve_call_site(node.call_site)
         text = (
             f"it is not a leaf: {node.name()} made it{placed(site)}, and backward keeps gradients "
         )
         reasons.append(Reason("not-leaf", text + "of leaves only", site))
     edge = x.gradient_edge()
     if edge is None:
-        made = None if x._view is None else source.resolve_place(x._view.made)
+        made = None if x._view is None else source.resolve_call_site(x._view.made)
         text = f"it is a view without history, made under no_grad{placed(made)}"
         return Explanation(question, (Reason("no-grad", text, made),), "make the view outside")
     if loss is not None:
@@ -317,7 +317,7 @@ def _explain_path(
         return Explanation(
             question, (*reasons, Reason("no-backward", text)), f"call {name.strip('`')}.backward()"
         )
-    site = source.resolve_place(freed.freed)
+    site = source.resolve_call_site(freed.freed)
     text = f"a backward ran{placed(site)}, but left no gradient here"
     found = [Reason("undefined", text, site)]
     missed = list(_missed(node, reached))[:MANY]
@@ -333,7 +333,7 @@ def _missed(node: Node, reached: Any) -> Iterator[Reason]:
             if edge is None or node not in walk([edge[0]]):
                 continue
             function = n._forward_cls
-            backward = source.resolve_place(source.last_return(function._user_backward()))
+            backward = source.resolve_call_site(source.last_return(function._user_backward()))
             name = argument_name(function, at)
             text = (
                 f"the backward of {function.__name__} returned None for `{name}`{placed(backward)}"

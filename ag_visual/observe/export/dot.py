@@ -115,7 +115,7 @@ def _lines(outputs: Tensor | Node | Iterable[Tensor | Node], sources: bool) -> I
 
 
 def _label(node: LiveNode, sources: bool) -> str:
-    site = None if node.place is None else source.resolve(*node.place)
+    site = None if node.call_site is None else source.resolve(*node.call_site)
     text = site.text.partition("\n")[0] if site is not None and sources else ""
     if len(text) > 40:
         text = text[:39] + "…"

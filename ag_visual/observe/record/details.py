@@ -109,7 +109,7 @@ def _of_living(recorder: Recorder, node: LiveNode, sharing: Sharing) -> dict[str
     return {
         "seq": node.seq,
         "name": node.name(),
-        "site": site_json(None if node.place is None else source.resolve(*node.place)),
+        "site": site_json(None if node.call_site is None else source.resolve(*node.call_site)),
         "next": [
             {
                 "seq": None if below is None else below.seq,
@@ -147,7 +147,7 @@ def hooks_of(node: LiveNode) -> list[dict[str, Any]]:
             "name": hook.name,
             "number": hook.number,
             "hook": hook.key,
-            "site": site_json(source.resolve_place(hook.place)),
+            "site": site_json(source.resolve_call_site(hook.call_site)),
         }
         for hook in node.hook_fields()
     ]

@@ -120,7 +120,15 @@ class HookEffect:
     ) -> None:
         self.sink = sink
         key = -1 if hook.key is None else hook.key
-        self.head = (seq, task, hook.kind, hook.name, hook.number, key, *(hook.place or (None, 0)))
+        self.head = (
+            seq,
+            task,
+            hook.kind,
+            hook.name,
+            hook.number,
+            key,
+            *(hook.call_site or (None, 0)),
+        )
         self.given = tuple(grads)
         self.before = stats(grads)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ag_visual.core import modes, source
 from ag_visual.events.jacobians import End, Jacobian
-from ag_visual.events.memory import Place
+from ag_visual.events.memory import CallSite
 from ag_visual.observe.record.summaries import matrix_picture, summarize
 from ag_visual.observe.wire.batch import site_json
 from ag_visual.observe.wire.text import fit
@@ -29,7 +29,7 @@ class Jacobians:
         self.count = 0
         self._inside: Jacobian | None = None
 
-    def keep(self, jacobian: Jacobian, place: Place) -> bool:
+    def keep(self, jacobian: Jacobian, call_site: CallSite) -> bool:
         """Keep one; False for one inside of another transform, of which only the ends are kept."""
         if modes.state.levels:
             self._inside = jacobian
@@ -46,7 +46,7 @@ class Jacobians:
             "id": self.count,
             "kind": jacobian.kind,
             "function": fit(jacobian.function),
-            "site": site_json(source.resolve_place(place)),
+            "site": site_json(source.resolve_call_site(call_site)),
             "rows": [_end(end) for end in rows],
             "columns": [_end(end) for end in columns],
             "blocks": [

@@ -66,7 +66,7 @@ def too_large(nodes: Sequence[LiveNode]) -> tuple[int | None, str]:
     for node in nodes:
         size = size_of(node)
         if size > NUMBERS:
-            site = None if node.place is None else resolve(*node.place)
+            site = None if node.call_site is None else resolve(*node.call_site)
             where = f" ({site.where})" if site is not None else ""
             shape = "×".join(str(n) for n in node.output_meta[0][0]) or "a single number"
             leaf = node.leaf

@@ -28,7 +28,7 @@ NOWHERE: Final = dataclasses.replace(UNKNOWN, line=1)
 
 
 def site_json(site: Site | None) -> dict[str, Any] | None:
-    """A place in the user's code as the page gets it; None when it is unknown."""
+    """A location in the user's source as the page gets it; None when it is unknown."""
     if site is None or not site.line:
         return None
     found = {name: getattr(site, name) for name in RECORDS["Site"]}

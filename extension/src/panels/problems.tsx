@@ -215,7 +215,7 @@ function Version({
         v{version}
       </span>
       <span>
-        {site ? <SourceLink site={site} /> : 'unknown place'} {word}
+        {site ? <SourceLink site={site} /> : 'unknown location'} {word}
       </span>
       {site?.text && <code>{block(site.text, 300)}</code>}
     </li>
