@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from ag_visual.core import source
+from ag_visual.core.node import Node
 from ag_visual.events.live import LiveNode
 from ag_visual.observe.formulas.cards import card_by_name
 from ag_visual.observe.record.held_values import NotKeptError
@@ -130,6 +131,7 @@ def _of_living(recorder: Recorder, node: LiveNode, sharing: Sharing) -> dict[str
         ],
         "hooks": hooks_of(node),
         "alive": True,
+        "runs": isinstance(node, Node),
         "variable": label_of(recorder, node),
     }
 

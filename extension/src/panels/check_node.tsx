@@ -31,7 +31,7 @@ export function CheckNode({
 }): ReactElement | null {
   const presenter = useInspector();
   const [result, setResult] = useState<Result>({ kind: 'none' });
-  if (presenter.model.store.leafRow.has(seq)) {
+  if (presenter.model.store.leafRow.has(seq) || details?.runs === false) {
     return null;
   }
   if (!presenter.live) {

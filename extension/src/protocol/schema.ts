@@ -648,6 +648,8 @@ export interface NodeDetails {
   hooks: HookInfo[];
   /** false: described from the recording, the node itself is gone */
   alive: boolean;
+  /** false: a node of another engine, which is not run to look */
+  runs?: boolean;
   variable: string | null;
 }
 
