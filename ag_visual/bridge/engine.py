@@ -57,6 +57,7 @@ class Watcher:
         self._run: Any = torch.autograd._engine_run_backward
         self._apply: Any = vars(torch.autograd.Function)["apply"]
         self._owner = 0
+        self._depth = ranges.depth()
         self._complained = False
 
     # Into torch, and out of it -------------------------------------------------------------------
@@ -85,6 +86,9 @@ class Watcher:
         self._mode.watcher = None
         _left.append(self._mode)
         leave_all()
+        if threading.get_ident() == self._owner:
+            ranges.leave_to(self._depth)  # calls of modules that an interrupt ended
+            self._thread.modules.clear()
         torch.autograd._engine_run_backward = self._run
         torch.autograd.Function.apply = self._apply
         self._leave_modules()

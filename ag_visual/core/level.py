@@ -78,17 +78,16 @@ class Level:
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """`function(*args, **kwargs)` inside of this level, which is closed afterwards."""
         grad = modes.state.grad if self.kind == "vmap" else True
-        told = 0
+        depth = ranges.depth()
         try:
             if instrument.sink is not None:
-                told = ranges.enter_level(self.kind, self.depth, self.size, self.call_site)
+                ranges.enter_level(self.kind, self.depth, self.size, self.call_site)
             return modes.at_levels(self.above, grad, False, False, function, *args, **kwargs)
         finally:
             self.open = False
             # They name the level itself.
             self.above, self.differentiating = (), None
-            if told:
-                ranges.leave(told)
+            ranges.leave_to(depth)
 
     def whole(self, tensor: Tensor) -> Tensor:
         """What comes out of a vmap: all slices, the batch in front."""

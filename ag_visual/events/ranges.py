@@ -55,6 +55,23 @@ def leave(number: int) -> None:
     _emit(number, -1, "", "", None)
 
 
+def depth() -> int:
+    """How many ranges this thread is in."""
+    return len(_open.ranges)
+
+
+def leave_to(depth: int) -> None:
+    """All ranges end that began since this thread was in so many.
+
+    An interrupt may come between the beginning of a range and its number, but not before this.
+    """
+    ranges = _open.ranges
+    if len(ranges) > depth:
+        number = ranges[depth][0]
+        del ranges[depth:]
+        _emit(number, -1, "", "", None)
+
+
 def enter_level(kind: str, depth: int, size: int, call_site: CallSite) -> int:
     """A level of a transform begins: 'vmap, 64 lanes'; its number, for `leave`."""
     name = f"{kind}, {size} lane{'s' * (size != 1)}" if kind == "vmap" else kind

@@ -5,6 +5,7 @@ Asked by `Module.__call__` alone, and only while somebody records.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ag_visual.events import ranges
@@ -13,6 +14,20 @@ from ag_visual.events import ranges
 class _Call(NamedTuple):
     path: str  # of the module, below the outermost one
     paths: dict[int, str]  # id of each module below the outermost one -> its path
+
+
+def within(module: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`function(*args, **kwargs)` in the range of a module's forward."""
+    depth = ranges.depth()
+    try:
+        enter(module)
+        return function(*args, **kwargs)
+    finally:
+        try:
+            ranges.leave_to(depth)
+        except BaseException:  # an interrupt
+            ranges.leave_to(depth)
+            raise
 
 
 def enter(module: Any) -> int:

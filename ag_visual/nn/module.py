@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ag_visual.core.hooks import HookTable, RemovableHandle, register
-from ag_visual.events import instrument, ranges
+from ag_visual.events import instrument
 from ag_visual.nn import calls
 from ag_visual.nn.backward_hooks import BackwardHooks
 from ag_visual.nn.saving import Saving
@@ -68,12 +68,11 @@ class Module(Saving):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if instrument.sink is None and not self._hooked:
             return self.forward(*args, **kwargs)
-        call = 0 if instrument.sink is None else calls.enter(self)
-        try:
-            return self._with_hooks(args, kwargs) if self._hooked else self.forward(*args, **kwargs)
-        finally:
-            if call:
-                ranges.leave(call)
+        if instrument.sink is None:
+            return self._with_hooks(args, kwargs)
+        if self._hooked:
+            return calls.within(self, self._with_hooks, args, kwargs)
+        return calls.within(self, self.forward, *args, **kwargs)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Says once that nothing is compiled: the module runs as it is."""

@@ -13,7 +13,7 @@ import ag_visual
 from ..groups import each
 
 # Modules that need what this machine may lack, or that act when they are imported.
-APART = {"ag_visual.__main__", "ag_visual.arrays.cupy"}
+APART = {"ag_visual.__main__", "ag_visual.arrays.cupy", "ag_visual.utils.tensorboard"}
 
 
 def modules() -> list[str]:

@@ -40,6 +40,8 @@ class Terminal:
             cwd=str(folder),
             encoding="utf-8",
             timeout=PATIENCE,
+            # A shell's background job, as this may be, ignores Ctrl-C, and so do its children.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         self.ready()
 

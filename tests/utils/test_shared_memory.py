@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,7 +24,7 @@ def _script(path: Path, text: str) -> str:
         [sys.executable, "-W", "error", path],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -88,29 +87,36 @@ def test_spawn_hands_on_shared_memory(tmp_path: Path) -> None:
     assert told == "[1.0, 1.0] [0.0, 0.0]\n"
 
 
-def _doubled(mine: Any, theirs: Any) -> None:
-    x = mine.get()
-    x.mul_(2)
-    theirs.put(x)
-    mine.get()  # who sends memory must live until it has arrived
-
-
-def test_through_queues_and_back() -> None:
+def test_through_queues_and_back(tmp_path: Path) -> None:
     """The same memory comes back from the other process."""
-    context = multiprocessing.get_context("forkserver")
-    mine, theirs = context.Queue(), context.Queue()
-    x = ag.arange(6.0).reshape(2, 3).clone().share_memory_()
-    process = context.Process(target=_doubled, args=(mine, theirs))
-    process.start()
-    mine.put(x)
-    back = theirs.get(timeout=60)
-    mine.put(None)
-    process.join(60)
-    assert x.tolist() == [[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]]
-    back.add_(1)
-    assert x[0, 0].item() == 1.0
-    assert x.is_shared()
-    assert back.is_shared()
+    told = _script(
+        tmp_path / "queues.py",
+        """
+        import ag_visual as torch
+        import ag_visual.multiprocessing as mp
+
+        def doubled(mine, theirs):
+            x = mine.get()
+            x.mul_(2)
+            theirs.put(x)
+            mine.get()  # who sends memory must live until it has arrived
+
+        if __name__ == "__main__":
+            context = mp.get_context("forkserver")
+            mine, theirs = context.Queue(), context.Queue()
+            x = torch.arange(6.0).reshape(2, 3).clone().share_memory_()
+            process = context.Process(target=doubled, args=(mine, theirs))
+            process.start()
+            mine.put(x)
+            back = theirs.get()
+            mine.put(None)
+            process.join()
+            print(x.tolist())
+            back.add_(1)
+            print(x[0, 0].item(), x.is_shared(), back.is_shared())
+        """,
+    )
+    assert told == "[[0.0, 2.0, 4.0], [6.0, 8.0, 10.0]]\n1.0 True True\n"
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))

@@ -7,7 +7,7 @@ import threading
 import numpy
 
 from ag_visual.core import modes
-from ag_visual.events import instrument
+from ag_visual.events import instrument, ranges
 from ag_visual.profiler import collection, wrappers
 from ag_visual.session.session import current
 
@@ -40,6 +40,7 @@ class Before:
             "NumPy's setting is another": numpy.geterr() != self.numpy,
             "a gate is closed": gate.paused is not None or gate._turn is not None,
             "somebody waits to stop": gate.waiting != 0,
+            "a range is open": ranges.depth() != 0,
             "the session counts a backward": bool(session._running),
             "the numbers of a backward are waited for": bool(session.numbers.tasks),
             "a thread is ignored": bool(recorder.ignored),
@@ -65,6 +66,7 @@ class Before:
         numpy.seterr(**self.numpy)
         session.gate.paused = session.gate._turn = None
         session.gate.waiting = 0
+        ranges.leave_to(0)
         session._running.clear()
         session.numbers.tasks.clear()
         for lock in (session._lock, session.recorder._lock):
