@@ -542,7 +542,9 @@ def wait_until(
     """Wait for something that is not in the page's DOM."""
     deadline = time.monotonic() + patience
     while not condition():
-        assert time.monotonic() < deadline, f"waited {patience:g} s for {what}"
+        if time.monotonic() >= deadline:
+            stands = page.evaluate("() => document.activeElement.outerHTML.slice(0, 200)")
+            raise AssertionError(f"waited {patience:g} s for {what}; the focus is on {stands}")
         page.wait_for_timeout(50)
 
 
