@@ -124,7 +124,8 @@ def _refused_shape(difference: Difference) -> bool:
     """Has one engine refused a shape, or both in other words?"""
     told = difference.ours + difference.theirs
     if difference.kind == "class":
-        return "could not be broadcast" in difference.ours and OF_SHAPES.search(told) is not None
+        ours = ("could not be broadcast", "Dimension out of range")
+        return any(each in difference.ours for each in ours) and bool(OF_SHAPES.search(told))
     return difference.kind in ("accepts", "raises") and OF_SHAPES.search(told) is not None
 
 
@@ -493,6 +494,11 @@ t1 = torch.func.jvp(lambda a: a * 1, (t0,), (torch.ones(2),))[1].clone()
                 difference.kind == "accepts"
                 and "only for real scalar outputs but got torch.complex" in difference.theirs
                 and _transforms(program[-1])
+            )
+            or (
+                difference.kind == "raises"
+                and "appears to not have been used in the graph" in difference.ours
+                and any(map(_moves, program))
             )
             or (
                 difference.kind == "accepts"
@@ -1053,9 +1059,23 @@ t2 = t1 // 1
 torch.autograd.backward([t0.sum(), t2.sum()])
 """,
         lambda difference, line, program: (
-            difference.kind == "accepts"
-            and "derivative for aten::floor_divide is not implemented" in difference.theirs
-            and difference.ours != "nothing is raised"
+            (
+                difference.kind == "accepts"
+                and "derivative for aten::floor_divide is not implemented" in difference.theirs
+                and difference.ours != "nothing is raised"
+            )
+            or (
+                (difference.kind, difference.about, difference.theirs) == ("grad", "none", "None")
+                and "backward(" in program[-1].form
+                and any(
+                    (hooked := HOOKED.search(each.source))
+                    and any(
+                        made.source.startswith(f"{hooked[1]} = ") and " // " in made.source
+                        for made in program
+                    )
+                    for each in program
+                )
+            )
         ),
     ),
     Known(
