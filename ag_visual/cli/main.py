@@ -20,7 +20,13 @@ def parser() -> argparse.ArgumentParser:
         "tour",
         help="open the tour notebook in JupyterLab with the Inspector beside it",
         description="Open the tour notebook in JupyterLab with the Inspector docked beside it, "
-        "or run it from top to bottom without a browser.",
+        "or run it from top to bottom without a browser. The package's other notebooks are "
+        "written beside it.",
+    )
+    tour.add_argument(
+        "--teaching",
+        action="store_true",
+        help="the notebook for classes in the tour's place: lessons, Predict, every number",
     )
     tour.add_argument("--headless", action="store_true", help="run the notebook without a browser")
     tour.add_argument(
@@ -28,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="DIR",
         default=Path("ag-visual-tour"),
-        help="folder for the notebook and its recording (default: ./ag-visual-tour)",
+        help="folder for the notebooks and the recording (default: ./ag-visual-tour)",
     )
     tour.add_argument(
         "--port",
@@ -68,9 +74,11 @@ def main(words: list[str] | None = None) -> int:
             return profile.main(arguments)
         from ag_visual.cli import tour
 
+        name = tour.TEACHING if arguments.teaching else tour.NOTEBOOK
         if arguments.headless:
-            return tour.headless(arguments.output)
-        return tour.interactive(arguments.output, arguments.port, browser=not arguments.no_browser)
+            return tour.headless(arguments.output, name)
+        shown = not arguments.no_browser
+        return tour.interactive(arguments.output, name, arguments.port, browser=shown)
     except CommandError as error:
         print(f"ag-visual: {error}", file=sys.stderr)
         return 1

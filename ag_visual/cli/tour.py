@@ -1,4 +1,4 @@
-"""`ag-visual tour`: the tour notebook in JupyterLab, or from top to bottom without a browser."""
+"""`ag-visual tour`: a notebook of the package in JupyterLab, or from top to bottom without one."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ag_visual import files
 from ag_visual.cli.errors import CommandError
 
 NOTEBOOK = "00_tour.ipynb"
+TEACHING = "01_teaching.ipynb"
 FIRST_PORT = 8888
 CELL_SECONDS = 300
 # The kernel of this environment comes before one of the same name in the user's folder.
@@ -48,27 +49,30 @@ def require(*modules: str) -> None:
 
 
 def source() -> Path:
-    """The tour as it came with the package, or as it lies in the checkout."""
+    """The folder of the notebooks that came with the package, or lie in the checkout."""
     package = Path(ag_visual.__file__).parent
     for folder in (package / "notebooks", package.parent / "notebooks"):
         if (folder / NOTEBOOK).is_file():
-            return folder / NOTEBOOK
+            return folder
     raise CommandError(f"{NOTEBOOK} is missing from {package}: install ag-visual again")
 
 
-def prepare(folder: Path, *, fresh: bool) -> Path:
-    """A copy of the notebook in `folder`; one that a reader already worked in is kept."""
-    original = source()
+def prepare(folder: Path, name: str = NOTEBOOK, *, fresh: bool) -> Path:
+    """Copies of all notebooks in `folder`, and the path of one; what a reader worked in is kept.
+
+    fresh: this one begins anew.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        copy = folder / NOTEBOOK
-        if fresh or not copy.exists():
-            files.write(copy, original.read_bytes())
+        for original in sorted(source().glob("*.ipynb")):
+            copy = folder / original.name
+            if not copy.exists() or (fresh and original.name == name):
+                files.write(copy, original.read_bytes())
     except OSError as error:
         raise CommandError(
             f"cannot write to {folder}: {error.strerror}. Choose another folder with --output DIR"
         ) from None
-    return copy
+    return folder / name
 
 
 def is_free(port: int) -> bool:
@@ -108,11 +112,11 @@ def environment() -> dict[str, str]:
     return os.environ | {PREFER_OWN_KERNEL: "1"}
 
 
-def interactive(folder: Path, port: int | None, *, browser: bool) -> int:
-    """JupyterLab with the tour open, until it is stopped."""
+def interactive(folder: Path, name: str, port: int | None, *, browser: bool) -> int:
+    """JupyterLab with a notebook open, until it is stopped."""
     require(*NEEDED)
     port = choose_port(port)
-    notebook = prepare(folder, fresh=False).resolve()
+    notebook = prepare(folder, name, fresh=False).resolve()
     token = os.environ.get("JUPYTER_TOKEN") or secrets.token_hex(24)
     shown = browser and has_display()
     if browser and not shown:
@@ -123,7 +127,7 @@ def interactive(folder: Path, port: int | None, *, browser: bool) -> int:
         )
     print(
         f"Notebook  {notebook}\n"
-        f"Address   http://localhost:{port}/lab/tree/{NOTEBOOK}?token={token}\n"
+        f"Address   http://localhost:{port}/lab/tree/{name}?token={token}\n"
         "Stop JupyterLab with Ctrl-C.",
         file=sys.stderr,
         flush=True,
@@ -148,14 +152,14 @@ def start(words: list[str], variables: dict[str, str], folder: Path) -> int:
     return subprocess.call(words, env=variables)
 
 
-def headless(folder: Path) -> int:
-    """Run the notebook from top to bottom and print what came of it."""
+def headless(folder: Path, name: str) -> int:
+    """Run a notebook from top to bottom and print what came of it."""
     require(*NEEDED)
     import nbformat
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-    path = prepare(folder, fresh=True)
+    path = prepare(folder, name, fresh=True)
     notebook = nbformat.read(path, as_version=4)
     began = time.monotonic()
     client = NotebookClient(
@@ -173,19 +177,22 @@ def headless(folder: Path) -> int:
         client.execute(env=variables)
     except CellExecutionError as error:
         raise CommandError(
-            f"the tour failed: {error.ename}: {error.evalue}. As far as it came: {path}"
+            f"{name} failed: {error.ename}: {error.evalue}. As far as it came: {path}"
         ) from None
     except (CellTimeoutError, TimeoutError):
         raise CommandError(
-            f"a cell of the tour ran for more than {CELL_SECONDS} s. As far as it came: {path}"
+            f"a cell of {name} ran for more than {CELL_SECONDS} s. As far as it came: {path}"
         ) from None
     except DeadKernelError:
-        raise CommandError("the kernel died while it ran the tour") from None
+        raise CommandError(f"the kernel died while it ran {name}") from None
     finally:
         files.write(path, nbformat.writes(notebook).encode())
         if preferred is None:
             del os.environ[PREFER_OWN_KERNEL]
-    return summarize(result_of(notebook), folder, time.monotonic() - began)
+    if name == NOTEBOOK:
+        summarize(result_of(notebook), folder)
+    print(f"executed        {path.resolve()} in {time.monotonic() - began:.1f} s")
+    return 0
 
 
 def report_cell(cell: Any, cell_index: int, execute_reply: Any) -> None:
@@ -205,8 +212,8 @@ def result_of(notebook: Any) -> dict[str, Any]:
     raise CommandError(f"the tour ran, but published no result ({RESULT})")
 
 
-def summarize(result: dict[str, Any], folder: Path, seconds: float) -> int:
-    """Print the result; a recording that is not there is a failure."""
+def summarize(result: dict[str, Any], folder: Path) -> None:
+    """Print the tour's result; a recording that is not there is a failure."""
     recording = (folder / result["recording"]).resolve()
     if not recording.is_file():
         raise CommandError(f"the tour ran, but its recording is missing: {recording}")
@@ -214,5 +221,3 @@ def summarize(result: dict[str, Any], folder: Path, seconds: float) -> int:
     print(f"recorded nodes  {result['nodes']:,}")
     print(f"recorded events {result['events']:,}")
     print(f"recording       {recording}")
-    print(f"executed        {(folder / NOTEBOOK).resolve()} in {seconds:.1f} s")
-    return 0

@@ -31,17 +31,18 @@ def same_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def small_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tour:
-    """Puts a notebook of these cells in the tour's place."""
+    """Puts a notebook of these cells in the place of each."""
 
     def write(*cells: str) -> Path:
         import nbformat
 
-        path = tmp_path / "source" / tour.NOTEBOOK
-        path.parent.mkdir()
+        folder = tmp_path / "source"
+        folder.mkdir()
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
-        nbformat.write(notebook, path)
-        monkeypatch.setattr(tour, "source", lambda: path)
-        return path
+        for name in (tour.NOTEBOOK, tour.TEACHING):
+            nbformat.write(notebook, folder / name)
+        monkeypatch.setattr(tour, "source", lambda: folder)
+        return folder
 
     return write
 
@@ -159,6 +160,29 @@ def test_a_folder_that_cannot_be_written_is_said(
     assert code == 1
     assert "cannot write" in err
     assert "--output DIR" in err
+
+
+def test_the_notebook_for_classes_is_opened_or_run(
+    small_tour: Tour,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    small_tour("print('hello')")
+    started: list[str] = []
+    monkeypatch.setattr(tour, "start", lambda words, *_: started.extend(words) or 0)
+    folder = tmp_path / "out"
+    code, _, err = ends(capsys, "tour", "--teaching", "--output", str(folder))
+    assert code == 0
+    assert str(folder / tour.TEACHING) in started
+    assert f"/lab/tree/{tour.TEACHING}?token=" in err
+    assert (folder / tour.NOTEBOOK).exists()
+    # It publishes no result of its own: that it ran to its end is what is told.
+    code, out, _ = ends(capsys, "tour", "--teaching", "--headless", "--output", str(folder))
+    assert code == 0
+    assert re.fullmatch(rf"executed +{re.escape(str(folder / tour.TEACHING))} in [\d.]+ s\n", out)
+    assert '"name": "stdout"' in (folder / tour.TEACHING).read_text()
+    assert '"name": "stdout"' not in (folder / tour.NOTEBOOK).read_text()
 
 
 @pytest.mark.parametrize("display", [True, False])
