@@ -40,7 +40,7 @@ class Known:
 EMPTY = re.compile(r"\('', 0\), |, \('', 0\)")  # an edge that leads nowhere
 WRITTEN = re.compile(r"(\w+)(?:\.(?:eq|ne|lt|le|gt|ge|fill)_\(|\[.*?\] = )")
 GROWS = re.compile(r"out=|\.resize_\(")
-FILLED = re.compile(r"\.(?:fill|zero|masked_fill|index_fill)_\(")
+FILLED = re.compile(r"\.(?:fill|zero|masked_fill|index_fill|tril|triu)_\(")
 SET = re.compile(r"\w\[.*\] = ")
 RESIZED = re.compile(r"out=(\w+)\)")
 NODES = re.compile(r"\w+Backward\d")
@@ -501,8 +501,10 @@ t1 = torch.func.jvp(lambda a: a * 1, (t0,), (torch.ones(2),))[1].clone()
                 and any(map(_moves, program))
             )
             or (
-                difference.kind == "accepts"
-                and re.search("has changed the (size|type) of value", difference.theirs)
+                (
+                    (difference.kind, difference.about) == ("grad", "values")
+                    or re.search("has changed the (size|type) of value", difference.theirs)
+                )
                 and any(
                     (hooked := HOOKED.search(each.source)) and _only_moved(hooked[1], program)
                     for each in program
@@ -1011,7 +1013,8 @@ t2 = torch.autograd.grad(t1, [t0], torch.ones(2, 2), is_grads_batched=True)[0]
 """,
         lambda difference, line, program: (
             difference.kind == "grad"
-            and UNPRINTED in difference.theirs
+            # what is empty is printed alike
+            and (UNPRINTED in difference.theirs or difference.ours == difference.theirs)
             and any("grads_batched" in each.source for each in program)
         ),
     ),
