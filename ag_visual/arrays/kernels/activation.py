@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import Any
 
+import ml_dtypes
 import numpy
 
 from ag_visual.arrays.backend import Array, of_namespace
@@ -19,7 +20,11 @@ def _wide(xp: Any, array: Array) -> Array:
     return array if array.dtype.itemsize > 2 else copied(xp, array, xp.float32)
 
 
-_ZEROS = {each: numpy.zeros((), each) for each in map(numpy.dtype, ("float32", "float64"))}
+# Beside a Python number NumPy 2.0 makes float32 of bfloat16.
+_ZEROS = {
+    each: numpy.zeros((), each)
+    for each in map(numpy.dtype, ("float32", "float64", ml_dtypes.bfloat16))
+}
 # The integers of the same size, and the number 1 as one of them.
 _BITS = {
     numpy.dtype(f"float{size}"): (numpy.dtype(f"int{size}"), numpy.array(1, f"int{size}"))
