@@ -207,7 +207,7 @@ def _pointwise(op: Op, values: dict[str, Any], out: Any, tangents: dict[str, Any
         return False
     array = _array(out)
     shape, dtype = array.shape, array.dtype
-    if dtype.kind == "c" or not shape:
+    if dtype.kind == "c":
         return False
     for name, tangent in tangents.items():
         one, two = _array(values[name]), _array(tangent)

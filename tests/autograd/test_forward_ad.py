@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import math
 import threading
 import weakref
 from typing import Any
@@ -621,5 +622,24 @@ def test_a_checkpoint_recomputes_with_tangents() -> None:
             d = fw.make_dual(x, t.ones(2))
             y = checkpoint(lambda z: (z * z).sin(), d, use_reentrant=False)
             return [unpacked(t, y), unpacked(t, t.autograd.grad(y.sum(), x)[0])]
+
+    agree(program)
+
+
+@pytest.mark.parametrize("shape", [(), (2,)])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_a_tangent_that_is_not_finite_ends_with_a_write(shape: Any, dtype: str) -> None:
+    def program(t: Any) -> Any:
+        fw, kind = t.autograd.forward_ad, getattr(t, dtype)
+        tangents = []
+        for write in (
+            lambda y: y.fill_(2),
+            lambda y: y.zero_(),
+            lambda y: y.fill_(t.tensor(2, dtype=kind)),
+        ):
+            with fw.dual_level():
+                x = fw.make_dual(t.ones(shape, dtype=kind), t.full(shape, math.nan, dtype=kind))
+                tangents.append(fw.unpack_dual(write(x.clone())).tangent)
+        return tangents
 
     agree(program)

@@ -11,9 +11,10 @@ from ag_visual.arrays.backend import is_array
 from ag_visual.arrays.kernels.order import empty_as
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.dispatch.arguments import NUMBERS
+from ag_visual.dispatch.families import zeros
 from ag_visual.dispatch.memory_overlap import ALLOWED, unless_itself
 from ag_visual.dispatch.overflow import check_overflow
-from ag_visual.dispatch.record import ELEMENTWISE, LINEAR, Op, Sample
+from ag_visual.dispatch.record import LINEAR, Op, Sample
 from ag_visual.dispatch.table import composite, function, op
 from ag_visual.dispatch.vmap import Batch
 from ag_visual.errors import type_name
@@ -22,6 +23,10 @@ from ag_visual.ops.tensor.cast import cast_array
 
 def _nothing(F, g):
     return F.zeros_of(g)
+
+
+def _stands_still(F, t_self):
+    return zeros(F, t_self)
 
 
 def number_for(value, array):
@@ -136,7 +141,7 @@ def _fills(suffix: str, nodes: tuple[str, str], write, oracle) -> tuple[Op, Op]:
         f"fill_number{suffix}",
         _filled,
         vjp={"self": _nothing},
-        jvp=ELEMENTWISE,
+        jvp={"self": _stands_still},
         inplace=write,
         repeated=ALLOWED,
         batch=_filling,
@@ -152,7 +157,7 @@ def _fills(suffix: str, nodes: tuple[str, str], write, oracle) -> tuple[Op, Op]:
         _filled,
         vjp={"self": _nothing, "value": lambda F, g: F.sum(g)},
         jvp={
-            "self": lambda F, t_self: F.zeros_of(t_self, tuple(t_self.shape)),
+            "self": _stands_still,
             "value": lambda F, t_value, self_shape: F.expand(t_value, self_shape),
         },
         may_alias=("value",),
@@ -183,7 +188,7 @@ _zero = op(
     vjp={"self": _nothing},
     inplace=lambda xp, self: _fill_into(xp, self, 0),
     repeated=ALLOWED,
-    jvp=ELEMENTWISE,
+    jvp={"self": _stands_still},
     public=False,
     public_name="zero",
     node="ZeroBackward0",
