@@ -669,6 +669,21 @@ t2 = torch.autograd.grad((t1 * t1).sum(), [t0], create_graph=True)[0]
         ),
     ),
     Known(
+        "inference tensors under vmap",
+        "Under `vmap` an inference tensor of another dtype may be an operand of a write whose node"
+        " saves it.",
+        """
+t0 = torch.tensor([1.], dtype=torch.float64, requires_grad=True)
+with torch.inference_mode(): t1 = torch.tensor(1.) / 1
+t2 = torch.func.vmap(lambda a: a.clone().mul_(t1))(t0)
+""",
+        lambda difference, line, program: (
+            difference.kind == "accepts"
+            and "Inference tensors cannot be saved for backward" in difference.theirs
+            and _transforms(program[-1])
+        ),
+    ),
+    Known(
         "data of inference tensors",
         "`data` of an inference tensor is a normal one, with a version; in torch it may be written"
         " as one too, but says that it is an inference tensor.",
@@ -1172,13 +1187,14 @@ t0.cumprod(0).sum().backward()
     Known(
         "negative zeros of complex numbers",
         "`neg` turns the sign of a complex number's zero part, too; torch's does not where it takes"
-        " several numbers at once, and angles, roots, logarithms and powers show it.",
+        " several numbers at once, and a derivative's zero part may have the other sign: angles,"
+        " roots, logarithms and powers show it.",
         "t0 = torch.full((16,), 2 + 0j).neg()\nt1 = t0.sqrt()",
         lambda difference, line, program: (
             difference.kind == "values"
             and ("j" in difference.theirs or ".angle(" in line.form)
             and bool(BRANCHES.search(line.form + program[-1].form))
-            and any(NEGATES.search(each.form) for each in program)
+            and any(NEGATES.search(each.form) or _transforms(each) for each in program)
         ),
         ends=True,
     ),
