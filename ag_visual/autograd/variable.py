@@ -31,11 +31,11 @@ class _VariableMeta(type):
             from ag_visual.dispatch.table import functions
 
             empty: Tensor = functions["empty"](0)
-            return empty.requires_grad_(requires_grad)
+            return empty._require_grad(requires_grad)
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type_name(data)}")
         result = data.detach()
-        return result.requires_grad_(requires_grad)
+        return result._require_grad(requires_grad)
 
 
 class ImperativeEngine:

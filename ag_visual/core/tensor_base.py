@@ -289,7 +289,7 @@ class TensorBase(Attached):
                 "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
                 f"{type(element)}."
             )
-        return bool((self == element).any())
+        return bool((self == element).any().item())
 
     def __dir__(self) -> list[str]:
         """What this tensor has: nothing deprecated, no empty slot, no other device's interface."""

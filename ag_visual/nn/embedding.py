@@ -31,7 +31,7 @@ class _Table(Module):
         self.padding_idx = padding_idx
         if weight is None:
             self.weight = new_parameter((num_embeddings, embedding_dim), device, dtype)
-            self.weight.requires_grad_(not freeze)
+            self.weight._require_grad(not freeze)
             self.reset_parameters()
             return
         if tuple(weight.shape) != (num_embeddings, embedding_dim):
@@ -167,7 +167,7 @@ class EmbeddingBag(_Table):
         _two_dimensional(embeddings)
         options = (max_norm, norm_type, scale_grad_by_freq, mode, sparse)
         result = cls(*embeddings.shape, *options, embeddings, include_last_offset, padding_idx)
-        result.weight.requires_grad_(not freeze)
+        result.weight._require_grad(not freeze)
         return result
 
 

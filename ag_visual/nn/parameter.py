@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ag_visual.core.level import Lifted, wrap
+from ag_visual.core.level import Batched, Lifted, Wrapper, wrap
 from ag_visual.core.tensor import Tensor, from_array
 from ag_visual.core.tensor_base import TensorBase
 from ag_visual.dispatch.codegen.scope import odd_types, take_fast
@@ -33,10 +33,10 @@ class Parameter(Tensor):
             raise RuntimeError(
                 f"{NEEDS_FLOAT}, but these are {data.dtype}: pass requires_grad=False"
             )
-        if isinstance(data, Lifted):
-            return _lifted(data, requires_grad)
+        if isinstance(data, Wrapper):
+            return _at_level(data, requires_grad)
         # It refuses what may not require grad here, as inference tensors.
-        seen = data.detach().requires_grad_(requires_grad)
+        seen = data.detach()._require_grad(requires_grad)
         result = from_array(seen._array, requires_grad, cls)
         result._store, result._memory = seen._store, seen._memory
         return result
@@ -56,13 +56,30 @@ class _LiftedParameter(Lifted, Parameter):
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + Lifted.__repr__(self)
 
-_LiftedParameter.__name__ = _LiftedParameter.__qualname__ = "Parameter"
-odd_types.add(_LiftedParameter)
+
+class _BatchedParameter(Batched, Parameter):
+    """One that was made of a slice inside of `vmap`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + Batched.__repr__(self)
 
 
-def _lifted(data: Lifted, requires_grad: bool) -> Parameter:
-    result: Parameter = wrap(_LiftedParameter, data.level, data.value.detach())
+for _kind in (_LiftedParameter, _BatchedParameter):
+    _kind.__name__ = _kind.__qualname__ = "Parameter"
+    odd_types.add(_kind)
+
+
+def _at_level(data: Wrapper, requires_grad: bool) -> Parameter:
+    sliced = isinstance(data, Batched)
+    kind = _BatchedParameter if sliced else _LiftedParameter
+    result: Any = wrap(kind, data.level, data.value.detach())
+    if sliced:
+        result._outline = None
     result._rg = requires_grad
     return result
 
@@ -86,7 +103,7 @@ class Buffer(Tensor, metaclass=_MarkedAsBuffer):
 
             data = functions["empty"](0)
         _check("Buffer", data)
-        result = data.detach().requires_grad_(data.requires_grad)
+        result = data.detach()._require_grad(data.requires_grad)
         result.persistent, result._is_buffer = persistent, True
         return result
 

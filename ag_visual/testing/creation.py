@@ -59,7 +59,7 @@ def make_tensor(
     if exclude_zero:
         tiny = 1 if counted else finfo(dtype).tiny
         result[result == 0] = tiny
-    return result.requires_grad_() if requires_grad else result
+    return result._require_grad(True) if requires_grad else result
 
 
 def _bounds(low: Any, high: Any, dtype: DType, counted: bool) -> tuple[Any, Any]:

@@ -13,6 +13,7 @@ import itertools
 import warnings
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
@@ -237,9 +238,14 @@ class _Frame:
         self.others = [None if isinstance(a, Tensor) else a for a in args]
         self.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         check_saved_hooks()
+        tensors = [args[i] for i in self.places]
+        if modes.state.levels:
+            # Of a level that is over nothing is computed again: the first op of it says so.
+            self.inputs: Any = SimpleNamespace(saved_tensors=tensors)
+            return
         with enable_grad():
             dummy = from_array(numpy.zeros(0, numpy.float32), requires_grad=True)
-            self.inputs = CheckpointInputs.apply(dummy, *(args[i] for i in self.places)).grad_fn
+            self.inputs = CheckpointInputs.apply(dummy, *tensors).grad_fn
 
     def first_forward(self) -> saved_tensors_hooks:
         def pack(tensor: Tensor) -> _Placeholder:

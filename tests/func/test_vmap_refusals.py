@@ -93,6 +93,12 @@ VALUES: dict[str, Program] = {
     "unique_consecutive": mapped(lambda t, x: t.unique_consecutive(x)),
     "one_hot": mapped(lambda t, x: t.nn.functional.one_hot(x.long())),
     "histogramdd": mapped(lambda t, x: t.histogramdd(x, [2])),
+    "in": mapped(lambda t, x: 1.0 in x),
+    "view": mapped(lambda t, x: x.T.view(-1), (2, 3, 3)),
+    "view, batch in the middle": lambda t: told(
+        lambda: t.vmap(lambda x: x.view(-1), 1)(t.ones(2, 3, 3))
+    ),
+    "memory": mapped(lambda t, x: x.untyped_storage()),
     "iter": mapped(lambda t, x: iter(x), (2,)),
     "len": mapped(lambda t, x: len(x), (2,)),
     "sum(1)": mapped(lambda t, x: x.sum(1)),

@@ -74,6 +74,32 @@ def test_tied_weights_and_buffers() -> None:
     agree(program)
 
 
+def test_attributes_and_absent_parameters_are_replaced() -> None:
+    def program(t: Any) -> Any:
+        class Scaled(t.nn.Module):  # type: ignore[misc, name-defined]
+            def __init__(self) -> None:
+                super().__init__()
+                self.scale = t.tensor(2.0)
+                self.later = None
+                self.inner = t.nn.Linear(2, 1)
+                self.register_parameter("shift", None)
+
+            def forward(self, x: Any) -> Any:
+                more = [each for each in (self.later, self.shift) if each is not None]
+                return sum(more, self.scale * x.sum())
+
+        module, x = Scaled(), t.ones(2)
+        call = t.func.functional_call
+        given = [{}, {"scale": t.tensor(5.0)}, {"later": x}, {"shift": 3 * x}, {"new": x}]
+        found = [call(module, each, (x,)) for each in given]
+        slope = t.func.grad(lambda scale: call(module, {"scale": scale}, (x,)))(t.tensor(1.0))
+        bare = call(module.inner, {"weight": t.ones(1, 2), "bias": None}, x)
+        after = [module.later, module.shift, module.inner.bias is None, hasattr(module, "new")]
+        return [found, slope, bare, module.scale, after]
+
+    agree(program)
+
+
 def test_the_older_name_warns() -> None:
     def program(t: Any) -> Any:
         call = t.nn.utils.stateless.functional_call

@@ -98,6 +98,30 @@ def _check_names(module: Module, known: dict[str, Any], tensors: dict[str, Any])
         raise RuntimeError(text)
 
 
+def _place(module: Module, name: str, value: Any) -> tuple[dict[str, Any], str]:
+    """Where a module holds what a name is of: a dict, and the key in it."""
+    if not (value is None or isinstance(value, Tensor)):
+        raise TypeError(f"{value!r} is not an instance of torch.Tensor (for {name!r})")
+    path, _, last = name.rpartition(".")
+    if not last:
+        raise KeyError(f'tensor name can\'t be empty string "" (in {name!r})')
+    owner: Any = module
+    for part in path.split(".") if path else ():
+        if not hasattr(owner, part):
+            raise AttributeError(f"{type(owner).__name__} has no attribute `{part}` (for {name!r})")
+        owner = getattr(owner, part)
+        if not isinstance(owner, Module):
+            raise TypeError(f"submodule `{part}`: {owner} is not an instance of torch.nn.Module")
+    # A buffer's place, and that of a parameter, hold any tensor while the call lasts.
+    for table in (owner._parameters, owner._buffers):
+        if last in table:
+            return table, last
+    held = getattr(owner, last, None)
+    if not (held is None or isinstance(held, Tensor)):
+        raise TypeError(f"attribute `{last}`: {held!r} is not an instance of torch.Tensor")
+    return owner.__dict__, last
+
+
 @contextmanager
 def _replaced(
     module: Module, tensors: dict[str, Any], tie_weights: bool, strict: bool
@@ -108,17 +132,7 @@ def _replaced(
         tensors = _tied(known, tensors)
     if strict:
         _check_names(module, known, tensors)
-    places = []
-    for name, value in tensors.items():
-        if not isinstance(value, Tensor):
-            raise TypeError(f"{value!r} is not an instance of torch.Tensor (for {name!r})")
-        path, _, last = name.rpartition(".")
-        owner: Any = module
-        for part in path.split(".") if path else ():
-            owner = getattr(owner, part)
-        # A buffer's place, and that of a parameter, hold any tensor while the call lasts.
-        table = owner._buffers if last in owner._buffers else owner._parameters
-        places.append((table, last, value))
+    places = [(*_place(module, name, value), value) for name, value in tensors.items()]
     before = [(table, last, table.get(last, _ABSENT)) for table, last, _ in places]
     try:
         for table, last, value in places:

@@ -466,7 +466,7 @@ def _frequencies(
         options["dtype"] = dtypes.get_default_dtype()
     wanted = options.pop("requires_grad", False)
     found: Tensor = functions["mul"](values(options), 1.0 / (n * d))
-    return found.requires_grad_() if wanted else found
+    return found._require_grad(True) if wanted else found
 
 
 @function(spaces="fft")

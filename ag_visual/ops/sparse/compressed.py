@@ -99,7 +99,7 @@ def sparse_csr_tensor(
     indices = xp.stack((rows, columns)).astype(xp.int64)
     given = values.detach() if requires_grad else values
     result = sparse.assembled(indices, given, size, True, True)
-    return result.requires_grad_() if requires_grad else result
+    return result._require_grad(True) if requires_grad else result
 
 
 def _method(name: str) -> Any:

@@ -147,7 +147,7 @@ def sparse_coo_tensor(
     if requires_grad:
         given = given.detach()
     result = sparse.assembled(at, given, size, bool(is_coalesced))
-    return result.requires_grad_() if requires_grad else result
+    return result._require_grad(True) if requires_grad else result
 
 
 def _method(name: str) -> Any:

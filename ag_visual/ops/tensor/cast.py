@@ -126,7 +126,7 @@ def _as_subclass(self: Tensor, cls: type):
 def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Tensor:
     """A leaf of a subclass of Tensor on the memory of `data`, as classes of parameters are made."""
     result: Tensor = _as_subclass(data.detach(), cls)
-    return result.requires_grad_(require_grad)
+    return result._require_grad(require_grad)
 
 
 Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]

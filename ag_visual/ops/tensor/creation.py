@@ -30,7 +30,7 @@ from ag_visual.ops.tensor.make import leaf, make, shape_of, size_of
 def scalar_tensor(s: complex, *, dtype=None, device=None, requires_grad: bool = False) -> Tensor:
     """A 0-d tensor of one number, in the default dtype."""
     result = full((), s, dtype=dtype_of("scalar_tensor", dtype), device=device)
-    return result.requires_grad_() if requires_grad else result
+    return result._require_grad(True) if requires_grad else result
 
 
 # Filled -----------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def like(
     if type(array) is Coo:
         if name not in ("zeros_like", "empty_like"):
             raise array.refuse()
-        return tensor_of(array.nothing(kind)).requires_grad_(requires_grad)
+        return tensor_of(array.nothing(kind))._require_grad(requires_grad)
     if device is None:
         made = build(backends.backend_of(array), array, kind)
     else:
@@ -175,7 +175,7 @@ def like(
     if not isinstance(input, Wrapper):
         return leaf(made, requires_grad)
     result: Tensor = levelled_like(input, made)
-    return result.requires_grad_() if requires_grad else result
+    return result._require_grad(True) if requires_grad else result
 
 
 def _shaped_as(array, backend):

@@ -16,6 +16,7 @@ from ag_visual import dtypes
 from ag_visual.arrays import backend as backends
 from ag_visual.core import modes
 from ag_visual.core.dual import dual_of
+from ag_visual.core.level import hollow, not_batched
 from ag_visual.core.storage import FRESH
 from ag_visual.core.tensor import Tensor, before_write, check_inplace, from_array, method, wrote
 from ag_visual.devices import device as Device
@@ -279,7 +280,7 @@ def asarray(
         found = found.clone()  # type: ignore[attr-defined]
     if requires_grad is None or found.requires_grad is requires_grad:
         return found
-    return found.requires_grad_() if requires_grad else found.detach()
+    return found._require_grad(True) if requires_grad else found.detach()
 
 
 # The memory of a tensor exchanged ---------------------------------------------------------------
@@ -334,6 +335,8 @@ def _set(
     Without arguments it gets empty memory of its own. Raises RuntimeError for another dtype, or a
     geometry (in elements) that leaves the memory.
     """
+    if hollow(self) or hollow(source):
+        raise not_batched("set_")
     if modes.duals and modes.forward_enabled() and dual_of(self) is not None:
         raise NotImplementedError(
             "Trying to use forward AD with set_ that does not support it because it has not been "

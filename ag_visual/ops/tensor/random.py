@@ -53,7 +53,7 @@ def _drawn(
 
     with backend.on(where.index):
         result: Tensor = drawn(shape, array)
-    return result.requires_grad_() if requires_grad else result
+    return result._require_grad(True) if requires_grad else result
 
 
 def float_only(name: str, kind: dtypes.dtype):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ag_visual import dtypes
+from ag_visual.core.level import Wrapper
 from ag_visual.core.tensor import Tensor, from_array, method
 from ag_visual.devices import device as Device
 from ag_visual.dispatch.memory import line_of, memory_of
@@ -215,7 +216,12 @@ function()(TypedStorage)
 
 
 def _line(tensor: Tensor) -> Tensor:
-    """All memory that a tensor looks into, in its dtype and without history; writes are counted."""
+    """All memory that a tensor looks into, in its dtype and without history; writes are counted.
+
+    NotImplementedError of a tensor of a transform, which stands for others.
+    """
+    if isinstance(tensor, Wrapper):
+        raise tensor.no_storage()
     line = line_of(memory_of(tensor), tensor._array)
     result: Tensor = from_array(line)
     result._store, result._memory = tensor._storage, memory_of(tensor)

@@ -45,11 +45,8 @@ def _zeros_of(F, like, shape: tuple[int, ...] | None = None):
 
 
 def _reshape_slices(batch: Batch):
-    """As views where the memory allows it: a batch that was moved to the front may need a copy."""
-    size = (batch.size, *batch["size"])
-    if batch.op.view:
-        return batch.F.reshape(batch["self"], size)
-    return batch.run(size=size)
+    """Where the memory of a slice allows it, that of all slices does."""
+    return batch.run(size=(batch.size, *batch["size"]))
 
 
 _REBATCHED = Same(

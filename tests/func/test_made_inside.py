@@ -1,0 +1,117 @@
+"""Made inside of a transform: tensors that require grad, parameters, modules; checkpoints there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import ag_visual as ag
+from tests.func.programs import Program, same, values
+
+
+def facts(x: Any) -> list[Any]:
+    return [x, x.requires_grad, None if x.grad_fn is None else x.grad_fn.name()]
+
+
+def of_a_slice(t: Any) -> Any:
+    seen = []
+
+    def f(x: Any) -> Any:
+        made = t.nn.Parameter(x)
+        twice = made * 2
+        seen.append([type(made).__name__, isinstance(made, t.nn.Parameter), made.is_leaf])
+        seen.append([repr(made), made.requires_grad, twice.requires_grad, twice.grad_fn is None])
+        return twice
+
+    return [t.vmap(f)(values(t, 2, 3)), seen]
+
+
+def followed(t: Any) -> Any:
+    """A parameter made where a level follows what is computed."""
+    seen = []
+
+    def f(x: Any) -> Any:
+        made = t.nn.Parameter(t.ones(3, dtype=t.float64))
+        loss = (made * x).sum()
+        seen.append(repr(made))
+        seen.append(t.autograd.grad(loss, made, retain_graph=True)[0].requires_grad)
+        return loss
+
+    return [t.func.grad(f)(values(t, 3)), seen]
+
+
+def layer_norm(t: Any) -> Any:
+    return facts(t.vmap(lambda x: t.nn.LayerNorm(3).double()(x))(values(t, 2, 4, 3)))
+
+
+def linear(t: Any) -> Any:
+    made = lambda x: t.nn.Linear(3, 2).double()(x)  # noqa: E731
+    seen = t.vmap(made, randomness="same")(values(t, 2, 3))
+    slope = t.func.grad(lambda x: made(x).sum())(values(t, 3))
+    return [list(seen.shape), seen.requires_grad, list(slope.shape)]
+
+
+def embedding(t: Any) -> Any:
+    table = lambda: t.nn.Embedding.from_pretrained(values(t, 4, 2))  # noqa: E731
+    return t.vmap(lambda at: table()(at))(t.tensor([0, 3, 1]))
+
+
+def drawn(t: Any) -> Any:
+    def f(x: Any) -> Any:
+        return t.rand(3, requires_grad=True) * x
+
+    kinds = ("same", "different")
+    slope = t.func.grad(lambda x: f(x).sum())(t.ones(3))
+    found = [t.vmap(f, randomness=kind)(t.ones(2, 3)).requires_grad for kind in kinds]
+    return [found, list(slope.shape)]
+
+
+def like_a_slice(t: Any) -> Any:
+    return facts(t.vmap(lambda x: t.ones_like(x, requires_grad=True) * x)(values(t, 2, 3)))
+
+
+def checkpointed(t: Any) -> Any:
+    run = t.utils.checkpoint.checkpoint
+    x = values(t, 2, 3)
+    inner = lambda a: run(t.sin, a, use_reentrant=False)  # noqa: E731
+    return [t.vmap(inner)(x), t.func.jvp(inner, (x,), (x,)), t.vmap(t.func.jacfwd(inner))(x)]
+
+
+def checkpoint_of_what_is_over(t: Any) -> Any:
+    run = t.utils.checkpoint.checkpoint
+    x = values(t, 2, 3).requires_grad_()
+    return t.vmap(lambda a: run(t.sin, a, use_reentrant=False))(x).sum().backward()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        of_a_slice,
+        followed,
+        layer_norm,
+        linear,
+        embedding,
+        drawn,
+        like_a_slice,
+        checkpointed,
+        checkpoint_of_what_is_over,
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*None of the inputs have requires_grad")
+def test_as_in_torch(program: Program) -> None:
+    same(program)
+
+
+def test_a_module_made_inside_learns_nothing_of_slices() -> None:
+    """Its parameters are leaves as any: the gradient is that of all slices together."""
+    made = []
+
+    def f(x: Any) -> Any:
+        layer = ag.nn.LayerNorm(3)
+        made.append(layer)
+        return layer(x)
+
+    x = values(ag, 2, 3).float()
+    ag.vmap(f)(x).sum().backward()
+    assert made[0].bias.grad.tolist() == [2.0, 2.0, 2.0]
