@@ -6,6 +6,7 @@ from typing import Any
 
 from ag_visual.core.level import Level, Wrapper, lift, settle
 from ag_visual.core.tensor import Tensor
+from ag_visual.errors import type_name
 from ag_visual.utils._pytree import tree_flatten, tree_map
 
 Argnums = int | tuple[int, ...]
@@ -79,6 +80,30 @@ def lowered(level: Level, tree: Any) -> Any:
         return x.value if isinstance(x, Wrapper) and x.level is level else x
 
     return tree_map(one, tree)
+
+
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """What a tensor of a transform holds, to look at: of a vmap all slices, the batch in front.
+
+    recurse: through the transforms around it, too. Any other tensor as it is. TypeError for what is
+    no tensor. What is computed of it inside of the transform is constant there.
+
+    >>> import ag_visual as ag
+    >>> def f(x):
+    ...     print(ag.func.debug_unwrap(x))
+    ...     return x
+    >>> _ = ag.vmap(f)(ag.ones(2))
+    tensor([1., 1.])
+    """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"debug_unwrap(): argument 'tensor' must be Tensor, not {type_name(tensor)}"
+        )
+    while isinstance(tensor, Wrapper):
+        tensor = tensor.value
+        if not recurse:
+            break
+    return tensor
 
 
 def split_aux(output: Any, what: str) -> tuple[Any, Any]:

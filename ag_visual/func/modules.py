@@ -11,6 +11,7 @@ from typing import Any
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import traced
 from ag_visual.nn.module import Module
+from ag_visual.nn.normalization import _BatchNorm
 from ag_visual.nn.utils.stateless import call_with
 
 Tensors = Mapping[str, Any]
@@ -77,6 +78,23 @@ def stack_module_state(
     return stacked, {name: _stacked(name, [b[name] for b in buffers]) for name in buffers[0]}
 
 
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Let every batch norm in a module, itself included, do without running statistics; returns it.
+
+    What `vmap` refuses in training, as all slices would write them: each batch is normalised by its
+    own statistics then, in evaluation, too.
+
+    >>> import ag_visual as ag
+    >>> ag.func.replace_all_batch_norm_modules_(ag.nn.BatchNorm1d(3)).running_mean is None
+    True
+    """
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
+
+
 def _stacked(name: str, tensors: list[Tensor]) -> Tensor:
     wanted = {t.requires_grad for t in tensors}
     if len(wanted) > 1:
@@ -85,4 +103,4 @@ def _stacked(name: str, tensors: list[Tensor]) -> Tensor:
     return result.requires_grad_(wanted.pop())
 
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]

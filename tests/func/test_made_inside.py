@@ -115,3 +115,35 @@ def test_a_module_made_inside_learns_nothing_of_slices() -> None:
     x = values(ag, 2, 3).float()
     ag.vmap(f)(x).sum().backward()
     assert made[0].bias.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_what_a_tensor_of_a_transform_holds() -> None:
+    def program(t: Any) -> Any:
+        seen = []
+
+        def f(x: Any) -> Any:
+            for recurse in (True, False):
+                held = t.func.debug_unwrap(x, recurse=recurse)
+                seen.append([repr(held), list(held.shape), held.requires_grad])
+            return (x * x).sum()
+
+        x = values(t, 2, 3)
+        t.vmap(t.vmap(f))(x[None])
+        t.vmap(t.func.grad(f))(x)
+        return [seen, t.func.debug_unwrap(x) is x]
+
+    same(program)
+    with pytest.raises(TypeError, match="must be Tensor, not int"):
+        ag.func.debug_unwrap(3)  # type: ignore[arg-type]
+
+
+def test_batch_norms_without_running_statistics() -> None:
+    def program(t: Any) -> Any:
+        kinds = (t.nn.BatchNorm1d(3), t.nn.InstanceNorm1d(3, track_running_stats=True))
+        net = t.nn.Sequential(*kinds, t.nn.Sequential(t.nn.BatchNorm1d(3))).double()
+        returned = t.func.replace_all_batch_norm_modules_(net)
+        batch = net[2]
+        names = [name for name, _ in net.named_buffers()]
+        return [returned is net, repr(net), names, t.vmap(batch)(values(t, 2, 4, 3))]
+
+    same(program)
