@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ag_visual.autograd.grad_mode import _DecoratorContextManager
 from ag_visual.core import dual, modes, source
 from ag_visual.core.dual import ForwardLevel
+from ag_visual.core.level import Wrapper
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import traced
 from ag_visual.errors import type_name
@@ -128,11 +129,15 @@ def checked_tangent(primal: Tensor, tangent: Tensor) -> None:
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """A view of a dual tensor without its tangent, and the tangent: None where it has none.
 
-    Outside of any level it gives the tensor itself and None. level: the number of the open one.
+    Outside of any level it gives the tensor itself and None; inside of `func.jvp` the tangent.
+    level: the number of the open one.
     """
     number = _current_level if level is None else level
     if number < 0:
-        return UnpackedDualTensor(tensor, None)
+        known = dual.dual_of(tensor) if level is None and isinstance(tensor, Wrapper) else None
+        if known is None:
+            return UnpackedDualTensor(tensor, None)
+        return UnpackedDualTensor(_apart(tensor), known[1])
     if not isinstance(tensor, Tensor):
         raise TypeError(
             f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type_name(tensor)}"

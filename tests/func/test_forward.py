@@ -432,3 +432,27 @@ def test_linearize_takes_control_flow_and_vmap() -> None:
         return pushed(t.tensor(2.0)), rows
 
     expect(program, (6.0, [[1.0] * 3] * 2))
+
+
+def test_tangents_are_unpacked_inside() -> None:
+    def seen_of(t: Any) -> Any:
+        unpack, x = t.autograd.forward_ad.unpack_dual, x3(t)
+        seen = []
+
+        def f(x: Any) -> Any:
+            primal, tangent = unpack(x * x)
+            seen.append([repr(primal), repr(tangent), unpack(t.ones(2)).tangent])
+            return primal, tangent, x + unpack(x).primal
+
+        jvp = t.func.jvp
+        return [
+            jvp(f, (x,), (3 * x,)),
+            t.vmap(lambda a: jvp(f, (a,), (a,))[0])(x),
+            t.func.grad(lambda a: jvp(f, (a,), (a,))[0][1].sum())(x),
+            t.func.jacfwd(lambda a: unpack(a * a).tangent)(x),
+            unpack(x).tangent,
+            seen,
+        ]
+
+    assert seen_of(ag)[0][0][1].tolist() == [6.0, 24.0, 54.0]
+    same(seen_of)

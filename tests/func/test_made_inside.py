@@ -46,9 +46,11 @@ def layer_norm(t: Any) -> Any:
 
 
 def linear(t: Any) -> Any:
-    made = lambda x: t.nn.Linear(3, 2).double()(x)  # noqa: E731
-    seen = t.vmap(made, randomness="same")(values(t, 2, 3))
-    slope = t.func.grad(lambda x: made(x).sum())(values(t, 3))
+    def made(x: Any) -> Any:
+        return t.nn.Linear(3, 2)(x)
+
+    seen = t.vmap(made, randomness="same")(t.ones(2, 3))
+    slope = t.func.grad(lambda x: made(x).sum())(t.ones(3))
     return [list(seen.shape), seen.requires_grad, list(slope.shape)]
 
 
@@ -95,12 +97,18 @@ def checkpoint_of_what_is_over(t: Any) -> Any:
         drawn,
         like_a_slice,
         checkpointed,
-        checkpoint_of_what_is_over,
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*None of the inputs have requires_grad")
 def test_as_in_torch(program: Program) -> None:
+    program(ag)
     same(program)
+
+
+def test_a_checkpoint_of_what_is_over_says_so() -> None:
+    same(checkpoint_of_what_is_over)
+    with pytest.raises(RuntimeError, match="may have escaped"):
+        checkpoint_of_what_is_over(ag)
 
 
 def test_a_module_made_inside_learns_nothing_of_slices() -> None:
@@ -132,6 +140,7 @@ def test_what_a_tensor_of_a_transform_holds() -> None:
         t.vmap(t.func.grad(f))(x)
         return [seen, t.func.debug_unwrap(x) is x]
 
+    program(ag)
     same(program)
     with pytest.raises(TypeError, match="must be Tensor, not int"):
         ag.func.debug_unwrap(3)  # type: ignore[arg-type]
@@ -146,4 +155,5 @@ def test_batch_norms_without_running_statistics() -> None:
         names = [name for name, _ in net.named_buffers()]
         return [returned is net, repr(net), names, t.vmap(batch)(values(t, 2, 4, 3))]
 
+    program(ag)
     same(program)
