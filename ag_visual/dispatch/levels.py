@@ -113,7 +113,7 @@ def at_level(op: Op, args: list[Any]) -> Any:
         values, depth = _spread(op, values, depth, levels)
     moves = tangents.found(op, values, depth, levels)
     if moves:
-        if depth and levels[depth - 1].kind == "jvp":
+        if depth and levels[depth - 1].kind == "jvp" and not _followed(values, moves):
             result = _pushed(op, values, levels[depth - 1], levels, moves)
         else:
             result = tangents.moved(op, values, _world(levels, depth), moves)
@@ -259,6 +259,20 @@ def _pushed(
     for place, tangent in given:
         forward.give(outputs[place], lift(level, tangent))
     return _package(op, outputs)
+
+
+def _followed(values: dict[str, Any], moves: dict[str, Any]) -> bool:
+    """Whether an argument has a graph at a level of jvp, being made of what requires grad there."""
+    given = [*values.values()]
+    for known in moves.values():
+        given.extend(known if isinstance(known, list) else [known[1]])
+    return modes.grad_enabled() and any(_grows(value) for value in given)
+
+
+def _grows(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_grows(item) for item in value)
+    return isinstance(value, Lifted) and value._rg
 
 
 def _seen(values: dict[str, Any], level: Level) -> dict[str, Any]:

@@ -80,6 +80,42 @@ def checkpointed(t: Any) -> Any:
     return [t.vmap(inner)(x), t.func.jvp(inner, (x,), (x,)), t.vmap(t.func.jacfwd(inner))(x)]
 
 
+def slope(t: Any, x: Any) -> Any:
+    """The gradient of a parameter that is made here, through a view, a list and a hook."""
+    made = t.nn.Parameter(t.ones_like(x.detach()))
+    y = made * made * x
+    y = y.view(1, -1)[0]
+    y.register_hook(lambda g: 2 * g)
+    loss = t.stack([y, y.sin()]).sum()
+    return t.autograd.grad(loss, made, create_graph=True)[0]
+
+
+def pushed_through_a_gradient(t: Any) -> Any:
+    f, x = lambda x: slope(t, x), values(t, 3)
+    jvp, jacfwd = t.func.jvp, t.func.jacfwd
+    return [
+        jvp(f, (x,), (x,)),
+        jacfwd(f)(x),
+        t.vmap(jacfwd(f))(values(t, 2, 3)),
+        jacfwd(jacfwd(lambda x: f(x) * x))(x),
+        t.func.grad(lambda x: jvp(f, (x,), (x,))[1].sum())(x),
+    ]
+
+
+def recorded_at_jvp(t: Any) -> Any:
+    """Whether what is made of a parameter requires grad, and what leaves does not."""
+    seen = []
+
+    def f(x: Any) -> Any:
+        made = t.ones(3, dtype=t.float64, requires_grad=True)
+        with t.no_grad():
+            still = made * x
+        seen.extend(each.requires_grad for each in (x * 2, still, made * x, made.detach() * x))
+        return made * x
+
+    return [t.func.jvp(f, (values(t, 3),), (values(t, 3),)), seen]
+
+
 def checkpoint_of_what_is_over(t: Any) -> Any:
     run = t.utils.checkpoint.checkpoint
     x = values(t, 2, 3).requires_grad_()
@@ -97,12 +133,32 @@ def checkpoint_of_what_is_over(t: Any) -> Any:
         drawn,
         like_a_slice,
         checkpointed,
+        pushed_through_a_gradient,
+        recorded_at_jvp,
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*None of the inputs have requires_grad")
 def test_as_in_torch(program: Program) -> None:
     program(ag)
     same(program)
+
+
+def test_writes_beside_a_parameter_have_tangents() -> None:
+    """torch refuses: its tangent of zeros is immutable."""
+
+    def f(x: Any) -> Any:
+        made = ag.nn.Parameter(ag.ones_like(x.detach()))
+        y = made * made * x
+        y[0] = x[1] * made[0]
+        y += x.sin() * made
+        return ag.autograd.grad((y * y).sum(), made, create_graph=True)[0]
+
+    x = values(ag, 3)
+    by_rows = ag.func.jacrev(f)(x)
+    assert by_rows.count_nonzero() == 4
+    for by_columns in (ag.func.jacfwd(f)(x), ag.vmap(ag.func.jacfwd(f))(x[None])[0]):
+        assert ag.allclose(by_columns, by_rows)
+    assert ag.allclose(ag.func.linearize(f, x)[1](x), by_rows @ x)
 
 
 def test_a_checkpoint_of_what_is_over_says_so() -> None:

@@ -35,6 +35,8 @@ def _source(op: Op, scope: dict[str, Any]) -> str:
         if name in given:
             add(1, f"t_{name} = None")
         add(1, f"if type({name}) is Lifted and {name}.level is _level:")
+        # Of what was made inside to require grad the level has a graph.
+        add(2, f"if {name}._rg: return MISS")
         add(2, f"x_{name} = {name}.value")
         if name in given:
             add(2, f"_dual = getattr({name}, '_dual', None)")
@@ -43,6 +45,7 @@ def _source(op: Op, scope: dict[str, Any]) -> str:
             add(2, "if _dual is not None:")
             add(3, f"_forward, t_{name} = _dual")
             add(3, f"if type(t_{name}) is Lifted and t_{name}.level is _level:")
+            add(4, f"if t_{name}._rg: return MISS")
             add(4, f"t_{name} = t_{name}.value")
         add(1, f"elif type({name}) is Tensor or type({name}) in fast: x_{name} = {name}")
         number = f"{name} is None or type({name}) is float or type({name}) is int"
