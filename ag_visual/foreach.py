@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ag_visual import linalg
+from ag_visual import dtypes, linalg
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import functions as F
 from ag_visual.errors import type_name
@@ -62,6 +62,12 @@ def _paired(tensors: Sequence[Any], others: Any) -> Sequence[Any]:
     return others
 
 
+def _rounded(tensor: Any, number: Any) -> Any:
+    """A number in the 16 bits of a tensor; anything else is as it was."""
+    narrow = tensor.dtype in (dtypes.float16, dtypes.bfloat16) and isinstance(number, float)
+    return tensor.new_tensor(number) if narrow else number
+
+
 def _called(name: str, written: bool) -> Callable[..., Any]:
     """The function of one tensor, or the one that writes into it."""
     suffix = "_" if written else ""
@@ -91,7 +97,10 @@ def _of_lists(name: str, written: bool) -> Callable[..., Any]:
             )
         scale = {} if alpha == 1 or name not in _SCALED else {"alpha": alpha}
         tensors = _checked(public, self)
-        return [one(t, o, **scale) for t, o in zip(tensors, _paired(tensors, other), strict=True)]
+        others = _paired(tensors, other)
+        if written and name == "mul":  # torch's first factor is the number: it is rounded first
+            others = [_rounded(t, o) for t, o in zip(tensors, others, strict=True)]
+        return [one(t, o, **scale) for t, o in zip(tensors, others, strict=True)]
 
     def ternary(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, **named: Any) -> Any:
         tensors = _checked(public, self)

@@ -25,6 +25,7 @@ from ag_visual.dispatch.levels import (
     outside,
     unusual,
 )
+from ag_visual.dispatch.narrow_node import narrow_class
 from ag_visual.dispatch.op_node import make_node_class
 from ag_visual.dispatch.out_argument import accepting_out
 from ag_visual.dispatch.record import KEEP, Op
@@ -54,6 +55,7 @@ class Levelled:
 def equip(op: Op) -> None:
     """Give a record its node class and its reference call."""
     op.node_class = make_node_class(op)
+    op.narrow_class = narrow_class(op)
     bind = binder(op, op.public_name)
     needed = sum(p.default is p.empty for p in op.signature.parameters.values())
     most = len(op.params) if not op.varargs else sys.maxsize

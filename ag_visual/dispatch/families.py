@@ -15,7 +15,7 @@ import numpy
 from ag_visual import dtypes, promotion
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.overflow import check_overflow
-from ag_visual.dispatch.record import FLOAT, LINEAR, PROMOTE, ErrorSample, Op, Sample, camel
+from ag_visual.dispatch.record import EACH, FLOAT, LINEAR, PROMOTE, ErrorSample, Op, Sample, camel
 from ag_visual.dispatch.rules import Carried, Refused, asks, requests_of
 from ag_visual.dispatch.table import composite, op, ops
 
@@ -73,6 +73,16 @@ def _times(derivative: Callable[..., Any], carried: str) -> Callable[..., Any]:
     return asks(*(carried if name == "g" else name for name in requests))(with_tangent)
 
 
+def _as_torch_rounds(options: dict[str, Any]) -> None:
+    """The usual way of elementwise ops with 16-bit floats."""
+    options.setdefault("opmath", True)
+    options.setdefault("rounding", EACH)
+
+
+EXACT: Any = {"opmath": False, "rounding": ""}
+"""Options of an elementwise op that has nothing to round: it picks elements, or their signs."""
+
+
 def unary_samples(low: float, high: float) -> Callable[[Any], Iterator[Sample]]:
     """Samples of an elementwise op on values between low and high."""
 
@@ -101,6 +111,7 @@ def unary(
     options.setdefault("samples", unary_samples(low, high))
     options.setdefault("batch", vmap.elementwise)
     options.setdefault("jvp", moves)
+    _as_torch_rounds(options)
     return op(name, kernel or name, vjp=rules, policy=policy, inputs=("self",), **options)
 
 
@@ -157,6 +168,7 @@ def binary(
     options.setdefault("batch", vmap.elementwise)
     options.setdefault("errors", binary_errors)
     options.setdefault("jvp", moves or None)
+    _as_torch_rounds(options)
     if kernel is None or isinstance(kernel, str):
         options.setdefault("params", ("self", "other"))
     return op(
@@ -180,6 +192,7 @@ def elementwise(
     options.setdefault("inputs", tuple(derivatives))
     options.setdefault("batch", vmap.elementwise)
     options.setdefault("jvp", {k: _times(d, f"t_{k}") for k, d in derivatives.items()})
+    _as_torch_rounds(options)
     return op(name, kernel, vjp={k: _times(d, "g") for k, d in derivatives.items()}, **options)
 
 
@@ -190,7 +203,7 @@ def compared(name: str, kernel: str, **options: Any) -> Op:
     """
     step = {"self": _flat, "other": _flat}
     nodes = {f"{camel(name)}Backward1": step, f"{camel(name)}Backward0": {"self": _flat}}
-    return binary(name, None, None, kernel, inplace_node=nodes, **options)
+    return binary(name, None, None, kernel, inplace_node=nodes, **EXACT, **options)
 
 
 def _flat(F: Any, g: Any) -> Any:
@@ -200,7 +213,7 @@ def _flat(F: Any, g: Any) -> Any:
 def tested(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
     """An elementwise question: gives bools, has no derivative."""
     options.setdefault("inplace", False)
-    return unary(name, None, kernel, policy="keep", **options)
+    return unary(name, None, kernel, policy="keep", **EXACT, **options)
 
 
 structural = functools.partial(op, jvp=LINEAR, holomorphic=False)

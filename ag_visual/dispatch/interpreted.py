@@ -23,6 +23,7 @@ from ag_visual.core.tensor import (
     Tensor,
     _blank,
 )
+from ag_visual.dispatch import opmath
 from ag_visual.dispatch.arguments import (
     NUMBERS,
     NUMPY_NAMES,
@@ -193,10 +194,12 @@ def arrays_of(op: Op, values: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
             if type(array) is not backend.array_type:
                 array = backend.from_numpy(array)
             if target is not None and array.dtype != target.np and name not in op.no_promotion:
-                array = copied(backend.xp, array, target.np)
+                kind = target if array.ndim else opmath.number_dtype(op, name, target)
+                array = copied(backend.xp, array, kind.np)
             arrays[name] = array
         elif value is not None and target is not None:
-            arrays[name] = backend.asarray(cast_number(value, target), dtype=target.np)
+            kind = opmath.number_dtype(op, name, target)
+            arrays[name] = backend.asarray(cast_number(value, kind), dtype=kind.np)
         else:
             arrays[name] = value
     for name in op.lists:
@@ -311,8 +314,12 @@ def _compute(
     op: Op, backend: Any, arrays: dict[str, Any], arguments: dict[str, Any], writing: bool = False
 ) -> Any:
     """Run the kernel, silently where NumPy would warn of inf and nan, with torch's error types."""
+    given = {**arguments, **arrays}
+    narrow = opmath.sixteen(op, arrays) if op.opmath else None
     try:
-        result = quietly(op.invoke, backend.xp, {**arguments, **arrays}, writing=writing)
+        if narrow is not None:
+            return quietly(opmath.invoke, op, backend.xp, given, narrow)
+        result = quietly(op.invoke, backend.xp, given, writing=writing)
     except (ValueError, IndexError) as error:
         raise kernel_error(op, arrays.values(), error) from None
     except TypeError as error:

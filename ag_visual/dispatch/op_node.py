@@ -22,6 +22,7 @@ from ag_visual.core.tensor import (
     from_array,
 )
 from ag_visual.dispatch.arguments import NUMBERS
+from ag_visual.dispatch.opmath import NARROW
 from ag_visual.dispatch.record import Op
 from ag_visual.dispatch.validate_grad import fit_edge, fit_traced
 from ag_visual.events import instrument
@@ -232,7 +233,9 @@ def make_node(
     """
     grown = _grown(op, outputs)
     metas = tuple((outputs[i]._array.shape, outputs[i]._array.dtype) for i in grown)
-    node: OpNode = op.node_class().start(tuple(edges), metas)
+    narrow = op.narrow_class is not None and outputs[0]._array.dtype in NARROW
+    cls = op.narrow_class if narrow else op.node_class
+    node: OpNode = cls().start(tuple(edges), metas)
     if op.multi and node.outs is None:
         node.outs = metas
     if not inplace:

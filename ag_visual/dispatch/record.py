@@ -31,6 +31,10 @@ ROWS, CHANNELS = "rows", "channels"
 """How results lie in memory, whatever the kernel gives: row-major; row-major, or with the channels
 of images last where the kernel has them there. Else it is as the kernel gives it."""
 
+EACH, ONCE = "each", "once"
+"""How often a rule rounds gradients of 16-bit floats: each op of it does, as where torch's formula
+has several; once, after float32 throughout, as where torch has one op for it."""
+
 PROMOTE, FLOAT, KEEP = "promote", "float", "keep"
 """What happens to dtypes before the kernel: a common one; a common floating one; nothing."""
 
@@ -103,6 +107,11 @@ class Op:
     dtype_check: Callable[..., str | None] | None = None
     """What is wrong with the dtypes of the inputs that its parameters name (None for those that are
     no tensors), or None; asked before promotion, where they differ."""
+    opmath: bool = False
+    """The kernel is given 16-bit floats as float32, and its result is rounded once."""
+    rounds: frozenset[str] = DERIVED
+    """Numbers (0-d tensors of other dtypes, too) that are rounded to 16 bits beside such a tensor;
+    the kernel has the others in float32. Default: those given for inputs, but no arguments."""
     real_only: bool = False
     """Defined on real numbers only, refuses complex ones."""
     autocast: str = ""
@@ -118,6 +127,8 @@ class Op:
     aten: str = ""
     """What torch calls an op without jvp where it refuses a tangent, if that is not its name:
     "_cdist_forward"; with "aten::" in front where it has no derivative at all."""
+    rounding: str = ""
+    """EACH or ONCE: how rules compute gradients of 16-bit floats; nothing: as their arrays do."""
     holomorphic: bool = True
     """Rules may leave out conjugation (docs/notes/holomorphic-rules)."""
     gauge_outputs: tuple[str, ...] = ()
@@ -244,6 +255,8 @@ class Op:
     inplace_variants: tuple[Op, ...] = field(init=False)
     """Records of the in-place variant that have a node of their own."""
     node_class: Any = field(init=False, default=None)
+    narrow_class: Any = field(init=False, default=None)
+    """The class of its nodes whose results are 16-bit floats."""
     call: Callable[..., Any] = field(init=False)
     compute: Callable[..., Any] = field(init=False)
     straight: Callable[..., Any] = field(init=False)
@@ -281,6 +294,7 @@ class Op:
         self.legacy_positional = tuple(p for p in self.params if old and p in self.keyword)
         kinds = {p: kind_of(self.signature.parameters[p]) for p in self.arguments if self.public}
         self.kinds = {name: kind for name, kind in kinds.items() if kind is not None}
+        self.rounds = frozenset(self.inputs if self.rounds is DERIVED else self.rounds)
         self.no_promotion, self.may_alias = frozenset(self.no_promotion), frozenset(self.may_alias)
         self.not_exposed = frozenset(self.not_exposed)
         space, _, rest = name.partition("_")
@@ -304,6 +318,8 @@ class Op:
         if callable(self.formula):
             self._requests(self.formula)
         self.writes = self.inplace if callable(self.inplace) else None
+        if self.writes is not None and self.opmath:
+            raise TypeError(f"op {name!r}: what writes into self is given no copy of it: opmath")
         self.inplace = bool(self.inplace)
         self.node_name = self.node or f"{camel(name)}Backward0"
         self.casts = casts_of(self.autocast)

@@ -22,6 +22,7 @@ from ag_visual.dispatch.codegen.composite import as_function, bind_namespace
 from ag_visual.dispatch.codegen.forward import specialize
 from ag_visual.dispatch.codegen.inplace import inplace as built_inplace
 from ag_visual.dispatch.memory import settled
+from ag_visual.dispatch.narrow_node import narrow_class
 from ag_visual.dispatch.record import Op
 
 ops: dict[str, Op] = {}
@@ -208,6 +209,7 @@ def op(name: str, kernel: str | Callable[..., Any], **options: Any) -> Op:
     if record.inplace:
         for each in record.inplace_variants:
             each.node_class = op_node.make_node_class(each)
+            each.narrow_class = narrow_class(each)
             backward(each)
         write = built_inplace(record, f"{record.public_name}_", entry.inplace_variant(record))
         record.write = write

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ag_visual.dispatch import interpreted
+from ag_visual.dispatch import interpreted, opmath
 from ag_visual.dispatch.codegen.backward import backward
 from ag_visual.dispatch.codegen.node import HERE, asks, node_part
 from ag_visual.dispatch.codegen.scope import SHARED
@@ -39,7 +39,25 @@ def forward(
         op.name, scope, lambda scope: _forward_source(op, call_sites, scope, only), label
     )
     scope["again"] = function
+    if _has_narrow(op) and not only:
+        scope["narrow"] = _narrow(op, call_sites, scope["slow"], f"{label or op.name} of 16 bits")
     return op.shown(function)
+
+
+def _has_narrow(op: Op) -> bool:
+    return op.opmath and not (op.view or op.layout or op.varargs or len(op.outputs) > 1)
+
+
+def _narrow(op: Op, call_sites: bool, slow: Callable[..., Any], label: str) -> Callable[..., Any]:
+    """The fast wrapper for 16-bit floats, which the other one calls: see `dispatch.opmath`."""
+    scope = _scope(op, slow)
+    scope.update(with_out=op.compute, cls=op.narrow_class or op.node_class)
+    scope.update(widened=opmath.widened, narrowed=opmath.narrowed, rounded=opmath.rounded)
+    function = lazily(
+        op.name, scope, lambda scope: _forward_source(op, call_sites, scope, narrow=True), label
+    )
+    scope["again"] = function
+    return function
 
 
 def beneath(op: Op, slow: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,14 +75,19 @@ def beneath(op: Op, slow: Callable[..., Any]) -> Callable[..., Any]:
 
 def _scope(op: Op, slow: Callable[..., Any]) -> dict[str, Any]:
     scope = {**SHARED, "slow": slow}
-    scope.update(normalize=op.normalize, op=op, cls=op.node_class)
+    scope.update(normalize=op.normalize, op=op, cls=op.node_class, NARROW=opmath.NARROW)
     if len(op.outputs) > 1:
         scope["package"] = interpreted.named_tuple(op.namedtuple or op.name, op.outputs)
     return scope
 
 
 def _forward_source(
-    op: Op, call_sites: bool, scope: dict[str, Any], only: str = "", beneath: bool = False
+    op: Op,
+    call_sites: bool,
+    scope: dict[str, Any],
+    only: str = "",
+    beneath: bool = False,
+    narrow: bool = False,
 ) -> str:
     # An operator has a reference of its own, takes no out= and no argument by name.
     called = scope["slow"] is op.straight
@@ -93,15 +116,23 @@ def _forward_source(
     # The first input that takes part in promotion says in which dtype the op computes.
     first = next(name for name in op.inputs if name not in op.no_promotion)
     add(1, f"if grad is None or type({first}) is not Tensor and type({first}) not in fast: {slow}")
-    if op.policy != KEEP:
+    to_narrow = f"return narrow({', '.join(given)})" if "narrow" in scope else slow
+    if op.policy != KEEP and not narrow:
         add(1, f"d = {first}._plain")
-        add(1, f"if d is None: {slow}")
+        add(1, f"if d is None: {to_narrow}")
     add(1, f"a_{first} = {first}._array")
-    if op.policy == KEEP:
+    if narrow:
+        add(1, f"d = a_{first}.dtype")
+        add(1, f"if d not in NARROW or type(a_{first}) is not ndarray: {slow}")
+    elif op.policy == KEEP:
         add(1, f"if type(a_{first}) is not ndarray: {slow}")
+        if "narrow" in scope:
+            add(1, f"if {first}._plain is None and a_{first}.dtype in NARROW: {to_narrow}")
         if op.real_only:
             add(1, f"if {first}._plain is None and a_{first}.dtype.kind == 'c': {slow}")
-        if op.narrows:  # bfloat16 has a number beyond those of NumPy's own dtypes
+        if (
+            op.narrows and "narrow" not in scope
+        ):  # bfloat16 has a number beyond those of NumPy's own dtypes
             add(1, f"if a_{first}.dtype.num > 255: {slow}")
     for name in op.inputs:
         if name == first:
@@ -110,7 +141,9 @@ def _forward_source(
         add(1, f"if type({name}) is Tensor or type({name}) in fast:")
         add(2, f"a_{name} = {name}._array")
         add(2, f"k_{name} = True")
-        if promoted:
+        if narrow and name not in op.no_promotion:
+            add(2, f"if type(a_{name}) is not ndarray or a_{name}.dtype is not d: {slow}")
+        elif promoted:
             add(2, f"if {name}._plain is not d: {slow}")
         else:
             add(2, f"if type(a_{name}) is not ndarray: {slow}")
@@ -118,6 +151,8 @@ def _forward_source(
             add(1, f"elif type({name}) is float or type({name}) is int:")
             add(2, f"a_{name} = {name}")
             add(2, f"k_{name} = False")
+            if narrow:
+                add(2, f"if not -6e4 < {name} < 6e4: {slow}")
         if name in op.optional:
             add(1, f"elif {name} is None:")
             add(2, f"a_{name} = None")
@@ -130,7 +165,7 @@ def _forward_source(
         add(1, f"if not ({only}): {slow}")
     if not beneath:
         arguments_part(op, head, lines, slow)
-    kernel_part(op, scope, lines, slow)
+    kernel_part(op, scope, lines, slow, narrow)
     extra = range(1, len(op.outputs))
     answer = f"package(out, {', '.join(f'out{i}' for i in extra)})" if extra else "out"
     if extra:
@@ -146,7 +181,11 @@ def _forward_source(
     add(1, "out._array = r")
     add(1, "dtype = r.dtype")
     floating = "dtype if dtype is F32 or dtype is F64 else None"
-    add(1, f"out._plain = {floating if op.policy == KEEP else f'd if dtype is d else {floating}'}")
+    if narrow:
+        floating = "None"
+    elif op.policy != KEEP:
+        floating = f"d if dtype is d else {floating}"
+    add(1, f"out._plain = {floating}")
     if op.view:
         parent = op.inputs[0]
         add(1, f"st = {parent}._store")

@@ -6,6 +6,7 @@ from typing import Any
 
 from ag_visual.dispatch.codegen.report import report_part
 from ag_visual.dispatch.codegen.source import Writer
+from ag_visual.dispatch.opmath import NARROW
 from ag_visual.dispatch.record import KEEP, Op
 
 HERE = "locate(getframe(1))"
@@ -51,7 +52,12 @@ def node_part(
         )
         add(depth, f"g_{name} = {name}._rg")
     add(2, f"if {' or '.join(wants)}:")
-    add(3, "node = cls()")
+    if op.policy == KEEP and op.narrow_class is not None:
+        scope.update(NARROW=NARROW, narrow_cls=op.narrow_class)
+        usual = "dtype is F32 or dtype is F64 or dtype not in NARROW"
+        add(3, f"node = cls() if {usual} else narrow_cls()")
+    else:
+        add(3, "node = cls()")
     for name in edges:
         add(3, f"e_{name} = ({name}._edge or accumulator({name})) if g_{name} else None")
     add(3, f"node.next = ({', '.join(f'e_{n}' for n in edges)},)")

@@ -43,7 +43,7 @@ def report_part(op: Op, scope: dict[str, Any], lines: Writer) -> None:
         kinds += (shape, dtype)
         numbers += (f"u_{name}", f"v_{name}")
         declared.append((name, own))
-    scope["schema"] = schema = NodeSchema(op.node_class, 1, tuple(declared))
+    scope["schema"] = schema = NodeSchema(scope["cls"], 1, tuple(declared))
     scope["record"] = record = node_record(len(op.diff_inputs), len(declared))
     scope["pack"] = record.pack
     outputs = [f"0 if e_{n} is None else e_{n}[1]" for n in op.diff_inputs]

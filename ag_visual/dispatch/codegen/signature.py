@@ -119,13 +119,18 @@ def arguments_part(op: Op, head: Head, lines: Writer, slow: str) -> None:
         lines.add(1, f"{left}normalize({', '.join(_arrays(op))})")
 
 
-def kernel_part(op: Op, scope: dict[str, Any], lines: Writer, slow: str) -> None:
+def kernel_part(
+    op: Op, scope: dict[str, Any], lines: Writer, slow: str, narrow: bool = False
+) -> None:
     """`r`, the kernel's result, or what it refuses in the words of the reference path.
 
     That runs itself where it asks `check` first, and where floating-point warnings are errors: when
-    the exception is over, which is no context of what it says.
+    the exception is over, which is no context of what it says. narrow: of 16-bit floats, whose
+    dtype is `d`.
     """
-    lines.add(1, f"try: r = {_kernel_call(op, scope)}")
+    given = _wide(op, lines) if narrow else _arrays(op)
+    called = _kernel_call(op, scope, given)
+    lines.add(1, f"try: r = {f'narrowed({called}, d)' if narrow else called}")
     if op.check is None:
         scope.update(op=op, kernel_error=interpreted.kernel_error)
         arrays = ", ".join(f"a_{p}" for p in op.inputs)
@@ -136,14 +141,27 @@ def kernel_part(op: Op, scope: dict[str, Any], lines: Writer, slow: str) -> None
     lines.add(1, f"if r is None: {slow}")
 
 
-def _kernel_call(op: Op, scope: dict[str, Any]) -> str:
-    given = _arrays(op)
+def _wide(op: Op, lines: Writer) -> list[str]:
+    """What the kernel is given for 16-bit floats: see `opmath.invoke`."""
+    for name in op.params:
+        value = f"a_{name}" if name in op.inputs else name
+        if name in op.rounds:
+            # (All integers up to 256 are 16-bit numbers.)
+            number = f"type({name}) is float or type({name}) is int and not -257 < {name} < 257"
+            lines.add(1, f"w_{name} = rounded({value}, d) if {number} else {value}")
+            value = f"w_{name}"
+        if name in op.inputs:
+            lines.add(1, f"w_{name} = widened(np, {value})")
+    return [f"w_{p}" if p in op.inputs or p in op.rounds else p for p in op.params]
+
+
+def _kernel_call(op: Op, scope: dict[str, Any], given: list[str]) -> str:
     if hasattr(op.kernel, "inlined"):
         facts = {} if op.policy == KEEP else ON_FLOATS
         return call_source(op.kernel, "kernel", ["np", *given], scope, facts)
     direct = isinstance(op.kernel, str)
     scope["kernel"] = op._kernel(numpy) if direct else op.kernel
-    given = [f"{p}={p}" if p in op.keyword else a for p, a in zip(op.params, given, strict=True)]
+    given = [f"{p}={a}" if p in op.keyword else a for p, a in zip(op.params, given, strict=True)]
     return f"kernel({', '.join(given if direct else ['np', *given])})"
 
 

@@ -10,7 +10,7 @@ import numpy
 
 from ag_visual import dtypes, promotion
 from ag_visual.dispatch.families import number_in
-from ag_visual.dispatch.record import Sample
+from ag_visual.dispatch.record import ONCE, Sample
 from ag_visual.dispatch.rules import asks, takes
 from ag_visual.dispatch.table import op
 from ag_visual.dispatch.vmap import Batch
@@ -138,6 +138,8 @@ def _addition(
             return scaled
         return scaled + batch.padded("self", rank) * batch["beta"]
 
+    if plus is _plus_alike:
+        options.update(opmath=True, rounding=ONCE)
     op(
         name,
         kernel,
@@ -213,6 +215,7 @@ _addition(
     mv,
     (lambda F, g, vec: outer_product(g, vec), lambda F, g, mat: F.mv(_turned(F, mat), g)),
     ((3,), (), (3, 4), (4,)),
+    rounds=frozenset(("beta", "alpha")),
     doc="beta * self + alpha * (mat @ vec).",
     inplace_function=True,
     autocast="cuda lower",

@@ -6,11 +6,13 @@ Rules are written without conjugation: the engine conjugates for complex results
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy
 
 from ag_visual import dtypes
 from ag_visual.dispatch.dtype_errors import in_macros
-from ag_visual.dispatch.record import ErrorSample, Sample
+from ag_visual.dispatch.record import ONCE, ErrorSample, Sample
 from ag_visual.dispatch.rules import asks, inlined
 from ag_visual.dispatch.stated import Sliced
 from ag_visual.dispatch.table import op
@@ -49,6 +51,10 @@ def same_dtype(name: str, *arrays) -> None:
             f"{_DTYPES[name].format(*named)}. Convert one of them, .to({kinds[0]}) or "
             f".to({kinds[1]})."
         )
+
+
+_IN_FLOAT32: Any = {"opmath": True, "rounding": ONCE}
+"""16-bit floats are multiplied, and their products added, in float32."""
 
 
 def product(xp, a, b):
@@ -215,6 +221,7 @@ op(
     formula=lambda self, mat2: self @ mat2,
     symbol="@",
     autocast="lower",
+    **_IN_FLOAT32,
 )
 
 
@@ -258,6 +265,7 @@ op(
     formula=lambda self, mat2: self @ mat2,
     symbol="@",
     autocast="lower",
+    **_IN_FLOAT32,
 )
 
 
@@ -312,6 +320,7 @@ op(
     formula=lambda self, vec: self @ vec,
     symbol="@",
     autocast="cuda lower",
+    **_IN_FLOAT32,
 )
 
 
@@ -352,6 +361,7 @@ op(
     oracle=False,  # torch makes an mm of a row of it and takes the dimension away again
     doc="A vector times a matrix.",
     symbol="@",
+    **_IN_FLOAT32,
 )
 
 

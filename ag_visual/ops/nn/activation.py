@@ -14,9 +14,9 @@ import numpy
 
 from ag_visual.arrays.kernels import activation as kernels
 from ag_visual.arrays.kernels.order import copied
-from ag_visual.dispatch.families import elementwise, unary, unary_samples, zeros
+from ag_visual.dispatch.families import EXACT, elementwise, unary, unary_samples, zeros
 from ag_visual.dispatch.memory_overlap import ALLOWED
-from ag_visual.dispatch.record import KEEP, ErrorSample, Sample
+from ag_visual.dispatch.record import KEEP, ONCE, ErrorSample, Sample
 from ag_visual.dispatch.rules import calls
 from ag_visual.dispatch.table import composite
 
@@ -44,6 +44,7 @@ def backward_op(
     _, _, *known = inspect.signature(kernel).parameters
     rules = {"grad_output": calls(name, "g", *known), **rules}
     samples = _back_sampled(*args, inputs=len(rules))
+    options.setdefault("rounding", ONCE)
     elementwise(name, kernel, rules, policy=KEEP, public=False, samples=samples, **options)
 
 
@@ -81,6 +82,7 @@ unary(
     reference=lambda np, x: x * (x > 0),
     doc="max(x, 0), elementwise; its derivative at 0 is 0.",
     formula=lambda F, self: F.clamp_min(self, 0),
+    **EXACT,
 )
 unary(
     "threshold",
@@ -93,6 +95,7 @@ unary(
     samples=sampled(0.1, 20.0),
     real_only=True,
     doc="x where x > threshold, elsewhere `value`.",
+    **EXACT,
 )
 
 
@@ -122,6 +125,7 @@ unary(
     reference=lambda np, x, slope: np.maximum(x, 0) + slope * np.minimum(x, 0),
     doc="x where x > 0, elsewhere negative_slope * x.",
     spaces="nn.functional",
+    rounding=ONCE,
 )
 
 
@@ -167,6 +171,7 @@ unary(
     real_only=True,
     doc="min(max(x, min_val), max_val), elementwise; its derivative at the bounds is 0.",
     spaces="nn.functional",
+    **EXACT,
 )
 
 
@@ -266,6 +271,7 @@ elementwise(
     public=False,
     samples=lambda make: [Sample((make((3, 4)), 1.2, 1.1, 0.9, False, make((3, 4))))],
     real_only=True,
+    rounding=ONCE,
 )
 unary(
     "elu",
@@ -280,6 +286,7 @@ unary(
     reference=lambda np, x, a, s, i: s * np.where(x > 0, x, a * (np.exp(np.minimum(i * x, 0)) - 1)),
     doc="scale * x where x > 0, elsewhere scale * alpha * (exp(input_scale * x) - 1).",
     spaces="nn.functional",
+    rounding=ONCE,
 )
 
 
@@ -305,6 +312,7 @@ unary(
     real_only=True,
     reference=lambda np, x, a: np.maximum(x, 0) + np.minimum(a * (np.exp(x / a) - 1), 0),
     doc="max(0, x) + min(0, alpha * (exp(x / alpha) - 1)), elementwise.",
+    rounding=ONCE,
 )
 
 
@@ -346,4 +354,5 @@ unary(
     spaces="nn.functional",
     out="exact",
     autocast="cuda float32",
+    rounding=ONCE,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from ag_visual import dtypes
 from ag_visual.dispatch.families import unary
-from ag_visual.dispatch.record import ErrorSample
+from ag_visual.dispatch.record import ONCE, ErrorSample
 from ag_visual.dispatch.table import composite
 from ag_visual.ops.nn.activation import backward_op, in_float32, no_curve, sampled
 
@@ -66,6 +66,7 @@ unary(
     real_only=True,
     doc="min(max(x / 6 + 1/2, 0), 1), elementwise.",
     spaces="nn.functional",
+    rounding=ONCE,
 )
 unary(
     "hardswish",
@@ -76,6 +77,7 @@ unary(
     reference=lambda np, x: x * np.minimum(np.maximum(x + 3, 0), 6) / 6,
     doc="x * min(max(x + 3, 0), 6) / 6, elementwise.",
     spaces="nn.functional",
+    rounding=ONCE,
 )
 
 
@@ -99,7 +101,9 @@ def _shrink(name: str, kernel: Callable[..., Any], **options) -> None:
     def back(F, g, self, lambd):
         return getattr(F, f"{name}_backward")(g, self, lambd)
 
-    backward_op(f"{name}_backward", _shrink_backward, {"self": no_curve}, 0.4, real_only=True)
+    rules = {"self": no_curve}
+    given = {"real_only": True, "rounds": frozenset(("lambd",))}
+    backward_op(f"{name}_backward", _shrink_backward, rules, 0.4, **given)
     unary(name, back, kernel, inplace=False, samples=sampled(0.4), real_only=True, **options)
 
 
@@ -122,6 +126,7 @@ _shrink(
     reference=lambda np, x, b: x * (np.abs(x) > b),
     doc="x where |x| > lambd, elsewhere 0.",
     out="exact",
+    rounds=frozenset(("lambd",)),
 )
 
 

@@ -11,7 +11,7 @@ from ag_visual.arrays import backend as backends
 from ag_visual.arrays.kernels.activation import slopes
 from ag_visual.core.level import all_values, drawn
 from ag_visual.dispatch.families import zeros
-from ag_visual.dispatch.record import ELEMENTWISE, ROWS, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, ONCE, ROWS, Sample
 from ag_visual.dispatch.table import composite, op, ops
 from ag_visual.dispatch.vmap import Batch
 from ag_visual.ops.tensor.generator import source_of
@@ -68,6 +68,7 @@ def _in_front(batch: Batch):
 
 
 _shared: dict[str, Any] = {"public": False, "real_only": True, "batch": _in_front}
+_shared.update(opmath=True, rounding=ONCE)
 for _name, _rule, _node, _variant in (
     ("rrelu_with_noise", _again, "RreluWithNoiseBackward0", False),
     # In place torch's node keeps the result, whose sign is that of the input.

@@ -10,7 +10,7 @@ from ag_visual.arrays.kernels import activation as kernels
 from ag_visual.arrays.kernels.order import copied, empty_as
 from ag_visual.dispatch import vmap
 from ag_visual.dispatch.families import unary
-from ag_visual.dispatch.record import ELEMENTWISE, FLOAT, LINEAR, ROWS, Sample
+from ag_visual.dispatch.record import ELEMENTWISE, FLOAT, LINEAR, ONCE, ROWS, Sample
 from ag_visual.dispatch.rules import inlined
 from ag_visual.dispatch.table import composite, op
 from ag_visual.ops.nn.activation import (
@@ -61,6 +61,7 @@ unary(
     formula=lambda F, self: 1 / (1 + F.exp(-self)),
     spaces="torch nn.functional special.expit",
     symbol="σ",
+    rounding=ONCE,
 )
 
 
@@ -75,6 +76,7 @@ unary(
     reference=lambda np, x: (np.exp(x) - np.exp(-x)) / (np.exp(x) + np.exp(-x)),
     doc="The hyperbolic tangent, (exp(x) - exp(-x)) / (exp(x) + exp(-x)), elementwise.",
     spaces="torch nn.functional",
+    rounding=ONCE,
 )
 
 
@@ -104,6 +106,8 @@ op(
     outputs=("output", "buffer"),
     differentiable=(0,),
     policy=FLOAT,
+    opmath=True,
+    rounding=ONCE,
     jvp=ELEMENTWISE,
     layout=ROWS,
     public=False,
@@ -122,6 +126,8 @@ op(
     },
     jvp={"grad_output": LINEAR, "self": ELEMENTWISE},
     inputs=("grad_output", "self", "buffer"),
+    opmath=True,
+    rounding=ONCE,
     public=False,
     batch=vmap.whole,
     samples=lambda make: [_with_buffer(make((3, 4)), make((3, 4)))],

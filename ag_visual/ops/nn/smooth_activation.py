@@ -8,7 +8,7 @@ from typing import Any
 from ag_visual.arrays.kernels import activation as kernels
 from ag_visual.dispatch.dims import wrap
 from ag_visual.dispatch.families import unary
-from ag_visual.dispatch.record import FLOAT, ErrorSample, Sample
+from ag_visual.dispatch.record import FLOAT, ONCE, ErrorSample, Sample
 from ag_visual.dispatch.table import op
 from ag_visual.ops.nn.activation import backward_op, in_float32
 
@@ -61,6 +61,7 @@ unary(
     reference=lambda np, x: x / (1 + np.exp(-x)),
     doc="x * sigmoid(x), elementwise.",
     spaces="nn.functional",
+    rounding=ONCE,
 )
 unary(
     "mish",
@@ -71,6 +72,7 @@ unary(
     reference=lambda np, x: x * np.tanh(np.log(1 + np.exp(x))),
     doc="x * tanh(softplus(x)), elementwise.",
     spaces="nn.functional",
+    rounding=ONCE,
 )
 
 
@@ -147,6 +149,7 @@ unary(
     formula=_gelu_formula,
     spaces="nn.functional",
     out="exact",
+    rounding=ONCE,
 )
 
 

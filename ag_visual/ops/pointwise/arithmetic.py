@@ -11,6 +11,7 @@ from ag_visual import dtypes
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.arguments import NUMBERS
 from ag_visual.dispatch.families import (
+    EXACT,
     binary,
     binary_errors,
     binary_samples,
@@ -22,7 +23,7 @@ from ag_visual.dispatch.families import (
     unary,
     zeros_like,
 )
-from ag_visual.dispatch.record import FLOAT, KEEP, LINEAR, PROMOTE, Sample
+from ag_visual.dispatch.record import EACH, FLOAT, KEEP, LINEAR, PROMOTE, Sample
 from ag_visual.dispatch.rules import inlined
 from ag_visual.dispatch.table import composite, op, ops
 
@@ -105,12 +106,19 @@ def _sum_samples(make):
     yield Sample((make((3, 4)), make((3, 4))), {"alpha": 2.5})
 
 
+# In a sum torch rounds numbers to 16 bits first; in a product and a quotient it doesn't.
+_SUMMED = frozenset(("self", "other", "alpha"))
+_DIVIDED = frozenset(("self",))
+
 add = op(
     "add",
     _add,
     vjp={"self": _unchanged, "other": _scaled},
     jvp=LINEAR,
     policy=PROMOTE,
+    opmath=True,
+    rounds=_SUMMED,
+    rounding=EACH,
     inplace=True,
     vmap_inplace="",
     samples=_sum_samples,
@@ -125,6 +133,9 @@ sub = op(
     vjp={"self": _unchanged, "other": lambda g, alpha: -_scaled(g, alpha)},
     jvp=LINEAR,
     policy=PROMOTE,
+    opmath=True,
+    rounds=_SUMMED,
+    rounding=EACH,
     inplace=True,
     vmap_inplace="inplace arithmetic",
     samples=_sum_samples,
@@ -156,6 +167,9 @@ for _name, _node, _rules, _moves, _pairs in (
         vjp=_rules,
         jvp=_moves,
         policy=PROMOTE,
+        opmath=True,
+        rounds=_SUMMED,
+        rounding=EACH,
         node=_node,
         check=_no_bools,
         public_name="rsub",
@@ -189,6 +203,7 @@ mul = binary(
     _times_other,
     _times_self,
     "multiply",
+    rounds=_DIVIDED,
     doc="self * other, elementwise.",
     formula=lambda self, other: self * other,
     symbol="·",
@@ -199,6 +214,7 @@ true_divide = binary(
     lambda g, other: g / other,
     lambda g, self, other: -g * ((self / other) / other),
     policy=FLOAT,
+    rounds=_DIVIDED,
     node="DivBackward0",
     public_name="div",
     samples=binary_samples(0.5, 2.0),
@@ -259,6 +275,7 @@ elementwise(
     },
     normalize=_check_mode,
     public=False,
+    rounds=_DIVIDED,
     inplace=True,
     vmap_inplace="inplace arithmetic",
     node="DivBackward2",
@@ -381,6 +398,7 @@ neg = unary(
     policy=KEEP,
     doc="-x, elementwise. Raises RuntimeError for bools.",
     out="check_overlap",
+    **EXACT,
 )
 
 

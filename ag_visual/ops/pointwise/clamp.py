@@ -10,6 +10,7 @@ from ag_visual.arrays.kernels.order import copied, expanded
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.arguments import NUMBERS, plain_number
 from ag_visual.dispatch.families import (
+    EXACT,
     binary_errors,
     chosen_variant,
     elementwise,
@@ -84,6 +85,7 @@ elementwise(
     ],
     real_only=True,
     reference=lambda np, x, low, high: np.clip(x, low, high),
+    opmath=False,
 )
 elementwise(
     "clamp_tensor",
@@ -99,6 +101,7 @@ elementwise(
         Sample((make((3, 4)), None, make((3, 4)))),
     ],
     real_only=True,
+    **EXACT,
 )
 
 
@@ -151,7 +154,7 @@ def _replaced_above(F, g, self, max):
 def _one_bound(name: str, kernel, rules: dict[str, Any]) -> None:
     """clamp_min and clamp_max: with a number, and with a tensor."""
     node = "".join(part.capitalize() for part in name.split("_"))
-    shared = {"public": False, "inplace": True, "public_name": name}
+    shared = {"public": False, "inplace": True, "public_name": name, "opmath": False}
     elementwise(
         f"{name}_number",
         kernel,
@@ -232,4 +235,5 @@ unary(
     repeated=unless_idle("iub"),
     doc="NaN, inf and -inf replaced by `nan`, `posinf` and `neginf` (0 and the dtype's limits).",
     out="check_overlap",
+    **EXACT,
 )

@@ -125,7 +125,9 @@ elementwise(
     _addcdiv,
     {
         "self": lambda g: g,
-        "tensor1": lambda tensor2, value: value / tensor2,
+        "tensor1": lambda F, tensor2, value: (
+            F.true_divide(value, tensor2) if F.traced else value / tensor2
+        ),
         "tensor2": lambda tensor1, tensor2, value: _scaled(tensor1, -value) / (tensor2 * tensor2),
     },
     inplace=True,

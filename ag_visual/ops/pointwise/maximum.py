@@ -8,6 +8,7 @@ from typing import Any
 from ag_visual.core.tensor import Tensor, method
 from ag_visual.dispatch.arguments import NUMBERS
 from ag_visual.dispatch.families import (
+    EXACT,
     binary,
     binary_samples,
     chosen_variant,
@@ -40,6 +41,7 @@ def _extremum(name: str, *rules: Callable[..., Any]) -> None:
     binary(
         name,
         *rules,
+        **EXACT,
         inplace=False,
         samples=pair_samples(),
         real_only=True,
@@ -62,6 +64,7 @@ def _ignoring_nan(name: str, wins: Callable[[Any, Any], Any]) -> None:
         name,
         lambda F, g, self, other: F.masked_fill(g, ~mine(F, self, other), 0),
         lambda F, g, self, other: F.masked_fill(g, mine(F, self, other), 0),
+        **EXACT,
         inplace=False,
         samples=pair_samples(),
         real_only=True,
@@ -94,6 +97,7 @@ binary(
     samples=pair_samples(0.3, 2.0, -2.0, 1.0),
     real_only=True,
     vmap_inplace="",
+    **EXACT,
 )
 elementwise(
     "copysign_number",
@@ -107,6 +111,7 @@ elementwise(
     public_name="copysign",
     samples=lambda make: [Sample((make((3, 4), low=-2.0, high=2.0), -0.5))],
     real_only=True,
+    **EXACT,
 )
 
 
@@ -136,6 +141,7 @@ elementwise(
     samples=pair_samples(),
     doc="0 below 0, 1 above it, `values` at 0, elementwise. Not differentiable.",
     out="exact",
+    **EXACT,
 )
 
 # Bounds and choice --------------------------------------------------------------------------------
@@ -173,6 +179,7 @@ elementwise(
     samples=_where_samples,
     reference=lambda np, c, x, y: c * x + (1 - c) * y,
     formula=lambda F, condition, self, other: F.where(condition, self, other),
+    **EXACT,
 )
 
 

@@ -19,6 +19,7 @@ from ag_visual.dispatch.families import (
     promoted_with,
     zeros,
 )
+from ag_visual.dispatch.opmath import narrowed, rounded, widened
 from ag_visual.dispatch.record import KEEP, ROWS, Sample
 from ag_visual.dispatch.rules import inlined
 from ag_visual.dispatch.table import composite, ops
@@ -49,10 +50,21 @@ def _special_power(xp, self, exponent):
         return xp.power(self, number_in(exponent, self.dtype)).astype(self.dtype, copy=False)
     if self.dtype == numpy.float16:  # (`**` would take roots)
         return xp.power(self, exponent)
+    if self.dtype.kind == "V":
+        return _bfloat16_power(xp, self, exponent)
     if exponent in (0.5, -0.5):  # as the root itself: NaN at -inf, -0.0 at -0.0
         root = xp.sqrt(self)
         return root if exponent > 0 else (1 / root).astype(self.dtype, copy=False)
     return self**exponent
+
+
+def _bfloat16_power(xp, self, exponent):
+    """As torch: the powers that it takes by products round after each of them."""
+    if exponent in (2, 3, -2):
+        square_ = self * self
+        return square_ * self if exponent == 3 else 1 / square_ if exponent < 0 else square_
+    found = _pow_number(xp, widened(xp, self), rounded(exponent, self.dtype))
+    return narrowed(found, self.dtype)
 
 
 def _integer_power(xp, self, exponent):
@@ -119,6 +131,7 @@ elementwise(
     samples=_pow_number_samples,
     reference=lambda np, x, e: np.exp(e * np.log(np.abs(x))) * np.where(x < 0, -1.0, 1.0) ** e,
     formula=lambda self, exponent: self**exponent,
+    opmath=False,
 )
 
 
@@ -161,6 +174,9 @@ def _pow_base(xp, self, exponent):
         return _integer_power(xp, xp.asarray(self).astype(exponent.dtype), exponent)
     if self == 1:  # whatever the exponent is, as a real 1
         return xp.ones_like(exponent)
+    if exponent.dtype.kind == "V":
+        found = _pow_base(xp, rounded(self, exponent.dtype), widened(xp, exponent))
+        return narrowed(found, exponent.dtype)
     if self in (-math.inf, 0) and exponent.dtype.kind != "c":
         return _power_of_repeated(xp, xp.asarray(self, dtype=exponent.dtype), exponent)
     return self**exponent
@@ -185,6 +201,7 @@ elementwise(
     public_name="pow",
     samples=lambda make: [Sample((2.0, make((3, 4)))), Sample((0.7, make(())))],
     formula=lambda self, exponent: self**exponent,
+    opmath=False,
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ag_visual.arrays.kernels.order import copied
 from ag_visual.dispatch.families import (
+    EXACT,
     is_complex,
     unary,
     zeros,
@@ -20,7 +21,7 @@ from ag_visual.dispatch.table import composite, ops
 def _step(name: str, kernel=None, **options):
     """An op whose derivative is zero wherever it has one; integers stay as they are."""
     options.setdefault("policy", KEEP)
-    return unary(name, lambda F, g: zeros_like(F, g), kernel, **options)
+    return unary(name, lambda F, g: zeros_like(F, g), kernel, **EXACT, **options)
 
 
 def _sign(xp, self):
@@ -73,6 +74,7 @@ unary(
     jvp={"self": _abs_jvp},
     doc="|x|, elementwise; of complex numbers their size. The derivative at 0 is 0.",
     out="check_overlap",
+    **EXACT,
 )
 unary(
     "sgn",
@@ -84,6 +86,7 @@ unary(
     out="check_overlap",
     symbol="sign",
     inplace_function=False,
+    **EXACT,
 )
 unary(
     "angle",
