@@ -16,6 +16,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+import numpy
+
 from ag_visual import dtypes
 from ag_visual.core import modes
 from ag_visual.core.tensor import InferenceTensor, Tensor
@@ -24,6 +26,7 @@ LOWER, FLOAT32, RESULT, WIDEST = "lower", "float32", "result", "widest"
 KEEP, BANNED = "keep", "banned"
 DEVICES: Final = ("cpu", "cuda")
 """The types of devices that have mixed precision."""
+_TOUCHED: Final = frozenset((dtypes.float16, dtypes.bfloat16, dtypes.float32))
 _WORDS: Final = {LOWER, FLOAT32, RESULT, WIDEST, KEEP, BANNED}
 
 
@@ -147,6 +150,8 @@ def _cast(
             return found if changed else value
         return value
 
+    if not kwargs:
+        return function(*map(cast, args))
     return function(*map(cast, args), **{name: cast(value) for name, value in kwargs.items()})
 
 
@@ -160,19 +165,22 @@ def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Tensor]:
 
 def _device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """The type of device of a call: a number in host memory may join any other."""
-    found = "cpu"
     for tensor in _tensors(args, kwargs):
-        found = tensor.device.type
-        if found != "cpu":
-            break
+        if (found := _type_of(tensor)) != "cpu":
+            return found
+    return "cpu"
+
+
+def _type_of(tensor: Tensor) -> str:
+    """`tensor.device.type`, in a third of the time for those in host memory."""
+    if type(tensor._array) is numpy.ndarray:
+        return "cpu"
+    found: str = tensor.device.type
     return found
 
 
 def _eligible(value: Any, device: str) -> bool:
-    if not isinstance(value, Tensor):
-        return False
-    dtype = value.dtype
-    return dtype.is_floating_point and dtype is not dtypes.float64 and value.device.type == device
+    return isinstance(value, Tensor) and value.dtype in _TOUCHED and _type_of(value) == device
 
 
 def _widest(lower: Any, device: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

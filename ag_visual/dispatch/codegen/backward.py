@@ -7,10 +7,10 @@ from typing import Any
 
 from ag_visual.core import saved
 from ag_visual.core.tensor import _rebuild as rebuild
-from ag_visual.dispatch import op_node
+from ag_visual.dispatch import op_node, opmath
 from ag_visual.dispatch.codegen.scope import SHARED
 from ag_visual.dispatch.codegen.source import Writer, lazily
-from ag_visual.dispatch.record import Op
+from ag_visual.dispatch.record import ONCE, Op
 from ag_visual.dispatch.rules import call_source
 
 
@@ -21,12 +21,22 @@ def backward(op: Op) -> None:
         op.node_class.take = _raw(op, take=True)
         op.node_class.timed = _timed(op)
         op.node_class.traced = _traced(op)
+        if op.rounding == ONCE:
+            op.narrow_class.raw = _at_once(op)
 
 
 def _raw(op: Op, take: bool = False) -> Callable[..., Any]:
     scope = dict(SHARED)
     name = "take" if take else "raw"
     return lazily(name, scope, lambda scope: _raw_source(op, take, scope), f"{op.name} {name}")
+
+
+def _at_once(op: Op) -> Callable[..., Any]:
+    """`raw` of 16-bit floats, in float32."""
+    scope = {**SHARED, "widened": opmath.widened, "narrowed": opmath.narrowed}
+    return lazily(
+        "raw", scope, lambda scope: _raw_source(op, False, scope, once=True), f"{op.name} at once"
+    )
 
 
 def _timed(op: Op) -> Callable[..., Any]:
@@ -110,14 +120,22 @@ def _answer(
     return f"({', '.join(results[n] for n in edges)},)"
 
 
-def _raw_source(op: Op, take: bool, scope: dict[str, Any]) -> str:
+def _raw_source(op: Op, take: bool, scope: dict[str, Any], once: bool = False) -> str:
     lines = Writer("def take(self, F, g, call_site):" if take else "def raw(self, F, g):")
     add = lines.add
     add(1, f"{', '.join(f'e_{n}' for n in op.diff_inputs)}, = self.next")
     if take and op.saves:
         _claim_part(op, lines)
     _unpack_part(op, lines)
+    if once:
+        add(1, "xp = F.xp")
+        add(1, "g = widened(xp, g)")
+        for name in op.saves:
+            wanted = " or ".join(f"e_{i} is not None" for i in op.wanted_by(name))
+            add(1, f"if {wanted}: x_{name} = widened(xp, x_{name})")
     answer = _answer(op, scope, lines, arrays=True)
+    if once:
+        answer = f"[x if x is None else narrowed(x, self.dtype) for x in {answer}]"
     if take and op.saves:
         add(1, f"answer = {answer}")
         add(1, f"{_saved(op)} = None")

@@ -116,6 +116,8 @@ def _forward_source(
     # The first input that takes part in promotion says in which dtype the op computes.
     first = next(name for name in op.inputs if name not in op.no_promotion)
     add(1, f"if grad is None or type({first}) is not Tensor and type({first}) not in fast: {slow}")
+    # NumPy widens bfloat16 beside numbers, where the kernel does not see to it.
+    brain = op.policy == KEEP and op.narrows and not narrow and "narrow" not in scope
     to_narrow = f"return narrow({', '.join(given)})" if "narrow" in scope else slow
     if op.policy != KEEP and not narrow:
         add(1, f"d = {first}._plain")
@@ -130,10 +132,8 @@ def _forward_source(
             add(1, f"if {first}._plain is None and a_{first}.dtype in NARROW: {to_narrow}")
         if op.real_only:
             add(1, f"if {first}._plain is None and a_{first}.dtype.kind == 'c': {slow}")
-        if (
-            op.narrows and "narrow" not in scope
-        ):  # bfloat16 has a number beyond those of NumPy's own dtypes
-            add(1, f"if a_{first}.dtype.num > 255: {slow}")
+        if brain:  # bfloat16 has a number beyond those of NumPy's own dtypes
+            add(1, f"brain = a_{first}.dtype.num > 255")
     for name in op.inputs:
         if name == first:
             continue
@@ -158,14 +158,22 @@ def _forward_source(
             add(2, f"a_{name} = None")
             add(2, f"k_{name} = False")
         add(1, f"else: {slow}")
-    for name in op.compared if op.policy == KEEP else ():
-        if name != first:
-            add(1, f"if k_{name} and a_{name}.dtype is not a_{first}.dtype: {slow}")
+    if op.compared and op.policy == KEEP and not narrow:
+        scope.update(op=op, check_dtypes=interpreted.check_dtypes)
+        given_dtypes = ", ".join(f"{name!r}: {name}" for name in op.compared)
+        asked = f"check_dtypes(op, op.dtype_check, {{{given_dtypes}}})"
+        for name in op.compared:
+            if name != first:
+                add(1, f"if k_{name} and a_{name}.dtype is not a_{first}.dtype: {asked}")
     if only:
         add(1, f"if not ({only}): {slow}")
     if not beneath:
         arguments_part(op, head, lines, slow)
     kernel_part(op, scope, lines, slow, narrow)
+    if brain:
+        scope["narrowed_brain"] = functools.partial(interpreted._narrowed, op)
+        arrays = ", ".join(f"{name!r}: a_{name}" for name in op.inputs)
+        add(1, f"if brain: r = narrowed_brain({{{arrays}}}, r)")
     extra = range(1, len(op.outputs))
     answer = f"package(out, {', '.join(f'out{i}' for i in extra)})" if extra else "out"
     if extra:
