@@ -96,11 +96,18 @@ _STAND_INS: Final[dict[str, tuple[str, str]]] = {
         "reduce_scatter_tensor scatter scatter_object_list send",
         _ONE_PROCESS,
     ),
-    "_C": ("ScriptFunction ScriptModule", _NO_CPP),
+    "_C": ("Block Graph Node ScriptFunction ScriptModule Value", _NO_CPP),
     "_subclasses.fake_tensor": ("FakeTensor FakeTensorMode", _NOT_COMPILED),
     "distributed.optim": ("ZeroRedundancyOptimizer", _ONE_PROCESS),
     "distributed.rpc": (
         "RRef init_rpc remote rpc_async rpc_sync shutdown",
+        _ONE_PROCESS,
+    ),
+    "distributed._tensor": ("DTensor Replicate Shard", _ONE_PROCESS),
+    "distributed._tensor.experimental": ("implicit_replication", _ONE_PROCESS),
+    "distributed.tensor": (
+        "DTensor DeviceMesh Partial Placement Replicate Shard distribute_module distribute_tensor "
+        "init_device_mesh",
         _ONE_PROCESS,
     ),
     "export": ("Dim ExportedProgram export load save", _NOT_COMPILED),

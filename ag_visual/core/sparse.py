@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from ag_visual.arrays.backend import backend_of
-from ag_visual.arrays.coo import Coo, refused
+from ag_visual.arrays.coo import Coo
 from ag_visual.core import modes
 from ag_visual.core.storage import FRESH
 from ag_visual.core.tensor import Tensor, _blank
@@ -84,7 +84,9 @@ class SparseTensor(Tensor):
         raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
 
     def __iter__(self) -> Iterator[Tensor]:
-        raise refused("unbind")
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind())
 
     def detach(self) -> Tensor:
         result = tensor_of(self._array)

@@ -301,7 +301,7 @@ def _found(op: Op, given: list[Any], name: str) -> Any:
 def call(op: Op, given: list[Any]) -> Any:
     """One call of an op with a sparse tensor among what it was given."""
     found = _found(op, given, op.public_name)
-    if isinstance(found, Tensor):
+    if isinstance(found, Tensor) or op.multi:
         return found
     kind, inputs, held, kept = found
     result = tensor_of(held) if type(held) is Coo else from_array(held)

@@ -95,6 +95,8 @@ FORWARD = {
     "index_select of columns": lambda t, a: a.index_select(1, _index(t, 2, 0)),
     "select": lambda t, a: a.select(1, -1),
     "a[0]": lambda t, a: a[0],
+    "iteration": lambda t, a: t.stack(list(a)),
+    "unbind": lambda t, a: t.stack(a.unbind(1)),
     "narrow_copy": lambda t, a: a.narrow_copy(0, 1, 2),
     "cat": lambda t, a: t.cat([a, a * 2]),
     "cat of columns": lambda t, a: t.cat([a, a * 2], 1),

@@ -52,7 +52,9 @@ for call in (aten.clone, lambda: torch.ops.load_library("x.so")):
 from torch.distributions.utils import _standard_normal, _sum_rightmost
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.serialization import MAP_LOCATION
-from torch._C import _disabled_torch_function_impl, _TensorMeta
+from torch._C import Value, _disabled_torch_function_impl, _TensorMeta
+from torch.distributed.tensor import DTensor
+from torch.distributed._tensor.experimental import implicit_replication
 from torch._subclasses.fake_tensor import FakeTensor, is_fake
 from torch.nn.parallel.scatter_gather import scatter
 from torch.overrides import TorchFunctionMode
@@ -63,7 +65,8 @@ from torch.jit import _overload, _overload_method
 class Mode(TorchFunctionMode): ...
 from torch._C import _are_functorch_transforms_active as inside
 print(inside(), torch.vmap(lambda x: x * inside())(torch.ones(2)).tolist())
-print(is_fake(torch.ones(1)), isinstance(3, (FakeTensor, OptimizedModule, torch.SymInt)))
+absent = (FakeTensor, OptimizedModule, torch.SymInt, DTensor, Value)
+print(is_fake(torch.ones(1)), isinstance(3, absent))
 print(_sum_rightmost(torch.ones(2, 3, 4), 2).tolist(), type(torch.ones(1)).__class__ is _TensorMeta)
 """,
     )

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ag_visual.arrays.quiet import IGNORE, errors
 from ag_visual.dispatch import interpreted, opmath
 from ag_visual.dispatch.codegen.backward import backward
 from ag_visual.dispatch.codegen.node import HERE, asks, node_part
@@ -52,7 +53,13 @@ def _narrow(op: Op, call_sites: bool, slow: Callable[..., Any], label: str) -> C
     """The fast wrapper for 16-bit floats, which the other one calls: see `dispatch.opmath`."""
     scope = _scope(op, slow)
     scope.update(with_out=op.compute, cls=op.narrow_class or op.node_class)
-    scope.update(widened=opmath.widened, narrowed=opmath.narrowed, rounded=opmath.rounded)
+    scope.update(
+        widened=opmath.widened,
+        narrowed=opmath.narrowed,
+        rounded=opmath.rounded,
+        errors=errors,
+        IGNORE=IGNORE,
+    )
     function = lazily(
         op.name, scope, lambda scope: _forward_source(op, call_sites, scope, narrow=True), label
     )

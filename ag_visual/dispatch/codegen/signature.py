@@ -130,7 +130,13 @@ def kernel_part(
     """
     given = _wide(op, lines) if narrow else _arrays(op)
     called = _kernel_call(op, scope, given)
-    lines.add(1, f"try: r = {f'narrowed({called}, d)' if narrow else called}")
+    if narrow:  # rounding to 16 bits often overflows: see arrays.quiet
+        lines.add(1, "numpy_errors = errors.get()")
+        lines.add(1, "try:")
+        lines.add(2, "errors.set(IGNORE)")
+        lines.add(2, f"r = narrowed({called}, d)")
+    else:
+        lines.add(1, f"try: r = {called}")
     if op.check is None:
         scope.update(op=op, kernel_error=interpreted.kernel_error)
         arrays = ", ".join(f"a_{p}" for p in op.inputs)
@@ -138,6 +144,8 @@ def kernel_part(
         lines.add(1, "except (ValueError, IndexError) as error:")
         lines.add(2, f"raise kernel_error(op, ({arrays},), error) from None")
     lines.add(1, "except Exception: r = None")
+    if narrow:
+        lines.add(1, "finally: errors.set(numpy_errors)")
     lines.add(1, f"if r is None: {slow}")
 
 

@@ -102,6 +102,13 @@ def _select(given: dict[str, Any]) -> Any:
     return _without(_selected(x, dim, xp.asarray([index % x.shape[dim]])), dim)
 
 
+@rule("unbind")
+def _unbind(given: dict[str, Any]) -> Any:
+    x = _coordinates("unbind", given["self"])
+    dim = wrap(given["dim"], x.ndim)
+    return tuple(F.select(x, dim, i) for i in range(x.shape[dim]))
+
+
 @rule("narrow_copy")
 def _narrow(given: dict[str, Any]) -> Any:
     x = _coordinates("narrow_copy", given["self"])
