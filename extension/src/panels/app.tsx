@@ -12,6 +12,7 @@ import { LessonBar } from './lesson_bar';
 import { useCell, useInspector } from './presenter';
 import { TimeView } from './profile/time_view';
 import { ScalarView } from './scalar_view';
+import { usePlace } from './side_place';
 import { TABS } from './tabs';
 import { Timeline } from './timeline';
 import { Toolbar } from './toolbar';
@@ -76,6 +77,7 @@ function Side(): ReactElement {
   const chosen = useCell(presenter.tab);
   const sideOpen = useCell(presenter.sideOpen);
   const { id, part, Body } = TABS.find(tab => tab.id === chosen) ?? TABS[0];
+  const place = usePlace(model, id);
   return (
     <aside className="agv-side">
       <div className="agv-tabs">
@@ -111,7 +113,7 @@ function Side(): ReactElement {
           {sideOpen ? '×' : '+'}
         </button>
       </div>
-      <div className="agv-scroll" role="tabpanel" tabIndex={0}>
+      <div ref={place} className="agv-scroll" role="tabpanel" tabIndex={0}>
         <Boundary key={id} part={part}>
           <Body />
         </Boundary>
