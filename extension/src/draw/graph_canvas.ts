@@ -120,6 +120,7 @@ export class GraphCanvas {
       if (graph !== this.scene.graph) this.scene.adopt(graph);
       this.wanted = null;
       this.states = states;
+      this.viewpoint.stay(this.scene);
       this.follow();
     } else if (graph.seqs.length === 0) {
       this.wanted = null;
@@ -177,8 +178,14 @@ export class GraphCanvas {
   }
 
   /** Changes what is open; the container's first node stays under the reader's eye. */
-  hold(container: Container | null, change: () => void): void {
-    this.viewpoint.hold(container ? this.model.graph.seqs[container.first] : null);
+  hold(container: Container, change: () => void): void {
+    this.viewpoint.hold(this.model.graph.seqs[container.first]);
+    change();
+  }
+
+  /** Changes what is open everywhere: the graph is shown as at first. */
+  anew(change: () => void): void {
+    this.viewpoint.startAnew();
     change();
   }
 

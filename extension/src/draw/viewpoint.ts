@@ -36,6 +36,8 @@ export class Viewpoint {
   readonly camera = new Camera();
   /** node that stays where it is while containers open and close */
   private held: number | null = null;
+  /** the next scene is shown as a first one */
+  private anew = false;
   private shownNext: number | null = null;
   private homed = -Infinity;
   private touched = -Infinity;
@@ -107,14 +109,24 @@ export class Viewpoint {
   }
 
   /** This node stays under the reader's eye in the next scene. */
-  hold(seq: number | null): void {
+  hold(seq: number): void {
     this.touch();
     this.held = seq;
   }
 
+  /** The next scene is shown as a first one: there is little that could stay where it is. */
+  startAnew(): void {
+    this.anew = true;
+  }
+
   /** A new scene: what was known stays where it is; otherwise the first view is chosen. */
   adopt(old: Scene | null, scene: Scene, selected: number | null): void {
-    if (!old || !this.anchor(old, scene, selected)) this.home(scene);
+    if (!old || this.anew || !this.anchor(old, scene, selected)) this.home(scene);
+  }
+
+  /** The same scene goes on. */
+  stay(scene: Scene): void {
+    if (this.anew) this.home(scene);
   }
 
   /** Keeps the next node in view while the reader steps. */
@@ -178,6 +190,8 @@ export class Viewpoint {
   private home(scene: Scene): void {
     const { camera } = this;
     this.glide = null;
+    this.anew = false;
+    this.held = null;
     this.pristine = true;
     this.homed = performance.now();
     fitBelow(camera, scene.bounds);

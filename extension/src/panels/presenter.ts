@@ -297,9 +297,10 @@ export class Presenter implements Disposable {
     }
   }
 
+  /** Opens or closes all of them, and shows the whole anew. */
   foldAll(open: boolean): void {
     const change = (): void => this.model.foldAll(open);
-    if (this.canvas) this.canvas.hold(null, change);
+    if (this.canvas) this.canvas.anew(change);
     else change();
   }
 

@@ -1,9 +1,13 @@
 // @vitest-environment jsdom
-// Where the reader is taken: the side at its top for what is new in it.
+// Where the reader is taken: the side at its top for what is new in it, the graph at a zoom that
+// can be read.
 
 import { act } from 'react';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { OfflineController } from '../../src/model/offline';
+import { InspectorModel } from '../../src/model/inspector';
 import { FakeKernel } from '../synthetic/fake_kernel';
+import { rnn } from '../synthetic/recordings';
 import type { Page } from './page';
 import { close, furnish, open } from './page';
 
@@ -65,5 +69,32 @@ describe('the side', () => {
     await chosen();
     expect(model.selected).not.toBe(before);
     expect(side(page).scrollTop).toBe(300);
+  });
+});
+
+describe('the graph', () => {
+  it('is shown anew when all groups are opened or closed', async () => {
+    const controller = new OfflineController(rnn(60));
+    const model = new InspectorModel();
+    controller.fill(model);
+    const page = await open(controller, { model });
+    const width = (): number => page.handle.placeOf(model.view.seqs[0])?.width ?? NaN;
+    await page.press('C');
+    const closed = width();
+    expect(closed).toBeGreaterThan(60);
+    await page.press('O');
+    expect(width()).toBeGreaterThan(60);
+    await page.press(' ');
+    await page.settle(400);
+    expect(width()).toBeLessThan(20);
+    await page.press('C');
+    await page.settle(400);
+    expect(width()).toBeCloseTo(closed, 0);
+    // Once more, where nothing is left to close: it is the reader's way back to the whole.
+    for (let i = 0; i < 8; i++) await page.press('-');
+    expect(width()).toBeLessThan(60);
+    await page.press('C');
+    await page.settle(400);
+    expect(width()).toBeCloseTo(closed, 0);
   });
 });
