@@ -1,10 +1,11 @@
 // Where the panel stands: beside the notebook in JupyterLab's dock, in the right sidebar of
-// Notebook 7, whose main area holds one document alone.
+// Notebook 7, whose main area holds one document alone. A notebook that is opened does not lie over
+// it: JupyterLab adds documents to the tabs of whatever was used last.
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import type { NotebookPanel } from '@jupyterlab/notebook';
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { Widget } from '@lumino/widgets';
-import { SplitPanel } from '@lumino/widgets';
+import { DockPanel, SplitPanel } from '@lumino/widgets';
 
 const LAB = 'JupyterLab';
 /** Share of the window that the panel gets beside a notebook: half of it, as in JupyterLab. */
@@ -53,4 +54,39 @@ export function dock(
   shell.add(panel, 'right');
   shell.expandRight(panel.id);
   requestAnimationFrame(() => widen(panel));
+}
+
+/** Whether two widgets are tabs of one place, so that only one of them is seen. */
+function together(one: Widget, other: Widget): boolean {
+  const { parent } = one;
+  return (
+    parent instanceof DockPanel &&
+    parent.mode === 'multiple-document' &&
+    [...parent.tabBars()].some(
+      ({ titles }) => titles.includes(one.title) && titles.includes(other.title)
+    )
+  );
+}
+
+/**
+ * A notebook was opened among the tabs of a panel: it moves to those of another notebook; where
+ * there is none, the panel moves to the right of it.
+ */
+export function makeRoom(
+  { shell }: JupyterFrontEnd,
+  panel: Widget,
+  notebook: NotebookPanel,
+  notebooks: INotebookTracker
+): void {
+  if (!together(panel, notebook)) {
+    return;
+  }
+  const ref = notebooks.find(
+    other => other !== notebook && other.parent === panel.parent && !together(panel, other)
+  );
+  if (ref) {
+    shell.add(notebook, 'main', { mode: 'tab-after', ref: ref.id });
+  } else {
+    shell.add(panel, 'main', { mode: 'split-right', ref: notebook.id, activate: false });
+  }
 }

@@ -9,7 +9,7 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { NotebookController } from './controller';
-import { dock } from './dock';
+import { dock, makeRoom } from './dock';
 import { InspectorPanel, inspectorIcon } from './panel';
 import { acceptDrops, pickFile, registerRecordings } from './recordings';
 
@@ -207,6 +207,16 @@ function activate(
     command: CommandIDs.pin,
     args: one => ({ path: one.pinned?.context.path ?? '' }),
     name: one => one.pinned?.context.path ?? ''
+  });
+
+  // What a layout that is restored puts over each other was put there by its reader.
+  void app.restored.then(() => {
+    notebooks.widgetAdded.connect((_, notebook) => {
+      requestAnimationFrame(() => {
+        pins.forEach(pinned => makeRoom(app, pinned, notebook, notebooks));
+        if (panel?.isAttached) makeRoom(app, panel, notebook, notebooks);
+      });
+    });
   });
 
   // A notebook can ask for the panel, so that a lesson opens as its teacher meant it.

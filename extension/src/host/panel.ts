@@ -163,15 +163,18 @@ export class InspectorPanel extends Widget {
     return mounted;
   }
 
-  /** The tab says when something is paused, also while the panel lies behind another. */
+  /**
+   * The tab says when something is paused, also while the panel lies behind another, and where
+   * there are several notebooks whose passes these are.
+   */
   private retitle(): void {
-    const paused = this.current?.controller.paused ?? false;
-    const name = this.pinned ? `Inspector: ${this.pinned.title.label}` : 'Inspector';
+    const shown = this.current?.controller;
+    const paused = shown?.paused ?? false;
+    const several = this.pinned !== null || this.notebooks.size > 1;
+    const name = shown && several ? `Inspector: ${shown.panel.title.label}` : 'Inspector';
     this.title.label = paused ? `${name} (paused)` : name;
     this.title.className = paused ? 'ag-mod-paused' : '';
-    this.title.caption = this.current
-      ? `Backward passes of ${this.current.controller.panel.title.label}`
-      : NO_NOTEBOOK;
+    this.title.caption = shown ? `Backward passes of ${shown.panel.title.label}` : NO_NOTEBOOK;
     this.node.setAttribute('aria-label', `Inspector. ${this.title.caption}`);
     this.app.commands.notifyCommandChanged();
   }
