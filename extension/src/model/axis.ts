@@ -3,6 +3,7 @@
 // slot.
 
 import type { Graph } from './graph';
+import { runMs } from './passes';
 import type { Store } from './store';
 
 export interface Axis {
@@ -53,8 +54,9 @@ export function timeAxis(store: Store, graph: Graph): Axis {
   rows.sort((a, b) => store.runs.at.order[a] - store.runs.at.order[b]);
   const runs = Uint32Array.from(rows);
   const took = new Float64Array(runs.length);
+  const lasted = runMs(store);
   for (let i = 0; i < runs.length; i++) {
-    took[i] = store.runs.at.t1[runs[i]] - store.runs.at.t0[runs[i]];
+    took[i] = lasted(runs[i]);
   }
   const total = graph.task === null ? 0 : (store.tasks.get(graph.task)?.total ?? 0);
   const slots = Math.max(total, runs.length);

@@ -5,6 +5,7 @@ import { oneLine } from '../protocol/text';
 import type { Container } from '../model/containers';
 import { durationText, numberText, plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
+import { runMs } from '../model/passes';
 import { STATE_NAMES } from '../model/states';
 import type { NodeState } from '../model/states';
 import { useInspector } from './presenter';
@@ -39,6 +40,7 @@ function sumOf(model: InspectorModel, { first, last }: Container): Sum {
   const found = new Map<string, number>();
   const leaves = new Set<number>();
   const storages = new Map<number, number>();
+  const took = runMs(store);
   let backward = 0;
   const count = (map: Map<string, number>, key: string): void =>
     void map.set(key, (map.get(key) ?? 0) + 1);
@@ -52,8 +54,7 @@ function sumOf(model: InspectorModel, { first, last }: Container): Sum {
       storages.set(store.saved.at.storage[row], store.saved.at.bytes[row]);
     }
     for (let row = store.runsOf.newest(seq); row !== -1; row = store.runsOf.before(row)) {
-      if (store.runs.at.task[row] === graph.task)
-        backward += store.runs.at.t1[row] - store.runs.at.t0[row];
+      if (store.runs.at.task[row] === graph.task) backward += took(row);
     }
   }
   const sorted = (map: Map<string, number>): [string, number][] =>

@@ -3,9 +3,10 @@
 
 import type { ReactElement } from 'react';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
-import { countText, durationText, plural } from '../model/format';
+import { countText, plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
-import { passesOf, stoppedMs } from '../model/passes';
+import type { Passes } from '../model/passes';
+import { passesOf, tookText } from '../model/passes';
 import { readPalette } from '../draw/palette';
 import { PASSES_HEIGHT, paintPasses, passAt } from '../draw/passes_painter';
 import { timelineHeight, paintTimeline, positionAt, timelineScale } from '../draw/timeline_painter';
@@ -25,13 +26,11 @@ function seqAt(model: InspectorModel, position: number): number | null {
   return position > 0 ? graph.seqs[axis.forward[position - 1]] : null;
 }
 
-function TaskChooser(): ReactElement | null {
+function TaskChooser({ passes }: { passes: Passes }): ReactElement | null {
   const { model } = useInspector();
   const task = model.shownTask();
   const ids = model.tasks.map(({ task: id }) => id).sort((a, b) => a - b);
   const site = task ? model.store.site(task.site) : null;
-  const stopped = task ? (stoppedMs(model.store).get(task.task) ?? 0) : 0;
-  const took = task && task.ended !== 'no' ? durationText(task.end - task.t - stopped) : '';
   if (ids.length === 0) {
     return (
       <span className="agv-elide">
@@ -42,6 +41,7 @@ function TaskChooser(): ReactElement | null {
     );
   }
   const at = task ? ids.indexOf(task.task) : ids.length;
+  const took = task && task.ended !== 'no' ? tookText(passes, at) : '';
   return (
     <>
       <button
@@ -84,13 +84,11 @@ function TaskChooser(): ReactElement | null {
 }
 
 /** All passes that are kept, one bar each; a click shows one. The buttons above do the same. */
-function PassBars({ width }: { width: number }): ReactElement | null {
+function PassBars({ passes, width }: { passes: Passes; width: number }): ReactElement | null {
   const presenter = useInspector();
   const { model } = presenter;
   const theme = useCell(presenter.theme);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const { store } = model;
-  const passes = useMemo(() => passesOf(store), [store, store.batch, store.tasks.size]);
   const shown = model.shownTask()?.task ?? null;
   useLayoutEffect(() => {
     const root = canvas.current?.parentElement;
@@ -111,11 +109,11 @@ function PassBars({ width }: { width: number }): ReactElement | null {
       aria-hidden="true"
       onPointerMove={event => {
         const i = at(event);
-        const { ids, ms } = passes;
+        const { ids } = passes;
         event.currentTarget.title =
           i < 0
             ? ''
-            : `backward ${countText(i + 1)} of ${countText(ids.length)}, ${durationText(ms[i])}`;
+            : `backward ${countText(i + 1)} of ${countText(ids.length)}, ${tookText(passes, i)}`;
       }}
       onClick={event => {
         const i = at(event);
@@ -171,6 +169,8 @@ export function Timeline(): ReactElement {
 
   const { axis, states, graph, cursor, selected, store } = model;
   const hidesComing = presenter.teaching.predictor.hidesComing;
+  const { batch, epoch, session, state } = store;
+  const passes = useMemo(() => passesOf(store), [store, batch, epoch, session, state]);
   useLayoutEffect(() => {
     if (!canvas.current || !area.current || width === 0) {
       return;
@@ -213,11 +213,11 @@ export function Timeline(): ReactElement {
   return (
     <div className="agv-time">
       <div className="agv-time-head">
-        <TaskChooser />
+        <TaskChooser passes={passes} />
         <CompareMenu />
         <Counts />
       </div>
-      <PassBars width={width} />
+      <PassBars passes={passes} width={width} />
       <div
         ref={area}
         className="agv-axis"
