@@ -58,6 +58,22 @@ def test_a_restart_begins_anew(lab: Lab) -> None:
     lab.wait_until(lambda: lab.nodes() == NAMES, "the new graph's nodes")
 
 
+def test_a_restart_does_not_forget_that_it_is_recorded(lab: Lab) -> None:
+    lab.open("trouble/goes_on.ipynb", [IMPORT, MODEL, "forward().backward()"])
+    panel = lab.inspector()
+    lab.run(0)
+    panel.get_by_role("button", name="Record", exact=True).first.click()
+    expect(panel.locator(".agv-pill")).to_have_text("Recording")
+    lab.restart()
+    expect(panel).to_contain_text("It is recorded from then on, as before the restart.")
+    lab.screenshot("restart_waits")
+    lab.run(0)
+    expect(panel.locator(".agv-pill")).to_have_text("Recording")
+    lab.run(1)
+    lab.run(2)
+    lab.wait_until(lambda: lab.nodes() == NAMES, "the new graph's nodes")
+
+
 def test_a_kernel_that_dies_while_paused_is_said(lab: Lab) -> None:
     paused_lab(lab, "trouble/death.ipynb")
     # The server restarts a kernel that died: what counts is that nobody goes on as if it had not.

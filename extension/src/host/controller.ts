@@ -18,6 +18,7 @@ import { Signal } from '../protocol/signal';
 import { LabKernel, uniqueName } from './kernel';
 import { NotebookMarks } from './marks';
 import { reveal } from './source';
+import type { Asked } from './transport';
 import { Transport } from './transport';
 import { tryOut } from './try_out';
 import { watchTorch } from './watch_torch';
@@ -44,6 +45,8 @@ export class NotebookController implements Controller, Disposable {
 
   /** Two panels may show one kernel: each is a page to it, whatever it connects to. */
   private readonly page = uniqueName();
+  /** outlives kernels: what its reader chose holds for the notebook */
+  private readonly asked: Asked = { record: null, session: '' };
   private readonly marks: NotebookMarks;
   private kernel: LabKernel | null = null;
   private transport: Transport | null = null;
@@ -155,7 +158,7 @@ export class NotebookController implements Controller, Disposable {
     const connection = this.panel.sessionContext.session?.kernel;
     if (connection) {
       this.kernel = new LabKernel(connection);
-      this.transport = new Transport(this.kernel, this.page);
+      this.transport = new Transport(this.kernel, this.page, this.asked);
       this.kernel.onChange.connect(() => this.announce());
       this.transport.onLink.connect(link => {
         if (link.kind !== 'connected') {

@@ -43,6 +43,7 @@ const HELLO_LIMIT = 4_000;
 const PROBE_LIMIT = 1_000;
 
 const WAITING = 'Waiting for this notebook to import ag_visual.';
+const WAITING_TO_RECORD = `${WAITING} It is recorded from then on, as before the restart.`;
 const RESTARTING = 'The kernel is restarting.';
 const DEAD = 'The kernel died. What it sent before is still here.';
 const UNREACHABLE = 'The connection to the server is lost. What was received is still here.';
@@ -56,6 +57,13 @@ const WHILE_RUNNING: ReadonlySet<CommandName> = new Set([
 ]);
 
 class TimeLimit extends Error {}
+
+/** What its reader asked of a kernel that the next one is asked for, too. */
+export interface Asked {
+  record: Commands['record']['args'] | null;
+  /** the session that was asked */
+  session: string;
+}
 
 function state(header: unknown): unknown {
   return typeof header === 'object' && header !== null && 'state' in header ? header.state : null;
@@ -81,19 +89,21 @@ export class Transport implements Disposable {
   private events: Disposable | null = null;
   /** requests take this way where there is no control channel */
   private writer: Writer | null = null;
-  private readonly asked = new Map<string, (reply: unknown) => void>();
+  private readonly replies = new Map<string, (reply: unknown) => void>();
   /** grows when the kernel's life changes: whatever was begun before is stale then */
   private life = 0;
   private attempt: Promise<void> | null = null;
   /** a wake-up came while an attempt was under way, perhaps too late for it */
   private missed = false;
   private listening = false;
+  private session = '';
   private requests = 0;
   private disposed = false;
 
   constructor(
     private readonly port: KernelPort,
-    page: string
+    page: string,
+    private readonly asked: Asked = { record: null, session: '' }
   ) {
     this.page = page;
     this.connections = [
@@ -134,7 +144,12 @@ export class Transport implements Disposable {
     if (!this.current.control && (!this.writer || WHILE_RUNNING.has(command))) {
       throw new Error(NO_CONTROL);
     }
-    return this.send(command, args, LIMITS[command] ?? LIMIT);
+    const result = await this.send(command, args, LIMITS[command] ?? LIMIT);
+    if (command === 'record') {
+      const record = args as Commands['record']['args'];
+      Object.assign(this.asked, { record: record.on ? record : null, session: this.session });
+    }
+    return result;
   }
 
   dispose(): void {
@@ -171,7 +186,7 @@ export class Transport implements Disposable {
       }
       throw new Error(`'${command}' was not answered: the kernel is gone or restarting.`);
     } finally {
-      this.asked.delete(id);
+      this.replies.delete(id);
     }
     if (reply.ok) {
       return reply.result;
@@ -182,7 +197,7 @@ export class Transport implements Disposable {
   /** The answer comes among the events. */
   private write(writer: Writer, content: { id: string }): Promise<unknown> {
     return new Promise(resolve => {
-      this.asked.set(content.id, resolve);
+      this.replies.set(content.id, resolve);
       writer.write({ ...content, page: this.page });
     });
   }
@@ -193,7 +208,7 @@ export class Transport implements Disposable {
       if (this.current.kind === 'disconnected') {
         // After a restart nothing is imported; after a lost connection everything is still there.
         const restarted = this.current.detail !== UNREACHABLE;
-        this.settle({ kind: 'connecting', detail: restarted ? WAITING : '' });
+        this.settle({ kind: 'connecting', detail: restarted ? this.waiting : '' });
         this.look();
       }
       return;
@@ -234,7 +249,24 @@ export class Transport implements Disposable {
   }
 
   private wait(): void {
-    this.settle({ kind: 'connecting', detail: WAITING });
+    this.settle({ kind: 'connecting', detail: this.waiting });
+  }
+
+  private get waiting(): string {
+    return this.asked.record ? WAITING_TO_RECORD : WAITING;
+  }
+
+  /** A kernel that was restarted records as the one before did. */
+  private async askAgain(session: string): Promise<void> {
+    this.session = session;
+    const { record } = this.asked;
+    if (record && session !== this.asked.session && (this.current.control || this.writer)) {
+      this.asked.session = session;
+      await this.send('record', record, LIMIT).then(
+        known => this.onState.emit(known),
+        () => undefined
+      );
+    }
   }
 
   /**
@@ -307,6 +339,7 @@ export class Transport implements Disposable {
     this.connected(control);
     if (hello) {
       this.onState.emit(hello.state);
+      void this.askAgain(hello.session);
     }
     const events = await this.port.open(
       COMM_TARGET,
@@ -329,6 +362,7 @@ export class Transport implements Disposable {
       }
       this.writer = writer;
       this.connected(false);
+      void this.askAgain(this.session);
     }
     if (this.listening !== listening) {
       this.post('resync', { page: this.page });
@@ -351,7 +385,7 @@ export class Transport implements Disposable {
   private receive(header: unknown, buffers: readonly (ArrayBuffer | ArrayBufferView)[]): void {
     if (typeof header === 'object' && header !== null && 'reply' in header) {
       const reply = header.reply as { id?: unknown } | null;
-      this.asked.get(String(reply?.id))?.(reply);
+      this.replies.get(String(reply?.id))?.(reply);
       return;
     }
     const reported = state(header) as { control?: unknown } | null;
@@ -365,6 +399,8 @@ export class Transport implements Disposable {
       typeof header === 'object' && header !== null && 'batch' in header ? header.batch : undefined;
     if (typeof batch === 'number') {
       this.onBatch.emit({ header, buffer });
+      const { session } = header as { session?: unknown };
+      if (typeof session === 'string' && session !== this.session) void this.askAgain(session);
       this.post('ack', { batch, page: this.page });
     } else {
       // A ping: a background page may not run its timers, but it answers messages.

@@ -38,9 +38,13 @@ export function OpCard({
 }): ReactElement | null {
   const presenter = useInspector();
   const moment = momentOf(presenter, seq);
-  const reply = useRequest<Card>(`card ${moment}`, () =>
-    presenter.controller.request('card', { seq, name })
-  );
+  const reply = useRequest<{ of: number; card: Card }>(`card ${moment}`, async () => ({
+    of: seq,
+    card: await presenter.controller.request('card', { seq, name })
+  }));
+  if (!presenter.answering && (reply.kind !== 'answer' || reply.value.of !== seq)) {
+    return null;
+  }
   if (reply.kind !== 'answer') {
     return reply.kind === 'none' && reply.why !== '' ? (
       <>
@@ -49,7 +53,7 @@ export function OpCard({
       </>
     ) : null;
   }
-  const card = reply.value;
+  const { card } = reply.value;
   // With numbers in it the formula is the answer to an open question.
   const { asking } = presenter.teaching.predictor;
   return (

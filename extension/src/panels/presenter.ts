@@ -168,6 +168,12 @@ export class Presenter implements Disposable {
     return this.model.status.kind === 'connected' && (control || (requests ?? false));
   }
 
+  /** What is asked is answered now, by the kernel or from the recording. */
+  get answering(): boolean {
+    const { kind } = this.model.status;
+    return kind === 'connected' || kind === 'offline';
+  }
+
   get paused(): boolean {
     return this.model.store.state.paused !== null;
   }

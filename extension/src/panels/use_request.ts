@@ -3,9 +3,11 @@
 
 import { useEffect, useState } from 'react';
 import type { Answer } from './answers';
+import { useInspector } from './presenter';
 
-/** `key` empty: nothing is asked. */
-export function useRequest<T>(key: string, request: () => Promise<T>): Answer<T> {
+/** While there is nobody who could answer, nothing is asked, and what is known stays. */
+export function useRequest<T>(question: string, request: () => Promise<T>): Answer<T> {
+  const key = useInspector().answering ? question : '';
   const [reply, setReply] = useState<Answer<T>>({ kind: 'waiting' });
   useEffect(() => {
     if (key === '') {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { EventListener, KernelPort, KernelStatus } from '../../src/host/port';
+import type { Asked } from '../../src/host/transport';
 import { Transport } from '../../src/host/transport';
 import { VERSION } from '../../src/protocol/schema';
 import { Signal } from '../../src/protocol/signal';
@@ -17,6 +18,7 @@ class FakeKernel implements KernelPort {
   imported = true;
   mute = false;
   version: number = VERSION;
+  session = 'first';
   hasControl = true;
   readonly onChange = new Signal<void>();
   readonly onOccasion = new Signal<void>();
@@ -42,7 +44,8 @@ class FakeKernel implements KernelPort {
     }
     if (command === 'hello') {
       const state = { recording: false, paused: { order: 3 } };
-      const result = { v: this.version, package_version: '9.9', control: this.hasControl, state };
+      const about = { v: this.version, package_version: '9.9', session: this.session };
+      const result = { ...about, control: this.hasControl, state };
       return Promise.resolve({ id, ok: true, result });
     }
     if (command === 'run_to') {
@@ -87,6 +90,82 @@ async function connected(kernel = new FakeKernel()) {
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
+
+/** Another process of the same kernel, in which nothing is imported yet. */
+async function restart(kernel: FakeKernel): Promise<void> {
+  kernel.imported = false;
+  kernel.become('restarting');
+  kernel.become('alive');
+  await settle();
+  kernel.session += ' again';
+}
+
+describe('a restart', () => {
+  const record = { on: true, scope: 'every', every: 1 } as const;
+
+  it('goes on recording with the import, and says so before', async () => {
+    const { kernel, transport } = await connected();
+    const told: unknown[] = [];
+    transport.onState.connect(state => told.push(state));
+    await transport.request('record', record);
+    await restart(kernel);
+    expect(transport.link).toMatchObject({
+      kind: 'connecting',
+      detail: expect.stringContaining('It is recorded from then on')
+    });
+    kernel.requests.length = 0;
+    kernel.imported = true;
+    kernel.onOccasion.emit();
+    await settle();
+    expect(kernel.commands()).toEqual(['hello', 'record']);
+    expect(kernel.requests[1]).toMatchObject(record);
+    expect(told[told.length - 1]).toEqual({ echoed: 'record' });
+  });
+
+  it('records nothing that was not being recorded, and no session twice', async () => {
+    const { kernel, transport } = await connected();
+    await transport.request('record', record);
+    kernel.become('unreachable');
+    kernel.become('alive');
+    await settle();
+    await transport.request('record', { on: false });
+    await restart(kernel);
+    expect(transport.link.detail).not.toContain('recorded');
+    kernel.imported = true;
+    kernel.onOccasion.emit();
+    await settle();
+    expect(kernel.commands().filter(command => command === 'record')).toHaveLength(2);
+  });
+
+  it('goes on with the kernel that takes the place of another', async () => {
+    const asked: Asked = { record: null, session: '' };
+    const first = new Transport(new FakeKernel(), 'page-1', asked);
+    await settle();
+    await first.request('record', record);
+    first.dispose();
+    const kernel = new FakeKernel();
+    kernel.session = 'another';
+    new Transport(kernel, 'page-1', asked);
+    await settle();
+    expect(kernel.commands()).toEqual(['hello', 'record']);
+  });
+
+  it('goes on where requests come over a channel of their own', async () => {
+    const kernel = new FakeKernel();
+    kernel.hasControl = false;
+    const transport = new Transport(kernel, 'page-1');
+    await settle();
+    void transport.request('record', record);
+    const [{ id }] = kernel.written;
+    kernel.opened[0].listener.message({ reply: { id, ok: true, result: {} } }, []);
+    await settle();
+    await restart(kernel);
+    kernel.imported = true;
+    kernel.onOccasion.emit();
+    await settle();
+    expect(kernel.written.map(({ command }) => command)).toEqual(['record', 'record']);
+  });
+});
 
 describe('finding ag_visual', () => {
   it('says hello, then opens the event channel under the name of its page', async () => {

@@ -125,6 +125,12 @@ describe('a live kernel', () => {
     expect(page.text('.agv-notice')).toContain('The kernel died.');
     expect(page.button('Step').disabled).toBe(true);
     expect(page.text('.agv-time-head')).toContain('6 nodes');
+    // A node that is chosen now is asked nothing: there is nobody who could answer.
+    const asked = kernel.asked.length;
+    await page.press('ArrowDown');
+    expect(page.text('.agv-det h3')).toBe('PowBackward0');
+    expect(page.text('.agv-det')).not.toContain('Chain rule');
+    expect(kernel.asked.length).toBe(asked);
   });
 
   it('asks for everything again when a batch is missing', async () => {
