@@ -4,6 +4,7 @@
 import type { ReactElement } from 'react';
 import { useEffect, useRef, useState } from 'react';
 import { oneLine } from '../protocol/text';
+import { earlierText } from '../model/earlier';
 import { Boundary } from './boundary';
 import { CompareView, compareKey } from './compare/compare_view';
 import { GraphView } from './graph_view';
@@ -41,7 +42,8 @@ function NoticeBar(): ReactElement | null {
     model.graph.seqs.length > 0 && ['disconnected', 'failed', 'none'].includes(status.kind)
       ? status.detail || 'The kernel is gone. What was recorded stays here.'
       : store.state.message ||
-        (status.kind === 'connected' || status.kind === 'offline' ? status.detail : '');
+        (status.kind === 'connected' || status.kind === 'offline' ? status.detail : '') ||
+        earlierText(model);
   const shown =
     notice ??
     (model.failure && model.graph.seqs.length > 0

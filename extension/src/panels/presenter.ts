@@ -356,17 +356,18 @@ export class Presenter implements Disposable {
     this.model.refresh();
     this.noticePause();
     const fresh = this.model.takeNewProblems();
-    if (fresh.length > 0 && !this.paused) {
-      this.tab.set('problems');
-      this.problem.set(null);
-      const newest = fresh[fresh.length - 1];
-      if (newest.node_seq !== null && this.model.graph.indexOf.has(newest.node_seq)) {
-        this.model.select(newest.node_seq);
-      }
-    }
     this.teaching.refreshed();
     if (this.model.store.state.recording) this.canvas?.warm();
     this.canvas?.update();
+    if (fresh.length > 0 && !this.paused) {
+      this.tab.set('problems');
+      this.problem.set(null);
+      const { node_seq: seq } = fresh[fresh.length - 1];
+      if (seq !== null && this.model.store.nodeRow.has(seq)) {
+        this.goAnywhere(seq);
+        this.canvas?.update();
+      }
+    }
     this.show();
   }
 

@@ -7,6 +7,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { OfflineController } from '../../src/model/offline';
 import { InspectorModel } from '../../src/model/inspector';
 import { FakeKernel } from '../synthetic/fake_kernel';
+import { Program } from '../synthetic/program';
 import { rnn } from '../synthetic/recordings';
 import type { Page } from './page';
 import { close, furnish, open } from './page';
@@ -96,5 +97,52 @@ describe('the graph', () => {
     await page.press('C');
     await page.settle(400);
     expect(width()).toBeCloseTo(closed, 0);
+  });
+});
+
+describe('a failure', () => {
+  const notice = (page: Page): string => page.text('.agv-notice');
+
+  it('brings its node into view, at a zoom at which it can be read', async () => {
+    const kernel = new FakeKernel();
+    const page = await open(kernel);
+    const { program } = kernel;
+    let x = program.leaf('x', [4]);
+    for (let i = 0; i < 140; i++) x = program.op('MulBackward0', 1 + (i % 2), [x], [4]);
+    const deep = x - 130;
+    program.backward(x, 3);
+    await act(async () => kernel.fail(deep, 4));
+    await page.settle(400);
+    expect(page.handle.model.selected).toBe(deep);
+    expect(page.element.querySelector('.agv-root')?.getAttribute('data-agv-tab')).toBe('problems');
+    const box = page.handle.placeOf(deep);
+    expect(box?.top).toBeGreaterThan(0);
+    expect(box?.bottom).toBeLessThan(840);
+    expect(box?.width).toBeGreaterThan(60);
+    expect(notice(page)).toBe('');
+  });
+
+  it('that was not recorded says that the graph is an earlier one, until there is a newer', async () => {
+    const kernel = new FakeKernel();
+    const page = await open(kernel);
+    await act(async () => kernel.train());
+    await page.settle();
+    await act(async () => kernel.fail(999, 8));
+    await page.settle();
+    expect(notice(page)).toBe(
+      'This graph is an earlier one, of In[6] line 3, not what failed at In[8] line 3. ' +
+        'What failed was not recorded: record, then run the cell again.'
+    );
+    await page.click('Record');
+    await act(async () => {
+      const newer = new Program(['z = x'], 9, kernel.program.writer);
+      const { writer } = newer;
+      const site = writer.site(newer.site(1));
+      const about = { task: 5000, t: writer.t, site, total: 1, retain: 0, thread: 0 };
+      writer.row('tasks', { ...about, ended: 1, root: kernel.program.last });
+      kernel.flush();
+    });
+    await page.settle();
+    expect(notice(page)).toBe('');
   });
 });

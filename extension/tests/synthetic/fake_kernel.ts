@@ -37,6 +37,7 @@ export class FakeKernel implements Controller {
   /** commands that are refused, with the sentence */
   readonly refuse: Record<string, string> = {};
   program = new Program(CELL);
+  private problems = 0;
   private order: number[] = [];
   private at = 0;
   private task = 0;
@@ -80,6 +81,31 @@ export class FakeKernel implements Controller {
   /** One training step in one batch. */
   train(): void {
     this.program.backward(this.forward(), 3);
+    this.flush();
+  }
+
+  /** An in-place mistake in a cell that ran as the `count`th. */
+  fail(node: number, count: number): void {
+    const where = { ...this.program.site(3), execution_count: count };
+    const seen = this.problems++;
+    this.program.writer.problem({
+      id: seen + 1,
+      kind: 'modified-by-inplace',
+      title: 'A tensor that mul saved was overwritten before backward could use it',
+      detail: '',
+      node_seq: node,
+      node_name: 'MulBackward0',
+      saved_name: 'self',
+      tensor: { name: 'x', shape: [4], dtype: 'float32' },
+      saved: null,
+      writes: [],
+      more_writes: 0,
+      version_then: 0,
+      version_now: 1,
+      repair: null,
+      where,
+      text: 'modified by an inplace operation'
+    });
     this.flush();
   }
 
