@@ -2,7 +2,7 @@
 // reader looks, and paints when something changed. Pointer and wheel are read here; keys belong to
 // the panel around it.
 
-import type { Container } from '../model/containers';
+import type { Container } from '../model/container';
 import type { Marks } from '../model/compare/model';
 import type { InspectorModel } from '../model/inspector';
 import type { States } from '../model/states';

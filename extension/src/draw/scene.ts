@@ -1,8 +1,8 @@
 // A laid-out graph made ready for drawing: rectangles, curves and texts, with grids to find what is
 // in view. Built once per layout; states, selection and camera change without touching it.
 
-import type { Container } from '../model/containers';
-import { isNamed } from '../model/containers';
+import type { Container } from '../model/container';
+import { isNamed } from '../model/container';
 import { countText, plural, shapeText } from '../model/format';
 import type { Store } from '../model/store';
 import type { View } from '../model/view';

@@ -3,7 +3,7 @@
 // after a new layout, another run of the cell and a reload. Pure; what is read back is checked.
 
 import { containerAt } from './containers';
-import type { Container } from './containers';
+import type { Container } from './container';
 import type { InspectorModel } from './inspector';
 
 /** How a node is found again: its number, and where it stands among the nodes of its container. */

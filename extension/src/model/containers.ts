@@ -1,99 +1,22 @@
 // The groups of a graph, by themselves: modules that were called and levels of transforms, else
-// cell > function, then lines;
-// what repeats (the turns of a loop, equal layers) stands together. A container holds nodes that
-// follow each other in order of creation, so that gradient only flows from one into a later one.
-// Pure; linear in nodes for graphs of bounded depth.
+// cell > function, then lines; what repeats stands together. Pure; linear in nodes for graphs of
+// bounded depth.
 
 import { NONE } from '../protocol/schema';
 import type { Site } from '../protocol/schema';
 import { oneLine } from '../protocol/text';
-import { countText, placeText } from './format';
+import type { ContainerKind } from './container';
+import { Container, isNamed } from './container';
+import { placeText } from './format';
 import type { Graph } from './graph';
+import { foldNodes, foldRepeats } from './repeats';
 import type { Store } from './store';
-
-export type ContainerKind =
-  | 'root'
-  /** a module's call */
-  | 'call'
-  /** what a transform (vmap, grad, jvp) computes */
-  | 'level'
-  /** a cell or a file, a function in it, a line */
-  | 'code'
-  | 'function'
-  | 'line'
-  /** turns of a loop or equal layers, and one of them where it is several lines */
-  | 'repeat'
-  | 'turn'
-  /** some of very many that stand side by side */
-  | 'part'
-  /** many nodes without a line */
-  | 'loose';
 
 /** Nodes without a line that follow each other and are worth a container. */
 const LOOSE = 64;
-/** Turns from which on something repeats. */
-const TURNS = 3;
-/** Longest turn that is looked for, in containers. */
-const LONGEST_TURN = 32;
 /** So many side by side are told apart in parts, and in so many parts. */
 const MANY = 300;
 const PARTS = 100;
-
-export class Container {
-  children: Container[] = [];
-  /** turns of a repeat */
-  times = 0;
-  private ordinal = 0;
-  private known = '';
-
-  constructor(
-    readonly kind: ContainerKind,
-    /** equal for containers of the same code or module */
-    readonly base: string,
-    public title: string,
-    public detail: string,
-    public site: Site | null,
-    /** node indexes, the first one and the one after the last */
-    public first: number,
-    public last: number,
-    public parent: Container | null
-  ) {}
-
-  get nodes(): number {
-    return this.last - this.first;
-  }
-
-  /** Drawn as a frame around its nodes when it is open. */
-  get framed(): boolean {
-    return this.children.length === 0 && this.site !== null;
-  }
-
-  /** The same for the same part of another pass of the same program. */
-  get key(): string {
-    if (this.known === '') {
-      const above = this.parent ? this.parent.key : '';
-      this.known = `${above}/${this.base}${this.ordinal > 0 ? `~${this.ordinal}` : ''}`;
-    }
-    return this.known;
-  }
-
-  /** Numbers children of the same base, the oldest first. */
-  settle(): void {
-    const seen = new Map<string, number>();
-    for (let i = this.children.length - 1; i >= 0; i--) {
-      const child = this.children[i];
-      const before = seen.get(child.base) ?? 0;
-      seen.set(child.base, before + 1);
-      child.ordinal = before;
-      child.parent = this;
-    }
-  }
-
-  /** This one and those around it, the root left out, the innermost first. */
-  *chain(): Generator<Container> {
-    for (let at: Container | null = this; at && at.kind !== 'root'; at = at.parent) yield at;
-  }
-}
 
 /** One step of the way from the root to a node; the same object for nodes that share it. */
 interface Step {
@@ -197,11 +120,6 @@ function levelText(store: Store, call: number): string {
   return site ? placeText(site) : '';
 }
 
-/** Containers that have a name of their own, which stays beside that of the line in it. */
-export function isNamed({ kind }: { kind: ContainerKind }): boolean {
-  return kind === 'call' || kind === 'level';
-}
-
 /** Runs of nodes without a line become containers where they are long. */
 function gatherLoose(container: Container): void {
   if (container.framed || container.kind === 'loose') {
@@ -247,109 +165,6 @@ function simplify(container: Container): Container {
   return container;
 }
 
-/** What two containers have in common when they are turns of the same. */
-function tokens(store: Store, graph: Graph, children: readonly Container[]): Int32Array {
-  const numbers = new Map<string, number>();
-  const names = (from: number, to: number): string => {
-    let mark = 0x811c9dc5;
-    for (let i = from; i < to; i++) {
-      mark = Math.imul(mark ^ store.nodes.at.name[store.nodeRow.get(graph.seqs[i])], 0x01000193);
-    }
-    return `${to - from} ${mark}`;
-  };
-  return Int32Array.from(children, child => {
-    const text =
-      isNamed(child)
-        ? `call ${child.detail} ${names(child.first, child.last)}`
-        : `${child.kind} ${child.base}`;
-    let number = numbers.get(text);
-    if (number === undefined) numbers.set(text, (number = numbers.size));
-    return number;
-  });
-}
-
-/** How often the `period` tokens at `at` come one after the other. */
-function turnsAt(found: Int32Array, at: number, period: number): number {
-  let turns = 1;
-  for (let i = at + period; i + period <= found.length; i += period, turns++) {
-    for (let j = 0; j < period; j++) {
-      if (found[i + j] !== found[at + j]) return turns;
-    }
-  }
-  return turns;
-}
-
-function adjacent(children: readonly Container[], from: number, to: number): boolean {
-  for (let i = from + 1; i < to; i++) {
-    if (children[i].first !== children[i - 1].last) return false;
-  }
-  return true;
-}
-
-function foldRepeats(store: Store, graph: Graph, container: Container): void {
-  const { children } = container;
-  if (children.length < TURNS || container.kind === 'repeat' || container.kind === 'part') {
-    return;
-  }
-  const found = tokens(store, graph, children);
-  const all: Container[] = [];
-  for (let at = 0; at < children.length;) {
-    let [period, turns] = [0, 0];
-    const most = Math.min(LONGEST_TURN, Math.floor((children.length - at) / TURNS));
-    for (let p = 1; p <= most; p++) {
-      const count = turnsAt(found, at, p);
-      if (count >= TURNS && count * p > period * turns) [period, turns] = [p, count];
-    }
-    if (turns === 0 || !adjacent(children, at, at + period * turns)) {
-      all.push(children[at++]);
-      continue;
-    }
-    all.push(repeatOf(children.slice(at, at + period * turns), period, container));
-    at += period * turns;
-  }
-  if (all.length < children.length) container.children = all;
-}
-
-function repeatOf(members: Container[], period: number, parent: Container): Container {
-  const turns = members.length / period;
-  const [head, tail] = [members[0], members[members.length - 1]];
-  const last = members[period - 1];
-  const what =
-    period === 1
-      ? head.detail || head.title
-      : head.site && last.site
-        ? linesOf(members.slice(0, period))
-        : `${oneLine(last.title, 40)} to ${oneLine(head.title, 40)}`;
-  const base = `repeat ${members
-    .slice(0, period)
-    .map(m => m.base)
-    .join(',')}`;
-  const title = `${countText(turns)} × ${oneLine(what, 80)}`;
-  const repeat = new Container('repeat', base, title, '', null, head.first, tail.last, parent);
-  repeat.times = turns;
-  if (period === 1) {
-    repeat.children = members;
-  } else {
-    for (let turn = 0; turn < turns; turn++) {
-      const own = members.slice(turn * period, (turn + 1) * period);
-      const name = `turn ${turns - turn}`;
-      const [first, end] = [own[0].first, own[own.length - 1].last];
-      const one = new Container('turn', 'turn', name, oneLine(what, 80), null, first, end, repeat);
-      one.children = own;
-      repeat.children.push(one);
-    }
-  }
-  return repeat;
-}
-
-/** 'lines 3 to 5' of a loop's body. */
-function linesOf(members: readonly Container[]): string {
-  const lines = members.map(({ site }) => site?.line ?? 0).filter(line => line > 0);
-  const [low, high] = [Math.min(...lines), Math.max(...lines)];
-  const place = members[0].site ? placeText(members[0].site).replace(/ line \d+$/, '') : '';
-  return low === high ? `${place} line ${low}` : `${place} lines ${low} to ${high}`;
-}
-
 /** Hundreds of neighbours are shown part by part, whatever they are. */
 function makeParts(container: Container): void {
   const { children } = container;
@@ -381,6 +196,7 @@ function finish(store: Store, graph: Graph, root: Container): void {
   const stack = [root];
   for (let at = stack.pop(); at; at = stack.pop()) {
     gatherLoose(at);
+    foldNodes(store, graph, at);
     foldRepeats(store, graph, at);
     makeParts(at);
     at.settle();

@@ -1,7 +1,7 @@
 // Which containers are open: the reader's choices, and for the rest what keeps a large graph
 // readable. Pure.
 
-import type { Container } from './containers';
+import type { Container } from './container';
 
 /** Up to so many nodes a graph opens as a whole. */
 export const WHOLE = 160;

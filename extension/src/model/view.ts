@@ -2,8 +2,8 @@
 // own shape, so that layout and canvas need not know the difference. Pure, linear.
 
 import { placeText } from './format';
-import type { Container } from './containers';
-import { isNamed } from './containers';
+import type { Container } from './container';
+import { isNamed } from './container';
 import type { Graph } from './graph';
 import { NO_GRAPH, Numbers } from './graph';
 import { IntMap } from './intmap';

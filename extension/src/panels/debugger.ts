@@ -2,7 +2,7 @@
 // nothing waits (and in a recording) a step moves the moment that is shown.
 
 import { containerAt } from '../model/containers';
-import type { Container } from '../model/containers';
+import type { Container } from '../model/container';
 import type { InspectorModel } from '../model/inspector';
 import type { Commands, State } from '../protocol/schema';
 import type { Presenter } from './presenter';

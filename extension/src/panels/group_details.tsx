@@ -2,7 +2,7 @@
 
 import type { ReactElement } from 'react';
 import { oneLine } from '../protocol/text';
-import type { Container } from '../model/containers';
+import type { Container } from '../model/container';
 import { durationText, numberText, plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
 import { runMs } from '../model/passes';
@@ -20,6 +20,7 @@ const KINDS: Record<Container['kind'], string> = {
   line: 'line',
   repeat: 'repeated',
   turn: 'one turn',
+  layers: 'layers',
   part: 'part',
   loose: 'nodes without a line'
 };

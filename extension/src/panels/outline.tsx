@@ -3,7 +3,7 @@
 
 import type { ReactElement } from 'react';
 import { oneLine } from '../protocol/text';
-import type { Container } from '../model/containers';
+import type { Container } from '../model/container';
 import { placeText, plural } from '../model/format';
 import { KIND_WORDS, gradientKind } from '../model/gradient_kind';
 import type { InspectorModel } from '../model/inspector';

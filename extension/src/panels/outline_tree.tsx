@@ -4,7 +4,7 @@
 import type { KeyboardEvent, ReactElement } from 'react';
 import { useEffect, useRef, useState } from 'react';
 import { oneLine } from '../protocol/text';
-import type { Container } from '../model/containers';
+import type { Container } from '../model/container';
 import { countText, plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
 import { nodeWords } from './outline';

@@ -19,7 +19,7 @@ import type {
   Values
 } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
-import type { Container } from '../model/containers';
+import type { Container } from '../model/container';
 import { InspectorModel } from '../model/inspector';
 import type { GraphCanvas } from '../draw/graph_canvas';
 import type { Answer } from './answers';

@@ -1,7 +1,7 @@
 // Groups: where they come from, what is open at first, and what stays right when they close.
 
 import { describe, expect, it } from 'vitest';
-import type { Container } from '../../src/model/containers';
+import type { Container } from '../../src/model/container';
 import { containerAt } from '../../src/model/containers';
 import { FIRST_VIEW } from '../../src/model/folding';
 import { InspectorModel } from '../../src/model/inspector';
@@ -38,6 +38,10 @@ function all(root: Container): Container[] {
   return root.children.flatMap(child => [child, ...all(child)]);
 }
 
+function named(root: Container, wanted: string): Container {
+  return all(root).find(({ title }) => title === wanted) as Container;
+}
+
 /** Two equal blocks of two linear layers, as modules tell it. */
 function modules(blocks = 2): Recording {
   const program = new Program(['y = net(x)', 'loss = y.sum()']);
@@ -61,6 +65,55 @@ function modules(blocks = 2): Recording {
     x = op('ReluBackward0', [a], block);
   }
   program.backward(program.op('SumBackward0', 2, [x], []), 2);
+  return recordingOf([writer.flush()]);
+}
+
+/** An nn.Sequential of Linear and Sigmoid in turn, all called in one line. */
+function sequential(layers: number): Recording {
+  const program = new Program(['y = net(x)', 'loss = y.sum()']);
+  const { writer } = program;
+  const call = (number: number, name: string, kind: string, parent: number): number => {
+    const row = { call: number, parent, name: writer.string(name), kind: writer.string(kind) };
+    writer.row('calls', { ...row, t: writer.t });
+    return number;
+  };
+  const net = call(1, 'Sequential', 'Sequential', NONE);
+  let x: number | null = null;
+  for (let i = 0; i < layers; i++) {
+    const linear = i % 2 === 0;
+    const one = call(i + 2, `${i}`, linear ? 'Linear' : 'Sigmoid', net);
+    const inputs = linear ? [x, program.leaf(`w${i}`, [4, 4])] : [x];
+    x = program.op(linear ? 'AddmmBackward0' : 'SigmoidBackward0', 1, inputs, [4, 4]);
+    writer.row('scopes', { seq: x, call: one });
+  }
+  program.backward(program.op('SumBackward0', 2, [x], []), 2);
+  return recordingOf([writer.flush()]);
+}
+
+/** An nn.RNN whose nodes have the line of its call, then a loop that is one line. */
+function recurrent(steps: number): Recording {
+  const program = new Program(['y, h = rnn(x)', 'for i in range(n): y = y * y.exp()']);
+  const { writer } = program;
+  const [name, t] = [writer.string('RNN'), writer.t];
+  writer.row('calls', { call: 1, parent: NONE, name, kind: name, t });
+  const op = (kind: string, inputs: (number | null)[]): number => {
+    const seq = program.op(kind, 1, inputs, [4, 4]);
+    writer.row('scopes', { seq, call: 1 });
+    return seq;
+  };
+  const w = program.leaf('weight_hh_l0', [4, 4]);
+  const input = op('SplitBackward0', [op('AddmmBackward0', [null, w])]);
+  let h: number | null = null;
+  for (let i = 0; i < steps; i++) {
+    const gates: number = op('AddmmBackward0', [h, op('TBackward0', [w])]);
+    h = op('TanhBackward0', [op('AddBackward0', [input, gates])]);
+  }
+  let y = op('CatBackward0', [h]);
+  for (let i = 0; i < (steps < 10 ? 3 : 30); i++) {
+    const exp = program.op('ExpBackward0', 2, [y], [4, 4]);
+    y = program.op('MulBackward0', 2, [exp, y], [4, 4]);
+  }
+  program.backward(program.op('SumBackward0', 3, [y], []), 3);
   return recordingOf([writer.flush()]);
 }
 
@@ -110,6 +163,41 @@ describe('containersOf', () => {
     const [repeat] = root.children[1].children;
     expect([repeat.kind, repeat.times, repeat.title]).toEqual(['repeat', 6, '6 × Block']);
     expect(titles(repeat)).toEqual([5, 4, 3, 2, 1, 0].map(i => `layers.${i}`));
+  });
+
+  it('call modules that repeat one after the other layers, from the first one on', () => {
+    const { root } = modelOf(sequential(41));
+    const net = root.children[1];
+    expect(titles(net)).toEqual(['40', '20 × Linear, Sigmoid']);
+    const [, repeat] = net.children;
+    expect(repeat.children.map(({ kind }) => kind)).toEqual(Array(20).fill('layers'));
+    expect(repeat.children[0].title).toBe('38 to 39');
+    expect(titles(repeat.children[19])).toEqual(['1', '0']);
+    expect(repeat.children[19].detail).toBe('Linear, Sigmoid');
+  });
+
+  it('fold the steps of a recurrent module, and the turns of a loop in one line', () => {
+    const { root } = modelOf(recurrent(100));
+    const rnn = named(root, 'RNN');
+    const line = named(root, 'In[4] line 2');
+    const [steps] = rnn.children;
+    expect([rnn.title, steps.title, steps.times, steps.nodes]).toEqual([
+      ...['RNN', '100 steps'],
+      ...[100, 400]
+    ]);
+    expect(rnn.nodes).toBe(403);
+    expect([steps.children[0].title, steps.children[99].title]).toEqual(['step 100', 'step 1']);
+    expect(steps.children.every(({ nodes }) => nodes === 4)).toBe(true);
+    expect(titles(line)).toEqual(['30 × 2 nodes']);
+    expect(line.children[0].children[29].title).toBe('turn 1');
+  });
+
+  it('leave few nodes of one line, and a row of equal ones, as they are', () => {
+    const few = modelOf(recurrent(7));
+    expect(named(few.root, 'RNN').children).toEqual([]);
+    expect(named(few.root, 'In[4] line 2').framed).toBe(true);
+    const [row] = modelOf(chain(400)).root.children;
+    expect([row.kind, row.nodes, row.children.length]).toEqual(['line', 400, 0]);
   });
 
   it('fold the turns of a loop, and number them as they ran', () => {

@@ -122,7 +122,7 @@ describe('a failure', () => {
     expect(notice(page)).toBe('');
   });
 
-  it('that was not recorded says that the graph is an earlier one, until there is a newer', async () => {
+  it('that was not recorded says that the graph is an earlier one', async () => {
     const kernel = new FakeKernel();
     const page = await open(kernel);
     await act(async () => kernel.train());

@@ -2,7 +2,8 @@
 // selected in it. It is drawn by the same canvas as any graph; states of a moment play no part.
 
 import type { NodeDetails, Values } from '../../protocol/schema';
-import { Container, containerAt, containersOf } from '../containers';
+import { Container } from '../container';
+import { containerAt, containersOf } from '../containers';
 import { Folding } from '../folding';
 import type { Graph } from '../graph';
 import { NO_GRAPH, graphOfNewest, graphOfTask } from '../graph';
