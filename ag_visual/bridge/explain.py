@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ag_visual.bridge.node import TorchNode
-from ag_visual.core import source
+from ag_visual.core import left, source
 from ag_visual.core.diagnosis.variable_names import scopes_of, tensors_in
 from ag_visual.events.memory import CallSite
 from ag_visual.observe.diagnose.explain import (
@@ -17,10 +17,14 @@ from ag_visual.observe.diagnose.explain import (
     Reason,
     advice_of,
     break_reason,
+    forward_reasons,
+    label_of,
     placed,
     repair_of,
 )
 from ag_visual.observe.record.graph import walk
+
+_TYPES = (torch.Tensor,)
 
 
 class Origins:
@@ -31,6 +35,7 @@ class Origins:
 
     def note(self, tensor: Any, kind: str, call_site: CallSite, of: Any) -> None:
         """A tensor left the graph of another one."""
+        left.note(call_site)
         key = id(tensor)
         ref = weakref.ref(tensor, lambda ref: self._forget(key, ref))
         function = of.grad_fn if of is not tensor else None
@@ -52,7 +57,7 @@ class Origins:
 
 def explain(watcher: Any, x: Any, loss: Any, frame: Any) -> Explanation:
     """The answer, from what was seen while torch was watched."""
-    name = _name(x, frame, "This tensor")
+    name = label_of(x, frame, "This tensor", _TYPES)
     if not x.requires_grad:
         return _requires_grad(watcher, x, name, frame)
     if x.is_leaf or x.retains_grad:
@@ -76,7 +81,7 @@ def explain(watcher: Any, x: Any, loss: Any, frame: Any) -> Explanation:
         text = "no backward has reached it, or its gradient was reset"
         advice = "explain(x, loss) says whether loss depends on x"
         return Explanation(question, (Reason("no-backward", text),), advice)
-    called = _name(loss, frame, "the loss")
+    called = label_of(loss, frame, "the loss", _TYPES)
     start = watcher.node_of(loss)
     if start is None:
         inner = _requires_grad(watcher, loss, called, frame)
@@ -86,7 +91,7 @@ def explain(watcher: Any, x: Any, loss: Any, frame: Any) -> Explanation:
     reached = walk([start])
     if node not in reached:
         text = f"{called} does not depend on it: no path leads from {start.name()} to it"
-        breaks = _breaks(watcher, x, frame)
+        breaks = forward_reasons(x, frame, _TYPES) or _breaks(watcher, x, frame)
         advice = advice_of(breaks, "use it in the computation")
         return Explanation(question, (*reasons, Reason("not-connected", text), *breaks), advice)
     if reasons:
@@ -101,14 +106,6 @@ def explain(watcher: Any, x: Any, loss: Any, frame: Any) -> Explanation:
     text = f"a backward ran{placed(site)}, but left no gradient here"
     advice = "was it reset (zero_grad), or was inputs= given?"
     return Explanation(question, (Reason("undefined", text, site),), advice)
-
-
-def _name(x: Any, frame: Any, default: str) -> str:
-    for scope in scopes_of(frame):
-        for name, value in scope.items():
-            if value is x and not name.startswith("_"):
-                return f"`{name}`"
-    return default
 
 
 def _requires_grad(watcher: Any, x: Any, name: str, frame: Any) -> Explanation:
@@ -138,7 +135,7 @@ def _breaks(watcher: Any, but: Any, frame: Any) -> list[Reason]:
     """Tensors among the user's variables that left a graph: where a path may have been broken."""
     found: list[Reason] = []
     for scope in scopes_of(frame):
-        for name, value in tensors_in(scope, types=(torch.Tensor,)):
+        for name, value in tensors_in(scope, types=_TYPES):
             origin = None if value is but or value.requires_grad else watcher.origins.of(value)
             if origin is not None:
                 broken = break_reason(f"`{name}`", *origin)

@@ -18,7 +18,7 @@ import numpy
 
 from ag_visual import dtypes
 from ag_visual.arrays import backend as backends, shared
-from ag_visual.core import hooks, modes, saved, source, view
+from ag_visual.core import hooks, left, modes, saved, source, view
 from ag_visual.core.diagnosis import errors
 from ag_visual.core.node import AccumulateGrad, Edge, LeafState, Node, Replaced
 from ag_visual.core.storage import FRESH, Storage
@@ -247,7 +247,9 @@ class Tensor(TensorBase):
         """Remember at a tensor made from this one why it requires no grad."""
         if self._rg:
             edge = self._edge
-            result._origin = (kind, source.here(), None if edge is None else weakref.ref(edge[0]))
+            here = source.here()
+            result._origin = (kind, here, None if edge is None else weakref.ref(edge[0]))
+            left.note(here)
         elif (origin := saved.origin_of(self)) is not None:
             result._origin = origin
 

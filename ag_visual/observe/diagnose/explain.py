@@ -19,6 +19,7 @@ from ag_visual.core.saved import origin_of
 from ag_visual.core.tensor import Tensor
 from ag_visual.errors import type_name
 from ag_visual.events.live import engine_of
+from ag_visual.observe.diagnose.forward_breaks import Cut, Unused, left_in_forward, name_of
 from ag_visual.observe.diagnose.graph_breaks import breaks_in_source
 from ag_visual.observe.record.graph import walk
 from ag_visual.observe.record.leaf_names import scopes_of
@@ -93,16 +94,14 @@ def explain(x: Tensor, loss: Tensor | None = None) -> Explanation:
             raise TypeError(f"explain(): {name} must be a Tensor, not {type_name(value)}")
     frame = sys._getframe(1)
     if not x.requires_grad:
-        return _explain_requires_grad(x, _label(x, frame, "This tensor"), frame)
+        return _explain_requires_grad(x, label_of(x, frame, "This tensor"), frame)
     return _explain_grad(x, loss, frame)
 
 
-def _label(x: Tensor, frame: Any, default: str) -> str:
-    for scope in scopes_of(frame):
-        for name, value in scope.items():
-            if value is x and not name.startswith("_"):
-                return f"`{name}`"
-    return default
+def label_of(x: Any, frame: Any, default: str, types: tuple[type, ...] = ()) -> str:
+    """The user's name for a tensor in backticks: of a variable, or `model.enc.weight`."""
+    name = name_of(x, frame, types)
+    return f"`{name}`" if name else default
 
 
 def placed(site: source.Site | None) -> str:
@@ -138,7 +137,7 @@ def repair_of(kind: str, site: source.Site) -> str:
     if kind in ("detach", "data"):
         remove = f"remove the {'detach()' if kind == 'detach' else '.data'}{place}"
         line = without_attribute(site.source_line.strip(), site.text)
-        return f"{remove}: `{line}`" if line else remove
+        return f"{remove}: `{line}`" if line and "\n" not in line else remove
     if kind in ("no_grad", "inference"):
         block = "no_grad" if kind == "no_grad" else "inference_mode"
         what = f"`{site.text}`" if site.text else "the operation"
@@ -215,6 +214,33 @@ def _written(frame: Any, label: str) -> list[Reason]:
     return found
 
 
+def forward_reasons(x: Any, frame: Any, types: tuple[type, ...] = ()) -> list[Reason]:
+    """Where what a parameter computes leaves the graph in the `forward` of modules around it."""
+    found = left_in_forward(x, frame, types)
+    if isinstance(found, Unused):
+        where = f" ({found.site.where})" if found.site.line else ""
+        text = f"no method of {found.owner}{where} uses `{found.name}`"
+        repair = f"use `self.{found.attribute}` in {found.owner}.forward"
+        return [Reason("not-connected", text, found.site, repair)]
+    return [_reason_of(cut) for cut in found[:MANY]]
+
+
+def _reason_of(cut: Cut) -> Reason:
+    site = cut.site
+    where = placed(site) + (" (where that branch runs)" if cut.branch else "")
+    if cut.kind in ("detach", "detach_", "data"):
+        text = f"what `{cut.of}` computes is {_BREAKS[cut.kind]}{where}"
+        return Reason("graph-break", text, site, repair_of(cut.kind, site))
+    if cut.kind == "other":
+        text = f"what `{cut.of}` computes gives {cut.gives}{where}"
+        repair = f"compute without `{site.text}` at {site.where}"
+        return Reason("graph-break", text, site, repair)
+    block = "no_grad" if cut.kind == "no_grad" else "inference_mode"
+    text = f"`{cut.of}` is used in the {block} block{where}"
+    repair = f"use `{cut.of}` outside of the {block} block at {site.where}"
+    return Reason("graph-break", text, site, repair)
+
+
 def _saved_breaks(nodes: Any) -> list[Reason]:
     """Saved tensors of a graph that had left another one."""
     found: dict[str, Reason] = {}
@@ -233,7 +259,7 @@ def _saved_breaks(nodes: Any) -> list[Reason]:
 
 
 def _explain_grad(x: Tensor, loss: Tensor | None, frame: Any) -> Explanation:
-    label = _label(x, frame, "This tensor")
+    label = label_of(x, frame, "This tensor")
     if x._grad is not None:
         return Explanation(
             f"{label} has a gradient:",
@@ -287,7 +313,7 @@ def _in_use(x: Tensor) -> bool:
 def _explain_path(
     x: Tensor, node: Node, loss: Tensor, question: str, reasons: list[Reason], frame: Any
 ) -> Explanation:
-    name = _label(loss, frame, "the loss")
+    name = label_of(loss, frame, "the loss")
     start = loss.gradient_edge() if loss.requires_grad else None
     if start is None:
         inner = _explain_requires_grad(loss, name, frame)
@@ -298,7 +324,12 @@ def _explain_path(
     reached = walk([start[0]])[::-1]
     if node not in reached:
         text = f"{name} does not depend on it: no path leads from {start[0].name()} to it"
-        breaks = _saved_breaks(reached) or _suspects(frame, x, node) or _written(frame, name)
+        breaks = (
+            forward_reasons(x, frame)
+            or _saved_breaks(reached)
+            or _suspects(frame, x, node)
+            or _written(frame, name)
+        )
         return Explanation(
             question,
             (*reasons, Reason("not-connected", text), *breaks),

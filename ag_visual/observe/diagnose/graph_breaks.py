@@ -20,6 +20,7 @@ _METHODS: Final = {
     "tolist": "a list of Python numbers",
     "numpy": "a NumPy array",
     "detach": "a tensor outside of the graph",
+    "detach_": "a tensor outside of the graph",
     "argmax": "an index, which has no derivative",
     "argmin": "an index, which has no derivative",
     "long": "integers, which have no derivative",
@@ -58,7 +59,7 @@ def breaks_in_source(frame: FrameType | None, name: str) -> list[GraphBreak]:
         if value is None:
             continue
         for node, gives in _leaving(value):
-            expression, site = ast.unparse(node), _site(code.co_filename, cell, node, lines)
+            expression, site = ast.unparse(node), site_of(code.co_filename, cell, node, lines)
             found.setdefault(expression, GraphBreak(expression, gives, site))
         fresh = sorted(names_in(value) - passed)
         pending += fresh
@@ -69,25 +70,32 @@ def breaks_in_source(frame: FrameType | None, name: str) -> list[GraphBreak]:
 def _leaving(value: ast.expr) -> Iterator[tuple[ast.expr, str]]:
     """The parts of an expression that give no tensor of the graph, and what they give."""
     for node in ast.walk(value):
-        if isinstance(node, ast.Compare):
-            yield node, "truth values, which have no derivative"
-        elif isinstance(node, ast.Attribute) and node.attr == "data":
-            yield node, "a tensor outside of the graph"
-        elif (method := method_call(node)) is not None and isinstance(node, ast.Call):
-            if method[1] in _METHODS:
-                yield node, _METHODS[method[1]]
-            elif method[1] in _COPIES and any(names_in(part) for part in node.args):
-                yield node, "a copy outside of the graph"
-        elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id in _FUNCTIONS
-            and any(names_in(part) for part in node.args)
-        ):
-            yield node, _FUNCTIONS[node.func.id]
+        gives = gives_of(node)
+        if gives is not None and isinstance(node, ast.expr):
+            yield node, gives
 
 
-def _site(filename: str, cell: source.Cell | None, node: ast.expr, lines: list[str]) -> source.Site:
+def gives_of(node: ast.AST) -> str | None:
+    """What an expression gives that is no tensor of the graph it comes from; None for others."""
+    if isinstance(node, ast.Compare):
+        return "truth values, which have no derivative"
+    if isinstance(node, ast.Attribute) and node.attr == "data":
+        return "a tensor outside of the graph"
+    if not isinstance(node, ast.Call):
+        return None
+    method = method_call(node)
+    taken = any(names_in(part) for part in node.args)
+    if method is None:
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        return _FUNCTIONS.get(name) if taken else None
+    if method[1] in _METHODS:
+        return _METHODS[method[1]]
+    return "a copy outside of the graph" if method[1] in _COPIES and taken else None
+
+
+def site_of(
+    filename: str, cell: source.Cell | None, node: ast.expr, lines: list[str]
+) -> source.Site:
     return source.Site(
         file=filename,
         kind="cell" if cell else "file",

@@ -1,0 +1,342 @@
+"""Where what a parameter computes leaves the graph in `forward`, read off the source.
+
+When a backward is over, nothing of a graph that was cut off is left to be looked at. The source of
+the modules around a parameter is: it is followed from the parameter to what `forward` returns.
+Parses, never runs. Of cuts in branches the one counts that was the last to be seen to run.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Final
+
+from ag_visual.core import left, source
+from ag_visual.core.diagnosis.source_rewrite import method_call, parsed
+from ag_visual.core.diagnosis.variable_names import Types, scopes_of, tensors_in
+from ag_visual.observe.diagnose.graph_breaks import gives_of, site_of
+
+_GRAPHLESS: Final = {"no_grad": "no_grad", "inference_mode": "inference"}
+_SEEN: Final = ("detach", "detach_", "data")
+"""Kinds of cuts whose places are remembered when they run."""
+_ANY_CHILD: Final = {
+    *("children", "named_children", "modules", "named_modules", "get_submodule", "_modules"),
+    *("parameters", "named_parameters", "_parameters", "__dict__", "getattr", "vars"),
+}
+"""Names by which a method may reach any module or parameter of its own."""
+_DEPTH: Final = 4
+"""Methods of one module that are followed into each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """An expression of `forward` where what `of` computes leaves the graph.
+
+    kind: 'detach', 'detach_', 'data', 'no_grad', 'inference' or 'other', which `gives` describes.
+    branch: it stands in one, and runs only at times.
+    """
+
+    of: str
+    kind: str
+    gives: str
+    site: source.Site
+    branch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """A module or parameter that no method of the module around it takes."""
+
+    name: str
+    attribute: str
+    owner: str
+    site: source.Site
+
+
+def name_of(x: Any, frame: FrameType | None, types: Types = ()) -> str:
+    """The user's name for a tensor: a variable, `model.enc.weight`, `parts[0]`; '' without one."""
+    later = ""
+    for scope in scopes_of(frame):
+        for name, tensor in tensors_in(scope, types=types):
+            if tensor is x and name.isidentifier():
+                return name
+            if tensor is x:
+                later = later or name
+    return later
+
+
+def left_in_forward(x: Any, frame: FrameType | None, types: Types = ()) -> list[Cut] | Unused:
+    """The cuts on the way from a parameter to what the modules around it return, the inner first.
+
+    Unused instead where one of these modules does not take what is on the way.
+    """
+    for owner, path, attribute in _owners(x, frame, types):
+        of = f"{path}.{attribute}"
+        function = getattr(type(owner), "forward", None)
+        if type(function) is not FunctionType or source.inside[function.__code__.co_filename]:
+            continue
+        if not _takes(type(owner), attribute):
+            site = source.resolve(function.__code__, 0)
+            return Unused(of, attribute, type(owner).__name__, site)
+        flow = _Flow(type(owner), attribute, of)
+        flow.run(function, [])
+        if found := _those_that_ran(flow.cuts):
+            return found
+    return []
+
+
+def _owners(x: Any, frame: FrameType | None, types: Types) -> Iterator[tuple[Any, str, str]]:
+    """(module, its name, attribute) on the way to a parameter, the innermost first."""
+    for scope in scopes_of(frame):
+        for name, tensor in tensors_in(scope, types=types):
+            if tensor is not x or "." not in name or "[" in name:
+                continue
+            root, *parts = name.split(".")
+            found = []
+            at = scope[root]
+            for part in parts:
+                if callable(getattr(type(at), "named_parameters", None)):
+                    found.append((at, root, part))
+                at, root = getattr(at, part, None), f"{root}.{part}"
+            yield from reversed(found)
+            return
+
+
+def _takes(kind: type, attribute: str) -> bool:
+    """Whether a method of a module may use that attribute of it: it names it, or all of them."""
+    for base in kind.__mro__:
+        for name, function in vars(base).items():
+            code = getattr(function, "__code__", None)
+            if code is None or name == "__init__" or source.inside[code.co_filename]:
+                continue
+            names = {*_names_in(code)}
+            if attribute in names or names & _ANY_CHILD or _uses_self_whole(code):
+                return True
+    return False
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _names_in(part)
+        elif isinstance(part, str):
+            yield part
+
+
+def _uses_self_whole(code: CodeType) -> bool:
+    """`self` is passed on, iterated or called: with it goes all that it has."""
+    tree = _definition(code)
+    if tree is None or not tree.args.args:
+        return tree is None
+    own = tree.args.args[0].arg
+    within = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    return any(
+        isinstance(n, ast.Name) and n.id == own and id(n) not in within for n in ast.walk(tree)
+    )
+
+
+def _text_of(code: CodeType) -> str:
+    cell = source.cell_of(code)
+    return cell.source if cell is not None else "".join(linecache.getlines(code.co_filename))
+
+
+def _definition(code: CodeType) -> ast.FunctionDef | None:
+    """The `def` that a function was compiled from, with the lines of its file or cell."""
+    for node in ast.walk(parsed(_text_of(code)) or ast.Module([], [])):
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            if first == code.co_firstlineno:
+                return node
+    return None
+
+
+def _those_that_ran(cuts: dict[Cut, bool]) -> list[Cut]:
+    """Those that run whenever forward does; of those in branches the last one that was seen to run,
+    and those that nobody sees.
+    """
+    found = [cut for cut, certain in cuts.items() if certain]
+    others = [replace(cut, branch=True) for cut, certain in cuts.items() if not certain]
+    seen = {
+        (cut.site.file, cut.site.line, cut.site.text): cut for cut in others if cut.kind in _SEEN
+    }
+    for code, lasti in reversed(list(left.places)):
+        if any(code.co_filename == file for file, _, _ in seen):
+            site = source.resolve(code, lasti)
+            if (cut := seen.get((site.file, site.line, site.text))) is not None:
+                found.append(cut)
+                break
+    return [*found, *(cut for cut in others if cut.kind not in _SEEN)]
+
+
+_Cuts = dict[Cut, bool]
+
+
+class _Flow:
+    """Follows what an attribute of a module computes through the module's methods."""
+
+    def __init__(self, kind: type, attribute: str, of: str) -> None:
+        self.kind, self.attribute, self.of = kind, attribute, of
+        self.cuts: _Cuts = {}  # those that reach what is returned -> it runs whenever forward does
+        self._depth = 0
+
+    def run(self, function: FunctionType, given: list[_Cuts | None]) -> _Cuts | None:
+        """The cuts in what a method returns; None where nothing of it comes from the attribute."""
+        code = function.__code__
+        tree = _definition(code)
+        if tree is None or self._depth >= _DEPTH or not tree.args.args:
+            return None
+        self._depth += 1
+        try:
+            pass_through = _Pass(self, code, tree.args.args[0].arg)
+            for argument, value in zip(tree.args.args[1:], given, strict=False):
+                if value is not None:
+                    pass_through.known[argument.arg] = value
+            pass_through.block(tree.body)
+        finally:
+            self._depth -= 1
+        if self._depth == 0:
+            self.cuts = pass_through.returned or {}
+        return pass_through.returned
+
+
+class _Pass:
+    """One method: what each of its variables has from the attribute, and through which cuts."""
+
+    def __init__(self, flow: _Flow, code: CodeType, own: str) -> None:
+        self.flow, self.code, self.own = flow, code, own
+        self.lines = _text_of(code).splitlines()
+        self.known: dict[str, _Cuts] = {}
+        self.returned: _Cuts | None = None
+        self._certain = True
+        self._graphless: list[tuple[ast.expr, str]] = []
+
+    def block(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            self._statement(statement)
+
+    def _statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.Return):
+            self.returned = _joined(self.returned, self._value(node.value))
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            value = self._value(node.value)
+            if isinstance(node, ast.AugAssign):
+                value = _joined(value, self._value(node.target))
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                self._store(target, value)
+        elif isinstance(node, ast.Expr):
+            self._expression(node.value)
+        elif isinstance(node, ast.For):
+            self._store(node.target, self._value(node.iter))
+            for _ in range(2):  # a turn of the loop goes on with what the one before left
+                self.block(node.body)
+        elif isinstance(node, ast.With):
+            cuts = [found for item in node.items if (found := _graphless(item.context_expr))]
+            self._graphless += cuts
+            self.block(node.body)
+            del self._graphless[len(self._graphless) - len(cuts) :]
+        elif isinstance(node, ast.If | ast.While | ast.Try):
+            self._branches(node)
+
+    def _branches(self, node: ast.If | ast.While | ast.Try) -> None:
+        certain, before = self._certain, dict(self.known)
+        self._certain = False
+        after: dict[str, _Cuts] = {} if isinstance(node, ast.If) else dict(before)
+        handlers = [each.body for each in node.handlers] if isinstance(node, ast.Try) else []
+        for body in (node.body, node.orelse, *handlers):
+            self.known = dict(before)
+            self.block(body)
+            for name, cuts in self.known.items():
+                after[name] = _joined(after.get(name), cuts) or {}
+        self.known = after
+        if isinstance(node, ast.Try):
+            self.block(node.finalbody)
+        # What comes after a branch that returns runs only at times.
+        leaves = any(isinstance(part, ast.Return | ast.Raise) for part in ast.walk(node))
+        self._certain = certain and not leaves
+
+    def _expression(self, node: ast.expr) -> None:
+        """A statement of its own: of those only `h.detach_()` changes what is known."""
+        call = method_call(node)
+        if call is not None and call[1] == "detach_":
+            value = self._value(node)
+            if value is not None:
+                self._store(call[0], value)
+
+    def _store(self, target: ast.expr, value: _Cuts | None) -> None:
+        if isinstance(target, ast.Tuple | ast.List):
+            for part in target.elts:
+                self._store(part, value)
+            return
+        name = ast.unparse(target)
+        if value is None:
+            self.known.pop(name, None)
+        else:
+            self.known[name] = value
+
+    def _value(self, node: ast.AST | None) -> _Cuts | None:
+        """The cuts through which a value comes from the attribute; None where it does not."""
+        if node is None or isinstance(node, ast.Lambda):
+            return None
+        if isinstance(node, ast.Name | ast.Attribute):
+            known = self.known.get(ast.unparse(node))
+            if known is not None:
+                return known
+            if self._is_own(node) and isinstance(node, ast.Attribute):
+                return {} if node.attr == self.flow.attribute else None
+        found: _Cuts | None = None
+        certain, self._certain = self._certain, self._certain and not isinstance(node, ast.IfExp)
+        for part in ast.iter_child_nodes(node):
+            found = _joined(found, self._value(part))
+        self._certain = certain
+        if isinstance(node, ast.Call):
+            found = _joined(found, self._followed(node))
+        if found is None:
+            return None
+        gives = gives_of(node)
+        if gives is not None and isinstance(node, ast.expr):
+            call = method_call(node)
+            name = call[1] if call else node.attr if isinstance(node, ast.Attribute) else ""
+            found = {
+                **found,
+                self._cut(node, name if name in _SEEN else "other", gives): self._certain,
+            }
+        elif isinstance(node, ast.Call | ast.BinOp) and self._graphless:
+            context, kind = self._graphless[-1]
+            found = {**found, self._cut(context, kind, ""): self._certain}
+        return found
+
+    def _is_own(self, node: ast.AST) -> bool:
+        """`self.name`."""
+        return (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == self.own
+        )
+
+    def _followed(self, node: ast.Call) -> _Cuts | None:
+        """What another method of the module returns, where this calls one."""
+        if not self._is_own(node.func) or not isinstance(node.func, ast.Attribute):
+            return None
+        function = getattr(self.flow.kind, node.func.attr, None)
+        if type(function) is not FunctionType:
+            return None
+        return self.flow.run(function, [self._value(part) for part in node.args])
+
+    def _cut(self, node: ast.expr, kind: str, gives: str) -> Cut:
+        site = site_of(self.code.co_filename, source.cell_of(self.code), node, self.lines)
+        return Cut(self.flow.of, kind, gives, site)
+
+
+def _graphless(node: ast.expr) -> tuple[ast.expr, str] | None:
+    """The `no_grad()` of a `with`, and its kind."""
+    function = node.func if isinstance(node, ast.Call) else node
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return (node, _GRAPHLESS[name]) if name in _GRAPHLESS else None
+
+
+def _joined(a: _Cuts | None, b: _Cuts | None) -> _Cuts | None:
+    return b if a is None else a if b is None else {**a, **b}
