@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 
 from ag_visual import dtypes
+from ag_visual.core.diagnosis.operands import as_written
 from ag_visual.dispatch.dtype_errors import in_macros
 from ag_visual.dispatch.record import ONCE, ErrorSample, Sample
 from ag_visual.dispatch.rules import asks, inlined
@@ -131,7 +132,7 @@ def factors_fit(self, mat2) -> None:
             "mat1 and mat2 shapes cannot be multiplied "
             f"({self.shape[0]}x{self.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]}): the columns "
             f"of the first ({self.shape[1]}) must be as many as the rows of the second "
-            f"({mat2.shape[0]}); .T transposes a matrix"
+            f"({mat2.shape[0]}); .T transposes a matrix" + as_written(self.shape, mat2.shape)
         )
 
 
@@ -235,6 +236,7 @@ def _bmm(xp, self, mat2):
         raise RuntimeError(
             f"Expected size for first two dimensions of batch2 tensor to be: [{self.shape[0]}, "
             f"{self.shape[2]}] but got: [{mat2.shape[0]}, {mat2.shape[1]}]."
+            + as_written(self.shape, mat2.shape)
         )
     if self.dtype != mat2.dtype:
         same_dtype("bmm", self, mat2)

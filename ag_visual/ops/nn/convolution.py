@@ -7,6 +7,7 @@ from typing import Any
 
 from ag_visual import dtypes
 from ag_visual.arrays.kernels import conv as kernels
+from ag_visual.core.diagnosis.operands import as_written
 from ag_visual.dispatch.arguments import checked, kind_named
 from ag_visual.dispatch.dtype_errors import in_macros, scalar_type
 from ag_visual.dispatch.record import ErrorSample, Sample
@@ -73,7 +74,7 @@ def _check(input, weight, bias, stride, dilation, *rest) -> None:
         raise RuntimeError(
             f"Given {'transposed=1, ' if transposed else f'groups={groups}, '}weight of size "
             f"{list(weight.shape)}, expected input{list(input.shape)} to have {channels} channels, "
-            f"but got {input.shape[1]} channels instead"
+            f"but got {input.shape[1]} channels instead" + as_written(input.shape, weight.shape)
         )
     count = weight.shape[1] * groups if transposed else weight.shape[0]
     if bias is not None and bias.shape != (count,):
