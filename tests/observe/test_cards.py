@@ -15,6 +15,7 @@ from ag_visual.dispatch.table import ops, traced
 from ag_visual.observe.formulas import card_numbers, cards, derivation
 from ag_visual.observe.formulas.card_numbers import NoNumbersError, kept_gradients, numbers
 from ag_visual.observe.formulas.notation import linear, parse
+from ag_visual.observe.formulas.sample_sizes import OF_SAMPLE
 from ag_visual.observe.formulas.terms import (
     OPERATORS,
     Term,
@@ -35,6 +36,13 @@ def names_in(math):
     if "children" not in math:
         return {math["text"]} if math["tag"] in ("mi", "mtext") else set()
     return set().union(*(names_in(child) for child in math["children"]))
+
+
+def numbers_in(math):
+    """The numbers of a formula, as it writes them."""
+    if "children" not in math:
+        return {math["text"]} if math["tag"] == "mn" else set()
+    return set().union(*(numbers_in(child) for child in math["children"]))
 
 
 def made(op, call):
@@ -347,3 +355,49 @@ def test_leaves_and_unknown_nodes_have_a_card():
 def test_pointwise_ops_spell_their_derivative_out(op):
     for one in cards.sample_card(op)["derivatives"]:
         assert "_backward(" not in one["text"]
+
+
+# Cards of samples ---------------------------------------------------------------------------------
+
+
+@DIFFERENTIABLE
+def test_a_sample_card_says_no_shape_of_the_sample(op):
+    for one in cards.sample_card(op)["derivatives"]:
+        assert "broadcast" not in one["says"]
+        assert "spread to" not in one["says"]
+        told = names_in(one["math"]).union(*map(names_in, one["where"]))
+        assert OF_SAMPLE in one["says"] or not any(n.startswith("dim ") for n in told)
+
+
+@pytest.mark.parametrize("name", ["MeanBackward0", "MeanBackward1", "CatBackward0", "VarBackward0"])
+def test_sizes_are_letters_in_the_card_of_a_node_that_is_gone(name):
+    for one in cards.card_by_name(name)["derivatives"]:
+        letter = one["says"].split()[0]
+        assert letter in "nmk"
+        assert "the sizes" in one["says"]
+        assert letter in names_in(one["math"])
+        assert not {"12", "3", "4", "0.1818"} & numbers_in(one["math"]), one["text"]
+
+
+def test_numbers_of_rules_stay_in_the_cards_of_samples():
+    (one,) = cards.card_by_name("HardsigmoidBackward0")["derivatives"]
+    assert {"6", "3"} <= numbers_in(one["math"])
+    assert one["says"] == ""
+
+
+def test_a_sample_with_arguments_of_its_own_says_whose_its_numbers_are():
+    (one,) = cards.sample_card(ops["narrow_copy"])["derivatives"]
+    assert one["says"] == OF_SAMPLE
+
+
+def test_a_freed_node_has_no_number_of_another_call():
+    mean = (ag.ones(5, 2, requires_grad=True) * 3).mean()
+    node = mean.grad_fn
+    assert "/ 10" in cards.card(node)["derivatives"][0]["text"]
+    mean.backward()
+    freed = ag.lerp(ag.ones(5, 2, requires_grad=True), ag.ones(5, 2, requires_grad=True), 0.5)
+    node = freed.grad_fn
+    freed.sum().backward()
+    for one in (*cards.card(mean.grad_fn)["derivatives"], *cards.card(node)["derivatives"]):
+        assert "/ 12" not in one["text"]
+        assert "broadcast" not in one["says"]

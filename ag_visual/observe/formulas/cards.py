@@ -6,6 +6,7 @@ that was freed, on a sample of the op.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -22,7 +23,8 @@ from ag_visual.observe.formulas import notation
 from ag_visual.observe.formulas.derivation import MOST_ELEMENTS, Derivation, derive, elements_of
 from ag_visual.observe.formulas.notation import Math, Typesetter, linear, operator, row, spoken
 from ag_visual.observe.formulas.op_samples import sample_derivation
-from ag_visual.observe.formulas.terms import Term, canonical, formula_of, plain, symbol
+from ag_visual.observe.formulas.sample_sizes import without_sizes
+from ag_visual.observe.formulas.terms import Named, Term, canonical, formula_of, plain, symbol
 from ag_visual.observe.record.node_view import NotThereError
 
 LONG: Final = 26
@@ -48,8 +50,27 @@ def card(node: LiveNode) -> dict[str, Any]:
 
 @functools.cache
 def _sample_card(op: Op) -> dict[str, Any]:
-    found = sample_derivation(op)
-    return _op_card(op, found or Derivation(op, sampled=True), "")
+    found = sample_derivation(op) or Derivation(op, sampled=True)
+    larger = _of_larger(op, found)
+    made = _op_card(op, found, "")
+    counted = any(isinstance(value, Named) for value in found.arguments.values())
+    made["derivatives"] = [
+        without_sizes(one, larger.get(one["input"]), counted) for one in made["derivatives"]
+    ]
+    return made
+
+
+def _of_larger(op: Op, found: Derivation) -> dict[str, dict[str, Any]]:
+    """The derivatives of a sample whose inputs are all larger, by input; none where it has none."""
+    # An op may say anything to arguments that do not fit: its sample has one size then.
+    with contextlib.suppress(Exception):
+        larger = sample_derivation(op, larger=True)
+        if larger and all(
+            larger.inputs[name][0] != shape or max(shape, default=1) < 2
+            for name, (shape, _) in found.inputs.items()
+        ):
+            return {name: _derivative(larger, name) for name in larger.gradients}
+    return {}
 
 
 def sample_card(op: Op) -> dict[str, Any]:
@@ -145,10 +166,10 @@ def _derivative(found: Derivation, name: str) -> dict[str, Any]:
             name, row(partial_of(name), operator("="), notation.words("not defined")), term
         )
     plainer = canonical(term)
-    edge = _edge_says(term, found.inputs.get(name))
+    edge = "" if found.sampled else _edge_says(term, found.inputs.get(name))
     letters = _letters(plainer)
     if len(letters) > MOST_LINES:
-        return _too_long(found.op, name, plainer, edge)
+        return _too_long(found, name, plainer, edge)
     typesetter = Typesetter({key: letter for key, (letter, _) in letters.items()})
     top = typesetter.within_named(plainer)
     lines = [
@@ -165,14 +186,15 @@ def _record(name: str, math: Math, says: str = "", where: Sequence[Math] = ()) -
     return {"input": name, "math": math, "where": list(where), "says": says, "text": text}
 
 
-def _too_long(op: Op, name: str, term: Term, edge: str) -> dict[str, Any]:
+def _too_long(found: Derivation, name: str, term: Term, edge: str) -> dict[str, Any]:
     """A derivative of more steps than anybody reads: what it takes, and which steps it is of."""
     used = [Term("name", None, name=used) for used in _names(term)]
-    call = Term(f"{spoken(op.name)}_backward", None, tuple(used))
+    call = Term(f"{spoken(found.op.name)}_backward", None, tuple(used))
     whole = row(partial_of(name), operator("="), Typesetter().line(call))
     steps = dict.fromkeys(spoken(part.head) for part in _steps(term))
     listed = ", ".join([step for step in steps if step not in ("name", "value")][:8])
-    says = f"It is computed in {len(list(_steps(term)))} steps, with {listed} and others. {edge}"
+    count = "many" if found.sampled else len(list(_steps(term)))
+    says = f"It is computed in {count} steps, with {listed} and others. {edge}"
     return _record(name, whole, says.strip())
 
 

@@ -19,12 +19,18 @@ from ag_visual.observe.formulas.terms import input_term, labelled, trace
 
 
 class _Maker:
-    """`make(shape, low=, high=)` for samples: the same numbers each time."""
+    """`make(shape, low=, high=)` for samples: the same numbers each time.
 
-    def __init__(self, name: str) -> None:
+    larger: every size from 2 on is one more.
+    """
+
+    def __init__(self, name: str, larger: bool) -> None:
         self.random = np.random.default_rng(zlib.crc32(name.encode()))
+        self.larger = larger
 
     def __call__(self, shape: tuple[int, ...], low: float = -2.0, high: float = 2.0) -> Any:
+        if self.larger:
+            shape = tuple(n + (n > 1) for n in shape)
         return np.asarray(self.random.uniform(low, high, shape))
 
 
@@ -35,9 +41,12 @@ class _Call(OpNode):
 
 
 @modes.without_grad
-def sample_derivation(op: Op) -> Derivation | None:
-    """The same from the op's first sample that has elements, or None where it has none."""
-    for sample in op.samples(_Maker(op.name)) if op.samples else ():
+def sample_derivation(op: Op, larger: bool = False) -> Derivation | None:
+    """The same from the op's first sample that has elements, or None where it has none.
+
+    larger: of larger tensors, which raises whatever the op raises where its arguments do not fit.
+    """
+    for sample in op.samples(_Maker(op.name, larger)) if op.samples else ():
         found = _of_sample(op, sample)
         if found is not None:
             return found
