@@ -77,6 +77,8 @@ export class GraphCanvas {
   private selectedBox = -1;
   private hits: ReadonlySet<number> = new Set();
   private hitBoxes: ReadonlySet<number> = new Set();
+  /** to be brought into view as soon as it is laid out */
+  private sought: number | null = null;
   private frame = 0;
   private drawn = -Infinity;
   private shownBefore = false;
@@ -115,12 +117,12 @@ export class GraphCanvas {
     this.hits = new Set(model.hits);
     const { view: graph, drawn: states } = model;
     this.hitBoxes = new Set(model.hits.map(seq => graph.indexOf.get(seq)));
-    const same = this.scene?.layout.upward === (model.upward ?? false);
-    if (this.scene && same && graph.signature === this.scene.graph.signature) {
+    if (this.scene && this.current) {
       if (graph !== this.scene.graph) this.scene.adopt(graph);
       this.wanted = null;
       this.states = states;
       this.viewpoint.stay(this.scene);
+      this.seek(this.scene);
       this.follow();
     } else if (graph.seqs.length === 0) {
       this.wanted = null;
@@ -172,9 +174,10 @@ export class GraphCanvas {
     this.viewpoint.move(camera => camera.pan(dx, dy));
   }
 
-  /** Brings a node or leaf into view, large enough to be read. */
+  /** Brings a node or leaf into view, large enough to be read: where it stands in what is wanted. */
   reveal(seq: number): void {
-    if (this.scene) this.viewpoint.reveal(this.scene, seq);
+    if (!this.current) this.sought = seq;
+    else if (this.scene) this.viewpoint.reveal(this.scene, seq);
   }
 
   /** Changes what is open; the container's first node stays under the reader's eye. */
@@ -252,7 +255,23 @@ export class GraphCanvas {
     if (this.wanted?.graph === graph) this.wanted = null;
     const turned = old !== null && old.layout.upward !== layout.upward;
     this.viewpoint.adopt(turned ? null : old, scene, this.selected);
+    if (this.current) this.seek(scene);
     this.follow();
+  }
+
+  /** Whether the scene is of what the model shows now: nothing is to be laid out. */
+  private get current(): boolean {
+    const { scene, model } = this;
+    return (
+      scene?.layout.upward === (model.upward ?? false) &&
+      scene.graph.signature === model.view.signature
+    );
+  }
+
+  /** Goes to what was to be shown before it had a place. */
+  private seek(scene: Scene): void {
+    if (this.sought !== null) this.viewpoint.reveal(scene, this.sought);
+    this.sought = null;
   }
 
   private placesBefore(graph: View): Float64Array | null {

@@ -176,11 +176,7 @@ export class Viewpoint {
     if (first || (this.pristine && !above)) {
       if (scene) this.home(scene);
     } else if (sameWidth) {
-      camera.pan(0, -lowered);
-      if (this.glide) {
-        this.glide.from[1] -= lowered;
-        this.glide.to[1] -= lowered;
-      }
+      this.shift(0, -lowered);
     } else {
       camera.centre(cx, cy);
     }
@@ -241,8 +237,17 @@ export class Viewpoint {
     if (!from || !to) {
       return false;
     }
-    camera.pan((from.x - to.x) * camera.k, (from.y - to.y) * camera.k);
+    this.shift((from.x - to.x) * camera.k, (from.y - to.y) * camera.k);
     return true;
+  }
+
+  /** The graph moved under the view: it goes along, on its way to somewhere, too. */
+  private shift(dx: number, dy: number): void {
+    this.camera.pan(dx, dy);
+    for (const place of this.glide ? [this.glide.from, this.glide.to] : []) {
+      place[0] += dx;
+      place[1] += dy;
+    }
   }
 
   /**
