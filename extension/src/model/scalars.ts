@@ -36,10 +36,18 @@ export interface Link {
   slope: number;
 }
 
+/** A tensor that was made from another one, by local derivatives that are not known. */
+export interface Tie {
+  /** groups */
+  from: number;
+  to: number;
+}
+
 export interface NumberGraph {
   groups: Group[];
   nums: Num[];
   links: Link[];
+  ties: Tie[];
   /** links by the number that they leave, and by the one that they come to */
   leaving: number[][];
   coming: number[][];
@@ -83,6 +91,7 @@ export function numberGraph(
   const groups: Group[] = [];
   const nums: Num[] = [];
   const links: Link[] = [];
+  const ties: Tie[] = [];
   const gaps: string[] = [];
   const firstOf = new Map<string, number>();
   for (const node of nodes) {
@@ -127,7 +136,14 @@ export function numberGraph(
     const sums = new Map<string, Link>();
     for (const { seq, index, shape, slopes } of node.inputs) {
       const first = firstOf.get(`${seq} ${index}`);
-      if (seq === null || first === undefined || slopes === null) continue;
+      if (seq === null || first === undefined) continue;
+      if (slopes === null) {
+        const from = nums[first].group;
+        for (const to of new Set(outputs.map(output => nums[output].group))) {
+          if (!ties.some(tie => tie.from === from && tie.to === to)) ties.push({ from, to });
+        }
+        continue;
+      }
       const columns = sized(shape);
       const each = elementwise(slopes, outputs.length, columns);
       slopes.forEach((slope, i) => {
@@ -148,7 +164,7 @@ export function numberGraph(
     leaving[from].push(i);
     coming[to].push(i);
   });
-  return { groups, nums, links, leaving, coming, gaps };
+  return { groups, nums, links, ties, leaving, coming, gaps };
 }
 
 /** 'W1[0,1]' */
@@ -164,8 +180,11 @@ const signed = (value: number | null): string => {
 };
 
 /** Whose gradients these are: the result's variable, or L. */
-function rootOf({ groups, leaving }: NumberGraph): string {
-  const root = groups.find(({ leaf, first }) => !leaf && leaving[first].length === 0);
+function rootOf({ groups, leaving, ties }: NumberGraph): string {
+  const root = groups.find(
+    ({ leaf, first }, group) =>
+      !leaf && leaving[first].length === 0 && !ties.some(({ from }) => from === group)
+  );
   return root?.title.includes(' = ') ? root.title.replace(/ = .*$/, '') : 'L';
 }
 
@@ -181,6 +200,9 @@ export function chainText(
   const name = `∂${rootOf(graph)}/∂${nameOf(graph, num)}`;
   const links = graph.leaving[num].map(i => graph.links[i]);
   const gradient = known(num) ? numberText(graph.nums[num].gradient) : '?';
+  if (graph.ties.some(({ from }) => from === graph.nums[num].group)) {
+    return `${name} = ${gradient}: the local derivatives of what was made from it are gone.`;
+  }
   if (links.length === 0) {
     return `${name} = ${gradient}: nothing here was made from it.`;
   }

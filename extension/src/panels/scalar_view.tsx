@@ -9,7 +9,7 @@ import type { NumberGraph } from '../model/scalars';
 import { chainText, nameOf, numberGraph } from '../model/scalars';
 import { STATE_NAMES, State } from '../model/states';
 import type { NumberPlaces } from '../layout/scalars';
-import { BOX, placeLabels, placeNumbers } from '../layout/scalars';
+import { BOX, pathOf, placeLabels, placeNumbers } from '../layout/scalars';
 import type { Presenter } from './presenter';
 import { useInspector } from './presenter';
 import { ViewSwitch } from './view_switch';
@@ -34,13 +34,6 @@ function arrived(presenter: Presenter, seq: number): boolean {
     state === State.running ||
     state === State.problem
   );
-}
-
-function curve({ x, y }: NumberPlaces, from: number, to: number): string {
-  const [x0, y0] = [x[from] + BOX.width, y[from] + BOX.height / 2];
-  const [x1, y1] = [x[to], y[to] + BOX.height / 2];
-  const bend = (x1 - x0) / 2;
-  return `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}`;
 }
 
 /** The number that an arrow key leads to. */
@@ -135,8 +128,8 @@ function Drawing({ graph }: { graph: NumberGraph }): ReactElement {
       const shown = all || (at >= 0 && (links[i].from === at || links[i].to === at));
       if (shown) texts.set(i, numberText(slope));
     });
-    return placeLabels(graph, places, texts);
-  }, [graph, places, links, at]);
+    return placeLabels(places, texts);
+  }, [places, links, at]);
   const focus = useRef(false);
   useEffect(() => {
     const box = svg.current?.querySelector<SVGGElement>(`[data-num="${at}"]`);
@@ -178,10 +171,13 @@ function Drawing({ graph }: { graph: NumberGraph }): ReactElement {
           role="group"
           aria-label={`${nums.length} numbers in ${groups.length} tensors, the result at the right`}
         >
-          {links.map(({ from, to, slope }, i) => (
+          {places.tied.map((route, i) => (
+            <path key={`tie ${i}`} d={pathOf(route)} data-tie="yes" />
+          ))}
+          {links.map(({ from, slope }, i) => (
             <path
               key={i}
-              d={curve(places, from, to)}
+              d={pathOf(places.routes[i])}
               data-zero={slope === 0 ? 'yes' : undefined}
               data-near={near.has(i) ? 'yes' : undefined}
               data-flowed={known(from) && nums[from].gradient !== null ? 'yes' : undefined}
@@ -288,7 +284,7 @@ function Drawing({ graph }: { graph: NumberGraph }): ReactElement {
         )}
         {gaps.length > 0 && (
           <div className="agv-line agv-quiet">
-            Lines are missing where {gaps[0]}
+            Dashed lines: the local derivatives are not known where {gaps[0]}
             {gaps.length > 1 ? ` (and ${gaps.length - 1} more)` : ''}
           </div>
         )}

@@ -63,6 +63,7 @@ export const TEACHING_CSS = `
 .agv-root .agv-scalars path { fill: none; stroke: var(--agv-line2); stroke-width: 1.3; }
 .agv-root .agv-scalars path[data-flowed="yes"] { stroke: var(--agv-done); }
 .agv-root .agv-scalars path[data-zero="yes"] { stroke-dasharray: 2 4; }
+.agv-root .agv-scalars path[data-tie="yes"] { stroke-dasharray: 7 4; stroke-width: 2; }
 .agv-root .agv-scalars path[data-near="yes"] { stroke: var(--agv-accent); stroke-width: 2.4; }
 .agv-root .agv-scalars rect.agv-plate { fill: var(--agv-pane); opacity: .93; }
 .agv-root .agv-rule { border-top: 1px solid var(--agv-line); background: var(--agv-bg);

@@ -1,7 +1,7 @@
 // Every number of a small graph: its links, the chain rule in words, and where the numbers stand.
 
 import { describe, expect, it } from 'vitest';
-import { BOX, placeLabels, placeNumbers } from '../../src/layout/scalars';
+import { BOX, placeLabels, placeNumbers, pointOf } from '../../src/layout/scalars';
 import { chainText, nameOf, numberGraph, opName } from '../../src/model/scalars';
 import type { Numbers } from '../../src/protocol/schema';
 
@@ -75,6 +75,8 @@ describe('numbers', () => {
     const found = numberGraph([NODES[0], gap], () => '');
     expect(found.links).toEqual([]);
     expect(found.gaps).toEqual(['its saved tensors are gone']);
+    expect(found.ties).toEqual([{ from: 0, to: 1 }]);
+    expect(chainText(found, 0, () => true)).toContain('the local derivatives');
   });
 });
 
@@ -103,7 +105,7 @@ describe('places', () => {
   });
 
   it('keep the texts of lines apart', () => {
-    const labels = placeLabels(graph, places, new Map(graph.links.map((_, i) => [i, '0.123'])));
+    const labels = placeLabels(places, new Map(graph.links.map((_, i) => [i, '0.123'])));
     expect(labels.length).toBe(graph.links.length);
     labels.forEach((a, i) =>
       labels.forEach((b, j) => {
@@ -111,5 +113,84 @@ describe('places', () => {
         expect(i === j || apart).toBe(true);
       })
     );
+  });
+});
+
+/** A node with `count` numbers, made from others; slopes: each number from that of the same place. */
+function made(seq: number, name: string, from: number[], count: number, known = true): Numbers {
+  const shape = count > 1 ? [count] : [];
+  return {
+    seq,
+    name,
+    label: '',
+    outputs: [{ shape, values: null, gradient: null }],
+    inputs: from.map(below => ({
+      seq: below,
+      index: 0,
+      shape,
+      slopes: known
+        ? Array.from({ length: count * count }, (_, i) => (i % (count + 1) === 0 ? 1 : 0))
+        : null,
+      gives: null
+    })),
+    why: known ? '' : 'its saved tensors are gone'
+  };
+}
+
+/** y = sin(x) * x, and w used at the beginning and at the end. */
+function roundabout(known: boolean): Numbers[] {
+  return [
+    made(1, 'torch::autograd::AccumulateGrad', [], 3),
+    made(2, 'torch::autograd::AccumulateGrad', [], 3),
+    made(3, 'SinBackward0', [1], 3, known),
+    made(4, 'MulBackward0', [3, 1], 3, known),
+    made(5, 'MulBackward0', [4, 2], 3, known),
+    made(6, 'AddBackward0', [5, 1], 3, known)
+  ];
+}
+
+describe.each([true, false])('lines past columns, derivatives known: %s', known => {
+  const past = numberGraph(roundabout(known), () => '');
+  const places = placeNumbers(past);
+  const lines = known
+    ? past.links.map(({ from, to }, i) => ({ from, to, route: places.routes[i] }))
+    : past.ties.map(({ from, to }, i) => ({
+        from: past.groups[from].first,
+        to: past.groups[to].first,
+        route: places.tied[i]
+      }));
+
+  it('go around all boxes, and no two of them are one', () => {
+    expect(lines.length).toBe(known ? 21 : 7);
+    for (const { from, to, route } of lines) {
+      for (let t = 0; t <= 1; t += 1 / 64) {
+        const [x, y] = pointOf(route, t);
+        expect(y).toBeGreaterThan(0);
+        expect(y).toBeLessThan(places.height);
+        past.nums.forEach(({ group }, i) => {
+          const own = group === past.nums[from].group || group === past.nums[to].group;
+          const inX = x > places.x[i] - 1 && x < places.x[i] + BOX.width + 1;
+          const inY = y > places.y[i] - 4 && y < places.y[i] + BOX.height + 4;
+          expect(!own && inX && inY).toBe(false);
+        });
+      }
+    }
+    expect(new Set(lines.map(({ route }) => String(route))).size).toBe(lines.length);
+  });
+
+  it('stand with what was computed later to the right', () => {
+    for (const { from, to } of lines) expect(places.x[to]).toBeGreaterThan(places.x[from]);
+    expect(places.columns.map(list => list.length)).toEqual([1, 1, 2, 1, 1]);
+  });
+
+  it('leave the texts readable', () => {
+    const texts = new Map(past.links.map((_, i) => [i, '0.12']));
+    for (const { x, y, width } of placeLabels(places, texts)) {
+      past.nums.forEach((_, i) => {
+        const inX = x + width / 2 > places.x[i] && x - width / 2 < places.x[i] + BOX.width;
+        const inY = y + 6 > places.y[i] && y - 6 < places.y[i] + BOX.height;
+        expect(inX && inY).toBe(false);
+      });
+    }
   });
 });
