@@ -11,6 +11,7 @@ import type { Listenable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
 import type { Axis } from './axis';
 import { NO_AXIS, timeAxis } from './axis';
+import { Carried } from './carried';
 import { Container } from './container';
 import { containerAt, containersOf } from './containers';
 import { Folding } from './folding';
@@ -61,6 +62,7 @@ export class InspectorModel {
   /** grows with every change of anything */
   version = 0;
 
+  private readonly carried = new Carried();
   private linesKnown: { graph: Graph; lines: Lines } | null = null;
   /** drawn as the program ran, the loss at the bottom; else as gradients flow, the loss on top */
   upward = false;
@@ -93,6 +95,7 @@ export class InspectorModel {
 
   take(batch: Batch): Handled {
     const { session, epoch } = this.store;
+    this.carried.keep(this.store, this.graph, this.selected);
     const applied = this.store.apply(batch);
     if (applied === 'gap') {
       return 'gap';
@@ -102,7 +105,10 @@ export class InspectorModel {
       this.cursor = null;
       this.seenProblems = 0;
       this.built = NOT_BUILT;
-      if (session !== this.store.session) this.selected = null;
+      if (session !== this.store.session) {
+        this.selected = null;
+        this.carried.forget();
+      }
     }
     this.failure = '';
     this.touch();
@@ -136,10 +142,12 @@ export class InspectorModel {
     const id = task?.task ?? -1;
     if (this.mustRebuild(task)) {
       if (id !== this.built.task) this.cursor = null;
+      this.carried.keep(store, this.graph, this.selected);
       this.graph = task ? graphOfTask(store, task.task) : graphOfNewest(store);
       const { structure, labelled, forgotten } = store;
       this.built = { structure, labelled, task: id, forgotten: forgotten.nodes };
       this.takeContainers();
+      this.selected = this.carried.into(store, this.graph, this.selected);
       if (this.query) this.hits = search(store, this.graph, this.query);
     }
     this.axis = timeAxis(store, this.graph);
@@ -189,7 +197,13 @@ export class InspectorModel {
   selectGroup(container: Container | null): void {
     this.group = container;
     this.selected = null;
+    this.carried.forget();
     this.touch(false);
+  }
+
+  /** What was selected in another pass and is not in this one: its name and line; or ''. */
+  get lost(): string {
+    return this.carried.lost;
   }
 
   /** Opens or closes one container. */
@@ -295,6 +309,7 @@ export class InspectorModel {
   }
 
   select(seq: number | null): void {
+    this.carried.forget();
     if (this.selected !== seq || this.group !== null) {
       this.selected = seq;
       this.group = null;

@@ -36,6 +36,7 @@ export function Details(): ReactElement {
   if (seq === null) {
     return (
       <p className="agv-quiet" style={{ margin: 0 }}>
+        {model.lost && `This pass has no ${oneLine(model.lost, 120)}. `}
         {model.graph.seqs.length > 0
           ? 'Select a node to see its source line, what it saved and the gradient that arrives.'
           : 'Nodes will be explained here.'}

@@ -4,8 +4,10 @@ import { workOf } from '../synthetic/work';
 import { describe, expect, it } from 'vitest';
 import { InspectorModel } from '../../src/model/inspector';
 import { search } from '../../src/model/search';
+import { State } from '../../src/model/states';
 import { openRecording } from '../../src/protocol/recording';
 import type { Recording } from '../../src/protocol/schema';
+import { Program } from '../synthetic/program';
 import { chain, residual, rnn, training } from '../synthetic/recordings';
 
 function modelOf(recording: Recording): InspectorModel {
@@ -43,6 +45,59 @@ describe('InspectorModel', () => {
     model.receive(batches[3]);
     model.refresh();
     expect(model.graph.task).toBe(4);
+  });
+
+  it('carries the selection to the node in its place in another pass, and back', () => {
+    const batches = training(3);
+    const model = new InspectorModel();
+    model.receive(batches[0]);
+    model.refresh();
+    const chosen = model.graph.seqs[2];
+    model.select(chosen);
+    model.receive(batches[1]);
+    model.refresh();
+    expect(model.selected).toBe(model.graph.seqs[2]);
+    expect(model.selected).not.toBe(chosen);
+    expect(model.stateOf(model.selected ?? -1)).toBe(State.done);
+    model.showNeighbour(-1);
+    model.refresh();
+    expect(model.selected).toBe(chosen);
+    const [leaf] = model.graph.leaves;
+    model.select(leaf);
+    model.receive(batches[2]);
+    model.show({ kind: 'latest' });
+    model.refresh();
+    expect(model.selected).toBe(model.graph.leaves[0]);
+    expect(model.store.label(model.selected ?? -1)).toBe(model.store.label(leaf));
+  });
+
+  it('carries it where the program was changed, and says what has no partner', () => {
+    const program = new Program(['a = x @ W', 'b = a.tanh()', 'b.sum().backward()']);
+    const model = new InspectorModel();
+    const run = (middle: string[]): void => {
+      program.step++;
+      let at = program.op('MmBackward0', 1, [program.leaf('W', [4, 4])], [4, 4], { text: 'x @ W' });
+      for (const name of middle) at = program.op(name, 2, [at], [4, 4], { text: name });
+      program.backward(program.op('SumBackward0', 3, [at], [], { text: 'b.sum()' }), 3);
+      model.receive(program.writer.flush());
+      model.refresh();
+    };
+    const named = (): string => model.store.nameOf(model.selected ?? -1);
+    run(['TanhBackward0', 'ExpBackward0']);
+    model.select(model.graph.seqs[2]);
+    expect(named()).toBe('TanhBackward0');
+    run(['SinBackward0', 'SinBackward0', 'TanhBackward0', 'ExpBackward0']);
+    expect(named()).toBe('TanhBackward0');
+    expect(model.graph.indexOf.has(model.selected ?? -1)).toBe(true);
+    run([]);
+    expect(model.selected).toBeNull();
+    expect(model.lost).toBe('TanhBackward0 (In[4] line 2)');
+    run(['TanhBackward0', 'ExpBackward0']);
+    expect(named()).toBe('TanhBackward0');
+    expect(model.lost).toBe('');
+    model.select(null);
+    run(['TanhBackward0', 'ExpBackward0']);
+    expect([model.selected, model.lost]).toEqual([null, '']);
   });
 
   it('keeps its graph object while nothing of it changed', () => {
