@@ -13,22 +13,24 @@ from typing import Any
 from ag_visual.core import source
 from ag_visual.engine.run import running
 
-_watched: set[int] = set()
+_watched: dict[int, Cells] = {}
 
 
-def watch_cells(shell: Any) -> None:
+def watch_cells(shell: Any) -> Cells:
     """Register every cell that this IPython shell runs from now on, and the one that runs now."""
     if id(shell) in _watched:
-        return
-    _watched.add(id(shell))
-    cells = _Cells(shell)
+        return _watched[id(shell)]
+    cells = _watched[id(shell)] = Cells(shell)
     shell.events.register("pre_run_cell", cells.before)
     if hasattr(shell, "run_code"):
         shell.run_code = cells.registering(shell.run_code)
     cells.running_now()
+    return cells
 
 
-class _Cells:
+class Cells:
+    """The cells of a shell; `cell` is the one that began last."""
+
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.cell: source.Cell | None = None

@@ -11,9 +11,13 @@ import contextvars
 import signal
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ag_visual.observe.wire import schema
+
+if TYPE_CHECKING:
+    from ag_visual.session.cells import Cells
+    from ag_visual.session.session import Session
 
 _attached: set[int] = set()
 
@@ -31,26 +35,27 @@ def attach(shell: Any = None) -> bool:
     kernel = getattr(shell, "kernel", None)
     if id(shell) not in _attached:
         _attached.add(id(shell))
-        _attach_shell(shell)
+        cells = _attach_shell(shell)
         if kernel is not None and hasattr(kernel, "session"):
-            _attach_kernel(shell, kernel)
+            _attach_kernel(shell, kernel, cells)
     return kernel is not None
 
 
-def _attach_shell(shell: Any) -> None:
+def _attach_shell(shell: Any) -> Cells:
     from ag_visual.session.cells import watch_cells
     from ag_visual.session.magics import register_magics
 
-    watch_cells(shell)
     register_magics(shell)
+    return watch_cells(shell)
 
 
-def _attach_kernel(shell: Any, kernel: Any) -> None:
+def _attach_kernel(shell: Any, kernel: Any, cells: Cells) -> None:
     from ag_visual.session.session import current
 
     session = current()
     session.watch()
     session.namespace = lambda: shell.user_ns
+    _tell_problems_of_cells(session, shell, cells)
     loop = getattr(kernel, "io_loop", None)
     if loop is not None:
         session.when_idle = loop.add_callback
@@ -65,6 +70,16 @@ def _attach_kernel(shell: Any, kernel: Any) -> None:
         manager.register_target(schema.COMM_TARGET, _open)
         manager.register_target(schema.REQUESTS_TARGET, _open_requests)
         _announce(kernel, session.id)
+
+
+def _tell_problems_of_cells(session: Session, shell: Any, cells: Cells) -> None:
+    """In which cell a problem occurs, and which cells run through."""
+
+    def after(result: Any) -> None:
+        session.cell_ended(getattr(result.info, "cell_id", None), bool(result.success))
+
+    session.found.cell = lambda: cells.cell.cell_id if cells.cell is not None else None
+    shell.events.register("post_run_cell", after)
 
 
 def _printed(text: str) -> None:

@@ -29,7 +29,6 @@ from ag_visual.events import instrument, threads
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.jacobians import Jacobian
 from ag_visual.events.live import LiveBackward, LiveNode
-from ag_visual.observe.diagnose import problems
 from ag_visual.observe.export.bundle import bundle_text
 from ag_visual.observe.export.export import Recording, take, to_html
 from ag_visual.observe.record.jacobians import Jacobians
@@ -37,6 +36,7 @@ from ag_visual.observe.record.leaf_names import Scope, scopes_of
 from ag_visual.observe.record.lesson import Lesson
 from ag_visual.observe.record.recorder import Recorder
 from ag_visual.observe.record.scalars import ScalarLog
+from ag_visual.session.found_problems import FoundProblems
 from ag_visual.session.pause import Gate
 from ag_visual.session.transport import Page, Send
 
@@ -47,7 +47,6 @@ FLUSH_SECONDS: Final = 0.04
 ENDS_SECONDS: Final = 0.1
 """Ends of backwards that follow each other faster than this wait for the next regular flush."""
 
-MOST_PROBLEMS: Final = 200
 MOST_PAGES: Final = 64
 UNSEEN_EVENTS: Final = 50_000
 """Events that wait for encoding while no page looks (about 20 MB); the program runs undisturbed."""
@@ -99,7 +98,7 @@ class Session:
             ignored=self.recorder.ignored,
         )
         self.pages: dict[str, Page] = {}
-        self.problems: list[dict[str, Any]] = []
+        self.found = FoundProblems()
         self.control = False  # commands reach this process while it computes
         self.message = ""
         self.numbers = ScalarLog()
@@ -112,7 +111,6 @@ class Session:
         self.announce: Callable[[str], None] = lambda text: None
         self.followers = Followers()
         self._requests: deque[Request] = deque()
-        self._problem_keys: set[Any] = set()
         self._lock = threading.RLock()
         self._wake = Bell()
         self._hurry = Bell()
@@ -140,8 +138,7 @@ class Session:
         """Forget what was recorded and every problem."""
         with self._lock:
             self.recorder.clear()
-            self.problems = []
-            self._problem_keys = set()
+            self.found.clear()
             self.numbers.clear()
             self.jacobians = Jacobians()
             self.message = ""
@@ -242,7 +239,8 @@ class Session:
         if threading.get_ident() in self.recorder.ignored:
             return
         try:
-            self._problem(error, fields)
+            if self.found.add(fields, fields.get("text") or str(error)):
+                self.changed()
         except Exception as own:
             self._failed(own)
 
@@ -253,32 +251,22 @@ class Session:
         self.message = f"Recording stopped by an error of its own: {type(error).__name__}: {error}"
         self.changed()
 
-    def _problem(self, error: BaseException, fields: dict[str, Any]) -> None:
-        where = fields.get("where")
-        key = (
-            fields.get("kind"),
-            fields.get("node_name"),
-            fields.get("saved_name"),
-            where and (where.file, where.line, where.col),
-            fields.get("node_seq") if fields.get("kind") != "silent" else None,
-        )
-        with self._lock:
-            if key in self._problem_keys or len(self.problems) >= MOST_PROBLEMS:
-                return
-            self._problem_keys.add(key)
-            number = len(self.problems) + 1
-            text = fields.get("text") or str(error)
-            self.problems = [*self.problems, problems.problem(number, fields, text)]
-        self.changed()
+    def cell_ended(self, cell: str | None, ran_through: bool) -> None:
+        """A cell of the notebook ended, without an error or with one."""
+        if self.found.cell_ended(cell, ran_through):
+            self.changed()
+
+    @property
+    def problems(self) -> list[dict[str, Any]]:
+        """The `Problem` records, the one that occurred last at the end."""
+        return self.found.records
 
     def recording(self, *, values: bool = False, source: bool = True) -> Recording:
         """Everything that is kept, as a recording (see observe.export.export.take)."""
-        with self._lock:
-            problems = list(self.problems)
         return take(
             self.recorder,
             session=self.id,
-            problems=problems,
+            problems=self.problems,
             values=values,
             source=source,
             version=package_version(),

@@ -75,7 +75,7 @@ class Page:
         self._stream.dropped.add(store.dropped)
         self._next = store.first
         self._acknowledged = 0
-        self._problems = 0
+        self._problems: dict[int, dict[str, Any]] = {}
         self._sent_state: Any = None
 
     @property
@@ -115,11 +115,11 @@ class Page:
             self.restart()
         while not self.window_full:
             chunk = self._take()
-            fresh = problems[self._problems :]
+            fresh = [p for p in problems if self._problems.get(p["id"]) != p]
             if chunk is None and not fresh and state == self._sent_state:
                 break
             header, buffer = self._stream.next(chunk or Chunk({}), state, fresh, t)
-            self._problems = len(problems)
+            self._problems = {p["id"]: p for p in problems}
             self._sent_state = state
             self._sent = self._clock()
             self._send(header, [buffer])

@@ -49,13 +49,18 @@ class Kernel:
 
     # Asking -------------------------------------------------------------------------------------
 
-    def start(self, code: str) -> str:
-        """Begin to run a cell; its message id."""
-        return self.client.execute(code)
+    def start(self, code: str, cell: str | None = None) -> str:
+        """Begin to run a cell (with this id); its message id."""
+        if cell is None:
+            return self.client.execute(code)
+        content = {"code": code, "silent": False, "store_history": True, "stop_on_error": False}
+        message = self.client.session.msg("execute_request", content, metadata={"cellId": cell})
+        self.client.shell_channel.send(message)
+        return str(message["header"]["msg_id"])
 
-    def run(self, code: str) -> None:
+    def run(self, code: str, cell: str | None = None) -> None:
         """Run a cell to its end."""
-        self.finish(self.start(code))
+        self.finish(self.start(code, cell))
 
     def finish(self, message_id: str) -> None:
         self.until(lambda: message_id in self.ended)

@@ -405,3 +405,29 @@ def test_two_interrupts_end_a_check_whose_forward_does_not(kernel):
     kernel.manager.interrupt_kernel()
     kernel.finish(cell)
     assert "".join(kernel.output).endswith("ended []\n")
+
+
+MISTAKE = """y = torch.ones(2, requires_grad=True).exp()
+y.add_(1)
+y.sum().backward()"""
+
+
+def test_a_problem_is_told_again_and_solved_when_its_cell_runs_through(kernel):
+    kernel.open_page()
+    kernel.run("import ag_visual as torch", cell="first")
+
+    def told():
+        return [
+            [(p["id"], p["times"], p["solved"]) for p in header["problems"]]
+            for header, _ in kernel.batches
+            if header["problems"]
+        ]
+
+    kernel.run(MISTAKE, cell="second")
+    kernel.run(MISTAKE, cell="second")
+    kernel.until(lambda: told() and told()[-1] == [(1, 2, False)])
+    kernel.run("1 + 1", cell="first")
+    kernel.run(MISTAKE.replace("y.add_(1)", "y = y + 1"), cell="second")
+    kernel.until(lambda: told()[-1] == [(1, 2, True)])
+    assert len(kernel.errors) == 2
+    kernel.errors.clear()

@@ -169,18 +169,56 @@ def test_a_plain_script(tmp_path):
     assert ag.load_recording(tmp_path / "run.agv").rows("runs") == 2
 
 
-def test_problems_are_told_once_each(session):
-    session.watch()
-    for _ in range(3):
+def fail(times=1, by=1.0):
+    """A leaf that is written in place: a mistake in one line."""
+    for _ in range(times):
         w = leaf()
         with pytest.raises(RuntimeError, match="leaf Variable"):
-            w -= 1.0
+            w -= by
+
+
+def told(session):
+    return [(p["id"], p["times"], p["solved"]) for p in session.problems]
+
+
+def test_equal_problems_are_one_and_counted(session):
+    session.watch()
+    fail(3)
     w = leaf()
     with pytest.raises(RuntimeError, match="leaf Variable"):
         w.mul_(2.0)
-    assert [p["id"] for p in session.problems] == [1, 2]
+    assert told(session) == [(1, 3, False), (2, 1, False)]
+    fail()  # the one that occurred last stands last
+    assert told(session) == [(2, 1, False), (1, 4, False)]
     session.clear()
     assert session.problems == []
+
+
+def test_a_problem_is_solved_when_its_cell_ran_through_without_it(session):
+    session.watch()
+    running = "a"
+    session.found.cell = lambda: running
+    fail()
+    session.cell_ended("a", ran_through=True)  # it was caught: it did occur in this run
+    assert told(session) == [(1, 1, False)]
+    session.cell_ended("b", ran_through=True)
+    session.cell_ended("a", ran_through=False)
+    assert told(session) == [(1, 1, False)]
+    fail()
+    session.cell_ended("a", ran_through=True)
+    assert told(session) == [(1, 2, False)]
+    session.cell_ended("a", ran_through=True)
+    assert told(session) == [(1, 2, True)]
+    fail()
+    assert told(session) == [(1, 3, False)]
+
+
+def test_outside_of_cells_nothing_is_solved(session):
+    session.watch()
+    fail()
+    session.cell_ended(None, ran_through=True)
+    session.cell_ended(None, ran_through=True)
+    assert told(session) == [(1, 1, False)]
 
 
 def test_a_page_whose_channel_breaks_is_let_go(session):

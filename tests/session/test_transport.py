@@ -149,7 +149,8 @@ def test_state_and_problems_are_sent_when_they_change(recorder):
     page.flush({"message": "b"}, [{"id": 1}], 0.0)
     page.flush({"message": "b"}, [{"id": 1}, {"id": 2}], 0.0)
     assert [h["state"]["message"] for h in reader.headers] == ["a", "b", "b"]
-    assert [[p["id"] for p in h["problems"]] for h in reader.headers] == [[], [1], [2]]
+    page.flush({"message": "b"}, [{"id": 2}, {"id": 1, "solved": True}], 0.0)
+    assert [[p["id"] for p in h["problems"]] for h in reader.headers] == [[], [1], [2], [1]]
 
 
 def test_resync_sends_all_again_in_a_new_epoch(recorder):

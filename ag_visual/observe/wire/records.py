@@ -88,6 +88,8 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "first?": "Site | null -- the backward that freed the graph",
         "holders?": "string[] -- variables that keep the freed graph alive",
         "aliases?": "Alias[] -- other names of the same memory",
+        "times?": "number -- how often it occurred; the record is of the last time",
+        "solved?": "boolean -- the cell in which it occurred ran through later, without it",
     },
     "Alias": {"name": "string", "how": "string -- a view: T of `W`"},
     "ProblemTensor": {"name": "string | null", "shape": "number[]", "dtype": "string"},

@@ -174,7 +174,7 @@ export class GraphCanvas {
     this.viewpoint.move(camera => camera.pan(dx, dy));
   }
 
-  /** Brings a node or leaf into view, large enough to be read: where it stands in what is wanted. */
+  /** Brings a node or leaf into view where it stands in what is wanted, large enough to be read. */
   reveal(seq: number): void {
     if (!this.current) this.sought = seq;
     else if (this.scene) this.viewpoint.reveal(this.scene, seq);

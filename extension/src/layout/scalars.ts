@@ -72,7 +72,7 @@ interface Item {
   beside: Item[];
 }
 
-/** Lines that pass columns between two groups, in one lane for each number at the end with fewer. */
+/** Lines past columns between two groups, in a lane for each number at the end with fewer. */
 interface Bundle {
   lanes: Map<number, number>;
   end: 'from' | 'to';

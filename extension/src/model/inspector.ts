@@ -70,7 +70,8 @@ export class InspectorModel {
   private readonly signal = new Signal<void>();
   private stale = true;
   private built = NOT_BUILT;
-  private seenProblems = 0;
+  /** how often each was told, by its id */
+  private seenProblems = new Map<number, number>();
   private viewed = -1;
 
   constructor(limits?: Limits) {
@@ -103,7 +104,7 @@ export class InspectorModel {
     if (session !== this.store.session || epoch !== this.store.epoch) {
       this.target = { kind: 'latest' };
       this.cursor = null;
-      this.seenProblems = 0;
+      this.seenProblems.clear();
       this.built = NOT_BUILT;
       if (session !== this.store.session) {
         this.selected = null;
@@ -440,11 +441,20 @@ export class InspectorModel {
     return this.store.problems.filter(problem => problem.node_seq === seq);
   }
 
-  /** Problems that came since the last call. */
+  /** Problems that nobody has solved, the newest last. */
+  get openProblems(): Problem[] {
+    return this.store.problems.filter(({ solved }) => !solved);
+  }
+
+  /** Problems that came, or came again, since the last call. */
   takeNewProblems(): Problem[] {
-    const fresh = this.store.problems.filter(({ id }) => id > this.seenProblems);
-    for (const { id } of fresh) {
-      this.seenProblems = Math.max(this.seenProblems, id);
+    const fresh: Problem[] = [];
+    for (const problem of this.store.problems) {
+      const { id, times = 1, solved } = problem;
+      if (times > (this.seenProblems.get(id) ?? 0)) {
+        this.seenProblems.set(id, times);
+        if (!solved) fresh.push(problem);
+      }
     }
     return fresh;
   }

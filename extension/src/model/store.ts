@@ -190,9 +190,12 @@ export class Store {
     this.underWay = !ended && !batch.state.paused && (born ?? runs) !== undefined;
     for (const problem of batch.problems) {
       const known = this.problems.findIndex(({ id }) => id === problem.id);
-      if (known >= 0) {
+      const again = known >= 0 && (problem.times ?? 1) > (this.problems[known].times ?? 1);
+      if (known >= 0 && !again) {
         this.problems[known] = problem;
       } else {
+        // One that occurred again is the newest.
+        if (again) this.problems.splice(known, 1);
         this.problems.push(problem);
       }
     }

@@ -58,7 +58,7 @@ function NodeView({ seq }: { seq: number }): ReactElement {
   const name = store.nameOf(seq) || details?.name || `Node ${seq}`;
   const label = store.label(seq) || details?.variable || '';
   const state = STATE_NAMES[model.stateOf(seq)];
-  const problem = model.problemsOf(seq)[0];
+  const problem = model.problemsOf(seq).find(({ solved }) => !solved);
   const stopped = store.state.paused;
   const rows = savedRows(model, seq, details);
   const chosen =

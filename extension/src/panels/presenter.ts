@@ -143,9 +143,9 @@ export class Presenter implements Disposable {
 
   /** The problem that is spoken of. */
   shownProblem(): Problem | null {
-    const { problems } = this.model.store;
-    const chosen = problems.find(({ id }) => id === this.problem.value);
-    return chosen ?? problems[problems.length - 1] ?? null;
+    const open = this.model.openProblems;
+    const chosen = open.find(({ id }) => id === this.problem.value);
+    return chosen ?? open[open.length - 1] ?? null;
   }
 
   /** A lesson hides this control, and what its keys do. */

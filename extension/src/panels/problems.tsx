@@ -3,39 +3,55 @@
 import type { ReactElement } from 'react';
 import type { Problem, Site } from '../protocol/schema';
 import { block, oneLine } from '../protocol/text';
-import { plural } from '../model/format';
+import { countText, plural } from '../model/format';
 import { Hints } from './hints';
 import { useCell, useInspector } from './presenter';
 import { SourceLink, Words } from './source_link';
 
 export function Problems(): ReactElement {
   const { model } = useInspector();
-  const problems = [...model.store.problems].reverse();
-  if (problems.length === 0) {
-    return (
-      <>
-        <p className="agv-quiet" style={{ margin: 0 }}>
-          No problems. In-place writes that break a backward pass are explained here, with both
-          lines and a repair.
-        </p>
-        <Hints />
-      </>
-    );
-  }
+  const open = model.openProblems.reverse();
+  const solved = model.store.problems.filter(problem => problem.solved).reverse();
   return (
     <>
-      {problems.map(problem => (
+      {open.map(problem => (
         <Card key={problem.id} problem={problem} />
       ))}
+      {open.length === 0 && (
+        <p className="agv-quiet" style={{ margin: 0 }}>
+          {solved.length > 0
+            ? 'No problems any more.'
+            : 'No problems. In-place writes that break a backward pass are explained here, with ' +
+              'both lines and a repair.'}
+        </p>
+      )}
       <Hints />
+      {solved.map(problem => (
+        <Solved key={problem.id} problem={problem} />
+      ))}
     </>
+  );
+}
+
+/** A problem whose cell ran through later: its card, closed. */
+function Solved({ problem }: { problem: Problem }): ReactElement {
+  return (
+    <details className="agv-solved">
+      <summary>
+        <span className="agv-tag" data-state="done">
+          ✓ solved
+        </span>{' '}
+        <Words text={problem.title} length={400} />
+      </summary>
+      <Card problem={problem} />
+    </details>
   );
 }
 
 function Card({ problem }: { problem: Problem }): ReactElement {
   const presenter = useInspector();
   const { model } = presenter;
-  const { node_seq: seq, repair } = problem;
+  const { node_seq: seq, repair, times = 1 } = problem;
   const shown = seq !== null && model.graph.indexOf.has(seq);
   useCell(presenter.problem);
   const marked = presenter.shownProblem()?.id === problem.id;
@@ -43,9 +59,19 @@ function Card({ problem }: { problem: Problem }): ReactElement {
     presenter.problem.set(problem.id);
   };
   return (
-    <article className="agv-card" data-marked={marked ? 'yes' : 'no'} onClick={mark}>
+    <article
+      className="agv-card"
+      data-solved={problem.solved ? 'yes' : 'no'}
+      data-marked={marked ? 'yes' : 'no'}
+      onClick={mark}
+    >
       <h3>
         <Words text={problem.title} length={400} />
+        {times > 1 && (
+          <span className="agv-times" title={`It occurred ${times} times; this is the last one`}>
+            {countText(times)}×
+          </span>
+        )}
       </h3>
       {problem.detail && (
         <p>

@@ -179,6 +179,12 @@ export const SIDE_CSS = `
   background: var(--agv-bg); box-shadow: var(--agv-shadow); margin: 0 0 12px;
   overflow-wrap: anywhere; }
 .agv-root .agv-card h3 { font-size: 13.5px; margin: 0 0 3px; font-weight: 650; line-height: 1.35; }
+.agv-root .agv-times { margin-left: 8px; padding: 0 6px; border-radius: 9px; font-size: 11.5px;
+  background: var(--agv-bad-bg); color: var(--agv-bad); }
+.agv-root .agv-solved { margin: 12px 0 0; color: var(--agv-ink2); }
+.agv-root .agv-solved > summary { cursor: pointer; }
+.agv-root .agv-solved .agv-card { margin-top: 8px; }
+.agv-root .agv-card[data-solved="yes"] { border-left-color: var(--agv-done); }
 .agv-root .agv-card p { margin: 0; color: var(--agv-ink2); }
 .agv-hints { list-style: none; margin: 0; padding: 0; }
 .agv-root .agv-hints li { color: var(--agv-ink2); display: grid; gap: 0 8px;

@@ -45,6 +45,6 @@ export const TABS: readonly TabEntry[] = [
     part: 'the problems',
     Body: Problems,
     control: 'problems',
-    count: m => m.store.problems.length
+    count: m => m.openProblems.length
   }
 ];

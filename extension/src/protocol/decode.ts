@@ -201,7 +201,9 @@ function readProblem(value: unknown): Problem | null {
     aliases: (Array.isArray(value.aliases) ? value.aliases : [])
       .filter(isObject)
       .slice(0, MOST_NAMES)
-      .map(alias => ({ name: asText(alias.name), how: asText(alias.how) }))
+      .map(alias => ({ name: asText(alias.name), how: asText(alias.how) })),
+    times: Math.max(1, asNumber(value.times, 1)),
+    solved: value.solved === true
   };
 }
 

@@ -479,6 +479,10 @@ export interface Problem {
   holders?: string[];
   /** other names of the same memory */
   aliases?: Alias[];
+  /** how often it occurred; the record is of the last time */
+  times?: number;
+  /** the cell in which it occurred ran through later, without it */
+  solved?: boolean;
 }
 
 export interface Alias {

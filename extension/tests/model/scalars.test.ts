@@ -116,7 +116,7 @@ describe('places', () => {
   });
 });
 
-/** A node with `count` numbers, made from others; slopes: each number from that of the same place. */
+/** A node with `count` numbers, made from others: each number from that of the same place. */
 function made(seq: number, name: string, from: number[], count: number, known = true): Numbers {
   const shape = count > 1 ? [count] : [];
   return {

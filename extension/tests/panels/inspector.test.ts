@@ -8,6 +8,7 @@ import { OfflineController } from '../../src/model/offline';
 import { mount } from '../../src/entries/inspector';
 import { InspectorModel } from '../../src/model/inspector';
 import type { InspectorHandle } from '../../src/panels/index';
+import { openRecording } from '../../src/protocol/recording';
 import { RECORDING_ELEMENT } from '../../src/protocol/schema';
 import { FakeKernel } from '../synthetic/fake_kernel';
 import { hostile, residual, rnn } from '../synthetic/recordings';
@@ -213,6 +214,35 @@ describe('a recording', () => {
     }
     await page.click('Show ReluBackward0');
     expect(page.text('.agv-det h3')).toBe('ReluBackward0');
+  });
+
+  it('counts a problem that comes again, and closes its card when it is solved', async () => {
+    const kernel = new FakeKernel();
+    const page = await open(kernel);
+    const known = openRecording(residual({ paused: false })).batches.flatMap(b => b.problems)[0];
+    const tell = async (more: Partial<typeof known>): Promise<void> => {
+      kernel.program.writer.problem({ ...known, ...more });
+      await act(async () => kernel.flush());
+      await page.settle();
+    };
+    const tab = (): string =>
+      [...page.element.querySelectorAll('[role="tab"]')].map(t => t.textContent).join(' ');
+    await tell({});
+    expect(page.element.querySelectorAll('.agv-card').length).toBe(1);
+    expect(tab()).toContain('Problems1');
+    await page.click('Node');
+    await tell({ times: 2 });
+    expect(page.element.querySelectorAll('.agv-card').length).toBe(1);
+    expect(page.text('.agv-card h3')).toContain('2×');
+    expect(tab()).toContain('Problems1');
+    await tell({ times: 2, solved: true });
+    expect(tab()).not.toContain('Problems1');
+    expect(page.text('.agv-solved > summary')).toContain('solved');
+    expect(page.element.querySelector<HTMLDetailsElement>('.agv-solved')?.open).toBe(false);
+    expect(page.text()).toContain('No problems any more.');
+    await tell({ times: 3, solved: false });
+    expect(page.text('.agv-card h3')).toContain('3×');
+    expect(page.element.querySelector('.agv-solved')).toBeNull();
   });
 
   it('opens on the problem when nothing is paused', async () => {
