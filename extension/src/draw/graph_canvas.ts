@@ -111,12 +111,14 @@ export class GraphCanvas {
   /** Shows what the model holds now. */
   update(): void {
     const { model } = this;
-    this.selected = model.selected;
-    this.selectedBox = model.selectedBox();
+    const { stubOf } = model.view;
+    const drawnAs = (seq: number): number => stubOf.get(seq) ?? seq;
+    this.selected = model.selected === null ? null : drawnAs(model.selected);
+    this.selectedBox = this.selected === model.selected ? model.selectedBox() : -1;
     if ((model.cursor ?? null) !== null) this.viewpoint.keep();
-    this.hits = new Set(model.hits);
+    this.hits = new Set(model.hits.map(drawnAs));
     const { view: graph, drawn: states } = model;
-    this.hitBoxes = new Set(model.hits.map(seq => graph.indexOf.get(seq)));
+    this.hitBoxes = new Set([...this.hits].map(seq => graph.indexOf.get(seq)));
     if (this.scene && this.current) {
       if (graph !== this.scene.graph) this.scene.adopt(graph);
       this.wanted = null;

@@ -281,19 +281,20 @@ export function drawBadge(
   const x = scene.badgeX[badge];
   const y = scene.badgeY[badge];
   const width = scene.badgeWidth[badge];
-  const known = scene.graph.badgeKnown[badge] === 1;
+  const known = scene.graph.badgeKnown[badge] > 0;
   ctx.fillStyle = palette[known ? 'paramBg' : 'pane'];
   ctx.strokeStyle = palette[known ? 'param' : 'line2'];
   const leaf = states.leaf.get(scene.graph.badgeSeq[badge]);
   ctx.lineWidth = Math.max(leaf === State.next ? 2.5 : 1, 0.7 / k);
   if (leaf === State.next) ctx.strokeStyle = palette.run;
+  if (leaf === State.problem) ctx.strokeStyle = palette.bad;
   const mark = brush.marks ? leafLook(brush.marks, scene.graph.badgeSeq[badge]) : null;
   if (mark) {
     ctx.fillStyle = palette[mark.fill];
     ctx.strokeStyle = palette[mark.border];
     ctx.lineWidth = Math.max(mark.width, 0.7 / k);
   }
-  if (!known || mark?.dash.length) ctx.setLineDash([3, 3]);
+  if (!known || leaf === State.problem || mark?.dash.length) ctx.setLineDash([3, 3]);
   pill(ctx, x, y, width, BADGE_HEIGHT, BADGE_HEIGHT / 2);
   ctx.fill();
   ctx.stroke();

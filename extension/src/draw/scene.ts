@@ -70,12 +70,12 @@ export class Scene {
     const widths = new Map<number, number>();
     for (let i = 0; i < count; i++) {
       for (let s = graph.badgeStart[i]; s < graph.badgeStart[i + 1]; s++) {
-        const seq = graph.badgeSeq[s];
-        let wide = widths.get(seq);
+        const key = 4 * graph.badgeSeq[s] + graph.badgeKnown[s];
+        let wide = widths.get(key);
         if (wide === undefined) {
           const { label, shape } = this.badgeText(s);
           wide = badgeWidth(label, shape);
-          widths.set(seq, wide);
+          widths.set(key, wide);
         }
         this.badgeX[s] = x[i] + nodeWidth + SIDE_GAP;
         this.badgeY[s] =
@@ -282,7 +282,7 @@ export class Scene {
   }
 
   badgeText(badge: number): { label: string; shape: string } {
-    return badgeTexts(this.store, this.graph.badgeSeq[badge], this.graph.badgeKnown[badge] === 1);
+    return badgeTexts(this.store, this.graph.badgeSeq[badge], this.graph.badgeKnown[badge]);
   }
 
   header(group: number): { place: string; line: string } {
@@ -297,6 +297,10 @@ export class Scene {
   boxOf(seq: number): Box | null {
     const index = this.graph.indexOf.get(seq);
     const { x, y, nodeWidth } = this.layout;
+    const stub = this.graph.stubOf.get(seq);
+    if (stub !== undefined) {
+      return this.badgeBox(index, stub);
+    }
     if (index >= 0) {
       return { x: x[index], y: y[index], width: nodeWidth, height: NODE_HEIGHT };
     }
@@ -307,6 +311,11 @@ export class Scene {
     if (this.graph.folds[user] && !this.hasBadge(user, seq)) {
       return { x: x[user], y: y[user], width: nodeWidth, height: NODE_HEIGHT };
     }
+    return this.badgeBox(user, seq);
+  }
+
+  /** The badge of a leaf at a node. */
+  private badgeBox(user: number, seq: number): Box | null {
     for (let s = this.graph.badgeStart[user]; s < this.graph.badgeStart[user + 1]; s++) {
       if (this.graph.badgeSeq[s] === seq) {
         return {

@@ -3,7 +3,7 @@
 import { shapeText } from '../model/format';
 import type { Store } from '../model/store';
 import type { View } from '../model/view';
-import { headerOf } from '../model/view';
+import { TURNED, headerOf } from '../model/view';
 import type { LayoutInput } from './measures';
 import { NODE_HEIGHT, SIDE_GAP, BADGE_HEIGHT, BADGE_PITCH } from './measures';
 
@@ -25,18 +25,18 @@ export function badgeWidth(label: string, shape: string): number {
   return Math.round(Math.min(220, Math.max(64, wide)));
 }
 
-/** Text of a badge: the variable's name and its shape. */
+/** Text of a badge: the variable's name and its shape; known: as in `badgeKnown`. */
 export function badgeTexts(
   store: Store,
   seq: number,
-  known: boolean
+  known: number
 ): { label: string; shape: string } {
-  if (!known) {
+  if (known === 0) {
     return { label: 'not recorded', shape: '' };
   }
   const row = store.leafRow.get(seq);
   const shape = row < 0 ? '' : shapeText(store.string(store.leaves.at.shape[row]));
-  return { label: store.label(seq) || 'leaf', shape };
+  return { label: (store.label(seq) || 'leaf') + (known === TURNED ? ' ᵀ' : ''), shape };
 }
 
 export function layoutInput(
@@ -66,12 +66,13 @@ export function layoutInput(
     const badges = graph.badgeStart[i + 1] - graph.badgeStart[i];
     let widest = 0;
     for (let s = graph.badgeStart[i]; s < graph.badgeStart[i + 1]; s++) {
-      const seq = graph.badgeSeq[s];
-      let width = badgeWidths.get(seq);
+      const [seq, known] = [graph.badgeSeq[s], graph.badgeKnown[s]];
+      const key = 4 * seq + known;
+      let width = badgeWidths.get(key);
       if (width === undefined) {
-        const { label, shape } = badgeTexts(store, seq, graph.badgeKnown[s] === 1);
+        const { label, shape } = badgeTexts(store, seq, known);
         width = badgeWidth(label, shape);
-        badgeWidths.set(seq, width);
+        badgeWidths.set(key, width);
       }
       widest = Math.max(widest, width);
     }

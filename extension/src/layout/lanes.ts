@@ -25,7 +25,19 @@ export function pulls(count: number, from: ArrayLike<number>, to: ArrayLike<numb
   for (let e = 0; e < from.length; e++)
     tallest[from[e]] = Math.max(tallest[from[e]], height[to[e]] + 1);
   return Float64Array.from({ length: from.length }, (_, e) =>
-    2 * (height[to[e]] + 1) >= tallest[from[e]] ? SPINE : BRANCH
+    2 * (height[to[e]] + 1) > tallest[from[e]] ? SPINE : BRANCH
+  );
+}
+
+/** Edges on the longest way on from their vertex, by the same heights. */
+export function onLongestWay(
+  count: number,
+  from: ArrayLike<number>,
+  to: ArrayLike<number>
+): Uint8Array {
+  const height = ranks(count, to, from);
+  return Uint8Array.from({ length: from.length }, (_, e) =>
+    height[to[e]] + 1 === height[from[e]] ? 1 : 0
   );
 }
 
@@ -63,6 +75,8 @@ export interface Course {
   /** what the lanes connect to; null where the edge goes on outside of these rows */
   begin: (edge: number) => End | null;
   end: (edge: number) => End | null;
+  /** edges that a straight column follows also where they pass what stands beside it */
+  straight?: (edge: number) => boolean;
 }
 
 /**
@@ -100,20 +114,25 @@ export function layPassing(
     const [source, target] = [course.source(e), course.target(e)];
     return (out.get(source) ?? 0) > (into.get(target) ?? 0) ? 2 * source : 2 * target + 1;
   };
-  const chains = new Map<number, { top: number; bottom: number; first: number; edge: number }>();
+  const chains = new Map<
+    number,
+    { top: number; bottom: number; first: number; edge: number; weight?: number }
+  >();
   for (const e of long) {
     const [name, top, bottom] = [nameOf(e), course.from(e) + 1, course.to(e) - 1];
     const chain = chains.get(name);
+    const weight = course.straight?.(e) ? SPINE : undefined;
     if (!chain) {
-      chains.set(name, { top, bottom, first: -1, edge: e });
+      chains.set(name, { top, bottom, first: -1, edge: e, weight });
     } else {
+      chain.weight ??= weight;
       chain.top = Math.min(chain.top, top);
       chain.bottom = Math.max(chain.bottom, bottom);
     }
   }
-  const join = (end: End | null, lane: number, above: boolean): void => {
-    if (end && above) builder.connect(end.item, end.port, lane, LANE / 2);
-    else if (end) builder.connect(lane, LANE / 2, end.item, end.port);
+  const join = (end: End | null, lane: number, above: boolean, weight?: number): void => {
+    if (end && above) builder.connect(end.item, end.port, lane, LANE / 2, weight);
+    else if (end) builder.connect(lane, LANE / 2, end.item, end.port, weight);
   };
   const spans = Array.from(chains.values(), ({ top, bottom }) => bottom - top + 1);
   const longest = longestChain(spans, budget);
@@ -122,9 +141,10 @@ export function layPassing(
     if (span > longest) {
       continue;
     }
-    chain.first = builder.chain(chain.top, span);
-    if (name % 2 === 0) join(course.begin(chain.edge), chain.first, true);
-    else join(course.end(chain.edge), chain.first + span - 1, false);
+    chain.first = builder.chain(chain.top, span, chain.weight);
+    const { first: top, edge, weight } = chain;
+    if (name % 2 === 0) join(course.begin(edge), top, true, weight);
+    else join(course.end(edge), top + span - 1, false, weight);
   }
   // Each edge is traced along its chain: edges that would make this more than linear go straight.
   const reach = longestChain(
@@ -139,8 +159,9 @@ export function layPassing(
       continue;
     }
     first[e] = chain.first + course.from(e) + 1 - chain.top;
-    if (name % 2 === 0) join(course.end(e), first[e] + length[e] - 1, false);
-    else join(course.begin(e), first[e], true);
+    const weight = course.straight?.(e) ? SPINE : undefined;
+    if (name % 2 === 0) join(course.end(e), first[e] + length[e] - 1, false, weight);
+    else join(course.begin(e), first[e], true, weight);
   }
   return { first, length };
 }
@@ -183,11 +204,11 @@ export class RowBuilder {
   }
 
   /** A chain of lanes in `length` rows from `row` on; gives its first item. */
-  chain(row: number, length: number): number {
+  chain(row: number, length: number, weight = WITHIN_LANE): number {
     const first = this.items;
     for (let k = 0; k < length; k++) {
       this.rowOf.push(row + k);
-      if (k > 0) this.connect(first + k - 1, LANE / 2, first + k, LANE / 2, WITHIN_LANE);
+      if (k > 0) this.connect(first + k - 1, LANE / 2, first + k, LANE / 2, weight);
     }
     return first;
   }

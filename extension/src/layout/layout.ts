@@ -6,7 +6,7 @@ import { LANE, COLUMN_GAP, FRAME_BOTTOM, FRAME_LEFT, FRAME_RIGHT, FRAME_TOP } fr
 import { GROUP_GAP, NODE_HEIGHT, ROW_GAP } from './measures';
 import type { Layout, LayoutInput } from './measures';
 import type { End, Passing } from './lanes';
-import { RowBuilder, layPassing, pulls } from './lanes';
+import { RowBuilder, layPassing, onLongestWay, pulls } from './lanes';
 import { ranks } from './ranks';
 import { sweep } from './sweep';
 
@@ -61,6 +61,8 @@ function* layInside(input: LayoutInput): Generator<void, Inside> {
   const to = (e: number): number => rowOf[edgeTo[e]];
   const source = (e: number): number => edgeFrom[e];
   const target = (e: number): number => edgeTo[e];
+  const longest = onLongestWay(count, edgeFrom, edgeTo);
+  const straight = (e: number): boolean => longest[e] === 1;
   const passing = layPassing(
     builder,
     inner,
@@ -80,7 +82,8 @@ function* layInside(input: LayoutInput): Generator<void, Inside> {
       source,
       target: e => groupOf[edgeFrom[e]] * count + edgeTo[e],
       begin,
-      end: () => null
+      end: () => null,
+      straight
     },
     budget
   );
@@ -94,7 +97,8 @@ function* layInside(input: LayoutInput): Generator<void, Inside> {
       source: e => groupOf[edgeTo[e]] * count + edgeFrom[e],
       target,
       begin: () => null,
-      end
+      end,
+      straight
     },
     budget
   );

@@ -25,6 +25,8 @@ export interface Graph {
   /** leaf numbers in order of first use, and how often each is used */
   leaves: Uint32Array;
   leafUses: Map<number, number[]>;
+  /** 1: node i transposes a leaf for node i - 1 and nothing else, as linear layers do */
+  stubs: Uint8Array;
 }
 
 export const NO_GRAPH: Graph = {
@@ -38,8 +40,12 @@ export const NO_GRAPH: Graph = {
   badgeSeq: new Uint32Array(0),
   badgeKnown: new Uint8Array(0),
   leaves: new Uint32Array(0),
-  leafUses: new Map()
+  leafUses: new Map(),
+  stubs: new Uint8Array(0)
 };
+
+/** What a transposed matrix was made by: `W.t()`, `W.T`, `W.mT`, `W.transpose(0, 1)`. */
+const TRANSPOSES = /^(T|Transpose|Permute)Backward\d*$/;
 
 /** A list of u32 that grows. */
 export class Numbers {
@@ -177,6 +183,7 @@ function assemble(store: Store, task: number | null, found: Uint32Array): Graph 
     }
   }
   badgeStart[count] = badgeSeq.length;
+  const [from, to] = [edgeFrom.all, edgeTo.all];
 
   return {
     task,
@@ -190,14 +197,44 @@ function assemble(store: Store, task: number | null, found: Uint32Array): Graph 
     ].join('/'),
     seqs,
     indexOf,
-    edgeFrom: edgeFrom.all,
-    edgeTo: edgeTo.all,
+    edgeFrom: from,
+    edgeTo: to,
     badgeStart,
     badgeSeq: badgeSeq.all,
     badgeKnown: Uint8Array.from(badgeKnown.all),
     leaves: leaves.all,
-    leafUses
+    leafUses,
+    stubs: stubsOf(store, seqs, from, to, badgeStart)
   };
+}
+
+/** Nodes that only transpose a matrix of parameters for the node before them. */
+function stubsOf(
+  store: Store,
+  seqs: Uint32Array,
+  from: Uint32Array,
+  to: Uint32Array,
+  badgeStart: Uint32Array
+): Uint8Array {
+  const { name, shape } = store.nodes.at;
+  const transposes = new Map<number, boolean>();
+  const stubs = Uint8Array.from(seqs, (seq, i) => {
+    const row = store.nodeRow.get(seq);
+    let known = transposes.get(name[row]);
+    if (known === undefined) {
+      known = TRANSPOSES.test(store.string(name[row]));
+      transposes.set(name[row], known);
+    }
+    const one = badgeStart[i + 1] - badgeStart[i] === 1;
+    return known && one && store.string(shape[row]).split('×').length === 2 ? 1 : 0;
+  });
+  const users = new Uint32Array(seqs.length);
+  for (let e = 0; e < from.length; e++) {
+    stubs[from[e]] = 0;
+    if (to[e] !== from[e] + 1) stubs[to[e]] = 0;
+    users[to[e]]++;
+  }
+  return stubs.map((stub, i) => (users[i] === 1 ? stub : 0));
 }
 
 /** The graph of one backward pass: what its roots reach, and whatever else it ran. */

@@ -7,7 +7,7 @@ import { isNamed } from './container';
 import type { Graph } from './graph';
 import { NO_GRAPH, Numbers } from './graph';
 import { IntMap } from './intmap';
-import type { States } from './states';
+import type { NodeState, States } from './states';
 import { Flag, State } from './states';
 
 /** A frame with a header, or the place of one box without a frame. */
@@ -34,7 +34,12 @@ export interface View extends Graph {
   groupOf: Uint32Array;
   frames: Frame[];
   outlines: GroupOutline[];
+  /** nodes that have no box: they transpose this leaf, whose badge stands for both */
+  stubOf: ReadonlyMap<number, number>;
 }
+
+/** In `badgeKnown` of a view: a leaf that is known, and transposed before it is used. */
+export const TURNED = 2;
 
 /** Parameters that a closed container still shows as badges. */
 const FEW_BADGES = 3;
@@ -45,7 +50,8 @@ export const NO_VIEW: View = {
   first: new Uint32Array(1),
   groupOf: new Uint32Array(0),
   frames: [],
-  outlines: []
+  outlines: [],
+  stubOf: new Map()
 };
 
 /** Header of a frame: what it is, and the line's text. */
@@ -66,7 +72,10 @@ class Builder {
   readonly frames: Frame[] = [];
   readonly outlines: GroupOutline[] = [];
 
-  constructor(private readonly isOpen: (container: Container) => boolean) {}
+  constructor(
+    private readonly isOpen: (container: Container) => boolean,
+    private readonly stubs: Uint8Array
+  ) {}
 
   /** Adds what is inside an open container; the levels of outlines in it. */
   inside(container: Container): number {
@@ -94,14 +103,19 @@ class Builder {
     }
     if (container.framed) {
       const frame = this.frames.push({ container }) - 1;
-      for (let i = container.first; i < container.last; i++) this.box(i, null, frame);
+      for (let i = container.first; i < container.last; i++) {
+        if (i === container.first || !this.stubs[i]) this.box(i, null, frame);
+      }
       return 0;
     }
     return this.inside(container);
   }
 
   private loose(from: number, to: number): void {
-    for (let i = from; i < to; i++) this.box(i, null, this.frames.push({ container: null }) - 1);
+    for (let i = from; i < to; i++) {
+      if (i === from || !this.stubs[i])
+        this.box(i, null, this.frames.push({ container: null }) - 1);
+    }
   }
 
   private box(first: number, fold: Container | null, frame: number): void {
@@ -117,20 +131,25 @@ export function viewOf(
   root: Container,
   isOpen: (container: Container) => boolean
 ): View {
-  const builder = new Builder(isOpen);
+  const builder = new Builder(isOpen, graph.stubs);
   builder.inside(root);
   const { folds, frames, outlines } = builder;
   const groupOf = builder.groupOf.all;
   builder.first.push(graph.seqs.length);
   const first = builder.first.all;
-  const drawn = { folds, frames, outlines, groupOf, first };
-  if (!folds.some(fold => fold !== null)) {
+  const stubOf = new Map<number, number>();
+  folds.forEach((fold, box) => {
+    for (let i = first[box] + 1; !fold && i < first[box + 1]; i++)
+      stubOf.set(graph.seqs[i], graph.badgeSeq[graph.badgeStart[i]]);
+  });
+  const drawn = { folds, frames, outlines, groupOf, first, stubOf };
+  if (folds.length === graph.seqs.length && !folds.some(fold => fold !== null)) {
     return { ...graph, ...drawn, signature: `${graph.signature} open` };
   }
   return { ...folded(graph, folds, first), ...drawn };
 }
 
-/** The graph with the nodes of each closed container made one. */
+/** The graph with the nodes of each box made one. */
 function folded(graph: Graph, folds: (Container | null)[], first: Uint32Array): Graph {
   const boxes = folds.length;
   const boxOf = new Uint32Array(graph.seqs.length);
@@ -151,10 +170,11 @@ function folded(graph: Graph, folds: (Container | null)[], first: Uint32Array): 
   const drawn = new Set<number>();
   for (let e = 0; e < graph.edgeFrom.length; e++) {
     const [from, to] = [boxOf[graph.edgeFrom[e]], boxOf[graph.edgeTo[e]]];
+    if (from === to) continue;
     if (folds[from] || folds[to]) {
       // Between closed containers one line stands for all.
       const key = from * boxes + to;
-      if (from === to || drawn.has(key)) continue;
+      if (drawn.has(key)) continue;
       drawn.add(key);
     }
     edgeFrom.push(from);
@@ -169,6 +189,7 @@ function folded(graph: Graph, folds: (Container | null)[], first: Uint32Array): 
     badgeStart[box] = badgeSeq.length;
     const [from, to] = [graph.badgeStart[first[box]], graph.badgeStart[first[box + 1]]];
     const inside = new Map<number, number>();
+    const own = graph.badgeStart[first[box] + 1];
     for (let s = from; s < to; s++) {
       const seq = graph.badgeSeq[s];
       const uses = leafUses.get(seq);
@@ -178,7 +199,7 @@ function folded(graph: Graph, folds: (Container | null)[], first: Uint32Array): 
         inside.set(seq, graph.badgeKnown[s]);
       } else {
         badgeSeq.push(seq);
-        badgeKnown.push(graph.badgeKnown[s]);
+        badgeKnown.push(s >= own && graph.badgeKnown[s] ? TURNED : graph.badgeKnown[s]);
       }
     }
     if (inside.size <= FEW_BADGES) {
@@ -200,7 +221,8 @@ function folded(graph: Graph, folds: (Container | null)[], first: Uint32Array): 
     badgeSeq: badgeSeq.all,
     badgeKnown: Uint8Array.from(badgeKnown.all),
     leaves: graph.leaves,
-    leafUses
+    leafUses,
+    stubs: new Uint8Array(boxes)
   };
 }
 
@@ -218,9 +240,11 @@ function together(counts: Uint32Array, nodes: number): number {
 
 /** States of the boxes from those of the nodes. */
 export function viewStates(view: View, states: States): States {
-  if (!view.folds.some(fold => fold !== null)) {
+  if (view.folds.length === states.node.length && !view.folds.some(fold => fold !== null)) {
     return states;
   }
+  const leaf = new Map(states.leaf);
+  let { nextLeaf } = states;
   const boxes = view.folds.length;
   const node = new Uint8Array(boxes);
   const flags = new Uint8Array(boxes);
@@ -234,6 +258,14 @@ export function viewStates(view: View, states: States): States {
     if (!view.folds[box]) {
       node[box] = states.node[from];
       flags[box] = states.flags[from];
+      for (let i = from + 1; i < to; i++) {
+        // The badge tells of the node that has no box.
+        const badge = view.badgeSeq[view.badgeStart[box + 1] - to + i];
+        const state = states.node[i] as NodeState;
+        if (state === State.next || state === State.problem) leaf.set(badge, state);
+        if (states.next === i) nextLeaf = badge;
+        flags[box] |= states.flags[i] & Flag.breakpoint;
+      }
     } else {
       counts.fill(0);
       for (let i = from; i < to; i++) {
@@ -242,7 +274,8 @@ export function viewStates(view: View, states: States): States {
       }
       node[box] = together(counts, to - from);
     }
-    if (states.next >= from && states.next < to) next = box;
+    const stub = !view.folds[box] && states.next > from;
+    if (states.next >= from && states.next < to && !stub) next = box;
   }
-  return { ...states, node, flags, norm, next };
+  return { ...states, node, flags, norm, next, leaf, nextLeaf };
 }

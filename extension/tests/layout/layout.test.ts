@@ -12,7 +12,7 @@ import type { Recording } from '../../src/protocol/schema';
 import { openRecording } from '../../src/protocol/recording';
 import { InspectorModel } from '../../src/model/inspector';
 import { Program } from '../synthetic/program';
-import { chain, dag, random, residual, rnn } from '../synthetic/recordings';
+import { chain, dag, layers, random, residual, rnn } from '../synthetic/recordings';
 import { recordingOf } from '../synthetic/writer';
 
 function modelOf(recording: Recording): InspectorModel {
@@ -132,6 +132,21 @@ describe('layout', () => {
     const { input, layout } = laidOut(residual());
     const middles = new Set(Array.from(layout.x, x => Math.round(x + input.nodeWidth / 2)));
     expect(Math.max(...middles) - Math.min(...middles)).toBeLessThanOrEqual(1);
+  });
+
+  it.each([
+    ['a transposed weight', ['TBackward0'], 0],
+    ['a weight that was computed', ['ExpBackward0', 'MulBackward0'], 0],
+    ['a transposed weight, and residual blocks', ['TBackward0'], 2],
+    ['a computed weight, and residual blocks', ['ExpBackward0'], 2]
+  ])('keeps the spine straight beside %s', (_, side, every) => {
+    const { model, input, layout } = laidOut(layers(20, side, every));
+    check({ input, layout });
+    const spine = Array.from(layout.x).filter((_x, box) =>
+      /^(Addmm|Sigmoid|Add)Backward0$/.test(model.store.nameOf(model.view.seqs[box]))
+    );
+    expect(spine.length).toBeGreaterThanOrEqual(40);
+    expect(Math.max(...spine) - Math.min(...spine)).toBeLessThanOrEqual(1);
   });
 
   it('draws a parameter once per use', () => {

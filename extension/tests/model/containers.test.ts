@@ -7,12 +7,14 @@ import { FIRST_VIEW } from '../../src/model/folding';
 import { InspectorModel } from '../../src/model/inspector';
 import { State } from '../../src/model/states';
 import { layoutInput } from '../../src/layout/input';
+import { Scene } from '../../src/draw/scene';
+import { viewStates } from '../../src/model/view';
 import { layOut } from '../../src/layout/layout';
 import { NONE } from '../../src/protocol/schema';
 import type { Recording } from '../../src/protocol/schema';
 import { openRecording } from '../../src/protocol/recording';
 import { Program } from '../synthetic/program';
-import { chain, dag, residual, rnn, training } from '../synthetic/recordings';
+import { chain, dag, layers, residual, rnn, training } from '../synthetic/recordings';
 import { decodeBatch } from '../../src/protocol/decode';
 import { recordingOf } from '../synthetic/writer';
 
@@ -330,5 +332,53 @@ describe('a view with closed containers', () => {
     model.foldAll(true);
     model.refresh();
     expect(model.view.seqs.length).toBe(9);
+  });
+});
+
+describe('a transposed weight', () => {
+  const model = modelOf(layers(4));
+  const transposes = [...model.graph.seqs].filter(
+    seq => model.store.nameOf(seq) === 'TBackward0'
+  );
+
+  it('has no box of its own: the badge of the weight stands for it', () => {
+    expect(transposes.length).toBe(4);
+    expect(model.view.folds.length).toBe(8);
+    for (const seq of transposes) {
+      const box = model.view.indexOf.get(seq);
+      expect(model.store.nameOf(model.view.seqs[box])).toBe('AddmmBackward0');
+      expect(model.store.label(model.view.stubOf.get(seq) ?? -1)).toContain('weight');
+    }
+    const scene = new Scene(
+      model.store,
+      model.view,
+      layOut(layoutInput(model.store, model.view, null))
+    );
+    const texts = Array.from(model.view.badgeSeq, (_, badge) => scene.badgeText(badge).label);
+    expect(texts.slice(0, 2)).toEqual(['3.bias', '3.weight ᵀ']);
+    const [first] = transposes;
+    expect(scene.boxOf(first)).toEqual(scene.boxOf(model.view.stubOf.get(first) ?? -1));
+  });
+
+  it('is next, and has a problem, at its badge', () => {
+    const last = model.states.node.length - 1;
+    const node = new Uint8Array(last + 1);
+    const at = model.graph.indexOf.get(transposes[1]);
+    node[at] = State.next;
+    const shown = viewStates(model.view, { ...model.states, node, next: at });
+    const badge = model.view.stubOf.get(transposes[1]) ?? -1;
+    expect([shown.next, shown.nextLeaf]).toEqual([-1, badge]);
+    expect(shown.leaf.get(badge)).toBe(State.next);
+    expect(model.states.leaf.get(badge)).not.toBe(State.next);
+  });
+
+  it('keeps its box where two nodes use it', () => {
+    const program = new Program(['w = W.t()', 'y = x @ w', 'z = y @ w']);
+    const w = program.op('TBackward0', 1, [program.leaf('W', [4, 4])], [4, 4]);
+    const y = program.op('MmBackward0', 2, [null, w], [4, 4]);
+    program.backward(program.op('MmBackward0', 3, [y, w], [4, 4]), 3);
+    const twice = modelOf(recordingOf([program.writer.flush()]));
+    expect(twice.view.folds.length).toBe(3);
+    expect(twice.view.stubOf.size).toBe(0);
   });
 });

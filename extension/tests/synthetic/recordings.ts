@@ -233,6 +233,29 @@ export function rnn(steps = 250, options: { until?: number } = {}): Recording {
 }
 
 /**
+ * Layers of x @ W.t() + b and an activation; side: what stands between the weight and the product;
+ * every: after so many layers what went in is added.
+ */
+export function layers(count = 20, side = ['TBackward0'], every = 0): Recording {
+  const program = new Program(['x = F.linear(x, f(W), b)', 'x = torch.sigmoid(x)', 'x = x + h']);
+  let x: number | null = null;
+  let h: number | null = null;
+  for (let i = 0; i < count; i++) {
+    const [W, b] = [program.leaf(`${i}.weight`, [32, 32]), program.leaf(`${i}.bias`, [32])];
+    let w = W;
+    for (const name of side) w = program.op(name, 1, [w], [32, 32], { text: 'f(W)' });
+    x = program.op('AddmmBackward0', 1, [b, x, w], [64, 32], { text: 'F.linear(x, f(W), b)' });
+    x = program.op('SigmoidBackward0', 2, [x], [64, 32], { text: 'torch.sigmoid(x)' });
+    if (every > 0 && (i + 1) % every === 0) {
+      x = program.op('AddBackward0', 3, [x, h], [64, 32], { text: 'x + h' });
+      h = x;
+    }
+  }
+  program.backward(x as number, 3);
+  return recordingOf([program.writer.flush()]);
+}
+
+/**
  * A random graph: `count` nodes with one or two inputs each, mostly recent ones, in lines of a few
  * nodes.
  */

@@ -191,6 +191,8 @@ export class CompareModel {
       const [from, to] = [view.first[box], view.first[box + 1]];
       if (!view.folds[box]) {
         kind[box] = kinds[from];
+        for (let i = from + 1; i < to && kind[box] === Kind.equal; i++)
+          if (kinds[i] !== Kind.equal) kind[box] = Kind.changed;
         notes.push(this.notesOf(side, own.graph.seqs[from], kinds[from] as Kind));
         continue;
       }
