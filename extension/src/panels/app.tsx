@@ -8,6 +8,7 @@ import { earlierText } from '../model/earlier';
 import { Boundary } from './boundary';
 import { CompareView, compareKey } from './compare/compare_view';
 import { GraphView } from './graph_view';
+import { keepFocus } from './kept_focus';
 import { KeysSheet, handleKey } from './keys';
 import { LessonBar } from './lesson_bar';
 import { useCell, useInspector } from './presenter';
@@ -144,7 +145,11 @@ export function App({
     );
     observer.observe(element);
     setSize(sizeFor(element.clientWidth, element.clientHeight));
-    return () => observer.disconnect();
+    const focus = keepFocus(element);
+    return () => {
+      observer.disconnect();
+      focus.dispose();
+    };
   }, []);
   const theme = useCell(presenter.theme);
   const tab = useCell(presenter.tab);

@@ -68,6 +68,37 @@ describe('a live kernel', () => {
     expect(page.handle.model.graph.task).not.toBeNull();
   });
 
+  it('keeps the focus where keys work when a button is replaced by what it does', async () => {
+    const kernel = new FakeKernel();
+    const page = await open(kernel);
+    await act(async () => kernel.begin());
+    await page.settle();
+    const press = async (name: string): Promise<void> => {
+      page.button(name).focus();
+      await page.click(name);
+      await page.settle(100);
+    };
+    const focused = (): Element => document.activeElement as Element;
+    await press('Numbers');
+    expect(page.element.contains(focused())).toBe(true);
+    await press('Nodes');
+    expect(focused().className).toBe('agv-graph');
+    await page.press('F10', focused());
+    expect(page.text('.agv-pill')).toBe('Paused before step 2 of 8');
+    await press('Continue');
+    expect(focused().className).toBe('agv-graph');
+    // What nobody replaced keeps it, and nobody takes it from elsewhere on the page.
+    await press('Breakpoints');
+    expect(focused()).not.toBe(document.body);
+    const cell = document.body.appendChild(document.createElement('textarea'));
+    await press('Record');
+    await act(async () => cell.focus());
+    await act(async () => kernel.begin());
+    await page.settle(100);
+    expect(focused()).toBe(cell);
+    cell.remove();
+  });
+
   it('sets and removes breakpoints', async () => {
     const kernel = new FakeKernel();
     const page = await open(kernel);
