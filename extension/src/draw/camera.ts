@@ -72,12 +72,14 @@ export class Camera {
 
   /**
    * Pans as little as needed to bring a box into view, `margin` pixels from the border, `footer`
-   * more at the bottom.
+   * more at the bottom, and out of what is covered at both ends.
    */
-  reveal(box: Box, margin: number, footer = 0): void {
+  reveal(box: Box, margin: number, footer = 0, covered = { top: 0, bottom: 0 }): void {
     const mx = Math.min(margin, this.width / 4);
-    const my = Math.min(margin, this.height / 4);
-    const low = this.height - Math.min(margin + footer, this.height / 3);
+    const half = this.height / 2;
+    const my = Math.max(Math.min(margin, this.height / 4), Math.min(covered.top, half));
+    const under = Math.min(margin + footer, this.height / 3);
+    const low = this.height - Math.max(under, Math.min(covered.bottom, half));
     const left = this.screenX(box.x);
     const right = this.screenX(box.x + box.width);
     const top = this.screenY(box.y);

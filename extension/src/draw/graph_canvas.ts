@@ -10,7 +10,7 @@ import type { View } from '../model/view';
 import { layoutInput } from '../layout/input';
 import type { Layout } from '../layout/measures';
 import { LayoutRunner } from '../layout/run';
-import type { Camera } from './camera';
+import type { Box, Camera } from './camera';
 import type { PaintStats } from './frame_times';
 import { FrameTimes } from './frame_times';
 import { listen } from './gestures';
@@ -99,7 +99,10 @@ export class GraphCanvas {
     }
     this.ctx = ctx;
     this.labels = new Labels(ctx);
-    this.viewpoint = new Viewpoint(minimap, () => this.request());
+    this.viewpoint = new Viewpoint(
+      () => this.overlays(),
+      () => this.request()
+    );
     this.palette = readPalette(host);
     this.states = model.drawn;
     this.resizing = new ResizeObserver(() => this.resize());
@@ -368,6 +371,18 @@ export class GraphCanvas {
 
   private get marks(): Marks | null {
     return this.scene ? (this.options.marks?.(this.scene.graph) ?? null) : null;
+  }
+
+  /** What the page lays over the canvas now, in the canvas's pixels. */
+  private overlays(): Box[] {
+    const { x, y } = this.host.getBoundingClientRect();
+    const found: Box[] = [];
+    for (const element of this.host.querySelectorAll<HTMLElement>('[data-agv-over]')) {
+      const { left, top, width, height } = element.getBoundingClientRect();
+      if (width > 0 && element.dataset.needed !== 'no')
+        found.push({ x: left - x, y: top - y, width, height });
+    }
+    return found;
   }
 
   /** Shows the same place as another canvas: this point of the graph in the middle, this zoom. */

@@ -26,11 +26,8 @@ const MINIMAP = 60;
 /** So many nodes in view are tried for one that stays where it is. */
 const TRIED = 400;
 
-/** All of a box on screen, between the switch above and the legend below. */
-function fitBelow(camera: Camera, bounds: Box): void {
-  camera.fit(bounds, MARGIN, FOOTER + HEADER - MARGIN);
-  camera.y += HEADER - MARGIN;
-}
+/** From what lies over the canvas to what is to be seen. */
+const CLEAR = 6;
 
 export class Viewpoint {
   readonly camera = new Camera();
@@ -48,8 +45,9 @@ export class Viewpoint {
   private reported = [NaN, NaN, NaN];
   private glide: { from: number[]; to: number[]; start: number } | null = null;
 
+  /** over: what lies over the canvas now, in its pixels */
   constructor(
-    private readonly minimap: HTMLCanvasElement,
+    private readonly over: () => readonly Box[],
     private readonly request: () => void
   ) {}
 
@@ -60,7 +58,7 @@ export class Viewpoint {
 
   /** All of the graph on screen. */
   fit(scene: Scene): void {
-    this.moveTo(camera => fitBelow(camera, scene.bounds));
+    this.moveTo(() => this.fitBelow(scene.bounds));
   }
 
   zoomBy(factor: number): void {
@@ -190,7 +188,7 @@ export class Viewpoint {
     this.held = null;
     this.pristine = true;
     this.homed = performance.now();
-    fitBelow(camera, scene.bounds);
+    this.fitBelow(scene.bounds);
     if (camera.k < LEGIBLE) {
       const { width } = scene.layout;
       camera.k = Math.min(1, Math.max(READING, (camera.width - 48) / Math.max(1, width)));
@@ -264,22 +262,44 @@ export class Viewpoint {
       frame.width * camera.k < camera.width - 60 &&
       frame.height * camera.k < camera.height - 2 * MINIMAP
     ) {
-      camera.reveal(frame, 24, MINIMAP);
+      camera.reveal(frame, 24, MINIMAP, this.covered);
     }
-    camera.reveal(box, 72, MINIMAP);
+    camera.reveal(box, 72, MINIMAP, this.covered);
   }
 
-  /** Whether a box is on screen, away from the border and from the minimap. */
+  /** All of a box on screen, between the switch above and the legend below. */
+  private fitBelow(bounds: Box): void {
+    const { camera } = this;
+    const low = Math.max(FOOTER + MARGIN, Math.min(this.covered.bottom, camera.height / 3));
+    camera.fit(bounds, MARGIN, low + HEADER - 2 * MARGIN);
+    camera.y += HEADER - MARGIN;
+  }
+
+  /** Pixels at the top and at the bottom of which something lies over a part. */
+  private get covered(): { top: number; bottom: number } {
+    const found = { top: 0, bottom: 0 };
+    const { height } = this.camera;
+    for (const box of this.over()) {
+      if (box.y + box.height / 2 < height / 2)
+        found.top = Math.max(found.top, box.y + box.height + CLEAR);
+      else found.bottom = Math.max(found.bottom, height - box.y + CLEAR);
+    }
+    return found;
+  }
+
+  /** Whether a box is on screen, away from the border, and nothing lies over it. */
   private inPlainView({ x, y, width, height }: Box): boolean {
-    const { camera, minimap } = this;
+    const { camera } = this;
     const [left, top] = [camera.screenX(x), camera.screenY(y)];
     const [right, bottom] = [camera.screenX(x + width), camera.screenY(y + height)];
     const shown = left >= 8 && top >= 8 && right <= camera.width - 8 && bottom <= camera.height - 8;
-    const corner = minimap.parentElement?.dataset.needed === 'yes';
-    const under =
-      corner &&
-      right > camera.width - minimap.clientWidth - 20 &&
-      bottom > camera.height - minimap.clientHeight - 20;
+    const under = this.over().some(
+      over =>
+        right > over.x - CLEAR &&
+        left < over.x + over.width + CLEAR &&
+        bottom > over.y - CLEAR &&
+        top < over.y + over.height + CLEAR
+    );
     return shown && !under;
   }
 

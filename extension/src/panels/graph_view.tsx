@@ -27,7 +27,7 @@ function Legend(): ReactElement {
   const { drawn } = model;
   const kinds = useMemo(() => kindsIn(drawn), [drawn]);
   return (
-    <div className="agv-legend" aria-hidden="true">
+    <div className="agv-legend" aria-hidden="true" data-agv-over="yes">
       <span>
         <svg width="12" height="12">
           <rect x="0.5" y="0.5" width="11" height="11" rx="3" fill="var(--agv-done)" />
@@ -174,7 +174,7 @@ export function GraphView({
       <Outline />
       {shown && !presenter.hides('legend') && <Legend />}
       {shown && <ViewSwitch />}
-      <div className="agv-mini" data-needed="no">
+      <div className="agv-mini" data-needed="no" data-agv-over="yes">
         <canvas ref={minimap} aria-hidden="true" />
       </div>
       {shown && !presenter.hides('zoom') && (

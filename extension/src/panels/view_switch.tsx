@@ -35,7 +35,7 @@ export function ViewSwitch(): ReactElement | null {
     return null;
   }
   return (
-    <div className="agv-views" role="group" aria-label="Draw">
+    <div className="agv-views" role="group" aria-label="Draw" data-agv-over="yes">
       {choices.map(({ name, title, on, choose }) => (
         <button
           key={name}

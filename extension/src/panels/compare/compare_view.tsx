@@ -119,7 +119,7 @@ function SideCanvas({
         data-agv-keys="graph"
       >
         <canvas ref={canvas} aria-hidden="true" />
-        <div className="agv-mini" data-needed="no">
+        <div className="agv-mini" data-needed="no" data-agv-over="yes">
           <canvas ref={minimap} aria-hidden="true" />
         </div>
       </div>

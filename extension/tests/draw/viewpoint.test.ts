@@ -1,0 +1,70 @@
+// Where the view goes: what lies over the canvas never lies over the node that is shown.
+
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Box } from '../../src/draw/camera';
+import type { Scene } from '../../src/draw/scene';
+import { Viewpoint } from '../../src/draw/viewpoint';
+
+const NODE = { width: 190, height: 38 };
+/** A legend of two rows, the switch, and the minimap. */
+const OVER: Box[] = [
+  { x: 14, y: 540, width: 330, height: 44 },
+  { x: 14, y: 12, width: 190, height: 26 },
+  { x: 480, y: 502, width: 120, height: 86 }
+];
+
+function sceneAt(x: number, y: number): { scene: Scene; box: Box; frame: Box } {
+  const box = { x, y, ...NODE };
+  const frame = { x: x - 22, y: y - 32, width: 240, height: 92 };
+  const scene = {
+    boxOf: () => box,
+    frameOf: () => frame,
+    bounds: { x: 0, y: 0, width: 620, height: 4000 }
+  } as unknown as Scene;
+  return { scene, box, frame };
+}
+
+function overlaps(viewpoint: Viewpoint, { x, y, width, height }: Box): boolean {
+  const { camera } = viewpoint;
+  const [left, top] = [camera.screenX(x), camera.screenY(y)];
+  const [right, bottom] = [camera.screenX(x + width), camera.screenY(y + height)];
+  return OVER.some(
+    over =>
+      right > over.x && left < over.x + over.width && bottom > over.y && top < over.y + over.height
+  );
+}
+
+describe('a node that is followed', () => {
+  beforeEach(() => void vi.stubGlobal('matchMedia', () => ({ matches: true })));
+  afterEach(() => void vi.unstubAllGlobals());
+
+  it.each([
+    ['the legend', 40, 545],
+    ['the legend, by a corner', 300, 510],
+    ['the minimap', 420, 520],
+    ['the switch', 30, 14],
+    ['the border', 30, 590]
+  ])('comes out from under %s', (_, x, y) => {
+    const viewpoint = new Viewpoint(
+      () => OVER,
+      () => undefined
+    );
+    Object.assign(viewpoint.camera, { x: 0, y: 0, k: 1, width: 620, height: 600 });
+    const { scene, box, frame } = sceneAt(x, y);
+    viewpoint.follow(scene, 7);
+    expect(overlaps(viewpoint, box)).toBe(false);
+    // The title of its line can be read, too.
+    expect(overlaps(viewpoint, { ...frame, height: 24 })).toBe(false);
+    expect(viewpoint.camera.screenY(box.y + box.height)).toBeLessThan(600);
+  });
+
+  it('stays where it is in plain view', () => {
+    const viewpoint = new Viewpoint(
+      () => OVER,
+      () => undefined
+    );
+    Object.assign(viewpoint.camera, { x: 0, y: 0, k: 1, width: 620, height: 600 });
+    viewpoint.follow(sceneAt(220, 300).scene, 7);
+    expect([viewpoint.camera.x, viewpoint.camera.y]).toEqual([0, 0]);
+  });
+});
