@@ -1,5 +1,5 @@
-// The keyboard's focus stays in the panel: where a focused button is replaced or disabled by what it
-// does, the graph has the focus, so that its keys go on.
+// The keyboard's focus stays in the panel: where a focused button is replaced or disabled by what
+// it does, the graph has the focus, so that its keys go on.
 
 import type { Disposable } from '../protocol/signal';
 
