@@ -135,6 +135,11 @@ def _record(session: Session, args: dict[str, Any]) -> Any:
     return _changed(session)
 
 
+def _watch(session: Session, args: dict[str, Any]) -> Any:
+    session.watch_newest(bool(args["newest"]))
+    return session.state()
+
+
 def _pause(session: Session, args: dict[str, Any]) -> Any:
     session.message = ""
     if not session.recorder.on:
@@ -215,6 +220,7 @@ _ORDERS: Final[dict[str, Callable[[Session, dict[str, Any]], Any]]] = {
     "resync": _resync,
     "ack": _ack,
     "record": _record,
+    "watch": _watch,
     "pause": _pause,
     "step": _step,
     "continue": _continue,

@@ -8,16 +8,20 @@ commands cannot reach a busy kernel, and their requests come over a second comm.
 from __future__ import annotations
 
 import contextvars
+import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ag_visual.observe.wire import schema
 
 if TYPE_CHECKING:
     from ag_visual.session.cells import Cells
     from ag_visual.session.session import Session
+
+WATCH: Final = "AG_VISUAL_WATCH"
+"""With `off` in this variable of the environment nothing is recorded that nobody asked for."""
 
 _attached: set[int] = set()
 
@@ -53,7 +57,8 @@ def _attach_kernel(shell: Any, kernel: Any, cells: Cells) -> None:
     from ag_visual.session.session import current
 
     session = current()
-    session.watch()
+    # Also before a page is there: a cell that imports this package may call backward() at once.
+    session.watch_newest(os.environ.get(WATCH) != "off")
     session.namespace = lambda: shell.user_ns
     _tell_problems_of_cells(session, shell, cells)
     loop = getattr(kernel, "io_loop", None)

@@ -89,6 +89,7 @@ def status(session: Session) -> str:
     scope = session.recorder.scope
     how = {
         "off": "not recording",
+        "newest": "watching the newest backward",
         "block": "recording",
         "once": "recording the next backward",
         "every": f"recording each {session.recorder.every}th backward",

@@ -134,6 +134,12 @@ class Session:
         self.watch()
         self.flush()
 
+    def watch_newest(self, wanted: bool) -> None:
+        """Whether backwards are recorded as they come (see Recorder.watch_newest)."""
+        self.recorder.watch_newest(wanted)
+        self.watch()
+        self.changed()
+
     def clear(self) -> None:
         """Forget what was recorded and every problem."""
         with self._lock:
@@ -188,6 +194,8 @@ class Session:
             self._running.add(task.id)
         try:
             self.recorder.began(task, sys._getframe(1))
+            if self.recorder.unwatched:
+                self._told_too_large()
             if self.followers.data and (self.recorder.on or self.gate.armed):
                 self._tell_followers(task)
             if (self.numbers.wanted and self.numbers.on) or self.gate.pause_next:
@@ -225,8 +233,18 @@ class Session:
                 self.gate.ended(task)
             if task.parent is None and self.pages and self.recorder.waiting:
                 self._ended_now()
+                if not self.recorder.on:  # no regular flush follows
+                    self.changed()
         except Exception as error:
             self._failed(error)
+
+    def _told_too_large(self) -> None:
+        """The newest backward was not watched: the reader of an empty panel is told why."""
+        nodes, self.recorder.unwatched = self.recorder.unwatched, 0
+        text = f"A backward pass of {nodes:,} nodes is watched only when asked for: press Record."
+        if self.message != text:
+            self.message = text
+            self.changed()
 
     def _ended_now(self) -> None:
         """Who looks wants to see a backward as soon as it is over; a training loop runs on."""
@@ -247,6 +265,7 @@ class Session:
     def _failed(self, error: Exception) -> None:
         """An error of the observer's own ends the recording, never the program that it watches."""
         logging.getLogger("ag_visual").error("recording stopped", exc_info=error)
+        self.recorder.rest = "off"
         self.recorder.stop()
         self.message = f"Recording stopped by an error of its own: {type(error).__name__}: {error}"
         self.changed()
@@ -346,6 +365,7 @@ class Session:
                 oldest = min(self.pages.values(), key=lambda page: page.heard)
                 del self.pages[oldest.id]
             page = self.pages[id] = Page(id, send, self.recorder, self.id)
+            self.recorder.allowance.grows = True
         self.changed()
         return page
 
@@ -354,6 +374,7 @@ class Session:
         with self._lock:
             if self.pages.get(page.id) is page:
                 del self.pages[page.id]
+            self.recorder.allowance.grows = bool(self.pages)
 
     def pages_named(self, id: str | None) -> list[Page]:
         """The page of that id, or all without one."""
@@ -452,6 +473,7 @@ class Session:
         """End the thread and let a paused backward go."""
         self._closed = True
         self.gate.shutdown()
+        self.recorder.rest = "off"
         self.recorder.stop()
         self._wake.set()
 

@@ -13,6 +13,7 @@ import ag_visual as ag
 from ag_visual.events import instrument
 from ag_visual.events.log import BEGIN, END
 from ag_visual.events.threads import numbers
+from ag_visual.observe.record import recorder as recorder_module
 from ag_visual.observe.record.recorder import CHUNK_ROWS, Recorder
 from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.columns import _Steps, by_kind
@@ -223,6 +224,69 @@ def test_scope_every_records_each_third_forward_and_backward(recorder):
     assert found["nodes"]["seq"].tolist() == seqs[0::3]
     assert found["nodes"]["step"].tolist() == [1, 2, 3]
     assert len(found["tasks"]["task"]) == 6
+
+
+def test_the_newest_backward_is_recorded_though_nobody_asked(recorder):
+    x = leaf(1.0, 2.0)
+    recorder.watch_newest(True)
+    y = x * x
+    assert instrument.sink is None  # a forward costs nothing
+    during = []
+    y.register_hook(lambda g: during.append(instrument.sink is not None))
+    y.backward(ones(y))
+    assert during == [True]
+    assert instrument.sink is None
+    assert not recorder.on
+    found = tables(recorder)
+    assert found["nodes"]["seq"].tolist() == [y.grad_fn.seq]
+    assert found["tasks"]["ended"].tolist() == [0, 1]
+    assert len(found["runs"]["seq"]) == 2  # the product and the leaf
+
+
+def test_who_records_gets_all_and_then_the_newest_is_watched_again(recorder):
+    x = leaf(1.0)
+    recorder.watch_newest(True)
+    recorder.start()
+    assert recorder.on
+    (x * x).backward()
+    recorder.stop()
+    assert recorder.scope == "newest"
+    (x * x).backward()
+    assert tables(recorder)["tasks"]["ended"].tolist() == [0, 1, 0, 1]
+    recorder.watch_newest(False)
+    (x * x).backward()
+    assert len(tables(recorder)["tasks"]["ended"]) == 4
+
+
+def test_watching_stops_where_its_time_is_spent(recorder):
+    x = leaf(1.0)
+    recorder.watch_newest(True)
+    recorder.allowance.spend(recorder.allowance.most)
+    (x * x).backward()
+    assert recorder.waiting == 0
+    recorder.allowance.grows = True
+    recorder.allowance.share = 1e9  # a moment brings all of it back
+    (x * x).backward()
+    assert tables(recorder)["tasks"]["ended"].tolist() == [0, 1]
+
+
+def test_a_backward_that_is_too_large_is_not_watched_but_told(recorder, monkeypatch):
+    monkeypatch.setattr(recorder_module, "NEWEST_NODES", 2)
+    x = leaf(1.0)
+    recorder.watch_newest(True)
+    (x * x * x).backward()
+    assert recorder.waiting == 0
+    assert recorder.unwatched == 3
+
+
+def test_watching_ends_with_the_last_of_several_backwards(recorder):
+    x = leaf(1.0)
+    recorder.watch_newest(True)
+    y, other = x * x, x.detach().requires_grad_() * 2
+    y.register_hook(lambda g: other.backward())
+    y.backward()
+    assert instrument.sink is None
+    assert sorted(tables(recorder)["tasks"]["ended"].tolist()) == [0, 0, 1, 1]
 
 
 def test_nodes_belong_to_the_backward_they_were_made_for(recorder):

@@ -38,6 +38,13 @@ def test_import_announces_and_says_hello(kernel):
     assert hello["v"] == 1
 
 
+def test_the_cell_that_imports_is_seen_by_a_page_that_opens_later(kernel):
+    kernel.run("x = ag.tensor([1.0, 2.0], requires_grad=True); (x * x).sum().backward()")
+    kernel.open_page()
+    kernel.until(lambda: any("runs" in header["tables"] for header, _ in kernel.batches))
+    assert kernel.result("hello")["state"]["scope"] == "newest"
+
+
 def test_requests_are_answered_while_a_cell_is_paused(kernel):
     cell = stopped(kernel)
     seq = kernel.paused["seq"]

@@ -17,6 +17,7 @@ import ag_visual as ag
 from ag_visual.core.bell import Bell
 from ag_visual.events import instrument
 from ag_visual.observe.export import bundle
+from ag_visual.observe.record import recorder
 from ag_visual.session import api
 from ag_visual.session.commands import handle
 from ag_visual.session.session import MOST_PAGES, Session, current
@@ -45,6 +46,27 @@ def ask(session, command, **args):
     handle(session, {"id": "1", "command": command, **args}, replies.append)
     until(lambda: replies)
     return replies[0]
+
+
+def test_the_newest_backward_is_sent_at_once(session):
+    sent = []
+    session.open_page("p", lambda data, buffers: sent.append(data))
+    reply = ask(session, "watch", newest=True)
+    assert (reply["result"]["scope"], reply["result"]["recording"]) == ("newest", False)
+    x = leaf(1.0, 2.0)
+    (x * x).sum().backward()
+    until(lambda: any("runs" in data.get("tables", ()) for data in sent))
+    assert ask(session, "watch", newest=False)["result"]["scope"] == "off"
+
+
+def test_a_backward_too_large_to_be_watched_is_said(session, monkeypatch):
+    monkeypatch.setattr(recorder, "NEWEST_NODES", 1)
+    session.watch_newest(True)
+    x = leaf(1.0)
+    (x * x).sum().backward()
+    assert "3 nodes is watched only when asked for" in session.state()["message"]
+    ask(session, "record", on=True)
+    assert session.state()["message"] == ""
 
 
 def test_record_block_in_a_script():

@@ -25,6 +25,8 @@ RELEASES = ("6.31", "7.0", "7.3", "7.4")
 PLAIN = "plain"
 """A kernel whose control messages are a closed set: kernels other than ipykernel are like that."""
 
+WATCHING = "watching"
+
 PLAIN_KERNEL = """\
 from types import MappingProxyType
 
@@ -80,14 +82,23 @@ def make_plain(server: Server, folder: Path) -> None:
     write_spec(server, PLAIN, [str(script), "-f", "{connection_file}"])
 
 
-def write_spec(server: Server, name: str, launch: list[str], overlay: Path | None = None) -> None:
+def make_watching(server: Server) -> None:
+    """A kernel that watches the newest backward pass, as kernels do outside of the tests."""
+    if not (server.home / "data" / "kernels" / WATCHING).exists():
+        launch = ["-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        write_spec(server, WATCHING, launch, AG_VISUAL_WATCH="newest")
+
+
+def write_spec(
+    server: Server, name: str, launch: list[str], overlay: Path | None = None, **variables: str
+) -> None:
     path = [] if overlay is None else [str(overlay)]
     path += [*server.python_path, *filter(None, [os.environ.get("PYTHONPATH")])]
     spec = {
         "argv": [sys.executable, *launch],
         "display_name": name,
         "language": "python",
-        "env": {"PYTHONPATH": os.pathsep.join(path)},
+        "env": {"PYTHONPATH": os.pathsep.join(path), **variables},
     }
     kernel = server.home / "data" / "kernels" / name
     kernel.mkdir(parents=True)

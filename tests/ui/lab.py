@@ -102,6 +102,8 @@ class Server:
         }
         environment = dict(os.environ, **{key: str(self.home / at) for key, at in own.items()})
         environment["JUPYTER_TOKEN"] = self.token
+        # Tests of other things see what they record, and nothing else.
+        environment["AG_VISUAL_WATCH"] = "off"
         (self.home / "config").mkdir()
         exposed = {"LabApp": {"expose_app_in_browser": True}}
         (self.home / "config" / "jupyter_lab_config.json").write_text(json.dumps(exposed))

@@ -33,13 +33,16 @@ from ag_visual.observe.wire.columns import Array, Chunk, Encoder
 from ag_visual.observe.wire.store import Store, among
 from ag_visual.observe.wire.streams import Fields, Nodes, Records, integers, run_rows
 
-Scope = Literal["off", "block", "once", "every"]
+Scope = Literal["off", "newest", "block", "once", "every"]
 
 LIMIT: Final = 64 * 2**20
 """Bytes of encoded events that are kept."""
 
 CHUNK_ROWS: Final = 8192
 """Nodes and runs of one chunk, about half of them nodes."""
+
+NEWEST_NODES: Final = 20_000
+"""Nodes of the largest backward that is watched without being asked for."""
 
 TOO_LONG: Final = 100_000
 """Undrained nodes (about 0.5 kB each with their runs) at which a backward first drains them."""
@@ -75,6 +78,30 @@ class _Taken:
         self.refs += later.refs
 
 
+class Allowance:
+    """Time that may be spent without being asked for: 50 ms at once, of which a twentieth of the
+    time that passes comes back while `grows`.
+    """
+
+    def __init__(self, seconds: float = 0.05, share: float = 0.05) -> None:
+        self.most = seconds * 1e9
+        self.share = share
+        self.grows = False
+        self._left = self.most
+        self._at = perf_counter_ns()
+
+    def any_left(self, now: int) -> bool:
+        """Whether something may be done at this moment."""
+        if self.grows:
+            self._left = min(self.most, self._left + (now - self._at) * self.share)
+        self._at = now
+        return self._left > 0
+
+    def spend(self, nanoseconds: float) -> None:
+        """So much was done."""
+        self._left -= nanoseconds
+
+
 class Recorder:
     """One recording at a time. `start` and `stop` set and clear the event sink.
 
@@ -83,6 +110,10 @@ class Recorder:
 
     def __init__(self, limit: int = LIMIT) -> None:
         self.scope: Scope = "off"
+        self.rest: Literal["off", "newest"] = "off"  # the scope while nobody records
+        self.allowance = Allowance()  # of the scope 'newest'
+        self.unwatched = 0  # nodes of the last backward that was too large for it
+        self._open: set[int] = set()  # the backwards that it watches now
         self.every = 1
         self.store = Store(limit)
         self.encoder = Encoder(perf_counter_ns())
@@ -103,7 +134,17 @@ class Recorder:
 
     @property
     def on(self) -> bool:
-        return self.scope != "off"
+        """Whether somebody asked for what is recorded."""
+        return self.scope not in ("off", "newest")
+
+    def watch_newest(self, wanted: bool) -> None:
+        """While nobody records, record backwards as they come, as far as the allowance goes.
+
+        Their graphs are read off the nodes as they begin, so that a forward costs nothing.
+        """
+        self.rest = "newest" if wanted else "off"
+        if not self.on:
+            self.stop()
 
     def start(self, scope: Scope = "block", every: int = 1) -> None:
         """Record from now on: until `stop`, for one backward, or every n-th backward."""
@@ -118,9 +159,10 @@ class Recorder:
 
     def stop(self) -> None:
         """Stop recording; what was recorded stays."""
-        self.scope = "off"
+        self.scope = self.rest
         if self._listening:
             instrument.sink = None
+        self._open.clear()
 
     @property
     def _listening(self) -> bool:
@@ -133,9 +175,30 @@ class Recorder:
 
     def began(self, task: LiveBackward, frame: FrameType | None) -> None:
         """A backward begins, in this thread, called from this frame."""
+        if self.scope == "newest":
+            self._watch(task, frame)
+        elif self._listening:
+            self._begin(task, frame)
+
+    def _watch(self, task: LiveBackward, frame: FrameType | None) -> None:
+        """Record this backward, if it may be: that is over with its end."""
+        now = perf_counter_ns()
+        if not self._listening:
+            nodes = len(task.counts)
+            if nodes > NEWEST_NODES:
+                self.unwatched = nodes
+                return
+            if task.parent is not None or not self.allowance.any_left(now):
+                return
+        self._open.add(task.id)
+        self._listen()
+        self._begin(task, frame)
+        # What follows takes about as long: its runs, and encoding all.
+        self.allowance.spend(2 * (perf_counter_ns() - now))
+
+    def _begin(self, task: LiveBackward, frame: FrameType | None) -> None:
+        """Tell what a backward begins with that nobody has told yet."""
         log = self._log
-        if instrument.sink is not log:
-            return
         if log.nodes_waiting > TOO_LONG:
             self.drain()
         since, live, ref = self._since, self._live, weakref.ref
@@ -168,6 +231,11 @@ class Recorder:
 
     def ended(self, task: LiveBackward) -> None:
         """A backward ended: the scopes 'once' and 'every' may change what is recorded next."""
+        if self.scope == "newest":
+            self._open.discard(task.id)
+            if not self._open and self._listening:
+                instrument.sink = None
+            return
         if self.scope in ("off", "block") or task.parent is not None:
             return
         if self.scope == "once":

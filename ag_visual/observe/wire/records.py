@@ -53,7 +53,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
     },
     "State": {
         "recording": "boolean",
-        "scope": "'off' | 'block' | 'once' | 'every'",
+        "scope": "'off' | 'newest' | 'block' | 'once' | 'every'",
         "every": "number",
         "paused": "Paused | null",
         "breakpoints": "Breakpoint[]",

@@ -228,6 +228,11 @@ COMMANDS: Final[dict[str, Command]] = {
         "State",
         "starts or ends recording",
     ),
+    "watch": Command(
+        {"newest": "boolean"},
+        "State",
+        "whether the newest backward pass is recorded while nobody asked for more",
+    ),
     "pause": Command({}, "State", "stops before the next node that runs"),
     "step": Command({}, "State", "runs one node and stops again"),
     "continue": Command({}, "State", "runs on to the next breakpoint or the end"),

@@ -10,8 +10,10 @@ import type {
   HeatMark,
   LineMark,
   PlaceMark,
-  RawBatch
+  RawBatch,
+  Watching
 } from '../protocol/controller';
+import type { Cell } from '../protocol/cell';
 import type { CommandName, Commands, Edit, Site, State } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
@@ -55,7 +57,8 @@ export class NotebookController implements Controller, Disposable {
 
   constructor(
     private readonly app: JupyterFrontEnd,
-    readonly panel: NotebookPanel
+    readonly panel: NotebookPanel,
+    readonly watching: Cell<Watching>
   ) {
     this.marks = new NotebookMarks(panel, (cell, line) => this.onLine.emit({ cell, line }));
     panel.sessionContext.kernelChanged.connect(this.follow, this);

@@ -8,6 +8,8 @@ import { ILauncher } from '@jupyterlab/launcher';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { Cell } from '../protocol/cell';
+import type { Watching } from '../protocol/controller';
 import type { NotebookController } from './controller';
 import { dock, makeRoom } from './dock';
 import { InspectorPanel, inspectorIcon } from './panel';
@@ -32,6 +34,25 @@ export const CommandIDs = {
   clear: 'ag-visual:clear'
 };
 
+const WATCHING: readonly unknown[] = ['newest', 'everything', 'off'];
+
+/** The setting of what is watched, both ways: what the panel chooses is kept by JupyterLab. */
+function remembered(loaded: Promise<ISettingRegistry.ISettings> | null): Cell<Watching> {
+  const cell = new Cell<Watching>('newest');
+  void loaded?.then(settings => {
+    const take = (): void => {
+      const { composite } = settings.get('watch');
+      if (WATCHING.includes(composite)) cell.set(composite as Watching);
+    };
+    take();
+    settings.changed.connect(take);
+    cell.subscribe(() => {
+      if (settings.get('watch').composite !== cell.value) void settings.set('watch', cell.value);
+    });
+  });
+  return cell;
+}
+
 function activate(
   app: JupyterFrontEnd,
   notebooks: INotebookTracker,
@@ -44,11 +65,13 @@ function activate(
   registerRecordings(app);
   const tracker = new WidgetTracker<InspectorPanel>({ namespace: 'ag-visual-inspector' });
   let panel: InspectorPanel | null = null;
+  const loaded = settings?.load(PLUGIN_ID) ?? null;
+  const watching = remembered(loaded);
 
   /** Opens the panel beside a notebook; an open one is shown where it is. */
   const open = (beside: NotebookPanel | null, focus: boolean): InspectorPanel => {
     if (!panel || panel.isDisposed) {
-      panel = new InspectorPanel(app, notebooks);
+      panel = new InspectorPanel(app, notebooks, watching);
       acceptDrops(app, panel.node);
       void tracker.add(panel);
     }
@@ -66,7 +89,7 @@ function activate(
   /** Opens a panel that stays with a notebook. */
   const pin = (notebook: NotebookPanel): InspectorPanel => {
     const there = pins.find(other => other.pinned === notebook);
-    const pinned = there ?? new InspectorPanel(app, notebooks, notebook);
+    const pinned = there ?? new InspectorPanel(app, notebooks, watching, notebook);
     if (!there) {
       const open = [panel, pins.currentWidget, pins.find(() => true) ?? null];
       const above = open.find(one => one?.isAttached && !one.isDisposed) ?? null;
@@ -220,9 +243,7 @@ function activate(
   });
 
   // A notebook can ask for the panel, so that a lesson opens as its teacher meant it.
-  const wanted = settings
-    ?.load(PLUGIN_ID)
-    .then(found => found.get('openWithNotebook').composite !== false);
+  const wanted = loaded?.then(found => found.get('openWithNotebook').composite !== false);
   notebooks.widgetAdded.connect((_, notebook) => {
     void Promise.all([notebook.revealed, notebook.context.ready, app.restored]).then(async () => {
       const asked = notebook.model?.getMetadata('ag_visual') as { inspector?: unknown } | undefined;

@@ -9,6 +9,8 @@ import { Widget } from '@lumino/widgets';
 import type { InspectorHandle } from '../panels';
 import { mountInspector } from '../panels';
 import { webStorage } from '../panels/bookmarks';
+import type { Cell } from '../protocol/cell';
+import type { Watching } from '../protocol/controller';
 import type { Disposable } from '../protocol/signal';
 import { NotebookController } from './controller';
 import { OVERLAY, pausedOverlay } from './overlay';
@@ -38,10 +40,15 @@ class Mounted implements Disposable {
   readonly inspector: InspectorHandle;
   private overlay: Disposable | null = null;
 
-  constructor(app: JupyterFrontEnd, notebook: NotebookPanel, parent: HTMLElement) {
+  constructor(
+    app: JupyterFrontEnd,
+    notebook: NotebookPanel,
+    parent: HTMLElement,
+    watching: Cell<Watching>
+  ) {
     this.element.className = 'ag-inspector-host';
     parent.appendChild(this.element);
-    this.controller = new NotebookController(app, notebook);
+    this.controller = new NotebookController(app, notebook, watching);
     const path = (): string => `ag-visual-inspector:views:${notebook.context.path}`;
     this.inspector = mountInspector(this.element, this.controller, {
       storage: webStorage(() => window.localStorage, path)
@@ -76,6 +83,7 @@ export class InspectorPanel extends Widget {
   constructor(
     private readonly app: JupyterFrontEnd,
     private readonly notebooks: INotebookTracker,
+    private readonly watching: Cell<Watching>,
     /** the one notebook that it shows; without one, whichever is active */
     readonly pinned: NotebookPanel | null = null
   ) {
@@ -145,7 +153,7 @@ export class InspectorPanel extends Widget {
   }
 
   private mount(notebook: NotebookPanel): Mounted {
-    const mounted = new Mounted(this.app, notebook, this.node);
+    const mounted = new Mounted(this.app, notebook, this.node, this.watching);
     this.mounted.set(notebook, mounted);
     notebook.title.changed.connect(this.retitle, this);
     mounted.controller.onPaused.connect(() => this.retitle());

@@ -87,16 +87,21 @@ export function Empty(): ReactElement {
       </div>
     );
   }
+  const watched = store.state.scope === 'newest';
   return (
     <div className="agv-empty">
-      <h2>Nothing recorded yet</h2>
+      <h2>{watched ? 'No backward pass yet' : 'Nothing recorded yet'}</h2>
       <p>
-        Press Record, then run a cell that calls backward(). Its graph appears here while it runs.
+        {watched
+          ? 'Run a cell that calls backward(): its graph appears here. Record keeps every pass, ' +
+            'with modules, writes and hooks.'
+          : 'Press Record, then run a cell that calls backward(). Its graph appears here while ' +
+            'it runs.'}
       </p>
       <button
         type="button"
         className="agv-btn"
-        data-primary="yes"
+        data-primary={watched ? undefined : 'yes'}
         disabled={!reachable}
         onClick={() => void presenter.record(true)}
       >

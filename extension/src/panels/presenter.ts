@@ -31,6 +31,7 @@ import type { Comparing } from './compare/comparing';
 import { Timing } from './profile/timing';
 import { Refresher } from './refresher';
 import { Teaching } from './teaching';
+import { WatchingKernels } from './watching';
 
 export interface Notice {
   kind: 'error' | 'info';
@@ -64,6 +65,7 @@ export class Presenter implements Disposable {
   lessonLink: (() => string) | null = null;
 
   private readonly connections: Disposable[];
+  private readonly watchingKernels: WatchingKernels;
   private readonly refresher = new Refresher(() => this.refresh());
   private receiving = false;
   private wasPaused = '';
@@ -100,6 +102,7 @@ export class Presenter implements Disposable {
         if (!this.receiving) this.refresher.ask('reader');
       })
     ];
+    this.watchingKernels = new WatchingKernels(this);
     controller.ready?.();
     this.refresher.run();
   }
@@ -109,6 +112,7 @@ export class Presenter implements Disposable {
     this.teaching.dispose();
     this.timing.dispose();
     for (const connection of this.connections) connection.dispose();
+    this.watchingKernels.dispose();
     this.refresher.dispose();
     this.answers.dispose();
     const { notice, tab, sideOpen, helpOpen, problem, theme, comparing, drawing } = this;
@@ -198,6 +202,11 @@ export class Presenter implements Disposable {
   }
 
   record(on: boolean): Promise<boolean> {
+    const { watching } = this.controller;
+    if (!on && watching?.value === 'everything') {
+      watching.set('newest');
+      return Promise.resolve(true);
+    }
     return this.command('record', on ? { on, scope: 'every', every: 1 } : { on });
   }
 

@@ -52,7 +52,8 @@ export function statusOf(presenter: Presenter): Status {
   if (state.pause_next) {
     return { kind: 'paused', text: 'Pauses at the next backward' };
   }
-  return state.recording
-    ? { kind: 'recording', text: 'Recording' }
-    : { kind: 'off', text: 'Not recording' };
+  if (state.recording) {
+    return { kind: 'recording', text: 'Recording' };
+  }
+  return { kind: 'off', text: state.scope === 'newest' ? 'Newest pass' : 'Not recording' };
 }

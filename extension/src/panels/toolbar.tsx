@@ -8,6 +8,7 @@ import { ExportMenu } from './export_menu';
 import { Menu } from './menu';
 import { PlayerControls } from './player_controls';
 import { useCell, useInspector } from './presenter';
+import { WatchMenu } from './watch_menu';
 import { statusOf } from './status';
 
 export function Toolbar(): ReactElement {
@@ -83,6 +84,7 @@ function LiveButtons(): ReactElement {
           >
             <span className="agv-dot" aria-hidden="true" /> Record
           </button>
+          {!presenter.hides('record') && <WatchMenu />}
           <button
             type="button"
             className="agv-btn"

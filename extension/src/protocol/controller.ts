@@ -11,6 +11,7 @@ import type {
   State,
   Values
 } from './schema';
+import type { Cell } from './cell';
 import type { OpenRecording } from './recording';
 import type { Listenable } from './signal';
 
@@ -99,6 +100,9 @@ export interface PlaceMark {
   says: string;
 }
 
+/** What is recorded without asking. */
+export type Watching = 'newest' | 'everything' | 'off';
+
 export interface Controller {
   readonly capabilities: Capabilities;
   readonly status: ConnectionStatus;
@@ -128,6 +132,8 @@ export interface Controller {
   tryOut?(edit: Edit): Promise<boolean>;
   /** Inserts a cell with `WATCH_TORCH` and runs it; false where it cannot. */
   watchTorch?(): Promise<boolean>;
+  /** The user's choice, remembered over restarts; absent where it cannot be kept. */
+  readonly watching?: Cell<Watching>;
   /** Called once when the Inspector is listening: send what was kept. */
   ready?(): void;
 }

@@ -79,7 +79,7 @@ export function readSite(value: unknown): Site {
   };
 }
 
-const SCOPES: readonly string[] = ['off', 'block', 'once', 'every'];
+const SCOPES: readonly string[] = ['off', 'newest', 'block', 'once', 'every'];
 
 const BREAKPOINTS: readonly string[] = ['node', 'name', 'line', 'condition'];
 

@@ -421,7 +421,7 @@ export interface Breakpoint {
 
 export interface State {
   recording: boolean;
-  scope: 'off' | 'block' | 'once' | 'every';
+  scope: 'off' | 'newest' | 'block' | 'once' | 'every';
   every: number;
   paused: Paused | null;
   breakpoints: Breakpoint[];
@@ -937,6 +937,13 @@ export interface Commands {
       on: boolean;
       scope?: 'block' | 'once' | 'every';
       every?: number;
+    };
+    result: State;
+  };
+  /** whether the newest backward pass is recorded while nobody asked for more */
+  watch: {
+    args: {
+      newest: boolean;
     };
     result: State;
   };

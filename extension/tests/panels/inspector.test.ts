@@ -8,6 +8,8 @@ import { OfflineController } from '../../src/model/offline';
 import { mount } from '../../src/entries/inspector';
 import { InspectorModel } from '../../src/model/inspector';
 import type { InspectorHandle } from '../../src/panels/index';
+import { Cell } from '../../src/protocol/cell';
+import type { Watching } from '../../src/protocol/controller';
 import { openRecording } from '../../src/protocol/recording';
 import { RECORDING_ELEMENT } from '../../src/protocol/schema';
 import { FakeKernel } from '../synthetic/fake_kernel';
@@ -43,6 +45,38 @@ describe('a live kernel', () => {
     await page.settle();
     expect(page.element.querySelector('.agv-empty')).toBeNull();
     expect(page.text('.agv-time-head')).toContain('6 nodes, 2 leaves');
+  });
+
+  it('tells each kernel what is watched, but for what it begins with', async () => {
+    const kernel = new FakeKernel();
+    const watching = new Cell<Watching>('newest');
+    const page = await open(Object.assign(kernel, { watching }));
+    const told = (): unknown[] =>
+      kernel.asked.filter(({ command }) => command === 'watch' || command === 'record');
+    expect(told()).toEqual([]);
+    kernel.state.scope = 'newest';
+    kernel.flush();
+    await page.settle();
+    expect(page.text('.agv-pill')).toBe('Newest pass');
+    expect(page.text('.agv-empty')).toContain('No backward pass yet');
+    await page.click('Watch');
+    await page.click('○ Off nothing until you press Record');
+    expect(told()).toEqual([{ command: 'watch', args: { newest: false } }]);
+    await act(async () => watching.set('everything'));
+    const everything = { command: 'record', args: { on: true, scope: 'every', every: 1 } };
+    expect(told().slice(1)).toEqual([everything]);
+    // A restart: the kernel that comes is told.
+    await act(async () => kernel.setStatus({ kind: 'disconnected' }));
+    await act(async () => kernel.setStatus({ kind: 'connected' }));
+    expect(told().slice(2)).toEqual([everything]);
+    // Who stops the recording does not want it in the next kernel.
+    await page.settle();
+    await page.click('Record');
+    expect(watching.value).toBe('newest');
+    expect(told().slice(3)).toEqual([
+      { command: 'record', args: { on: false } },
+      { command: 'watch', args: { newest: true } }
+    ]);
   });
 
   it('pauses, steps, runs to a node and goes on', async () => {

@@ -188,6 +188,8 @@ export class FakeKernel implements Controller {
     if (command === 'record') {
       state.recording = given.on === true;
       state.scope = given.on ? 'every' : 'off';
+    } else if (command === 'watch') {
+      state.scope = (args as Commands['watch']['args']).newest ? 'newest' : 'off';
     } else if (command === 'pause') {
       state.pause_next = true;
     } else if (command === 'step') {

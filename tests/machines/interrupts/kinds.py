@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from .bridged import TorchPaused, TorchWatched
-from .observed import EmitItt, EmitNvtx, Magic, Paused, Profiled, Recording, Scheduled, Watched
+from .observed import (
+    EmitItt,
+    EmitNvtx,
+    Magic,
+    Newest,
+    Paused,
+    Profiled,
+    Recording,
+    Scheduled,
+    Watched,
+)
 from .work import (
     Accumulate,
     Chain,
@@ -31,7 +41,7 @@ KINDS: dict[str, type[Work]] = {
     for kind in (
         *(Tiny, Chain, NNStep, Hooks, RetainGrad, CreateGraph, Nested, Deep, PackHooks),
         *(Accumulate, Writes, Decorated, Saving, Loading, InferenceInside),
-        *(Recording, Watched, Paused),
+        *(Recording, Watched, Newest, Paused),
         *(Profiled, Scheduled, Magic, EmitNvtx, EmitItt),
         *(TorchWatched, TorchPaused),
     )

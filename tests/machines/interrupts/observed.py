@@ -177,6 +177,31 @@ class Watched(Work):
         current().clear()
 
 
+class Newest(Work):
+    """Backwards that a session watches though nobody records."""
+
+    def __init__(self, lib: Any = ag) -> None:
+        super().__init__(lib)
+        current().watch_newest(True)
+        current().recorder.allowance.share = 1e9
+        current().recorder.allowance.grows = True
+
+    def run(self) -> None:
+        (self.x * 2).sum().backward()
+
+    def wrong(self) -> list[str]:
+        told = []
+        if instrument.sink is not None:
+            told.append("a backward that is over is still recorded")
+        if current().recorder.scope != "newest":
+            told.append("nothing is watched any more")
+        return told
+
+    def close(self) -> None:
+        current().watch_newest(False)
+        current().clear()
+
+
 class Stepped:
     """Another thread that lets a paused backward go on, again and again."""
 
