@@ -148,11 +148,20 @@ class Function(_SingleLevelFunction):
         level = None
         if unusual():
             args = function_levels.settled(args)
-            if not separate and modes.state.levels:
-                raise function_levels.refuse_old_form(cls)
             level = function_levels.level_of(args)
+            if not separate and modes.state.levels:
+                innermost = modes.state.levels[-1]
+                if not innermost.old_form or level not in (None, innermost):
+                    raise function_levels.refuse_old_form(cls)
+                if level is not None:
+                    return function_levels.pushed_below(cls, args, level)
             if level is not None and level.kind == "vmap":
                 return function_levels.mapped(Function, cls, args, level)
+        return cls._called(args, separate, level)
+
+    @classmethod
+    def _called(cls, args: tuple[Any, ...], separate: bool, level: Any) -> Any:
+        """The call itself. level: the one that differentiates its arguments."""
         positions = tuple(i for i, a in enumerate(args) if isinstance(a, Tensor))
         needs = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         # A view without history may require grad because its base does: it has no edge.

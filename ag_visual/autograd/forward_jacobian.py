@@ -21,7 +21,7 @@ def forward_jacobian(func: Callable[..., Tensors], inputs: Tensors) -> tuple[Ten
     run = transforms()
 
     def pushed(tangents: Tensors) -> Any:
-        return run.jvp(func, inputs, tangents)[1]
+        return run.forward.pushed(func, inputs, tangents)
 
     slices, batches = zip(*units(inputs), strict=True)
     columns: Tensors = run.vmap(pushed)(batches)

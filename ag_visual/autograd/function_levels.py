@@ -10,10 +10,12 @@ from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
-from ag_visual.core import modes
+from ag_visual.core import dual, modes
+from ag_visual.core.dual import ForwardLevel
 from ag_visual.core.level import Batched, Level, Lifted, Wrapper, lift, settle, wrap
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.levels import below
+from ag_visual.dispatch.table import traced
 from ag_visual.dispatch.tangents import depth_of
 
 VmapInfo = namedtuple("VmapInfo", ("batch_size", "randomness"))
@@ -60,6 +62,48 @@ def computed_below(cls: Any, args: tuple[Any, ...], level: Level) -> Any:
         return same.get(id(x)) if id(x) in same else lift(level, x)
 
     return tuple(map(lifted, output)) if isinstance(output, tuple) else lifted(output)
+
+
+def pushed_below(cls: Any, args: tuple[Any, ...], level: Level) -> Any:
+    """What a call whose forward takes ctx gives at a level of jvp, as tensors of that level.
+
+    It runs below, on views of what the level's tensors hold, with what their tangents hold.
+    """
+
+    def below_it() -> Any:
+        inner = ForwardLevel(level.depth)
+        outer: Any = None
+        same: dict[int, Any] = {}
+        lower = []
+        for arg in args:
+            if not isinstance(arg, Lifted) or arg.level is not level:
+                lower.append(arg)
+                continue
+            x = traced.view_as(arg.value, arg.value)
+            dual.set_apart(x)
+            known = dual.dual_of(arg)
+            if known is not None:
+                outer = known[0]
+                inner.give(x, _held(known[1], level))
+            same[id(x)] = arg
+            lower.append(x)
+
+        def lifted(out: Any) -> Any:
+            if not isinstance(out, Tensor):
+                return out
+            result = same[id(out)] if id(out) in same else lift(level, out)
+            known = dual.dual_of(out)
+            if known is not None and dual.dual_of(result) is None:
+                outer.give(result, lift(level, known[1]))
+            return result
+
+        try:
+            output = cls._called(tuple(lower), False, None)
+            return tuple(map(lifted, output)) if isinstance(output, tuple) else lifted(output)
+        finally:
+            inner.close()
+
+    return modes.at_levels(*below(modes.state.levels, level.depth - 1), False, below_it)
 
 
 def mapped(base: Any, cls: Any, args: tuple[Any, ...], level: Level) -> Any:

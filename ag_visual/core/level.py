@@ -28,7 +28,7 @@ class Level:
     """One open transform.
 
     kind: 'grad', 'jvp' or 'vmap'. grad, inference: the modes outside of it. size, randomness: of a
-    vmap.
+    vmap. old_form: whether custom Functions whose forward takes ctx may be called at it.
     """
 
     __slots__ = (
@@ -41,6 +41,7 @@ class Level:
         "grad",
         "inference",
         "kind",
+        "old_form",
         "open",
         "outer",
         "call_site",
@@ -55,6 +56,7 @@ class Level:
         here = modes.state.__dict__
         outer = here["levels"]
         self.kind = kind
+        self.old_form = False
         self.depth = len(outer) + 1
         self.size = size
         self.randomness = randomness

@@ -40,6 +40,24 @@ def jvp(
     >>> ag.func.jvp(ag.sin, (ag.tensor(0.),), (ag.tensor(2.),))
     (tensor(0.), tensor(2.))
     """
+    return _jvp(func, primals, tangents, strict, has_aux, False)
+
+
+def pushed(
+    func: Callable[..., Any], primals: tuple[Tensor, ...], tangents: tuple[Tensor, ...]
+) -> Any:
+    """The derivative alone, also through custom Functions whose forward takes ctx."""
+    return _jvp(func, primals, tangents, False, False, True)[1]
+
+
+def _jvp(
+    func: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    strict: bool,
+    has_aux: bool,
+    old_form: bool,
+) -> Any:
     if not isinstance(primals, tuple):
         raise RuntimeError(
             f"{_JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
@@ -61,6 +79,7 @@ def jvp(
                     f"{_JVP}: Expected {what} to only contain Tensors, got {type(leaf)}"
                 )
     level = Level("jvp")
+    level.old_form = old_form
     if modes.plain_duals:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     forward = ForwardLevel(level.depth)

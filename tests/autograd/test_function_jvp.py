@@ -246,3 +246,67 @@ def test_a_tangent_that_jvp_returned_as_it_was_is_not_shared() -> None:
         y = made(ag_visual, lambda c, x: x * 2, lambda c, m: m).apply(d)
         y.mul_(2)
         assert forward.unpack_dual(d).tangent.tolist() == [3.0, 6.0]
+
+
+def by_columns(t: Any, function: Any, *inputs: Any) -> Any:
+    given = inputs if len(inputs) > 1 else inputs[0]
+    functional = t.autograd.functional
+    found = functional.jacobian(function, given, vectorize=True, strategy="forward-mode")
+    return list(found) if len(inputs) > 1 else found
+
+
+def scaled(t: Any) -> Any:
+    """A Function of two tensors and a number whose forward reads arrays."""
+
+    def forward(ctx: Any, x: Any, k: float, y: Any) -> Any:
+        ctx.save_for_forward(x, y)
+        ctx.k = k
+        return t.from_numpy(x.detach().numpy() * y.detach().numpy() * k), x.argmax()
+
+    def jvp(ctx: Any, t_x: Any, t_k: None, t_y: Any) -> Any:
+        x, y = ctx.saved_tensors
+        return ctx.k * (t_x * y + t_y * x), None
+
+    return made(t, forward, jvp)
+
+
+def doubled(t: Any) -> Any:
+    return made(t, lambda ctx, x: x * 2, lambda ctx, g: g * 2).apply
+
+
+COLUMNS: dict[str, Callable[[Any, Any], Any]] = {
+    "two inputs": lambda t, x: by_columns(t, lambda x, y: scaled(t).apply(x, 3.0, y)[0], x, x * 2),
+    "one of them a constant": lambda t, x: by_columns(
+        t, lambda x: scaled(t).apply(x, 3.0, t.ones_like(x))[0].sum(), x
+    ),
+    "all of them constants": lambda t, x: by_columns(
+        t, lambda x: scaled(t).apply(t.ones(3), 3.0, t.ones(3))[0] * x, x
+    ),
+    "no jvp": lambda t, x: raised(lambda: by_columns(t, made(t, lambda ctx, x: x * 2).apply, x)),
+    "a jvp that forgets": lambda t, x: raised(
+        lambda: by_columns(t, made(t, lambda ctx, x: x * 2, lambda ctx, g: None).apply, x)
+    )[0],
+    "gradcheck of batches": lambda t, x: t.autograd.gradcheck(
+        doubled(t),
+        (x.requires_grad_(),),
+        check_forward_ad=True,
+        check_backward_ad=False,
+        check_undefined_grad=False,
+        check_batched_forward_grad=True,
+    ),
+    "vmap refuses it": lambda t, x: raised(lambda: t.vmap(doubled(t))(x))[1][:60],
+    "jvp refuses it": lambda t, x: raised(lambda: t.func.jvp(doubled(t), (x,), (x,)))[1][:60],
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.filterwarnings("ignore")
+def test_jacobians_by_columns_of_functions_whose_forward_takes_ctx(name: str) -> None:
+    agree(lambda t: COLUMNS[name](t, t.tensor([1.0, 2.0, 3.0], dtype=t.float64)))
+
+
+def test_a_write_that_jvp_follows_may_be_batched() -> None:
+    """torch's check that jvp wrote its tangent does not know slices."""
+    twice = made(ag_visual, written, lambda ctx, g: g.mul_(2)).apply
+    found = by_columns(ag_visual, lambda x: twice(x * 1), ag_visual.tensor([1.0, 2.0]))
+    assert found.tolist() == [[2.0, 0.0], [0.0, 2.0]]
