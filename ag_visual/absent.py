@@ -103,6 +103,12 @@ _STAND_INS: Final[dict[str, tuple[str, str]]] = {
         "RRef init_rpc remote rpc_async rpc_sync shutdown",
         _ONE_PROCESS,
     ),
+    "distributed._composable.fsdp": ("FSDPModule fully_shard", _ONE_PROCESS),
+    "distributed.fsdp": (
+        "CPUOffload FSDPModule FullyShardedDataParallel MixedPrecision MixedPrecisionPolicy "
+        "ShardingStrategy fully_shard",
+        _ONE_PROCESS,
+    ),
     "distributed._tensor": ("DTensor Replicate Shard", _ONE_PROCESS),
     "distributed._tensor.experimental": ("implicit_replication", _ONE_PROCESS),
     "distributed.tensor": (

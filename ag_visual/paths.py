@@ -47,9 +47,12 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
     "cuda.amp.autocast_mode": {"amp.older_cuda": "_cast autocast custom_bwd custom_fwd"},
     "cuda.amp.common": {"amp.older_cuda": "amp_definitely_not_available"},
     "cuda.amp.grad_scaler": {"amp.older_cuda": "GradScaler"},
+    "distributed.fsdp": {},
     "distributed.optim": {},
     "distributed.rpc": {},
     "distributed.tensor": {},
+    "distributed._composable": {},
+    "distributed._composable.fsdp": {},
     "distributed._tensor": {},
     "distributed._tensor.experimental": {},
     "distributions.bernoulli": {"distributions": "Bernoulli"},
@@ -210,6 +213,7 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
     "utils.data._utils.worker": {"utils.data": "get_worker_info"},
     "utils.data.dataloader": {
         "utils.data": "DataLoader default_collate default_convert get_worker_info",
+        "utils.data.collate": "_collate_fn_t",
         "utils.data.loader": "_BaseDataLoaderIter _MultiProcessingDataLoaderIter "
         "_SingleProcessDataLoaderIter",
     },

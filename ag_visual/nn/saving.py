@@ -88,7 +88,8 @@ class Saving(Members):
             if set_to_none:
                 p._grad = None
             elif p._grad is not None:
-                p._grad.detach_().zero_()  # type: ignore[attr-defined]
+                g = p._grad
+                (g.requires_grad_(False) if g.grad_fn is None else g.detach_()).zero_()
 
     # Moving ----------------------------------------------------------------------------------
 

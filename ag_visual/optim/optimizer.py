@@ -112,6 +112,7 @@ class Optimizer:
     by_parts = False
     """Whether a complex parameter is changed as two real numbers: rules that square gradients."""
 
+    _stepping = True  # without __init__ there are no hooks, as in torch
     keeps = True
     """Whether a parameter has state before its first step: what `begin` gives, and `step`."""
 
@@ -235,8 +236,8 @@ class Optimizer:
             for p in group["params"]:
                 if set_to_none:
                     p._grad = None
-                elif p._grad is not None:
-                    p._grad.detach_().zero_()
+                elif (g := p._grad) is not None:
+                    (g.requires_grad_(False) if g.grad_fn is None else g.detach_()).zero_()
 
     # A step ----------------------------------------------------------------------------------
 

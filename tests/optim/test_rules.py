@@ -282,6 +282,32 @@ class _Halving(ag.optim.Optimizer):
         return "halved"
 
 
+def test_a_wrapper_needs_no_init_of_the_base() -> None:
+    """As Opacus wraps an optimizer: its step is called as it is."""
+
+    class Wrapper(ag.optim.Optimizer):
+        def __init__(self, inner: Any) -> None:
+            self.inner = inner
+
+        def step(self, closure: Any = None) -> Any:
+            return self.inner.step(closure)
+
+    p = ag.ones(2, requires_grad=True)
+    p.grad = ag.ones(2)
+    Wrapper(ag.optim.SGD([p], lr=0.5)).step()
+    assert p.tolist() == [0.5, 0.5]
+
+
+def test_a_gradient_that_is_a_view_is_set_to_zero() -> None:
+    layer = ag.nn.Linear(2, 1, bias=False)
+    clears: list[Any] = [ag.optim.SGD(layer.parameters(), lr=0.1).zero_grad, layer.zero_grad]
+    for clear in clears:
+        rows = ag.ones(3, 1, 2)
+        layer.weight.grad = rows[1]
+        clear(set_to_none=False)
+        assert rows.flatten().tolist() == [1, 1, 0, 0, 1, 1]
+
+
 def test_a_users_own_step_has_hooks() -> None:
     p, seen = ag.ones(1, requires_grad=True), []
     optimizer = _Halving([p])

@@ -54,6 +54,8 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.serialization import MAP_LOCATION
 from torch._C import Value, _disabled_torch_function_impl, _TensorMeta
 from torch.distributed.tensor import DTensor
+from torch.distributed.fsdp import MixedPrecisionPolicy
+from torch.utils.data.dataloader import _collate_fn_t
 from torch.distributed._tensor.experimental import implicit_replication
 from torch._subclasses.fake_tensor import FakeTensor, is_fake
 from torch.nn.parallel.scatter_gather import scatter

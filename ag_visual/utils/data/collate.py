@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -10,6 +10,9 @@ import numpy
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.table import functions as F
 from ag_visual.dtypes import float64
+
+# The type of a function that makes batches, by the name that libraries import.
+_collate_fn_t = Callable[[list[Any]], Any]
 
 
 def default_convert(data: Any) -> Any:
