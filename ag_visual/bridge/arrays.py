@@ -12,6 +12,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 import torch
+from torch import Tensor
 
 from ag_visual.arrays.coo import Coo
 from ag_visual.core.storage import uids
@@ -71,36 +72,52 @@ def tensor_of(array: Any, like: torch.Tensor) -> torch.Tensor:
     return found.to(device=like.device, dtype=like.dtype)
 
 
-Measured = tuple[Any, Any]
-"""What a run records of gradients: bytes and dtype of a small one, else |g|^2 and None."""
+Figures = tuple[Any, Any]
+"""What a run records of gradients: the numbers of a small one, nested as it is or an array, and
+torch's dtype; else |g|^2 and None."""
 
-_NONE: Final[Measured] = (-1.0, None)
+UNRECORDED: Final[Figures] = (None, None)
+_NONE: Final[Figures] = (-1.0, None)
+
+LISTED: Final = 24
+"""Elements up to which a list of the numbers is made faster than an array that shares memory."""
+
+_listed: Final = {torch.float32, torch.float64, torch.float16, torch.complex64, torch.complex128}
 
 
-def measured(grads: Any) -> Measured:
-    """The figures of the gradients that arrive at a node."""
-    if len(grads) == 1:
-        gradient = grads[0]
-        if gradient is None:
+def figure(gradient: Any) -> Figures:
+    """The figures of a gradient that arrives at a node."""
+    try:
+        if type(gradient) is Tensor:
+            dtype = gradient.dtype
+            if 0 < gradient.numel() <= LISTED and dtype in _listed:
+                return gradient.tolist(), dtype
+            array = array_of(gradient) if gradient.requires_grad else gradient.numpy()
+        elif gradient is None:
             return _NONE
-        plain = type(gradient) is torch.Tensor and not gradient.requires_grad
-        try:
-            array = gradient.numpy() if plain else array_of(gradient)
-        except (TypeError, RuntimeError):  # another device, dtype or layout; functorch's levels
-            return _elsewhere(gradient)
-        if type(array) is np.ndarray and 0 < array.nbytes <= SMALL and array.dtype.kind in "fci":
-            return array.tobytes(), array.dtype
-        return norm2(array), None
+        else:
+            array = array_of(gradient)
+    except (TypeError, RuntimeError):  # another device, dtype or layout; functorch's levels
+        return _elsewhere(gradient)
+    if type(array) is np.ndarray and 0 < array.nbytes <= SMALL and array.dtype.kind in "fci":
+        return array.copy(), gradient.dtype
+    return norm2(array), None
+
+
+def figures(grads: Any) -> Figures:
+    """Those of all that arrive at a node: of several, the squares of all numbers."""
+    if len(grads) == 1:
+        return figure(grads[0])
     total = -1.0
     for gradient in grads:
         if gradient is not None:
-            value, dtype = measured((gradient,))
-            squares = value if dtype is None else norm2(np.frombuffer(value, dtype))
+            value, dtype = figure(gradient)
+            squares = value if dtype is None else norm2(np.asarray(value, dtypes[dtype]))
             total = max(total, 0.0) + max(squares, 0.0) if squares == squares else squares
     return total, None
 
 
-def _elsewhere(gradient: torch.Tensor) -> Measured:
+def _elsewhere(gradient: torch.Tensor) -> Figures:
     """The same where its memory is not the host's, or it hides its values."""
     try:
         norm = float(torch.linalg.vector_norm(gradient.detach().double()))

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import itemgetter
-from threading import get_ident
+from operator import attrgetter, itemgetter
+from threading import Lock, get_ident
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, Final
 
-from ag_visual.bridge.arrays import array_of, tensor_of
-from ag_visual.bridge.node import FREED, KEY, TorchNode, read_saved
-from ag_visual.events import instrument, live
-from ag_visual.events.log import run_record
+import numpy as np
+
+from ag_visual.bridge.arrays import array_of, dtypes, tensor_of
+from ag_visual.bridge.arrival import Arrivals, take_out
+from ag_visual.bridge.node import FREED, KEY, TorchNode
+from ag_visual.bridge.saved import read_saved
+from ag_visual.events import live
+from ag_visual.events.log import EventLog, run_record
 from ag_visual.events.memory import CallSite
 
 NOWHERE: Any = (None, 0)
 
 
-Running = tuple[TorchNode, Any, int]
-"""A node that runs, what arrived at it (`arrays.Measured`; None: nobody records), since when."""
+Run = tuple[TorchNode, int, int, Any, Any, int]
+"""A node that runs or ran: the node, when torch came to it, the thread, its `arrays.Figures`, when
+it began."""
+
+START: Final = 5
 
 
 class Unrecorded:
@@ -52,12 +59,16 @@ class Unrecorded:
 
 
 class Backward:
-    """One backward under way. functions: torch's own node of each that it may run."""
+    """One backward under way. functions: torch's own node of each that it may run.
+
+    While it runs it only notes what arrived where and when; records are made of that by who takes
+    them (`tell_runs`).
+    """
 
     __slots__ = (
-        *("__weakref__", "counts", "create_graph", "current", "failed", "figures", "functions"),
-        *("id", "order", "over", "parent", "call_site", "retain", "running", "starts", "thread"),
-        "total",
+        *("__weakref__", "_ended", "_failing", "_lock", "_open", "_ordered", "_told"),
+        *("call_site", "create_graph", "failed", "functions", "id", "leaves", "log", "over"),
+        *("parent", "put", "retain", "runs", "starts", "thread", "total"),
     )
 
     def __init__(
@@ -73,47 +84,82 @@ class Backward:
     ) -> None:
         self.id = next(live.tasks)
         self.thread = get_ident()
-        self.order = 0
         self.total = len(functions)
         self.parent = parent
         self.starts = [(node, 0) for node in roots]
         self.functions = functions
-        self.counts = dict.fromkeys(functions, 1)
         self.call_site = call_site
         self.retain = retain
         self.create_graph = create_graph
-        self.current: TorchNode | None = None  # the node that runs, or ran last
-        self.running: dict[int, Running] = {}  # of each thread
-        self.figures: list[tuple[TorchNode, Any]] | None = None
         self.failed = failed
         self.over = False
+        self.leaves: list[Any] = []  # the figures of leaves
+        self.runs: list[Run] = []
+        self.put = self.runs.append
+        self.log: EventLog | None = None  # where runs from `_told` on are to be recorded
+        self._told = 0
+        self._ordered = 0  # runs that were recorded or left out, of which each has its number
+        self._open: dict[int, Run] = {}  # of each thread, the one that was not recorded yet
+        self._failing: set[TorchNode] = set()
+        self._ended = 0
+        self._lock = Lock()
 
     @property
     def roots(self) -> tuple[TorchNode, ...]:
         """The nodes that it begins with."""
         return tuple(node for node, _ in self.starts)
 
-    def hook(self) -> list[TorchNode]:
-        """Be called before each node. Returns those that had no hook yet."""
-        fresh = []
-        for node, function in self.functions.items():
-            if node.handle is None:
-                node.handle = function.register_prehook(node.before_run)
-                fresh.append(node)
-        return fresh
+    @property
+    def counts(self) -> dict[TorchNode, Any]:
+        """All nodes that it may reach."""
+        return self.functions
 
-    def ran(self, last: Running, ended: int) -> None:
-        """A node has run."""
-        node, arrived, started = last
-        order = self.order
-        self.order = order + 1
-        sink = instrument.sink
-        if sink is None or arrived is None:
-            return
-        size = 0 if arrived[1] is None else len(arrived[0])
-        sink.run((run_record(node.seq, self.id, order, started, ended, size), *arrived))
-        if self.figures is not None:
-            self.figures.append((node, arrived))
+    @property
+    def order(self) -> int:
+        """Nodes that have run, with the one that runs."""
+        return len(self.runs)
+
+    @property
+    def current(self) -> TorchNode | None:
+        """The node that runs, or ran last."""
+        runs = self.runs
+        return runs[-1][0] if runs else None
+
+    def hook(self, arrivals: Arrivals, captured: Sequence[TorchNode]) -> None:
+        """Be called before each node. captured: those whose gradients are asked for (inputs=)."""
+        unrun = self._unrun(captured) if captured else ()
+        put = arrivals.put
+        for node, function in self.functions.items():
+            if node not in unrun:
+                node.task = self
+                put(node, function)
+
+    def _unrun(self, captured: Sequence[TorchNode]) -> set[TorchNode]:
+        """Those of which torch takes what arrives, and runs them not: they lead to no other one."""
+        asked = set(captured)
+        leads: set[TorchNode] = set()
+        before = -1
+        while len(leads) > before:  # twice, but where threads have numbered nodes side by side
+            before = len(leads)
+            for node in sorted(self.functions, key=attrgetter("seq")):
+                if any(below in asked or below in leads for below, _ in node.next_functions):
+                    leads.add(node)
+        return asked - leads
+
+    def unhook(self, freed: CallSite = None) -> None:
+        """Be called no more; the backward around it is again, where it runs the same nodes.
+
+        freed: where the backward was called that has freed all nodes.
+        """
+        parent = self.parent
+        around = {} if parent is None else parent.functions
+        for node in self.functions:
+            if freed is not None and not node.leaf:
+                node.freed = freed
+            if node.task is self:
+                node.task = parent if node in around else None
+                if not node.simple and node.task is None:
+                    take_out(node)
 
     def gated(self, gate: Any, node: TorchNode, grads: Any) -> Any:
         """Ask who may stop here; the gradients that go on where they were changed, else None."""
@@ -131,20 +177,70 @@ class Backward:
 
     def end(self, *, failed: bool, whole: bool) -> None:
         """It is over. whole: all nodes gave back what they saved."""
+        if failed and not self.over:
+            last = {run[2]: run[0] for run in self.runs}
+            self._failing = {node for node in last.values() if not self._came_to_its_end(node)}
+        self._ended = perf_counter_ns()
         self.over = True
-        ended = perf_counter_ns()
-        for last in sorted(self.running.values(), key=itemgetter(2)):
-            if not failed or self._came_to_its_end(last[0]):
-                self.ran(last, ended)
-        self.running = {}
-        if not self.retain:
+        call_site = None if self.retain else self.call_site or NOWHERE
+        if call_site is not None and not whole:
             for node, function in self.functions.items():
-                if not node.leaf and (whole or (node.saved and not read_saved(function))):
-                    node.freed = self.call_site or NOWHERE
+                if node.saved and not read_saved(function):
+                    node.freed = call_site
+        self.unhook(call_site if whole else None)
         self.functions = {}
+        self.starts = []
 
     def _came_to_its_end(self, node: TorchNode) -> bool:
         """Whether it was not the last node that failed, but what came after, as far as one sees."""
         if node.computes or (self.retain and node.saved):
             return False
         return not node.saved or not read_saved(self.functions[node])
+
+    # events.log.LateRuns -------------------------------------------------------------------------
+
+    def tell_from_now_on(self, log: EventLog | None) -> None:
+        """Runs from now on are recorded there, or nowhere."""
+        if self.log is not None:
+            self.tell_runs(self.log)
+        self.log = log
+        if log is not None:
+            log.late_runs.append(self)
+
+    @property
+    def untold(self) -> int:
+        """How many runs it has no record of yet."""
+        return len(self.runs) - self._told
+
+    def tell_runs(self, log: EventLog) -> bool:
+        """Record into this log the runs that have ended; whether others are to come."""
+        if log is not self.log:
+            return False
+        with self._lock:
+            over = self.over
+            later = self.runs[self._told :]
+            self._told += len(later)
+            running = self._open
+            for run in later:
+                before = running.get(run[2])
+                if before is not None:
+                    self._tell(log, before, run[1])
+                running[run[2]] = run
+            if over:
+                for run in sorted(running.values(), key=itemgetter(START)):
+                    if run[0] not in self._failing:
+                        self._tell(log, run, self._ended)
+                self._open, self.runs, self._told = {}, [], 0
+            return not over
+
+    def _tell(self, log: EventLog, run: Run, ended: int) -> None:
+        """Record a run."""
+        node, _, _, value, dtype, began = run
+        order = self._ordered
+        self._ordered = order + 1
+        if dtype is not None:
+            kind = dtypes[dtype]
+            value = np.asarray(value, kind).tobytes()
+            log.run((run_record(node.seq, self.id, order, began, ended, len(value)), value, kind))
+        elif value is not None:
+            log.run((run_record(node.seq, self.id, order, began, ended, 0), value, None))

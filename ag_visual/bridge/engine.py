@@ -16,10 +16,13 @@ from torch._C import DisableTorchFunction
 
 from ag_visual.bridge import forward, problems
 from ag_visual.bridge.arrays import Memory, forget_all, memory_of
+from ag_visual.bridge.arrival import Arrivals
 from ag_visual.bridge.backward import Backward, Unrecorded
 from ag_visual.bridge.explain import Origins, explain
 from ag_visual.bridge.forward import Forward
-from ag_visual.bridge.node import KEY, Root, TorchNode, discover
+from ag_visual.bridge.node import KEY, TorchNode
+from ag_visual.bridge.saved import Trusted
+from ag_visual.bridge.walk import Root, discover
 from ag_visual.core import source
 from ag_visual.events import instrument, live, ranges
 from ag_visual.events.log import BEGIN, END
@@ -28,8 +31,7 @@ from ag_visual.nn import calls
 
 FOLDER: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
-MOST_NODES: Final = 2_000
-"""Weak references to nodes that were hooked, at which those of dead ones are dropped."""
+_saving: Final = torch._C._autograd
 
 
 class _Thread(threading.local):
@@ -52,10 +54,15 @@ class Watcher:
         self._mode = Forward(self, keeps=events)
         self._thread = _Thread()
         self._lock = threading.RLock()
-        self._hooked: list[weakref.ref[TorchNode]] = []
-        self._room = MOST_NODES
-        self._run: Any = torch.autograd._engine_run_backward
-        self._apply: Any = vars(torch.autograd.Function)["apply"]
+        self._running: weakref.WeakSet[Backward] = weakref.WeakSet()
+        self._originals = {place: vars(place[0])[place[1]] for place in self._replacements()}
+        self._run: Any = self._originals[torch.autograd, "_engine_run_backward"]
+        self._apply: Any = self._originals[torch.autograd.Function, "apply"]
+        self._arrivals = Arrivals()
+        # Blocks that this thread is in, in which hooks pack what is saved.
+        self._packing = NEVER if _packing_now() else 0
+        Trusted.renew()
+        self._mode.unpacked = 0 if self._packing else Trusted.number
         self._owner = 0
         self._depth = ranges.depth()
         self._complained = False
@@ -68,18 +75,31 @@ class Watcher:
         source.count_in(FOLDER)
         live.engines.append(self)
         instrument.behind = self.behind
-
-        def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._backward(t_outputs, args, kwargs)
-
-        torch.autograd._engine_run_backward = _engine_run_backward
-        torch.autograd.Function.apply = classmethod(self._applied)
+        self._owner = threading.get_ident()
+        for (owner, name), replacement in self._replacements().items():
+            setattr(owner, name, replacement)
         if self.events:
             module = torch.nn.modules.module
             module.register_module_forward_pre_hook(self._module_begins)
             module.register_module_forward_hook(self._module_ends, always_call=True)
-        self._owner = threading.get_ident()
         self._mode.__enter__()
+
+    def _replacements(self) -> dict[tuple[Any, str], Any]:
+        """What stands in torch in the place of its own, while it is watched."""
+
+        def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._backward(t_outputs, args, kwargs)
+
+        def register_hooks(saved: Any, pack_hook: Any, unpack_hook: Any) -> Any:
+            return self._packed_later(saved, pack_hook, unpack_hook)
+
+        return {
+            (torch.autograd, "_engine_run_backward"): _engine_run_backward,
+            (torch.autograd.Function, "apply"): classmethod(self._applied),
+            (_saving, "_push_saved_tensors_default_hooks"): self._pushed,
+            (_saving, "_pop_saved_tensors_default_hooks"): self._popped,
+            (_saving.SavedTensor, "register_hooks"): register_hooks,
+        }
 
     def stop(self) -> None:
         """Leave torch as it was; again where an interrupt ended that, or `start`, halfway."""
@@ -89,19 +109,17 @@ class Watcher:
         if threading.get_ident() == self._owner:
             ranges.leave_to(self._depth)  # calls of modules that an interrupt ended
             self._thread.modules.clear()
-        torch.autograd._engine_run_backward = self._run
-        torch.autograd.Function.apply = self._apply
+        for (owner, name), original in self._originals.items():
+            setattr(owner, name, original)
+        self._arrivals.close()
         self._leave_modules()
         if instrument.behind == self.behind:
             instrument.behind = None
         if self in live.engines:
             live.engines.remove(self)
         source.count_in(FOLDER, counts=False)
-        for ref in self._hooked:
-            node = ref()
-            if node is not None:
-                node.unhook()
-        self._hooked = []
+        for task in list(self._running):
+            task.unhook()
         self._mode.pending = []
         forget_all()
 
@@ -218,6 +236,32 @@ class Watcher:
                 self.failed(error)
         return result
 
+    # What hooks pack ------------------------------------------------------------------------------
+
+    def _pushed(self, pack: Any, unpack: Any) -> Any:
+        """In the place of what begins a block in which hooks pack what is saved."""
+        self._pack(1)
+        try:
+            return self._originals[_saving, "_push_saved_tensors_default_hooks"](pack, unpack)
+        except RuntimeError:  # they are disabled
+            self._pack(-1)
+            raise
+
+    def _popped(self) -> Any:
+        self._pack(-1)
+        return self._originals[_saving, "_pop_saved_tensors_default_hooks"]()
+
+    def _pack(self, more: int) -> None:
+        if threading.get_ident() == self._owner:
+            self._packing += more
+            self._mode.unpacked = 0 if self._packing else Trusted.number
+
+    def _packed_later(self, saved: Any, *hooks: Any) -> Any:
+        """In the place of what packs one saved tensor after its operation."""
+        Trusted.renew()
+        self._pack(0)
+        return self._originals[_saving.SavedTensor, "register_hooks"].__get__(saved)(*hooks)
+
     # Modules -------------------------------------------------------------------------------------
 
     def _module_begins(self, module: Any, args: Any) -> None:
@@ -250,7 +294,8 @@ class Watcher:
                     if not roots:
                         pass
                     elif self.events or self.silent:
-                        task, silent = self._begin(roots, args, call_site)
+                        asked = () if kwargs.get("accumulate_grad") else args[3]
+                        task, silent = self._begin(roots, args, call_site, asked)
                     else:
                         task = Unrecorded(roots, call_site)
             except Exception as error:
@@ -321,7 +366,7 @@ class Watcher:
     def _task(self, roots: list[Root], args: Any, call_site: CallSite) -> Backward:
         with self._lock:
             functions = self._find(roots, self._pending())
-        task = Backward(
+        return Backward(
             [function.metadata[KEY] for function, _ in roots],
             functions,
             call_site=call_site,
@@ -330,55 +375,42 @@ class Watcher:
             parent=self._thread.task,
             failed=self.failed,
         )
-        for node in functions:
-            node.task = task
-        return task
 
     def _begin(
-        self, roots: list[Root], args: Any, call_site: CallSite
+        self, roots: list[Root], args: Any, call_site: CallSite, asked: Any
     ) -> tuple[Backward, list[Any]]:
+        """asked: tensors or edges whose gradients are to be returned."""
         task = self._task(roots, args, call_site)
         silent = problems.silent_writes(task, self.silent) if self.silent else []
         self._thread.task = task  # from here on its end is told
+        if self.events and instrument.begin is not None:
+            instrument.begin(task)
         if self.events and (instrument.sink is not None or instrument.gate is not None):
             self._tell_begin(task)
-        elif self.events and instrument.begin is not None:
-            instrument.begin(task)
-            if instrument.sink is not None or instrument.gate is not None:
-                self._tell_begin(task, told=True)
+            task.hook(self._arrivals, _nodes_of(asked, task))
         return task, silent
 
-    def _tell_begin(self, task: Backward, *, told: bool = False) -> None:
-        if instrument.begin is not None and not told:
-            instrument.begin(task)
+    def _tell_begin(self, task: Backward) -> None:
+        self._running.add(task)
         sink = instrument.sink
         if sink is not None:
             code, lasti = task.call_site or (None, 0)
             seqs = tuple([node.seq for node, _ in task.starts])
             begun = (task.thread, task.id, code, lasti, seqs, task.total, task.retain)
             sink.emit((BEGIN, perf_counter_ns(), *begun))
-            task.figures = []
-        self._hooked += [weakref.ref(node) for node in task.hook()]
-        if len(self._hooked) > self._room:
-            self._hooked = [ref for ref in self._hooked if ref() is not None]
-            self._room = max(MOST_NODES, 2 * len(self._hooked))
+            task.tell_from_now_on(sink)
 
     def _end(self, task: Backward, error: str, args: Any) -> None:
         inputs = args[3] if len(args) > 3 else ()
-        nodes = task.functions
+        runs = task.runs
         task.end(failed=bool(error), whole=not error and not inputs)
         sink = instrument.sink
         if sink is not None and self.events:
             sink.emit((END, perf_counter_ns(), task.thread, task.id, error))
         if instrument.end is not None and self.events:
             instrument.end(task)
-        if task.figures:
-            problems.first_nonfinite(task)
-        task.figures = None
-        task.starts, task.counts = [], {}
-        for node in nodes:
-            if node.task is task:
-                node.task = None
+        if runs:
+            problems.first_nonfinite(task, runs)
 
 
 def _roots(outputs: Any) -> list[Root]:
@@ -393,6 +425,29 @@ def _roots(outputs: Any) -> list[Root]:
         if function is not None:
             found.append((function, weakref.ref(output)))
     return found
+
+
+def _nodes_of(asked: Any, task: Backward) -> list[TorchNode]:
+    """Those nodes of a backward that made these tensors, or belong to these edges or leaves."""
+    if not asked:
+        return []
+    made = {each.grad_fn if isinstance(each, torch.Tensor) else each.node for each in asked}
+    leaves = {id(each) for each in asked}
+    return [
+        node
+        for node, function in task.functions.items()
+        if function in made or (node.leaf and id(node.variable) in leaves)
+    ]
+
+
+NEVER: Final = 1 << 30
+"""Blocks of hooks that are entered where nobody can tell any more whether one is left."""
+
+
+def _packing_now() -> bool:
+    """Whether a hook packs what is saved, as far as torch tells (since 2.5)."""
+    top = getattr(_saving, "_top_saved_tensors_default_hooks", None)
+    return top is not None and top(True) is not None
 
 
 _left: list[Forward] = []

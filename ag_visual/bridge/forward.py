@@ -7,20 +7,22 @@ their line, and errors of the call explained.
 
 from __future__ import annotations
 
-import sys
-import weakref
+from sys import _getframe
 from threading import get_ident
 from time import perf_counter_ns
 from types import FunctionType
 from typing import Any, Final
+from weakref import ref
 
 import torch
+from torch import Tensor
 from torch._C._autograd import _get_sequence_nr
 from torch.overrides import TorchFunctionMode
 
 from ag_visual.bridge.arrays import Memory, array_of, memory_of
 from ag_visual.bridge.node import KEY, remember_hook
 from ag_visual.core import source
+from ag_visual.core.source import inside
 from ag_visual.events import instrument
 from ag_visual.events.log import HookField
 from ag_visual.events.memory import CallSite, Extent
@@ -99,7 +101,8 @@ class Forward(TorchFunctionMode):
         super().__init__()
         self._keeps = keeps
         self.watcher: Any = watcher  # bridge.engine.Watcher
-        self.pending: list[weakref.ref[Any]] = []
+        self.pending: list[ref[Any]] = []
+        self.unpacked = 0  # `Trusted.number` while no hook of the program's packs what is saved
         self.hooks = False  # whether the program has added hooks to tensors
         self._functions = _Functions()
         self._thread = get_ident()  # a mode is of one thread
@@ -109,33 +112,33 @@ class Forward(TorchFunctionMode):
         if kind:
             return self._special(kind, func, args, kwargs or {})
         before = _get_sequence_nr()
-        if kwargs:
-            if "out" in kwargs:
-                return self._special(WRITE, func, args, kwargs)
-            result = func(*args, **kwargs)
-        else:
+        if not kwargs:
             result = func(*args)
+        elif "out" in kwargs:
+            return self._special(WRITE, func, args, kwargs)
+        else:
+            result = func(*args, **kwargs)
         try:
-            if type(result) is torch.Tensor:
-                function = result.grad_fn
-                if function is not None:
-                    frame: Any = sys._getframe(1)
-                    while frame is not None and source.inside[frame.f_code.co_filename]:
-                        frame = frame.f_back
-                    code, lasti = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
-                    metadata = function.metadata
-                    if KEY not in metadata:
-                        now, thread = perf_counter_ns(), self._thread
-                        if not self._keeps:
-                            metadata[KEY] = (code, lasti, now, thread, before, None, None)
-                        else:
-                            what = result.shape, result.dtype
-                            metadata[KEY] = (code, lasti, now, thread, before, *what)
-                            self.pending.append(weakref.ref(result))
-                            if len(self.pending) > MOST_PENDING:
-                                self._look()
-                    return result
-            self.made(result, before, sys._getframe(1), func, args)
+            if type(result) is not Tensor:
+                self.made(result, before, _getframe(1), func, args)
+            elif (function := result.grad_fn) is None:
+                if not result.requires_grad:
+                    self._left(result, _getframe(1), func, args)
+            elif KEY not in (metadata := function.metadata):
+                frame: Any = _getframe(1)
+                while frame is not None and inside[frame.f_code.co_filename]:
+                    frame = frame.f_back
+                code, lasti = (None, 0) if frame is None else (frame.f_code, frame.f_lasti)
+                when, thread, unpacked = perf_counter_ns(), self._thread, self.unpacked
+                if self._keeps:
+                    what = result.shape, result.dtype
+                    metadata[KEY] = (code, lasti, when, thread, before, unpacked, *what)
+                    pending = self.pending
+                    pending.append(ref(result))
+                    if len(pending) > MOST_PENDING:
+                        self._look()
+                else:
+                    metadata[KEY] = (code, lasti, when, thread, before, unpacked, None, None)
         except Exception as error:
             self._failed(error)
         return result
@@ -158,29 +161,30 @@ class Forward(TorchFunctionMode):
             results = [result]
         else:
             return
-        call_site = source.call_site_of(frame)
+        call_site: CallSite = None
         for each in results:
             function = each.grad_fn
-            if function is None:
-                self._left(each, call_site, func, args)
-            else:
+            if function is not None:
+                call_site = call_site or source.call_site_of(frame)
                 self.born(each, function, call_site, before)
+            elif not each.requires_grad:
+                self._left(each, frame, func, args)
 
     def born(self, tensor: Any, function: Any, call_site: CallSite, before: int) -> None:
         """A tensor has this node, which an operation at this call site may have made."""
         metadata = function.metadata
         if KEY not in metadata:
-            when = perf_counter_ns(), self._thread, before
+            when = perf_counter_ns(), self._thread, before, self.unpacked
             metadata[KEY] = (*(call_site or (None, 0)), *when, None, None)
             if self._keeps:
-                self.pending.append(weakref.ref(tensor))
+                self.pending.append(ref(tensor))
                 if len(self.pending) > MOST_PENDING:
                     self._look()
 
-    def _left(self, tensor: Any, call_site: CallSite, func: Any, args: Any) -> None:
+    def _left(self, tensor: Any, frame: Any, func: Any, args: Any) -> None:
         """Remember where a tensor without a graph was made of tensors with one."""
         watcher = self.watcher
-        if watcher is None or tensor.requires_grad:
+        if watcher is None:
             return
         for given in args:
             if isinstance(given, torch.Tensor) and given is not tensor and given.requires_grad:
@@ -193,7 +197,7 @@ class Forward(TorchFunctionMode):
                     kind = "no_grad"
                 else:
                     kind = "dtype"
-                watcher.origins.note(tensor, kind, call_site, given)
+                watcher.origins.note(tensor, kind, source.call_site_of(frame), given)
                 return
 
     # Everything but a plain operation ----------------------------------------------------------
@@ -207,12 +211,12 @@ class Forward(TorchFunctionMode):
             handle = func(*args, **kwargs)
             try:
                 if func.__name__ == "register_hook":
-                    self._hooked(args[0], handle, sys._getframe(2))
+                    self._hooked(args[0], handle, _getframe(2))
             except Exception as error:
                 self._failed(error)
             return handle
         before = _get_sequence_nr()
-        frame = sys._getframe(2)
+        frame = _getframe(2)
         targets: list[Any] = []
         began = perf_counter_ns()
         try:

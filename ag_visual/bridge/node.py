@@ -1,4 +1,4 @@
-"""A node of torch's graph as readers know one (`events.live`), and finding new ones in a graph.
+"""A node of torch's graph as readers know one (`events.live`).
 
 Each node of C++ has a dictionary, `metadata`, that lives as long as it. A `TorchNode` lies in it:
 it never holds torch's own node, as that would be a circle through C++ that nobody collects, but
@@ -7,21 +7,25 @@ finds it again from a living tensor above when somebody asks for saved values.
 
 from __future__ import annotations
 
-import operator
-import re
 import weakref
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from threading import get_ident
+from collections.abc import Callable
 from time import perf_counter_ns
 from types import CodeType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import torch
-from torch._C import DisableTorchFunction, _is_torch_function_mode_enabled
+from torch._C import DisableTorchFunction
 
-from ag_visual.bridge.arrays import Memory, array_of, dtypes, measured, memory_of
-from ag_visual.events import instrument
+from ag_visual.bridge.arrays import array_of, dtypes, memory_of
+from ag_visual.bridge.saved import (
+    Kind,
+    Saved,
+    Trusted,
+    kinds,
+    learned_name,
+    read_saved,
+    read_unpacked,
+)
 from ag_visual.events.live import SavedField
 from ag_visual.events.log import EventLog, HookField, Saved as SavedColumns
 from ag_visual.events.memory import CallSite
@@ -33,14 +37,10 @@ KEY: Final = "ag_visual"
 FREED: Final = "ag_visual freed"
 """Of a node's metadata: where the backward was called that freed it, while nothing is recorded."""
 
-Birth = tuple[CodeType | None, int, int, int, int, Any, Any]
+Birth = tuple[CodeType | None, int, int, int, int, int, Any, Any]
 """Code and lasti of the line, when (perf_counter_ns), the thread, the first sequence number that
-its operation may have given to a node; shape and torch's dtype of its result, None if unknown."""
-
-Root = tuple[Any, "weakref.ref[Any] | None"]
-"""torch's node that a graph ends in, and the tensor that it made."""
-
-NO_BIRTH: Final[Birth] = (None, 0, 0, 0, 0, None, None)
+its operation may have given to a node; `Trusted.number` where no hook packed what it saved, else 0;
+shape and torch's dtype of its result, None if unknown."""
 
 HOOKS: Final = "ag_visual hooks"
 """Of a node's metadata: hooks that were added to its tensors."""
@@ -48,174 +48,70 @@ HOOKS: Final = "ag_visual hooks"
 Hooked = tuple[HookField, Callable[[], Any]]
 """A hook, and a weak reference to the dictionary that has it until it is removed."""
 
-VERSIONS: Final = re.compile(r"is at version (\d+); expected version (\d+) instead")
-
-
-class Kind(NamedTuple):
-    """What nodes of one class of torch's may have saved: (name, raw attribute, attribute)."""
-
-    leaf: bool
-    tensors: tuple[tuple[str, str, str], ...]
-    values: tuple[tuple[str, str], ...]
-
-
-_custom: Final = Kind(False, (("saved_tensors", "_raw_saved_tensors", "saved_tensors"),), ())
-
-
-class _Kinds(dict[type, Kind]):
-    def __missing__(self, kind: type) -> Kind:
-        if issubclass(kind, torch.autograd.function.BackwardCFunction):
-            return _custom  # classes of the user's: not kept
-        names = [name.removeprefix("_saved_") for name in dir(kind) if name.startswith("_saved_")]
-        raw = {name for name in names if hasattr(kind, f"_raw_saved_{name}")}
-        self[kind] = found = Kind(
-            kind.__name__ == "AccumulateGrad",
-            tuple((n, f"_raw_saved_{n}", f"_saved_{n}") for n in names if n in raw),
-            tuple((n, f"_saved_{n}") for n in names if n not in raw),
-        )
-        return found
-
-
-kinds = _Kinds()
-
-
-class Saved(NamedTuple):
-    """One saved tensor as it was when it was first looked at. version: the one it was saved at."""
-
-    name: str
-    kind: str  # tensor or packed
-    shape: tuple[int, ...]
-    dtype: Any
-    memory: Memory | None
-    version: int
-    own: bool
-    now: int
-
-
-def read_saved(function: Any) -> list[Saved]:
-    """What a node of torch's has saved and not yet given back; runs no hook of the user's."""
-    found: list[Saved] = []
-    for name, raw_name, attribute in kinds[type(function)].tensors:
-        try:
-            raw = getattr(function, raw_name)
-        except RuntimeError:
-            return []  # it has given everything back
-        if type(raw) is tuple:
-            for index, part in enumerate(raw):
-                if part.unpack_hook is not None:
-                    found.append(_packed(f"{name}[{index}]"))
-                else:
-                    _read_part(function, f"{name}[{index}]", part, attribute, index, found)
-        elif raw.unpack_hook is not None:
-            found.append(_packed(name))
-        else:
-            try:
-                value = getattr(function, attribute)
-                if value is None:
-                    continue
-                own = value.grad_fn is function
-                what = name, "tensor", value.shape, dtypes[value.dtype], memory_of(value)
-                now = value._version
-            except RuntimeError:
-                _read_part(function, name, raw, attribute, None, found)
-            else:
-                found.append(_new(Saved, (*what, now, own, now)))
-    return found
-
-
-_new: Final = tuple.__new__
-
-
-def _packed(name: str) -> Saved:
-    return Saved(name, "packed", (), None, None, 0, False, 0)
-
-
-def _read_part(
-    function: Any, name: str, raw: Any, attribute: str, index: int | None, found: list[Saved]
-) -> None:
-    """One of several tensors, or one that was written or that counts no versions."""
-    then: int | None = None
-    try:
-        value = getattr(function, attribute)
-        if index is not None and value is not None:
-            value = value[index]
-    except RuntimeError as error:
-        version = VERSIONS.search(str(error))
-        if version is None:
-            return
-        value, then = raw.data, int(version[2])
-        own = index is None and _is_own(name)
-    else:
-        own = value is not None and value.grad_fn is function
-    if value is None:
-        return
-    now = _version(value)
-    kept = value.shape, dtypes[value.dtype], memory_of(value)
-    found.append(Saved(name, "tensor", *kept, now if then is None else then, own, now))
-
-
-def _is_own(name: str) -> bool:
-    """Whether torch calls so what is the node's own output; where that can't be asked any more."""
-    return name.startswith(("result", "output"))
-
-
-def _version(tensor: Any) -> int:
-    try:
-        return int(tensor._version)
-    except RuntimeError:  # inference tensors count no versions
-        return 0
-
-
-_with_one_output: Final[set[type]] = set()
-"""Classes whose nodes have one output where their operation returns one tensor."""
-
 
 class TorchNode:
     """A node of torch's graph: `events.live.LiveNode`."""
 
     __slots__ = (
-        *("__weakref__", "_above", "_name", "_tensor", "_variable", "computes", "freed", "handle"),
-        "hooks",
-        *("kind", "leaf", "made", "next_functions", "outputs", "call_site", "saved", "seq", "task"),
-        "thread",
+        *("__weakref__", "above", "_name", "_tensor", "_variable", "call_site", "computes"),
+        *("freed", "hook", "hooks", "kind", "leaf", "made", "next_functions", "outputs"),
+        *("saved", "seq", "simple", "task", "thread"),
     )
 
     def __init__(self, function: Any, metadata: Any, birth: Birth, thread: int) -> None:
         of = type(function)
-        kind = kinds[of]
+        kind: Kind = kinds[of]
+        code, lasti, made, its_thread, _, unpacked, shape, dtype = birth
         self.seq = next(sequence)
         self.kind = of
-        self._name: str = function.name()
+        self._name = kind.name or learned_name(kind, function)
         self.leaf = kind.leaf
-        code, lasti, made, its_thread, _, shape, dtype = birth
-        self.call_site: CallSite = None if code is None else (code, lasti)
+        # What nodes of one class mostly share is one object: a graph of small ops is mostly this.
+        site = kind.site
+        if site[0] is not code or site[1] != lasti:
+            kind.site = site = code, lasti
+        self.call_site: CallSite = None if code is None else site  # type: ignore[assignment]
         self.made = made or perf_counter_ns()
         self.thread = its_thread or thread
         self.next_functions: tuple[tuple[TorchNode | None, int], ...] = ()
-        self.freed: CallSite = metadata.get(FREED)
-        self.hooks: list[Hooked] | None = metadata.get(HOOKS)
-        self.task: Any = None  # the backward that is about to run it, or ran it last
-        self.handle: Any = None  # of the hook of this package in torch's node
-        self._above: list[weakref.ref[TorchNode]] | None = None
+        self.freed: CallSite = None
+        self.hooks: list[Hooked] | None = None
+        if len(metadata) > 1:
+            self.freed, self.hooks = metadata.get(FREED), metadata.get(HOOKS)
+        self.task: Any = None  # the backward that is about to run it
+        self.hook: Any = None  # what this package has put into torch's node
+        self.above: weakref.ref[TorchNode] | list[weakref.ref[TorchNode]] | None = None
         self._tensor: weakref.ref[Any] | None = None  # a tensor that it made
-        self._variable: weakref.ref[Any] | None = None
-        self.saved: list[Saved] = []
-        self.computes = kind is _custom  # whether it runs Python code of the user's
+        self.computes = kind.custom  # whether it runs Python code of the user's
+        self.simple = False  # whether it is one of C++ with one output, and no leaf
         if kind.leaf:
             variable = function.variable
-            self._variable = weakref.ref(variable)
+            self._variable: weakref.ref[Any] | None = weakref.ref(variable)
             self.outputs: Any = ((tuple(variable.shape), dtypes[variable.dtype]),)
+            self.saved: list[Saved] = []
             return
-        if shape is not None and of in _with_one_output:
-            self.outputs = ((shape, dtypes[dtype]),)
+        self._variable = None
+        if shape is not None and kind.single:
+            outputs = kind.outputs
+            named = dtypes[dtype]
+            if outputs[0][0] != shape or outputs[0][1] is not named:
+                kind.outputs = outputs = ((shape, named),)
+            self.outputs = outputs
+            self.simple = True
         else:
             found = [(tuple(meta.shape), dtypes[meta.dtype]) for meta in function._input_metadata]
-            if shape is not None and len(found) == 1 and kind is not _custom:
-                _with_one_output.add(of)
+            if len(found) == 1 and not kind.custom:
+                self.simple = True
+                kind.single = kind.single or shape is not None
             self.outputs = tuple(found) or (((), dtypes[torch.float32]),)
-        self.saved = saved = read_saved(function)
-        if saved and saved[0].kind == "packed":
-            self.computes = True
+        if kind.tensors:
+            trusted = unpacked == Trusted.number
+            saved = read_unpacked(function, kind) if trusted else read_saved(function)
+            self.saved = saved
+            if saved and saved[0].kind == "packed":
+                self.computes = True
+        else:
+            self.saved = []
 
     def __repr__(self) -> str:
         return f"<{self.name()} {self.seq} of torch>"
@@ -366,13 +262,13 @@ class TorchNode:
 
     def used_by(self, above: weakref.ref[TorchNode]) -> None:
         """A node above has an edge to this one."""
-        known = self._above
-        if known is None:
-            self._above = [above]
+        known = self.above
+        if not isinstance(known, list):
+            self.above = above if known is None else [known, above]
             return
         count = len(known)
         if count > 8 and not count & (count - 1):
-            self._above = known = [ref for ref in known if ref() is not None]
+            self.above = known = [ref for ref in known if ref() is not None]
         known.append(above)
 
     def function(self) -> Any:
@@ -390,7 +286,8 @@ class TorchNode:
             function = node._direct()
             if function is not None:
                 return _down(function, path)
-            for ref in node._above or ():
+            users = node.above or ()
+            for ref in users if isinstance(users, (list, tuple)) else (users,):
                 above = ref()
                 if above is not None and above not in seen:
                     seen.add(above)
@@ -408,46 +305,6 @@ class TorchNode:
             return None
         function = tensor.grad_fn
         return function if function is not None and function.metadata.get(KEY) is self else None
-
-    # Running -----------------------------------------------------------------------------------
-
-    def before_run(self, grads: Any) -> Any:
-        """torch's prehook: what arrives, perhaps changed by who is paused here.
-
-        There is no hook after a node: it has run when the next one of its thread begins.
-        """
-        now = perf_counter_ns()
-        task = self.task
-        if task is None or task.over:
-            return None
-        try:
-            running, thread = task.running, get_ident()
-            if thread in running:
-                task.ran(running.pop(thread), now)
-            task.current = self
-            if instrument.gate is None and not _is_torch_function_mode_enabled():
-                arrived = None if instrument.sink is None else measured(grads)
-                running[thread] = self, arrived, perf_counter_ns()
-                return None
-            with DisableTorchFunction():
-                changed = None
-                gate = instrument.gate
-                if gate is not None:
-                    changed = task.gated(gate, self, grads)
-                arrived = None
-                if instrument.sink is not None:
-                    arrived = measured(grads if changed is None else changed)
-            running[thread] = self, arrived, perf_counter_ns()
-            return changed
-        except Exception as error:
-            task.failed(error)
-            return None
-
-    def unhook(self) -> None:
-        """Take the hook of this package out of torch's node."""
-        handle, self.handle = self.handle, None
-        if handle is not None:
-            handle.remove()
 
 
 def remember_hook(function: Any, field: HookField, hooks: Callable[[], Any]) -> None:
@@ -469,84 +326,3 @@ def _down(function: Any, path: tuple[TorchNode, ...]) -> Any:
         else:
             return None
     return function
-
-
-def discover(
-    roots: Sequence[Root], others: Sequence[Root], thread: int
-) -> tuple[list[TorchNode], dict[TorchNode, Any]]:
-    """Find the new nodes below `roots` and below others.
-
-    Returns the new ones in the order in which torch made them, and all nodes below `roots`, each
-    with torch's own. thread: of those of which nobody saw the operation.
-    """
-    births: dict[Any, Birth] = {}
-    known: dict[Any, Any] = {None: None}
-    edges: dict[Any, Any] = {}
-    pending = [(function, NO_BIRTH) for function, _ in roots]
-    # The last ones first: most of the others are found below them.
-    later = [(function, NO_BIRTH) for function, _ in others]
-    reached: list[Any] | None = None  # all below `roots`, once those were walked
-    while pending or reached is None:
-        if not pending:
-            pending, reached = later, list(edges)
-            continue
-        function, around = pending.pop()
-        if function in known:
-            continue
-        if function in births:
-            # Reached before from another operation: the one that made it may come later.
-            if births[function][0] is not None or not _made_in(function, around):
-                continue
-            births[function] = birth = *around[:5], None, None
-        else:
-            mine = function.metadata.get(KEY)
-            if type(mine) is TorchNode:
-                known[function] = mine
-                if reached is not None:
-                    continue
-                birth = NO_BIRTH
-            else:
-                if mine is not None:
-                    birth = mine
-                elif _made_in(function, around):
-                    birth = *around[:5], None, None  # shape and dtype are of the node above
-                else:
-                    birth = NO_BIRTH
-                births[function] = birth
-        below = edges.get(function)
-        if below is None:
-            below = edges[function] = function.next_functions
-        for following, _ in below:
-            if following not in known:
-                pending.append((following, birth))
-    order = sorted(births, key=_rank)
-    leaves = bisect_left(order, _LEAF_RANK, key=_rank)
-    order = order[leaves:] + order[:leaves]
-    new = []
-    for function in order:
-        metadata = function.metadata
-        node = TorchNode(function, metadata, births[function], thread)
-        known[function] = metadata[KEY] = node
-        new.append(node)
-    for function, node in zip(order, new, strict=True):
-        below = edges[function]
-        if below:
-            node.next_functions = edges_of = tuple([(known[each], at) for each, at in below])
-            ref = weakref.ref(node)
-            for under, _ in edges_of:
-                if under is not None and not under.leaf:
-                    under.used_by(ref)
-    for function, tensor in (*roots, *others):
-        if tensor is not None:
-            known[function].made_tensor(tensor)
-    return new, {known[function]: function for function in reached or ()}
-
-
-_LEAF_RANK: Final = 2**64 - 1
-_rank: Final = operator.methodcaller("_sequence_nr")
-"""torch's sequence number, and that of all leaves."""
-
-
-def _made_in(function: Any, birth: Birth) -> bool:
-    """Whether the operation that made a node above made this one, too."""
-    return birth[0] is not None and birth[4] <= function._sequence_nr() < _LEAF_RANK

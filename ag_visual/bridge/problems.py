@@ -19,8 +19,9 @@ import numpy as np
 import torch
 
 from ag_visual.bridge.arrays import MOST_WRITES, Memory, array_of, dtypes, memory_of
-from ag_visual.bridge.backward import Backward
-from ag_visual.bridge.node import KEY, VERSIONS, TorchNode, kinds
+from ag_visual.bridge.backward import Backward, Run
+from ag_visual.bridge.node import KEY, TorchNode
+from ag_visual.bridge.saved import VERSIONS, kinds
 from ag_visual.core import source
 from ag_visual.core.diagnosis import variable_names
 from ag_visual.core.diagnosis.errors import add_repair, distinct, line_of, lines, tell
@@ -417,21 +418,20 @@ def _gave_back(function: Any) -> bool:
     return False
 
 
-def first_nonfinite(task: Backward) -> None:
+def first_nonfinite(task: Backward, runs: list[Run]) -> None:
     """Report the first node of a backward at which a NaN or an infinity arrived, if a leaf got one.
 
     A NaN goes on to everything below: it is enough to look at leaves first.
     """
-    assert task.figures is not None
-    if all(_finite(value, dtype) for node, (value, dtype) in task.figures if node.leaf):
+    if all(map(_finite, task.leaves)):
         return
-    for at, (node, (value, dtype)) in enumerate(task.figures):
-        if _finite(value, dtype):
+    for at, (node, _, _, value, _, _) in enumerate(runs):
+        if _finite(value):
             continue
-        before = task.figures[at - 1][0] if at else None
+        before = runs[at - 1][0] if at else None
         guilty = node
         if before is not None:
-            ends = [above for above, _ in task.figures[:at] if _leads(above, node)]
+            ends = [above for above, *_ in runs[:at] if _leads(above, node)]
             guilty = ends[-1] if ends else node
         site = source.resolve_call_site(guilty.call_site)
         shape, kind = node.outputs[0]
@@ -456,7 +456,10 @@ def _leads(above: TorchNode, node: TorchNode) -> bool:
     return any(below is node for below, _ in above.next_functions)
 
 
-def _finite(value: Any, dtype: Any) -> bool:
-    if dtype is None:
-        return bool(math.isfinite(value))
-    return bool(np.isfinite(np.frombuffer(value, dtype)).all())
+def _finite(value: Any) -> bool:
+    """Whether the figures of a run have no NaN and no infinity."""
+    if value is None or type(value) is float:
+        return value is None or math.isfinite(value)
+    if type(value) is list and type(value[0]) is float:
+        return all(map(math.isfinite, value))
+    return bool(np.isfinite(value).all())

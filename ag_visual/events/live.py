@@ -110,7 +110,7 @@ class LiveBackward(Protocol):
     total: int  # nodes that will
     parent: Any  # the backward inside of which it runs, or None
     starts: Sequence[Any]  # edges to its roots, each a tuple whose first item is the node
-    counts: Mapping[Any, int]  # all nodes that it may reach
+    counts: Mapping[Any, Any]  # by all nodes that it may reach
 
 
 class Engine(Protocol):

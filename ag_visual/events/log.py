@@ -89,6 +89,17 @@ class LateNode(Protocol):
         """Emit into this log what its birth would have told."""
 
 
+class LateRuns(Protocol):
+    """A backward that makes the records of its runs when somebody takes what is in the log."""
+
+    @property
+    def untold(self) -> int:
+        """How many runs it has no record of yet."""
+
+    def tell_runs(self, log: EventLog) -> bool:
+        """Record into this log the runs that have ended; whether others are to come."""
+
+
 class EventLog:
     """Where events go, as lists that an observer copies the front of and then deletes.
 
@@ -106,6 +117,7 @@ class EventLog:
         "events",
         "keep",
         "late",
+        "late_runs",
         "leaf",
         "leaves",
         "nodes",
@@ -128,6 +140,7 @@ class EventLog:
         self.keep = self.refs.append
         # Nodes without a record yet: they live until somebody takes what is in the log.
         self.late: list[LateNode] = []
+        self.late_runs: list[LateRuns] = []
         self.runs: list[Any] = []
         self.run = self.runs.extend
         self.leaves: list[Any] = []
@@ -176,7 +189,13 @@ class EventLog:
         put(record.pack(*row(first, [seq for seq, _ in edges], numbers)))
 
     def tell_late(self) -> None:
-        """Make the records of the nodes in `late`, to which other threads go on adding."""
+        """Make the records that were put off, to which other threads go on adding.
+
+        Runs first: the nodes of all of them are in `late` by then.
+        """
+        for task in self.late_runs[:]:
+            if not task.tell_runs(self):
+                self.late_runs.remove(task)
         waiting = self.late[:]
         for node in waiting:
             node.emit_birth(self)
@@ -191,4 +210,5 @@ class EventLog:
     def waiting(self) -> int:
         """How many records are in it."""
         told = len(self.runs) // RUN + len(self.writes) // WRITE
-        return len(self.events) + self.nodes_waiting + told
+        untold = sum([task.untold for task in self.late_runs])
+        return len(self.events) + self.nodes_waiting + told + untold

@@ -329,8 +329,8 @@ class Recorder:
     def _take(self) -> _Taken:
         """All events up to now. Those of a thread are in the order in which they happened."""
         log = self._log
+        now = perf_counter_ns()  # a backward that has ended by now has told its runs
         log.tell_late()
-        now = perf_counter_ns()
         nodes = []
         for stream in list(log.nodes.values()):
             records = stream.records

@@ -1,0 +1,111 @@
+"""What torch calls of this package in a backward: before each node, with what arrives there.
+
+There is no hook after a node: it has run when the next one of its thread begins. Nodes with one
+output share one dictionary of hooks of their output (`Arrivals`), which costs least; others have a
+prehook of their own.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from functools import partial
+from threading import get_ident
+from time import perf_counter_ns
+from typing import Any
+
+import torch
+from torch._C import (
+    DisableTorchFunction,
+    _current_autograd_node,
+    _is_torch_function_mode_enabled,
+)
+
+from ag_visual.bridge.arrays import UNRECORDED, figure, figures
+from ag_visual.bridge.node import KEY, TorchNode
+from ag_visual.events import instrument
+
+
+class Arrivals:
+    """The hook of all nodes with one output, from when it is put there until `close`."""
+
+    def __init__(self) -> None:
+        self._hooks: OrderedDict[str, Any] = OrderedDict([(KEY, _arrived)])
+        # torch takes the hooks of an output from a tensor that has them.
+        with DisableTorchFunction():
+            self._carrier = torch.empty(0)
+            self._carrier._backward_hooks = self._hooks
+
+    def close(self) -> None:
+        """Nothing is called any more, in any node."""
+        self._hooks.clear()
+
+    def put(self, node: TorchNode, function: Any) -> None:
+        """Have torch call before it runs this node; once is enough."""
+        if not node.simple:
+            if node.hook is None:
+                node.hook = function.register_prehook(partial(_before_run, node))
+        elif node.hook is not self._carrier:
+            node.hook = self._carrier
+            function._register_hook_dict(self._carrier)
+
+
+def take_out(node: TorchNode) -> None:
+    """Have torch not call any more before it runs this node, where it has a hook of its own."""
+    if not node.simple and node.hook is not None:
+        node.hook.remove()
+        node.hook = None
+
+
+def _arrived(gradient: Any) -> Any:
+    """torch's hook of an output: the gradient, perhaps changed by who is paused here."""
+    entered = perf_counter_ns()
+    node = _current_autograd_node().metadata[KEY]
+    task = node.task
+    if task is None or task.over:
+        return None
+    try:
+        log = instrument.sink
+        if (
+            log is not None
+            and log is task.log
+            and instrument.gate is None
+            and not _is_torch_function_mode_enabled()
+        ):
+            value, dtype = figure(gradient)
+            began = entered if dtype is not None else perf_counter_ns()
+            task.put((node, entered, get_ident(), value, dtype, began))
+            return None
+        changed = _looked_at(node, task, (gradient,), entered)
+        return None if changed is None else changed[0]
+    except Exception as error:
+        task.failed(error)
+        return None
+
+
+def _before_run(node: TorchNode, grads: Any) -> Any:
+    """torch's prehook: the gradients, perhaps changed by who is paused here."""
+    entered = perf_counter_ns()
+    task = node.task
+    if task is None or task.over:
+        return None
+    try:
+        return _looked_at(node, task, grads, entered)
+    except Exception as error:
+        task.failed(error)
+        return None
+
+
+def _looked_at(node: TorchNode, task: Any, grads: Any, entered: int) -> Any:
+    log = instrument.sink
+    if log is not task.log:
+        task.tell_from_now_on(log)
+    with DisableTorchFunction():
+        changed = None
+        gate = instrument.gate
+        if gate is not None:
+            changed = task.gated(gate, node, grads)
+        found = UNRECORDED if log is None else figures(changed or grads)
+    if node.leaf:
+        task.leaves.append(found[0])
+    task.put((node, entered, get_ident(), *found, perf_counter_ns()))
+    return changed

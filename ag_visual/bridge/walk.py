@@ -1,0 +1,113 @@
+"""Finding the nodes of a graph of torch's that nobody has looked at yet."""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ag_visual.bridge.node import KEY, Birth, TorchNode
+
+Root = tuple[Any, "weakref.ref[Any] | None"]
+"""torch's node that a graph ends in, and the tensor that it made."""
+
+NO_BIRTH: Final[Birth] = (None, 0, 0, 0, 0, 0, None, None)
+
+
+def discover(
+    roots: Sequence[Root], others: Sequence[Root], thread: int
+) -> tuple[list[TorchNode], dict[TorchNode, Any]]:
+    """Find the new nodes below `roots` and below others.
+
+    Returns the new ones in the order in which torch made them, and all nodes below `roots`, each
+    with torch's own. thread: of those of which nobody saw the operation.
+    """
+    births: dict[Any, Birth] = {}
+    known: dict[Any, Any] = {None: None}
+    edges: dict[Any, Any] = {}
+    pending = [(function, NO_BIRTH) for function, _ in roots]
+    # The last ones first: most of the others are found below them.
+    later = [(function, NO_BIRTH) for function, _ in others]
+    reached: list[Any] | None = None  # all below `roots`, once those were walked
+    while pending or reached is None:
+        if not pending:
+            pending, reached = later, list(edges)
+            continue
+        function, around = pending.pop()
+        if function in known:
+            continue
+        if function in births:
+            # Reached before from another operation: the one that made it may come later.
+            if births[function][0] is not None or not _made_in(function, around):
+                continue
+            births[function] = birth = *around[:6], None, None
+        else:
+            mine = function.metadata.get(KEY)
+            if type(mine) is TorchNode:
+                known[function] = mine
+                if reached is not None:
+                    continue
+                birth = NO_BIRTH
+            else:
+                if mine is not None:
+                    birth = mine
+                elif _made_in(function, around):
+                    birth = *around[:6], None, None  # shape and dtype are of the node above
+                else:
+                    birth = NO_BIRTH
+                births[function] = birth
+        below = edges.get(function)
+        if below is None:
+            below = edges[function] = function.next_functions
+        for following, _ in below:
+            if following not in known:
+                pending.append((following, birth))
+    order = sorted(births, key=_rank)
+    leaves = bisect_left(order, _LEAF_RANK, key=_rank)
+    order = order[leaves:] + order[:leaves]
+    new, unwired = [], []
+    for function in order:
+        metadata = function.metadata
+        node = TorchNode(function, metadata, births[function], thread)
+        known[function] = metadata[KEY] = node
+        new.append(node)
+        below = edges[function]
+        if below:
+            try:
+                _wire(node, below, known)
+            except KeyError:  # threads have numbered nodes side by side
+                unwired.append((node, below))
+    for node, below in unwired:
+        _wire(node, below, known)
+    for function, tensor in (*roots, *others):
+        if tensor is not None:
+            known[function].made_tensor(tensor)
+    return new, {known[function]: function for function in reached or ()}
+
+
+_NO_EDGE: Final = (None, 0)
+
+
+def _wire(node: TorchNode, below: Any, known: dict[Any, Any]) -> None:
+    """Give a node its edges, which torch has as `below`."""
+    wired = [_NO_EDGE if each is None else (known[each], at) for each, at in below]
+    node.next_functions = tuple(wired)
+    ref = weakref.ref(node)
+    for under, _ in wired:
+        if under is not None and not under.leaf:
+            if under.above is None:
+                under.above = ref
+            else:
+                under.used_by(ref)
+
+
+_LEAF_RANK: Final = 2**64 - 1
+_rank: Final = operator.methodcaller("_sequence_nr")
+"""torch's sequence number, and that of all leaves."""
+
+
+def _made_in(function: Any, birth: Birth) -> bool:
+    """Whether the operation that made a node above made this one, too."""
+    return birth[0] is not None and birth[4] <= function._sequence_nr() < _LEAF_RANK
