@@ -21,6 +21,7 @@ from ag_visual.bridge.backward import Backward, Unrecorded
 from ag_visual.bridge.explain import Origins, explain
 from ag_visual.bridge.forward import Forward
 from ag_visual.bridge.node import KEY, TorchNode
+from ag_visual.bridge.node_hooks import NodeHooks
 from ag_visual.bridge.saved import Trusted
 from ag_visual.bridge.walk import Root, discover
 from ag_visual.core import source
@@ -32,6 +33,7 @@ from ag_visual.nn import calls
 FOLDER: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 _saving: Final = torch._C._autograd
+_hooks_of_nodes: Final = torch.autograd.function._HookMixin
 
 
 class _Thread(threading.local):
@@ -55,6 +57,7 @@ class Watcher:
         self._thread = _Thread()
         self._lock = threading.RLock()
         self._running: weakref.WeakSet[Backward] = weakref.WeakSet()
+        self._node_hooks = NodeHooks(_hooks_of_nodes._register_hook)
         self._originals = {place: vars(place[0])[place[1]] for place in self._replacements()}
         self._run: Any = self._originals[torch.autograd, "_engine_run_backward"]
         self._apply: Any = self._originals[torch.autograd.Function, "apply"]
@@ -76,6 +79,7 @@ class Watcher:
         live.engines.append(self)
         instrument.behind = self.behind
         self._owner = threading.get_ident()
+        NodeHooks.active = self._node_hooks
         for (owner, name), replacement in self._replacements().items():
             setattr(owner, name, replacement)
         if self.events:
@@ -99,6 +103,7 @@ class Watcher:
             (_saving, "_push_saved_tensors_default_hooks"): self._pushed,
             (_saving, "_pop_saved_tensors_default_hooks"): self._popped,
             (_saving.SavedTensor, "register_hooks"): register_hooks,
+            (_hooks_of_nodes, "_register_hook"): staticmethod(self._node_hooks.register),
         }
 
     def stop(self) -> None:
@@ -111,6 +116,8 @@ class Watcher:
             self._thread.modules.clear()
         for (owner, name), original in self._originals.items():
             setattr(owner, name, original)
+        if NodeHooks.active is self._node_hooks:
+            NodeHooks.active = None
         self._arrivals.close()
         self._leave_modules()
         if instrument.behind == self.behind:

@@ -17,6 +17,7 @@ import torch
 from torch._C import DisableTorchFunction
 
 from ag_visual.bridge.arrays import array_of, dtypes, memory_of
+from ag_visual.bridge.node_hooks import NodeHooks
 from ag_visual.bridge.saved import (
     Kind,
     Saved,
@@ -187,7 +188,8 @@ class TorchNode:
     @property
     def hooked(self) -> bool:
         """Whether `hook_fields` may find any."""
-        if self.hooks is not None:
+        added = NodeHooks.active
+        if self.hooks is not None or (added is not None and added.any):
             return True
         variable = self.variable
         return variable is not None and bool(
@@ -195,19 +197,24 @@ class TorchNode:
         )
 
     def hook_fields(self) -> list[HookField]:
-        """The hooks of a leaf's tensor, and of others those that were seen when they were added."""
-        variable = self.variable
-        if variable is None:
-            return [field for field, hooks in self.hooks or () if field.key in (hooks() or ())]
-        found = []
-        for kind, name in (
-            ("tensor", "_backward_hooks"),
-            ("post_accumulate", "_post_accumulate_grad_hooks"),
-        ):
-            for key, hook in (getattr(variable, name, None) or {}).items():
-                called = getattr(hook, "__qualname__", type(hook).__name__)
-                found.append(HookField(kind, called, 0, key, None))
-        return found
+        """Its hooks; of tensors that are no leaves those that were seen when they were added."""
+        with DisableTorchFunction():
+            added, function = NodeHooks.active, self.function()
+            own = {} if added is None or function is None else added.of(function, self._own_hook)
+            variable = self.variable
+            if variable is None:
+                found = [field for field, hooks in self.hooks or () if field.key in (hooks() or ())]
+            else:
+                found = _of_tensor(variable, "tensor", "_backward_hooks")
+            found += own.get("pre", [])
+            if variable is not None:
+                found += _of_tensor(variable, "post_accumulate", "_post_accumulate_grad_hooks")
+            return found + own.get("post", [])
+
+    @property
+    def _own_hook(self) -> int | None:
+        """The key of the prehook of this package."""
+        return None if self.simple or self.hook is None else self.hook.id
 
     def kept_gradients(self) -> list[Any]:
         """The gradient of a leaf; torch shows nobody those of other nodes."""
@@ -305,6 +312,14 @@ class TorchNode:
             return None
         function = tensor.grad_fn
         return function if function is not None and function.metadata.get(KEY) is self else None
+
+
+def _of_tensor(variable: Any, kind: str, name: str) -> list[HookField]:
+    """The hooks that torch keeps in this attribute of a leaf's tensor."""
+    return [
+        HookField(kind, getattr(hook, "__qualname__", type(hook).__name__), 0, key, None)
+        for key, hook in (getattr(variable, name, None) or {}).items()
+    ]
 
 
 def remember_hook(function: Any, field: HookField, hooks: Callable[[], Any]) -> None:

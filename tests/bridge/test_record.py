@@ -207,3 +207,35 @@ def test_hooks_are_listed_with_their_lines_until_they_are_removed() -> None:
         assert x.grad.tolist() == [6.0, 3.0]
         after.remove()
         assert node.hook_fields() == []
+
+
+def test_hooks_and_prehooks_of_nodes_are_listed_and_looking_adds_none() -> None:
+    def halved(grads: Any) -> Any:
+        return tuple(g / 2 for g in grads)
+
+    x = torch.ones(2, requires_grad=True)
+    y = x * 3
+    early = y.grad_fn.register_prehook(halved)
+    with ag.watch(torch):
+        seen: list[int] = []
+        y.grad_fn.register_hook(lambda *grads: seen.append(1))
+        (leaf,) = [below for below, _ in y.grad_fn.next_functions if below is not None]
+        leaf.register_prehook(halved)
+        (engine,) = live.engines
+        node, sink = engine.node_of(y), engine.node_of(x)
+        assert node.hooked
+        for _ in range(2):
+            fields = node.hook_fields()
+            assert [field.kind for field in fields] == ["pre", "post"]
+            assert [field.name.rpartition(".")[2] for field in fields] == ["halved", "<lambda>"]
+            assert fields[0].call_site is None  # from before
+            assert fields[1].call_site[0].co_name == "test_hooks_and_prehooks_of_nodes_" + (
+                "are_listed_and_looking_adds_none"
+            )
+            assert [field.kind for field in sink.hook_fields()] == ["pre"]
+        y.sum().backward(retain_graph=True)
+        assert [field.kind for field in sink.hook_fields()] == ["pre"]
+        assert (x.grad.tolist(), seen) == ([0.75, 0.75], [1])
+        early.remove()
+        assert [field.kind for field in node.hook_fields()] == ["post"]
+    assert torch.autograd.function._HookMixin._register_hook.__module__.startswith("torch")
