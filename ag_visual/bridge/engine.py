@@ -452,9 +452,8 @@ NEVER: Final = 1 << 30
 
 
 def _packing_now() -> bool:
-    """Whether a hook packs what is saved, as far as torch tells (since 2.5)."""
-    top = getattr(_saving, "_top_saved_tensors_default_hooks", None)
-    return top is not None and top(True) is not None
+    """Whether a hook packs what is saved."""
+    return _saving._top_saved_tensors_default_hooks(True) is not None
 
 
 _left: list[Forward] = []

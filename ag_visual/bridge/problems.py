@@ -225,9 +225,7 @@ def _around(error: RuntimeError, task: Backward, phrase: str) -> Refused:
     trace = error.__traceback__
     while trace is not None:
         for value in list(trace.tb_frame.f_locals.values()):
-            if isinstance(value, torch.autograd.function.BackwardCFunction):  # before torch 2.9
-                yield from _refused(node, value, phrase)
-            elif type(value) is torch._C._autograd.SavedTensor and value.data is not None:
+            if type(value) is torch._C._autograd.SavedTensor and value.data is not None:
                 yield node, name, value.data
         trace = trace.tb_next
 

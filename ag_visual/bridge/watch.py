@@ -9,7 +9,8 @@ from typing import Any
 
 from ag_visual.errors import MissingExtraError, type_name
 
-OLDEST = (2, 4)
+OLDEST = (2, 13)
+"""Before it no node tells whether a hook packed what it saved, and none what was written since."""
 
 _running: watch | None = None
 
@@ -23,7 +24,7 @@ class watch:  # a call, and a context manager, as torch's own are
     those of other threads appear with their backward, without one. Values, gradients, version
     counters and errors are those of torch. problems_only=True records nothing and explains errors.
 
-    torch: the module itself (2.4 or newer); None imports it. Raises MissingExtraError where it is
+    torch: the module itself (2.13 or newer); None imports it. Raises MissingExtraError where it is
     not installed, TypeError for another module, RuntimeError for an older one.
 
     >>> import ag_visual as ag, torch
@@ -112,7 +113,7 @@ def _check(module: ModuleType | None) -> None:
             module = import_module("torch")
         except ImportError as error:
             raise MissingExtraError(
-                "watch() needs PyTorch itself: pip install 'ag-visual[torch]' (2.4 or newer)"
+                "watch() needs PyTorch itself: pip install 'ag-visual[torch]' (2.13 or newer)"
             ) from error
     if not isinstance(module, ModuleType):
         raise TypeError(f"watch(torch): expected the module torch, but got {type_name(module)}")
@@ -123,4 +124,7 @@ def _check(module: ModuleType | None) -> None:
     found = tuple(int(part) for part in str(module.__version__).split("+")[0].split(".")[:2])
     if found < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        raise RuntimeError(f"watch(torch) needs torch {oldest} or newer, not {module.__version__}")
+        raise RuntimeError(
+            f"watch(torch) needs torch {oldest} or newer, not {module.__version__}: nodes of older "
+            f"ones do not tell what they saved. Try pip install 'torch>={oldest}'"
+        )
