@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ag_visual.bridge.node import TorchNode
+from ag_visual.bridge.node import Cut
 from ag_visual.core import left, source
 from ag_visual.core.diagnosis.variable_names import scopes_of, tensors_in
 from ag_visual.events.memory import CallSite
@@ -31,28 +31,38 @@ class Origins:
     """How and where tensors left a graph: (kind, call site, the node they were taken from)."""
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[weakref.ref[Any], str, CallSite, Any]] = {}
+        # By id: the tensor, how and where, the tensor that it was taken from, whether a leaf.
+        self.found: dict[int, tuple[weakref.ref[Any], str, CallSite, weakref.ref[Any], bool]] = {}
 
     def note(self, tensor: Any, kind: str, call_site: CallSite, of: Any) -> None:
         """A tensor left the graph of another one."""
         left.note(call_site)
         key = id(tensor)
         ref = weakref.ref(tensor, lambda ref: self._forget(key, ref))
-        function = of.grad_fn if of is not tensor else None
-        node = None if function is None else function.metadata.get("ag_visual")
-        self._found[key] = ref, kind, call_site, node if isinstance(node, TorchNode) else None
+        self.found[key] = ref, kind, call_site, weakref.ref(of), bool(of.is_leaf)
 
     def _forget(self, key: int, ref: weakref.ref[Any]) -> None:
-        found = self._found.get(key)
+        found = self.found.get(key)
         if found is not None and found[0] is ref:
-            del self._found[key]
+            del self.found[key]
 
     def of(self, tensor: Any) -> tuple[str, source.Site] | None:
         """How and where a tensor left its graph."""
-        found = self._found.get(id(tensor))
+        found = self.found.get(id(tensor))
         if found is None or found[0]() is not tensor:
             return None
         return found[1], source.resolve_call_site(found[2])
+
+    def cuts(self, args: Any) -> list[Cut]:
+        """Which arguments of an operation left another graph before they came here."""
+        cuts: list[Cut] = []
+        for at, given in enumerate(args):
+            for each in given if isinstance(given, (tuple, list)) else (given,):
+                found = self.found.get(id(each))
+                tensor = None if found is None else found[0]()
+                if found is not None and tensor is each and not tensor.requires_grad:
+                    cuts.append((at, *found[1:]))
+        return cuts
 
 
 def explain(watcher: Any, x: Any, loss: Any, frame: Any) -> Explanation:

@@ -20,7 +20,7 @@ from torch._C._autograd import _get_sequence_nr
 from torch.overrides import TorchFunctionMode
 
 from ag_visual.bridge.arrays import Memory, array_of, memory_of
-from ag_visual.bridge.node import KEY, remember_hook
+from ag_visual.bridge.node import CUTS, KEY, remember_hook
 from ag_visual.core import source
 from ag_visual.core.source import inside
 from ag_visual.events import instrument
@@ -103,6 +103,7 @@ class Forward(TorchFunctionMode):
         self.watcher: Any = watcher  # bridge.engine.Watcher
         self.pending: list[ref[Any]] = []
         self.unpacked = 0  # `Trusted.number` while no hook of the program's packs what is saved
+        self.left: dict[int, Any] = watcher.origins.found  # tensors that left a graph
         self.hooks = False  # whether the program has added hooks to tensors
         self._functions = _Functions()
         self._thread = get_ident()  # a mode is of one thread
@@ -133,6 +134,8 @@ class Forward(TorchFunctionMode):
                 if self._keeps:
                     what = result.shape, result.dtype
                     metadata[KEY] = (code, lasti, when, thread, before, unpacked, *what)
+                    if self.left:
+                        self._cut(metadata, func, args)
                     pending = self.pending
                     pending.append(ref(result))
                     if len(pending) > MOST_PENDING:
@@ -142,6 +145,12 @@ class Forward(TorchFunctionMode):
         except Exception as error:
             self._failed(error)
         return result
+
+    def _cut(self, metadata: Any, func: Any, args: Any) -> None:
+        """Remember which arguments of an operation have left another graph."""
+        cuts = [] if self.watcher is None else self.watcher.origins.cuts(args)
+        if cuts:
+            metadata[CUTS] = getattr(func, "__name__", ""), cuts
 
     def _failed(self, error: Exception) -> None:
         if self.watcher is not None:
@@ -167,6 +176,8 @@ class Forward(TorchFunctionMode):
             if function is not None:
                 call_site = call_site or source.call_site_of(frame)
                 self.born(each, function, call_site, before)
+                if self.left:
+                    self._cut(function.metadata, func, args)
             elif not each.requires_grad:
                 self._left(each, frame, func, args)
 

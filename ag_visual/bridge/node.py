@@ -28,7 +28,7 @@ from ag_visual.bridge.saved import (
     read_unpacked,
 )
 from ag_visual.events.live import SavedField
-from ag_visual.events.log import EventLog, HookField, Saved as SavedColumns
+from ag_visual.events.log import CUT, EventLog, HookField, Saved as SavedColumns
 from ag_visual.events.memory import CallSite
 from ag_visual.events.node_record import sequence
 
@@ -46,6 +46,12 @@ shape and torch's dtype of its result, None if unknown."""
 HOOKS: Final = "ag_visual hooks"
 """Of a node's metadata: hooks that were added to its tensors."""
 
+CUTS: Final = "ag_visual cuts"
+"""Of a node's metadata: the name of its operation, and a `Cut` for each argument that had left."""
+
+Cut = tuple[int, str, CallSite, "weakref.ref[Any]", bool]
+"""Which argument, how and where it left a graph, what it was taken from, whether that is a leaf."""
+
 Hooked = tuple[HookField, Callable[[], Any]]
 """A hook, and a weak reference to the dictionary that has it until it is removed."""
 
@@ -54,9 +60,9 @@ class TorchNode:
     """A node of torch's graph: `events.live.LiveNode`."""
 
     __slots__ = (
-        *("__weakref__", "above", "_name", "_tensor", "_variable", "call_site", "computes"),
-        *("freed", "hook", "hooks", "kind", "leaf", "made", "next_functions", "outputs"),
-        *("saved", "seq", "simple", "task", "thread"),
+        *("__weakref__", "_cuts", "_name", "_tensor", "_variable", "above", "call_site"),
+        *("computes", "freed", "hook", "hooks", "kind", "leaf", "made", "next_functions"),
+        *("outputs", "saved", "seq", "simple", "task", "thread"),
     )
 
     def __init__(self, function: Any, metadata: Any, birth: Birth, thread: int) -> None:
@@ -79,6 +85,9 @@ class TorchNode:
         self.hooks: list[Hooked] | None = None
         if len(metadata) > 1:
             self.freed, self.hooks = metadata.get(FREED), metadata.get(HOOKS)
+            self._cuts: tuple[str, list[Cut]] | None = metadata.get(CUTS)
+        else:
+            self._cuts = None
         self.task: Any = None  # the backward that is about to run it
         self.hook: Any = None  # what this package has put into torch's node
         self.above: weakref.ref[TorchNode] | list[weakref.ref[TorchNode]] | None = None
@@ -260,6 +269,11 @@ class TorchNode:
         code, lasti = self.call_site or (None, 0)
         when = {"made": self.made, "thread": self.thread}
         log.node(self, self.kind, code, lasti, self.outputs, edges, saved, **when)
+        if self._cuts is not None:
+            op, cuts = self._cuts
+            for at, kind, place, source, leaf in cuts:
+                how = _argument(op, at), kind, *(place or (None, 0))
+                log.emit((CUT, self.made, self.thread, self.seq, *how, _maker(source()), leaf))
 
     # Finding torch's own node ------------------------------------------------------------------
 
@@ -312,6 +326,23 @@ class TorchNode:
             return None
         function = tensor.grad_fn
         return function if function is not None and function.metadata.get(KEY) is self else None
+
+
+def _argument(op: str, at: int) -> str:
+    """What torch calls an argument of an operation."""
+    name = op.strip("_")
+    for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}"):
+        if at < len(schema.arguments):
+            return str(schema.arguments[at].name)
+    return f"argument {at + 1}"
+
+
+def _maker(tensor: Any) -> int:
+    """The number of the node that made a tensor, as far as it is known; else -1."""
+    with DisableTorchFunction():
+        function = None if tensor is None else tensor.grad_fn
+        node = None if function is None else function.metadata.get(KEY)
+    return node.seq if type(node) is TorchNode else -1
 
 
 def _of_tensor(variable: Any, kind: str, name: str) -> list[HookField]:

@@ -239,3 +239,31 @@ def test_hooks_and_prehooks_of_nodes_are_listed_and_looking_adds_none() -> None:
         early.remove()
         assert [field.kind for field in node.hook_fields()] == ["post"]
     assert torch.autograd.function._HookMixin._register_hook.__module__.startswith("torch")
+
+
+def test_what_left_a_graph_on_its_way_into_an_operation_is_recorded() -> None:
+    with ag.watch(torch) as watched:
+        x, w = (torch.ones(2, requires_grad=True) for _ in range(2))
+        y = x.exp()
+        left = y.detach()
+        with torch.no_grad():
+            scale = w * 2
+        (w * left).add(scale).sum().backward()
+        torch.cat([w, left]).sum().backward()
+    found = watched.recording
+    names = dict(zip(found.tables["nodes"]["seq"], texts(found, "nodes", "name"), strict=True))
+    breaks = [
+        (names[row["seq"]], name, kind, row["flags"], names.get(row["maker"]))
+        for row, name, kind in zip(
+            rows(found, "breaks"),
+            texts(found, "breaks", "name"),
+            texts(found, "breaks", "kind"),
+            strict=True,
+        )
+    ]
+    assert breaks == [
+        ("MulBackward0", "other", "detach", 0, "ExpBackward0"),
+        ("AddBackward0", "other", "no_grad", 1, None),
+        ("CatBackward0", "tensors", "detach", 0, "ExpBackward0"),
+    ]
+    assert len({row["site"] for row in rows(found, "breaks")}) == 2
