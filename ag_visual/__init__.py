@@ -187,7 +187,8 @@ def _nearest(name: str) -> list[str]:
 _spaces = (
     *("accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed"),
     *("distributions", "fft", "func", "functional", "futures", "fx", "hub", "jit", "linalg", "mps"),
-    *("multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "random"),
+    *("multiprocessing", "nn", "onnx", "optim", "overrides", "profiler"),
+    *("quasirandom", "random"),
     *("return_types", "serialization", "sparse", "special", "testing", "torch_version", "types"),
     *("utils", "version", "xpu"),
 )

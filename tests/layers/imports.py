@@ -32,6 +32,7 @@ PYTHON_LAYERS = (
             "mps",
             "onnx",
             "overrides",
+            "quasirandom",
             "return_types",
         ),
         *("segments", "switches", "testing", "types", "version", "xpu"),

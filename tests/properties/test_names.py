@@ -76,6 +76,7 @@ SPACES = (
     "optim.swa_utils",
     "overrides",
     "profiler",
+    "quasirandom",
     "random",
     "return_types",
     "serialization",

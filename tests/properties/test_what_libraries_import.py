@@ -399,6 +399,48 @@ def test_futures() -> None:
     assert ag.futures.wait_all([]) == []
 
 
+# Quasirandom points ------------------------------------------------------------------------------
+
+
+@pytest.mark.oracle
+def test_points_of_sobol_sequences() -> None:
+    def told(t: Any) -> list[Any]:
+        engine = t.quasirandom.SobolEngine(5)
+        found: list[Any] = [engine.draw(3).tolist(), engine.num_generated, repr(engine)]
+        found += [engine.fast_forward(4).draw(2, dtype=t.float64).tolist()]
+        out = t.empty(0)
+        engine.reset().draw_base2(2, out=out)
+        found += [out.tolist(), str(out.dtype), engine.draw(0).shape]
+        for ask in (
+            lambda: t.quasirandom.SobolEngine(0),
+            lambda: engine.draw_base2(3),
+            lambda: engine.draw(-1),
+        ):
+            with pytest.raises((ValueError, RuntimeError)) as caught:
+                ask()
+            found.append((caught.type, str(caught.value)))
+        return [*found, repr(t.quasirandom.SobolEngine(2, scramble=True, seed=3))]
+
+    assert told(ag) == told(torch)
+
+
+def test_scrambled_points_are_those_of_their_seed_and_spread_evenly() -> None:
+    points = ag.quasirandom.SobolEngine(2, scramble=True, seed=3)
+    first = points.draw(64)
+    assert (points.reset().draw(64) == first).all()
+    assert (ag.quasirandom.SobolEngine(2, scramble=True, seed=3).draw(64) == first).all()
+    assert not (ag.quasirandom.SobolEngine(2, scramble=True, seed=4).draw(64) == first).all()
+    # One in each of 64 cells, whichever way the square is cut.
+    for rows in (1, 2, 4, 8, 16, 32, 64):
+        sizes = ag.tensor([rows, 64 // rows])
+        cells = (first * sizes).floor() * ag.tensor([64 // rows, 1])
+        assert cells.sum(1).unique().numel() == 64
+    ag.manual_seed(1)
+    drawn = ag.quasirandom.SobolEngine(2, scramble=True).draw(4)
+    ag.manual_seed(1)
+    assert (ag.quasirandom.SobolEngine(2, scramble=True).draw(4) == drawn).all()
+
+
 # TensorBoard -------------------------------------------------------------------------------------
 
 
