@@ -55,39 +55,75 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
     "distributed._composable.fsdp": {},
     "distributed._tensor": {},
     "distributed._tensor.experimental": {},
-    "distributions.bernoulli": {"distributions": "Bernoulli"},
-    "distributions.beta": {"distributions": "Beta"},
-    "distributions.binomial": {"distributions": "Binomial"},
-    "distributions.cauchy": {"distributions": "Cauchy"},
-    "distributions.chi2": {"distributions": "Chi2"},
-    "distributions.continuous_bernoulli": {"distributions": "ContinuousBernoulli"},
-    "distributions.dirichlet": {"distributions": "Dirichlet"},
-    "distributions.exponential": {"distributions": "Exponential"},
-    "distributions.fishersnedecor": {"distributions": "FisherSnedecor"},
-    "distributions.gamma": {"distributions": "Gamma"},
-    "distributions.generalized_pareto": {"distributions": "GeneralizedPareto"},
-    "distributions.geometric": {"distributions": "Geometric"},
-    "distributions.gumbel": {"distributions": "Gumbel"},
-    "distributions.half_cauchy": {"distributions": "HalfCauchy"},
-    "distributions.half_normal": {"distributions": "HalfNormal"},
-    "distributions.independent": {"distributions": "Independent"},
-    "distributions.inverse_gamma": {"distributions": "InverseGamma"},
-    "distributions.kumaraswamy": {"distributions": "Kumaraswamy"},
-    "distributions.laplace": {"distributions": "Laplace"},
-    "distributions.lkj_cholesky": {"distributions": "LKJCholesky"},
-    "distributions.log_normal": {"distributions": "LogNormal"},
-    "distributions.logistic_normal": {"distributions": "LogisticNormal"},
-    "distributions.lowrank_multivariate_normal": {"distributions": "LowRankMultivariateNormal"},
-    "distributions.mixture_same_family": {"distributions": "MixtureSameFamily"},
-    "distributions.multinomial": {"distributions": "Multinomial"},
-    "distributions.multivariate_normal": {"distributions": "MultivariateNormal"},
-    "distributions.negative_binomial": {"distributions": "NegativeBinomial"},
-    "distributions.normal": {"distributions": "Normal"},
+    "distributions.bernoulli": {"distributions": "Bernoulli constraints ExponentialFamily"},
+    "distributions.beta": {"distributions": "Beta constraints Dirichlet ExponentialFamily"},
+    "distributions.binomial": {"distributions": "Binomial constraints Distribution"},
+    "distributions.cauchy": {"distributions": "Cauchy constraints Distribution"},
+    "distributions.chi2": {"distributions": "Chi2 constraints Gamma"},
+    "distributions.continuous_bernoulli": {
+        "distributions": "ContinuousBernoulli constraints ExponentialFamily"
+    },
+    "distributions.dirichlet": {"distributions": "Dirichlet constraints ExponentialFamily"},
+    "distributions.exponential": {"distributions": "Exponential constraints ExponentialFamily"},
+    "distributions.fishersnedecor": {
+        "distributions": "FisherSnedecor constraints Distribution Gamma"
+    },
+    "distributions.gamma": {"distributions": "Gamma constraints ExponentialFamily"},
+    "distributions.generalized_pareto": {
+        "distributions": "GeneralizedPareto constraints Distribution"
+    },
+    "distributions.geometric": {"distributions": "Geometric constraints Distribution"},
+    "distributions.gumbel": {
+        "distributions": "Gumbel AffineTransform constraints "
+        "ExpTransform TransformedDistribution Uniform"
+    },
+    "distributions.half_cauchy": {
+        "distributions": "HalfCauchy AbsTransform Cauchy constraints TransformedDistribution"
+    },
+    "distributions.half_normal": {
+        "distributions": "HalfNormal AbsTransform constraints Normal TransformedDistribution"
+    },
+    "distributions.independent": {"distributions": "Independent constraints Distribution"},
+    "distributions.inverse_gamma": {
+        "distributions": "InverseGamma constraints Gamma PowerTransform TransformedDistribution"
+    },
+    "distributions.kumaraswamy": {
+        "distributions": "Kumaraswamy AffineTransform constraints "
+        "PowerTransform TransformedDistribution Uniform"
+    },
+    "distributions.laplace": {"distributions": "Laplace constraints Distribution"},
+    "distributions.lkj_cholesky": {"distributions": "LKJCholesky Beta constraints Distribution"},
+    "distributions.log_normal": {
+        "distributions": "LogNormal constraints ExpTransform Normal TransformedDistribution"
+    },
+    "distributions.logistic_normal": {
+        "distributions": "LogisticNormal constraints Independent "
+        "Normal StickBreakingTransform TransformedDistribution"
+    },
+    "distributions.lowrank_multivariate_normal": {
+        "distributions": "LowRankMultivariateNormal constraints Distribution"
+    },
+    "distributions.mixture_same_family": {
+        "distributions": "MixtureSameFamily Categorical constraints Distribution"
+    },
+    "distributions.multinomial": {
+        "distributions": "Multinomial Binomial Categorical constraints Distribution"
+    },
+    "distributions.multivariate_normal": {
+        "distributions": "MultivariateNormal constraints Distribution"
+    },
+    "distributions.negative_binomial": {
+        "distributions": "NegativeBinomial constraints Distribution Gamma"
+    },
+    "distributions.normal": {"distributions": "Normal constraints ExponentialFamily"},
     "distributions.one_hot_categorical": {
         "distributions": "OneHotCategorical OneHotCategoricalStraightThrough"
     },
-    "distributions.pareto": {"distributions": "Pareto"},
-    "distributions.poisson": {"distributions": "Poisson"},
+    "distributions.pareto": {
+        "distributions": "Pareto AffineTransform constraints "
+        "Exponential ExpTransform TransformedDistribution"
+    },
+    "distributions.poisson": {"distributions": "Poisson constraints ExponentialFamily"},
     "distributions.relaxed_bernoulli": {
         "distributions": "RelaxedBernoulli",
         "distributions.relaxed": "LogitRelaxedBernoulli",
@@ -96,12 +132,18 @@ _TABLE: Final[dict[str, dict[str, str]]] = {
         "distributions": "RelaxedOneHotCategorical",
         "distributions.relaxed": "ExpRelaxedCategorical",
     },
-    "distributions.studentT": {"distributions": "StudentT"},
-    "distributions.transformed_distribution": {"distributions": "TransformedDistribution"},
-    "distributions.uniform": {"distributions": "Uniform"},
-    "distributions.von_mises": {"distributions": "VonMises"},
-    "distributions.weibull": {"distributions": "Weibull"},
-    "distributions.wishart": {"distributions": "Wishart"},
+    "distributions.studentT": {"distributions": "StudentT Chi2 constraints Distribution"},
+    "distributions.transformed_distribution": {
+        "distributions": "TransformedDistribution ComposeTransform constraints "
+        "Distribution Independent Transform"
+    },
+    "distributions.uniform": {"distributions": "Uniform constraints Distribution"},
+    "distributions.von_mises": {"distributions": "VonMises constraints Distribution"},
+    "distributions.weibull": {
+        "distributions": "Weibull AffineTransform constraints "
+        "Exponential PowerTransform TransformedDistribution"
+    },
+    "distributions.wishart": {"distributions": "Wishart constraints ExponentialFamily"},
     "export": {},
     "functional": {
         "": "atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors "
