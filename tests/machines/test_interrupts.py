@@ -41,7 +41,7 @@ IN_CI = {
         *("tiny", "chain", "nnstep", "hooks", "retaingrad", "creategraph", "nested", "deep"),
         *("packhooks", "accumulate", "writes", "decorated", "saving", "inferenceinside"),
     ],
-    "recorded": ["recording", "watched", "paused"],
+    "recorded": ["recording", "watched", "newest", "paused"],
     "profiled": ["profiled", "scheduled", "emititt", "emitnvtx"],
     "bridged": ["torchwatched"],
 }

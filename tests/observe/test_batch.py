@@ -140,7 +140,8 @@ def test_source_text_is_left_out_wherever_it_stands():
         "saved": {"site": site},
     }
     shown = json.dumps(without_source({"problems": [problem], "site": site}))
-    for field in ("version_then", "version_now", "id", "node_seq", "more_writes"):
+    numbers = ("version_then", "version_now", "id", "node_seq", "more_writes", "times", "solved")
+    for field in numbers:
         shown = shown.replace(f'"{field}": "{secret}"', "")
     assert "secret" not in shown
     assert "train.py" in shown

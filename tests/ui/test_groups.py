@@ -80,6 +80,8 @@ def test_modules_are_groups_that_open_and_close(lab: Lab) -> None:
     assert boxes.count("30 × Block") == 1
     assert len(boxes) < 10
 
+    # The toolbar says by then what it goes on saying: nothing under the pointer moves.
+    expect(panel.locator(".agv-pill")).to_have_text("Not recording")
     at = place_of(lab, "30 × Block")
     lab.page.mouse.click(*at)
     expect(panel.get_by_role("heading", name="30 × Block")).to_be_visible()

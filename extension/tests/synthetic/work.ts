@@ -4,6 +4,7 @@
 
 import type { Profiler } from 'node:inspector';
 import { Session } from 'node:inspector';
+import { setFlagsFromString } from 'node:v8';
 
 const session = new Session();
 session.connect();
@@ -20,8 +21,12 @@ function post<T>(method: string, params: object = {}): T {
   return found as T;
 }
 
+function start(): void {
+  post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
+}
+
 post('Profiler.enable');
-post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
+start();
 
 /** Runs it and counts the blocks (bodies of functions, loops and branches) of src that ran. */
 export function workOf(computation: () => void): number {
@@ -30,8 +35,15 @@ export function workOf(computation: () => void): number {
       .result.filter(({ url }) => url.includes('/extension/src/'))
       .flatMap(({ functions }) => functions.flatMap(({ ranges }) => ranges))
       .reduce((sum, { count }) => sum + count, 0);
-  // Taking sets the counters back.
-  taken();
-  computation();
-  return taken();
+  // What V8 has optimized does not count its calls, and when it optimizes is chance.
+  setFlagsFromString('--no-opt');
+  try {
+    start();
+    // Taking sets the counters back.
+    taken();
+    computation();
+    return taken();
+  } finally {
+    setFlagsFromString('--opt');
+  }
 }
