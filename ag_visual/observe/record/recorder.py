@@ -193,8 +193,8 @@ class Recorder:
         self._open.add(task.id)
         self._listen()
         self._begin(task, frame)
-        # What follows takes about as long: its runs, and encoding all.
-        self.allowance.spend(2 * (perf_counter_ns() - now))
+        # What follows takes several times as long: its runs, encoding and sending all.
+        self.allowance.spend(10 * (perf_counter_ns() - now))
 
     def _begin(self, task: LiveBackward, frame: FrameType | None) -> None:
         """Tell what a backward begins with that nobody has told yet."""
