@@ -75,7 +75,8 @@ export class Viewpoint {
   /** Brings a node or leaf into view, large enough to be read. */
   reveal(scene: Scene, seq: number): void {
     const box = scene.boxOf(seq);
-    if (!box) {
+    // What is shown as at first goes on being fitted to its room, which the side may take next.
+    if (!box || (this.pristine && this.camera.k >= LEGIBLE && this.inPlainView(box))) {
       return;
     }
     this.moveTo(camera => {

@@ -67,4 +67,23 @@ describe('a node that is followed', () => {
     viewpoint.follow(sceneAt(220, 300).scene, 7);
     expect([viewpoint.camera.x, viewpoint.camera.y]).toEqual([0, 0]);
   });
+
+  it('that is in view at first leaves the graph fitted to its room', () => {
+    const viewpoint = new Viewpoint(
+      () => OVER,
+      () => undefined
+    );
+    const { scene, box } = sceneAt(60, 200);
+    Object.assign(scene, { bounds: { x: 0, y: 0, width: 500, height: 400 } });
+    viewpoint.resize(1000, 600, 0, scene);
+    const before = { ...viewpoint.camera };
+    viewpoint.reveal(scene, 7);
+    expect({ ...viewpoint.camera }).toEqual(before);
+    // The side opens: all of the graph is on screen, as it was.
+    viewpoint.resize(600, 600, 0, scene);
+    const { camera } = viewpoint;
+    expect(camera.screenX(0)).toBeGreaterThan(0);
+    expect(camera.screenX(500)).toBeLessThan(600);
+    expect(camera.screenX(box.x)).toBeGreaterThan(0);
+  });
 });
