@@ -103,6 +103,7 @@ def _looked_at(node: TorchNode, task: Any, grads: Any, entered: int) -> Any:
         changed = None
         gate = instrument.gate
         if gate is not None:
+            task.catch_up(entered)
             changed = task.gated(gate, node, grads)
         found = UNRECORDED if log is None else figures(changed or grads)
     if node.leaf:

@@ -161,6 +161,16 @@ class Backward:
                 if not node.simple and node.task is None:
                     take_out(node)
 
+    def catch_up(self, now: int) -> None:
+        """Record what has run in this thread: before the next node it may stop for long."""
+        if self.log is None:
+            return
+        self.tell_runs(self.log)
+        with self._lock:
+            last = self._open.pop(get_ident(), None)
+            if last is not None:
+                self._tell(self.log, last, now)
+
     def gated(self, gate: Any, node: TorchNode, grads: Any) -> Any:
         """Ask who may stop here; the gradients that go on where they were changed, else None."""
         arrays = [None if grad is None else array_of(grad) for grad in grads]

@@ -84,3 +84,26 @@ def test_a_written_saved_tensor_is_told_before_its_node_runs() -> None:
     assert told == [
         "Its saved tensor result was overwritten: saved at version 0, now at version 1."
     ]
+
+
+def test_what_has_run_is_told_where_a_backward_stops() -> None:
+    told: list[tuple[int, int]] = []
+
+    def answer(prompt: str) -> str:
+        session = current()
+        session.recorder.drain()
+        paused = session.gate.paused
+        assert paused is not None
+        runs = sum(chunk.rows("runs") for chunk in session.recorder.store.all())
+        told.append((paused.order, runs))
+        return "n"
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with ag.watch(torch):
+        y = x.exp()
+        with ag.debugger(y, ask=answer):
+            (y * 100).sum().backward()
+        # The sum and the product; then the exponential, too.
+        assert told == [(2, 2), (3, 3)]
+        current().recorder.drain()
+        assert sum(chunk.rows("runs") for chunk in current().recorder.store.all()) == 4
