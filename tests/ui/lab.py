@@ -492,10 +492,15 @@ class Lab:
         return picture(self.page, self.screenshots / f"{name}.png")
 
     def themes(self) -> Iterator[str]:
-        """`dark` and `light`, while JupyterLab is shown so: what stands there changes its look."""
+        """`dark` and `light`, while JupyterLab is shown so: what stands there changes its look.
+
+        Where JupyterLab leaves the focus is not asked: it is put back.
+        """
+        focused = self.page.evaluate_handle("document.activeElement")
         for theme in THEMES:
             self.dress(theme)
             yield theme.split()[-1].lower()
+        focused.evaluate("element => element.isConnected && element.focus({preventScroll: true})")
 
     def pictures(self, name: str) -> None:
         """Take a picture in each theme."""

@@ -87,8 +87,6 @@ def test_every_moment_forward_and_back(lab: Lab) -> None:
         assert moment(at) == seen[at]
         if at == 2:
             lab.pictures("time_travel")
-            # Where JupyterLab's change of theme leaves the focus is not asked here.
-            axis.focus()
     lab.page.keyboard.press("Escape")
     lab.wait_until(lambda: lab.model("model.cursor") is None, "now")
     lab.wait_until(lambda: lab.model(PLACES) == before, "every box to stand where it stood")
