@@ -32,7 +32,7 @@ class FoundProblems:
         self._found: dict[Any, _Found] = {}
         self._number = 0
         self._runs = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def records(self) -> list[dict[str, Any]]:

@@ -86,3 +86,33 @@ def test_of_a_call_with_other_arguments_nothing_is_guessed() -> None:
 def test_torchs_first_line_stays() -> None:
     with pytest.raises(RuntimeError, match=r"^mat1 and mat2 shapes cannot be multiplied \(2x3 and"):
         ag.ones(2, 3) @ ag.ones(5, 7)
+
+
+def test_modules_that_raise_when_looked_at_do_not_take_the_errors_place() -> None:
+    class HalfBuilt(nn.Module):
+        def __init__(self) -> None:  # without super().__init__()
+            pass
+
+    class Rude(nn.Linear):
+        def extra_repr(self) -> str:
+            raise ValueError("rude")
+
+        def named_modules(self, *_: Any, **__: Any) -> Any:
+            raise KeyError("rude")
+
+    class Weightless(nn.Module):
+        @property
+        def weight(self) -> Any:
+            raise OSError("weightless")
+
+        def forward(self, x: Any) -> Any:
+            return nn.Linear.forward(self, x)  # type: ignore[arg-type]
+
+    half, net = HalfBuilt(), nn.Sequential(nn.Linear(4, 3), Rude(4, 2))
+    x = ag.ones(2, 4)
+    assert "weight" not in vars(half)
+    assert added(lambda: net(x)).startswith(
+        "its input is [2, 3], `net.1.weight` is [2, 4], in `net.1`, Rude(...), called at"
+    )
+    with pytest.raises(OSError, match="weightless"):  # the program's own
+        Weightless()(x)

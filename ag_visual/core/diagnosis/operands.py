@@ -6,8 +6,9 @@ Looks at the frames of the call that fails and at variables; runs nothing of the
 from __future__ import annotations
 
 import ast
+import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any, Final
 
@@ -22,13 +23,22 @@ _PRODUCTS: Final = {
 }
 """Functions and methods whose first two arguments are the operands."""
 
+_DEEPEST: Final = 20
+"""Levels of modules in modules that are looked through for a name."""
+
 
 def as_written(*shapes: Sequence[int]) -> str:
     """A line about the two operands of these shapes, to be added to an error's text.
 
     '' where the call was made from no line that is known, or on neither of two operands.
     """
-    frame: FrameType | None = sys._getframe(1)
+    # Modules and names of the user's may raise anything, which is not to take the error's place.
+    with contextlib.suppress(Exception):
+        return _line(sys._getframe(1), shapes)
+    return ""
+
+
+def _line(frame: FrameType | None, shapes: Any) -> str:
     user = source.outside(frame)
     if user is None:
         return ""
@@ -58,13 +68,19 @@ def _of_module(
     shape = shapes[1] if weight is None else weight.shape
     direct = isinstance(call, ast.Call) and call.args and ast.unparse(call.func) == name
     given = f"`{ast.unparse(call.args[0])}`" if direct else "its input"  # type: ignore[union-attr]
-    described = f"{type(module).__name__}({module.extra_repr()})"
+    described = f"{type(module).__name__}({_extra(module)})"
     where = f"`{name}`, {described}," if name else described
     own = f"`{name}.weight`" if name else "its weight"
     return (
         f"\n  {given} is {list(shapes[0])}, {own} is {list(shape)}, in {where} called at "
         f"{site.where}: `{site.text}`"
     )
+
+
+def _extra(module: Any) -> str:
+    """What this package's own modules say of themselves."""
+    told = type(module).extra_repr
+    return str(told(module)) if source.inside[told.__code__.co_filename] else "..."
 
 
 def _module_between(frame: FrameType | None, user: FrameType) -> Any:
@@ -82,14 +98,19 @@ def _names_of(module: Any, user: FrameType) -> Any:
     """Names of a module: `fc`, `self.fc`, `net.1`."""
     for scope in scopes_of(user):
         for name, value in list(scope.items()):
-            kind = type(value)
-            if name.startswith("_") or not callable(getattr(kind, "named_modules", None)):
-                continue
-            if isinstance(value, type):
-                continue
-            for path, part in kind.named_modules(value):
-                if part is module:
-                    yield f"{name}.{path}" if path else name
+            if not name.startswith("_") and callable(getattr(type(value), "named_modules", None)):
+                yield from (
+                    f"{name}{path}" for path, part in _parts(value, "", 0) if part is module
+                )
+
+
+def _parts(module: Any, path: str, depth: int) -> Iterator[tuple[str, Any]]:
+    """A module and those below it, each with `.0.fc`: nothing of the user's is called."""
+    yield path, module
+    below = object.__getattribute__(module, "__dict__").get("_modules") or {}
+    for name, part in list(below.items()) if depth < _DEEPEST else ():
+        if part is not None:
+            yield from _parts(part, f"{path}.{name}", depth + 1)
 
 
 def _tensors(user: FrameType) -> Any:
