@@ -7,7 +7,7 @@ is added to in place, unless a graph is being recorded.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Final
 
 import numpy
 
@@ -30,6 +30,12 @@ def _probe() -> int:
 
 # How many references sys.getrefcount counts for an array that only one local variable holds.
 ALONE = _probe()
+
+NO_LEAF: Final = (
+    "leaf variable has been moved into the graph interior: since the forward it was detached in "
+    "place, and written with a tensor that requires grad. Write a clone() of it instead, or run "
+    "the forward again."
+)
 
 
 def _dense_strides(array: Any) -> tuple[int, ...] | None:
@@ -61,6 +67,8 @@ def laid_out(xp: Any, g: Any, variable: Any) -> Any:
 
 def accumulate(xp: Any, variable: Any, g: Any, alone: bool, call_site: Any) -> None:
     """Add the array `g` to `variable.grad`; `alone`: nobody else holds it."""
+    if variable._edge is not None:
+        raise RuntimeError(NO_LEAF)
     old = variable._grad
     if old is None:
         array = variable._array
@@ -126,6 +134,8 @@ def _check_broadcast(have: tuple[int, ...], new: tuple[int, ...]) -> None:
 
 def accumulate_traced(F: Any, variable: Any, g: Tensor) -> None:
     """The same while a graph is recorded: out of place, and the gradient stays in the graph."""
+    if variable._edge is not None:
+        raise RuntimeError(NO_LEAF)
     old, array = variable._grad, variable._array
     if old is not None:
         sparse_first = type(old) is SparseTensor and type(g) is not SparseTensor

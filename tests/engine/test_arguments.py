@@ -86,6 +86,22 @@ def test_a_leaf_that_changed_since_the_forward(how: str) -> None:
     agree(program)
 
 
+@pytest.mark.filterwarnings("ignore:Using backward")
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("how", ["detach_", "requires_grad_"])
+def test_a_leaf_that_was_written_with_what_came_of_it(how: str, create_graph: bool) -> None:
+    def program(t: Any) -> Any:
+        x = t.tensor([1.0, 2.0], requires_grad=True)
+        y = x * x
+        x.detach_() if how == "detach_" else x.requires_grad_(False)
+        x.copy_(y)
+        kind, text = raised(lambda: x.sum().backward(create_graph=create_graph))
+        first = text.partition(":")[0]
+        return [kind, first, x.grad_fn is None, x.is_leaf]
+
+    agree(program)
+
+
 def test_a_grad_of_another_shape_is_not_added_to() -> None:
     x = ag_visual.ones(2, requires_grad=True)
     (x * 1).sum().backward()

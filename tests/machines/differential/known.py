@@ -52,7 +52,8 @@ OF_SHAPES = re.compile(
     r"invalid gradient at index|[Ss]ize of tensor|broadcast shape|[Dd]imension"
     r"|could not broadcast input array"
 )
-LOOKS_INTO = re.compile(r"\.view\(torch\.|\.data$|\.detach\(\)$")  # memory, as no view
+# memory, as no view
+LOOKS_INTO = re.compile(r"\.view\(torch\.|\.data$|\.detach\(\)$|Dirty\.apply\(")
 NAME = re.compile(r"\bt\d+\b")
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]\d+)?")
 VIEWED = re.compile(
@@ -204,8 +205,10 @@ TRANSFORMS = re.compile(
 )
 DERIVES = re.compile(r"pushed\(|moved\(|pulled\(|sloped\(|mapped\(")
 HOOKED = re.compile(r"(\w+)\.register_hook\(")
+UNDERIVED = re.compile(r" // |\{number\} % ")
 MOVES = re.compile(r"pushed\(|moved\(|jacfwd")
 NOT_ZERO = re.compile(r"[1-9]|inf|nan")
+SAID = re.compile(r"(?:size|dtype)=(?:\(.*?\)|[\w.]+)")  # beside the numbers
 NO_SLICES = re.compile(
     r"index 0 out of range for tensor of size \[[\d, ]*\b0\b|cannot reshape tensor of 0 elem"
 )
@@ -524,7 +527,7 @@ t1 = torch.func.jvp(lambda a: a * 1, (t0,), (torch.ones(2),))[1].clone()
             or (
                 difference.kind == "grad"
                 and (difference.about, difference.ours) == ("none", "None")
-                and not NOT_ZERO.search(difference.theirs.partition("dtype")[0])
+                and not NOT_ZERO.search(SAID.sub("", difference.theirs))
                 and any(map(_moves, program))
             )
         ),
@@ -1078,8 +1081,8 @@ t1.sum().backward()
     ),
     Known(
         "where a backward fails",
-        "A backward that comes to `//` fails there: leaves that it has reached before have their"
-        " gradient; torch's fails first.",
+        "A backward that comes to `//`, or that fails at a hook of `number % tensor`, fails there:"
+        " leaves that it has reached before have their gradient; torch's fails first.",
         """
 t0 = torch.tensor(1., requires_grad=True)
 t1 = torch.tensor(1., requires_grad=True)
@@ -1093,12 +1096,13 @@ torch.autograd.backward([t0.sum(), t2.sum()])
                 and difference.ours != "nothing is raised"
             )
             or (
-                (difference.kind, difference.about, difference.theirs) == ("grad", "none", "None")
+                difference.kind == "grad"
+                and difference.about in ("none", "values")
                 and "backward(" in program[-1].form
                 and any(
                     (hooked := HOOKED.search(each.source))
                     and any(
-                        made.source.startswith(f"{hooked[1]} = ") and " // " in made.source
+                        hooked[1] in made.targets and UNDERIVED.search(made.form)
                         for made in program
                     )
                     for each in program
