@@ -497,3 +497,19 @@ def test_ormqr_without_matrices_has_no_gradients_of_reflectors() -> None:
         return [g is not None and g.requires_grad for g in grads]
 
     agree(program)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize(
+    "shapes",
+    [((2, 4, 3), (1, 3, 2)), ((1, 4, 3), (2, 3, 2)), ((1, 4, 3), (1, 3, 2)), ((2, 4, 3), (3, 2))],
+)
+def test_batches_of_one_are_folded_as_torch_folds_them(shapes: Any, wanted: Any) -> None:
+    def program(t: Any) -> Any:
+        factors = [t.ones(s, requires_grad=w) for s, w in zip(shapes, wanted, strict=True)]
+        product = factors[0] @ factors[1]
+        product.sum().backward()
+        return [graph(product.grad_fn), [f.grad.tolist() for f in factors if f.requires_grad]]
+
+    agree(program)

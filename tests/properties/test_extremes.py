@@ -106,13 +106,16 @@ def test_extreme_values_as_torch(op: Op) -> None:
     close(host(out), expected.numpy(force=True), op.name, 1e-6, 1e-12)
     if not out.requires_grad:
         return
-    out.backward(ag.ones_like(out))
-    expected.backward(torch.ones_like(expected))
-    for name, leaf in ours.items():
-        wanted = theirs[name].grad
-        if wanted is not None:
-            # At NaN torch's own answer depends on the place: vectors and their rest differ.
-            known = ~numpy.any([numpy.isnan(a) for a in arrays.values()], axis=0)
-            exact = wanted.numpy(force=True)
-            known &= ~numpy.isnan(exact)
-            close(host(leaf.grad)[known], exact[known], f"gradient of {name}", 1e-6, 1e-12)
+    for arriving in (1.0, INF):
+        out.backward(ag.full_like(out, arriving), retain_graph=True)
+        expected.backward(torch.full_like(expected, arriving), retain_graph=True)
+        for name, leaf in ours.items():
+            wanted, theirs[name].grad = theirs[name].grad, None
+            found, leaf.grad = leaf.grad, None
+            if wanted is not None:
+                # At NaN torch's own answer depends on the place: vectors and their rest differ.
+                known = ~numpy.any([numpy.isnan(a) for a in arrays.values()], axis=0)
+                exact = wanted.numpy(force=True)
+                known &= ~numpy.isnan(exact)
+                told = f"gradient of {name} for {arriving}"
+                close(host(found)[known], exact[known], told, 1e-6, 1e-12)

@@ -94,6 +94,12 @@ def _matmul(F, self, other):
         if isinstance(self, Wrapper) or isinstance(other, Wrapper):
             return F.vm(self, other)
         return F.mm(F.unsqueeze(self, 0), other)._squeeze_dim_(0)
+    if one == 3 and two == 3 and self.shape[0] != other.shape[0]:
+        # A batch of one that requires grad is folded into a matrix, too.
+        if self.shape[0] == 1 and self.requires_grad:
+            return F.matmul(F.squeeze(self, 0), other)
+        if other.shape[0] == 1 and other.requires_grad:
+            return F.matmul(self, F.squeeze(other, 0))
     if _folds(self, other):
         return _folded(F, self, other)
     return _batched(F, self, other)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy
 
@@ -29,15 +29,18 @@ def _sigmoid_backward(xp, grad_output, output):
     return grad_output * ((1 - output) * output)
 
 
+_ONES: Final = {char: numpy.ones((), char) for char in "fdFD"}
+
+
 def _tanh_backward(xp, grad_output, output):
     if output.itemsize == 2:
         return in_float32(_tanh_backward, xp, grad_output, output)
-    # Without a number of Python's in it: each costs NumPy 0.2 us.
-    lost = grad_output * output
-    if type(lost) is ndarray:
-        multiply(lost, output, lost)
-        return subtract(grad_output, lost, lost)
-    return grad_output - lost * output
+    kept = output * output
+    if type(kept) is ndarray:
+        # Not 1 - kept: each number of Python's costs NumPy 0.2 us.
+        subtract(_ONES[kept.dtype.char], kept, kept)
+        return multiply(grad_output, kept, kept)
+    return grad_output * (1 - kept)
 
 
 backward_op(

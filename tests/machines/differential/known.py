@@ -35,6 +35,7 @@ class Known:
     program: str  # it shows the difference after its last line
     fits: Callable[[Difference, Line, Program], bool]  # given the line that named it, or raised
     ends: bool = False  # whether a program ends where it meets this difference of tensors
+    often: bool = True  # whether it shows where all tensors are looked at after every line
 
 
 EMPTY = re.compile(r"\('', 0\), |, \('', 0\)")  # an edge that leads nowhere
@@ -174,6 +175,7 @@ CHOOSES = re.compile(r"\.(amax|amin|aminmax|norm)\(")
 EXTREMES = re.compile(r"\b(a?max|a?min|aminmax|maximum|minimum|fmax|fmin|clamp\w*)_?\(")
 SIGNS = re.compile(r"[\s-]")
 UNPRINTED = "a tensor whose repr raises"
+HUGE = re.compile(r"e\+3\d")
 SORTS = re.compile(r"\.(?:arg)?sort\(")  # of which the indices may differ
 BITS = re.compile(r"\.view\(torch\.")
 SHADED = re.compile(r"A view was created in (?:inference|no_grad) mode and its base")
@@ -384,6 +386,30 @@ t2 = t1.isfinite()
             and line.form.endswith(".isfinite()")
             and bool(REFUSED_VIEW.search(difference.theirs))
         ),
+    ),
+    Known(
+        "views that nobody has looked at",
+        "A view whose base was written with what requires grad may be written; torch refuses to"
+        " (`a leaf Variable that requires grad`) as long as nobody has looked at its `grad_fn`.",
+        """
+t0 = torch.tensor([1.], requires_grad=True)
+t1 = torch.tensor([1.])
+t2 = t1[:1]
+t1.mul_(t0)
+t2.mul_(2)
+""",
+        lambda difference, line, program: (
+            difference.kind == "accepts"
+            and "a leaf Variable that requires grad is being used" in difference.theirs
+            and (written := program[-1].source.partition(".")[0]) != ""
+            and any(
+                written in each.targets
+                and VIEWED.search(each.source) is not None
+                and LEAF_VIEW.search(each.source) is None
+                for each in program
+            )
+        ),
+        often=False,
     ),
     Known(
         "retained gradients of refused views",
@@ -899,13 +925,16 @@ t1 = torch.autograd.grad(t0.sum(), [t0])[0]
     ),
     Known(
         "gelu of infinity",
-        "`gelu(inf)` is infinity in every dtype; torch's is NaN in some.",
+        "`gelu(inf)` is infinity in every dtype; torch's is NaN in some. From half of the largest"
+        " number on, torch's is infinity.",
         "t0 = torch.nn.functional.gelu(torch.tensor([float('inf'), 1.]))",
         lambda difference, line, program: (
             difference.kind == "values"
             and "gelu(" in line.form
-            and "inf" in difference.ours
-            and "nan" in difference.theirs
+            and (
+                ("inf" in difference.ours and "nan" in difference.theirs)
+                or ("inf" in difference.theirs and HUGE.search(difference.ours) is not None)
+            )
         ),
         ends=True,
     ),
@@ -1156,6 +1185,7 @@ t1.sum().backward()
         "formulas after data = y",
         "After `x.data = y` of another shape, what the derivative of an earlier operation on `x`"
         " reads has the old shape in one engine, the new one in the other: one of them may refuse."
+        " So may torch where indices became floats."
         " A transform has read `x`; in torch a view of it, which keeps the old values.",
         """
 t0 = torch.ones(2, 3, requires_grad=True) * 1
@@ -1169,6 +1199,7 @@ t1.sum().backward()
                 (replaced := DATA_SET.search(each.source))
                 and (
                     _refused_shape(difference)
+                    or (difference.kind == "accepts" and "dtype int32/int64" in difference.theirs)
                     or (
                         difference.kind in ("values", "grad")
                         and any(
@@ -1247,7 +1278,8 @@ with torch.no_grad(): t1 = t0[:1]
     Known(
         "values saved by hooks",
         "What hooks (`saved_tensors_hooks`, `save_on_cpu`) saved of a result keeps its shape when"
-        " that is turned in place (`t_`, `unsqueeze_`, ...); torch computes with the new shape.",
+        " that is turned in place (`t_`, `unsqueeze_`, ...); torch computes with the new shape. Torch"
+        " saves masks, too, and refuses one that a hook has made into numbers.",
         """
 t0 = torch.tensor([1., 2.], requires_grad=True)
 with torch.autograd.graph.save_on_cpu(): t1 = t0.rsqrt()
@@ -1256,6 +1288,11 @@ t1.sum().backward()
 """,
         lambda difference, line, program: (
             (
+                difference.kind == "accepts"
+                and "where expected condition to be a boolean tensor" in difference.theirs
+                and any("saved_tensors_hooks" in each.mode for each in program)
+            )
+            or (
                 difference.kind in ("grad", "values")
                 or OF_SHAPES.search(difference.theirs) is not None
             )
