@@ -1278,8 +1278,8 @@ with torch.no_grad(): t1 = t0[:1]
     Known(
         "values saved by hooks",
         "What hooks (`saved_tensors_hooks`, `save_on_cpu`) saved of a result keeps its shape when"
-        " that is turned in place (`t_`, `unsqueeze_`, ...); torch computes with the new shape. Torch"
-        " saves masks, too, and refuses one that a hook has made into numbers.",
+        " that is turned in place (`t_`, `unsqueeze_`, ...); torch computes with the new shape."
+        " Torch saves masks, too, and refuses one that a hook has made into numbers.",
         """
 t0 = torch.tensor([1., 2.], requires_grad=True)
 with torch.autograd.graph.save_on_cpu(): t1 = t0.rsqrt()
@@ -1293,16 +1293,18 @@ t1.sum().backward()
                 and any("saved_tensors_hooks" in each.mode for each in program)
             )
             or (
-                difference.kind in ("grad", "values")
-                or OF_SHAPES.search(difference.theirs) is not None
-            )
-            and any(
-                ("save_on_cpu" in each.mode or "saved_tensors_hooks" in each.mode)
-                and any(
-                    (turned := TURNS.search(later.source)) and turned[1] in each.targets
-                    for later in program
+                (
+                    difference.kind in ("grad", "values")
+                    or OF_SHAPES.search(difference.theirs) is not None
                 )
-                for each in program
+                and any(
+                    ("save_on_cpu" in each.mode or "saved_tensors_hooks" in each.mode)
+                    and any(
+                        (turned := TURNS.search(later.source)) and turned[1] in each.targets
+                        for later in program
+                    )
+                    for each in program
+                )
             )
         ),
         ends=True,
