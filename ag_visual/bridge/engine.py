@@ -14,7 +14,7 @@ from typing import Any, Final
 import torch
 from torch._C import DisableTorchFunction
 
-from ag_visual.bridge import forward, problems
+from ag_visual.bridge import forward, problems, profiles
 from ag_visual.bridge.arrays import Memory, forget_all, memory_of
 from ag_visual.bridge.arrival import Arrivals
 from ag_visual.bridge.backward import Backward, Unrecorded
@@ -34,6 +34,7 @@ FOLDER: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 _saving: Final = torch._C._autograd
 _hooks_of_nodes: Final = torch.autograd.function._HookMixin
+_profile: Final = torch.autograd.profiler.profile
 
 
 class _Thread(threading.local):
@@ -69,6 +70,7 @@ class Watcher:
         self._owner = 0
         self._depth = ranges.depth()
         self._complained = False
+        self._numbers: profiles.Numbers | None = None  # while torch's own profiler runs
 
     # Into torch, and out of it -------------------------------------------------------------------
 
@@ -94,6 +96,15 @@ class Watcher:
         def _engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
             return self._backward(t_outputs, args, kwargs)
 
+        def _start_trace(profile: Any) -> None:
+            self._numbers = {}
+            self._originals[_profile, "_start_trace"](profile)
+
+        def __exit__(profile: Any, *error: Any) -> Any:
+            result = self._originals[_profile, "__exit__"](profile, *error)
+            self._profiled(profile)
+            return result
+
         def register_hooks(saved: Any, pack_hook: Any, unpack_hook: Any) -> Any:
             return self._packed_later(saved, pack_hook, unpack_hook)
 
@@ -104,6 +115,8 @@ class Watcher:
             (_saving, "_pop_saved_tensors_default_hooks"): self._popped,
             (_saving.SavedTensor, "register_hooks"): register_hooks,
             (_hooks_of_nodes, "_register_hook"): staticmethod(self._node_hooks.register),
+            (_profile, "_start_trace"): _start_trace,
+            (_profile, "__exit__"): __exit__,
         }
 
     def stop(self) -> None:
@@ -200,11 +213,23 @@ class Watcher:
     def _find(self, roots: Any, others: Any = ()) -> dict[TorchNode, Any]:
         """Know all nodes below `roots`, and below others; torch's own of those below `roots`."""
         with self._lock:
-            found = discover(roots, others, threading.get_ident())
+            found = discover(roots, others, threading.get_ident(), self._numbers)
             sink = instrument.sink
             if sink is not None and self.events:
                 sink.late += found[0]
             return found[1]
+
+    def _profiled(self, profile: Any) -> None:
+        """One of torch's own profiles has ended."""
+        try:
+            if self.events and profile.enabled:
+                self.behind()
+                started = profile.profiling_start_time_ns
+                profiles.tell(profile.kineto_results, started, self._numbers or {})
+        except Exception as error:
+            self.failed(error)
+        finally:
+            self._numbers = None
 
     def written(
         self,

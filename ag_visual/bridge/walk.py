@@ -17,12 +17,16 @@ NO_BIRTH: Final[Birth] = (None, 0, 0, 0, 0, 0, None, None)
 
 
 def discover(
-    roots: Sequence[Root], others: Sequence[Root], thread: int
+    roots: Sequence[Root],
+    others: Sequence[Root],
+    thread: int,
+    numbers: dict[int, list[tuple[str, int]]] | None = None,
 ) -> tuple[list[TorchNode], dict[TorchNode, Any]]:
     """Find the new nodes below `roots` and below others.
 
     Returns the new ones in the order in which torch made them, and all nodes below `roots`, each
-    with torch's own. thread: of those of which nobody saw the operation.
+    with torch's own. thread: of those of which nobody saw the operation. numbers: names and
+    numbers of new ones are added to it, by torch's sequence number.
     """
     births: dict[Any, Birth] = {}
     known: dict[Any, Any] = {None: None}
@@ -73,6 +77,8 @@ def discover(
         node = TorchNode(function, metadata, births[function], thread)
         known[function] = metadata[KEY] = node
         new.append(node)
+        if numbers is not None and not node.leaf:
+            numbers.setdefault(_rank(function), []).append((node.name(), node.seq))
         below = edges[function]
         if below:
             try:

@@ -204,7 +204,7 @@ def test_a_profile_is_followed_as_it_runs(lab: Lab, folder: Path) -> None:
     (folder / "stop").touch()
     lab.ended(1)
     expect(head).to_contain_text(re.compile(r"^(?!.*Running).*Profile: [\d,]+ slices", re.DOTALL))
-    expect(shown.locator(".agv-timing-notices")).to_contain_text("export_profile()")
+    expect(shown.locator(".agv-timing-notices")).to_contain_text("a file of it")
 
 
 def one_step(forward: Any) -> Any:

@@ -115,3 +115,15 @@ def test_a_notebook_that_uses_pytorch_is_watched_at_one_click(lab: Lab) -> None:
     # Its times, as of every recording.
     panel.get_by_role("button", name="Time", exact=True).click()
     expect(panel.locator(".agv-timing-head")).to_contain_text("This recording")
+    # What torch's own profiler has collected comes into the same view.
+    lab.edit(
+        2,
+        """\
+with torch.profiler.profile(record_shapes=True):
+    (x * 2).tanh().sum().backward()""",
+    )
+    lab.run(2)
+    expect(panel.locator(".agv-timing-head")).to_contain_text("Profile:")
+    names = panel.get_by_role("table", name="Time by name")
+    expect(names.get_by_role("row", name="TanhBackward0").first).to_be_visible()
+    lab.screenshot("watch_profiled")

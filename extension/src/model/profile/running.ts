@@ -64,7 +64,7 @@ export class RunningProfile {
       for (const slice of slices) loose.add(slice);
     }
     const whole = this.done
-      ? 'A profile that was followed: export_profile() writes a file with its memory, too.'
+      ? 'A profile that was followed: a file of it (export_…) has its memory, too.'
       : 'A profile that runs: what has ended is here, and ranges that have not.';
     const gone = `${plural(this.left, 'earlier slice')} are not here: a file has all.`;
     return assemble(loose, {
