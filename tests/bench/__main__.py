@@ -5,7 +5,8 @@ each finds the caches full of the other's data). `--panel` adds the time to firs
 browser. Others measure something else instead: `--timeline` opening a profile of a million slices
 in a browser, and moving in it; `--transforms` function transforms, forward mode and gradcheck;
 `--profile` what a profile costs; `--recording` what a recording costs, as medians over turns;
-`--watching` what `ag.watch(torch)` costs torch.
+`--watching` what `ag.watch(torch)` costs torch; `--layers [WORDS]` the layers of real programs, as
+medians over turns, those alone whose name holds the words.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ag_visual.dispatch import table
 from ag_visual.dispatch.codegen.forward import forward
 from ag_visual.session.session import current
 
-from . import THREADS, cases, profiles, transforms, watching
+from . import THREADS, cases, layers, profiles, transforms, watching
 
 
 def _commit() -> str:
@@ -130,6 +131,7 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--recording", action="store_true")
     parser.add_argument("--watching", action="store_true")
+    parser.add_argument("--layers", nargs="?", const="", metavar="WORDS")
     options = parser.parse_args()
     if options.timeline:
         from . import timeline
@@ -157,6 +159,9 @@ def main() -> None:
         return
     if options.watching:
         watching.measure(torch, options.seconds)
+        return
+    if options.layers is not None:
+        layers.measure(ours, theirs, options.seconds, options.turn, options.layers)
         return
     if options.transforms:
         for name, make in transforms.CASES.items():

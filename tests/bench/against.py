@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import THREADS, cases
+from . import THREADS, cases, layers
 
 HERE = Path(__file__).resolve().parents[2]
 Make = Callable[[cases.Engine], cases.Case]
@@ -40,6 +40,7 @@ CASES: dict[str, Make] = {
     "layer_norm, 64 x 128": lambda e: cases.layer_norm(e, 64, 128),
     "layer_norm, 32 x 64 x 256": lambda e: cases.layer_norm(e, 32, 64, 256),
     "cross_entropy, 64 x 10": cases.cross_entropy,
+    **layers.CASES,
     "1M-element chain": cases.large,
     "retained 100,000-element chain": cases.retained,
 }
