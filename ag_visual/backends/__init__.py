@@ -1,4 +1,4 @@
-"""torch.backends: switches that a program reads and sets. They choose nothing.
+"""torch.backends: switches that a program reads and sets. All but `mkldnn.enabled` choose nothing.
 
 What is set is read again; what asks for a library is answered by what is used here.
 """

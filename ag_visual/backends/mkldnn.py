@@ -1,4 +1,7 @@
-"""torch.backends.mkldnn: oneDNN is not used; its switches can be set."""
+"""torch.backends.mkldnn: oneDNN is not used; `enabled` says how recurrent layers are recorded.
+
+As in torch, a layer in one direction is one node while it is True; else each step has nodes.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def is_available() -> bool:
 def flags(
     enabled: bool = False, deterministic: bool = False, allow_tf32: bool = True
 ) -> AbstractContextManager[None]:
-    """A block with these switches; they choose nothing."""
+    """A block with these switches. `enabled=False`: recurrent layers are recorded step by step."""
     given = {"enabled": enabled, "deterministic": deterministic, "allow_tf32": allow_tf32}
     return held(__name__, **given)
 

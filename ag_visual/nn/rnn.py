@@ -1,19 +1,23 @@
 """Recurrent layers: RNN, LSTM and GRU over whole sequences, padded or packed.
 
-The input's part of all steps is one multiplication; what is left of a step is the part of the
+A layer in one direction is one op (docs/notes/recurrent-layers.md). Where it is taken step by step,
+the input's part of all steps is one multiplication; what is left of a step is the part of the
 hidden state, and the formula of the cell.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from typing import Any
 
+from ag_visual.arrays.backend import backend_of
+from ag_visual.arrays.kernels import recurrent as kernels
 from ag_visual.core import modes
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.autocast import casts_of, run as cast_run
-from ag_visual.dispatch.table import functions as F
+from ag_visual.dispatch.table import functions as F, traced
 from ag_visual.events.spans import OP
 from ag_visual.events.timed import Span
 from ag_visual.nn import functional, init
@@ -23,6 +27,12 @@ from ag_visual.nn.recurrent import elman, gru, lstm
 from ag_visual.nn.utils.rnn import PackedSequence
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+_MODES = {
+    "LSTM": kernels.LSTM,
+    "GRU": kernels.GRU,
+    "RNN_TANH": kernels.TANH,
+    "RNN_RELU": kernels.RELU,
+}
 
 
 class RNNBase(Module):
@@ -181,14 +191,11 @@ class RNNBase(Module):
         order = None if packed is None else packed.sorted_indices
         states = self._begin(hx, data, sizes[0], batched, order)
         with Span(f"aten::{self.mode.lower()}", OP):
-            data = data if packed is not None else data.flatten(0, 1)
             # Mixed precision casts all of it on CUDA; on the CPU, as in torch, a plain LSTM alone.
             plain = self.mode == "LSTM" and not self.proj_size and packed is None
             casts = casts_of("lower" if plain else "cuda lower")
             given = data, sizes, states, self.all_weights
             data, states = cast_run(casts, self._layers, given, {}, composite=True)
-            if packed is None:
-                data = data.view(len(sizes), sizes[0], data.shape[-1])
         if packed is not None:
             back = packed.unsorted_indices
             if back is not None:
@@ -208,6 +215,12 @@ class RNNBase(Module):
     def _layers(
         self, data: Any, sizes: list[int], states: list[Any], all_weights: list[list[Any]]
     ) -> tuple[Any, list[Any]]:
+        flat = [weight for weights in all_weights for weight in weights]
+        whole = not self.proj_size and _is_whole([data, *states, *flat])
+        apart = data.dim() == 3 and not whole
+        if apart:
+            data = data.flatten(0, 1)
+        sweep = self._layer if whole else self._sweep
         weights = iter(all_weights)
         last: list[list[Any]] = []
         begins = list(zip(*(part.unbind(0) for part in states), strict=True))
@@ -217,11 +230,27 @@ class RNNBase(Module):
             found = []
             for direction in range(self._directions):
                 begin = begins[layer * self._directions + direction]
-                out, end = self._sweep(data, sizes, begin, next(weights), direction == 1)
+                out, end = sweep(data, sizes, begin, next(weights), direction == 1)
                 found.append(out)
                 last.append(end)
             data = found[0] if len(found) == 1 else F["cat"](found, -1)
+        if apart:
+            data = data.view(len(sizes), sizes[0], data.shape[-1])
         return data, [F["stack"](parts) for parts in zip(*last, strict=True)]
+
+    def _layer(
+        self, data: Any, sizes: list[int], begin: Any, weights: list[Any], backwards: bool
+    ) -> tuple[Any, Any]:
+        """What `_sweep` gives, by one op; the outputs have the dimensions of `data`."""
+        if not self.bias:
+            nothing = data.new_zeros(weights[0].shape[0])
+            weights = [*weights, nothing, nothing]
+        batches = () if data.dim() == 3 else tuple(sizes)
+        options = self.num_layers, self.bias, self.bidirectional, self.batch_first, self.training
+        h, c = begin if len(begin) == 2 else (*begin, None)
+        given = backwards, batches, _MODES[self.mode], self.hidden_size, *options
+        output, last_h, last_c, _ = traced.mkldnn_rnn_layer(data, *weights, h, c, *given)
+        return output, (last_h,) if c is None else (last_h, last_c)
 
     def _step(self, a: Any, b: Any, state: tuple[Any, ...]) -> tuple[Any, ...]:
         """The next state from the parts of the gates that the input and the last h add."""
@@ -256,6 +285,19 @@ class RNNBase(Module):
             ended.append(state)
             state = tuple(F["cat"](parts[::-1]) for parts in zip(*ended, strict=True))
         return F["cat"](outputs[::-1] if backwards else outputs), state
+
+
+def _is_whole(given: list[Any]) -> bool:
+    """Whether layers of these tensors are one op each: real numbers of one dtype, no transforms."""
+    # Who never asked for the switch has not set it: nobody else imports its module.
+    switch = sys.modules.get("ag_visual.backends.mkldnn")
+    if modes.state.levels or modes.duals or not (switch is None or switch.enabled):
+        return False
+    first = given[0]
+    backend = backend_of(first._array)
+    if not backend.has_values or not first.is_floating_point() or not first.numel():
+        return False
+    return all(x.dtype is first.dtype and backend_of(x._array) is backend for x in given)
 
 
 def _check_sizes(mode: str, hidden: Any, layers: int, dropout: Any, proj: int) -> None:

@@ -55,6 +55,7 @@ LOOPS = {
     "histc",
     "histogram_bins",
     "histogram_edges",
+    "mkldnn_rnn_layer",  # modules take single steps under vmap
     "nonzero_static",
     "pdist",
 }

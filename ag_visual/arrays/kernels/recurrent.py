@@ -17,6 +17,8 @@ from ag_visual.arrays.quiet import silent
 
 RELU, TANH, LSTM, GRU = range(4)
 """The modes, as torch numbers them."""
+KEPT = {RELU: 1, TANH: 1, LSTM: 6, GRU: 4}
+"""How many numbers are kept for each of a row's hidden units (of an RNN, in no row)."""
 
 Sizes = tuple[int, ...]
 
@@ -110,11 +112,11 @@ def forward(
     order = sizes, backwards
     cells = xp.empty((0,), added.dtype)
     if mode == LSTM:
-        space = xp.empty((len(data), 6 * hidden), added.dtype)
+        space = xp.empty((len(data), KEPT[LSTM] * hidden), added.dtype)
         _lstm(xp, added, recur, h, c, space, output, *order)
         cells = _last(xp, space[:, 4 * hidden : 5 * hidden], *order)
     elif mode == GRU:
-        space = xp.empty((len(data), 4 * hidden), added.dtype)
+        space = xp.empty((len(data), KEPT[GRU] * hidden), added.dtype)
         _gru(xp, added, recur, b_hh[2 * hidden :], h, space, output, *order)
     else:
         space = cells
@@ -137,12 +139,12 @@ def _elman(
     for a, out in zip(*(_steps(x, sizes, backwards) for x in (added, output)), strict=True):
         if len(h) != len(a):
             h = _resized(xp, h, first, len(a))
-        xp.dot(h, recur, out)
+        xp.dot(h, recur, out=out)
         xp.add(a, out, out)
         if mode == TANH:
             xp.tanh(out, out)
         else:
-            xp.maximum(out, zero, out)
+            xp.maximum(out, zero, out=out)
         h = out
 
 
@@ -170,7 +172,7 @@ def _lstm(
         if len(h) != len(a):
             h, c = _resized(xp, h, first_h, len(a)), _resized(xp, c, first_c, len(a))
             product, part = whole[: len(a)], spare[: len(a)]
-        dot(h, recur, product)
+        dot(h, recur, out=product)
         add(a, product, gates)
         exp(bounded, bounded)
         add(bounded, one, bounded)
@@ -215,7 +217,7 @@ def _gru(
             h = _resized(xp, h, first, len(a))
             product = whole[: len(a)]
             to_gates, to_n = product[:, : 2 * hidden], product[:, 2 * hidden :]
-        dot(h, recur, product)
+        dot(h, recur, out=product)
         add(a, to_gates, bounded)
         exp(bounded, bounded)
         add(bounded, one, bounded)
@@ -268,7 +270,7 @@ def backward(
         of_hidden = slopes[:, : 3 * hidden]
         of_input = xp.concatenate([slopes[:, : 2 * hidden], slopes[:, 3 * hidden :]], axis=1)
     else:
-        slopes = 1 - output * output if mode == TANH else (output > 0).astype(output.dtype)
+        slopes = 1 - output * output if mode == TANH else 1 - (output <= 0).astype(output.dtype)
         d_h = _elman_back(xp, slopes, w_hh, g_out, d_h, *order)
         of_input = of_hidden = slopes
     return (
@@ -331,13 +333,13 @@ def _elman_back(
         if arrived is not None:
             xp.add(d_h, arrived, d_h)
         xp.multiply(s, d_h, s)
-        xp.dot(s, weight, d_h)
+        xp.dot(s, weight, out=d_h)
     return ends.done()
 
 
 def _lstm_slopes(xp: Any, space: Array, before: Array, hidden: int) -> tuple[Array, Array]:
     """By the gates' inputs, of h for o, of c for i, f, g; and how h grows with c."""
-    o, i, f, g, _, bent = _columns(space, 6, hidden)
+    o, i, _, g, _, bent = _columns(space, 6, hidden)
     bounded = space[:, : 3 * hidden]
     slopes = xp.empty((len(space), 4 * hidden), space.dtype)
     xp.subtract(1, bounded, slopes[:, : 3 * hidden])
@@ -389,7 +391,7 @@ def _lstm_back(
         multiply(to_o, d_h, to_o)
         multiply(to_c, each, to_c)
         multiply(d_c, f, d_c)
-        dot(s, weight, d_h)
+        dot(s, weight, out=d_h)
     return ends_h.done(), ends_c.done()
 
 
@@ -436,6 +438,6 @@ def _gru_back(
             xp.add(d_h, arrived, d_h)
         xp.multiply(s, each, s)
         xp.multiply(d_h, z, d_h)
-        xp.dot(to_h, weight, part)
+        xp.dot(to_h, weight, out=part)
         xp.add(d_h, part, d_h)
     return ends.done()
