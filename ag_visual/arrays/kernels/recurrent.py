@@ -1,15 +1,16 @@
 """A recurrent layer over a whole sequence in one direction, and its gradients.
 
 Layer 1. `sizes[t]` rows belong to step t, one step after the other; sequences are sorted, so that
-sizes never grow. A step is one product and about ten calls into memory that is there; all that
-does not depend on the step before it is computed for all steps at once.
+sizes never grow. Steps of one size are a run. What a run computes lies as (steps, features, rows),
+so that each gate of a step is one block of memory: a step is one product and about ten calls into
+memory that is there. What does not depend on the step before it is computed for all steps at once.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from ag_visual.arrays.backend import Array
 from ag_visual.arrays.kernels.rows import column_sums
@@ -17,59 +18,63 @@ from ag_visual.arrays.quiet import silent
 
 RELU, TANH, LSTM, GRU = range(4)
 """The modes, as torch numbers them."""
-KEPT = {RELU: 1, TANH: 1, LSTM: 6, GRU: 4}
-"""How many numbers are kept for each of a row's hidden units (of an RNN, in no row)."""
+KEPT = {RELU: 0, TANH: 0, LSTM: 6, GRU: 5}
+"""How many numbers the forward keeps for the backward, for each row and hidden unit."""
 
 Sizes = tuple[int, ...]
 
 
-def _steps(array: Array, sizes: Sizes, backwards: bool) -> list[Array]:
-    """The rows of each step, in the order in which they are computed."""
-    if sizes[0] == sizes[-1]:
-        found = list(array.reshape(len(sizes), sizes[0], *array.shape[1:]))
-    else:
-        ends = itertools.accumulate(sizes)
-        found = [array[end - n : end] for n, end in zip(sizes, ends, strict=True)]
-    return found[::-1] if backwards else found
+class _Run(NamedTuple):
+    """Steps of one size: their rows are `begin` to `end` of all."""
+
+    steps: int
+    size: int
+    begin: int
+    end: int
+
+    def of(self, array: Array) -> Array:
+        """(steps, size, ...) of the rows of all steps."""
+        return array[self.begin : self.end].reshape(self.steps, self.size, *array.shape[1:])
+
+    def turned(self, xp: Any, array: Array) -> Array:
+        """(steps, features, size) of them, in memory of its own order."""
+        return xp.ascontiguousarray(self.of(array).transpose(0, 2, 1))
+
+    def kept(self, space: Array, hidden: int, count: int) -> Array:
+        """(steps, count * hidden, size): the run's part of the flat memory."""
+        part = space[self.begin * count * hidden : self.end * count * hidden]
+        return part.reshape(self.steps, count * hidden, self.size)
 
 
-def _columns(array: Array, count: int, width: int) -> list[Array]:
-    """The first `count` blocks of `width` columns."""
+def _runs(sizes: Sizes, backwards: bool) -> Iterator[_Run]:
+    """The runs in the order in which they are computed."""
+    found, begin = [], 0
+    for size, group in itertools.groupby(sizes):
+        steps = len(list(group))
+        found.append(_Run(steps, size, begin, begin + steps * size))
+        begin += steps * size
+    return reversed(found) if backwards else iter(found)
+
+
+def _resized(xp: Any, state: Array | None, first: Array, rows: int) -> Array:
+    """The state (features, rows) of as many sequences: some are over, or some begin."""
+    if state is None:
+        return xp.ascontiguousarray(first[:rows].T)
+    many = state.shape[1]
+    if rows <= many:
+        return xp.ascontiguousarray(state[:, :rows])
+    return xp.ascontiguousarray(xp.concatenate([state, first[many:rows].T], axis=1))
+
+
+def _steps(backwards: bool, *arrays: Array) -> Iterator[tuple[Array, ...]]:
+    """The steps of arrays (steps, ...) side by side, in the order in which they are computed."""
+    return zip(*(list(x[::-1] if backwards else x) for x in arrays), strict=True)
+
+
+def _parts(array: Array, count: int) -> list[Array]:
+    """`count` equal parts of the features of (steps, features, rows)."""
+    width = array.shape[1] // count
     return [array[:, k * width : (k + 1) * width] for k in range(count)]
-
-
-def _resized(xp: Any, state: Array, first: Array, rows: int) -> Array:
-    """The state of as many sequences: those that are over leave, those that begin join."""
-    if rows < len(state):
-        return state[:rows]
-    return xp.concatenate([state, first[len(state) : rows]])
-
-
-def _before(xp: Any, states: Array, first: Array, sizes: Sizes, backwards: bool) -> Array:
-    """The state before each row, from the states after each row and the first ones."""
-    many = len(first)
-    if sizes[0] == sizes[-1]:
-        parts = [states[many:], first] if backwards else [first, states[:-many]]
-        return xp.concatenate(parts)
-    steps = _steps(states, sizes, backwards)
-    last = first[: len(steps[0])]
-    found = []
-    for rows in steps:
-        found.append(_resized(xp, last, first, len(rows)) if len(rows) != len(last) else last)
-        last = rows
-    return xp.concatenate(found[::-1] if backwards else found)
-
-
-def _last(xp: Any, states: Array, sizes: Sizes, backwards: bool) -> Array:
-    """The state after the last step of each sequence."""
-    many = sizes[0]
-    if backwards:
-        return states[:many].copy()
-    if many == sizes[-1]:
-        return states[-many:].copy()
-    steps = _steps(states, sizes, False)
-    left = (*sizes[1:], 0)
-    return xp.concatenate([s[n:] for s, n in zip(steps[::-1], left[::-1], strict=True)])
 
 
 def _signed(xp: Any, weight: Array, mode: int, hidden: int) -> Array:
@@ -101,45 +106,44 @@ def forward(
 
     data: (rows, input); weights (gates * hidden, input or hidden); h, c: (sequences, hidden).
     """
-    hidden = w_hh.shape[1]
+    hidden, kind = w_hh.shape[1], w_hh.dtype
     bias = b_ih + b_hh
     if mode == GRU:
         bias[2 * hidden :] = b_ih[2 * hidden :]
     added = xp.matmul(data, _signed(xp, w_ih, mode, hidden).T)
     added += _signed(xp, bias, mode, hidden)
-    recur = xp.ascontiguousarray(_signed(xp, w_hh, mode, hidden).T)
-    output = xp.empty((len(data), hidden), added.dtype)
-    order = sizes, backwards
-    cells = xp.empty((0,), added.dtype)
-    if mode == LSTM:
-        space = xp.empty((len(data), KEPT[LSTM] * hidden), added.dtype)
-        _lstm(xp, added, recur, h, c, space, output, *order)
-        cells = _last(xp, space[:, 4 * hidden : 5 * hidden], *order)
-    elif mode == GRU:
-        space = xp.empty((len(data), KEPT[GRU] * hidden), added.dtype)
-        _gru(xp, added, recur, b_hh[2 * hidden :], h, space, output, *order)
-    else:
-        space = cells
-        _elman(xp, added, recur, h, output, mode, *order)
-    return output, _last(xp, output, *order), cells, space
+    # By columns BLAS takes two thirds of the time where there are few sequences.
+    recur = xp.ascontiguousarray(_signed(xp, w_hh, mode, hidden).T).T
+    output = xp.empty((len(data), hidden), kind)
+    space = xp.empty((len(data) * KEPT[mode] * hidden,), kind)
+    firsts = {"h": h, "c": c} if c is not None else {"h": h}
+    lasts = {name: xp.empty_like(first) for name, first in firsts.items()}
+    now: dict[str, Array | None] = dict.fromkeys(firsts)
+    for run in _runs(sizes, backwards):
+        now = {n: _resized(xp, now[n], first, run.size) for n, first in firsts.items()}
+        states = xp.empty((run.steps, hidden, run.size), kind)
+        kept = run.kept(space, hidden, KEPT[mode])
+        if mode == LSTM:
+            kept[:, : 4 * hidden] = run.of(added).transpose(0, 2, 1)
+            now["c"] = _lstm(xp, recur, now["h"], now["c"], kept, states, backwards)
+        elif mode == GRU:
+            b_hn = b_hh[2 * hidden :].reshape(-1, 1)
+            _gru(xp, run.turned(xp, added), recur, b_hn, now["h"], kept, states, backwards)
+        else:
+            _elman(xp, run.turned(xp, added), recur, now["h"], states, mode, backwards)
+        now["h"] = states[0 if backwards else -1]
+        run.of(output)[...] = states.transpose(0, 2, 1)
+        for name, state in now.items():
+            lasts[name][: run.size] = state.T  # of those that go on later runs write it again
+    return output, lasts["h"], lasts.get("c", xp.empty((0,), kind)), space
 
 
 def _elman(
-    xp: Any,
-    added: Array,
-    recur: Array,
-    h: Array,
-    output: Array,
-    mode: int,
-    sizes: Sizes,
-    backwards: bool,
+    xp: Any, added: Array, recur: Array, h: Array, states: Array, mode: int, backwards: bool
 ) -> None:
     zero = xp.zeros((), added.dtype)
-    first, h = h, h[:0]
-    for a, out in zip(*(_steps(x, sizes, backwards) for x in (added, output)), strict=True):
-        if len(h) != len(a):
-            h = _resized(xp, h, first, len(a))
-        xp.dot(h, recur, out=out)
+    for a, out in _steps(backwards, added, states):
+        xp.dot(recur, h, out=out)
         xp.add(a, out, out)
         if mode == TANH:
             xp.tanh(out, out)
@@ -149,31 +153,21 @@ def _elman(
 
 
 def _lstm(
-    xp: Any,
-    added: Array,
-    recur: Array,
-    h: Array,
-    c: Any,
-    space: Array,
-    output: Array,
-    sizes: Sizes,
-    backwards: bool,
-) -> None:
-    """In `space` by columns: the gates o, i, f, g, the cell, its tanh."""
-    hidden = len(recur)
-    o, i, f, g, cell, bent = _columns(space, 6, hidden)
-    parts = added, space[:, : 4 * hidden], space[:, : 3 * hidden], o, i, f, g, cell, bent, output
-    steps = [_steps(x, sizes, backwards) for x in parts]
+    xp: Any, recur: Array, h: Array, c: Array, kept: Array, states: Array, backwards: bool
+) -> Array:
+    """Keeps o, i, f, g, the cell and its tanh; gives the last cell.
+
+    At first there lies in the place of the gates what the input adds.
+    """
+    hidden = recur.shape[1]
+    o, i, f, g, cell, bent = _parts(kept, 6)
+    each = kept[:, : 4 * hidden], kept[:, : 3 * hidden], o, i, f, g, cell, bent, states
     dot, add, multiply, exp, tanh = xp.dot, xp.add, xp.multiply, xp.exp, xp.tanh
-    reciprocal, one = xp.reciprocal, xp.ones((), added.dtype)
-    whole, spare = xp.empty((len(h), 4 * hidden), added.dtype), xp.empty_like(h)
-    first_h, first_c, h, c = h, c, h[:0], c[:0]
-    for a, gates, bounded, o, i, f, g, cell, bent, out in zip(*steps, strict=True):
-        if len(h) != len(a):
-            h, c = _resized(xp, h, first_h, len(a)), _resized(xp, c, first_c, len(a))
-            product, part = whole[: len(a)], spare[: len(a)]
-        dot(h, recur, out=product)
-        add(a, product, gates)
+    reciprocal, one = xp.reciprocal, xp.ones((), kept.dtype)
+    product, part = xp.empty((4 * hidden, h.shape[1]), kept.dtype), xp.empty_like(h)
+    for gates, bounded, o, i, f, g, cell, bent, out in _steps(backwards, *each):
+        dot(recur, h, out=product)
+        add(gates, product, gates)
         exp(bounded, bounded)
         add(bounded, one, bounded)
         reciprocal(bounded, bounded)
@@ -184,6 +178,7 @@ def _lstm(
         tanh(cell, bent)
         multiply(o, bent, out)
         h, c = out, cell
+    return c
 
 
 def _gru(
@@ -192,32 +187,22 @@ def _gru(
     recur: Array,
     b_hn: Array,
     h: Array,
-    space: Array,
-    output: Array,
-    sizes: Sizes,
+    kept: Array,
+    states: Array,
     backwards: bool,
 ) -> None:
-    """In `space` by columns: the gates r, z, what h adds to n, and n."""
-    hidden = len(recur)
-    r, z, inner, n = _columns(space, 4, hidden)
-    parts = (
-        *(added[:, : 2 * hidden], added[:, 2 * hidden :], space[:, : 2 * hidden]),
-        *(r, z, inner, n, output),
-    )
-    steps = [_steps(x, sizes, backwards) for x in parts]
-    dot, add, multiply, subtract, exp, tanh = (
-        *(xp.dot, xp.add, xp.multiply),
-        *(xp.subtract, xp.exp, xp.tanh),
-    )
-    reciprocal, one = xp.reciprocal, xp.ones((), added.dtype)
-    whole = xp.empty((len(h), 3 * hidden), added.dtype)
-    first, h = h, h[:0]
-    for a, a_n, bounded, r, z, inner, n, out in zip(*steps, strict=True):
-        if len(h) != len(a):
-            h = _resized(xp, h, first, len(a))
-            product = whole[: len(a)]
-            to_gates, to_n = product[:, : 2 * hidden], product[:, 2 * hidden :]
-        dot(h, recur, out=product)
+    """Keeps r, z, what h adds to n, n, and h - n."""
+    hidden = recur.shape[1]
+    r, z, inner, n, off = _parts(kept, 5)
+    each = added[:, : 2 * hidden], added[:, 2 * hidden :], kept[:, : 2 * hidden]
+    each = *each, r, z, inner, n, off, states
+    dot, add, multiply = xp.dot, xp.add, xp.multiply
+    subtract, exp, tanh = xp.subtract, xp.exp, xp.tanh
+    reciprocal, one = xp.reciprocal, xp.ones((), kept.dtype)
+    product = xp.empty((3 * hidden, h.shape[1]), kept.dtype)
+    to_gates, to_n = product[: 2 * hidden], product[2 * hidden :]
+    for a, a_n, bounded, r, z, inner, n, off, out in _steps(backwards, *each):
+        dot(recur, h, out=product)
         add(a, to_gates, bounded)
         exp(bounded, bounded)
         add(bounded, one, bounded)
@@ -226,8 +211,8 @@ def _gru(
         multiply(r, inner, n)
         add(n, a_n, n)
         tanh(n, n)
-        subtract(h, n, out)
-        multiply(out, z, out)
+        subtract(h, n, off)
+        multiply(off, z, out)
         add(out, n, out)
         h = out
 
@@ -249,105 +234,115 @@ def backward(
     needs: tuple[bool, ...],
 ) -> tuple[Array | None, ...]:
     """The gradients of data, w_ih, w_hh, b_ih, b_hh, h and c, from those of the three results."""
-    hidden = w_hh.shape[1]
-    g_out, g_h, g_c = grads
-    before = _before(xp, output, h, sizes, backwards)
-    d_h = xp.zeros_like(h) if g_h is None else g_h.copy()
-    d_c = None
-    order = sizes, not backwards  # the way back
-    if mode == LSTM:
-        cells = space[:, 4 * hidden : 5 * hidden]
-        slopes, carried = _lstm_slopes(xp, space, _before(xp, cells, c, sizes, backwards), hidden)
-        weight = xp.roll(w_hh, hidden, axis=0)
-        d_c = xp.zeros_like(d_h) if g_c is None else g_c.copy()
-        forget = space[:, 2 * hidden : 3 * hidden]
-        d_h, d_c = _lstm_back(xp, slopes, carried, forget, weight, g_out, d_h, d_c, *order)
-        of_input = of_hidden = xp.roll(slopes, -hidden, axis=1)
-    elif mode == GRU:
-        slopes = _gru_slopes(xp, space, before, hidden)
-        update = space[:, hidden : 2 * hidden]
-        d_h = _gru_back(xp, slopes, update, w_hh, g_out, d_h, *order)
-        of_hidden = slopes[:, : 3 * hidden]
-        of_input = xp.concatenate([slopes[:, : 2 * hidden], slopes[:, 3 * hidden :]], axis=1)
-    else:
-        slopes = 1 - output * output if mode == TANH else 1 - (output <= 0).astype(output.dtype)
-        d_h = _elman_back(xp, slopes, w_hh, g_out, d_h, *order)
-        of_input = of_hidden = slopes
+    hidden, kind = w_hh.shape[1], w_hh.dtype
+    g_out, *g_last = grads
+    firsts = [h] if c is None else [h, c]
+    ends = [
+        xp.zeros(first.shape, kind) if g is None else g.copy()
+        for first, g in zip(firsts, g_last, strict=False)
+    ]
+    of_input = xp.empty((len(data), w_hh.shape[0]), kind)
+    of_hidden = xp.empty_like(of_input) if mode == GRU else of_input
+    weight = xp.roll(w_hh, hidden, axis=0) if mode == LSTM else w_hh
+    weight = xp.ascontiguousarray(weight.T)
+    now: list[Array | None] = [None] * len(ends)
+    runs = list(_runs(sizes, backwards))
+    for number in range(len(runs) - 1, -1, -1):
+        run = runs[number]
+        now = [_resized(xp, state, end, run.size) for state, end in zip(now, ends, strict=True)]
+        g = None if g_out is None else run.turned(xp, g_out)
+        kept = run.kept(space, hidden, KEPT[mode])
+        rows = run.of(of_input).transpose(0, 2, 1)
+        if mode == LSTM:
+            c = _cells_before(xp, run, runs[:number], firsts[1], space, hidden, backwards)
+            slopes, carried = _lstm_slopes(xp, kept, c, backwards)
+            _lstm_back(xp, slopes, carried, _parts(kept, 6)[2], weight, g, *now, not backwards)
+            rows[:, : 3 * hidden] = slopes[:, hidden:]
+            rows[:, 3 * hidden :] = slopes[:, :hidden]
+        elif mode == GRU:
+            slopes = _gru_slopes(xp, kept)
+            _gru_back(xp, slopes, _parts(kept, 5)[1], weight, g, now[0], not backwards)
+            rows[:, : 2 * hidden] = slopes[:, : 2 * hidden]
+            rows[:, 2 * hidden :] = slopes[:, 3 * hidden :]
+            run.of(of_hidden).transpose(0, 2, 1)[...] = slopes[:, : 3 * hidden]
+        else:
+            states = run.turned(xp, output)
+            slopes = 1 - (states * states if mode == TANH else (states <= 0).astype(kind))
+            _elman_back(xp, slopes, weight, g, now[0], not backwards)
+            rows[...] = slopes
+        for end, state in zip(ends, now, strict=True):
+            end[: run.size] = state.T
     return (
         xp.matmul(of_input, w_ih) if needs[0] else None,
         xp.matmul(of_input.T, data) if needs[1] else None,
-        xp.matmul(of_hidden.T, before) if needs[2] else None,
+        xp.matmul(of_hidden.T, _before(xp, output, h, sizes, backwards)) if needs[2] else None,
         column_sums(xp, of_input) if needs[3] else None,
         column_sums(xp, of_hidden) if needs[4] else None,
-        d_h,
-        d_c,
+        *(ends if c is not None else (*ends, None)),
     )
 
 
-def _arriving(
-    g: Array | None, slopes: Array, sizes: Sizes, backwards: bool
-) -> Iterator[Array | None]:
-    """What arrives at the outputs of each step."""
-    return itertools.repeat(None) if g is None else iter(_steps(g, sizes, backwards))
+def _before(xp: Any, output: Array, first: Array, sizes: Sizes, backwards: bool) -> Array:
+    """The h that each row began with: of its sequence's row before it, or the first."""
+    parts, begin = [], 0
+    ends = list(itertools.accumulate(sizes))
+    for step, size in enumerate(sizes):
+        near = step + 1 if backwards else step - 1
+        if 0 <= near < len(sizes):
+            begin = ends[near] - sizes[near]
+            known = min(size, sizes[near])
+            parts.append(output[begin : begin + known])
+            if known < size:
+                parts.append(first[known:size])
+        else:
+            parts.append(first[:size])
+    return xp.concatenate(parts)
 
 
-class _Ends:
-    """The gradient of a state where sequences begin or end, on the way back through the steps.
-
-    Its rows are those of the last states' gradients until the step is reached that made them, and
-    afterwards the gradients of the first states.
-    """
-
-    def __init__(self, xp: Any, whole: Array, rows: int) -> None:
-        self.xp, self.whole, self.now = xp, whole, whole[:rows].copy()
-
-    def at(self, rows: int) -> Array:
-        """The gradient of as many sequences."""
-        now = self.now
-        if rows < len(now):
-            self.whole[rows : len(now)] = now[rows:]
-            self.now = now[:rows].copy()
-        elif rows > len(now):
-            self.now = self.xp.concatenate([now, self.whole[len(now) : rows]])
-        return self.now
-
-    def done(self) -> Array:
-        self.whole[: len(self.now)] = self.now
-        return self.whole
+def _cells_before(
+    xp: Any,
+    run: _Run,
+    earlier: list[_Run],
+    first: Array,
+    space: Array,
+    hidden: int,
+    backwards: bool,
+) -> Array:
+    """(hidden, rows): the cells that a run began with."""
+    if not earlier:
+        return _resized(xp, None, first, run.size)
+    cells = _parts(earlier[-1].kept(space, hidden, 6), 6)[4]
+    return _resized(xp, cells[0 if backwards else -1], first, run.size)
 
 
 def _elman_back(
-    xp: Any,
-    slopes: Array,
-    weight: Array,
-    g: Array | None,
-    d_h: Array,
-    sizes: Sizes,
-    backwards: bool,
-) -> Array:
-    """Makes of the slopes the gradients of what goes into the function; gives that of h."""
-    steps = _steps(slopes, sizes, backwards)
-    ends = _Ends(xp, d_h, len(steps[0]))
-    for s, arrived in zip(steps, _arriving(g, slopes, sizes, backwards), strict=False):
-        d_h = ends.at(len(s))
-        if arrived is not None:
+    xp: Any, slopes: Array, weight: Array, g: Array | None, d_h: Array, backwards: bool
+) -> None:
+    """Makes of the slopes the gradients of what goes into the function, and of d_h that of h."""
+    for s, arrived in _steps(backwards, slopes, slopes if g is None else g):
+        if g is not None:
             xp.add(d_h, arrived, d_h)
         xp.multiply(s, d_h, s)
-        xp.dot(s, weight, out=d_h)
-    return ends.done()
+        xp.dot(weight, s, out=d_h)
 
 
-def _lstm_slopes(xp: Any, space: Array, before: Array, hidden: int) -> tuple[Array, Array]:
+def _lstm_slopes(xp: Any, kept: Array, first: Array, backwards: bool) -> tuple[Array, Array]:
     """By the gates' inputs, of h for o, of c for i, f, g; and how h grows with c."""
-    o, i, _, g, _, bent = _columns(space, 6, hidden)
-    bounded = space[:, : 3 * hidden]
-    slopes = xp.empty((len(space), 4 * hidden), space.dtype)
-    xp.subtract(1, bounded, slopes[:, : 3 * hidden])
-    slopes[:, : 3 * hidden] *= bounded
-    to_o, to_i, to_f, to_g = _columns(slopes, 4, hidden)
+    o, i, _, g, cell, bent = _parts(kept, 6)
+    steps, width, rows = kept.shape
+    slopes = xp.empty((steps, width // 6 * 4, rows), kept.dtype)
+    to_o, to_i, to_f, to_g = _parts(slopes, 4)
+    bounded, to_bounded = kept[:, : width // 2], slopes[:, : width // 2]
+    xp.subtract(1, bounded, to_bounded)
+    xp.multiply(to_bounded, bounded, to_bounded)
     to_o *= bent
     to_i *= g
-    to_f *= before
+    if backwards:
+        to_f[:-1] *= cell[1:]
+        to_f[-1] *= first
+    else:
+        to_f[1:] *= cell[:-1]
+        to_f[0] *= first
     xp.multiply(g, g, to_g)
     xp.subtract(1, to_g, to_g)
     to_g *= i
@@ -366,46 +361,37 @@ def _lstm_back(
     g: Array | None,
     d_h: Array,
     d_c: Array,
-    sizes: Sizes,
     backwards: bool,
-) -> tuple[Array, Array]:
-    """Makes of the slopes the gradients of the gates' inputs; gives those of h and c."""
-    hidden = weight.shape[1]
-    of_c = slopes[:, hidden:].reshape(len(slopes), 3, hidden)
-    parts = slopes, slopes[:, :hidden], of_c, carried, forget
-    steps = [_steps(x, sizes, backwards) for x in parts]
+) -> None:
+    """Makes of the slopes the gradients of the gates' inputs, of d_h and d_c those of h and c."""
+    steps, width, rows = slopes.shape
+    hidden = width // 4
+    of_c = slopes[:, hidden:].reshape(steps, 3, hidden, rows)
+    each = slopes, slopes[:, :hidden], of_c, carried, forget, slopes if g is None else g
     dot, add, multiply = xp.dot, xp.add, xp.multiply
-    rows = len(steps[0][0])
-    ends_h, ends_c = _Ends(xp, d_h, rows), _Ends(xp, d_c, rows)
-    rows = -1
-    arriving = _arriving(g, slopes, sizes, backwards)
-    for s, to_o, to_c, along, f, arrived in zip(*steps, arriving, strict=False):
-        if len(s) != rows:
-            rows = len(s)
-            d_h, d_c = ends_h.at(rows), ends_c.at(rows)
-            each, part = d_c[:, None, :], xp.empty_like(d_c)
-        if arrived is not None:
+    part = xp.empty_like(d_c)
+    for s, to_o, to_c, along, f, arrived in _steps(backwards, *each):
+        if g is not None:
             add(d_h, arrived, d_h)
         multiply(d_h, along, part)
         add(d_c, part, d_c)
         multiply(to_o, d_h, to_o)
-        multiply(to_c, each, to_c)
+        multiply(to_c, d_c, to_c)
         multiply(d_c, f, d_c)
-        dot(s, weight, out=d_h)
-    return ends_h.done(), ends_c.done()
+        dot(weight, s, out=d_h)
 
 
-def _gru_slopes(xp: Any, space: Array, before: Array, hidden: int) -> Array:
+def _gru_slopes(xp: Any, kept: Array) -> Array:
     """Of h', by the inputs of r, of z, by what h adds to n, and by the input of n."""
-    r, z, inner, n = _columns(space, 4, hidden)
-    slopes = xp.empty_like(space)
-    to_r, to_z, to_inner, to_n = _columns(slopes, 4, hidden)
+    r, z, inner, n, off = _parts(kept, 5)
+    slopes = xp.empty((kept.shape[0], kept.shape[1] // 5 * 4, kept.shape[2]), kept.dtype)
+    to_r, to_z, to_inner, to_n = _parts(slopes, 4)
     xp.subtract(1, z, to_z)
     xp.multiply(n, n, to_n)
     xp.subtract(1, to_n, to_n)
     to_n *= to_z
     to_z *= z
-    to_z *= before - n
+    to_z *= off
     xp.multiply(to_n, r, to_inner)
     xp.subtract(1, r, to_r)
     to_r *= to_inner
@@ -420,24 +406,19 @@ def _gru_back(
     weight: Array,
     g: Array | None,
     d_h: Array,
-    sizes: Sizes,
     backwards: bool,
-) -> Array:
-    """Makes of the slopes the gradients; gives that of h."""
-    hidden = weight.shape[1]
-    parts = slopes.reshape(len(slopes), 4, hidden), slopes[:, : 3 * hidden], update
-    steps = [_steps(x, sizes, backwards) for x in parts]
-    ends = _Ends(xp, d_h, len(steps[0][0]))
-    rows = -1
-    for s, to_h, z, arrived in zip(*steps, _arriving(g, slopes, sizes, backwards), strict=False):
-        if len(s) != rows:
-            rows = len(s)
-            d_h = ends.at(rows)
-            each, part = d_h[:, None, :], xp.empty_like(d_h)
-        if arrived is not None:
-            xp.add(d_h, arrived, d_h)
-        xp.multiply(s, each, s)
-        xp.multiply(d_h, z, d_h)
-        xp.dot(to_h, weight, out=part)
-        xp.add(d_h, part, d_h)
-    return ends.done()
+) -> None:
+    """Makes of the slopes the gradients, and of d_h that of h."""
+    steps, width, rows = slopes.shape
+    hidden = width // 4
+    whole = slopes.reshape(steps, 4, hidden, rows)
+    each = whole, slopes[:, : 3 * hidden], update, slopes if g is None else g
+    dot, add, multiply = xp.dot, xp.add, xp.multiply
+    part = xp.empty_like(d_h)
+    for s, to_h, z, arrived in _steps(backwards, *each):
+        if g is not None:
+            add(d_h, arrived, d_h)
+        multiply(s, d_h, s)
+        multiply(d_h, z, d_h)
+        dot(weight, to_h, out=part)
+        add(d_h, part, d_h)

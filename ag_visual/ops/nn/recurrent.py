@@ -52,7 +52,7 @@ def _layer(
     found = kernels.forward(xp, mode, data, *weights, h, c, sizes, reverse)
     output, last_h, last_c, space = found
     # As bytes it is not rounded where results are.
-    space = space.reshape(-1).view(xp.uint8)
+    space = space.view(xp.uint8)
     return output.reshape(*input.shape[:-1], weight1.shape[1]), last_h, last_c, space
 
 
@@ -88,7 +88,7 @@ def _rule(
         g, g_h, g_c, data, h, c, output, recur = rows
         data, output = data.reshape(-1, width), output.reshape(-1, hidden)
         grads = None if g is None else g.reshape(-1, hidden), g_h, g_c
-        kept = result3.view(weight0.dtype).reshape(-1, kernels.KEPT[mode] * hidden)
+        kept = result3.view(weight0.dtype)
         found = kernels.backward(
             *(xp, mode, grads, data, weight0, recur, h, c, output, kept, sizes, reverse, needs)
         )
