@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ag_visual.arrays.kernels import channel_norm as kernels
 from ag_visual.core import modes
 from ag_visual.core.level import all_values, hollow
 from ag_visual.dispatch import dtype_errors
@@ -41,6 +42,10 @@ def _batch_train(
     eps: float = 1e-5,
 ) -> tuple[Any, Any, Any]:
     x = wide(xp, input)
+    if kernels.fits(x):
+        mean, rstd = kernels.moments(xp, x, 0, eps)
+        result = kernels.normed(xp, x, mean, rstd, weight, bias, 0)
+        return result.astype(input.dtype, copy=False), mean.reshape(-1), rstd.reshape(-1)
     mean, rstd = moments_of(xp, x, _others(x.ndim), eps)
     result = affine((x - mean) * rstd, weight, bias).astype(input.dtype, copy=False)
     return result, mean.reshape(-1), rstd.reshape(-1)
@@ -59,8 +64,12 @@ def _batch_eval(
 ) -> tuple[Any, Any, Any]:
     x = wide(xp, input)
     rstd = 1 / xp.sqrt(running_var + eps)
-    normal = (x - by_channel(running_mean, x)) * by_channel(rstd, x)
     empty = xp.zeros((0,), x.dtype)
+    if kernels.fits(x) and x.dtype == rstd.dtype:
+        statistics = running_mean.reshape(1, -1), rstd.reshape(1, -1)
+        result = kernels.normed(xp, x, *statistics, weight, bias, 0)
+        return result.astype(input.dtype, copy=False), empty, empty.copy()
+    normal = (x - by_channel(running_mean, x)) * by_channel(rstd, x)
     return affine(normal, weight, bias).astype(input.dtype, copy=False), empty, empty.copy()
 
 
@@ -73,6 +82,9 @@ def per_channel(F, g, normal, needs) -> tuple[Any, Any]:
 def _train_rule(F, g, input, weight, eps: float, result1, result2, needs) -> tuple[Any, Any, Any]:
     dims = _others(input.ndim)
     if not F.traced:
+        mean, rstd = result1.reshape(1, -1), result2.reshape(1, -1)
+        if kernels.fits(input, g) and kernels.is_near(mean, rstd):
+            return kernels.backward(F.xp, g, input, mean, rstd, weight, 0, needs)
         mean, rstd = by_channel(result1, input), by_channel(result2, input)
     else:
         mean, rstd = statistics_of(F, input, dims, eps)
@@ -123,7 +135,7 @@ def bias_along(F, t_bias, input):
 
 def _batch_samples(training: bool):
     def samples(make):
-        for shape in ((4, 3), (2, 3, 2, 2)):
+        for shape in ((4, 3), (2, 3, 2, 2), (2, 3, 4, 4)):
             running = (make((3,)), make((3,), low=0.5, high=2.0))
             yield Sample((make(shape), make((3,)), make((3,)), *running, training, 0.1, 1e-2))
         yield Sample((make((2, 3, 2)), None, None, *running, training, 0.1, 1e-2))
