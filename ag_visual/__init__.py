@@ -64,6 +64,8 @@ _constants = {
 # Imported when first asked for: the front of the package stays quick and knows no Jupyter.
 _lazy = {
     "Future": "futures",
+    "Handout": "display",
+    "Question": "display",
     "ScriptModule": "jit",
     "Storage": "ops.tensor.storages",
     "are_deterministic_algorithms_enabled": "switches",

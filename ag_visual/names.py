@@ -16,8 +16,8 @@ def _names(text: str) -> frozenset[str]:
 OWN: dict[str, frozenset[str]] = {
     "": _names(
         """
-        check_node compare debugger explain get_printoptions lesson load_ipython_extension
-        load_recording printoptions record save_recording show to_dot watch
+        Handout Question check_node compare debugger explain get_printoptions lesson
+        load_ipython_extension load_recording printoptions record save_recording show to_dot watch
         """
     ),
     "autograd": _names("guard"),

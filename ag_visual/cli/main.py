@@ -25,8 +25,12 @@ def parser() -> argparse.ArgumentParser:
     )
     tour.add_argument(
         "--teaching",
-        action="store_true",
-        help="the notebook for classes in the tour's place: lessons, Predict, every number",
+        type=int,
+        nargs="?",
+        const=1,
+        metavar="LESSON",
+        help="the course in the tour's place, from lesson 1 (default) to 8: what a gradient is, "
+        "the chain rule by hand, and on",
     )
     tour.add_argument("--headless", action="store_true", help="run the notebook without a browser")
     tour.add_argument(
@@ -74,7 +78,8 @@ def main(words: list[str] | None = None) -> int:
             return profile.main(arguments)
         from ag_visual.cli import tour
 
-        name = tour.TEACHING if arguments.teaching else tour.NOTEBOOK
+        chosen = arguments.teaching
+        name = tour.NOTEBOOK if chosen is None else tour.lesson(chosen)
         if arguments.headless:
             return tour.headless(arguments.output, name)
         shown = not arguments.no_browser

@@ -13,12 +13,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import ag_visual
 from ag_visual import files
 from ag_visual.cli.errors import CommandError
+from ag_visual.session import notebooks
+from ag_visual.session.notebooks import TOUR as NOTEBOOK
 
-NOTEBOOK = "00_tour.ipynb"
-TEACHING = "01_teaching.ipynb"
 FIRST_PORT = 8888
 CELL_SECONDS = 300
 # The kernel of this environment comes before one of the same name in the user's folder.
@@ -48,13 +47,16 @@ def require(*modules: str) -> None:
         )
 
 
-def source() -> Path:
-    """The folder of the notebooks that came with the package, or lie in the checkout."""
-    package = Path(ag_visual.__file__).parent
-    for folder in (package / "notebooks", package.parent / "notebooks"):
-        if (folder / NOTEBOOK).is_file():
-            return folder
-    raise CommandError(f"{NOTEBOOK} is missing from {package}: install ag-visual again")
+def lesson(number: int) -> str:
+    """The course's notebook with this number."""
+    course = notebooks.course()
+    if not 1 <= number <= len(course):
+        raise CommandError(
+            f"--teaching {number}: the course has lessons 1 to {len(course)}"
+            if course
+            else "the course's notebooks are missing: install ag-visual again"
+        )
+    return course[number - 1]["name"]
 
 
 def prepare(folder: Path, name: str = NOTEBOOK, *, fresh: bool) -> Path:
@@ -63,11 +65,9 @@ def prepare(folder: Path, name: str = NOTEBOOK, *, fresh: bool) -> Path:
     fresh: this one begins anew.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for original in sorted(source().glob("*.ipynb")):
-            copy = folder / original.name
-            if not copy.exists() or (fresh and original.name == name):
-                files.write(copy, original.read_bytes())
+        notebooks.copy(folder, anew=name if fresh else "")
+    except FileNotFoundError as error:
+        raise CommandError(str(error)) from None
     except OSError as error:
         raise CommandError(
             f"cannot write to {folder}: {error.strerror}. Choose another folder with --output DIR"

@@ -5,6 +5,8 @@ only when something is shown.
 """
 
 from ag_visual.display.compare import compare
+from ag_visual.display.handout import Handout
+from ag_visual.display.question import Question
 from ag_visual.display.show import Picture, show
 
-__all__ = ["Picture", "compare", "show"]
+__all__ = ["Handout", "Picture", "Question", "compare", "show"]

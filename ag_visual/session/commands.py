@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from ag_visual.core.node import Node
@@ -27,6 +28,7 @@ from ag_visual.observe.record.summaries import DEFAULT_LIMIT
 from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.check import check_fields
 from ag_visual.observe.wire.text import fit, fit_all
+from ag_visual.session import notebooks
 from ag_visual.session.node_check import ELEMENTS, check_node, in_own_thread
 from ag_visual.session.session import Session, package_version
 
@@ -205,6 +207,16 @@ def _profile(session: Session, args: dict[str, Any]) -> Any:
     return piece
 
 
+def _course(session: Session, args: dict[str, Any]) -> Any:
+    lessons = [dict(lesson) for lesson in notebooks.course()]
+    name = args.get("open")
+    if name is not None:
+        if all(name != lesson["name"] for lesson in lessons):
+            raise ValueError(f"the course has no notebook {name!r}")
+        notebooks.copy_course(Path.cwd())
+    return lessons
+
+
 def _clear(session: Session, args: dict[str, Any]) -> Any:
     session.clear()
     return session.state()
@@ -229,6 +241,7 @@ _ORDERS: Final[dict[str, Callable[[Session, dict[str, Any]], Any]]] = {
     "step_to_problem": _step_to_problem,
     "breakpoint": _breakpoint,
     "clear": _clear,
+    "course": _course,
     "profile": _profile,
     "bundle": lambda session, args: bundle_text(),
 }

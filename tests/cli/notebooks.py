@@ -16,8 +16,13 @@ if importlib.util.find_spec("nbclient") is None:
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 
 
-def outputs_of(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], str]:
-    """All outputs, and what was printed; files are written to `folder`."""
+def outputs_of(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, then: str = ""
+) -> tuple[list[Any], str]:
+    """All outputs, and what was printed; files are written to `folder`.
+
+    then: code that runs after the last cell, in a cell of its own.
+    """
     import nbclient
     import nbformat
 
@@ -25,6 +30,8 @@ def outputs_of(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tupl
     monkeypatch.setenv("AG_VISUAL_HEADLESS", "1")
     notebook = nbformat.read(NOTEBOOKS / name, as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells)
+    if then:
+        notebook.cells.append(nbformat.v4.new_code_cell(then))
     resources = {"metadata": {"path": str(folder)}}
     nbclient.NotebookClient(notebook, timeout=600, resources=resources).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]

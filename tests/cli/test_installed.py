@@ -42,8 +42,9 @@ def test_the_front_end_came_along(files: dict[str, Path]) -> None:
 
 
 def test_the_tour_came_along(files: dict[str, Path]) -> None:
-    tour = json.loads(files["ag_visual/notebooks/00_tour.ipynb"].read_text())
+    tour = json.loads(files["ag_visual/notebooks/tour.ipynb"].read_text())
     assert tour["metadata"]["ag_visual"] == {"inspector": "open"}
+    assert sum(name.startswith("ag_visual/notebooks/course_") for name in files) == 8
 
 
 def test_type_checkers_may_read_it(files: dict[str, Path]) -> None:

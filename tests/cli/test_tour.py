@@ -8,7 +8,7 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,13 @@ import pytest
 
 import ag_visual
 from ag_visual.cli import main, tour
+from ag_visual.session import notebooks
 
 if importlib.util.find_spec("nbformat") is None:
     pytest.skip('the tour needs the extra "lab"', allow_module_level=True)
 
 Tour = Callable[..., Path]
+LESSON = "course_1_first.ipynb"
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +32,7 @@ def same_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def small_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tour:
+def small_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tour]:
     """Puts a notebook of these cells in the place of each."""
 
     def write(*cells: str) -> Path:
@@ -39,12 +41,14 @@ def small_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tour:
         folder = tmp_path / "source"
         folder.mkdir()
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
-        for name in (tour.NOTEBOOK, tour.TEACHING):
+        for name in (tour.NOTEBOOK, LESSON):
             nbformat.write(notebook, folder / name)
-        monkeypatch.setattr(tour, "source", lambda: folder)
+        monkeypatch.setattr(notebooks, "source", lambda: folder)
+        notebooks.course.cache_clear()
         return folder
 
-    return write
+    yield write
+    notebooks.course.cache_clear()
 
 
 def ends(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -162,7 +166,7 @@ def test_a_folder_that_cannot_be_written_is_said(
     assert "--output DIR" in err
 
 
-def test_the_notebook_for_classes_is_opened_or_run(
+def test_a_lesson_of_the_course_is_opened_or_run(
     small_tour: Tour,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -172,16 +176,21 @@ def test_the_notebook_for_classes_is_opened_or_run(
     started: list[str] = []
     monkeypatch.setattr(tour, "start", lambda words, *_: started.extend(words) or 0)
     folder = tmp_path / "out"
-    code, _, err = ends(capsys, "tour", "--teaching", "--output", str(folder))
-    assert code == 0
-    assert str(folder / tour.TEACHING) in started
-    assert f"/lab/tree/{tour.TEACHING}?token=" in err
-    assert (folder / tour.NOTEBOOK).exists()
+    for words in (["--teaching"], ["--teaching", "1"]):
+        started.clear()
+        code, _, err = ends(capsys, "tour", *words, "--output", str(folder))
+        assert code == 0
+        assert str(folder / LESSON) in started
+        assert f"/lab/tree/{LESSON}?token=" in err
+        assert (folder / tour.NOTEBOOK).exists()
+    code, _, err = ends(capsys, "tour", "--teaching", "2", "--output", str(folder))
+    assert code == 1
+    assert "--teaching 2: the course has lessons 1 to 1" in err
     # It publishes no result of its own: that it ran to its end is what is told.
     code, out, _ = ends(capsys, "tour", "--teaching", "--headless", "--output", str(folder))
     assert code == 0
-    assert re.fullmatch(rf"executed +{re.escape(str(folder / tour.TEACHING))} in [\d.]+ s\n", out)
-    assert '"name": "stdout"' in (folder / tour.TEACHING).read_text()
+    assert re.fullmatch(rf"executed +{re.escape(str(folder / LESSON))} in [\d.]+ s\n", out)
+    assert '"name": "stdout"' in (folder / LESSON).read_text()
     assert '"name": "stdout"' not in (folder / tour.NOTEBOOK).read_text()
 
 

@@ -11,7 +11,7 @@ from .notebooks import outputs_of
 
 
 def test_five_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, said = outputs_of("03_where_does_the_time_go.ipynb", tmp_path, monkeypatch)
+    _, said = outputs_of("where_does_the_time_go.ipynb", tmp_path, monkeypatch)
     epochs = re.findall(r"ms an epoch, loss ([\d.]+), sure ([\d.]+)", said)
     assert len(epochs) == 6
     assert set(epochs) == {epochs[0]}

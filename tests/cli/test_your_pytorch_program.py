@@ -13,7 +13,7 @@ from .notebooks import outputs_of
 
 def test_a_watched_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.__version__
-    _, said = outputs_of("04_your_pytorch_program.ipynb", tmp_path, monkeypatch)
+    _, said = outputs_of("your_pytorch_program.ipynb", tmp_path, monkeypatch)
     assert "modified by an inplace operation" in said
     assert re.search(r"saved at +cell In\[2\], line 9: torch\.relu\(self\.second\(h\)\)", said)
     assert re.search(r"written at +cell In\[2\], line 10: out \+= x", said)

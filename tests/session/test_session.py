@@ -285,6 +285,21 @@ def test_hello_state_and_record(session):
     assert instrument.sink is None
 
 
+def test_the_course_is_listed_and_written_where_it_is_not_yet(session, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lessons = ask(session, "course")["result"]
+    assert lessons[1]["title"] == "2 · The chain rule by hand"
+    assert not list(tmp_path.iterdir())
+    refused = ask(session, "course", open="../tour.ipynb")
+    assert not refused["ok"]
+    assert "the course has no notebook '../tour.ipynb'" in refused["error"]
+    assert not list(tmp_path.iterdir())
+    (tmp_path / lessons[1]["name"]).write_text("mine")
+    assert ask(session, "course", open=lessons[0]["name"])["result"] == lessons
+    assert {path.name for path in tmp_path.iterdir()} == {each["name"] for each in lessons}
+    assert (tmp_path / lessons[1]["name"]).read_text() == "mine"
+
+
 def test_a_request_that_nobody_serves_is_answered_late_from_the_recording(session):
     session.start()
     x = leaf()

@@ -34,7 +34,7 @@ def tour(tmp_path: Path, page: Page, screenshots: Path) -> Iterator[Lab]:
 
 def test_the_tour_opens_with_the_inspector_and_runs(tour: Lab) -> None:
     [address] = re.findall(r"http://\S+", tour.server.log.read_text())
-    assert f":{tour.server.port}/lab/tree/00_tour.ipynb?token=" in address
+    assert f":{tour.server.port}/lab/tree/tour.ipynb?token=" in address
     tour.page.goto(address)
     tour.started()
     panel = tour.page.locator(".ag-inspector-panel")

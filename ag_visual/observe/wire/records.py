@@ -324,6 +324,10 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "state": "State",
         "control": "boolean",
     },
+    "CourseLesson": {
+        "name": "string -- its notebook's file",
+        "title": "string -- 1 · What a gradient is",
+    },
     "Exported": {"html": "string -- path of the file that was written"},
     "RecordingBatch": {"header": "Header", "buffer": "string -- base64"},
     "Recording": {

@@ -301,6 +301,11 @@ COMMANDS: Final[dict[str, Command]] = {
         "ProfilePiece",
         "what a profile has collected since",
     ),
+    "course": Command(
+        {"open?": "string -- a notebook of it: copies are written to the kernel's folder"},
+        "CourseLesson[]",
+        "the lessons of the course, in their order",
+    ),
     "jacobians": Command({}, "Jacobian[]", "the newest Jacobians that were computed, as matrices"),
     "scalars": Command(
         {"seqs": "number[] -- the nodes of one graph"}, "Scalars", "every number of a small graph"

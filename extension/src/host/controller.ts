@@ -19,6 +19,7 @@ import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
 import { LabKernel, uniqueName } from './kernel';
 import { NotebookMarks } from './marks';
+import { openNotebook } from './open_notebook';
 import { reveal } from './source';
 import type { Asked } from './transport';
 import { Transport } from './transport';
@@ -125,6 +126,10 @@ export class NotebookController implements Controller, Disposable {
 
   watchTorch(): Promise<boolean> {
     return watchTorch(this.app, this.panel);
+  }
+
+  openNotebook(name: string): Promise<boolean> {
+    return openNotebook(this.app, this.panel, name);
   }
 
   /** Asks for the nodes of the line on which the notebook's cursor stands; false: it has none. */

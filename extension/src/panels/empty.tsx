@@ -3,6 +3,7 @@
 import type { ReactElement } from 'react';
 import { WATCH_TORCH } from '../protocol/controller';
 import { oneLine } from '../protocol/text';
+import { Course } from './course';
 import { useInspector } from './presenter';
 
 const EXAMPLE = 'x = ag.randn(4, requires_grad=True)\nloss = (x * x).sum()\nloss.backward()';
@@ -112,6 +113,7 @@ export function Empty(): ReactElement {
       <button type="button" className="agv-link" onClick={() => presenter.timing.show(true)}>
         Look at a profile or trace
       </button>
+      <Course />
     </div>
   );
 }

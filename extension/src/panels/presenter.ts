@@ -11,6 +11,7 @@ import type {
   CommandName,
   Commands,
   Control,
+  CourseLesson,
   NodeDetails,
   Jacobian,
   NodeHooks,
@@ -243,6 +244,26 @@ export class Presenter implements Disposable {
   async watchTorch(): Promise<void> {
     if (!(await this.controller.watchTorch?.().catch(() => false))) {
       this.notify('error', 'No cell could be run here: run `ag.watch(torch)` in one of your own.');
+    }
+  }
+
+  /** The lessons of the course; none where no kernel tells. */
+  async course(): Promise<CourseLesson[]> {
+    return this.controller.openNotebook
+      ? this.controller.request('course', {}).catch(() => [])
+      : [];
+  }
+
+  /** Has a lesson written beside the notebook, where it is not there yet, and opens it. */
+  async openLesson({ name, title }: CourseLesson): Promise<void> {
+    try {
+      await this.controller.request('course', { open: name });
+      if (!(await this.controller.openNotebook?.(name))) {
+        throw new Error(`${name} lies in the kernel's folder, which is not this notebook's.`);
+      }
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.notify('error', `“${title}” cannot be opened here: ${why}`);
     }
   }
 

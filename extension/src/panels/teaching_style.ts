@@ -69,5 +69,9 @@ export const TEACHING_CSS = `
 .agv-root .agv-rule { border-top: 1px solid var(--agv-line); background: var(--agv-bg);
   padding: 8px 14px; min-height: 38px; max-height: 120px; overflow: auto; }
 .agv-root .agv-rule code { overflow-wrap: anywhere; }
+.agv-root .agv-course { max-width: 100%; max-height: 45%; overflow: auto; text-align: left; }
+.agv-root .agv-course summary { cursor: pointer; padding: 2px 4px; }
+.agv-root .agv-course ul { margin: 4px 0 0; padding: 0 4px; list-style: none; }
+.agv-root .agv-course li { padding: 3px 0; }
 .agv-root .agv-refused { margin: auto; max-width: 460px; text-align: center; }
 `;

@@ -132,6 +132,8 @@ export interface Controller {
   tryOut?(edit: Edit): Promise<boolean>;
   /** Inserts a cell with `WATCH_TORCH` and runs it; false where it cannot. */
   watchTorch?(): Promise<boolean>;
+  /** Opens a notebook of the course that the kernel wrote; false where it is not found. */
+  openNotebook?(name: string): Promise<boolean>;
   /** The user's choice, remembered over restarts; absent where it cannot be kept. */
   readonly watching?: Cell<Watching>;
   /** Called once when the Inspector is listening: send what was kept. */

@@ -865,6 +865,13 @@ export interface Hello {
   control: boolean;
 }
 
+export interface CourseLesson {
+  /** its notebook's file */
+  name: string;
+  /** 1 · What a gradient is */
+  title: string;
+}
+
 export interface Exported {
   /** path of the file that was written */
   html: string;
@@ -1090,6 +1097,14 @@ export interface Commands {
       since: number;
     };
     result: ProfilePiece;
+  };
+  /** the lessons of the course, in their order */
+  course: {
+    args: {
+      /** a notebook of it: copies are written to the kernel's folder */
+      open?: string;
+    };
+    result: CourseLesson[];
   };
   /** the newest Jacobians that were computed, as matrices */
   jacobians: {
