@@ -93,7 +93,7 @@ def test_a_residual_block_is_paused_in_the_middle(lab: Lab, theme: str) -> None:
     saved = panel.locator(".agv-saved tbody tr")
     expect(saved.filter(has_text=re.compile("result.*v0.*v0"))).to_have_count(1)
     # The values that were saved and the gradient that waits come from the paused kernel.
-    expect(panel.get_by_role("img", name="Values of shape 64 × 128")).to_be_visible()
+    expect(panel.get_by_role("img", name="Values of shape [64, 128]")).to_be_visible()
     expect(panel.get_by_role("img", name="Histogram of the gradient")).to_be_visible()
     lab.screenshot(f"inspector_{theme.lower()}")
     for stop in ("Paused before step 9 of 13", "Not recording"):

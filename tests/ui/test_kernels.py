@@ -79,7 +79,7 @@ def whole_story(lab: Lab, go: Path) -> None:
     expect(pill).to_have_text("Paused before step 1 of 5")
     lab.select("sigmoid")
     saved = panel.locator(".agv-saved tbody tr")
-    expect(saved.filter(has_text=re.compile("result.*4 × 2"))).to_have_count(1)
+    expect(saved.filter(has_text=re.compile(r"result.*\[4, 2\]"))).to_have_count(1)
     panel.get_by_role("button", name="Step").click()
     expect(pill).to_have_text("Paused before step 2 of 5")
     panel.get_by_label("Change the gradient").select_option("scale")

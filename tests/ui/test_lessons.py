@@ -67,7 +67,7 @@ def test_a_lesson_link_asks_and_reveals(
     expect(page.get_by_role("textbox", name="Find node")).to_have_count(0)
     # The square: 2 (y - 1) times the 1 that arrived.
     card = page.get_by_role("form", name="Prediction")
-    expect(card).to_contain_text("Which gradient does this node hand on?")
+    expect(card).to_contain_text("Which gradient does PowBackward0 hand on?")
     expect(page.locator(".agv-root")).not_to_contain_text("−0.441")
     card.get_by_label(re.compile("^Gradient to")).fill("2*(0.779-1)")
     expect(card).to_contain_text("= −0.442")
@@ -75,7 +75,7 @@ def test_a_lesson_link_asks_and_reveals(
     assert not faults(page, ".agv-root")
     page.get_by_role("button", name="Reveal").click()
     expect(card).to_contain_text("✓")
-    expect(card).to_contain_text("−0.441")
+    expect(card).to_contain_text("you −0.442, right −0.441 = 1 × (−0.441)")
     expect(page.get_by_text("1 of 1 right").first).to_be_visible()
     page.screenshot(path=screenshots / f"teaching_revealed_{scheme}.png")
     page.get_by_role("button", name="Next node").click()

@@ -33,7 +33,7 @@ def test_a_recorded_backward_is_drawn_and_its_nodes_explained(lab: Lab) -> None:
     expect(panel.locator(".agv-src mark")).to_have_text("(x @ W).sigmoid()")
     saved = panel.locator(".agv-saved tbody tr")
     expect(saved).to_have_count(1)
-    expect(saved.filter(has_text=re.compile("result.*4 × 2.*32 B.*v0"))).to_have_count(1)
+    expect(saved.filter(has_text=re.compile(r"result.*\[4, 2\].*32 B.*v0"))).to_have_count(1)
     lab.screenshot("live_node")
 
     panel.get_by_role("button", name="In[2] line 4").first.click()

@@ -64,7 +64,7 @@ def test_a_lane_can_be_picked_and_levels_are_groups(lab: Lab) -> None:
     lab.wait_until(lambda: levels in str(lab.model(titles)), "the group of both levels")
     expect(panel.get_by_text("slice of 64", exact=True)).to_be_visible()
     lane = panel.get_by_role("spinbutton", name="Lane")
-    picture = panel.get_by_role("img", name="Values of shape 64 × 2")
+    picture = panel.get_by_role("img", name="Values of shape [64, 2]")
     expect(picture).to_be_visible()
     # tanh of half the sum of the example: of (1.89, 1.9, 1.91), and of (1.2, 1.21, 1.22).
     for number, value in ("63", "0.993"), ("40", "0.948"):

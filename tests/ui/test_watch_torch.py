@@ -77,7 +77,7 @@ def test_a_program_of_pytorch_is_paused_and_its_mistake_is_a_card(lab: Lab, them
     expect(panel.get_by_role("button", name="Check by finite differences")).to_have_count(0)
     saved = panel.locator(".agv-saved tbody tr")
     expect(saved.filter(has_text=re.compile("result.*v0.*v0"))).to_have_count(1)
-    expect(panel.get_by_role("img", name="Values of shape 64 × 128")).to_be_visible()
+    expect(panel.get_by_role("img", name="Values of shape [64, 128]")).to_be_visible()
     expect(panel.get_by_role("img", name="Histogram of the gradient")).to_be_visible()
     lab.screenshot(f"watch_{theme.lower()}")
     panel.get_by_role("button", name="Step").click()

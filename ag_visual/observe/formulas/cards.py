@@ -114,6 +114,8 @@ def _op_card(op: Op, found: Derivation, note: str) -> dict[str, Any]:
             for name, value in given.items()
             if value is not None
         ],
+        "params": list(op.params),
+        "edges": [f"{name}[]" if name in op.lists else name for name in op.diff_inputs],
         "numbers": True,
         "note": note,
     }
@@ -370,7 +372,7 @@ def _function_card(node: BackwardCFunction) -> dict[str, Any]:
     own = vars(cls).get("__doc__")
     doc = " ".join(own.strip().partition("\n\n")[0].split()) if own else ""
     forward = _forward_of(cls.__name__, [notation.name(n) for n in names])
-    return _card(cls.__name__, doc or FUNCTION_SAYS, forward, derivatives)
+    return _card(cls.__name__, doc or FUNCTION_SAYS, forward, derivatives) | {"edges": names}
 
 
 def _forward_of(name: str, inputs: list[Math]) -> Math:

@@ -150,7 +150,7 @@ class Typesetter:
     def _plain(self, value: Any) -> tuple[Math, int]:
         label = label_of(value)
         if label:
-            return words(label) if " " in label else name(label), ATOM
+            return _labelled(label)
         if isinstance(value, float) and abs(value) in CONSTANTS:
             found, strength = self.set(parse(CONSTANTS[abs(value)]))
             return (row(operator("−"), found), SIGN) if value < 0 else (found, strength)
@@ -334,6 +334,15 @@ def spoken(head: str) -> str:
     for ending in ("_of", "_dim", "_dims", "_all", "_number", "_tensor", "_values", "_kernel"):
         text = text.removesuffix(ending)
     return text
+
+
+def _labelled(label: str) -> tuple[Math, int]:
+    """An argument by its name; `exponent − 1` as the difference that it is."""
+    for sign in ("+", "−"):
+        base, found, by = label.partition(f" {sign} ")
+        if found:
+            return row(_labelled(base)[0], operator(sign), leaf("mn", by)), SUM
+    return words(label) if " " in label else name(label), ATOM
 
 
 def _last_two(dims: tuple[Any, ...]) -> bool:

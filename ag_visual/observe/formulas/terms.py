@@ -36,9 +36,20 @@ CONSTANTS: Final = {
 
 
 class Named(int):
-    """An integer argument that a formula calls by its name."""
+    """An integer argument that a formula calls by its name, also where it is one more or less."""
 
     label: str
+
+    def __add__(self, other: Any) -> Any:
+        return self._moved(int(self) + other, other)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._moved(int(self) - other, -other)
+
+    def _moved(self, found: Any, by: Any) -> Any:
+        if type(by) is not int or not by or self.label.count(" ") > 1:
+            return found
+        return labelled(f"{self.label} {'+' if by > 0 else '−'} {abs(by)}", found)
 
 
 class NamedTuple(tuple[Any, ...]):

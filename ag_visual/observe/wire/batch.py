@@ -20,6 +20,7 @@ from ag_visual.observe.wire.columns import DTYPES, Chunk, Encoder, Tables
 from ag_visual.observe.wire.records import RECORDS
 from ag_visual.observe.wire.store import Dropped
 from ag_visual.observe.wire.text import fit_all
+from ag_visual.observe.wire.written import written
 
 Header = dict[str, Any]
 
@@ -31,8 +32,9 @@ def site_json(site: Site | None) -> dict[str, Any] | None:
     """A location in the user's source as the page gets it; None when it is unknown."""
     if site is None or not site.line:
         return None
-    found = {name: getattr(site, name) for name in RECORDS["Site"]}
+    found = {name: getattr(site, name) for name in RECORDS["Site"] if not name.endswith("?")}
     found["execution_count"] = _whole(site.execution_count)
+    found["written"] = written(site.text, site.source_line)
     fitted: dict[str, Any] = fit_all(found)
     return fitted
 
@@ -115,6 +117,7 @@ def without_source(value: Any) -> Any:
     kept = {key: without_source(part) for key, part in value.items()}
     if "source_line" in kept:  # a Site
         kept |= {"text": "", "source_line": "", "file": os.path.basename(kept["file"])}
+        kept["written"] = None
     if "repair" in kept:  # a Problem
         kept |= {"text": "", "detail": "", "repair": None, "aliases": [], "holders": []}
     return kept

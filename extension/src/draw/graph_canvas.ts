@@ -28,7 +28,11 @@ import { Viewpoint } from './viewpoint';
 export type Drawable = Pick<
   InspectorModel,
   'store' | 'graph' | 'view' | 'drawn' | 'selected' | 'hits' | 'selectedBox'
-> & { readonly cursor?: number | null; readonly upward?: boolean };
+> & {
+  readonly cursor?: number | null;
+  readonly upward?: boolean;
+  readonly pointed?: readonly number[];
+};
 
 export interface GraphEvents {
   select(seq: number | null): void;
@@ -119,7 +123,7 @@ export class GraphCanvas {
     this.selected = model.selected === null ? null : drawnAs(model.selected);
     this.selectedBox = this.selected === model.selected ? model.selectedBox() : -1;
     if ((model.cursor ?? null) !== null) this.viewpoint.keep();
-    this.hits = new Set(model.hits.map(drawnAs));
+    this.hits = new Set([...model.hits, ...(model.pointed ?? [])].map(drawnAs));
     const { view: graph, drawn: states } = model;
     this.hitBoxes = new Set([...this.hits].map(seq => graph.indexOf.get(seq)));
     if (this.scene && this.current) {

@@ -3,10 +3,10 @@
 import type { Site } from '../protocol/schema';
 import { oneLine } from '../protocol/text';
 
-/** '64×128' or [64, 128] -> '64 × 128'; a scalar says so. */
+/** '64×128' or [64, 128] -> '[64, 128]', as torch writes it; a scalar says so. */
 export function shapeText(shape: string | readonly number[]): string {
   const text = typeof shape === 'string' ? oneLine(shape, 80) : shape.slice(0, 12).join('×');
-  return text === '' ? 'scalar' : text.replaceAll('×', ' × ');
+  return text === '' ? 'scalar' : `[${text.replaceAll('×', ', ')}]`;
 }
 
 export function bytesText(bytes: number): string {
@@ -46,6 +46,12 @@ export function numberText(value: number | null | undefined): string {
         ? String(value)
         : String(Number(value.toPrecision(3)));
   return text.replaceAll('-', '−');
+}
+
+/** The same as a factor or summand: a negative one in parentheses. */
+export function signedText(value: number | null | undefined): string {
+  const text = numberText(value);
+  return text.startsWith('−') ? `(${text})` : text;
 }
 
 export function countText(value: number): string {

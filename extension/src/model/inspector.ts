@@ -57,6 +57,8 @@ export class InspectorModel {
   cursor: number | null = null;
   query = '';
   hits: number[] = [];
+  /** nodes that the reader points at elsewhere: ringed as long as that lasts */
+  pointed: readonly number[] = [];
   /** Why nothing can be shown; '' while all is well. */
   failure = '';
   /** grows with every change of anything */
@@ -348,6 +350,14 @@ export class InspectorModel {
     this.query = '';
     this.hits = [...seqs];
     this.touch(false);
+  }
+
+  /** Rings these nodes until others are pointed at, or none. */
+  point(seqs: readonly number[]): void {
+    if (seqs.length + this.pointed.length > 0) {
+      this.pointed = seqs;
+      this.touch(false);
+    }
   }
 
   /** Selects the hit after (or before) the selected node. */

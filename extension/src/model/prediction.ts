@@ -1,16 +1,21 @@
 // Predict, then reveal: what is asked about the gradient that a node hands on, and how an answer is
 // marked. Pure.
 
-import type { Numbers } from '../protocol/schema';
-import { numberText, shapeText } from './format';
+import type { CardNumbers, Numbers } from '../protocol/schema';
+import { oneLine } from '../protocol/text';
+import { numberText, shapeText, signedText } from './format';
 
 /** One input of the node, about whose gradient is asked. */
 export interface Question {
   /** who the gradient goes to */
   seq: number;
   shape: number[];
+  /** which of the node's inputs it is */
+  position: number;
   /** the gradient, its first numbers at least */
   gives: (number | null)[];
+  /** what its element is a product of, by local derivatives; '' where these are not known */
+  product: string;
   /** for a tensor: which shapes stand to choice, and which element is asked for */
   shapes: number[][];
   element: number;
@@ -73,14 +78,53 @@ function telling(gives: readonly (number | null)[]): number {
 /** What can be asked about a node: one question for each input whose gradient is known. */
 export function questionsOf(numbers: Numbers): Question[] {
   const output = numbers.outputs[0]?.shape ?? [];
-  return numbers.inputs.flatMap(({ seq, shape, gives }) => {
+  return numbers.inputs.flatMap((input, position) => {
+    const { seq, shape, gives } = input;
     if (seq === null || gives === null || gives.length === 0) return [];
     const element = telling(gives);
     if (gives[element] === null) return [];
     const scalar = numel(shape) === 1;
     const shapes = scalar ? [] : shapesToChoose(shape, output);
-    return [{ seq, shape, gives, shapes, element }];
+    const product = productOf(numbers, position, element);
+    return [{ seq, shape, position, gives, product, shapes, element }];
   });
+}
+
+const MOST_TERMS = 3;
+
+/** '0.5 × (−2)': gradients that arrived times local derivatives, summed over the outputs. */
+function productOf({ outputs, inputs }: Numbers, position: number, element: number): string {
+  const { slopes, shape } = inputs[position];
+  const arrived = outputs.flatMap(({ gradient }) => gradient ?? []);
+  const columns = numel(shape);
+  if (slopes === null || slopes.length !== arrived.length * columns) {
+    return '';
+  }
+  const terms = arrived.flatMap((gradient, row) => {
+    const slope = slopes[row * columns + element];
+    return slope === 0 ? [] : [`${signedText(gradient)} × ${signedText(slope)}`];
+  });
+  const more = terms.length > MOST_TERMS ? ` + … (${terms.length} terms)` : '';
+  return terms.slice(0, MOST_TERMS).join(' + ') + more;
+}
+
+/** The same from the op's own formula: '1 × 2 × (−0.538)'; '' where it is of another number. */
+export function productIn({ text, result }: CardNumbers, right: number | null): string {
+  const [, ...sides] = oneLine(text, 300).split(' = ');
+  const last = Number(result.replace('−', '-'));
+  if (sides.length < 2 || right === null || !isClose(last, right)) {
+    return '';
+  }
+  return sides.slice(0, -1).join(' = ').replaceAll(' · ', ' × ');
+}
+
+/** 'you 1.2, right −1.08 = 1 × 2 × (−0.538)'. */
+export function answerText(question: Question, guess: Guess, product: string): string {
+  const { gives, element, shape } = question;
+  const place = numel(shape) === 1 ? '' : `${placeOf(element, shape)}: `;
+  const own = guess.value === null ? '' : `you ${numberText(guess.value)}, right `;
+  const value = numberText(gives[element]);
+  return `${place}${own}${value}${product && product !== value ? ` = ${product}` : ''}`;
 }
 
 /** '[0, 2]' for a flat index. */
@@ -148,7 +192,11 @@ export interface Score {
   skipped: number;
 }
 
+/** '' before the first answer. */
 export function scoreText({ predicted, right, skipped }: Score): string {
-  const asked = `${right} of ${predicted} right`;
-  return skipped > 0 ? `${asked}, ${skipped} skipped` : asked;
+  const parts = [
+    predicted > 0 ? `${right} of ${predicted} right` : '',
+    skipped > 0 ? `${skipped} skipped` : ''
+  ];
+  return parts.filter(part => part !== '').join(', ');
 }

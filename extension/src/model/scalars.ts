@@ -3,7 +3,7 @@
 
 import type { Numbers } from '../protocol/schema';
 import { oneLine } from '../protocol/text';
-import { numberText } from './format';
+import { numberText, shapeText, signedText } from './format';
 
 /** One number: element `element` of output `output` of node `seq`. */
 export interface Num {
@@ -108,7 +108,7 @@ export function numberGraph(
         seq: node.seq,
         leaf,
         title: node.outputs.length > 1 ? `${title} [${number}]` : title,
-        detail: shape.length > 0 ? shape.join('×') : '',
+        detail: shape.length > 0 ? shapeText(shape) : '',
         first: nums.length,
         count,
         shape
@@ -174,11 +174,6 @@ export function nameOf({ groups, nums }: NumberGraph, num: number): string {
   return place ? `${title}[${place}]` : title;
 }
 
-const signed = (value: number | null): string => {
-  const text = numberText(value);
-  return value !== null && value < 0 ? `(${text})` : text;
-};
-
 /** Whose gradients these are: the result's variable, or L. */
 function rootOf({ groups, leaving, ties }: NumberGraph): string {
   const root = groups.find(
@@ -186,6 +181,14 @@ function rootOf({ groups, leaving, ties }: NumberGraph): string {
       !leaf && leaving[first].length === 0 && !ties.some(({ from }) => from === group)
   );
   return root?.title.includes(' = ') ? root.title.replace(/ = .*$/, '') : 'L';
+}
+
+/** Why a number has no line that leaves it. */
+function roots({ groups, nums, coming }: NumberGraph, num: number): string {
+  const leaf = groups[nums[num].group].leaf;
+  return !leaf && coming[num].length > 0
+    ? 'the backward begins here'
+    : 'no other number here depends on it';
 }
 
 /**
@@ -204,11 +207,11 @@ export function chainText(
     return `${name} = ${gradient}: the local derivatives of what was made from it are gone.`;
   }
   if (links.length === 0) {
-    return `${name} = ${gradient}: nothing here was made from it.`;
+    return `${name} = ${gradient}: ${roots(graph, num)}.`;
   }
   const MOST = 8;
   const terms = links.slice(0, MOST).map(({ to, slope }) => {
-    const above = known(to) ? signed(graph.nums[to].gradient) : '?';
+    const above = known(to) ? signedText(graph.nums[to].gradient) : '?';
     return `${numberText(slope)} × ${above}`;
   });
   const more = links.length > MOST ? ` + … (${links.length} terms)` : '';

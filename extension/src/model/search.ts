@@ -37,7 +37,8 @@ export function search(store: Store, graph: Graph, query: string): number[] {
   const stringBits = (id: number): number => {
     let found = inString.get(id);
     if (found === undefined) {
-      found = bits(store.string(id)) | bits(store.string(id).replaceAll('×', 'x'));
+      const text = store.string(id);
+      found = bits(text) | bits(text.replaceAll('×', 'x')) | bits(text.replaceAll('×', ', '));
       inString.set(id, found);
     }
     return found;

@@ -65,6 +65,7 @@ function NodeView({ seq }: { seq: number }): ReactElement {
     choice ?? (rows.find(row => row.stale) ?? rows.find(row => row.own) ?? rows[0])?.name ?? '';
   return (
     <div className="agv-det">
+      <PredictionCard seq={seq} />
       <div className="agv-head">
         <h3 title={oneLine(isLeaf && label ? label : name)}>
           {oneLine(isLeaf && label ? label : name, 72)}
@@ -106,7 +107,6 @@ function NodeView({ seq }: { seq: number }): ReactElement {
       {details && !details.alive && (
         <p className="agv-line agv-quiet">The node itself is gone; this is from the recording.</p>
       )}
-      <PredictionCard seq={seq} />
       <OpCard seq={seq} name={store.nameOf(seq) || details?.name || ''} details={details} />
       {!presenter.hides('saved') && <SavedTensors rows={rows} chosen={chosen} choose={setChoice} />}
       <SavedValues details={details} />

@@ -38,10 +38,43 @@ function isSign(children: readonly Formula[], at: number): boolean {
   );
 }
 
-function drawn(math: Formula, key: number, depth: number): ReactNode {
+/** Names in a formula that lead to a node: they can be pointed at. */
+export interface Pointing {
+  /** what is said of a name, by name; of others it is nothing */
+  says: ReadonlyMap<string, string>;
+  /** null: no longer */
+  point(name: string | null): void;
+}
+
+/** 'self' of `self`, 'tensors[0]' of a name with a number below; else ''. */
+function nameIn({ tag, text = '', children = [] }: Formula): string {
+  if (tag === 'mi') {
+    return text;
+  }
+  const [base, below] = children;
+  const indexed = tag === 'msub' && base?.tag === 'mi' && below?.tag === 'mn';
+  return indexed ? `${base.text}[${below.text}]` : '';
+}
+
+function pointed(name: string, key: number, { says, point }: Pointing): Record<string, unknown> {
+  return {
+    key,
+    className: 'agv-named',
+    tabIndex: 0,
+    'aria-label': `${name}: ${says.get(name)}`,
+    onMouseEnter: () => point(name),
+    onMouseLeave: () => point(null),
+    onFocus: () => point(name),
+    onBlur: () => point(null)
+  };
+}
+
+function drawn(math: Formula, key: number, depth: number, pointing: Pointing | null): ReactNode {
   const { tag, text = '', children = [] } = math;
+  const name = pointing ? nameIn(math) : '';
+  const props = pointing?.says.has(name) ? pointed(name, key, pointing) : { key };
   if (LEAVES.has(tag)) {
-    return createElement(tag, { key }, spaced(text));
+    return createElement(tag, props, spaced(text));
   }
   const count = PARENTS.get(tag);
   if (count === undefined || depth > DEEPEST || (count > 0 && children.length !== count)) {
@@ -49,11 +82,11 @@ function drawn(math: Formula, key: number, depth: number): ReactNode {
   }
   return createElement(
     tag,
-    { key },
+    props,
     children.map((child, i) =>
       isSign(children, i)
         ? createElement('mo', { key: i, form: 'prefix' }, child.text)
-        : drawn(child, i, depth + 1)
+        : drawn(child, i, depth + 1, pointing)
     )
   );
 }
@@ -62,11 +95,13 @@ function drawn(math: Formula, key: number, depth: number): ReactNode {
 export function MathLine({
   math,
   label,
-  small = false
+  small = false,
+  pointing = null
 }: {
   math: Formula;
   label: string;
   small?: boolean;
+  pointing?: Pointing | null;
 }): ReactElement {
   return (
     <div
@@ -76,7 +111,7 @@ export function MathLine({
       role="group"
       aria-label={label}
     >
-      {createElement('math', { displaystyle: 'true' }, drawn(math, 0, 0))}
+      {createElement('math', { displaystyle: 'true' }, drawn(math, 0, 0, pointing))}
     </div>
   );
 }

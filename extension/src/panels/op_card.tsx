@@ -2,10 +2,13 @@
 // with the numbers of this very node.
 
 import type { ReactElement } from 'react';
-import { useId, useState } from 'react';
+import { useEffect, useId, useMemo, useState } from 'react';
 import type { CardNumbers, NodeDetails, OpCard as Card } from '../protocol/schema';
 import { oneLine } from '../protocol/text';
+import type { InputName } from '../model/inputs';
+import { inputNames, resultName } from '../model/inputs';
 import { CheckNode } from './check_node';
+import type { Pointing } from './math';
 import { MathLine } from './math';
 import type { Presenter } from './presenter';
 import { useInspector } from './presenter';
@@ -53,23 +56,51 @@ export function OpCard({
       </>
     ) : null;
   }
-  const { card } = reply.value;
+  return <Explained seq={seq} card={reply.value.card} moment={moment} details={details} />;
+}
+
+function Explained({
+  seq,
+  card,
+  moment,
+  details
+}: {
+  seq: number;
+  card: Card;
+  moment: string;
+  details: NodeDetails | null;
+}): ReactElement {
+  const presenter = useInspector();
+  const { model, teaching } = presenter;
   // With numbers in it the formula is the answer to an open question.
-  const { asking } = presenter.teaching.predictor;
+  const { asking } = teaching.predictor;
+  const countable = (card.numbers ?? false) && card.note === '' && !asking;
+  const waits = model.store.state.paused?.seq === seq;
+  const numbers = countable && (teaching.formula ?? (waits ? 'numbers' : 'names')) === 'numbers';
+  const names = inputNames(model.store, seq, card);
+  const pointing = usePointing(names);
   return (
     <section className="agv-chain" aria-label="Chain rule">
-      <div className="agv-sec">Chain rule</div>
+      <div className="agv-sec agv-sec-row">
+        Chain rule
+        {countable && <FormulaSwitch numbers={numbers} />}
+      </div>
       {card.says !== '' && <p className="agv-line">{oneLine(card.says, 300)}</p>}
-      <MathLine math={card.forward} label={oneLine(card.text, 1000)} />
-      {card.derivatives.slice(0, 12).map(one => (
-        <div key={one.input}>
-          <MathLine math={one.math} label={oneLine(one.text, 1000)} />
-          {one.where.slice(0, 16).map((line, i) => (
-            <MathLine key={i} math={line} label="where" small />
-          ))}
-          {one.says !== '' && <p className="agv-line agv-quiet">{oneLine(one.says, 300)}</p>}
-        </div>
-      ))}
+      <MathLine math={card.forward} label={oneLine(card.text, 1000)} pointing={pointing} />
+      <Here names={names} result={resultName(model.store, seq, card)} />
+      {numbers ? (
+        <NumbersOf seq={seq} moment={moment} pointing={pointing} />
+      ) : (
+        card.derivatives.slice(0, 12).map(one => (
+          <div key={one.input}>
+            <MathLine math={one.math} label={oneLine(one.text, 1000)} pointing={pointing} />
+            {one.where.slice(0, 16).map((line, i) => (
+              <MathLine key={i} math={line} label="where" small pointing={pointing} />
+            ))}
+            {one.says !== '' && <p className="agv-line agv-quiet">{oneLine(one.says, 300)}</p>}
+          </div>
+        ))
+      )}
       {card.given.length > 0 && (
         <p className="agv-line agv-quiet">
           {card.given
@@ -79,9 +110,91 @@ export function OpCard({
         </p>
       )}
       {card.note !== '' && <p className="agv-line agv-quiet">{oneLine(card.note, 300)}</p>}
-      {card.numbers && card.note === '' && !asking && <Numbers seq={seq} moment={moment} />}
       {!asking && <CheckNode seq={seq} details={details} explained={card.note !== ''} />}
     </section>
+  );
+}
+
+function FormulaSwitch({ numbers }: { numbers: boolean }): ReactElement {
+  const { teaching } = useInspector();
+  return (
+    <span className="agv-switch" role="group" aria-label="Formula with">
+      {(['names', 'numbers'] as const).map(kind => (
+        <button
+          key={kind}
+          type="button"
+          aria-pressed={numbers === (kind === 'numbers')}
+          onClick={() => teaching.setFormula(kind)}
+        >
+          {kind}
+        </button>
+      ))}
+    </span>
+  );
+}
+
+/** What of a formula can be pointed at: then the graph rings the node that it comes from. */
+function usePointing(names: readonly InputName[]): Pointing {
+  const { model } = useInspector();
+  useEffect(() => () => model.point([]), [model]);
+  const key = JSON.stringify(names);
+  return useMemo(() => {
+    const known = names.filter(({ seq }) => seq !== null);
+    return {
+      says: new Map(
+        known.map(({ input, text, seq }) => [input, text || model.titleOf(seq ?? -1)] as const)
+      ),
+      point: name => {
+        const found = known.find(({ input }) => input === name);
+        model.point(found && found.seq !== null ? [found.seq] : []);
+      }
+    };
+    // The names are made anew each time: the key says whether they are others.
+  }, [key, model]);
+}
+
+/** 'here self is torch.sin(x), other is x': what the formula's names are on the user's line. */
+function Here({
+  names,
+  result
+}: {
+  names: readonly InputName[];
+  result: string;
+}): ReactElement | null {
+  const presenter = useInspector();
+  const { model } = presenter;
+  const said = [
+    ...names.filter(({ text }) => text !== ''),
+    ...(result ? [{ input: 'result', text: result, seq: null }] : [])
+  ].slice(0, 12);
+  if (said.length === 0) {
+    return null;
+  }
+  return (
+    <p className="agv-line agv-here">
+      here{' '}
+      {said.map(({ input, text, seq }, i) => (
+        <span key={input}>
+          {i > 0 && ', '}
+          {seq === null ? (
+            <i>{oneLine(input, 40)}</i>
+          ) : (
+            <button
+              type="button"
+              className="agv-link"
+              onMouseEnter={() => model.point([seq])}
+              onMouseLeave={() => model.point([])}
+              onFocus={() => model.point([seq])}
+              onBlur={() => model.point([])}
+              onClick={() => presenter.goTo(seq)}
+            >
+              {oneLine(input, 40)}
+            </button>
+          )}{' '}
+          is <code>{text}</code>
+        </span>
+      ))}
+    </p>
   );
 }
 
@@ -91,24 +204,15 @@ interface Choice {
   at: number | null;
 }
 
-function Numbers({ seq, moment }: { seq: number; moment: string }): ReactElement {
-  const presenter = useInspector();
-  const waits = presenter.model.store.state.paused?.seq === seq;
-  const [opened, setOpened] = useState<boolean | null>(null);
-  const open = opened ?? waits;
-  return (
-    <details
-      className="agv-numbers-of"
-      open={open}
-      onToggle={event => setOpened(event.currentTarget.open)}
-    >
-      <summary>Numbers of this node</summary>
-      {open && <NumbersOf seq={seq} moment={moment} />}
-    </details>
-  );
-}
-
-function NumbersOf({ seq, moment }: { seq: number; moment: string }): ReactElement {
+function NumbersOf({
+  seq,
+  moment,
+  pointing
+}: {
+  seq: number;
+  moment: string;
+  pointing: Pointing;
+}): ReactElement {
   const presenter = useInspector();
   const [choice, setChoice] = useState<Choice>({ input: null, at: null });
   const { input, at } = choice;
@@ -134,7 +238,11 @@ function NumbersOf({ seq, moment }: { seq: number; moment: string }): ReactEleme
         choose={setChoice}
         fixed={!presenter.live}
       />
-      <MathLine math={numbers.math} label={oneLine(numbers.text, 1000)} />
+      <MathLine
+        math={numbers.math}
+        label={oneLine(numbers.text, 1000)}
+        pointing={pointing}
+      />
       {numbers.used.length > 0 && (
         <ul className="agv-used">
           {numbers.used.slice(0, 8).map(({ name, text }) => (

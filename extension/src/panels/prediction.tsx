@@ -5,8 +5,8 @@ import { useEffect, useId, useRef, useState } from 'react';
 import { oneLine } from '../protocol/text';
 import { work } from '../model/arithmetic';
 import { numberText, shapeText } from '../model/format';
-import type { Mark, Question, Sign } from '../model/prediction';
-import { numel, placeOf, scoreText } from '../model/prediction';
+import type { Guess, Mark, Question, Sign } from '../model/prediction';
+import { answerText, numel, placeOf, scoreText } from '../model/prediction';
 import type { Asked } from './predictor';
 import { useInspector } from './presenter';
 
@@ -63,20 +63,29 @@ function Number_({
   );
 }
 
-function MarkLine({ question, mark }: { question: Question; mark: Mark | null }): ReactElement {
-  const value = question.gives[question.element];
-  const what =
-    numel(question.shape) === 1
-      ? numberText(value)
-      : `${shapeText(question.shape)}, element ${placeOf(question.element, question.shape)} is ` +
-        numberText(value);
+function MarkLine({
+  question,
+  guess,
+  mark,
+  product
+}: {
+  question: Question;
+  guess: Guess;
+  mark: Mark | null;
+  product: string;
+}): ReactElement {
+  const answered = mark !== null && mark.words !== '';
+  const what = answerText(question, guess, product || question.product);
   return (
     <p className="agv-mark" data-right={mark ? (mark.right ? 'yes' : 'no') : 'none'}>
       <b>
-        {mark && mark.words ? (mark.right ? '✓ ' : '✗ ') : ''}
+        {answered ? (mark.right ? '✓ ' : '✗ ') : ''}
         {what}
       </b>
-      {mark?.words ? ` · ${mark.words}` : ''}
+      {answered && !(mark.right && guess.shape === null) ? ` · ${mark.words}` : ''}
+      {numel(question.shape) > 1 && (
+        <span className="agv-quiet"> of {shapeText(question.shape)}</span>
+      )}
     </p>
   );
 }
@@ -145,7 +154,14 @@ function One({
           )}
         </>
       )}
-      {!open && <MarkLine question={question} mark={asked.marks?.[index] ?? null} />}
+      {!open && (
+        <MarkLine
+          question={question}
+          guess={guess}
+          mark={asked.marks?.[index] ?? null}
+          product={asked.products[index] ?? ''}
+        />
+      )}
     </div>
   );
 }
@@ -181,6 +197,7 @@ export function PredictionCard({ seq }: { seq: number }): ReactElement | null {
   if (!now.questions) {
     return <p className="agv-line agv-quiet">Asking the kernel…</p>;
   }
+  const title = oneLine(presenter.model.titleOf(seq), 60);
   return (
     <form
       ref={card}
@@ -198,8 +215,9 @@ export function PredictionCard({ seq }: { seq: number }): ReactElement | null {
         <span className="agv-quiet">{scoreText(predictor.score)}</span>
       </div>
       <p className="agv-line">
-        {asking ? 'Which gradient does this node hand on' : 'The gradient that it hands on'}
-        {asking ? '?' : ''}
+        {asking
+          ? `Which gradient does ${title} hand on?`
+          : `The gradient that ${title} hands on`}
       </p>
       {now.questions.map((question, i) => (
         <One key={i} asked={now} index={i} question={question} />

@@ -2,7 +2,8 @@
 // While a prediction is open, no panel shows a gradient that has not arrived yet.
 
 import type { Guess, Mark, Question, Score } from '../model/prediction';
-import { isGuess, mark, questionsOf } from '../model/prediction';
+import { edgeNames } from '../model/inputs';
+import { isGuess, mark, productIn, questionsOf } from '../model/prediction';
 import { State } from '../model/states';
 import { nextAt } from './player';
 import type { Presenter } from './presenter';
@@ -19,6 +20,8 @@ export interface Asked {
   /** null until it is revealed */
   marks: Mark[] | null;
   skipped: boolean;
+  /** by question, what the right number is a product of, from the op's formula; '' unknown */
+  products: string[];
 }
 
 const REMEMBERED = 500;
@@ -106,6 +109,7 @@ export class Predictor {
         ? { predicted: predicted + 1, right: right + Number(now.marks![i].right), skipped }
         : { predicted, right, skipped: skipped + 1 };
     });
+    void this.explain(now);
     this.presenter.show();
   }
 
@@ -115,7 +119,29 @@ export class Predictor {
       now.skipped = true;
       const count = now.questions?.length ?? 0;
       this.score = { ...this.score, skipped: this.score.skipped + count };
+      void this.explain(now);
       this.presenter.show();
+    }
+  }
+
+  /** Asks for the op's formula with the numbers of what was asked in it. */
+  private async explain(asked: Asked): Promise<void> {
+    const { controller, model } = this.presenter;
+    const { seq, questions } = asked;
+    try {
+      const card = await controller.request('card', { seq, name: model.store.nameOf(seq) });
+      const names = edgeNames(card.edges ?? [], model.store.edgesOf.rows(seq).length);
+      for (const [i, { position, element, gives }] of (questions ?? []).entries()) {
+        const numbers = await controller.request('numbers', {
+          seq,
+          input: names[position] ?? '',
+          at: element
+        });
+        asked.products[i] = productIn(numbers, gives[element]);
+        this.presenter.show();
+      }
+    } catch {
+      // The product of gradient and local derivative stands there.
     }
   }
 
@@ -151,7 +177,8 @@ export class Predictor {
       why: '',
       guesses: [],
       marks: null,
-      skipped: false
+      skipped: false,
+      products: []
     };
     if (this.known.size > REMEMBERED) this.known.clear();
     this.known.set(key, asked);

@@ -158,8 +158,20 @@ export const SIDE_CSS = `
 .agv-math[data-small='yes'] { margin: 2px 0 0 18px; }
 .agv-math[data-small='yes'] math { font-size: 13px; }
 .agv-chain .agv-line { margin-top: 4px; }
-.agv-numbers-of { margin-top: 8px; }
-.agv-numbers-of summary { color: var(--agv-ink2); cursor: pointer; font-size: 12px; }
+.agv-math .agv-named { cursor: help; text-decoration: underline dotted var(--agv-ink3);
+  text-underline-offset: 3px; }
+.agv-math .agv-named:hover, .agv-math .agv-named:focus-visible { color: var(--agv-accent);
+  background: var(--agv-group); }
+.agv-root .agv-here i { font-family: var(--agv-mono); font-style: normal; }
+.agv-root .agv-sec-row { display: flex; align-items: center; justify-content: space-between; }
+.agv-root .agv-switch { display: inline-flex; border: 1px solid var(--agv-line2);
+  border-radius: 6px; overflow: hidden; text-transform: none; letter-spacing: 0; }
+.agv-root .agv-switch button { border: 0; background: none; padding: 0 8px; font-size: 11.5px;
+  line-height: 18px; color: var(--agv-ink2); font-weight: 400; }
+.agv-root .agv-switch button + button { border-left: 1px solid var(--agv-line2); }
+.agv-root .agv-switch button[aria-pressed="true"] { background: var(--agv-group);
+  color: var(--agv-ink); font-weight: 600; }
+.agv-root .agv-switch button:focus-visible { outline-offset: -2px; }
 .agv-element { align-items: center; display: flex; font-size: 12px; gap: 6px; margin-top: 6px; }
 .agv-element select { background: var(--agv-bg); border: 1px solid var(--agv-line2);
   border-radius: 5px; color: var(--agv-ink); font: inherit; padding: 1px 4px; }

@@ -14,6 +14,8 @@ export class Teaching {
   readonly predictor: Predictor;
   /** the graph is drawn number by number */
   scalars = false;
+  /** whether the chain rule stands with names or with numbers; null: as it was not chosen yet */
+  formula: 'names' | 'numbers' | null = null;
   private last = '';
   /** the lesson's beginning is still to be shown: there is no graph yet */
   private begins = false;
@@ -60,6 +62,11 @@ export class Teaching {
 
   setScalars(on: boolean): void {
     this.scalars = on;
+    this.presenter.show();
+  }
+
+  setFormula(formula: 'names' | 'numbers'): void {
+    this.formula = formula;
     this.presenter.show();
   }
 

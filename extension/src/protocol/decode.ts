@@ -1,6 +1,16 @@
 // One batch off the wire: a checked header and typed columns. Never trusts a length or an offset.
 
-import type { Breakpoint, Edit, Header, Problem, Site, State, Table, TableName } from './schema';
+import type {
+  Breakpoint,
+  Edit,
+  Header,
+  Problem,
+  Site,
+  State,
+  Table,
+  TableName,
+  Written
+} from './schema';
 import { ARRAYS, NONE, TABLES, VERSION } from './schema';
 import type { ColumnType } from './schema';
 import { readLesson } from './lesson';
@@ -60,6 +70,28 @@ function asNumber(value: unknown, otherwise: number): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : otherwise;
 }
 
+const HOW: readonly string[] = ['operator', 'call', 'attribute'];
+const MOST_ARGUMENTS = 20;
+
+/** How an expression reads; null for what says nothing that is understood. */
+function readWritten(value: unknown): Written | null {
+  if (!isObject(value) || !HOW.includes(String(value.how))) {
+    return null;
+  }
+  const list = (found: unknown): unknown[] =>
+    Array.isArray(found) ? found.slice(0, MOST_ARGUMENTS) : [];
+  return {
+    how: value.how as Written['how'],
+    call: asText(value.call),
+    on: asText(value.on),
+    args: list(value.args).map(asText),
+    named: list(value.named)
+      .filter(isObject)
+      .map(({ name, text }) => ({ name: asText(name), text: asText(text) })),
+    target: asText(value.target)
+  };
+}
+
 /** A source line, with every field present whatever came. */
 export function readSite(value: unknown): Site {
   const site = isObject(value) ? value : {};
@@ -75,7 +107,8 @@ export function readSite(value: unknown): Site {
     function: asText(site.function),
     text: asText(site.text),
     where: asText(site.where),
-    source_line: asText(site.source_line)
+    source_line: asText(site.source_line),
+    written: readWritten(site.written)
   };
 }
 

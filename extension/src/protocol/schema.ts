@@ -360,6 +360,22 @@ export interface Site {
   where: string;
   /** the whole line, stripped */
   source_line: string;
+  /** how the expression reads; null: it calls nothing */
+  written?: Written | null;
+}
+
+export interface Written {
+  how: 'operator' | 'call' | 'attribute';
+  /** what it calls: mul for a * b, sum for x.sum() */
+  call: string;
+  /** what stands before the dot of a call: x, torch; else empty */
+  on: string;
+  /** as they are written; of an operator its operands */
+  args: string[];
+  /** arguments given by name */
+  named: SavedValue[];
+  /** the variable that it is given to, empty where there is none */
+  target: string;
 }
 
 export interface Paused {
@@ -690,6 +706,10 @@ export interface OpCard {
   derivatives: Derivative[];
   /** arguments that are no tensors */
   given: SavedValue[];
+  /** the op's parameters, in the order of a call */
+  params?: string[];
+  /** the input of each edge; `tensors[]` stands for a list of them */
+  edges?: string[];
   /** numbers can be put into the derivatives; absent in early files */
   numbers?: boolean;
   /** why it is not of this very node, empty where it is */

@@ -163,7 +163,7 @@ describe('paint', () => {
     paint(ctx, framed(model, scene, camera, ctx));
     for (const text of [
       'ReluBackward0',
-      '64 × 128',
+      '[64, 128]',
       'W2',
       'In[4] line 2',
       'out += h',

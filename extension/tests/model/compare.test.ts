@@ -194,7 +194,7 @@ describe('compare', () => {
     const found = compared(net({ widths: WIDE }), net({ widths: other }));
     expect(found.nodes).toEqual({ added: 0, removed: 0, changed: 2, equal: 11 });
     expect(found.leaves).toEqual({ added: 0, removed: 0, changed: 2, equal: 4 });
-    const shape = { what: 'shape', of: '', from: '16 × 64', to: '16 × 32' };
+    const shape = { what: 'shape', of: '', from: '[16, 64]', to: '[16, 32]' };
     expect(found.differences.filter(({ leaf }) => !leaf).map(({ changes }) => changes)).toEqual([
       [shape],
       [shape]

@@ -45,7 +45,7 @@ describe('format', () => {
       '850 ms',
       '2.5 s'
     ]);
-    expect(shapeText('64×128')).toBe('64 × 128');
+    expect(shapeText('64×128')).toBe('[64, 128]');
     expect(shapeText([])).toBe('scalar');
   });
 

@@ -2,8 +2,17 @@
 
 import { describe, expect, it } from 'vitest';
 import type { Guess } from '../../src/model/prediction';
-import { isGuess, mark, placeOf, questionsOf, shapesToChoose } from '../../src/model/prediction';
-import type { Numbers } from '../../src/protocol/schema';
+import {
+  answerText,
+  isGuess,
+  mark,
+  placeOf,
+  productIn,
+  questionsOf,
+  scoreText,
+  shapesToChoose
+} from '../../src/model/prediction';
+import type { CardNumbers, Numbers } from '../../src/protocol/schema';
 
 const input = (
   seq: number | null,
@@ -76,7 +85,37 @@ describe('marks', () => {
     expect(mark(tensor, { shape: at, value: null, sign: '+' }).right).toBe(false);
     const wrong = mark(tensor, { shape: at === 0 ? 1 : 0, value: -5, sign: '' });
     expect(wrong.right).toBe(false);
-    expect(wrong.words).toContain('the shape is 3');
+    expect(wrong.words).toContain('the shape is [3]');
+  });
+
+  it('stands beside the right number and what it is a product of', () => {
+    const [{ seq, index, shape, gives }] = node(input(1, [], [-1.076])).inputs;
+    const of = (slopes: number[] | null, gradient: number[]): Numbers => ({
+      ...node(),
+      outputs: [{ shape: [], values: null, gradient }],
+      inputs: [{ seq, index, shape, slopes, gives }]
+    });
+    const [known] = questionsOf(of([-1.076], [1]));
+    const guess = { ...NONE, value: 1.2 };
+    expect(answerText(known, guess, known.product)).toBe('you 1.2, right −1.08 = 1 × (−1.08)');
+    const formula = {
+      text: '(∂L) / (∂self) = 1 · 2 · (−0.538) = −1.076',
+      result: '−1.076'
+    } as CardNumbers;
+    const product = productIn(formula, known.gives[0]);
+    expect(answerText(known, guess, product)).toBe('you 1.2, right −1.08 = 1 × 2 × (−0.538)');
+    // The formula may be of another gradient: then it is no answer to this question.
+    expect(productIn({ ...formula, result: '−0.538' }, known.gives[0])).toBe('');
+    const [unknown] = questionsOf(of(null, [1]));
+    expect(answerText(unknown, NONE, unknown.product)).toBe('−1.08');
+    const [sum] = questionsOf(of([2, 0, -1], [1, 5, 3]));
+    expect(sum.product).toBe('1 × 2 + 3 × (−1)');
+  });
+
+  it('has no score before the first answer', () => {
+    expect(scoreText({ predicted: 0, right: 0, skipped: 0 })).toBe('');
+    expect(scoreText({ predicted: 0, right: 0, skipped: 2 })).toBe('2 skipped');
+    expect(scoreText({ predicted: 2, right: 1, skipped: 0 })).toBe('1 of 2 right');
   });
 
   it('nothing is no guess', () => {

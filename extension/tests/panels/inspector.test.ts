@@ -258,7 +258,7 @@ describe('a recording', () => {
     }
     expect(page.element.querySelectorAll('.agv-det canvas[role="img"]').length).toBe(2);
     expect(page.element.querySelector('.agv-det canvas')?.getAttribute('aria-label')).toContain(
-      '64 × 128'
+      '[64, 128]'
     );
   });
 

@@ -169,8 +169,10 @@ describe('predicting', () => {
     const page = await paused(kernel);
     await page.press('q');
     const form = (): Element => page.element.querySelector('.agv-predict') as Element;
-    expect(form().textContent).toContain('Which gradient does this node hand on');
+    expect(form().textContent).toContain('Which gradient does MeanBackward0 hand on?');
     expect(form().textContent).not.toContain('0.5');
+    expect(form().textContent).not.toContain('right');
+    expect(page.element.querySelector('.agv-det')?.firstElementChild).toBe(form());
     expect(page.button('Reveal').disabled).toBe(true);
     const [first, second] = form().querySelectorAll('input');
     await type(first, '-1/2');
@@ -179,9 +181,11 @@ describe('predicting', () => {
     await type(second, '4');
     await page.click('Reveal');
     const marks = [...form().querySelectorAll('.agv-mark')];
-    expect(marks[0].textContent).toContain('✓ −0.5 · right');
+    expect(marks[0].textContent).toBe('✓ you −0.5, right −0.5');
     expect(marks[1].textContent).toContain('✗');
-    expect(marks[1].textContent).toContain('element [0] is 3');
+    expect(marks[1].textContent).toBe(
+      '✗ [0]: you 4, right 3 · shape right, right sign; off by 1 of [2]'
+    );
     expect(page.text('.agv-score')).toBe('1 of 2 right');
     await page.click('Next node');
     expect(page.text('.agv-pill')).toBe('Paused before step 2 of 8');
