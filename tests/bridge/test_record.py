@@ -96,7 +96,7 @@ def test_a_node_is_described_as_one_of_this_engine(tmp_path: Any) -> None:
             "exp",
             "(∂L) / (∂self) = grad · result",
         )
-        assert "another engine's" in shown["note"]
+        assert "Another engine" in shown["note"]
         asked = {"seq": int(seqs["ExpBackward0"])}
         with pytest.raises(NotKeptError, match="ExpBackward0 has no rule of this package"):
             commands._check(current(), asked)

@@ -17,13 +17,14 @@ from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
 from ag_visual.dispatch.op_node import OpNode
 from ag_visual.dispatch.record import Op
-from ag_visual.dispatch.table import functions, ops
+from ag_visual.dispatch.table import ops
 from ag_visual.events.live import LiveNode
 from ag_visual.observe.formulas import notation
 from ag_visual.observe.formulas.derivation import MOST_ELEMENTS, Derivation, derive, elements_of
 from ag_visual.observe.formulas.notation import Math, Typesetter, linear, operator, row, spoken
 from ag_visual.observe.formulas.op_samples import sample_derivation
 from ag_visual.observe.formulas.sample_sizes import without_sizes
+from ag_visual.observe.formulas.sentences import described
 from ag_visual.observe.formulas.terms import Named, Term, canonical, formula_of, plain, symbol
 from ag_visual.observe.record.node_view import NotThereError
 
@@ -39,7 +40,9 @@ def card(node: LiveNode) -> dict[str, Any]:
         try:
             if elements_of(node) <= MOST_ELEMENTS:
                 return _op_card(node.op, derive(node), "")
-            note = "It is too large to be computed here, so the formula is of a small sample."
+            note = (
+                "The tensors are too large to compute it here: the formula is of a small example."
+            )
         except NotThereError as error:
             note = str(error)
         except RuntimeError as error:
@@ -103,7 +106,7 @@ def _op_card(op: Op, found: Derivation, note: str) -> dict[str, Any]:
     }
     return {
         "op": op.public_name,
-        "says": says(op),
+        "says": described(op),
         "forward": forward,
         "text": linear(forward),
         "derivatives": [_derivative(found, name) for name in found.gradients],
@@ -124,16 +127,6 @@ def _op_card(op: Op, found: Derivation, note: str) -> dict[str, Any]:
 def _short(value: Any) -> str:
     text = notation.number_text(value) if type(value) is float else repr(value)
     return text if len(text) <= 60 else text[:60] + "..."
-
-
-def says(op: Op) -> str:
-    """The first sentence of an op's docstring, or of the public function's that it is part of."""
-    public = functions.get(op.public_name) or functions.get(op.public_name.replace(".", "_"))
-    text = op.doc or getattr(public, "__doc__", None) or ""
-    if not text and op.name.endswith("_backward"):
-        text = f"What {op.name.removesuffix('_backward')} hands back, as an op of its own."
-    first = " ".join(text.strip().partition("\n\n")[0].replace("`", "").split())
-    return first if len(first) <= 240 else first[:240] + "..."
 
 
 def forward_math(op: Op) -> Math:
@@ -241,9 +234,13 @@ def _edge_says(term: Term, wanted: tuple[tuple[int, ...], Any] | None) -> str:
         return ""
     dims = summed_dims(have, wanted[0])
     if not dims:
-        return f"Every element of the input gets it: it is spread to {_shape(wanted[0])}."
-    listed = ", ".join(str(d) for d in dims)
-    return f"The input was broadcast: this is summed over dim {listed}."
+        return f"Every element of the input gets this gradient, which fills {_shape(wanted[0])}."
+    listed = " and ".join(str(d) for d in dims)
+    plural = "s" if len(dims) > 1 else ""
+    return (
+        "The input was broadcast, so each of its elements took part several times: "
+        f"their gradients are added up, along dim{plural} {listed}."
+    )
 
 
 def summed_dims(have: tuple[int, ...], want: tuple[int, ...]) -> tuple[int, ...]:
@@ -258,7 +255,7 @@ def summed_dims(have: tuple[int, ...], want: tuple[int, ...]) -> tuple[int, ...]
 
 
 def _shape(shape: tuple[int, ...]) -> str:
-    return "×".join(str(n) for n in shape) or "a scalar"
+    return f"a tensor of shape {list(shape)}" if shape else "a scalar"
 
 
 def _letters(term: Term) -> dict[int, tuple[Math, Term]]:
@@ -317,18 +314,15 @@ def _other_card(node: LiveNode) -> dict[str, Any]:
 def _leaf_card() -> dict[str, Any]:
     variable, arriving = notation.leaf("mi", "variable.grad"), notation.leaf("mi", "grad")
     forward = row(variable, operator("←"), variable, operator("+"), arriving)
-    says = "The end of the chain: the gradient that arrives is added to the variable's own."
+    says = "The end of the chain: what arrives is added to the variable's own gradient."
     return _card("leaf", says, forward, [])
 
 
 OF_ANOTHER: Final = (
-    "The node is another engine's, which does not say what it computes: this is the card of the op "
-    "of the same name."
+    "Another engine made this node and tells no formula: this is that of the op of the same name."
 )
 
-UNKNOWN_SAYS: Final = (
-    "This node is no op of the table: it carries gradients on for the ops around it."
-)
+UNKNOWN_SAYS: Final = "This node has no formula of its own: it hands gradients on."
 
 
 def _card_of_unknown(name: str) -> dict[str, Any]:
@@ -352,7 +346,7 @@ def _card(op: str, says: str, forward: Math, derivatives: list[dict[str, Any]]) 
 LEAF_CARD: Final = _leaf_card()
 
 
-FUNCTION_SAYS: Final = "A custom Function: its own backward computes the gradient."
+FUNCTION_SAYS: Final = "A custom Function: the gradient is what its own backward computes."
 
 
 def _function_card(node: BackwardCFunction) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ag_visual.observe.formulas.notation import Math, element, leaf, linear
 
-OF_SAMPLE: Final = "Sizes and dims in it are those of a small sample."
+OF_SAMPLE: Final = "Sizes and dims in it are those of a small example."
 
 _OF_RULES: Final = 3
 """Smaller numbers are mostly those of the rule itself."""

@@ -68,6 +68,7 @@ def _c2c_samples(make):
 op(
     "_fft_c2c",
     _c2c,
+    doc="The discrete Fourier transform of complex numbers, or its inverse.",
     vjp={
         "self": lambda F, g, dim, normalization, forward: F._fft_c2c(g, dim, normalization, forward)
     },
@@ -118,6 +119,7 @@ def _r2c_samples(make):
 op(
     "_fft_r2c",
     _r2c,
+    doc="The discrete Fourier transform of real numbers: complex ones, or half of them.",
     vjp={"self": _r2c_rule},
     jvp=LINEAR,
     also_saves=("self",),
@@ -161,6 +163,7 @@ def _c2r_rule(F, g, dim, normalization: int):
 op(
     "_fft_c2r",
     _c2r,
+    doc="The real numbers whose discrete Fourier transform these are.",
     vjp={"self": _c2r_rule},
     jvp=LINEAR,
     holomorphic=False,

@@ -369,9 +369,10 @@ def _unique_of(
     return_counts: bool = False,
     dim: int | None = None,
 ):
-    """The distinct elements (or slices of `dim`), in ascending order whatever `sorted` says.
+    """The distinct elements (or slices of `dim`), in ascending order.
 
-    On request also the place of each input element among them, and how often each occurs.
+    Sorted whatever `sorted` says. On request also the place of each input element among them, and
+    how often each occurs.
     """
     found = F.unique_values(self) if dim is None else F.unique_dim(self, dim)
     return _asked(found, return_inverse, return_counts)

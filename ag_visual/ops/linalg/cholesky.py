@@ -116,7 +116,10 @@ def linalg_cholesky(F, self, *, upper: bool = False):
 
 
 def _cholesky(xp, self, upper: bool = False):
-    """`linalg.cholesky`, which replaces it."""
+    """The Cholesky factor L of A = L L^H.
+
+    `linalg.cholesky` replaces it.
+    """
     factor, info = _cholesky_factor(xp, "cholesky", self, upper)
     check_info("cholesky", info, NOT_POSITIVE)
     return factor

@@ -162,6 +162,7 @@ def _det_samples(make):
 op(
     "linalg_det_all",
     _det,
+    doc="The determinant of each square matrix.",
     vjp={"A": _det_rule},
     jvp={"A": _det_move},
     outputs=("result", "LU", "pivots"),
@@ -226,6 +227,7 @@ def _slogdet_move(F, t_A, A, sign, LU, pivots):
 op(
     "linalg_slogdet_all",
     _slogdet,
+    doc="The sign of each determinant, and the logarithm of its size.",
     vjp={"A": _slogdet_rule},
     jvp={"A": _slogdet_move},
     outputs=("sign", "logabsdet", "LU", "pivots"),

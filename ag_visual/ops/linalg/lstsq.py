@@ -94,6 +94,7 @@ def _pinv_samples(make):
 op(
     "linalg_pinv_within",
     _pinv,
+    doc="The pseudoinverse of each matrix, by its singular values.",
     vjp={"self": lambda F, g, self, result: _pinv_back(F, g, self, result)},
     jvp={"self": _pinv_move},
     holomorphic=False,

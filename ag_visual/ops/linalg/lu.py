@@ -174,7 +174,7 @@ def _check_pivots(name: str, info) -> None:
 
 
 def _lu_factor_ex(xp, A, *, pivot: bool = True, check_errors: bool = False) -> tuple[Any, Any, Any]:
-    """L and U of A = P L U in one matrix, LAPACK's row swaps, and which pivot is zero (0: none).
+    """L and U of A = P L U in one matrix, the swaps of rows, and which pivot is zero (0: none).
 
     A: (..., m, n); LU (..., m, n); pivots (..., min(m, n)), int32, counted from 1.
     """

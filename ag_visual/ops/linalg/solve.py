@@ -129,7 +129,10 @@ op(
 def _triangular_solve(
     xp, self, A, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Any, Any]:
-    """(X, A) with A X = self (A^T X with transpose); `linalg.solve_triangular` replaces it."""
+    """(X, A) with A X = self (A^T X with transpose) for triangular A.
+
+    `linalg.solve_triangular` replaces it.
+    """
     check_square("triangular_solve", A)
     check_fits("triangular_solve", A, self, True)
     given = A.swapaxes(-1, -2) if transpose else A

@@ -117,6 +117,7 @@ def _safe(xp, self, dim):
 op(
     "_safe_softmax",
     _safe,
+    doc="softmax along `dim`; a row of nothing but -inf becomes zeros.",
     vjp={"self": lambda F, g, result, dim: F.softmax_backward(g, result, dim)},
     jvp={"self": lambda F, t_self, result, dim: F.softmax_backward(t_self, result, dim)},
     layout=ROWS,

@@ -210,6 +210,7 @@ def _errors(make):
 op(
     "convolution",
     _convolution,
+    doc="Each output is a sum over a window of the input, weighted by the kernel: `weight`.",
     vjp={
         "input": _rule("conv_for_input", "g", "weight", "input_shape"),
         "weight": _rule("conv_for_weight", "g", "input", "weight_shape"),
@@ -233,6 +234,7 @@ op(
 op(
     "conv_for_input",
     _for_input,
+    doc="What a convolution's output gives back to its input: the kernels, added up at each place.",
     vjp={
         "grad_output": _rule("convolution", "g", "weight", None),
         "weight": _rule("conv_for_weight", "grad_output", "g", "weight_shape"),
@@ -250,6 +252,7 @@ op(
 op(
     "conv_for_weight",
     _for_weight,
+    doc="What a convolution's output gives back to its kernel: the sum over all windows.",
     vjp={
         "grad_output": _rule("convolution", "input", "g", None),
         "input": _rule("conv_for_input", "grad_output", "g", "input_shape"),

@@ -347,7 +347,7 @@ for _rank in (2, 3):
         errors=_sampler_errors(_rank),
         real_only=True,
         autocast="cpu float32",
-        doc=f"`grid_sample` over {_rank} dimensions, its options given as numbers.",
+        doc="The image read at the places of a grid, between its pixels by interpolation.",
     )
 
 
@@ -443,11 +443,12 @@ op(
         Sample((make((1, 3, 4)), (1, 2, 2, 1, 3), True)),
     ],
     real_only=True,
-    doc="The sampling grid of affine maps: see `nn.functional.affine_grid`.",
+    doc="The grid of places at which affine maps read an image.",
 )
 op(
     "affine_grid_transposed",
     _generator_back,
+    doc="The gradient of affine maps from that of their sampling grid.",
     vjp={
         "grad_output": lambda F, g, size, align_corners: F.affine_grid_generator(
             g, size, align_corners

@@ -186,7 +186,7 @@ op(
     public_name="group_norm",
     oracle="native_group_norm",
     dtype_check=dtype_errors.parameters_of_layers,
-    doc="`group_norm` with the means and the inverse deviations that it used.",
+    doc="(x - mean) / sqrt(var + eps) within groups of channels, times weight, plus bias.",
     formula="result0 = (input - mean(input)) / sqrt(var(input) + eps) * weight + bias",
 )
 

@@ -161,7 +161,7 @@ op(
     public_name="layer_norm",
     oracle="native_layer_norm",
     dtype_check=dtype_errors.parameters_of_layers,
-    doc="`layer_norm` with the means and the inverse deviations that it used.",
+    doc="(x - mean) / sqrt(var + eps) over the last dimensions, times weight, plus bias.",
     formula="result0 = (input - mean(input)) / sqrt(var(input) + eps) * weight + bias",
     autocast="cuda float32",
 )

@@ -112,6 +112,7 @@ def _declare(name: str, title: str, rank: int, reflects: bool) -> None:
         batch=folded("self", least=rank + 2),
         also_saves=("self",),
         fused=("self",),
+        doc=f"Margins filled with the elements {'mirrored there' if reflects else 'at the edge'}.",
         samples=lambda make: (Sample((make(shape), padding)) for padding in sides),
         errors=lambda make: [
             ErrorSample(

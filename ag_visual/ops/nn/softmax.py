@@ -152,7 +152,7 @@ def _declare(name: str, what: str) -> None:
     def layer(F, input, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None):
         return body(F, input, _chosen(name, input, dim), dtype)
 
-    doc = f"{what} along `dim`; computed in `dtype` if given."
+    doc = f"{what} along `dim`.\n\nComputed in `dtype` if given."
     casts = "cuda result"
     composite(name, out=True, doc=doc, spaces="torch special", autocast=casts)(body)
     spaces = f"nn.functional.{name}"

@@ -142,7 +142,7 @@ sub = op(
     check=_no_bools,
     errors=binary_errors,
     reference=lambda np, x, y, alpha: x - alpha * y,
-    doc="self - alpha * other, elementwise. Raises RuntimeError for bools.",
+    doc="self - alpha * other, elementwise.\n\nRaises RuntimeError for bools.",
     symbol="−",
 )
 
@@ -396,7 +396,7 @@ neg = unary(
     lambda g: -g,
     _neg,
     policy=KEEP,
-    doc="-x, elementwise. Raises RuntimeError for bools.",
+    doc="-x, elementwise.\n\nRaises RuntimeError for bools.",
     out="check_overlap",
     **EXACT,
 )

@@ -25,7 +25,10 @@ def _step(name: str, kernel=None, **options):
 
 
 def _sign(xp, self):
-    """-1, 0 or 1, and 0 for NaN, where NumPy says NaN."""
+    """The sign of x: -1, 0 or 1, elementwise.
+
+    0 for NaN, where NumPy says NaN.
+    """
     if self.dtype.kind == "b":
         return copied(xp, self)
     return xp.subtract(self > 0, self < 0, dtype=self.dtype)

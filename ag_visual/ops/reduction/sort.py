@@ -203,8 +203,9 @@ def _extremum(name: str, arg: str) -> None:
         return getattr(F, f"{name}_dim")(self, dim, keepdim)
 
     body.__doc__ = (
-        f"The {name}imum of all elements (ties share the gradient); along `dim` with the indices "
-        f"(as a named tuple; the index takes the gradient); or elementwise of two tensors."
+        f"The {name}imum of all elements (equal ones share the gradient); along `dim` with its "
+        f"index, whose element gets it all; or elementwise of two tensors.\n\n"
+        f"Along `dim` the result is a named tuple."
     )
     composite(name, out="casts check_overlap single")(body)
 
@@ -512,7 +513,10 @@ def _nanmedian_of(F, self, dim: int = LEFT_OUT, keepdim: bool = False):
 
 @composite("sort", out="check_overlap")
 def _sort_of(F, self, dim: int = -1, descending: bool = False, *, stable: bool = True):
-    """Values in order along `dim`, and their indices; always stable here."""
+    """Values in order along `dim`, and their indices.
+
+    Always stable here.
+    """
     return F.sort_dim(self, dim, descending)
 
 

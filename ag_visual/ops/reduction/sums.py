@@ -86,7 +86,10 @@ op(
 def _sum(
     F, self, dim: SomeDims | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ):
-    """The sum of all elements, or over `dim` (an int or several); integers add up in int64."""
+    """The sum of all elements, or over `dim`.
+
+    dim: an int or several. Integers add up in int64.
+    """
     if dtype is not None:  # of integers, too, whose sum is int64 otherwise
         return F.sum(self.to(dtype), dim, keepdim).to(dtype)
     return F.sum_all(self) if dim is None and not keepdim else F.sum_dims(self, dim, keepdim)

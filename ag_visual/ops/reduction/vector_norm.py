@@ -70,6 +70,7 @@ def _norm_samples(make):
 op(
     "vector_norm",
     _vector_norm,
+    doc="The length of a vector: the p-norm of all elements, or over `dim`.",
     vjp={"self": _norm_rule},
     jvp=ELEMENTWISE,
     normalize=_normal_norm,

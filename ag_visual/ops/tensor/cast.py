@@ -56,6 +56,7 @@ def cast_array(array, dtype):
 structural(
     "cast",
     lambda xp, self, dtype: cast_array(self, dtype),
+    doc="The same numbers in another dtype.",
     vjp={"self": lambda g: g},  # the edge casts back
     public=False,
     node="ToCopyBackward0",
@@ -82,6 +83,7 @@ def _to_copy(xp, self, dtype, device):
 _move = op(
     "to_copy",
     _to_copy,
+    doc="The same numbers in another dtype, or on another device.",
     vjp={"self": lambda F, g, self_device: F.move(g, self_device)},
     jvp=ELEMENTWISE,
     public=False,
@@ -332,7 +334,10 @@ structural(
 
 @composite("conj")
 def _conj(F, self):
-    """The complex conjugate: a copy (NumPy has no lazy one); a real tensor is its own."""
+    """The complex conjugate, elementwise; a real tensor is its own.
+
+    Always a copy: NumPy has no lazy one.
+    """
     array = self._array if F.traced else self
     return F.conj_values(self) if array.dtype.kind == "c" else self
 

@@ -92,6 +92,7 @@ def _fits_into(self, src) -> tuple[()]:
 _copy = op(
     "copy_values",
     _copied,
+    doc="The values of `src` in place of those of `self`: what `self` held gets no gradient.",
     vjp={"self": _nothing, "src": lambda g: g},  # the edge sums and casts
     jvp=LINEAR,
     inplace=_copy_into,
@@ -185,6 +186,7 @@ _fills("_new", ("FillBackward0", "FillBackward1"), False, None)
 _zero = op(
     "zero_values",
     lambda xp, self: _filled(xp, self, 0),
+    doc="Zeros in place of what was there, which gets no gradient.",
     vjp={"self": _nothing},
     inplace=lambda xp, self: _fill_into(xp, self, 0),
     repeated=ALLOWED,

@@ -49,6 +49,7 @@ def _fill(name: str, write, node: str, called: str, *given: float, real: bool = 
         node=node,
         real_only=real,
         samples=lambda make: [Sample((make((3, 4)), *given, None), smooth=False)],
+        doc=f"Random numbers ({called.replace('_', '-')}) in place of what was there.",
     )
 
 

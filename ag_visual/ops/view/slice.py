@@ -88,6 +88,7 @@ def _normal_slice(self, dim=0, start=None, end=None, step=1) -> tuple[int, ...]:
 slice_op = view_op(
     "slice",
     _slice,
+    doc="The elements `start:end:step` of one dimension, as a view.",
     vjp={
         "self": lambda F, g, self_shape, dim, start, end, step: F.slice_backward(
             g, self_shape, dim, start, end, step

@@ -243,6 +243,7 @@ _split_along("dsplit", 2, 3, "Parts one behind the other (along dimension 2)")
 view_op(
     "alias",
     lambda xp, self: self[...],
+    doc="The same tensor once more, as a view of it.",
     vjp={"self": lambda g: g},
     public=False,
     batch=leading(),

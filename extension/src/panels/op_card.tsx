@@ -118,12 +118,13 @@ function Explained({
 function FormulaSwitch({ numbers }: { numbers: boolean }): ReactElement {
   const { teaching } = useInspector();
   return (
-    <span className="agv-switch" role="group" aria-label="Formula with">
+    <span className="agv-switch" role="radiogroup" aria-label="Formula with">
       {(['names', 'numbers'] as const).map(kind => (
         <button
           key={kind}
           type="button"
-          aria-pressed={numbers === (kind === 'numbers')}
+          role="radio"
+          aria-checked={numbers === (kind === 'numbers')}
           onClick={() => teaching.setFormula(kind)}
         >
           {kind}

@@ -169,7 +169,7 @@ export const SIDE_CSS = `
 .agv-root .agv-switch button { border: 0; background: none; padding: 0 8px; font-size: 11.5px;
   line-height: 18px; color: var(--agv-ink2); font-weight: 400; }
 .agv-root .agv-switch button + button { border-left: 1px solid var(--agv-line2); }
-.agv-root .agv-switch button[aria-pressed="true"] { background: var(--agv-group);
+.agv-root .agv-switch button[aria-checked="true"] { background: var(--agv-group);
   color: var(--agv-ink); font-weight: 600; }
 .agv-root .agv-switch button:focus-visible { outline-offset: -2px; }
 .agv-element { align-items: center; display: flex; font-size: 12px; gap: 6px; margin-top: 6px; }
