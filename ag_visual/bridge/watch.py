@@ -23,6 +23,7 @@ class watch:  # a call, and a context manager, as torch's own are
     can be paused, and its gradients edited. Operations of the calling thread have their lines;
     those of other threads appear with their backward, without one. Values, gradients, version
     counters and errors are those of torch. problems_only=True records nothing and explains errors.
+    name: what the recording is called, as in `record`.
 
     torch: the module itself (2.13 or newer); None imports it. Raises MissingExtraError where it is
     not installed, TypeError for another module, RuntimeError for an older one.
@@ -35,10 +36,15 @@ class watch:  # a call, and a context manager, as torch's own are
     2
     """
 
-    def __init__(self, torch: ModuleType | None = None, *, problems_only: bool = False) -> None:
+    def __init__(
+        self, torch: ModuleType | None = None, *, problems_only: bool = False, name: str = ""
+    ) -> None:
         _check(torch)
         from ag_visual.bridge.engine import Watcher
+        from ag_visual.session.api import name_given
         from ag_visual.session.session import current
+
+        self._name = name_given(name)
 
         global _running
         if _running is not None:
@@ -55,6 +61,7 @@ class watch:  # a call, and a context manager, as torch's own are
             if not problems_only and not session.recorder.on:
                 self._started = True
                 session.clear()
+                session.name = self._name
                 session.start()
         except BaseException:
             self.stop()
@@ -99,7 +106,11 @@ class watch:  # a call, and a context manager, as torch's own are
 
         self.stop()
         if not self.problems_only:
-            self._kept = current().recording(values=True)
+            session = current()
+            self._kept = session.recording(values=True).named(self._name)
+            if self._name or self._started:
+                session.runs.add(self._kept)
+                session.changed()
 
     def __repr__(self) -> str:
         what = "problems" if self.problems_only else "everything"

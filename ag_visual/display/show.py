@@ -16,8 +16,9 @@ from typing import Any, Final
 from ag_visual.core import source
 from ag_visual.core.node import Node
 from ag_visual.core.tensor import Tensor
+from ag_visual.display.names import names_of
 from ag_visual.observe.export.bundle import BundleMissingError, bundle_text
-from ag_visual.observe.export.dot import roots_of
+from ag_visual.observe.export.dot import listed, roots_of
 from ag_visual.observe.export.export import Recording, take, to_html
 from ag_visual.observe.record.leaf_names import scopes_of
 from ag_visual.observe.record.lesson import Lesson
@@ -27,6 +28,7 @@ from ag_visual.session.api import record
 from ag_visual.session.session import current, package_version
 
 HEIGHT: Final = 520
+"""Pixels of what does not follow the size of its graph."""
 
 GONE: Final = (
     "The graph of this picture is gone, or backward ran through it. Show it with "
@@ -37,7 +39,7 @@ GONE: Final = (
 def show(
     what: Tensor | Node | Recording | record | Iterable[Tensor | Node] | None = None,
     *,
-    height: int = HEIGHT,
+    height: int | None = None,
     values: bool = True,
     scalars: bool = False,
     lesson: Lesson | None = None,
@@ -52,7 +54,8 @@ def show(
     and steps on from a pause, where the front end can reach a kernel that runs a cell; elsewhere it
     stays a picture and says why. Without an argument: a live Inspector of all that this kernel does
     from now on.
-    height in pixels. Raises RuntimeError for a tensor without a graph, ValueError for scalars=True
+    height in pixels; without one the output has 320 at first and grows with the graph, up to 640.
+    Raises RuntimeError for a tensor without a graph, ValueError for scalars=True
     without values.
 
     >>> import ag_visual as ag
@@ -102,17 +105,18 @@ def _taken(
     scopes = list(scopes_of(source.outside(sys._getframe(1))))
     for scope in scopes:
         recorder.labels.learn_scope(scope)
-    roots = list(roots_of(outputs))
-    recorder.add_graph(roots)
-    return recorder, take(
-        recorder, session="show", values=values, version=package_version(), scopes=scopes
-    )
+    given = listed(outputs)
+    recorder.add_graph(list(roots_of(given)))
+    taken = take(recorder, session="show", values=values, version=package_version(), scopes=scopes)
+    return recorder, Recording(taken.record | {"of": names_of(given, scopes)})
 
 
 class Picture:
     """A recording to look at in a notebook; `save` writes it as a page."""
 
-    def __init__(self, recording: Recording, height: int = HEIGHT, *, live: bool = False) -> None:
+    def __init__(
+        self, recording: Recording, height: int | None = None, *, live: bool = False
+    ) -> None:
         self.recording = recording
         self.height = height
         self.live = live
@@ -191,8 +195,9 @@ class Picture:
     def _frame(self) -> str:
         self.numbers()
         page = to_html(self.recording, bundle_text(), "ag_visual")
+        height = self.height or HEIGHT
         return (
-            f'<iframe sandbox="allow-scripts" style="width: 100%; height: {self.height}px; '
+            f'<iframe sandbox="allow-scripts" style="width: 100%; height: {height}px; '
             f'border: 0" srcdoc="{html.escape(page)}"></iframe>'
         )
 

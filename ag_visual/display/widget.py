@@ -91,7 +91,8 @@ function theme() {
 
 async function render({ model, el }) {
   const box = document.createElement('div');
-  box.style.height = `${model.get('height')}px`;
+  const height = model.get('height');
+  box.style.height = `${height || 320}px`;
   el.append(box);
   let view = null;
   let gone = false;
@@ -101,7 +102,8 @@ async function render({ model, el }) {
       if (gone) return;
       view = mountOutput(box, {
         recording: model.get('recording'), theme: theme(), live: model.get('live'),
-        session: model.get('session'), kernel: kernelOf(model), numbers: () => numbers(model)
+        session: model.get('session'), kernel: kernelOf(model), numbers: () => numbers(model),
+        grow: height === 0 && (wanted => { box.style.height = `${wanted}px`; })
       });
       model.on('change:live', follow);
     },
@@ -126,7 +128,7 @@ class InspectorWidget(anywidget.AnyWidget):
 
     _esm = LOADER
     recording = traitlets.Dict().tag(sync=True)
-    height = traitlets.Int().tag(sync=True)
+    height = traitlets.Int().tag(sync=True)  # pixels; 0: as the graph needs
     bundle = traitlets.Unicode().tag(sync=True)
     session = traitlets.Unicode().tag(sync=True)
     live = traitlets.Bool().tag(sync=True)
@@ -151,11 +153,13 @@ def _send_numbers(widget: Any, content: Any, buffers: Any) -> None:
         widget.send({"numbers": widget.picture.numbers() or {}})
 
 
-def inspector_widget(recording: Recording, height: int, *, live: bool = False) -> InspectorWidget:
+def inspector_widget(
+    recording: Recording, height: int | None, *, live: bool = False
+) -> InspectorWidget:
     """The widget of a recording; live: it follows the session of this process instead."""
     return InspectorWidget(
         recording=recording.record,
-        height=height,
+        height=height or 0,
         bundle=bundle_digest(),
         session=current().id,
         live=live,

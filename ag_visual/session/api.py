@@ -31,6 +31,8 @@ NO_CONTROL: Final = (
     "Record instead (with ag.record()), then look through the recording."
 )
 
+LONGEST_NAME: Final = 120
+
 Stop = str | int | Node | Tensor | None
 
 
@@ -39,8 +41,9 @@ class record:  # used as torch's own context managers are
 
     every=n records each n-th backward (and the forward before it). fresh=False keeps what was
     recorded before. scalars=True keeps every number of graphs of at most 120 nodes with at most 64
-    numbers each, too, with the local derivatives between them. The object is the recording's
-    handle, during the block and after it.
+    numbers each, too, with the local derivatives between them. name: what the recording is called
+    in the Inspector's list of runs, in a comparison and as a page; at most 120 characters. The
+    object is the recording's handle, during the block and after it.
 
     >>> import ag_visual as ag
     >>> with ag.record() as recorded:
@@ -50,9 +53,12 @@ class record:  # used as torch's own context managers are
     1
     """
 
-    def __init__(self, *, every: int = 1, fresh: bool = True, scalars: bool = False) -> None:
+    def __init__(
+        self, *, every: int = 1, fresh: bool = True, scalars: bool = False, name: str = ""
+    ) -> None:
         if every < 1:
             raise ValueError(f"every should be 1 or more, but is {every}")
+        self._name = name_given(name)
         self._every = every
         self._fresh = fresh
         self._scalars = scalars
@@ -66,6 +72,7 @@ class record:  # used as torch's own context managers are
             if not self._outer:
                 if self._fresh:
                     session.clear()
+                session.name = self._name or session.name
                 session.start("block" if self._every == 1 else "every", self._every)
             if self._scalars:
                 session.numbers.want(always=True)
@@ -83,7 +90,11 @@ class record:  # used as torch's own context managers are
         finally:
             if not self._outer:
                 session.stop()
-        self._kept = session.recording(values=True)
+        self._kept = session.recording(values=True).named(self._name)
+        # Within a recording that goes on, what came before the block is in it, and stays there.
+        if self._name or not self._outer:
+            session.runs.add(self._kept, goes_on=not self._fresh)
+            session.changed()
 
     @property
     def recording(self) -> Recording:
@@ -103,6 +114,16 @@ class record:  # used as torch's own context managers are
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         return self.recording._repr_mimebundle_(**kwargs)
+
+
+def name_given(name: str) -> str:
+    """The name of a recording on one line. Raises TypeError and ValueError for what is none."""
+    if not isinstance(name, str):
+        raise TypeError(f"name should be a str, but is {type(name).__name__}")
+    line = " ".join(name.split())
+    if len(line) > LONGEST_NAME:
+        raise ValueError(f"name should have at most {LONGEST_NAME} characters, but has {len(line)}")
+    return line
 
 
 def save_recording(

@@ -217,7 +217,12 @@ def _course(session: Session, args: dict[str, Any]) -> Any:
     return lessons
 
 
+def _run(session: Session, args: dict[str, Any]) -> Any:
+    return session.runs.find(int(args["number"])).record
+
+
 def _clear(session: Session, args: dict[str, Any]) -> Any:
+    session.runs.clear()
     session.clear()
     return session.state()
 
@@ -243,6 +248,7 @@ _ORDERS: Final[dict[str, Callable[[Session, dict[str, Any]], Any]]] = {
     "clear": _clear,
     "course": _course,
     "profile": _profile,
+    "run": _run,
     "bundle": lambda session, args: bundle_text(),
 }
 

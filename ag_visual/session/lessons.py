@@ -21,6 +21,9 @@ def lesson(
     scalars: bool = False,
     speed: float = 1.0,
     direction: Literal["on", "back"] = "on",
+    title: str = "",
+    author: str = "",
+    date: str = "",
 ) -> Lesson:
     """Set up the Inspector of this notebook for a lesson; without arguments, end the lesson.
 
@@ -28,7 +31,8 @@ def lesson(
     with their keys (`observe.record.lesson.HIDDEN` lists them). node and step: what is selected
     and which moment of a recording is shown at first. predict: each gradient is guessed before it
     is shown. scalars: the graph is drawn number by number. speed and direction: of playing; 1 is
-    two nodes a second, "back" plays a recording backwards.
+    two nodes a second, "back" plays a recording backwards. title, author and date stand at the top
+    of a page with the lesson, as they are given; the title is the page's, too.
 
     The result can be given to `save_recording`, `record.save` and `show`; its `fragment` makes the
     same lesson of any standalone page, at the end of its address. Raises ValueError for a control,
@@ -41,7 +45,8 @@ def lesson(
     >>> ended = ag.lesson()
     """
     names = tuple(dict.fromkeys([hide] if isinstance(hide, str) else hide))
-    found = Lesson(text, names, str(node), step, predict, scalars, speed, direction)
+    about = {"title": title, "author": author, "date": date}
+    found = Lesson(text, names, str(node), step, predict, scalars, speed, direction, **about)
     session = current()
     session.lesson = None if found == Lesson() else found
     session.changed()

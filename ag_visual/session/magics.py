@@ -24,7 +24,7 @@ USAGE: Final = """\
 %ag_visual break ReluBackward0  stop before each node of this name (break off: nowhere)
 %ag_visual save run.html        write what was recorded: a page, or a file for load_recording
 %ag_visual clear                forget what was recorded
-%%ag_visual record              record this cell
+%%ag_visual record [name]       record this cell, under a name
 %%ag_visual step                run this cell and stop before the first node of its backward;
                                 in a terminal a prompt steps on from there (h shows its commands)
 %autograd and %%autograd are the same.
@@ -67,8 +67,8 @@ def run_line(line: str) -> str:
 def run_cell(line: str, cell: str, shell: Any) -> str:
     """Run a cell as the first line says."""
     words = line.split()
-    if words == ["record"]:
-        block: Any = api.record()
+    if words and words[0] == "record":
+        block: Any = api.record(name=" ".join(words[1:]))
     elif words and words[0] == "step":
         block = api.debugger(stop=words[1:] or None)
     else:
@@ -77,7 +77,7 @@ def run_cell(line: str, cell: str, shell: Any) -> str:
         result = shell.run_cell(cell, store_history=False)
     if result.error_in_exec is not None and not isinstance(result.error_in_exec, KeyboardInterrupt):
         return ""  # shown by the shell already
-    return status(current()) if words == ["record"] else ""
+    return status(current()) if words[0] == "record" else ""
 
 
 def status(session: Session) -> str:
@@ -195,7 +195,9 @@ def _save(arguments: list[str]) -> str:
 
 
 def _clear(arguments: list[str]) -> str:
-    current().clear()
+    session = current()
+    session.runs.clear()
+    session.clear()
     return status(current())
 
 

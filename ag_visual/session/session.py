@@ -36,8 +36,10 @@ from ag_visual.observe.record.leaf_names import Scope, scopes_of
 from ag_visual.observe.record.lesson import Lesson
 from ag_visual.observe.record.recorder import Recorder
 from ag_visual.observe.record.scalars import ScalarLog
+from ag_visual.observe.wire.text import fit
 from ag_visual.session.found_problems import FoundProblems
 from ag_visual.session.pause import Gate
+from ag_visual.session.runs import Runs
 from ag_visual.session.transport import Page, Send
 
 if TYPE_CHECKING:
@@ -99,6 +101,8 @@ class Session:
         )
         self.pages: dict[str, Page] = {}
         self.found = FoundProblems()
+        self.runs = Runs()
+        self.name = ""  # of what is recorded, as its author gave it
         self.control = False  # commands reach this process while it computes
         self.message = ""
         self.numbers = ScalarLog()
@@ -147,7 +151,7 @@ class Session:
             self.found.clear()
             self.numbers.clear()
             self.jacobians = Jacobians()
-            self.message = ""
+            self.message = self.name = ""
             if self.profile is not None and self.profile.end is not None:
                 self.profile = None
         self.changed()
@@ -292,6 +296,7 @@ class Session:
             scopes=(scopes := [*scopes_of(sys._getframe(1)), self.namespace()]),
             scalars=self.numbers.record(self.recorder, scopes) if values else None,
             jacobians=self.jacobians.found if values else (),
+            name=self.name,
         )
 
     def export(self, *, values: bool, source: bool) -> Path:
@@ -337,6 +342,8 @@ class Session:
             "message": self.message,
             "lesson": None if self.lesson is None else self.lesson.json(),
             "profile": None if self.profile is None else self.profile.number,
+            "name": fit(self.name),
+            "runs": self.runs.listed,
         }
 
     def say(self, text: str) -> None:

@@ -34,10 +34,11 @@ def test_graph_runs_gradients_modules_and_saved_tensors_are_recorded() -> None:
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())
     x = torch.randn(2, 4)
-    with ag.watch(torch) as watched:
+    with ag.watch(torch, name="of torch") as watched:
         loss = model(x).square().mean()
         loss.backward()
     found = watched.recording
+    assert found.name == current().runs.listed[-1]["name"] == "of torch"
     assert texts(found, "nodes", "name") == [
         *("TBackward0", "AddmmBackward0", "TanhBackward0", "PowBackward0", "MeanBackward0")
     ]

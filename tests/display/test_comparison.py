@@ -227,3 +227,16 @@ def test_a_comparison_that_is_gone_leaves_no_graph_behind():
         assert node() is None
     finally:
         gc.enable()
+
+
+def test_sides_are_called_by_their_name_or_their_variable(tmp_path):
+    w = ag.tensor([1.0, -2.0], requires_grad=True)
+    with ag.record(name="relu, lr 0.1") as first:
+        (w * 2).relu().sum().backward()
+    with ag.record() as second:
+        (w * 2).tanh().sum().backward()
+    assert [one.name for one in ag.compare(first, second).recordings] == ["relu, lr 0.1", "second"]
+    loss = (w * 3).sum()
+    found = ag.compare(loss, second.save(tmp_path / "tanh.agv"))
+    assert [one.name for one in found.recordings] == ["loss", "tanh.agv"]
+    assert second.recording.name == ""

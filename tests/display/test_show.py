@@ -220,3 +220,16 @@ def test_a_saved_picture_has_the_numbers(tmp_path, built):
     ag.show(z).save(tmp_path / "graph.agv")
     saved = ag.load_recording(tmp_path / "graph.agv").record["scalars"]
     assert len(saved["nodes"]) == 4
+
+
+def test_a_picture_knows_the_variables_whose_graph_it_is():
+    loss = graph()
+    assert ag.show(loss).recording.record["of"] == ["loss"]
+    other = loss * 2
+    assert ag.show([loss, other]).recording.record["of"] == ["loss", "other"]
+    assert ag.show(loss * 3).recording.record["of"] == []
+
+
+def test_the_height_of_an_output_follows_its_graph_unless_it_is_given(built):
+    grows, fixed = ag.show(graph()), ag.show(graph(), height=300)
+    assert [one._repr_mimebundle_() and one._widget.height for one in (grows, fixed)] == [0, 300]

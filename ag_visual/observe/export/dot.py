@@ -19,14 +19,19 @@ from ag_visual.observe.record.leaf_names import Labels
 from ag_visual.observe.wire.columns import shape_text
 
 
+def listed(outputs: Any) -> list[Any]:
+    """One tensor or node, or several, as a list."""
+    alone = isinstance(outputs, Tensor | Node) or engine_of(outputs) is not None
+    return [outputs] if alone else list(outputs)
+
+
 def roots_of(outputs: Any) -> list[LiveNode]:
     """The nodes to begin with. Raises for anything but a tensor or node in a graph."""
-    alone = isinstance(outputs, Tensor | Node) or engine_of(outputs) is not None
-    listed = [outputs] if alone else list(outputs)
-    if not listed:
+    given = listed(outputs)
+    if not given:
         raise ValueError("there is no output to draw the graph of: the list is empty")
     roots: list[LiveNode] = []
-    for item in listed:
+    for item in given:
         if isinstance(item, Node):
             roots.append(item)
             continue

@@ -36,7 +36,7 @@ from ag_visual.observe.wire.batch import BatchStream, check_numbers, decode_tabl
 from ag_visual.observe.wire.check import check_fields
 from ag_visual.observe.wire.columns import Chunk, Tables
 from ag_visual.observe.wire.records import RECORDS
-from ag_visual.observe.wire.text import fit_all
+from ag_visual.observe.wire.text import fit, fit_all
 
 BATCH_BYTES: Final = 1_000_000
 LARGEST: Final = 2**30
@@ -90,6 +90,29 @@ class Recording:
         return Chunk.joined(chunks).tables if chunks else {}
 
     @property
+    def name(self) -> str:
+        """As its author gave it, else empty."""
+        return str(self._record.get("name", ""))
+
+    def named(self, name: str) -> Recording:
+        """The same with this name, unless that is empty."""
+        return Recording(self._record | {"name": name}, self._buffers) if name else self
+
+    def count(self, table: str) -> int:
+        """Rows of a table as the batches' headers tell: no column is read."""
+        headers = [batch["header"]["tables"] for batch in self._record["batches"]]
+        return sum(tables[table]["rows"] for tables in headers if table in tables)
+
+    @property
+    def weight(self) -> int:
+        """Bytes that it takes in memory, about and rather too many."""
+        record = self._record
+        columns = sum(map(len, self._buffers))
+        columns += sum(len(batch.get("buffer", "")) for batch in record["batches"])
+        texts = sum(len(text) for batch in record["batches"] for text in batch["header"]["strings"])
+        return columns + texts + 2048 * len(record["details"]) + VALUE_LIMIT * len(record["values"])
+
+    @property
     def strings(self) -> list[str]:
         """What ids of strings mean."""
         return [s for batch in self._record["batches"] for s in batch["header"]["strings"]]
@@ -112,7 +135,9 @@ class Recording:
 
     def __repr__(self) -> str:
         nodes, runs = self.rows("nodes"), self.rows("runs")
-        return f"<ag_visual recording of {nodes} nodes, {runs} runs, {self._record['created']}>"
+        called = f" {self.name!r}" if self.name else ""
+        made = self._record["created"]
+        return f"<ag_visual recording{called} of {nodes} nodes, {runs} runs, {made}>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         renderer = type(self).renderer
@@ -149,13 +174,14 @@ def take(
     scopes: Iterable[Scope] = (),
     scalars: dict[str, Any] | None = None,
     jacobians: Sequence[dict[str, Any]] = (),
+    name: str = "",
 ) -> Recording:
     """Everything that is kept, as a recording. values: also summaries of living saved tensors.
 
     source=False leaves text and names of the user's code out, values=False all numbers of tensors
     but norms.
     scopes: where variables on the same storage are looked for. scalars: a `Scalars` record.
-    jacobians: `Jacobian` records.
+    jacobians: `Jacobian` records. name: what it is called.
     """
     chunks = recorder.chunks()
     stream = BatchStream(session, 1, recorder.encoder, source=source)
@@ -196,7 +222,7 @@ def take(
         record["scalars"] = scalars
     if jacobians:
         record["jacobians"] = list(jacobians)
-    return Recording(record, buffers).without(values=not values, source=not source)
+    return Recording(record, buffers).named(fit(name)).without(values=not values, source=not source)
 
 
 def pieces_of(chunks: list[Chunk], size: int) -> list[Chunk]:
@@ -348,16 +374,23 @@ _PAGE: Final = """<!doctype html>
 """
 
 
-def to_html(recording: Recording, bundle: str, title: str = "ag_visual recording") -> str:
+def title_of(recording: Recording) -> str:
+    """What a page with it is called: as its lesson or its author says."""
+    lesson = recording.record.get("lesson") or {}
+    return str(lesson.get("title", "")) or recording.name or "ag_visual recording"
+
+
+def to_html(recording: Recording, bundle: str, title: str = "") -> str:
     """One page that needs neither kernel nor network; `bundle` is the renderer's ES module.
 
-    Nothing of the recording can become markup: its JSON is ASCII without any `<`.
+    title: of the page; without one, as `title_of` says. Nothing of the recording can become markup:
+    its JSON is ASCII without any `<`.
     """
     text = json.dumps(recording.record, separators=(",", ":"), allow_nan=False)
     element = schema.RECORDING_ELEMENT
     module = _MODULE.format(bundle=base64.b64encode(bundle.encode()).decode(), element=element)
     return _PAGE.format(
-        title=html.escape(title),
+        title=html.escape(title or title_of(recording)),
         policy=_POLICY.format(module=_hash(module), style=_hash(_STYLE)),
         style=_STYLE,
         element=element,

@@ -79,6 +79,8 @@ def without_names(record: dict[str, Any]) -> dict[str, Any]:
         batches.append({**batch, "header": kept})
     details = {seq: _details(one) for seq, one in record["details"].items()}
     found = {**record, "batches": batches, "details": details}
+    found.pop("name", None)
+    found.pop("of", None)
     if "cards" in record:
         found["cards"] = [without_own_text(card) for card in record["cards"]]
     if "jacobians" in record:

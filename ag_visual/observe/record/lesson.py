@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
+from html import escape
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
@@ -40,10 +41,12 @@ HIDDEN: Final = {
 """What a lesson can hide. Keys that do the same are off as well."""
 
 LONGEST: Final = 600
+LONGEST_TITLE: Final = 120
 SLOWEST, FASTEST = 0.25, 8.0
+_ABOUT: Final = ("title", "author", "date")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Lesson:
     """A lesson's settings; `fragment` is the part of an address that makes the same lesson.
 
@@ -58,6 +61,9 @@ class Lesson:
     scalars: bool = False
     speed: float = 1.0
     direction: Literal["on", "back"] = "on"
+    title: str = ""
+    author: str = ""
+    date: str = ""
 
     def __post_init__(self) -> None:
         for name in self.hide:
@@ -76,10 +82,40 @@ class Lesson:
             raise ValueError(f"direction should be 'on' or 'back', but is {self.direction!r}")
         if len(self.text) > LONGEST:
             raise ValueError(f"text has {len(self.text)} characters; at most {LONGEST} are shown")
+        for name in ("title", "author", "date"):
+            length = len(getattr(self, name))
+            if length > LONGEST_TITLE:
+                raise ValueError(f"{name} has {length} characters; at most {LONGEST_TITLE} fit")
+
+    def __repr__(self) -> str:
+        if self == Lesson():
+            return "<no lesson: the Inspector is as usual>"
+        hidden = f", without {', '.join(self.hide)}" if self.hide else ""
+        return f"<lesson {self.title or self.text or 'without a text'!r}{hidden}>"
+
+    def _repr_html_(self) -> str:
+        """What a cell shows of it: the text as the students read it, and what it switches."""
+        if self == Lesson():
+            return "<small>No lesson: the Inspector is as usual.</small>"
+        by = ", ".join(filter(None, [self.author, self.date]))
+        lines = [f"<b>{escape(self.title)}</b>" if self.title else "", escape(self.text)]
+        lines += [f"<small>{escape(one)}</small>" for one in (by, self._switches()) if one]
+        style = "border-left: 3px solid; padding: 2px 0 2px 12px; margin: 4px 0; opacity: 0.85"
+        return f'<div style="{style}">{"<br>".join(filter(None, lines))}</div>'
+
+    def _switches(self) -> str:
+        """'Set up in the Inspector: each gradient is guessed; without search, export'."""
+        parts = ["each gradient is guessed"] if self.predict else []
+        if self.scalars:
+            parts.append("drawn number by number")
+        if self.hide:
+            parts.append(f"without {', '.join(self.hide)}")
+        return f"Set up in the Inspector{': ' if parts else ''}{'; '.join(parts)}"
 
     def json(self) -> dict[str, Any]:
         """The schema's Lesson record."""
-        return asdict(self) | {"hide": list(self.hide)}
+        found = asdict(self) | {"hide": list(self.hide)}
+        return {name: value for name, value in found.items() if value or name not in _ABOUT}
 
     @property
     def fragment(self) -> str:
@@ -92,6 +128,7 @@ class Lesson:
             "scalars": "on" if self.scalars else "",
             "speed": "" if self.speed == 1 else f"{self.speed:g}",
             "direction": "" if self.direction == "on" else self.direction,
+            **{name: getattr(self, name) for name in _ABOUT},
         }
         parts = [f"lesson={quote(self.text, safe='')}"]
         parts += [f"{key}={quote(value, safe=',')}" for key, value in given.items() if value]

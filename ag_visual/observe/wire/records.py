@@ -54,6 +54,9 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "scalars": "boolean -- the graph is drawn number by number",
         "speed": "number -- of playing: 1 is two nodes a second",
         "direction": "'on' | 'back' -- which way a recording is played",
+        "title?": "string -- what a page is called",
+        "author?": "string",
+        "date?": "string -- as its author wrote it",
     },
     "Breakpoint": {
         "id": "number",
@@ -73,6 +76,14 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "message": "string -- one sentence for the reader, empty when there is nothing to say",
         "lesson?": "Lesson | null -- how a teacher's cell set up the panel",
         "profile?": "number | null -- of the profile that runs, or ran last while it was followed",
+        "name?": "string -- of what is recorded, as its author gave it",
+        "runs?": "Run[] -- blocks that were recorded and are kept, the oldest first",
+    },
+    "Run": {
+        "number": "number -- 1 for the first block of the session",
+        "name": "string -- as its author gave it, else empty",
+        "nodes": "number",
+        "passes": "number -- backward passes",
     },
     "Write": {"site": "Site | null", "version": "number", "op": "string"},
     "Problem": {
@@ -356,6 +367,8 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "scalars?": "Scalars -- every number of small graphs",
         "lesson?": "Lesson",
         "jacobians?": "Jacobian[]",
+        "name?": "string -- as its author gave it",
+        "of?": "string[] -- of a graph that was shown as it stood: its variables",
     },
     "Beside": {
         "recording": "Recording | null -- what stands at the left; null: this one as well",

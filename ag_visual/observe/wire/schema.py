@@ -310,6 +310,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "scalars": Command(
         {"seqs": "number[] -- the nodes of one graph"}, "Scalars", "every number of a small graph"
     ),
+    "run": Command({"number": "number"}, "Recording", "the recording of a block that ended"),
     "export": Command(
         {"values": "boolean", "source": "boolean"}, "Exported", "writes a standalone HTML file"
     ),

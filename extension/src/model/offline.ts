@@ -75,6 +75,8 @@ export class OfflineController implements Controller {
     this.failure = failure;
     this.kept = {
       beside: recording?.beside ?? null,
+      name: recording?.name ?? '',
+      of: recording?.of ?? null,
       details: seq => recording?.details.get(seq),
       values: (seq, which) => recording?.values.get(`${seq} ${which}`)
     };
@@ -83,7 +85,7 @@ export class OfflineController implements Controller {
           kind: 'offline',
           detail: recording.warning,
           busy: false,
-          subject: dated(recording.created)
+          subject: recording.name || dated(recording.created)
         }
       : { kind: 'failed', detail: failure, busy: false, subject: '' };
   }

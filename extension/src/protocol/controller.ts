@@ -63,6 +63,10 @@ export type Theme = 'light' | 'dark';
 export interface Kept {
   /** what the recording opens beside itself */
   readonly beside?: OpenRecording['beside'];
+  /** as its author gave it; empty without one */
+  readonly name?: string;
+  /** the variables whose graph was shown as it stood; null for what was recorded */
+  readonly of?: OpenRecording['of'];
   details(seq: number): NodeDetails | undefined;
   values(seq: number, which: string): Values | undefined;
 }

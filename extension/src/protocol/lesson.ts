@@ -6,6 +6,8 @@ import { CONTROLS } from './schema';
 import { cut } from './text';
 
 export const LONGEST_TEXT = 600;
+const LONGEST_TITLE = 120;
+const ABOUT = ['title', 'author', 'date'] as const;
 
 export const NO_LESSON: Lesson = {
   text: '',
@@ -64,6 +66,8 @@ export function readFragment(fragment: string): ReadLesson {
         if (!isControl(name)) say(`hide=${name}`);
         else if (!lesson.hide.includes(name)) lesson.hide.push(name);
       }
+    } else if (key === 'title' || key === 'author' || key === 'date') {
+      lesson[key] = cut(value, LONGEST_TITLE);
     } else if (key === 'node') lesson.node = cut(value, 200);
     else if (key === 'step') {
       const step = Number(value);
@@ -96,6 +100,7 @@ export function writeFragment(lesson: Lesson): string {
   add('scalars', lesson.scalars ? 'on' : '');
   add('speed', lesson.speed === 1 ? '' : String(lesson.speed));
   add('direction', lesson.direction === 'on' ? '' : lesson.direction);
+  for (const key of ABOUT) add(key, lesson[key] ?? '');
   return `#${parts.join('&')}`;
 }
 
@@ -104,11 +109,15 @@ export function readLesson(value: unknown): Lesson | null {
   if (typeof value !== 'object' || value === null) {
     return null;
   }
-  const { text, hide, node, step, predict, scalars, speed, direction } = value as Record<
-    string,
-    unknown
-  >;
+  const given = value as Record<string, unknown>;
+  const { text, hide, node, step, predict, scalars, speed, direction } = given;
+  const about: Partial<Lesson> = {};
+  for (const key of ABOUT) {
+    const said = given[key];
+    if (typeof said === 'string' && said) about[key] = cut(said, LONGEST_TITLE);
+  }
   return {
+    ...about,
     text: typeof text === 'string' ? cut(text, LONGEST_TEXT) : '',
     hide: Array.isArray(hide) ? hide.map(String).filter(isControl) : [],
     node: typeof node === 'string' ? cut(node, 200) : '',

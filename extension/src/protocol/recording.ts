@@ -35,8 +35,20 @@ export interface OpenRecording {
   scalars: Scalars | null;
   jacobians: Jacobian[];
   lesson: Lesson | null;
+  /** as its author gave it; empty without one */
+  name: string;
+  /** the variables whose graph was shown as it stood; null for what was recorded */
+  of: string[] | null;
   /** What could not be read though the rest could; empty when all is well. */
   warning: string;
+}
+
+/** Characters of a name that are shown, and variables of one picture. */
+const LONGEST_NAME = 120;
+const MOST_VARIABLES = 20;
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? cut(value, LONGEST_NAME) : '';
 }
 
 function bytesOf(base64: unknown): ArrayBuffer {
@@ -278,6 +290,8 @@ export function openRecording(source: unknown, alone = false): OpenRecording {
     scalars: scalarsOf(file.scalars),
     jacobians: Array.isArray(file.jacobians) ? file.jacobians.filter(isJacobian) : [],
     lesson: readLesson(file.lesson),
+    name: textOf(file.name),
+    of: Array.isArray(file.of) ? file.of.slice(0, MOST_VARIABLES).map(textOf) : null,
     warning
   };
 }

@@ -415,6 +415,11 @@ export interface Lesson {
   speed: number;
   /** which way a recording is played */
   direction: 'on' | 'back';
+  /** what a page is called */
+  title?: string;
+  author?: string;
+  /** as its author wrote it */
+  date?: string;
 }
 
 export interface Breakpoint {
@@ -453,6 +458,20 @@ export interface State {
   lesson?: Lesson | null;
   /** of the profile that runs, or ran last while it was followed */
   profile?: number | null;
+  /** of what is recorded, as its author gave it */
+  name?: string;
+  /** blocks that were recorded and are kept, the oldest first */
+  runs?: Run[];
+}
+
+export interface Run {
+  /** 1 for the first block of the session */
+  number: number;
+  /** as its author gave it, else empty */
+  name: string;
+  nodes: number;
+  /** backward passes */
+  passes: number;
 }
 
 export interface Write {
@@ -925,6 +944,10 @@ export interface Recording {
   scalars?: Scalars;
   lesson?: Lesson;
   jacobians?: Jacobian[];
+  /** as its author gave it */
+  name?: string;
+  /** of a graph that was shown as it stood: its variables */
+  of?: string[];
 }
 
 export interface Beside {
@@ -1138,6 +1161,13 @@ export interface Commands {
       seqs: number[];
     };
     result: Scalars;
+  };
+  /** the recording of a block that ended */
+  run: {
+    args: {
+      number: number;
+    };
+    result: Recording;
   };
   /** writes a standalone HTML file */
   export: {

@@ -62,6 +62,11 @@ describe('addresses', () => {
 describe('lessons from files', () => {
   it('keep what is of the right kind', () => {
     expect(readLesson(JSON.parse(JSON.stringify(FULL)))).toEqual(FULL);
+    const about = { title: 'Chains', author: 'A. Lovelace', date: 'Nov 2026' };
+    const titled = { ...FULL, ...about };
+    expect(readLesson({ ...titled, author: 'A. Lovelace' })).toEqual(titled);
+    expect(readLesson({ ...FULL, title: 5, date: '' })).toEqual(FULL);
+    expect(readFragment(writeFragment(titled)).lesson).toEqual(titled);
     expect(readLesson({ text: 5, hide: ['search', 'x'], step: 'a', speed: 99 })).toEqual({
       ...NO_LESSON,
       hide: ['search']

@@ -15,18 +15,22 @@ export function sourcesOf(
   name = '',
   tell: Pick<Source, 'details' | 'values'> = {}
 ): Source[] {
-  const before = name === '' ? '' : `${oneLine(name, 60)}: `;
+  const called = oneLine(name, 120);
+  const before = called && `${called}: `;
   const tasks = [...store.tasks.values()].sort((p, q) => p.task - q.task);
   const found: Source[] = [];
   tasks.forEach(({ task, root, site }, at) => {
     if (root === NONE) return;
     const place = store.site(site);
     const where = place ? `, ${placeText(place)}` : '';
-    const title = `${before}backward ${countText(at + 1)} of ${countText(tasks.length)}${where}`;
+    const title =
+      called && tasks.length === 1
+        ? called
+        : `${before}backward ${countText(at + 1)} of ${countText(tasks.length)}${where}`;
     found.push({ title, store, task, ...tell });
   });
   if (found.length === 0 && store.nodes.rows > 0) {
-    found.push({ title: `${before}the newest nodes`, store, task: null, ...tell });
+    found.push({ title: called || 'the newest nodes', store, task: null, ...tell });
   }
   return found;
 }

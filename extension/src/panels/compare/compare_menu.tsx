@@ -20,7 +20,8 @@ const ENDINGS = '.agv,.json,.gz,.html,.htm,application/json,text/html';
 
 /** The passes that the Inspector itself holds. */
 function ownSources({ model, controller }: Presenter): Source[] {
-  return sourcesOf(model.store, '', controller.kept);
+  const name = controller.kept?.name || model.store.state.name || '';
+  return sourcesOf(model.store, name, controller.kept);
 }
 
 /** The pass that is on screen, as a source; null while there is none. */
@@ -62,7 +63,9 @@ export function openBeside(presenter: Presenter): void {
     return;
   }
   const own = ownSources(presenter);
-  const left = beside.recording ? sourcesOfRecording(beside.recording, 'before') : own;
+  const left = beside.recording
+    ? sourcesOfRecording(beside.recording, beside.recording.name || 'before')
+    : own;
   const chosen = (of: Source[], task: number | null | undefined): Source | undefined =>
     of.find(source => source.task === task) ?? of[of.length - 1];
   const a = chosen(left, beside.tasks[0]);
