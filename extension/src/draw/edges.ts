@@ -5,13 +5,13 @@ import { gradientKind } from '../model/gradient_kind';
 import type { States } from '../model/states';
 import { State } from '../model/states';
 import type { Box } from './camera';
-import type { Palette } from './palette';
+import type { Colours, Palette } from './palette';
 import type { Scene } from './scene';
 import { ARRIVES, LEAVES } from './scene';
 import { quarterCurve, verticalCurve } from './shapes';
 
 interface Style {
-  colour: keyof Palette;
+  colour: keyof Colours;
   width: number;
   /** tells gradients apart without colour */
   dash?: readonly number[];

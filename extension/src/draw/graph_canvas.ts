@@ -3,7 +3,10 @@
 // the panel around it.
 
 import type { Container } from '../model/container';
+import type { Colouring } from '../model/colouring';
+import { TOGETHER, valueText } from '../model/colouring';
 import type { Marks } from '../model/compare/model';
+import { plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
 import type { States } from '../model/states';
 import type { View } from '../model/view';
@@ -32,6 +35,7 @@ export type Drawable = Pick<
   readonly cursor?: number | null;
   readonly upward?: boolean;
   readonly pointed?: readonly number[];
+  readonly colouring?: Colouring | null;
 };
 
 export interface GraphEvents {
@@ -317,6 +321,17 @@ export class GraphCanvas {
     return box < 0 ? null : (this.scene?.fold(box) ?? null);
   }
 
+  /** What a closed group's colour stands for. */
+  private tip(seq: number): string {
+    const { colouring, scene } = this;
+    const fold = this.foldOf(seq);
+    if (!colouring || !fold || !scene) {
+      return '';
+    }
+    const value = valueText(colouring, scene.graph.indexOf.get(seq)) || 'nothing yet';
+    return `${value}: ${TOGETHER[colouring.by]} of ${plural(fold.nodes, 'node')}`;
+  }
+
   private request(): void {
     if (!this.frame) this.frame = requestAnimationFrame(now => this.draw(now));
   }
@@ -369,8 +384,16 @@ export class GraphCanvas {
       over,
       hits,
       hitBoxes,
-      marks: this.marks
+      marks: this.marks,
+      colouring: this.colouring
     };
+  }
+
+  /** Of the graph that is drawn, which may be an older one than the model's. */
+  private get colouring(): Colouring | null {
+    const { colouring = null } = this.model;
+    const boxes = this.scene?.graph.seqs.length ?? 0;
+    return colouring?.level.length === boxes && this.current ? colouring : null;
   }
 
   private get marks(): Marks | null {
@@ -444,6 +467,7 @@ export class GraphCanvas {
         over: seq => {
           if (seq !== this.over) {
             this.over = seq;
+            canvas.title = seq === null ? '' : this.tip(seq);
             this.request();
           }
         },

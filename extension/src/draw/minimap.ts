@@ -2,13 +2,15 @@
 // screen. It fills its box in both directions: a graph a hundred times taller than wide is still a
 // picture.
 
+import type { Colouring } from '../model/colouring';
 import type { Marks } from '../model/compare/model';
 import type { States } from '../model/states';
 import { State } from '../model/states';
 import type { Camera } from './camera';
 import { markColour } from './marks';
+import { toneStep } from './nodes';
 import type { Frame } from './painter';
-import type { Palette } from './palette';
+import type { Colours, Palette } from './palette';
 import type { Scene } from './scene';
 
 const INSET = 6;
@@ -30,7 +32,7 @@ export function minimapScale(scene: Scene, width: number, height: number): Scale
   return { sx, sy, x: (width - layout.width * sx) / 2, y: (height - layout.height * sy) / 2 };
 }
 
-const COLOURS: Partial<Record<number, keyof Palette>> = {
+const COLOURS: Partial<Record<number, keyof Colours>> = {
   [State.done]: 'done',
   [State.next]: 'run',
   [State.running]: 'run',
@@ -39,7 +41,7 @@ const COLOURS: Partial<Record<number, keyof Palette>> = {
 
 /** Draws it into its box, which is hidden while all of the graph is on screen. */
 export function drawMinimap(minimap: HTMLCanvasElement, frame: Frame): void {
-  const { scene, states, camera, palette, ratio, marks } = frame;
+  const { scene, states, camera, palette, ratio, marks, colouring } = frame;
   const view = camera.view;
   const whole =
     !scene ||
@@ -58,7 +60,7 @@ export function drawMinimap(minimap: HTMLCanvasElement, frame: Frame): void {
     minimap.width = Math.round(width * ratio);
     minimap.height = Math.round(height * ratio);
   }
-  paintMinimap(ctx, scene, states, camera, palette, width, height, ratio, marks);
+  paintMinimap(ctx, scene, states, camera, palette, width, height, ratio, marks, colouring);
 }
 
 function paintMinimap(
@@ -70,7 +72,8 @@ function paintMinimap(
   width: number,
   height: number,
   ratio: number,
-  marks: Marks | null | undefined
+  marks: Marks | null | undefined,
+  colouring: Colouring | null | undefined
 ): void {
   const { sx, sy, x, y } = minimapScale(scene, width, height);
   const { layout, graph } = scene;
@@ -94,7 +97,9 @@ function paintMinimap(
     // Every n-th is enough, but none that differs may be missing.
     if (i % step !== 0 && !marks?.kind[i]) continue;
     const colour = COLOURS[states.node[i]];
-    ctx.fillStyle = marks ? markColour(palette, marks, i) : palette[colour ?? 'line2'];
+    const tone = palette.ramp[marks ? -1 : toneStep(colouring, states, i)];
+    const plain = colouring && states.node[i] === State.done ? 'line2' : (colour ?? 'line2');
+    ctx.fillStyle = tone ? tone.fill : marks ? markColour(palette, marks, i) : palette[plain];
     ctx.fillRect(
       x + layout.x[i] * sx,
       y + layout.y[i] * sy,

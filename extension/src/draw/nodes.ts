@@ -4,6 +4,8 @@
 
 import type { Kind } from '../model/compare/differences';
 import type { Marks } from '../model/compare/model';
+import type { Colouring } from '../model/colouring';
+import { valueText } from '../model/colouring';
 import type { States } from '../model/states';
 import { Flag, State } from '../model/states';
 import { numberText } from '../model/format';
@@ -12,10 +14,12 @@ import { NODE_HEIGHT, BADGE_HEIGHT, BADGE_PITCH } from '../layout/measures';
 import type { Box } from './camera';
 import type { Chip } from './chips';
 import type { Labels } from './labels';
-import type { Palette } from './palette';
+import type { Colours, Palette } from './palette';
 import type { OutlineBox, Scene } from './scene';
 import { OUTLINE_BAND } from './scene';
 import { drawSign, leafLook, markLook } from './marks';
+import type { Tone } from './ramp';
+import { stepOf } from './ramp';
 import { pill, tick, triangle } from './shapes';
 
 /** How much is drawn: everything, names only, boxes only, or plain rectangles. */
@@ -26,11 +30,11 @@ export function detailAt(k: number): Detail {
 }
 
 export interface Look {
-  border: keyof Palette;
-  fill: keyof Palette;
+  border: keyof Colours;
+  fill: keyof Colours;
   width: number;
   dash: readonly number[];
-  text: keyof Palette;
+  text: keyof Colours;
 }
 
 const PLAIN: readonly number[] = [];
@@ -51,6 +55,8 @@ export interface Brush {
   k: number;
   /** of a comparison: they take the place of the states' looks */
   marks?: Marks | null;
+  /** colours of a measure; states keep their borders and signs */
+  colouring?: Colouring | null;
 }
 
 export function drawFrame({ ctx, palette, k }: Brush, scene: Scene, group: number): void {
@@ -154,19 +160,54 @@ export function drawHeader(
   ctx.fillText(code, codeX, y);
 }
 
-/** A node far away: one rectangle; the caller has set the colour. */
-export function farColour(palette: Palette, states: States, index: number): string {
+/** Whether a state is told by its own colours, whatever boxes are coloured by. */
+function speaks(states: States, index: number): boolean {
+  const state = states.node[index];
+  return state === State.problem || state === State.next || state === State.future;
+}
+
+/** The step of the scale that a box has; -1: its state tells its colour. */
+export function toneStep(
+  colouring: Colouring | null | undefined,
+  states: States,
+  index: number
+): number {
+  if (!colouring || speaks(states, index)) {
+    return -1;
+  }
+  return stepOf(colouring.level[index]);
+}
+
+/** A node far away: one rectangle in the colour of its measure, or of its state. */
+export function farColour(
+  palette: Palette,
+  states: States,
+  index: number,
+  colouring?: Colouring | null
+): string {
   if (states.flags[index] & Flag.stale) {
     return palette.bad;
   }
+  const step = toneStep(colouring, states, index);
+  if (step >= 0) {
+    return palette.ramp[step].fill;
+  }
   const state = states.node[index];
-  return palette[state === State.waiting ? 'line2' : LOOKS[state].border];
+  // Done is what is measured: where nothing was, a box is as pale as one that waits.
+  const plain = state === State.waiting || (colouring && state === State.done);
+  return palette[plain ? 'line2' : LOOKS[state].border];
 }
 
-function sign({ ctx, palette }: Brush, state: number, right: number, middle: number): void {
+function sign(
+  { ctx, palette }: Brush,
+  state: number,
+  right: number,
+  middle: number,
+  tone: Tone | null
+): void {
   ctx.lineWidth = 1.8;
   if (state === State.done) {
-    ctx.strokeStyle = palette.done;
+    ctx.strokeStyle = tone ? tone.ink : palette.done;
     tick(ctx, right - 20, middle);
   } else if (state === State.next) {
     ctx.fillStyle = palette.run;
@@ -176,7 +217,7 @@ function sign({ ctx, palette }: Brush, state: number, right: number, middle: num
     ctx.lineTo(right - 18, middle + 5);
     ctx.fill();
   } else if (state === State.running) {
-    ctx.fillStyle = palette.run;
+    ctx.fillStyle = tone ? tone.ink : palette.run;
     for (let i = 0; i < 3; i++) ctx.fillRect(right - 22 + i * 5, middle - 1.5, 3, 3);
   } else if (state === State.problem) {
     ctx.fillStyle = palette.bad;
@@ -199,7 +240,11 @@ export function drawNode(
   const state = states.node[index];
   const { marks } = brush;
   const look = marks ? markLook(marks, index) : LOOKS[state];
-  ctx.fillStyle = palette[look.fill];
+  const colouring = marks ? null : brush.colouring;
+  const step = toneStep(colouring, states, index);
+  const tone = step < 0 ? null : palette.ramp[step];
+  const ink = tone ? tone.ink : palette[look.text];
+  ctx.fillStyle = tone ? tone.fill : palette[look.fill];
   ctx.strokeStyle = palette[look.border];
   ctx.lineWidth = Math.max(look.width, 0.8 / k);
   const fold = scene.fold(index);
@@ -233,8 +278,8 @@ export function drawNode(
       : 26;
   const room = width - (scene.fold(index) ? 28 : 14) - signRoom;
   const indent = fold ? 28 : 14;
-  if (fold) triangle(ctx, x + 13, y + NODE_HEIGHT / 2 - 4, 8, 'right', palette[look.text]);
-  ctx.fillStyle = palette[look.text];
+  if (fold) triangle(ctx, x + 13, y + NODE_HEIGHT / 2 - 4, 8, 'right', ink);
+  ctx.fillStyle = ink;
   if (detail === 'names') {
     const size = Math.min(20, 9.5 / k);
     const font = `600 ${size}px ${palette.font}`;
@@ -254,20 +299,24 @@ export function drawNode(
   const shape = scene.shape(index);
   const kind = gradientKind(states, index);
   const marked = kind === 'plain' ? '' : `${KIND_SIGNS[kind]} `;
-  const label =
-    Number.isNaN(norm) || norm >= 0
+  const told = colouring && (fold || colouring.by !== 'norm') ? valueText(colouring, index) : '';
+  const label = told
+    ? `${shape}   ${told}`
+    : Number.isNaN(norm) || norm >= 0
       ? `${shape}   ${marked}norm ${numberText(norm)}`
       : kind === 'none'
         ? `${shape}   ${marked}no gradient`
         : shape;
   const fitted = labels.fit(label, smallFont, room);
   const grave = kind === 'nonfinite' || kind === 'exploding';
-  ctx.fillStyle = palette[grave ? 'bad' : look.text === 'ink' ? 'ink2' : look.text];
+  ctx.fillStyle = tone
+    ? tone.ink
+    : palette[grave ? 'bad' : look.text === 'ink' ? 'ink2' : look.text];
   ctx.font = smallFont;
   const small = fitted.endsWith('…') ? labels.fit(shape, smallFont, room) : fitted;
   ctx.fillText(small, x + indent, y + 30);
   if (marks) drawSign(brush, marks.kind[index] as Kind, x + width, y + NODE_HEIGHT / 2);
-  else sign(brush, state, x + width, y + NODE_HEIGHT / 2);
+  else sign(brush, state, x + width, y + NODE_HEIGHT / 2, tone);
 }
 
 export function drawBadge(

@@ -1,6 +1,7 @@
 // One frame of the graph: what is in view, at the detail that the zoom allows, in the states of the
 // moment.
 
+import type { Colouring } from '../model/colouring';
 import type { Marks } from '../model/compare/model';
 import type { States } from '../model/states';
 import { Flag, State } from '../model/states';
@@ -21,7 +22,8 @@ import {
   drawNode,
   drawRing,
   drawBadge,
-  farColour
+  farColour,
+  toneStep
 } from './nodes';
 import type { Palette } from './palette';
 import type { Scene } from './scene';
@@ -43,6 +45,8 @@ export interface Frame {
   hitBoxes: ReadonlySet<number>;
   /** of a comparison */
   marks?: Marks | null;
+  /** of a measure */
+  colouring?: Colouring | null;
 }
 
 const DOTS = 22;
@@ -78,8 +82,8 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
   const y = Math.round(camera.y * ratio);
   ctx.setTransform(ratio * k, 0, 0, ratio * k, x, y);
   const detail = detailAt(k);
-  const { marks } = frame;
-  const brush: Brush = { ctx, palette, labels, k, marks };
+  const { marks, colouring } = frame;
+  const brush: Brush = { ctx, palette, labels, k, marks, colouring };
   const view = camera.view;
   // Chips and rings reach beyond their node.
   const wide = {
@@ -179,24 +183,25 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
  */
 function drawFar(ctx: CanvasRenderingContext2D, frame: Frame, scene: Scene, nodes: number[]): void {
   const { x, y, nodeWidth } = scene.layout;
-  const { camera } = frame;
+  const { camera, colouring, marks, states } = frame;
   const height = Math.max(NODE_HEIGHT, 1.2 / camera.k);
   const byColour = new Map<string, number[]>();
   const dense = NODE_HEIGHT * camera.k < 0.5;
-  const taken = new Uint8Array(dense ? camera.width * camera.height : 0);
+  const taken = new Uint32Array(dense ? camera.width * camera.height : 0);
   for (const index of nodes) {
     if (dense) {
       const [px, py] = [Math.floor(camera.screenX(x[index])), Math.floor(camera.screenY(y[index]))];
       const pixel = py * camera.width + px;
-      const mark = 1 << (frame.marks ? frame.marks.kind[index] : frame.states.node[index]);
+      const step = marks ? -1 : toneStep(colouring, states, index);
+      const mark = 1 << (step >= 0 ? 7 + step : marks ? marks.kind[index] : states.node[index]);
       if (pixel >= 0 && pixel < taken.length) {
         if (taken[pixel] & mark) continue;
         taken[pixel] |= mark;
       }
     }
-    const colour = frame.marks
-      ? markColour(frame.palette, frame.marks, index)
-      : farColour(frame.palette, frame.states, index);
+    const colour = marks
+      ? markColour(frame.palette, marks, index)
+      : farColour(frame.palette, states, index, colouring);
     const list = byColour.get(colour);
     if (list) list.push(index);
     else byColour.set(colour, [index]);

@@ -1,6 +1,9 @@
 // Colours and fonts of the canvas, read from the same CSS variables that the panels use.
 
-export interface Palette {
+import type { Ramp } from './ramp';
+import { RAMP_VARIABLES, rampOf } from './ramp';
+
+export interface Colours {
   bg: string;
   pane: string;
   group: string;
@@ -24,7 +27,12 @@ export interface Palette {
   mono: string;
 }
 
-const VARIABLES: Record<Exclude<keyof Palette, 'font' | 'mono'>, string> = {
+export interface Palette extends Colours {
+  /** by which boxes are coloured when it is not by their state */
+  ramp: Ramp;
+}
+
+const VARIABLES: Record<Exclude<keyof Colours, 'font' | 'mono'>, string> = {
   bg: '--agv-bg',
   pane: '--agv-pane',
   group: '--agv-group',
@@ -66,14 +74,16 @@ export function readColours(element: HTMLElement, variables: readonly string[]):
 
 /** The palette that holds inside this element. */
 export function readPalette(element: HTMLElement): Palette {
-  const colours = readColours(element, Object.values(VARIABLES));
+  const names = Object.keys(VARIABLES);
+  const colours = readColours(element, [...Object.values(VARIABLES), ...RAMP_VARIABLES]);
   const probe = element.appendChild(element.ownerDocument.createElement('span'));
   probe.style.display = 'none';
   probe.style.fontFamily = 'var(--agv-mono)';
   const mono = getComputedStyle(probe).fontFamily || 'monospace';
   probe.remove();
   return {
-    ...Object.fromEntries(Object.keys(VARIABLES).map((name, i) => [name, colours[i]])),
+    ...Object.fromEntries(names.map((name, i) => [name, colours[i]])),
+    ramp: rampOf(colours.slice(names.length)),
     font: getComputedStyle(element).fontFamily || 'sans-serif',
     mono
   } as Palette;

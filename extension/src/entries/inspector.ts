@@ -6,6 +6,7 @@ import { RECORDING_ELEMENT } from '../protocol/schema';
 import { InspectorModel } from '../model/inspector';
 import type { InspectorHandle } from '../panels/index';
 import { mountInspector } from '../panels/index';
+import type { TextStorage } from '../panels/bookmarks';
 import { webStorage } from '../panels/bookmarks';
 import { OfflineController } from '../model/offline';
 import { ProfileAlone } from '../model/profile/alone';
@@ -61,9 +62,12 @@ export function mount(element: HTMLElement, options: MountOptions = {}): Inspect
   const { lesson } = controller;
   const address = host === 'standalone';
   // The address itself belongs to lessons.
-  const key = (): string => `ag-visual-inspector:views:${location.pathname}`;
-  const storage = address ? webStorage(() => window.sessionStorage, key) : undefined;
-  const shown = { theme, wheel, focus, model, lesson, address, storage } as const;
+  const kept = (what: string): TextStorage | undefined => {
+    const key = (): string => `ag-visual-inspector:${what}:${location.pathname}`;
+    return address ? webStorage(() => window.sessionStorage, key) : undefined;
+  };
+  const [storage, choices] = [kept('views'), kept('drawing')];
+  const shown = { theme, wheel, focus, model, lesson, address, storage, choices } as const;
   return mountInspector(element, controller, shown);
 }
 

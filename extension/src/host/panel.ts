@@ -8,6 +8,7 @@ import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import type { InspectorHandle } from '../panels';
 import { mountInspector } from '../panels';
+import type { TextStorage } from '../panels/bookmarks';
 import { webStorage } from '../panels/bookmarks';
 import type { Cell } from '../protocol/cell';
 import type { Watching } from '../protocol/controller';
@@ -49,9 +50,14 @@ class Mounted implements Disposable {
     this.element.className = 'ag-inspector-host';
     parent.appendChild(this.element);
     this.controller = new NotebookController(app, notebook, watching);
-    const path = (): string => `ag-visual-inspector:views:${notebook.context.path}`;
+    const kept = (what: string): TextStorage =>
+      webStorage(
+        () => window.localStorage,
+        () => `ag-visual-inspector:${what}:${notebook.context.path}`
+      );
     this.inspector = mountInspector(this.element, this.controller, {
-      storage: webStorage(() => window.localStorage, path)
+      storage: kept('views'),
+      choices: kept('drawing')
     });
   }
 

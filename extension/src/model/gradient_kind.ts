@@ -28,6 +28,9 @@ export const KIND_WORDS: Record<GradientKind, string> = {
   nonfinite: 'NaN or ∞ in the gradient'
 };
 
+/** The kinds that a legend names, the gravest first. */
+export const REMARKABLE = ['nonfinite', 'exploding', 'vanishing', 'zero', 'none'] as const;
+
 /** The gradient that came to a node; 'plain' also where none came yet. */
 export function gradientKind(states: States, index: number): GradientKind {
   const norm = states.norm[index];
@@ -44,12 +47,4 @@ export function gradientKind(states: States, index: number): GradientKind {
     return 'vanishing';
   }
   return norm > EXPLODING * Math.max(states.start, VANISHING) ? 'exploding' : 'plain';
-}
-
-/** Kinds that occur, the gravest first. */
-export function kindsIn(states: States): GradientKind[] {
-  const found = new Set<GradientKind>();
-  for (let i = 0; i < states.node.length; i++) found.add(gradientKind(states, i));
-  const order: GradientKind[] = ['nonfinite', 'exploding', 'vanishing', 'zero', 'none'];
-  return order.filter(kind => found.has(kind));
 }

@@ -12,8 +12,12 @@ import { Signal } from '../protocol/signal';
 import type { Axis } from './axis';
 import { NO_AXIS, timeAxis } from './axis';
 import { Carried } from './carried';
+import type { Colouring } from './colouring';
+import { colouringOf } from './colouring';
 import { Container } from './container';
 import { containerAt, containersOf } from './containers';
+import type { Drawing } from './drawing';
+import { PLAIN_DRAWING } from './drawing';
 import { Folding } from './folding';
 import type { Graph } from './graph';
 import { NO_GRAPH, graphOfNewest, graphOfTask, neighbours } from './graph';
@@ -45,6 +49,10 @@ export class InspectorModel {
   /** the graph as it is drawn, closed containers as one box each, and the states of its boxes */
   view: View = NO_VIEW;
   drawn: States;
+  /** what its boxes are coloured by; null: by their state */
+  colouring: Colouring | null = null;
+  /** how the reader wants it drawn */
+  drawing: Drawing = PLAIN_DRAWING;
   axis: Axis = NO_AXIS;
   states: States;
   status: ConnectionStatus = { kind: 'none', detail: '', busy: false, subject: '' };
@@ -66,9 +74,6 @@ export class InspectorModel {
 
   private readonly carried = new Carried();
   private linesKnown: { graph: Graph; lines: Lines } | null = null;
-  /** drawn as the program ran, the loss at the bottom; else as gradients flow, the loss on top */
-  upward = false;
-
   private readonly signal = new Signal<void>();
   private stale = true;
   private built = NOT_BUILT;
@@ -163,6 +168,10 @@ export class InspectorModel {
       this.view = viewOf(this.graph, this.root, container => this.folding.isOpen(container));
     }
     this.drawn = viewStates(this.view, this.states);
+    const { graph, view, axis, states } = this;
+    const { colourBy } = this.drawing;
+    this.colouring =
+      colourBy === 'state' ? null : colouringOf(store, graph, view, axis, states, colourBy);
   }
 
   /** The groups of a new graph; one of the same shape as before keeps them. */
@@ -220,10 +229,15 @@ export class InspectorModel {
     this.touch();
   }
 
-  /** Turns the drawing round: the forward direction, or the backward one. */
-  turn(upward: boolean): void {
-    this.upward = upward;
-    this.touch(false);
+  /** Whether it is drawn in the forward direction, and not in the backward one. */
+  get upward(): boolean {
+    return this.drawing.upward;
+  }
+
+  /** Draws in another way: what is not named stays. */
+  draw(drawing: Partial<Drawing>): void {
+    this.drawing = { ...this.drawing, ...drawing };
+    this.touch(drawing.colourBy !== undefined);
   }
 
   foldAll(open: boolean): void {

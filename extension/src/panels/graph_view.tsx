@@ -2,110 +2,13 @@
 // text outline.
 
 import type { ReactElement } from 'react';
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { GraphCanvas } from '../draw/graph_canvas';
-import type { GradientKind } from '../model/gradient_kind';
-import { KIND_SIGNS, KIND_WORDS, kindsIn } from '../model/gradient_kind';
 import { Empty } from './empty';
+import { Legend } from './legend';
 import { Outline } from './outline';
 import { useCell, useInspector } from './presenter';
 import { ViewSwitch } from './view_switch';
-
-/** The canvas's own lines for remarkable gradients. */
-const LINES: Record<GradientKind, { colour: string; width: number; dash?: string }> = {
-  nonfinite: { colour: 'bad', width: 3, dash: '6 3' },
-  exploding: { colour: 'bad', width: 6 },
-  vanishing: { colour: 'save', width: 1.6, dash: '2 4' },
-  zero: { colour: 'ink3', width: 1.6, dash: '1 5' },
-  none: { colour: 'ink3', width: 1.6, dash: '1 5' },
-  plain: { colour: 'done', width: 2 }
-};
-
-/** Signs of the legend are the signs of the canvas: colour is never alone. */
-function Legend(): ReactElement {
-  const { model } = useInspector();
-  const { drawn } = model;
-  const kinds = useMemo(() => kindsIn(drawn), [drawn]);
-  return (
-    <div className="agv-legend" aria-hidden="true" data-agv-over="yes">
-      <span>
-        <svg width="12" height="12">
-          <rect x="0.5" y="0.5" width="11" height="11" rx="3" fill="var(--agv-done)" />
-          <path d="M3 6.2 L5.2 8.4 L9 3.8" fill="none" stroke="var(--agv-bg)" strokeWidth="1.6" />
-        </svg>
-        done
-      </span>
-      <span>
-        <svg width="12" height="12">
-          <rect x="0.5" y="0.5" width="11" height="11" rx="3" fill="var(--agv-run)" />
-          <path d="M4.2 3 L9 6 L4.2 9 Z" fill="var(--agv-bg)" />
-        </svg>
-        next
-      </span>
-      <span>
-        <svg width="12" height="12">
-          <rect
-            x="1"
-            y="1"
-            width="10"
-            height="10"
-            rx="3"
-            fill="var(--agv-bg)"
-            stroke="var(--agv-line2)"
-            strokeWidth="1.6"
-          />
-        </svg>
-        waiting
-      </span>
-      <span>
-        <svg width="12" height="12">
-          <rect
-            x="1"
-            y="1"
-            width="10"
-            height="10"
-            rx="3"
-            fill="var(--agv-bad-bg)"
-            stroke="var(--agv-bad)"
-            strokeWidth="1.6"
-            strokeDasharray="3 2"
-          />
-        </svg>
-        problem
-      </span>
-      <span>
-        <svg width="16" height="12">
-          <rect
-            x="1"
-            y="1.5"
-            width="14"
-            height="9"
-            rx="4.5"
-            fill="var(--agv-param-bg)"
-            stroke="var(--agv-param)"
-          />
-        </svg>
-        parameter
-      </span>
-      {kinds.map(kind => (
-        <span key={kind}>
-          <svg width="18" height="12">
-            <line
-              x1="0"
-              x2="18"
-              y1="6"
-              y2="6"
-              stroke={`var(--agv-${LINES[kind].colour})`}
-              strokeWidth={LINES[kind].width}
-              strokeDasharray={LINES[kind].dash}
-            />
-          </svg>
-          {KIND_SIGNS[kind]} {KIND_WORDS[kind]}
-        </span>
-      ))}
-    </div>
-  );
-}
 
 export function GraphView({
   wheel,
@@ -212,7 +115,7 @@ export function GraphView({
             aria-label="Draw the forward direction, the loss at the bottom"
             aria-pressed={model.upward}
             title={`Turn the graph: now ${model.upward ? 'forward' : 'backward'} (T)`}
-            onClick={() => model.turn(!model.upward)}
+            onClick={() => presenter.draw({ upward: !model.upward })}
           >
             <svg width="12" height="12" aria-hidden="true">
               <path

@@ -35,6 +35,8 @@ export interface InspectorOptions {
   profile?: { file: Blob | Promise<Blob>; name: string };
   /** Where bookmarks are kept; without one they last as long as the view. */
   storage?: TextStorage;
+  /** The same for how graphs are drawn. */
+  choices?: TextStorage;
 }
 
 export interface InspectorHandle extends Disposable {
@@ -61,7 +63,12 @@ export function mountInspector(
   options: InspectorOptions = {}
 ): InspectorHandle {
   injectStyle(element);
-  const presenter = new Presenter(controller, options.model, options.storage);
+  const presenter = new Presenter(
+    controller,
+    options.model,
+    options.storage,
+    options.choices
+  );
   const links = new Links(presenter);
   if (options.lesson) presenter.teaching.take(options.lesson);
   if (options.profile) void presenter.timing.read(options.profile.file, options.profile.name);

@@ -125,7 +125,7 @@ const KEYS: Key[] = [
     shown: 'T',
     does: 'Turn the graph: forward or backward direction',
     keys: ['t'],
-    run: p => p.model.turn(!p.model.upward)
+    run: p => p.draw({ upward: !p.model.upward })
   },
   { shown: 'space', does: 'Show the whole graph', keys: [' '], run: p => p.canvas?.fit() },
   {

@@ -4,6 +4,7 @@
 import type { KeyboardEvent, ReactElement } from 'react';
 import { useEffect, useRef, useState } from 'react';
 import { oneLine } from '../protocol/text';
+import { levelOf, measureText, valueOf } from '../model/colouring';
 import type { Container } from '../model/container';
 import { countText, plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
@@ -46,6 +47,31 @@ function rowsOf(model: InspectorModel): { rows: Row[]; more: number } {
 
 function keyOf(row: Row): string {
   return row.kind === 'group' ? row.group.key : `#${row.seq}`;
+}
+
+/** The number by which boxes are coloured, and its colour. */
+function Swatch({ model, row }: { model: InspectorModel; row: Row }): ReactElement | null {
+  const { colouring, graph } = model;
+  if (!colouring) {
+    return null;
+  }
+  const value =
+    row.kind === 'group'
+      ? valueOf(colouring, row.group)
+      : colouring.nodes[graph.indexOf.get(row.seq)];
+  if (Number.isNaN(value)) {
+    return null;
+  }
+  const at = 4 * levelOf(colouring, value);
+  const [low, part] = [Math.min(3, Math.floor(at)), at - Math.min(3, Math.floor(at))];
+  const ends = [low, low + 1].map(stop => `var(--agv-ramp${stop})`);
+  const background = `color-mix(in srgb, ${ends[1]} ${Math.round(100 * part)}%, ${ends[0]})`;
+  return (
+    <span className="agv-swatch">
+      {measureText(colouring.by, value)}
+      <i style={{ background }} />
+    </span>
+  );
 }
 
 export function OutlineTree(): ReactElement {
@@ -153,6 +179,7 @@ export function OutlineTree(): ReactElement {
                   {row.kind === 'node' ? nodeWords(model, row.seq) : ''}
                 </span>
               )}
+              <Swatch model={model} row={row} />
             </li>
           );
         })}

@@ -21,6 +21,8 @@ import type {
 } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import type { Container } from '../model/container';
+import type { Drawing } from '../model/drawing';
+import { readDrawing } from '../model/drawing';
 import { InspectorModel } from '../model/inspector';
 import type { GraphCanvas } from '../draw/graph_canvas';
 import type { Answer } from './answers';
@@ -75,10 +77,12 @@ export class Presenter implements Disposable {
   constructor(
     readonly controller: Controller,
     model?: InspectorModel,
-    storage: TextStorage | null = null
+    storage: TextStorage | null = null,
+    private readonly choices: TextStorage | null = null
   ) {
     this.bookmarks = new Bookmarks(this, storage);
     this.model = model ?? new InspectorModel();
+    if (choices) this.model.draw(readDrawing(choices.read()));
     this.answers = new Answers(controller, this.model, () => this.show());
     this.debugger = new Debugger(this);
     this.teaching = new Teaching(this);
@@ -124,6 +128,12 @@ export class Presenter implements Disposable {
   /** The model, an answer or the lesson changed: draw what shows them again. */
   show(): void {
     this.drawing.set(this.drawing.value + 1);
+  }
+
+  /** Draws the graph in another way, and remembers it. */
+  draw(drawing: Partial<Drawing>): void {
+    this.model.draw(drawing);
+    this.choices?.write(JSON.stringify(this.model.drawing));
   }
 
   /** Opens a tab of the side, and the side with it. */

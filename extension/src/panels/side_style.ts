@@ -126,6 +126,9 @@ export const SIDE_CSS = `
 .agv-tree li[aria-selected='true'] { box-shadow: inset 2px 0 0 var(--agv-accent);
   background: var(--agv-pane); }
 .agv-tree li > .agv-elide { flex: 1; min-width: 0; }
+.agv-swatch { align-items: center; color: var(--agv-ink2); display: inline-flex; flex: none;
+  font-size: 11px; font-variant-numeric: tabular-nums; gap: 5px; }
+.agv-swatch i { border: 1px solid var(--agv-line2); border-radius: 3px; height: 11px; width: 11px; }
 .agv-fold { color: var(--agv-ink2); flex: none; text-align: center; width: 14px; }
 .agv-root .agv-hooks { list-style: none; margin: 4px 0 0; padding: 0; }
 .agv-root .agv-hook { display: grid; grid-template-columns: 22px minmax(0, 1fr); padding: 4px 0 5px;

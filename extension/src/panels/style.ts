@@ -7,7 +7,7 @@ import { TIME_CSS } from './profile/style';
 import { SIDE_CSS } from './side_style';
 import { TEACHING_CSS } from './teaching_style';
 
-const CSS = `
+export const CSS = `
 .agv-root {
   --agv-bg: var(--jp-layout-color1, var(--vscode-editor-background, #fff));
   --agv-ink: var(--jp-content-font-color1, var(--vscode-editor-foreground, #1f2933));
@@ -23,6 +23,8 @@ const CSS = `
   --agv-bad: #b3261e; --agv-bad-bg: #fdecea;
   --agv-save: #3557c4; --agv-save-bg: #e9eefc;
   --agv-param: #6b4fa0; --agv-param-bg: #f0ebf8;
+  --agv-ramp0: #f1f6fb; --agv-ramp1: #c3dbee; --agv-ramp2: #84b4d8; --agv-ramp3: #3f80b8;
+  --agv-ramp4: #0b4079;
   --agv-shadow: 0 1px 2px rgba(20, 30, 40, .06), 0 4px 14px rgba(20, 30, 40, .08);
   --agv-mono: var(--jp-code-font-family, ui-monospace, "SF Mono", "DejaVu Sans Mono", monospace);
   box-sizing: border-box; position: relative; width: 100%; height: 100%; min-height: 0;
@@ -46,6 +48,8 @@ const CSS = `
   --agv-bad: #ff8a80; --agv-bad-bg: #3a1a18;
   --agv-save: #8fa8ff; --agv-save-bg: #1b2547;
   --agv-param: #bfa5f0; --agv-param-bg: #2a2140;
+  --agv-ramp0: #182129; --agv-ramp1: #17405f; --agv-ramp2: #2a6f9f; --agv-ramp3: #64abda;
+  --agv-ramp4: #d3ecfb;
   --agv-shadow: 0 1px 2px rgba(0, 0, 0, .4), 0 4px 14px rgba(0, 0, 0, .35);
 }
 .agv-root *, .agv-root *::before, .agv-root *::after { box-sizing: border-box; }
@@ -164,8 +168,19 @@ const CSS = `
   font-size: 11.5px; pointer-events: none; max-width: calc(100% - 160px); padding: 1px 6px;
   margin: -1px -6px; border-radius: 6px;
   background: color-mix(in srgb, var(--agv-pane) 93%, transparent); }
-.agv-root .agv-legend span { display: inline-flex; align-items: center; gap: 5px; }
 .agv-root .agv-legend svg { flex: none; }
+.agv-root .agv-legend-kind, .agv-root .agv-legend-by, .agv-root .agv-legend-scale {
+  display: inline-flex; align-items: center; gap: 5px; pointer-events: auto; white-space: nowrap; }
+.agv-root .agv-legend-kind { border: 0; padding: 0 2px; margin: 0 -2px; background: none;
+  border-radius: 4px; color: inherit; }
+.agv-root .agv-legend-kind:disabled { pointer-events: none; }
+.agv-root .agv-legend-kind:enabled:hover { background: var(--agv-group); color: var(--agv-ink); }
+.agv-root .agv-legend-kind b { font-weight: 600; font-variant-numeric: tabular-nums; }
+.agv-root .agv-legend-by select { font: inherit; color: inherit; background: var(--agv-bg);
+  border: 1px solid var(--agv-line2); border-radius: 5px; padding: 0 2px; height: 19px; }
+.agv-root .agv-legend-scale i { width: 84px; height: 10px; border-radius: 3px;
+  border: 1px solid var(--agv-line2); background: linear-gradient(to right, var(--agv-ramp0),
+  var(--agv-ramp1), var(--agv-ramp2), var(--agv-ramp3), var(--agv-ramp4)); }
 .agv-root .agv-mini { position: absolute; right: 14px; bottom: 12px; width: 120px; height: 86px;
   border: 1px solid var(--agv-line2);
   border-radius: 8px; background: var(--agv-bg); box-shadow: var(--agv-shadow); overflow: hidden; }
@@ -252,10 +267,11 @@ ${SIDE_CSS.trim()}
 .agv-root[data-agv-side="closed"] .agv-side { border-left: 0;
   border-top: 1px solid var(--agv-line); grid-template-rows: auto; }
 .agv-root[data-agv-side="closed"] .agv-scroll { display: none; }
-@container (max-height: 340px) { .agv-root .agv-legend { display: none; } .agv-root .agv-mini {
+@container (max-height: 340px) {
+  .agv-root .agv-legend-kind, .agv-root .agv-legend-scale { display: none; } .agv-root .agv-mini {
   width: 84px;
   height: 58px; } }
-@container (max-width: 420px) { .agv-root .agv-legend { display: none; } }
+@container (max-width: 420px) { .agv-root .agv-legend-kind { display: none; } }
 @media (prefers-reduced-motion: reduce) { .agv-root * { transition: none !important;
   animation: none !important; } }
 `;
