@@ -15,7 +15,7 @@ import torch
 from torch._C import DisableTorchFunction
 
 from ag_visual.bridge import forward, problems, profiles
-from ag_visual.bridge.arrays import Memory, forget_all, memory_of
+from ag_visual.bridge.arrays import Memory, array_of, forget_all, memory_of
 from ag_visual.bridge.arrival import Arrivals
 from ag_visual.bridge.backward import Backward, Unrecorded
 from ag_visual.bridge.explain import Origins, explain
@@ -186,6 +186,11 @@ class Watcher:
         with DisableTorchFunction():
             memory = memory_of(tensor)
             return 0 if memory is None else memory.number
+
+    def array_of(self, tensor: Any) -> Any:
+        """Its values."""
+        with DisableTorchFunction():
+            return array_of(tensor)
 
     def explain(self, x: Any, loss: Any, frame: Any) -> Any:
         """Why a tensor has no gradient."""

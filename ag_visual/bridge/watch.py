@@ -77,10 +77,10 @@ class watch:  # a call, and a context manager, as torch's own are
 
         session = current()
         try:
+            if session.recorder.on:
+                session.recorder.drain()  # while storages have the numbers that were told of them
             if self._started:
                 session.stop()
-            elif session.recorder.on:
-                session.recorder.drain()
         finally:
             self._watcher.stop()
             _running = None

@@ -111,6 +111,7 @@ class LiveBackward(Protocol):
     parent: Any  # the backward inside of which it runs, or None
     starts: Sequence[Any]  # edges to its roots, each a tuple whose first item is the node
     counts: Mapping[Any, Any]  # by all nodes that it may reach
+    call_site: CallSite
 
 
 class Engine(Protocol):
@@ -126,6 +127,9 @@ class Engine(Protocol):
 
     def storage_of(self, tensor: Any) -> int:
         """The number of its storage; 0 where it has none yet."""
+
+    def array_of(self, tensor: Any) -> Any:
+        """Its values. Raises where they cannot be read."""
 
     def explain(self, x: Any, loss: Any, frame: Any) -> Any:
         """What `observe.diagnose.explain` answers of its tensors."""

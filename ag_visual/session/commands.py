@@ -282,6 +282,10 @@ def _values(session: Session, args: dict[str, Any]) -> Any:
     return values_of(session.recorder, seq, which, limit, arrived=arrived)
 
 
+def _weights(session: Session, args: dict[str, Any]) -> Any:
+    return session.recorder.parameters.weights()
+
+
 def _jacobians(session: Session, args: dict[str, Any], busy: bool) -> Any:
     return session.jacobians.found
 
@@ -391,6 +395,7 @@ _KNOWN_QUESTIONS: Final[dict[str, Callable[[Session, dict[str, Any], bool], Any]
 _QUESTIONS: Final[dict[str, Callable[[Session, dict[str, Any]], Any]]] = {
     "hooks": _hooks,
     "values": _values,
+    "weights": _weights,
     "numbers": _numbers,
     "check": _check,
     "edit": _edit,

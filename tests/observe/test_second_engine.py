@@ -15,6 +15,7 @@ from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.live import LiveBackward, LiveNode, SavedField
 from ag_visual.events.log import BEGIN, END, EventLog, HookField, run_record
+from ag_visual.events.memory import CallSite
 from ag_visual.events.node_record import sequence
 from ag_visual.events.threads import numbers
 from ag_visual.observe.formulas.cards import card
@@ -111,6 +112,7 @@ class Task:
     id: int = 9
     order: int = 0
     parent: Any = None
+    call_site: CallSite = field(default_factory=here)
     thread: int = field(default_factory=get_ident)
 
 

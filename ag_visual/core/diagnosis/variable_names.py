@@ -119,3 +119,40 @@ def _attributes(name: str, value: Any, buffers: bool, types: Types) -> Iterator[
                 yield f"{name}.{key}", part
             elif _is_module(part) and not _is_module(value):
                 yield from _attributes(f"{name}.{key}", part, buffers, types)
+
+
+def modules_in(scope: Scope) -> Iterator[tuple[str, Any]]:
+    """(name, module) for each module that a variable of the scope, its attribute, or a container
+    that is a variable holds.
+    """
+    try:
+        items = list(scope.items())[:_MANY]
+    except RuntimeError:
+        return
+    for name, value in items:
+        kind = type(value)
+        if name.startswith("_") or kind in _PLAIN:
+            continue
+        if _is_module(value):
+            yield name, value
+        elif issubclass(kind, (list, tuple)):
+            yield from ((f"{name}[{i}]", v) for i, v in enumerate(value[:_MANY]) if _is_module(v))
+        elif issubclass(kind, dict):
+            entries = list(value.items())[:_MANY]
+            yield from ((f"{name}[{key!r}]", v) for key, v in entries if _is_module(v))
+        else:
+            try:
+                own = object.__getattribute__(value, "__dict__")
+            except AttributeError:
+                continue
+            if type(own) is dict:
+                entries = list(own.items())[:_MANY]
+                yield from ((f"{name}.{key}", v) for key, v in entries if _is_module(v))
+
+
+def parameters_of(module: Any) -> list[tuple[str, Any]]:
+    """(path, parameter) of all that a module has, its own and those of modules in it."""
+    try:
+        return list(type(module).named_parameters(module))
+    except Exception:  # a half-built module must not break the backward that looked at it
+        return []

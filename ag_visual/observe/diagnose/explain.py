@@ -7,9 +7,9 @@ path was broken.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from ag_visual.autograd.given import argument_name
 from ag_visual.core import source
@@ -70,6 +70,9 @@ _BREAKS = {
     "non_differentiable": "marked with ctx.mark_non_differentiable in the forward of its Function",
     "dtype": "made by an operation whose result is not differentiable (an integer or bool dtype)",
 }
+
+BREAK_KINDS: Final = frozenset(_BREAKS)
+"""How a tensor can leave its graph."""
 
 
 def explain(x: Tensor, loss: Tensor | None = None) -> Explanation:
@@ -222,10 +225,11 @@ def forward_reasons(x: Any, frame: Any, types: tuple[type, ...] = ()) -> list[Re
         text = f"no method of {found.owner}{where} uses `{found.name}`"
         repair = f"use `self.{found.attribute}` in {found.owner}.forward"
         return [Reason("not-connected", text, found.site, repair)]
-    return [_reason_of(cut) for cut in found[:MANY]]
+    return [reason_of_cut(cut) for cut in found[:MANY]]
 
 
-def _reason_of(cut: Cut) -> Reason:
+def reason_of_cut(cut: Cut) -> Reason:
+    """The reason that a place in a forward is."""
     site = cut.site
     where = placed(site) + (" (where that branch runs)" if cut.branch else "")
     if cut.kind in ("detach", "detach_", "data"):
@@ -241,20 +245,28 @@ def _reason_of(cut: Cut) -> Reason:
     return Reason("graph-break", text, site, repair)
 
 
-def _saved_breaks(nodes: Any) -> list[Reason]:
-    """Saved tensors of a graph that had left another one."""
-    found: dict[str, Reason] = {}
+def left_inputs(nodes: Iterable[Any]) -> Iterator[tuple[Node, tuple[Any, ...]]]:
+    """(node, how its input had left another graph) for tensors that nodes of this package saved."""
     for node in nodes:
+        if not isinstance(node, Node):
+            continue
         kept = [getattr(node, f"s_{name}", None) for name in node.saved_names]
         parts = [part for value in kept for part in (value if type(value) is tuple else (value,))]
         # A custom Function remembers what it was given, saved or not.
         parts += [given.value for given in getattr(node, "_given", ())]
         for part in parts:
-            origin = _origin(part) if isinstance(part, Tensor) else None
-            if origin is None or part.requires_grad:
-                continue
-            broken = break_reason(f"an input of {node.name()}", *origin)
-            found.setdefault(broken.text, replace(broken, kind="graph-break"))
+            origin = origin_of(part) if isinstance(part, Tensor) else None
+            if origin is not None and not part.requires_grad:
+                yield node, origin
+
+
+def _saved_breaks(nodes: Any) -> list[Reason]:
+    """Saved tensors of a graph that had left another one."""
+    found: dict[str, Reason] = {}
+    for node, origin in left_inputs(nodes):
+        place = source.resolve_call_site(origin[1])
+        broken = break_reason(f"an input of {node.name()}", origin[0], place)
+        found.setdefault(broken.text, replace(broken, kind="graph-break"))
     return list(found.values())[:MANY]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Final
@@ -29,6 +29,10 @@ _ANY_CHILD: Final = {
 """Names by which a method may reach any module or parameter of its own."""
 _DEPTH: Final = 4
 """Methods of one module that are followed into each other."""
+
+
+Owner = tuple[type, str, str]
+"""The class of a module on the way to a parameter, its name, its attribute that leads on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,36 +77,47 @@ def left_in_forward(x: Any, frame: FrameType | None, types: Types = ()) -> list[
 
     Unused instead where one of these modules does not take what is on the way.
     """
-    for owner, path, attribute in _owners(x, frame, types):
+    return left_on_way(_owners(x, frame, types))
+
+
+def left_on_way(owners: Iterable[Owner]) -> list[Cut] | Unused:
+    """The same of a parameter whose owners are known."""
+    for kind, path, attribute in owners:
         of = f"{path}.{attribute}"
-        function = getattr(type(owner), "forward", None)
+        function = getattr(kind, "forward", None)
         if type(function) is not FunctionType or source.inside[function.__code__.co_filename]:
             continue
-        if not _takes(type(owner), attribute):
+        if not _takes(kind, attribute):
             site = source.resolve(function.__code__, 0)
-            return Unused(of, attribute, type(owner).__name__, site)
-        flow = _Flow(type(owner), attribute, of)
+            return Unused(of, attribute, kind.__name__, site)
+        flow = _Flow(kind, attribute, of)
         flow.run(function, [])
         if found := _those_that_ran(flow.cuts):
             return found
     return []
 
 
-def _owners(x: Any, frame: FrameType | None, types: Types) -> Iterator[tuple[Any, str, str]]:
-    """(module, its name, attribute) on the way to a parameter, the innermost first."""
+def _owners(x: Any, frame: FrameType | None, types: Types) -> Iterator[Owner]:
+    """Those of a tensor that the user's frames can see."""
     for scope in scopes_of(frame):
         for name, tensor in tensors_in(scope, types=types):
             if tensor is not x or "." not in name or "[" in name:
                 continue
-            root, *parts = name.split(".")
-            found = []
-            at = scope[root]
-            for part in parts:
-                if callable(getattr(type(at), "named_parameters", None)):
-                    found.append((at, root, part))
-                at, root = getattr(at, part, None), f"{root}.{part}"
-            yield from reversed(found)
+            root, _, path = name.partition(".")
+            yield from owners_of(scope[root], root, path)
             return
+
+
+def owners_of(at: Any, name: str, path: str) -> list[Owner]:
+    """The modules on the way from `at`, which is called `name`, to its parameter `path`, the
+    innermost first.
+    """
+    found = []
+    for part in path.split("."):
+        if callable(getattr(type(at), "named_parameters", None)):
+            found.append((type(at), name, part))
+        at, name = getattr(at, part, None), f"{name}.{part}"
+    return found[::-1]
 
 
 def _takes(kind: type, attribute: str) -> bool:

@@ -220,6 +220,8 @@ def take(
     }
     if scalars is not None:
         record["scalars"] = scalars
+    if values:
+        record["weights"] = recorder.parameters.weights()
     if jacobians:
         record["jacobians"] = list(jacobians)
     return Recording(record, buffers).named(fit(name)).without(values=not values, source=not source)

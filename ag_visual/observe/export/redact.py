@@ -17,6 +17,7 @@ from ag_visual.observe.wire.batch import decode_tables, without_source
 _NAMES: Final = (
     *(("leaves", "label"), ("labels", "label"), ("calls", "name"), ("calls", "kind")),
     *(("hooks", "name"), ("hooks", "error")),
+    *(("parameters", "name"), ("absent", "text"), ("absent", "repair")),
 )
 """Columns whose strings the user's code gave."""
 
@@ -30,7 +31,8 @@ def without_numbers(record: dict[str, Any]) -> dict[str, Any]:
     cards = [{**card, "given": []} for card in record.get("cards", [])]
     batches = [_without_elements(batch) for batch in record["batches"]]
     bare = {"batches": batches, "details": details, "values": {}, "cards": cards, "numbers": {}}
-    left = {key: value for key, value in record.items() if key not in ("scalars", "jacobians")}
+    gone = ("scalars", "jacobians", "weights")
+    left = {key: value for key, value in record.items() if key not in gone}
     return {**left, **bare}
 
 

@@ -28,6 +28,7 @@ HIDDEN: Final = {
     "timeline": "the timeline, and going through time",
     "side": "the whole side",
     "outline": "its tab Outline",
+    "parameters": "its tab Parameters",
     "tensors": "its tab Tensors",
     "hooks": "its tab Hooks",
     "problems": "its tab Problems",

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -22,11 +22,12 @@ from ag_visual.core import modes
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.live import LiveBackward, LiveNode
-from ag_visual.events.log import BEGIN, LEAF, RUN, WRITE, Event, EventLog
+from ag_visual.events.log import BEGIN, CUT, LEAF, RUN, WRITE, Event, EventLog
 from ag_visual.events.node_record import sequence, thread_of, time_of
 from ag_visual.observe.record.graph import emit_births, walk
 from ag_visual.observe.record.hook_effect import HookEffect
 from ag_visual.observe.record.leaf_names import Labels
+from ag_visual.observe.record.parameters import Parameters
 from ag_visual.observe.record.tangents import Tangents
 from ag_visual.observe.wire import columns
 from ag_visual.observe.wire.columns import Array, Chunk, Encoder
@@ -114,10 +115,12 @@ class Recorder:
         self.allowance = Allowance()  # of the scope 'newest'
         self.unwatched = 0  # nodes of the last backward that was too large for it
         self._open: set[int] = set()  # the backwards that it watches now
+        self._called_in: CodeType | None = None  # the code that called the last backward
         self.every = 1
         self.store = Store(limit)
         self.encoder = Encoder(perf_counter_ns())
         self.labels = Labels()
+        self.parameters = Parameters()
         self.tangents = Tangents()
         self.on_scope_end: Callable[[], None] | None = None
         self._log = EventLog(HookEffect)
@@ -211,12 +214,19 @@ class Recorder:
             if node.seq < since and node.seq not in live:
                 older.append(node)
         # What a small backward would feel most: looking through the variables of all frames.
-        if keys != self.labels.known[0]:
-            leaves = [node.variable for node in sinks]
-            if not self.labels.know(leaves):
-                self.labels.learn(frame, leaves)
+        code = None if task.call_site is None else task.call_site[0]
+        alike = keys == self.labels.known[0] and code is self._called_in
+        leaves = [] if alike else [node.variable for node in sinks]
+        if not alike and not self.labels.know(leaves):
+            self.labels.learn(frame, leaves)
         if older:
             self.add_graph(older)
+        if not alike:
+            self._called_in = code
+            unseen = self.scope == "newest"
+            self.parameters.took(
+                task, frame, leaves, catch_up=self.drain, node=self.node, unseen=unseen
+            )
         if modes.duals:
             self.tangents.keep(task.counts)
 
@@ -289,8 +299,12 @@ class Recorder:
             nodes = self.encoder.nodes(taken.nodes)
         kinds = columns.by_kind(taken.events)
         names = self.labels.texts(taken.leaves[-1])
+        self.parameters.cut(kinds[CUT])
+        facts, missing = self.parameters.take()
         chunk = self.encoder.encode(
             kinds,
+            facts=facts,
+            missing=missing,
             nodes=nodes,
             runs=taken.runs,
             leaves=taken.leaves,
@@ -461,6 +475,8 @@ class Recorder:
             self._live = {}
             self._unnamed = {}
             self.tangents = Tangents()
+            self.parameters = Parameters()
+            self._called_in = None
             self.store.clear()
             zero, steps = self.encoder.zero, self.encoder.steps
             self.encoder = Encoder(zero)

@@ -97,6 +97,7 @@ class Sites(dict[tuple[int, int], int]):
         super().__init__()
         self.codes: dict[int, CodeType] = {}
         self.found: list[source.Site] = []
+        self._read: dict[source.Site, int] = {}  # places that were read off the source
 
     def __missing__(self, key: tuple[int, int]) -> int:
         code = self.codes.get(key[0])
@@ -104,6 +105,15 @@ class Sites(dict[tuple[int, int], int]):
         if code is not None:
             self.found.append(source.resolve(code, key[1]))
         return number
+
+    def of(self, site: source.Site | None) -> int:
+        """The id of a place that is known already."""
+        if site is None or not site.line:
+            return schema.NONE
+        if site not in self._read:
+            self._read[site] = len(self.found)
+            self.found.append(site)
+        return self._read[site]
 
     def ids(self, codes: Sequence[CodeType | None], offsets: Sequence[int]) -> list[int]:
         keys = list(map(id, codes))
@@ -256,12 +266,14 @@ class Encoder:
         writes: Fields = (),
         labels: Sequence[tuple[int, str]] = (),
         freed: Sequence[int] | Array = (),
+        facts: Sequence[Any] = (),
+        missing: Sequence[Any] = (),
         now: int = 0,
     ) -> Chunk:
         """Columns of all events, nodes, and fields of runs, leaves and writes (see events.log).
 
         names: of each leaf; labels: (seq, name) found for leaves recorded before; freed: seqs
-        that died by `now`.
+        that died by `now`; facts and missing: of parameters (see observe.record.parameters).
         """
         tables: dict[str, dict[str, Any]] = {}
         steps = self.steps.numbers(kinds)
@@ -281,6 +293,10 @@ class Encoder:
             tables["breaks"] = self._breaks(kinds[CUT])
         if kinds[PAUSE]:
             tables["pauses"] = self._pauses(kinds[PAUSE])
+        if facts:
+            tables["parameters"] = self._parameters(facts)
+        if missing:
+            tables["absent"] = self._absent(missing)
         if labels:
             seqs, texts = zip(*labels, strict=True)
             tables["labels"] = {"seq": seqs, "label": self._ids(texts)}
@@ -460,6 +476,34 @@ class Encoder:
             "site": self.sites.ids(codes, offsets),
             "maker": makers,
             "flags": leaves,
+            "t": self._times(times),
+        }
+
+    def _parameters(self, facts: Sequence[Any]) -> dict[str, Any]:
+        numbers, modules, orders, names, shapes, dtypes, storages, trained, times = zip(
+            *facts, strict=True
+        )
+        return {
+            "parameter": numbers,
+            "module": modules,
+            "order": orders,
+            "name": self._ids(names),
+            "shape": [self._shapes[shape][0] for shape in shapes],
+            "dtype": self._ids(dtypes),
+            "storage": storages,
+            "flags": trained,
+            "t": self._times(times),
+        }
+
+    def _absent(self, missing: Sequence[Any]) -> dict[str, Any]:
+        numbers, tasks, whys, times = zip(*missing, strict=True)
+        return {
+            "parameter": numbers,
+            "task": tasks,
+            "kind": self._ids(why.kind for why in whys),
+            "text": self._ids(why.text for why in whys),
+            "repair": self._ids(why.repair for why in whys),
+            "site": [self.sites.of(why.site) for why in whys],
             "t": self._times(times),
         }
 

@@ -293,6 +293,12 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "tangent?": "boolean -- it has a tangent: ask for tangent:...",
         "dead?": "number[] -- of what a relu saved: [dead units, all units]",
     },
+    "Weights": {
+        "parameters": "Record<string, number | string> -- 2-norm by number; 'NaN', 'Infinity'",
+        "storages": "Record<string, number | string> -- the same of leaves that no module has, by"
+        " storage",
+        "left_out": "number -- those for which there was no time",
+    },
     "JacobianEnd": {
         "name": "string -- of the function or of its argument",
         "shape": "number[]",
@@ -369,6 +375,7 @@ RECORDS: Final[dict[str, dict[str, str]]] = {
         "jacobians?": "Jacobian[]",
         "name?": "string -- as its author gave it",
         "of?": "string[] -- of a graph that was shown as it stood: its variables",
+        "weights?": "Weights -- when it was written",
     },
     "Beside": {
         "recording": "Recording | null -- what stands at the left; null: this one as well",

@@ -169,6 +169,30 @@ TABLES: Final[dict[str, dict[str, Column]]] = {
         "flags": Column("u8", says="1: it was taken from a leaf"),
         "t": _TIME,
     },
+    "parameters": {
+        "parameter": Column("u32", says="its number"),
+        "module": Column("u32", says="the number of the outermost module that has it"),
+        "order": Column("u32", says="its place among the module's parameters"),
+        "name": Column("u32", "string", "model.enc.weight"),
+        "shape": _SHAPE,
+        "dtype": _DTYPE,
+        "storage": _STORAGE,
+        "flags": Column("u8", says="1: it requires grad"),
+        "t": _TIME,
+    },
+    "absent": {
+        "parameter": Column("u32", says="one that gets no gradient, from this backward on"),
+        "task": _TASK,
+        "kind": Column(
+            "u32",
+            "string",
+            "frozen, unused, other, or how it left the graph, as in breaks",
+        ),
+        "text": Column("u32", "string", "the reason in words"),
+        "repair": Column("u32", "string", "what to do, empty where nothing is to be done"),
+        "site": Column("u32", "site", "the line that is to blame"),
+        "t": _TIME,
+    },
     "calls": {
         "call": Column("u32", says="a module's call, or a transform's level, as they began"),
         "parent": Column("u32", says="the call around it, NONE where there is none"),
@@ -271,6 +295,7 @@ COMMANDS: Final[dict[str, Command]] = {
         "Values",
         "a summary of one tensor's values",
     ),
+    "weights": Command({}, "Weights", "norms of the values of parameters, as they are now"),
     "bundle": Command(
         {}, "string", "the renderer's script, for an output on a page that has none yet"
     ),

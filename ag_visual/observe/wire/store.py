@@ -51,6 +51,9 @@ def thin(chunk: Chunk, alive: Array) -> tuple[Chunk, Dropped]:
     if "levels" in tables:  # told with their calls
         calls = tables["calls"]["call"][masks["calls"]] if "calls" in tables else np.zeros(0)
         masks["levels"] = np.isin(tables["levels"]["call"], calls)
+    for table in ("parameters", "absent"):  # told once, for all passes that come
+        if table in tables:
+            masks[table] = _last_of(tables[table]["parameter"])
     if "freed" in tables:
         # A page may know these nodes from an earlier batch: only rows whose node goes too can go.
         here = [tables[t]["seq"] for t in ("nodes", "leaves") if t in tables]

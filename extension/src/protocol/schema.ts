@@ -199,6 +199,42 @@ export const TABLES = {
     /** milliseconds since the session began */
     t: 'f64',
   },
+  parameters: {
+    /** its number */
+    parameter: 'u32',
+    /** the number of the outermost module that has it */
+    module: 'u32',
+    /** its place among the module's parameters */
+    order: 'u32',
+    /** model.enc.weight */
+    name: 'u32',
+    /** 64×128; empty for a scalar */
+    shape: 'u32',
+    /** float32 */
+    dtype: 'u32',
+    /** the storage's number, shared by all its views */
+    storage: 'u32',
+    /** 1: it requires grad */
+    flags: 'u8',
+    /** milliseconds since the session began */
+    t: 'f64',
+  },
+  absent: {
+    /** one that gets no gradient, from this backward on */
+    parameter: 'u32',
+    /** the backward pass */
+    task: 'u32',
+    /** frozen, unused, other, or how it left the graph, as in breaks */
+    kind: 'u32',
+    /** the reason in words */
+    text: 'u32',
+    /** what to do, empty where nothing is to be done */
+    repair: 'u32',
+    /** the line that is to blame */
+    site: 'u32',
+    /** milliseconds since the session began */
+    t: 'f64',
+  },
   calls: {
     /** a module's call, or a transform's level, as they began */
     call: 'u32',
@@ -292,6 +328,17 @@ export const MEANINGS = {
     kind: 'string',
     site: 'site',
   },
+  parameters: {
+    name: 'string',
+    shape: 'string',
+    dtype: 'string',
+  },
+  absent: {
+    kind: 'string',
+    text: 'string',
+    repair: 'string',
+    site: 'site',
+  },
   calls: {
     name: 'string',
     kind: 'string',
@@ -329,6 +376,7 @@ export const CONTROLS = [
   'timeline',
   'side',
   'outline',
+  'parameters',
   'tensors',
   'hooks',
   'problems',
@@ -826,6 +874,15 @@ export interface Values {
   dead?: number[];
 }
 
+export interface Weights {
+  /** 2-norm by number; 'NaN', 'Infinity' */
+  parameters: Record<string, number | string>;
+  /** the same of leaves that no module has, by storage */
+  storages: Record<string, number | string>;
+  /** those for which there was no time */
+  left_out: number;
+}
+
 export interface JacobianEnd {
   /** of the function or of its argument */
   name: string;
@@ -948,6 +1005,8 @@ export interface Recording {
   name?: string;
   /** of a graph that was shown as it stood: its variables */
   of?: string[];
+  /** when it was written */
+  weights?: Weights;
 }
 
 export interface Beside {
@@ -1090,6 +1149,11 @@ export interface Commands {
       limit?: number;
     };
     result: Values;
+  };
+  /** norms of the values of parameters, as they are now */
+  weights: {
+    args: Record<string, never>;
+    result: Weights;
   };
   /** the renderer's script, for an output on a page that has none yet */
   bundle: {

@@ -1,0 +1,136 @@
+"""Why a parameter of a module got no gradient in a backward that ran: in words, with the line.
+
+Three witnesses, the surest first: the graph that a cut value was taken from, while it lives; the
+source of the modules around the parameter; the line of a cut that names one of these modules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ag_visual.core import source
+from ag_visual.observe.diagnose.explain import break_reason, placed, reason_of_cut
+from ag_visual.observe.diagnose.forward_breaks import Cut, Owner, Unused, left_on_way
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Why there is no gradient.
+
+    kind: 'frozen' (requires_grad is False), 'unused', or how a value left the graph: 'detach',
+    'detach_', 'data', 'no_grad', 'inference', 'non_differentiable', 'dtype' or 'other'.
+    """
+
+    kind: str
+    text: str
+    site: source.Site | None = None
+    repair: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A value that had left a graph when the backward's graph took it.
+
+    of: the numbers of parameters that it came from; None where nobody knows them any more.
+    """
+
+    kind: str
+    site: source.Site
+    of: frozenset[int] | None
+
+    @property
+    def open(self) -> bool:
+        """Whether it may have come from others: what no graph was made of has many inputs."""
+        return self.of is None or self.kind not in ("detach", "detach_", "data")
+
+
+FROZEN: Final = Absence("frozen", "requires_grad is False")
+
+
+class Reasons:
+    """The reasons of the parameters of one backward. cuts: all values in it that had left a graph.
+
+    Modules of one class are read once.
+    """
+
+    def __init__(self, cuts: Sequence[Left]) -> None:
+        self.cuts = cuts
+        self._read: dict[tuple[type, str], list[Cut] | Unused] = {}
+
+    def of(self, number: int, name: str, owners: Sequence[Owner]) -> Absence:
+        """Why the parameter of this number and name got none; owners: the innermost first."""
+        for cut in self.cuts:
+            if cut.of is not None and number in cut.of:
+                return _left(name, cut)
+        found = [self._in_forward(owner) for owner in owners]
+        for cuts in found:
+            if isinstance(cuts, Unused):
+                break
+            if cuts:
+                return _in_source(cuts[0])
+        for cut in self.cuts:
+            if cut.open and _speaks_of(cut.site, name, zip(owners, found, strict=True)):
+                return _left(name, cut)
+        unused = next((each for each in found if isinstance(each, Unused)), None)
+        if unused is not None:
+            where = f" ({unused.site.where})" if unused.site.line else ""
+            text = f"not used in this pass: no method of {unused.owner}{where} takes it"
+            repair = f"use `self.{unused.attribute}` in {unused.owner}.forward"
+            return Absence("unused", text, unused.site, repair)
+        text = "not used in this pass"
+        others = [cut for cut in self.cuts if cut.open]
+        if others:
+            text += f"; a value left the graph{placed(others[0].site)}"
+        return Absence("unused", text, None, f"use {_quoted(name)} in the computation")
+
+    def _in_forward(self, owner: Owner) -> list[Cut] | Unused:
+        """What the forward of one module does with what is on the way to the parameter."""
+        module, path, attribute = owner
+        key = module, attribute
+        found = self._read.get(key)
+        if found is None:
+            found = self._read[key] = left_on_way([owner])
+        of = f"{path}.{attribute}"
+        if isinstance(found, Unused):
+            return replace(found, name=of)
+        return [replace(cut, of=of) for cut in found]
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`" if name else "it"
+
+
+def _left(name: str, cut: Left) -> Absence:
+    reason = break_reason(f"what {_quoted(name)} computes", cut.kind, cut.site)
+    return Absence(cut.kind, reason.text, cut.site, reason.repair)
+
+
+def _in_source(cut: Cut) -> Absence:
+    reason = reason_of_cut(cut)
+    return Absence(cut.kind, reason.text, cut.site, reason.repair)
+
+
+def _speaks_of(site: source.Site, name: str, owners: Iterable[tuple[Owner, Any]]) -> bool:
+    """Whether a line calls one of these modules by its name, or stands in a method of one."""
+    if name and name in site.text:
+        return True
+    for (module, path, _), found in owners:
+        if isinstance(found, Unused):
+            return False  # nothing that happens in it, or around it, is the parameter's
+        if re.search(rf"(?<![\w.]){re.escape(path)}(?![\w.])", site.text):
+            return True
+        if site.line and _holds(module, site):
+            return True
+    return False
+
+
+def _holds(kind: type[Any], site: source.Site) -> bool:
+    """Whether a place is in the `forward` of a class."""
+    code = getattr(getattr(kind, "forward", None), "__code__", None)
+    if code is None or source.inside[code.co_filename] or code.co_filename != site.file:
+        return False
+    lines = [line for _, _, line in code.co_lines() if line is not None]
+    return bool(min(lines) <= site.line <= max(lines))
