@@ -1378,12 +1378,22 @@ t1 = torch.func.jvp(lambda a: a.softmax(-1), (t0,), (torch.ones(1),))[1].clone()
     ),
     Known(
         "no slices",
-        "A `vmap` over no slices gives results without elements, also where torch looks for one.",
+        "A `vmap` over no slices gives results without elements, also where torch looks for one. A"
+        " stride of 0 that such a slice has is that of an expanded tensor.",
         "t0 = torch.func.vmap(lambda a: a * 1)(torch.zeros(0))",
         lambda difference, line, program: (
-            difference.kind in ("accepts", "class")
-            and bool(NO_SLICES.search(difference.theirs))
-            and _transforms(program[-1])
+            _transforms(program[-1])
+            and (
+                (
+                    difference.kind in ("accepts", "class")
+                    and bool(NO_SLICES.search(difference.theirs))
+                )
+                or (
+                    difference.kind == "raises"
+                    and any("[]" in each.source for each in program)
+                    and "would write it several times" in difference.ours
+                )
+            )
         ),
     ),
     Known(
