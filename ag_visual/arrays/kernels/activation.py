@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy
 
 from ag_visual.arrays.backend import Array, of_namespace
+from ag_visual.arrays.kernels import normal
 from ag_visual.arrays.kernels.order import copied
 
 
@@ -129,6 +130,8 @@ def gelu(xp: Any, self: Array, approximate: str = "none") -> Array:
     if approximate == "tanh":
         inner = sqrt(2 / pi) * (x + 0.044715 * (x * x * x))
         result = 0.5 * x * (1 + xp.tanh(inner))
+    elif normal.fits(xp, x):
+        result = normal.gelu(x)
     else:
         result = 0.5 * x * (1 + of_namespace(xp).special.erf(x * sqrt(0.5)))
     return xp.asarray(result).astype(self.dtype, copy=False)
@@ -142,6 +145,8 @@ def gelu_backward(xp: Any, g: Array, self: Array, approximate: str = "none") -> 
         t = xp.tanh(scale * (x + 0.044715 * (x * x * x)))
         slope = scale * (1 + 3 * 0.044715 * (x * x))
         derivative = 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * slope
+    elif normal.fits(xp, x):
+        derivative = normal.gelu_slope(x)
     else:
         below = 0.5 * (1 + of_namespace(xp).special.erf(x * sqrt(0.5)))
         density = xp.exp(-0.5 * (x * x)) * (1 / sqrt(2 * pi))
