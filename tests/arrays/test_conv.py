@@ -26,6 +26,11 @@ CASES: list[tuple[Any, ...]] = [
     ((2, 3, 9), (4, 3, 3), (2,), (1,), (2,), 1),
     ((1, 2, 4, 5, 4), (2, 2, 2, 3, 2), (1, 2, 1), (1, 1, 0), (1, 1, 2), 1),
     ((2, 3, 5, 5), (9, 3, 2, 2), (1, 1), (2, 1), (1, 1), 1),
+    # Strides below the size of the kernel: a convolution for each phase of the gradient.
+    ((2, 3, 11), (4, 3, 5), (3,), (2,), (1,), 1),
+    ((2, 2, 9, 8), (3, 2, 5, 2), (4, 1), (4, 0), (1, 1), 1),
+    ((2, 4, 10, 7), (4, 2, 4, 3), (2, 2), (1, 2), (1, 1), 2),
+    ((1, 2, 7, 6, 8), (2, 2, 3, 2, 3), (2, 1, 3), (1, 0, 2), (1, 1, 1), 1),
     # Few channels in each group and many places: shifted rows.
     ((3, 4, 26, 28), (4, 1, 3, 3), (1, 1), (1, 1), (1, 1), 4),
     ((3, 4, 26, 28), (8, 1, 3, 2), (1, 1), (1, 0), (1, 2), 4),
@@ -67,6 +72,19 @@ def test_shifted_rows_may_go_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shifted, "_PART_BYTES", 1)
     agree(conv.conv2d(numpy, x, w, None, *case[2:]), out)
     agree(conv.conv2d_weight(numpy, g, x, w.shape, *case[2:]), gw)
+
+
+def test_what_is_not_finite_meets_no_zeros_around_a_phase() -> None:
+    case = ((1, 2, 6, 6), (2, 2, 3, 3), (2, 2), (1, 1), (1, 1), 1)
+    x, w, _, g, _, _ = reference(case, "float64", None)
+    w = w.copy()
+    w[0, 0, 0, 0] = numpy.inf
+    leaf = theirs(x).requires_grad_()
+    torch.nn.functional.conv2d(leaf, theirs(w), None, *case[2:]).backward(theirs(g))
+    with numpy.errstate(invalid="ignore"):
+        found = conv.conv2d_input(numpy, g, w, x.shape, *case[2:])
+    assert not numpy.isnan(found).any()
+    agree(found, leaf.grad)
 
 
 def test_complex_convolution_is_torchs(run: Callable[..., Any]) -> None:

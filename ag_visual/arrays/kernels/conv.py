@@ -13,7 +13,7 @@ from math import prod
 from typing import Any, Final
 
 from ag_visual.arrays.backend import Array, of_namespace
-from ag_visual.arrays.kernels import shifted, taps
+from ag_visual.arrays.kernels import phases, shifted, taps
 
 Ints = tuple[int, ...]
 
@@ -214,6 +214,18 @@ def conv2d_input(
     rows, channels = input_shape[:2]
     spatial = tuple(input_shape[2:])
     compute = _compute_type(xp, g)
+    if _by_phases(weight.shape, stride, dilation, groups) and g.size and prod(input_shape):
+        wide, matrix = (x.astype(compute, copy=False) for x in (g, weight))
+        ones, zeros = (1,) * len(spatial), (0,) * len(spatial)
+
+        def convolved(part: Array, taps_: Array) -> Array:
+            turned = _turned(xp, taps_, groups)
+            return conv2d(xp, part, turned, None, ones, zeros, ones, groups)
+
+        found = phases.for_input(xp, wide, matrix, input_shape, stride, padding, convolved)
+        # Zeros around g times what is not finite are NaN.
+        if _finite(xp, found):
+            return found.astype(g.dtype, copy=False)
     around = tuple(n + 2 * p for n, p in zip(spatial, padding, strict=True))
     padded = xp.zeros((rows, channels, *around), compute)
     if g.size and padded.size:
@@ -250,6 +262,13 @@ def _turns(weight_shape: Ints, stride: Ints, reach: Ints, groups: int) -> bool:
     out, inner = weight_shape[0] // groups, weight_shape[1]
     alike = prod(weight_shape[2:]) > 1 and out <= _TURNED_OUT * inner
     return alike and min(reach) >= 0 and max(stride) == 1
+
+
+def _by_phases(weight_shape: Ints, stride: Ints, dilation: Ints, groups: int) -> bool:
+    """Whether it is best had as a convolution for each place in the stride."""
+    out, inner = weight_shape[0] // groups, weight_shape[1]
+    alike = out <= _TURNED_OUT * inner and max(dilation) == 1
+    return alike and max(stride) > 1 and prod(weight_shape[2:]) > prod(stride)
 
 
 def _turned(xp: Any, weight: Array, groups: int) -> Array:
