@@ -231,6 +231,11 @@ many(
         "argnums": lambda t: t.func.jacfwd(t.mul, argnums=(1, 0))(x3(t), x3(t)),
         "captured": lambda t: t.func.jacfwd(lambda x: x * x3(t, grad=True))(x3(t)),
         "of jacrev": lambda t: t.func.jacfwd(t.func.jacrev(lambda x: x**3))(x3(t)),
+        # Its lanes stand in the tangents alone: what a derivative saved has one axis less.
+        "of activations": lambda t: [
+            t.func.jacfwd(getattr(t, name))(x3(t))
+            for name in ("tanh", "sigmoid", "relu", "exp", "sqrt", "erf")
+        ],
         "jacrev of it": lambda t: t.func.jacrev(t.func.jacfwd(lambda x: x**3))(x3(t)),
         "twice": lambda t: t.func.jacfwd(t.func.jacfwd(lambda x: x**3))(x3(t)),
         "random": lambda t: t.func.jacfwd(lambda x: x * t.rand(3), randomness="same")(

@@ -39,7 +39,8 @@ def _tanh_backward(xp, grad_output, output):
     if type(kept) is ndarray:
         # Not 1 - kept: each number of Python's costs NumPy 0.2 us.
         subtract(_ONES[kept.dtype.char], kept, kept)
-        return multiply(grad_output, kept, kept)
+        # Lanes of a vmap may stand in the gradient alone.
+        return multiply(grad_output, kept, kept if kept.shape == grad_output.shape else None)
     return grad_output * (1 - kept)
 
 
