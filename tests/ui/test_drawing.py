@@ -72,3 +72,48 @@ def test_boxes_are_coloured_by_a_measure_and_it_is_remembered(
         expect(by).to_have_value("norm")
         expect(scale).to_be_visible()
         picture(page, screenshots / f"colour_norm_{scheme}.png")
+
+
+def test_a_long_graph_turns_to_the_side_in_a_wide_view(page: Page, tmp_path: Path) -> None:
+    page.set_viewport_size({"width": 1560, "height": 560})
+    page.goto(deep(tmp_path))
+    graph = page.locator(".agv-graph")
+    title = page.locator(".agv-det h3")
+    search = page.get_by_role("textbox", name="Find node")
+
+    def shown(name: str) -> None:
+        search.fill(name)
+        search.press("Enter")
+        expect(title).to_contain_text(name)
+        graph.focus()
+
+    # Edges lead to the right: the arrow to the right goes on, the one to the left goes back.
+    shown("MeanBackward0")
+    page.keyboard.press("ArrowRight")
+    expect(title).to_contain_text("PowBackward0")
+    page.keyboard.press("ArrowLeft")
+    expect(title).to_contain_text("MeanBackward0")
+    direction = page.get_by_role("button", name="Direction of the edges")
+    expect(direction).to_have_accessible_name("Direction of the edges: auto")
+    direction.focus()
+    page.keyboard.press("Enter")
+    expect(direction).to_have_accessible_name("Direction of the edges: down")
+    graph.focus()
+    page.keyboard.press("ArrowDown")
+    expect(title).to_contain_text("PowBackward0")
+    page.keyboard.press("Shift+T")
+    expect(direction).to_have_accessible_name("Direction of the edges: right")
+    page.keyboard.press("t")
+    page.keyboard.press("ArrowRight")
+    expect(title).to_contain_text("MeanBackward0")
+    page.reload()
+    expect(direction).to_have_accessible_name("Direction of the edges: right")
+    # In a view that is not wide the graph leads downward by itself.
+    page.set_viewport_size({"width": 900, "height": 1100})
+    graph.focus()
+    page.keyboard.press("t")
+    page.keyboard.press("Shift+T")
+    expect(direction).to_have_accessible_name("Direction of the edges: auto")
+    shown("MeanBackward0")
+    page.keyboard.press("ArrowDown")
+    expect(title).to_contain_text("PowBackward0")

@@ -8,7 +8,7 @@ import type { Box } from './camera';
 import type { Colours, Palette } from './palette';
 import type { Scene } from './scene';
 import { ARRIVES, LEAVES } from './scene';
-import { quarterCurve, verticalCurve } from './shapes';
+import { levelCurve, quarterCurve, verticalCurve } from './shapes';
 
 interface Style {
   colour: keyof Colours;
@@ -76,6 +76,7 @@ function styleOf(states: States, from: number, to: number): number {
 
 function trace(ctx: CanvasRenderingContext2D, scene: Scene, edge: number, straight: boolean): void {
   const { pathX, pathY, pathStart, sideways } = scene;
+  const { across } = scene.layout;
   const first = pathStart[edge];
   const last = pathStart[edge + 1] - 1;
   ctx.moveTo(pathX[first], pathY[first]);
@@ -83,9 +84,11 @@ function trace(ctx: CanvasRenderingContext2D, scene: Scene, edge: number, straig
     const leaves = p === first + 1 && (sideways[edge] & LEAVES) !== 0;
     const arrives = p === last && (sideways[edge] & ARRIVES) !== 0;
     if ((leaves || arrives) && !straight) {
-      quarterCurve(ctx, pathX[p - 1], pathY[p - 1], pathX[p], pathY[p], leaves ? 'begins' : 'ends');
+      const level = leaves !== across ? 'begins' : 'ends';
+      quarterCurve(ctx, pathX[p - 1], pathY[p - 1], pathX[p], pathY[p], level);
     } else {
-      verticalCurve(ctx, pathX[p - 1], pathY[p - 1], pathX[p], pathY[p], straight);
+      const curve = across ? levelCurve : verticalCurve;
+      curve(ctx, pathX[p - 1], pathY[p - 1], pathX[p], pathY[p], straight);
     }
   }
 }
@@ -150,7 +153,7 @@ export function drawEdges(
   }
 }
 
-/** The short line from a node to a parameter's badge. */
+/** The short line from a node to a parameter's badge beside or below it. */
 export function drawConnector(
   ctx: CanvasRenderingContext2D,
   palette: Palette,
@@ -158,13 +161,19 @@ export function drawConnector(
   y0: number,
   x1: number,
   y1: number,
-  flowed: boolean
+  flowed: boolean,
+  below = false
 ): void {
   ctx.strokeStyle = flowed ? palette.done : palette.line2;
   ctx.lineWidth = flowed ? 2.5 : 1.5;
   ctx.beginPath();
   ctx.moveTo(x0, y0);
-  if (y0 === y1) {
+  if (below) {
+    const bend = Math.min(8, x1 - x0);
+    ctx.lineTo(x0, y1 - bend);
+    ctx.bezierCurveTo(x0, y1, x0, y1, x0 + bend, y1);
+    ctx.lineTo(x1, y1);
+  } else if (y0 === y1) {
     ctx.lineTo(x1, y1);
   } else {
     const middle = (x0 + x1) / 2;

@@ -6,10 +6,13 @@ import type { Container } from '../model/container';
 import type { Colouring } from '../model/colouring';
 import { TOGETHER, valueText } from '../model/colouring';
 import type { Marks } from '../model/compare/model';
+import type { Drawing } from '../model/drawing';
+import { PLAIN_DRAWING } from '../model/drawing';
 import { plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
 import type { States } from '../model/states';
 import type { View } from '../model/view';
+import { extentOf, readable } from '../layout/extent';
 import { layoutInput } from '../layout/input';
 import type { Layout } from '../layout/measures';
 import { LayoutRunner } from '../layout/run';
@@ -25,7 +28,7 @@ import type { Frame } from './painter';
 import { paint } from './painter';
 import { bitmapOf, svgOf } from './pictures';
 import { Scene } from './scene';
-import { Viewpoint } from './viewpoint';
+import { LEGIBLE, READING, Viewpoint } from './viewpoint';
 
 /** What a canvas needs of a model: the Inspector's own, or one side of a comparison. */
 export type Drawable = Pick<
@@ -33,8 +36,9 @@ export type Drawable = Pick<
   'store' | 'graph' | 'view' | 'drawn' | 'selected' | 'hits' | 'selectedBox'
 > & {
   readonly cursor?: number | null;
-  readonly upward?: boolean;
   readonly pointed?: readonly number[];
+  /** how its reader wants it drawn; without it, downward */
+  readonly drawing?: Drawing;
   readonly colouring?: Colouring | null;
 };
 
@@ -64,6 +68,8 @@ interface Wanted {
   states: States;
 }
 
+/** So many times better the other direction must be for a graph to be turned by itself. */
+const STAYS = 1.25;
 /** Frames closer than this are one frame. */
 const FRAME_MS = 12;
 
@@ -92,6 +98,8 @@ export class GraphCanvas {
   private shownBefore = false;
   private ratio = 1;
   private top = 0;
+  /** what `auto` chose, for which graph in which room */
+  private chosen = { across: false, signature: '', room: '' };
 
   constructor(
     private readonly model: Drawable,
@@ -122,6 +130,7 @@ export class GraphCanvas {
   /** Shows what the model holds now. */
   update(): void {
     const { model } = this;
+    this.choose();
     const { stubOf } = model.view;
     const drawnAs = (seq: number): number => stubOf.get(seq) ?? seq;
     this.selected = model.selected === null ? null : drawnAs(model.selected);
@@ -138,6 +147,7 @@ export class GraphCanvas {
       this.seek(this.scene);
       this.follow();
     } else if (graph.seqs.length === 0) {
+      this.chosen = { across: false, signature: '', room: '' };
       this.wanted = null;
       this.scene = null;
       this.states = states;
@@ -239,7 +249,8 @@ export class GraphCanvas {
       this.model.store,
       job.graph,
       this.placesBefore(job.graph),
-      this.model.upward
+      this.drawing.upward,
+      this.across
     );
     const layout = this.runner.atOnce(input);
     if (layout) {
@@ -266,8 +277,11 @@ export class GraphCanvas {
     this.scene = scene;
     this.states = this.wanted?.graph === graph ? this.wanted.states : states;
     if (this.wanted?.graph === graph) this.wanted = null;
-    const turned = old !== null && old.layout.upward !== layout.upward;
+    const turned =
+      old !== null &&
+      (old.layout.upward !== layout.upward || old.layout.across !== layout.across);
     this.viewpoint.adopt(turned ? null : old, scene, this.selected);
+    if (turned) this.sought ??= this.selected;
     if (this.current) this.seek(scene);
     this.follow();
   }
@@ -276,9 +290,46 @@ export class GraphCanvas {
   private get current(): boolean {
     const { scene, model } = this;
     return (
-      scene?.layout.upward === (model.upward ?? false) &&
+      scene?.layout.upward === this.drawing.upward &&
+      scene.layout.across === this.across &&
       scene.graph.signature === model.view.signature
     );
+  }
+
+  private get drawing(): Drawing {
+    return this.model.drawing ?? { ...PLAIN_DRAWING, direction: 'down' };
+  }
+
+  /** Edges lead to the side now. */
+  get across(): boolean {
+    const { direction } = this.drawing;
+    return direction === 'auto' ? this.chosen.across : direction === 'right';
+  }
+
+  /**
+   * Chooses the direction in which more of a graph can be read at once, when there is another graph
+   * or the panel has another size. What opens and closes beside the graph or in it is no reason: a
+   * click on a node would turn the graph.
+   */
+  private choose(): void {
+    const { model, chosen, host, camera } = this;
+    const { signature } = model.graph;
+    const { clientWidth, clientHeight } = host.closest<HTMLElement>('.agv-root') ?? host;
+    const room = `${clientWidth} ${clientHeight}`;
+    const same = chosen.signature === signature && chosen.room === room;
+    if (this.drawing.direction !== 'auto' || same || camera.width <= 1) {
+      return;
+    }
+    if (model.view.seqs.length === 0) {
+      return;
+    }
+    const first = chosen.signature === '';
+    const [down, right] = [false, true].map(across => {
+      const input = layoutInput(model.store, model.view, null, false, across);
+      return readable(extentOf(input), camera, LEGIBLE, READING);
+    });
+    const better = chosen.across ? right * STAYS >= down : right > down * (first ? 1 : STAYS);
+    this.chosen = { across: better, signature, room };
   }
 
   /** Goes to what was to be shown before it had a place. */
@@ -289,7 +340,7 @@ export class GraphCanvas {
 
   private placesBefore(graph: View): Float64Array | null {
     const old = this.scene;
-    if (!old) {
+    if (!old || old.layout.across !== this.across) {
       return null;
     }
     let known = 0;
@@ -297,7 +348,7 @@ export class GraphCanvas {
       const index = old.graph.indexOf.get(seq);
       if (index < 0) return NaN;
       known++;
-      return old.layout.x[index];
+      return (old.layout.across ? old.layout.y : old.layout.x)[index];
     });
     return known > 0 ? x : null;
   }
@@ -419,6 +470,10 @@ export class GraphCanvas {
 
   private resize(): void {
     if (this.measure()) {
+      if (this.scene) {
+        this.choose();
+        if (!this.current) this.update();
+      }
       // A resized canvas is empty until it is painted: not a frame later.
       cancelAnimationFrame(this.frame);
       this.draw(performance.now());

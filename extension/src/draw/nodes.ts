@@ -10,7 +10,7 @@ import type { States } from '../model/states';
 import { Flag, State } from '../model/states';
 import { numberText } from '../model/format';
 import { KIND_SIGNS, gradientKind } from '../model/gradient_kind';
-import { NODE_HEIGHT, BADGE_HEIGHT, BADGE_PITCH } from '../layout/measures';
+import { NODE_HEIGHT, BADGE_HEIGHT, BADGE_PITCH, UNDER_INDENT } from '../layout/measures';
 import type { Box } from './camera';
 import type { Chip } from './chips';
 import type { Labels } from './labels';
@@ -73,53 +73,102 @@ export function drawFrame({ ctx, palette, k }: Brush, scene: Scene, group: numbe
   ctx.stroke();
 }
 
-/** An open container around several frames: an outline, and a band with its name at the left. */
+/** Below this zoom outlines have no names. */
+const NAMED = 0.3;
+const band = OUTLINE_BAND - 4;
+
+function meets(box: Box, view: Box): boolean {
+  return (
+    box.x <= view.x + view.width &&
+    box.y <= view.y + view.height &&
+    box.x + box.width >= view.x &&
+    box.y + box.height >= view.y
+  );
+}
+
+/**
+ * An open container around several frames: an outline, and a band with its name at the left, or at
+ * the top where rows stand beside each other.
+ */
 export function drawOutline(
-  { ctx, palette, labels, k }: Brush,
+  { ctx, palette, k }: Brush,
   outline: OutlineBox,
-  view: Box
+  view: Box,
+  across: boolean
 ): void {
-  const { x, y, width, height } = outline.box;
-  if (
-    x > view.x + view.width ||
-    y > view.y + view.height ||
-    x + width < view.x ||
-    y + height < view.y
-  ) {
+  if (!meets(outline.box, view)) {
     return;
   }
+  const { x, y, width, height } = outline.box;
   ctx.strokeStyle = palette.line2;
   ctx.lineWidth = Math.max(1, 0.6 / k);
   pill(ctx, x, y, width, height, 14);
   ctx.stroke();
-  if (k < 0.3) {
+  if (k < NAMED) {
     return;
   }
-  const band = OUTLINE_BAND - 4;
   ctx.fillStyle = palette.group;
   ctx.beginPath();
-  ctx.roundRect(x, y, band, height, [14, 0, 0, 14]);
+  if (across) ctx.roundRect(x, y, width, band, [14, 14, 0, 0]);
+  else ctx.roundRect(x, y, band, height, [14, 0, 0, 14]);
   ctx.fill();
-  // The name runs upwards; it stays in view where the band is longer than that.
-  const top = Math.max(y, view.y);
-  const bottom = Math.min(y + height, view.y + view.height);
+}
+
+/** The name of an outline, over the edges that run along its band. */
+export function drawOutlineName(
+  { ctx, palette, labels, k }: Brush,
+  outline: OutlineBox,
+  view: Box,
+  across: boolean
+): void {
+  if (k < NAMED || !meets(outline.box, view)) {
+    return;
+  }
+  const { x, y, width, height } = outline.box;
+  // The name stays in view where the band is longer than that; at the left it runs downwards.
+  const [begin, end] = across
+    ? [Math.max(x, view.x), Math.min(x + width, view.x + view.width)]
+    : [Math.max(y, view.y), Math.min(y + height, view.y + view.height)];
   const font = `11px ${palette.font}`;
   const { title, detail } = outline.container;
   const named = detail && detail !== title ? `${title} · ${detail}` : title;
-  const text = labels.fit(named, font, bottom - top - 46);
+  const text = labels.fit(named, font, end - begin - 46);
   ctx.save();
-  ctx.translate(x + band / 2 + 4, top + 26);
-  triangle(ctx, -4, -12, 8, 'down', palette.ink2);
-  ctx.rotate(Math.PI / 2);
+  if (across) ctx.translate(begin + 26, y + band / 2);
+  else ctx.translate(x + band / 2 + 4, begin + 26);
+  const length = 18 + labels.width(text, font);
+  ctx.fillStyle = palette.group;
+  if (across) ctx.fillRect(-15, -band / 2 + 1, length, band - 2);
+  else ctx.fillRect(-band / 2 - 3, -15, band - 2, length);
+  triangle(ctx, across ? -14 : -4, across ? -4 : -12, 8, 'down', palette.ink2);
+  if (!across) ctx.rotate(Math.PI / 2);
   ctx.fillStyle = palette.ink2;
   ctx.font = font;
   ctx.fillText(text, 0, 4);
   ctx.restore();
 }
 
+/** Between a header's text and an edge that crosses it. */
+const BESIDE_EDGE = 7;
+/** The line's text is not cut to less than this. */
+const LEAST_CODE = 70;
+
+/** Stretches of a header from `left` to `right` that no edge crosses. */
+function stretches(crossed: readonly number[], left: number, right: number): [number, number][] {
+  const found: [number, number][] = [];
+  let from = left;
+  for (const x of crossed) {
+    if (x < left || x > right) continue;
+    found.push([from, x - BESIDE_EDGE]);
+    from = x + BESIDE_EDGE;
+  }
+  found.push([from, right]);
+  return found.filter(([begin, end]) => end > begin);
+}
+
 /**
- * The header: the place at the left, the line's text after it. Where one edge comes in through the
- * header, the text stands at both sides of it; where several do, it stands above them on a plate.
+ * The header: the place at the left, the line's text after it, between the edges that cross it.
+ * Where they leave no room, it stands above them on a plate.
  */
 export function drawHeader(
   { ctx, palette, labels }: Brush,
@@ -133,20 +182,25 @@ export function drawHeader(
   const x = Math.max(groupX[group] + 28, Math.min(view.x + 14, right - 200));
   const y = groupY[group] + 20;
   triangle(ctx, groupX[group] + 12, y - 8, 8, 'down', palette.ink3);
-  const room = right - x;
   const { place, line } = scene.header(group);
   const placeFont = `11px ${palette.font}`;
   const lineFont = `11px ${palette.mono}`;
-  const placed = labels.fit(place, placeFont, room);
+  const placed = labels.fit(place, placeFont, right - x);
   const placeWidth = labels.width(placed, placeFont);
-  const entry = scene.entryX[group];
-  let codeX = x + placeWidth + 10;
-  if (Number.isFinite(entry) && x + placeWidth < entry - 6) {
-    const whole = codeX + labels.width(labels.fit(line, lineFont, x + room - codeX), lineFont);
-    if (whole > entry - 6) codeX = entry + 9;
+  const whole = placeWidth + 10 + labels.width(labels.fit(line, lineFont, right - x), lineFont);
+  const free = stretches(scene.entries.get(group) ?? [], x, right);
+  const holds = (room: number) => {
+    return ([from, to]: [number, number]): boolean => to - from >= room;
+  };
+  const at = free.find(holds(Math.min(whole, right - x))) ?? free.find(holds(placeWidth));
+  const [placeX, end] = at ?? [x, right];
+  let [codeX, codeEnd] = [placeX + placeWidth + 10, end];
+  if (at && codeEnd - codeX < Math.min(LEAST_CODE, whole - placeWidth - 10)) {
+    const after = free.slice(free.indexOf(at) + 1);
+    [codeX, codeEnd] = after.find(holds(LEAST_CODE)) ?? [codeX, codeEnd];
   }
-  const code = labels.fit(line, lineFont, x + room - codeX);
-  if (Number.isNaN(entry) || (Number.isFinite(entry) && x + placeWidth >= entry - 6)) {
+  const code = labels.fit(line, lineFont, Math.max(0, codeEnd - codeX));
+  if (!at) {
     ctx.fillStyle = palette.group;
     ctx.globalAlpha = 0.92;
     ctx.fillRect(x - 3, y - 12, codeX - x + labels.width(code, lineFont) + 6, 16);
@@ -154,7 +208,7 @@ export function drawHeader(
   }
   ctx.fillStyle = palette.ink3;
   ctx.font = placeFont;
-  ctx.fillText(placed, x, y);
+  ctx.fillText(placed, placeX, y);
   ctx.fillStyle = palette.ink2;
   ctx.font = lineFont;
   ctx.fillText(code, codeX, y);
@@ -404,15 +458,17 @@ function drawBrokenEdge({ ctx, palette }: Brush, x: number, y: number, bottom: n
 
 /**
  * Notes at a node's right: two above each other where no badge stands there, otherwise side by side
- * below the last one.
+ * below the last one; below the node where badges stand there, too.
  */
 export function drawChips(brush: Brush, scene: Scene, index: number, chips: readonly Chip[]): void {
   const { ctx, palette, labels } = brush;
-  const { x: xs, y: ys, nodeWidth } = scene.layout;
+  const { x: xs, y: ys, nodeWidth, across } = scene.layout;
   const badges = scene.graph.badgeStart[index + 1] - scene.graph.badgeStart[index];
+  const inLine = across || badges > 0;
   const font = `10px ${palette.font}`;
-  let x = xs[index] + nodeWidth + 8;
+  let x = xs[index] + (across ? UNDER_INDENT : nodeWidth + 8);
   let y = ys[index] + (badges > 0 ? NODE_HEIGHT - 2 + (badges - 1) * BADGE_PITCH : 1);
+  if (across) y = ys[index] + NODE_HEIGHT + 3 + (badges > 0 ? badges * BADGE_PITCH + 4 : 0);
   let widest = 0;
   chips.forEach((chip, i) => {
     const text = labels.fit(chip.text, font, 170);
@@ -438,9 +494,9 @@ export function drawChips(brush: Brush, scene: Scene, index: number, chips: read
     ctx.fillText(text, x + 8, y + 12);
     if (detached) x -= BREAK_EDGE;
     widest = Math.max(widest, width + (detached ? BREAK_EDGE : 0));
-    if (badges > 0 || i % 2 === 1) {
-      x += badges > 0 ? width + 4 + (detached ? BREAK_EDGE : 0) : widest + 4;
-      if (badges === 0) {
+    if (inLine || i % 2 === 1) {
+      x += inLine ? width + 4 + (detached ? BREAK_EDGE : 0) : widest + 4;
+      if (!inLine) {
         y -= CHIP_HEIGHT + 2;
         widest = 0;
       }

@@ -6,7 +6,7 @@ import type { Marks } from '../model/compare/model';
 import type { States } from '../model/states';
 import { Flag, State } from '../model/states';
 import type { Store } from '../model/store';
-import { NODE_HEIGHT, BADGE_HEIGHT } from '../layout/measures';
+import { NODE_HEIGHT, BADGE_HEIGHT, UNDER_INDENT } from '../layout/measures';
 import type { Camera } from './camera';
 import { chipsOf } from './chips';
 import { drawConnector, drawEdges } from './edges';
@@ -19,6 +19,7 @@ import {
   drawFrame,
   drawHeader,
   drawOutline,
+  drawOutlineName,
   drawNode,
   drawRing,
   drawBadge,
@@ -98,10 +99,11 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
   scene.groups.within(view, group => {
     if (scene.framed(group)) groups.push(group);
   });
-  for (const outline of scene.outlines) drawOutline(brush, outline, view);
+  for (const outline of scene.outlines) drawOutline(brush, outline, view, layout.across);
   for (const group of groups) drawFrame(brush, scene, group);
 
   drawEdges(ctx, scene, states, palette, view, k, frame.selectedBox);
+  for (const outline of scene.outlines) drawOutlineName(brush, outline, view, layout.across);
 
   const nodes: number[] = [];
   scene.nodes.within(wide, index => nodes.push(index));
@@ -114,17 +116,12 @@ export function paint(ctx: CanvasRenderingContext2D, frame: Frame): number {
       const index = scene.badgeNode[badge];
       const flowed =
         states.node[index] === State.done && states.leaf.get(graph.badgeSeq[badge]) === State.done;
-      const from = layout.x[index] + layout.nodeWidth;
       const at = scene.badgeY[badge] + BADGE_HEIGHT / 2;
-      drawConnector(
-        ctx,
-        palette,
-        from,
-        layout.y[index] + NODE_HEIGHT / 2,
-        scene.badgeX[badge],
-        at,
-        flowed
-      );
+      // From the node's right, or from below it.
+      const [fromX, fromY] = layout.across
+        ? [layout.x[index] + UNDER_INDENT / 2, layout.y[index] + NODE_HEIGHT]
+        : [layout.x[index] + layout.nodeWidth, layout.y[index] + NODE_HEIGHT / 2];
+      drawConnector(ctx, palette, fromX, fromY, scene.badgeX[badge], at, flowed, layout.across);
     }
     for (const index of nodes) drawNode(brush, scene, states, index, detail);
     for (const badge of badges) drawBadge(brush, scene, states, badge, detail);

@@ -10,6 +10,7 @@ import { headerOf } from '../model/view';
 import { badgeTexts, badgeWidth } from '../layout/input';
 import type { Layout } from '../layout/measures';
 import { NODE_HEIGHT, SIDE_GAP, BADGE_HEIGHT, BADGE_PITCH } from '../layout/measures';
+import { UNDER_GAP, UNDER_INDENT } from '../layout/measures';
 import type { Box } from './camera';
 import { Grid } from './grid';
 
@@ -20,10 +21,12 @@ export const LEAVES = 1;
 export const ARRIVES = 2;
 /** How far from a node a lane may run to be reached from the node's side. */
 const SIDE_REACH = 130;
+/** Between pieces that are in line with each other. */
+const IN_LINE = 0.75;
 /** An outline reaches so far beyond its frames, and more around other outlines. */
 const OUTLINE_PAD = 5;
 const OUTLINE_STEP = 4;
-/** The band at an outline's left side, which holds its name. */
+/** The band at an outline's left side, or at its top, which holds its name. */
 export const OUTLINE_BAND = 18;
 /** Size of the corner of a frame that opens and closes it. */
 const HANDLE = 28;
@@ -46,10 +49,10 @@ export class Scene {
   readonly badgeNode: Uint32Array;
   /** points of edge e, from node to node: pathStart[e] .. pathStart[e + 1] */
   readonly pathStart: Uint32Array;
-  /** LEAVES and ARRIVES where an edge leaves or enters at a node's left side */
+  /** LEAVES and ARRIVES where an edge leaves or enters at a node's side: its left, or its top */
   readonly sideways: Uint8Array;
-  /** x at which edges cross the header of a group; NaN: at several, Infinity: at none */
-  readonly entryX: Float64Array;
+  /** by group: where edges cross its header, in order */
+  readonly entries: ReadonlyMap<number, readonly number[]>;
   readonly pathX: Float64Array;
   readonly pathY: Float64Array;
   /** the outermost first */
@@ -77,9 +80,10 @@ export class Scene {
           wide = badgeWidth(label, shape);
           widths.set(key, wide);
         }
-        this.badgeX[s] = x[i] + nodeWidth + SIDE_GAP;
+        const at = (s - graph.badgeStart[i]) * BADGE_PITCH;
+        this.badgeX[s] = x[i] + (layout.across ? UNDER_INDENT : nodeWidth + SIDE_GAP);
         this.badgeY[s] =
-          y[i] + (NODE_HEIGHT - BADGE_HEIGHT) / 2 + (s - graph.badgeStart[i]) * BADGE_PITCH;
+          y[i] + at + (layout.across ? NODE_HEIGHT + UNDER_GAP : (NODE_HEIGHT - BADGE_HEIGHT) / 2);
         this.badgeWidth[s] = wide;
         this.badgeNode[s] = i;
       }
@@ -115,41 +119,31 @@ export class Scene {
     const edges = graph.edgeFrom.length;
     this.sideways = new Uint8Array(edges);
     this.pathStart = new Uint32Array(edges + 1);
-    const points = layout.routeX.length + 2 * edges;
-    this.pathX = new Float64Array(points);
-    this.pathY = new Float64Array(points);
-    const left = new Float64Array(edges);
-    const right = new Float64Array(edges);
-    const top = new Float64Array(edges);
-    const bottom = new Float64Array(edges);
+    // The two ends, and at most four bends: at a row's end, a row of frames and a header.
+    const points = layout.routeX.length + 6 * edges;
+    const pathX = new Float64Array(points);
+    const pathY = new Float64Array(points);
+    const left = new Float64Array(edges).fill(Infinity);
+    const right = new Float64Array(edges).fill(-Infinity);
+    const top = new Float64Array(edges).fill(Infinity);
+    const bottom = new Float64Array(edges).fill(-Infinity);
     let at = 0;
     for (let e = 0; e < edges; e++) {
       this.pathStart[e] = at;
-      const [a, b] = [graph.edgeFrom[e], graph.edgeTo[e]];
-      const [first, last] = [layout.routeStart[e], layout.routeStart[e + 1] - 1];
-      const leaves = last >= first && this.opensLeft(a, layout.routeX[first]);
-      const arrives = last >= first && this.opensLeft(b, layout.routeX[last]);
-      this.sideways[e] = (leaves ? LEAVES : 0) | (arrives ? ARRIVES : 0);
-      this.pathX[at] = leaves ? x[a] : x[a] + nodeWidth / 2;
-      this.pathY[at++] = y[a] + (leaves ? NODE_HEIGHT / 2 : layout.upward ? 0 : NODE_HEIGHT);
-      for (let p = layout.routeStart[e]; p < layout.routeStart[e + 1]; p++) {
-        this.pathX[at] = layout.routeX[p];
-        this.pathY[at++] = layout.routeY[p];
-      }
-      this.pathX[at] = arrives ? x[b] : x[b] + nodeWidth / 2;
-      this.pathY[at++] = y[b] + (arrives ? NODE_HEIGHT / 2 : layout.upward ? NODE_HEIGHT : 0);
-      left[e] = top[e] = Infinity;
-      right[e] = bottom[e] = -Infinity;
-      for (let p = this.pathStart[e]; p < at; p++) {
-        left[e] = Math.min(left[e], this.pathX[p]);
-        right[e] = Math.max(right[e], this.pathX[p]);
-        top[e] = Math.min(top[e], this.pathY[p]);
-        bottom[e] = Math.max(bottom[e], this.pathY[p]);
-      }
+      this.trace(e, (px, py) => {
+        pathX[at] = px;
+        pathY[at++] = py;
+        left[e] = Math.min(left[e], px);
+        right[e] = Math.max(right[e], px);
+        top[e] = Math.min(top[e], py);
+        bottom[e] = Math.max(bottom[e], py);
+      });
     }
     this.pathStart[edges] = at;
+    this.pathX = pathX.slice(0, at);
+    this.pathY = pathY.slice(0, at);
     this.edges = new Grid(left, top, right, bottom, width, height);
-    this.entryX = this.entries();
+    this.entries = this.crossings();
     this.outlines = this.outlineBoxes();
   }
 
@@ -167,11 +161,12 @@ export class Scene {
       }
       const pad = OUTLINE_PAD + OUTLINE_STEP * height;
       const band = OUTLINE_BAND * (height + 1);
+      const [before, above] = this.layout.across ? [pad, band] : [band, pad];
       const box = {
-        x: left - band,
-        y: top - pad,
-        width: right - left + band + pad,
-        height: bottom - top + 2 * pad
+        x: left - before,
+        y: top - above,
+        width: right - left + before + pad,
+        height: bottom - top + above + pad
       };
       let alone = true;
       this.groups.within(box, g => {
@@ -194,57 +189,120 @@ export class Scene {
     }
     for (let i = this.outlines.length - 1; i >= 0; i--) {
       const { container, box } = this.outlines[i];
-      const within = y >= box.y && y <= box.y + box.height;
-      if (within && x >= box.x && x <= box.x + OUTLINE_BAND - 2) return container;
+      const [along, aside] = [
+        y >= box.y && y <= box.y + (this.layout.across ? OUTLINE_BAND - 2 : box.height),
+        x >= box.x && x <= box.x + (this.layout.across ? box.width : OUTLINE_BAND - 2)
+      ];
+      if (along && aside) return container;
     }
     return null;
   }
 
-  /** Whether an edge may leave or enter a node at its left side, for a lane that runs close by. */
-  private opensLeft(node: number, laneX: number): boolean {
-    const { x, y } = this.layout;
-    const reach = x[node] - laneX;
-    if (reach < 4 || reach > SIDE_REACH) {
+  /**
+   * The points of an edge, from node to node. Where it bends, it does so between rows and outside
+   * of frames: below what hangs from other nodes of its row, above the title of its frame.
+   */
+  private trace(edge: number, put: (x: number, y: number) => void): void {
+    const { graph, layout } = this;
+    const { across, upward, nodeWidth, routeStart, rowEnd } = layout;
+    const [rowAxis, edgeAxis] = across ? [layout.y, layout.x] : [layout.x, layout.y];
+    const [routeRow, routeEdge] = across
+      ? [layout.routeY, layout.routeX]
+      : [layout.routeX, layout.routeY];
+    const [wide, long] = across ? [NODE_HEIGHT, nodeWidth] : [nodeWidth, NODE_HEIGHT];
+    const [a, b] = [graph.edgeFrom[edge], graph.edgeTo[edge]];
+    const [first, last] = [routeStart[edge], routeStart[edge + 1] - 1];
+    const leaves = last >= first && this.opensAside(a, routeRow[first]);
+    const arrives = last >= first && this.opensAside(b, routeRow[last]);
+    this.sideways[edge] = (leaves ? LEAVES : 0) | (arrives ? ARRIVES : 0);
+    // u counts along a row, v along the edge.
+    const far = (node: number): number => edgeAxis[node] + long;
+    const begin = leaves
+      ? { u: rowAxis[a], v: edgeAxis[a] + long / 2 }
+      : { u: rowAxis[a] + wide / 2, v: upward ? edgeAxis[a] : far(a) };
+    const end = arrives
+      ? { u: rowAxis[b], v: edgeAxis[b] + long / 2 }
+      : { u: rowAxis[b] + wide / 2, v: upward ? far(b) : edgeAxis[b] };
+    let u = begin.u;
+    const add = (nextU: number, nextV: number): void => {
+      u = nextU;
+      if (across) put(nextV, nextU);
+      else put(nextU, nextV);
+    };
+    const bends = (other: number): boolean => Math.abs(other - u) > IN_LINE;
+
+    // The header that the edge crosses, and the part of the path that is below it.
+    const crossed = graph.groupOf[a] === graph.groupOf[b] ? -1 : graph.groupOf[upward ? a : b];
+    const framed = crossed >= 0 && this.framed(crossed);
+    const border = framed ? (across ? layout.groupX : layout.groupY)[crossed] : NaN;
+    const inside = (v: number): boolean => v > border + 1;
+    let pending = framed;
+    // Beside a short frame a long one may stand: it is passed before the edge bends; so is what a
+    // frame has beside its nodes for its title.
+    const short = graph.groupOf[upward ? b : a];
+    const rowBottom = layout.groupEnd[short];
+    const passes = across || rowBottom > layout.groupY[short] + layout.groupHeight[short] + 1;
+    let passing = passes && crossed >= 0;
+
+    add(begin.u, begin.v);
+    const next = last >= first ? routeRow[first] : end.u;
+    if (!leaves && !upward && rowEnd[a] > begin.v + 1 && bends(next)) add(u, rowEnd[a]);
+    for (let p = first; p <= last + 1; p++) {
+      const [pu, pv] = p > last ? [end.u, end.v] : [routeRow[p], routeEdge[p]];
+      // At a node's side it comes through the side of the frame, too.
+      const aside = (leaves && p === first) || (arrives && p > last);
+      const leavesRow = passing && upward === pv < rowBottom;
+      // The title of its own frame comes first, that of its target last.
+      if (leavesRow && !upward && !aside && bends(pu)) add(u, rowBottom);
+      if (pending && upward !== inside(pv)) {
+        if (!aside && bends(pu)) add(upward ? u : pu, border);
+        pending = false;
+      }
+      if (leavesRow && upward && !aside && bends(pu)) add(pu, rowBottom);
+      passing &&= !leavesRow;
+      if (p > last && !arrives && upward && rowEnd[b] > end.v + 1 && bends(pu)) add(pu, rowEnd[b]);
+      add(pu, pv);
+    }
+  }
+
+  /** Whether an edge may leave or enter a node at its side, for a lane that runs close by. */
+  private opensAside(node: number, lane: number): boolean {
+    const { x, y, across, nodeWidth } = this.layout;
+    const reach = (across ? y : x)[node] - lane;
+    if (reach < 4 || reach > (across ? SIDE_REACH / 2 : SIDE_REACH)) {
       return false;
     }
     let free = true;
-    const between = { x: laneX, y: y[node] + 4, width: reach - 1, height: NODE_HEIGHT - 8 };
+    const between = across
+      ? { x: x[node] + nodeWidth / 2 - 8, y: lane, width: 16, height: reach - 1 }
+      : { x: lane, y: y[node] + 4, width: reach - 1, height: NODE_HEIGHT - 8 };
     this.nodes.within(between, () => (free = false));
     this.badges.within(between, () => (free = false));
     return free;
   }
 
-  /** Where edges cross each group's header: one place, NaN for several, Infinity for none. */
-  private entries(): Float64Array {
+  /** Where edges cross the header of each group; beside each other none do. */
+  private crossings(): Map<number, number[]> {
     const { graph, layout, pathX, pathY, pathStart } = this;
-    const { upward } = layout;
-    // Headers stand at the top of frames: what crosses them comes from above, or leads there.
-    const [inside, outside] = upward
-      ? [graph.edgeFrom, graph.edgeTo]
-      : [graph.edgeTo, graph.edgeFrom];
-    const entryX = new Float64Array(graph.frames.length).fill(Infinity);
-    for (let e = 0; e < graph.edgeFrom.length; e++) {
+    const found = new Map<number, number[]>();
+    const inside = layout.upward ? graph.edgeFrom : graph.edgeTo;
+    for (let e = 0; e < graph.edgeFrom.length && !layout.across; e++) {
       const group = graph.groupOf[inside[e]];
-      if (group === graph.groupOf[outside[e]]) {
+      if (graph.groupOf[graph.edgeFrom[e]] === graph.groupOf[graph.edgeTo[e]]) {
         continue;
       }
       const line = layout.groupY[group] + HEADER_LINE;
-      // From the top of the path down.
-      const [first, last] = [pathStart[e], pathStart[e + 1] - 1];
-      const [begin, end, step] = upward ? [last, first, -1] : [first, last, 1];
-      let p = begin;
-      while (p !== end && pathY[p] < line) p += step;
-      const at = pathX[p];
-      if (this.sideways[e] & (upward ? LEAVES : ARRIVES) && p === end) {
-        continue;
+      for (let p = pathStart[e]; p + 1 < pathStart[e + 1]; p++) {
+        if ((pathY[p] - line) * (pathY[p + 1] - line) > 0) continue;
+        const own = found.get(group);
+        const x = Math.abs(pathX[p] - pathX[p + 1]) < IN_LINE ? pathX[p] : NaN;
+        if (Number.isNaN(x)) continue;
+        if (!own) found.set(group, [x]);
+        else if (!own.some(one => Math.abs(one - x) < 1)) own.push(x);
       }
-      const before = p - step;
-      const slant = p !== begin && Math.abs(pathX[before] - at) > 12 && pathY[before] < line;
-      if (slant) entryX[group] = NaN;
-      else if (entryX[group] === Infinity) entryX[group] = at;
-      else if (Math.abs(entryX[group] - at) > 1) entryX[group] = NaN;
     }
-    return entryX;
+    for (const own of found.values()) own.sort((p, q) => p - q);
+    return found;
   }
 
   /** Takes a graph of the same signature in place of its own: same shape, other node numbers. */
@@ -252,8 +310,16 @@ export class Scene {
     this.graph = graph;
   }
 
+  /** All that is drawn, outlines included. */
   get bounds(): Box {
-    return { x: 0, y: 0, width: this.layout.width, height: this.layout.height };
+    let [left, top, right, bottom] = [0, 0, this.layout.width, this.layout.height];
+    for (const { box } of this.outlines) {
+      left = Math.min(left, box.x);
+      top = Math.min(top, box.y);
+      right = Math.max(right, box.x + box.width);
+      bottom = Math.max(bottom, box.y + box.height);
+    }
+    return { x: left, y: top, width: right - left, height: bottom - top };
   }
 
   /** The closed container that a box stands for. */

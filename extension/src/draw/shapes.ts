@@ -31,6 +31,23 @@ export function verticalCurve(
   ctx.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
 }
 
+/** The same for edges that lead to the side: it leaves and arrives horizontally. */
+export function levelCurve(
+  ctx: CanvasRenderingContext2D,
+  x0: number,
+  y0: number,
+  x1: number,
+  y1: number,
+  straight: boolean
+): void {
+  if (straight || Math.abs(y1 - y0) < 0.5) {
+    ctx.lineTo(x1, y1);
+    return;
+  }
+  const bend = Math.min(Math.max(Math.abs(x1 - x0) / 2, 10), 90) * (x1 < x0 ? -1 : 1);
+  ctx.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1, y1);
+}
+
 /** A quarter of an ellipse; `level` where it begins horizontally, otherwise where it ends so. */
 export function quarterCurve(
   ctx: CanvasRenderingContext2D,

@@ -20,7 +20,7 @@ const ARRIVING_MS = 400;
  */
 export const LEGIBLE = 0.7;
 /** Zoom of a first view that cannot show all. */
-const READING = 0.85;
+export const READING = 0.85;
 /** Height of the minimap with its margins: a node that is shown stays above it. */
 const MINIMAP = 60;
 /** So many nodes in view are tried for one that stays where it is. */
@@ -191,7 +191,11 @@ export class Viewpoint {
     this.homed = performance.now();
     this.fitBelow(scene.bounds);
     if (camera.k < LEGIBLE) {
-      const { width } = scene.layout;
+      const { width, across } = scene.layout;
+      if (across) {
+        this.fromTheSide(scene);
+        return;
+      }
       camera.k = Math.min(1, Math.max(READING, (camera.width - 48) / Math.max(1, width)));
       const fits = width * camera.k <= camera.width;
       const root = scene.boxOf(scene.graph.seqs[0]) ?? scene.bounds;
@@ -203,6 +207,25 @@ export class Viewpoint {
       // Short graphs hang from the top, where reading begins.
       camera.y = Math.min(camera.y, HEADER);
     }
+    this.shownNext = null;
+  }
+
+  /** The beginning of a graph whose edges lead to the side: what it begins with at that side. */
+  private fromTheSide(scene: Scene): void {
+    const { camera } = this;
+    const { upward } = scene.layout;
+    const { y: top, height } = scene.bounds;
+    camera.k = Math.min(1, Math.max(READING, (camera.height - 2 * HEADER) / Math.max(1, height)));
+    const root = scene.boxOf(scene.graph.seqs[0]) ?? scene.bounds;
+    const frame = scene.frameOf(scene.graph.seqs[0]) ?? root;
+    const low = Math.max(FOOTER + MARGIN, this.covered.bottom);
+    const fits = height * camera.k <= camera.height - HEADER - low;
+    camera.y = fits
+      ? HEADER - top * camera.k
+      : (camera.height + HEADER - low) / 2 - (root.y + root.height / 2) * camera.k;
+    camera.x = upward
+      ? camera.width - MARGIN - (frame.x + frame.width) * camera.k
+      : MARGIN - Math.min(frame.x, root.x) * camera.k;
     this.shownNext = null;
   }
 

@@ -6,6 +6,7 @@ import type { View } from '../model/view';
 import { TURNED, headerOf } from '../model/view';
 import type { LayoutInput } from './measures';
 import { NODE_HEIGHT, SIDE_GAP, BADGE_HEIGHT, BADGE_PITCH } from './measures';
+import { UNDER_CHIPS, UNDER_GAP, UNDER_INDENT } from './measures';
 
 const NARROWEST = 186;
 const WIDEST = 248;
@@ -18,6 +19,8 @@ const BREAK_ROOM = 158;
  * A frame is at least so much wider than a node: frames line up, and chips of any node find room.
  */
 const FRAME_ROOM = 150;
+/** So much wider than a node a frame may be for its header where frames stand beside each other. */
+const ACROSS_FRAME_ROOM = 60;
 
 /** Width of a parameter badge with this label and shape. */
 export function badgeWidth(label: string, shape: string): number {
@@ -43,7 +46,8 @@ export function layoutInput(
   store: Store,
   graph: View,
   before: Float64Array | null,
-  upward = false
+  upward = false,
+  across = false
 ): LayoutInput {
   const count = graph.seqs.length;
   const nameWidth = new Map<number, number>();
@@ -59,8 +63,8 @@ export function layoutInput(
   }
   const nodeWidth = Math.round(Math.min(WIDEST, Math.max(NARROWEST, 48 + 8.1 * longest)));
 
-  const sideWidth = new Float32Array(count);
-  const sideHeight = new Float32Array(count);
+  const boxWidth = new Float32Array(count);
+  const boxHeight = new Float32Array(count);
   const badgeWidths = new Map<number, number>();
   for (let i = 0; i < count; i++) {
     const badges = graph.badgeStart[i + 1] - graph.badgeStart[i];
@@ -85,11 +89,17 @@ export function layoutInput(
       own = own || (store.saved.at.flags[row] & 1) !== 0;
     }
     const detached = store.breaksOf.newest(graph.seqs[i]) !== -1 && !graph.folds[i];
-    sideWidth[i] = Math.max(
-      badges > 0 ? SIDE_GAP + widest : own ? CHIP_ROOM : 0,
-      detached ? BREAK_ROOM : 0
-    );
-    sideHeight[i] = badges > 0 ? (NODE_HEIGHT + BADGE_HEIGHT) / 2 + (badges - 1) * BADGE_PITCH : 0;
+    if (across) {
+      const under = badges > 0 ? UNDER_GAP + badges * BADGE_PITCH : 0;
+      const chips = badges === 0 && (own || detached) ? UNDER_CHIPS : 0;
+      boxWidth[i] = Math.max(nodeWidth, badges > 0 ? UNDER_INDENT + widest : 0);
+      boxHeight[i] = NODE_HEIGHT + under + chips;
+    } else {
+      const side = badges > 0 ? SIDE_GAP + widest : own ? CHIP_ROOM : 0;
+      const hanging = (NODE_HEIGHT + BADGE_HEIGHT) / 2 + (badges - 1) * BADGE_PITCH;
+      boxWidth[i] = nodeWidth + Math.max(side, detached ? BREAK_ROOM : 0);
+      boxHeight[i] = Math.max(NODE_HEIGHT, badges > 0 ? hanging : 0);
+    }
   }
 
   const framed = new Uint8Array(graph.frames.length);
@@ -99,7 +109,10 @@ export function layoutInput(
       const { place, line } = headerOf(graph.frames[g]);
       framed[g] = 1;
       const text = Math.min(HEADER_WIDEST, 58 + 6.1 * place.length + 6.8 * line.length);
-      headerWidth[g] = Math.max(nodeWidth + FRAME_ROOM, text);
+      // Beside each other frames are as narrow as what is in them: more of them find room.
+      headerWidth[g] = across
+        ? Math.min(nodeWidth + ACROSS_FRAME_ROOM, text)
+        : Math.max(nodeWidth + FRAME_ROOM, text);
     }
   }
   return {
@@ -111,9 +124,10 @@ export function layoutInput(
     groups: graph.frames.length,
     framed,
     headerWidth,
-    sideWidth,
-    sideHeight,
+    boxWidth,
+    boxHeight,
     before,
-    upward
+    upward,
+    across
   };
 }

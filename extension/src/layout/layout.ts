@@ -1,14 +1,48 @@
 // The layered layout, in two levels: the nodes of each source line in rows inside a frame, then the
-// frames in rows. Pure: no DOM, linear in nodes and edges but for sorting within a row, no
-// recursion. Yields so that it can be run in pieces.
+// frames in rows. Rows stand below each other, or beside each other: x and y below are those of the
+// first kind, and are exchanged at the end for the second one. Pure: no DOM, linear in nodes and
+// edges but for sorting within a row, no recursion. Yields so that it can be run in pieces.
 
 import { LANE, COLUMN_GAP, FRAME_BOTTOM, FRAME_LEFT, FRAME_RIGHT, FRAME_TOP } from './measures';
-import { GROUP_GAP, NODE_HEIGHT, ROW_GAP } from './measures';
+import { ACROSS_GROUP_GAP, ACROSS_ROW_GAP, GROUP_GAP, NODE_HEIGHT, ROW_GAP } from './measures';
 import type { Layout, LayoutInput } from './measures';
 import type { End, Passing } from './lanes';
 import { RowBuilder, layPassing, onLongestWay, pulls } from './lanes';
 import { ranks } from './ranks';
 import { sweep } from './sweep';
+
+/** Sizes within rows and along edges: widths and heights, or the other way round. */
+interface Sizes {
+  /** where edges attach, from a node's edge in its row */
+  middle: number;
+  /** by node, with what stands beside it */
+  inRow: Float32Array;
+  along: Float32Array;
+  rowGap: number;
+  groupGap: number;
+  /** of a frame: before and after its content, in a row and along edges */
+  pad: { before: number; after: number; top: number; bottom: number };
+}
+
+function sizesOf({ across, nodeWidth, boxWidth, boxHeight }: LayoutInput): Sizes {
+  return across
+    ? {
+        middle: NODE_HEIGHT / 2,
+        inRow: boxHeight,
+        along: boxWidth,
+        rowGap: ACROSS_ROW_GAP,
+        groupGap: ACROSS_GROUP_GAP,
+        pad: { before: FRAME_TOP, after: FRAME_BOTTOM, top: FRAME_LEFT, bottom: FRAME_RIGHT }
+      }
+    : {
+        middle: nodeWidth / 2,
+        inRow: boxWidth,
+        along: boxHeight,
+        rowGap: ROW_GAP,
+        groupGap: GROUP_GAP,
+        pad: { before: FRAME_LEFT, after: FRAME_RIGHT, top: FRAME_TOP, bottom: FRAME_BOTTOM }
+      };
+}
 
 /** What the first level found: places relative to the group's content box. */
 interface Inside {
@@ -24,10 +58,13 @@ interface Inside {
   laneX: (item: number) => number;
   laneTop: (item: number) => number;
   laneBottom: (item: number) => number;
+  /** where a node's row ends, below its content's top */
+  rowEnd: (node: number) => number;
 }
 
-function* layInside(input: LayoutInput): Generator<void, Inside> {
-  const { count, edgeFrom, edgeTo, groupOf, groups, nodeWidth, sideWidth, sideHeight } = input;
+function* layInside(input: LayoutInput, sizes: Sizes): Generator<void, Inside> {
+  const { count, edgeFrom, edgeTo, groupOf, groups } = input;
+  const { middle, inRow, along, rowGap } = sizes;
   const edges = edgeFrom.length;
   const inner: number[] = [];
   const outer: number[] = [];
@@ -48,7 +85,6 @@ function* layInside(input: LayoutInput): Generator<void, Inside> {
   yield;
 
   const builder = new RowBuilder(count, rowOf, base[groups]);
-  const middle = nodeWidth / 2;
   const pull = pulls(count, edgeFrom, edgeTo);
   for (const e of inner) {
     const [a, b] = [edgeFrom[e], edgeTo[e]];
@@ -110,15 +146,14 @@ function* layInside(input: LayoutInput): Generator<void, Inside> {
     const before = input.before ? input.before[v] : NaN;
     key[v] = Number.isNaN(before) ? 1e12 - v : before;
   }
-  const packed = builder.pack(key, v => nodeWidth + sideWidth[v], COLUMN_GAP / 2);
+  const packed = builder.pack(key, v => inRow[v], COLUMN_GAP / 2);
   const x = yield* sweep(packed.rows, packed.segments);
 
   const { start, items, width } = packed.rows;
   const rowCount = base[groups];
   const rowTop = new Float64Array(rowCount);
-  const rowHeight = new Float64Array(rowCount).fill(NODE_HEIGHT);
-  for (let v = 0; v < count; v++)
-    rowHeight[rowOf[v]] = Math.max(rowHeight[rowOf[v]], sideHeight[v]);
+  const rowHeight = new Float64Array(rowCount);
+  for (let v = 0; v < count; v++) rowHeight[rowOf[v]] = Math.max(rowHeight[rowOf[v]], along[v]);
   const boxWidth = new Float64Array(groups);
   const boxHeight = new Float64Array(groups);
   for (let g = 0; g < groups; g++) {
@@ -127,7 +162,7 @@ function* layInside(input: LayoutInput): Generator<void, Inside> {
     let y = 0;
     for (let r = base[g]; r < base[g + 1]; r++) {
       rowTop[r] = y;
-      y += rowHeight[r] + ROW_GAP;
+      y += rowHeight[r] + rowGap;
       // The items of a row stand from left to right.
       left = Math.min(left, x[items[start[r]]]);
       const last = items[start[r + 1] - 1];
@@ -135,7 +170,7 @@ function* layInside(input: LayoutInput): Generator<void, Inside> {
     }
     for (let i = start[base[g]]; i < start[base[g + 1]]; i++) x[items[i]] -= left;
     boxWidth[g] = right - left;
-    boxHeight[g] = y - ROW_GAP;
+    boxHeight[g] = y - rowGap;
     if (input.upward) {
       for (let r = base[g]; r < base[g + 1]; r++)
         rowTop[r] = boxHeight[g] - rowTop[r] - rowHeight[r];
@@ -153,7 +188,8 @@ function* layInside(input: LayoutInput): Generator<void, Inside> {
     entering,
     laneX: item => x[item] + LANE / 2,
     laneTop: item => rowTop[builder.rowOfItem(item)],
-    laneBottom: item => rowTop[builder.rowOfItem(item)] + rowHeight[builder.rowOfItem(item)]
+    laneBottom: item => rowTop[builder.rowOfItem(item)] + rowHeight[builder.rowOfItem(item)],
+    rowEnd: v => rowTop[rowOf[v]] + rowHeight[rowOf[v]]
   };
 }
 
@@ -165,14 +201,20 @@ interface Outside {
   height: Float64Array;
   contentX: (group: number) => number;
   contentY: (group: number) => number;
+  rowEnd: Float64Array;
   passing: Passing;
   laneX: (item: number) => number;
   laneTop: (item: number) => number;
   laneBottom: (item: number) => number;
 }
 
-function* layOutside(input: LayoutInput, inside: Inside): Generator<void, Outside> {
-  const { edgeFrom, edgeTo, groupOf, groups, framed, headerWidth, nodeWidth } = input;
+function* layOutside(
+  input: LayoutInput,
+  sizes: Sizes,
+  inside: Inside
+): Generator<void, Outside> {
+  const { edgeFrom, edgeTo, groupOf, groups, framed, headerWidth, across } = input;
+  const { middle, groupGap, pad } = sizes;
   const edges = edgeFrom.length;
   const crossing: number[] = [];
   for (let e = 0; e < edges; e++) {
@@ -192,23 +234,23 @@ function* layOutside(input: LayoutInput, inside: Inside): Generator<void, Outsid
     width[g] = inside.width[g];
     height[g] = inside.height[g];
     if (framed[g]) {
-      width[g] = Math.max(width[g] + FRAME_LEFT + FRAME_RIGHT, headerWidth[g]);
-      height[g] += FRAME_TOP + FRAME_BOTTOM;
+      width[g] += pad.before + pad.after;
+      height[g] += pad.top + pad.bottom;
+      const headed = across ? height : width;
+      headed[g] = Math.max(headed[g], headerWidth[g]);
     }
   }
-  const leftPad = (g: number): number => (framed[g] ? FRAME_LEFT : 0);
+  const leftPad = (g: number): number => (framed[g] ? pad.before : 0);
   const leavesAt = (e: number): number => {
     const { first, length } = inside.leaving;
     const v = edgeFrom[e];
-    const x = first[e] < 0 ? inside.x[v] + nodeWidth / 2 : inside.laneX(first[e] + length[e] - 1);
+    const x = first[e] < 0 ? inside.x[v] + middle : inside.laneX(first[e] + length[e] - 1);
     return leftPad(groupOf[v]) + x;
   };
   const entersAt = (e: number): number => {
     const { first } = inside.entering;
     const v = edgeTo[e];
-    return (
-      leftPad(groupOf[v]) + (first[e] < 0 ? inside.x[v] + nodeWidth / 2 : inside.laneX(first[e]))
-    );
+    return leftPad(groupOf[v]) + (first[e] < 0 ? inside.x[v] + middle : inside.laneX(first[e]));
   };
 
   const builder = new RowBuilder(groups, rank, rowCount);
@@ -251,7 +293,7 @@ function* layOutside(input: LayoutInput, inside: Inside): Generator<void, Outsid
   const top = new Float64Array(rowCount);
   const rowHeight = new Float64Array(rowCount);
   for (let g = 0; g < groups; g++) rowHeight[rank[g]] = Math.max(rowHeight[rank[g]], height[g]);
-  for (let r = 1; r < rowCount; r++) top[r] = top[r - 1] + rowHeight[r - 1] + GROUP_GAP;
+  for (let r = 1; r < rowCount; r++) top[r] = top[r - 1] + rowHeight[r - 1] + groupGap;
   if (input.upward && rowCount > 0) {
     const whole = top[rowCount - 1] + rowHeight[rowCount - 1];
     for (let r = 0; r < rowCount; r++) top[r] = whole - top[r] - rowHeight[r];
@@ -260,14 +302,19 @@ function* layOutside(input: LayoutInput, inside: Inside): Generator<void, Outsid
   for (let item = 0; item < builder.items; item++) left = Math.min(left, x[item]);
   for (let item = 0; item < builder.items; item++) x[item] -= left;
   const y = new Float64Array(groups);
-  for (let g = 0; g < groups; g++) y[g] = top[rank[g]];
+  const rowEnd = new Float64Array(groups);
+  for (let g = 0; g < groups; g++) {
+    y[g] = top[rank[g]];
+    rowEnd[g] = y[g] + rowHeight[rank[g]];
+  }
   return {
     x,
     y,
     width,
     height,
     contentX: g => x[g] + leftPad(g),
-    contentY: g => y[g] + (framed[g] ? FRAME_TOP : 0),
+    contentY: g => y[g] + (framed[g] ? pad.top : 0),
+    rowEnd,
     passing,
     laneX: item => x[item] + LANE / 2,
     laneTop: item => top[builder.rowOfItem(item)],
@@ -304,22 +351,25 @@ class Routes {
     this.y.push(begin, end);
   }
 
-  end(edges: number): { routeX: Float64Array; routeY: Float64Array } {
+  end(edges: number): { x: Float64Array; y: Float64Array } {
     this.start[edges] = this.x.length;
-    return { routeX: Float64Array.from(this.x), routeY: Float64Array.from(this.y) };
+    return { x: Float64Array.from(this.x), y: Float64Array.from(this.y) };
   }
 }
 
 /** Lays the graph out; run it to its end at once, or in pieces (see run.ts). */
 export function* layoutSteps(input: LayoutInput): Generator<void, Layout> {
   const { count, edgeFrom, edgeTo, groupOf, groups, nodeWidth } = input;
-  const inside = yield* layInside(input);
-  const outside = yield* layOutside(input, inside);
+  const sizes = sizesOf(input);
+  const inside = yield* layInside(input, sizes);
+  const outside = yield* layOutside(input, sizes, inside);
   const x = new Float64Array(count);
   const y = new Float64Array(count);
+  const rowEnd = new Float64Array(count);
   for (let v = 0; v < count; v++) {
     x[v] = outside.contentX(groupOf[v]) + inside.x[v];
     y[v] = outside.contentY(groupOf[v]) + inside.y[v];
+    rowEnd[v] = outside.contentY(groupOf[v]) + inside.rowEnd(v);
   }
   yield;
 
@@ -346,7 +396,7 @@ export function* layoutSteps(input: LayoutInput): Generator<void, Layout> {
     }
     insideLanes(e, below, inside.entering);
   }
-  const { routeX, routeY } = routes.end(edgeFrom.length);
+  const { x: routeX, y: routeY } = routes.end(edgeFrom.length);
 
   let width = 0;
   let height = 0;
@@ -354,21 +404,23 @@ export function* layoutSteps(input: LayoutInput): Generator<void, Layout> {
     width = Math.max(width, outside.x[g] + outside.width[g]);
     height = Math.max(height, outside.y[g] + outside.height[g]);
   }
-  return {
-    nodeWidth,
-    upward,
-    x,
-    y,
-    groupX: outside.x.slice(0, groups),
-    groupY: outside.y,
-    groupWidth: outside.width,
-    groupHeight: outside.height,
-    routeStart: routes.start,
-    routeX,
-    routeY,
-    width,
-    height
-  };
+  const groupEnd = outside.rowEnd;
+  const common = { nodeWidth, upward, rowEnd, groupEnd, routeStart: routes.start };
+  const groupX = outside.x.slice(0, groups);
+  const { y: groupY, width: groupWidth, height: groupHeight } = outside;
+  return input.across
+    ? {
+        ...common,
+        across: true,
+        ...{ x: y, y: x, groupX: groupY, groupY: groupX },
+        ...{ groupWidth: groupHeight, groupHeight: groupWidth },
+        ...{ routeX: routeY, routeY: routeX, width: height, height: width }
+      }
+    : {
+        ...common,
+        across: false,
+        ...{ x, y, groupX, groupY, groupWidth, groupHeight, routeX, routeY, width, height }
+      };
 }
 
 export function layOut(input: LayoutInput): Layout {

@@ -11,6 +11,14 @@ export const BADGE_PITCH = 34;
 export const ROW_GAP = 26;
 /** Between the frames of groups. */
 export const GROUP_GAP = 20;
+/** The same where edges lead to the right: room for the names of outlines, and for bends. */
+export const ACROSS_ROW_GAP = 40;
+export const ACROSS_GROUP_GAP = 30;
+/** Badges below a node: how far they are indented, and the room above and below all of them. */
+export const UNDER_INDENT = 20;
+export const UNDER_GAP = 8;
+/** A line of chips below a node. */
+export const UNDER_CHIPS = 22;
 /** From a group's frame to its content. */
 export const FRAME_LEFT = 22;
 export const FRAME_RIGHT = 20;
@@ -31,20 +39,29 @@ export interface LayoutInput {
   groups: number;
   /** by group: 1 where a frame with a header is drawn */
   framed: Uint8Array;
-  /** by group: width that the header asks for */
+  /** by group: width of its frame that the header asks for */
   headerWidth: Float32Array;
-  /** by node: what stands at its right, gap included */
-  sideWidth: Float32Array;
-  sideHeight: Float32Array;
-  /** by node: where it stood before, NaN where it is new; null when nothing stood before */
+  /** by node: its box and the badges and chips beside or below it */
+  boxWidth: Float32Array;
+  boxHeight: Float32Array;
+  /**
+   * by node: where it stood before in its row, NaN where it is new; null when nothing stood before
+   */
   before: Float64Array | null;
   /** edges lead upward: the loss stands below what it was made of, as the program ran */
   upward?: boolean;
+  /** rows stand beside each other: edges lead to the right, and upward ones to the left */
+  across?: boolean;
 }
 
 export interface Layout {
   nodeWidth: number;
   upward: boolean;
+  across: boolean;
+  /** by node: the far end of its row, in the direction in which edges lead (y, or x if across) */
+  rowEnd: Float64Array;
+  /** by group: the same of the row that its frame stands in */
+  groupEnd: Float64Array;
   /** top left corner by node */
   x: Float64Array;
   y: Float64Array;

@@ -2,6 +2,7 @@
 // places that keep the order and the gaps (isotonic regression). Linear per sweep but for the
 // sorting within a row.
 
+import type { Packed } from './ranks';
 import { packBy } from './ranks';
 
 export interface Rows {
@@ -166,7 +167,78 @@ export function* sweep(rows: Rows, segments: Segments): Generator<void, Float64A
       }
     }
   }
+  yield* straighten(rows, segments, above, below, x);
   return x;
+}
+
+/**
+ * Puts items that follow each other one to one on one line, as far as their neighbours leave room
+ * for it: between where a branch begins and where it ends it would drift.
+ */
+function* straighten(
+  rows: Rows,
+  { upper, lower, upperPort, lowerPort }: Segments,
+  above: Packed,
+  below: Packed,
+  x: Float64Array
+): Generator<void> {
+  const { start, items, width, margin } = rows;
+  const count = width.length;
+  const rowOf = new Uint32Array(count);
+  const place = new Uint32Array(count);
+  for (let r = 0; r + 1 < start.length; r++) {
+    for (let i = start[r]; i < start[r + 1]; i++) [rowOf[items[i]], place[items[i]]] = [r, i];
+  }
+  const single = (packed: Packed, item: number): number =>
+    packed.start[item + 1] - packed.start[item] === 1 ? packed.items[packed.start[item]] : -1;
+  /** The segment that leads on, where both of its ends have no other. */
+  const next = (item: number): number => {
+    const s = single(below, item);
+    return s >= 0 && single(above, lower[s]) === s ? s : -1;
+  };
+  let work = 0;
+  for (let first = 0; first < count; first++) {
+    const before = single(above, first);
+    if (next(first) < 0 || (before >= 0 && next(upper[before]) === before)) continue;
+    // Each item's left edge, less that of the first one where all ports are in line.
+    const chain = [first];
+    const shift = [0];
+    for (let s = next(first); s >= 0; s = next(lower[s])) {
+      shift.push(shift[shift.length - 1] + upperPort[s] - lowerPort[s]);
+      chain.push(lower[s]);
+    }
+    let [low, high, begun] = [-Infinity, Infinity, 0];
+    const settle = (end: number): void => {
+      const part = chain.slice(begun, end);
+      const wished = part.map((item, i) => x[item] - shift[begun + i]).sort((a, b) => a - b);
+      const line = Math.min(high, Math.max(low, wished[wished.length >> 1]));
+      part.forEach((item, i) => (x[item] = line + shift[begun + i]));
+    };
+    chain.forEach((item, i) => {
+      const [at, r] = [place[item], rowOf[item]];
+      let [least, most] = [-Infinity, Infinity];
+      if (at > start[r]) {
+        const left = items[at - 1];
+        least = x[left] + width[left] + margin[left] + margin[item] - shift[i];
+      }
+      if (at + 1 < start[r + 1]) {
+        const right = items[at + 1];
+        most = x[right] - margin[right] - margin[item] - width[item] - shift[i];
+      }
+      if (Math.max(low, least) > Math.min(high, most)) {
+        // No line is free for all of them: a part ends here.
+        settle(i);
+        [low, high, begun] = [least, most, i];
+      }
+      [low, high] = [Math.max(low, least), Math.min(high, most)];
+    });
+    settle(chain.length);
+    work += chain.length;
+    if (work > BREATH) {
+      work = 0;
+      yield;
+    }
+  }
 }
 
 /** Sorts items[first..last) by key; equal keys keep their order. */

@@ -20,7 +20,9 @@ port.onmessage = ({ data }) => {
       layout.groupX,
       layout.groupY,
       layout.groupWidth,
-      layout.groupHeight
+      layout.groupHeight,
+      layout.rowEnd,
+      layout.groupEnd
     ];
     const all = [...arrays, layout.routeStart, layout.routeX, layout.routeY];
     port.postMessage({ id: data.id, layout }, [

@@ -9,6 +9,11 @@ export const DIRECTIONS = ['auto', 'down', 'right'] as const;
 /** 'auto': the one in which more of the graph can be read at once */
 export type Direction = (typeof DIRECTIONS)[number];
 
+/** The one after it, for a button that goes round. */
+export function nextDirection(direction: Direction): Direction {
+  return DIRECTIONS[(DIRECTIONS.indexOf(direction) + 1) % DIRECTIONS.length];
+}
+
 export interface Drawing {
   colourBy: ColourBy;
   direction: Direction;

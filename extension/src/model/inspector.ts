@@ -35,6 +35,11 @@ export type Target = { kind: 'latest' } | { kind: 'task'; task: number } | { kin
 
 export type Handled = 'ok' | 'gap' | 'failed';
 
+type Arrow = 'up' | 'down' | 'left' | 'right';
+
+/** The keys of a drawing whose rows stand beside each other, as those of one of the usual kind. */
+const EXCHANGED: Record<Arrow, Arrow> = { right: 'down', left: 'up', down: 'right', up: 'left' };
+
 const NO_ROOT = new Container('root', '', '', '', null, 0, 0, null);
 
 /** What the graph on screen was made from. */
@@ -229,11 +234,6 @@ export class InspectorModel {
     this.touch();
   }
 
-  /** Whether it is drawn in the forward direction, and not in the backward one. */
-  get upward(): boolean {
-    return this.drawing.upward;
-  }
-
   /** Draws in another way: what is not named stays. */
   draw(drawing: Partial<Drawing>): void {
     this.drawing = { ...this.drawing, ...drawing };
@@ -389,10 +389,11 @@ export class InspectorModel {
 
   /**
    * Selects what an arrow key leads to: along the edges, or among the neighbours of the same
-   * parent.
+   * parent; across: edges are drawn to the side, and badges below their nodes.
    */
-  move(direction: 'up' | 'down' | 'left' | 'right'): void {
+  move(pressed: Arrow, across = false): void {
     this.refresh();
+    const direction = across ? EXCHANGED[pressed] : pressed;
     const { view } = this;
     if (view.seqs.length === 0) {
       return;
@@ -406,7 +407,7 @@ export class InspectorModel {
       return;
     }
     const { above, below } = neighbours(view, box);
-    const [toLoss, away] = this.upward ? ['down', 'up'] : ['up', 'down'];
+    const [toLoss, away] = this.drawing.upward ? ['down', 'up'] : ['up', 'down'];
     if (direction === away && below.length > 0) {
       this.selectBox(below[0]);
     } else if (direction === toLoss && above.length > 0) {

@@ -4,11 +4,22 @@
 import type { ReactElement } from 'react';
 import { useEffect, useRef, useState } from 'react';
 import { GraphCanvas } from '../draw/graph_canvas';
+import type { Direction } from '../model/drawing';
+import { nextDirection } from '../model/drawing';
 import { Empty } from './empty';
 import { Legend } from './legend';
 import { Outline } from './outline';
 import { useCell, useInspector } from './presenter';
 import { ViewSwitch } from './view_switch';
+
+const ARROW_DOWN = 'M6 1 V10.5 M2.5 7 L6 10.5 L9.5 7';
+const ARROW_RIGHT = 'M1 6 H10.5 M7 2.5 L10.5 6 L7 9.5';
+
+const DIRECTION_WORDS: Record<Direction, string> = {
+  auto: 'auto, where more can be read at once',
+  down: 'down',
+  right: 'right'
+};
 
 export function GraphView({
   wheel,
@@ -63,6 +74,7 @@ export function GraphView({
     if (focus) host.current?.focus({ preventScroll: true });
   }, [focus]);
   const shown = model.graph.seqs.length > 0 && !model.failure;
+  const { upward, direction } = model.drawing;
   return (
     <div
       ref={host}
@@ -113,9 +125,9 @@ export function GraphView({
           <button
             type="button"
             aria-label="Draw the forward direction, the loss at the bottom"
-            aria-pressed={model.upward}
-            title={`Turn the graph: now ${model.upward ? 'forward' : 'backward'} (T)`}
-            onClick={() => presenter.draw({ upward: !model.upward })}
+            aria-pressed={upward}
+            title={`Turn the graph: now ${upward ? 'forward' : 'backward'} (T)`}
+            onClick={() => presenter.draw({ upward: !upward })}
           >
             <svg width="12" height="12" aria-hidden="true">
               <path
@@ -125,6 +137,25 @@ export function GraphView({
                 strokeWidth="1.3"
               />
             </svg>
+          </button>
+          <button
+            type="button"
+            aria-label={`Direction of the edges: ${direction}`}
+            title={`Direction: ${DIRECTION_WORDS[direction]} (Shift T)`}
+            onClick={() => presenter.draw({ direction: nextDirection(direction) })}
+          >
+            {direction === 'auto' ? (
+              'A'
+            ) : (
+              <svg width="12" height="12" aria-hidden="true">
+                <path
+                  d={direction === 'down' ? ARROW_DOWN : ARROW_RIGHT}
+                  fill="none"
+                  stroke="currentColor"
+                  strokeWidth="1.4"
+                />
+              </svg>
+            )}
           </button>
           <IconButton
             label="Close all groups"

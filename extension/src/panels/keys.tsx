@@ -3,6 +3,7 @@
 import type { KeyboardEvent, ReactElement } from 'react';
 import { useEffect, useRef } from 'react';
 import type { Control } from '../protocol/schema';
+import { nextDirection } from '../model/drawing';
 import { bookmarkKey } from './bookmarks';
 import type { Presenter } from './presenter';
 import { useCell, usePresenter } from './presenter';
@@ -20,7 +21,7 @@ interface Key {
 const move =
   (direction: 'up' | 'down' | 'left' | 'right') =>
   ({ model, canvas }: Presenter): void => {
-    model.move(direction);
+    model.move(direction, canvas?.across);
     const box = model.selectedBox();
     const seq = box >= 0 ? model.view.seqs[box] : model.selected;
     if (seq !== null) canvas?.reveal(seq);
@@ -125,7 +126,13 @@ const KEYS: Key[] = [
     shown: 'T',
     does: 'Turn the graph: forward or backward direction',
     keys: ['t'],
-    run: p => p.draw({ upward: !p.model.upward })
+    run: p => p.draw({ upward: !p.model.drawing.upward })
+  },
+  {
+    shown: 'Shift T',
+    does: 'Direction of the edges: auto, down or right',
+    keys: ['T'],
+    run: p => p.draw({ direction: nextDirection(p.model.drawing.direction) })
   },
   { shown: 'space', does: 'Show the whole graph', keys: [' '], run: p => p.canvas?.fit() },
   {
@@ -188,7 +195,7 @@ const BELONGS: Partial<Record<Control, string[]>> = {
   timeline: [',', '.'],
   groups: ['c', 'o', 'C', 'O'],
   search: ['/', 'n', 'N'],
-  zoom: [' ', 'f', '+', '=', '-', 't'],
+  zoom: [' ', 'f', '+', '=', '-', 't', 'T'],
   keys: ['?']
 };
 

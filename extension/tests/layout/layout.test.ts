@@ -3,6 +3,7 @@
 
 import { workOf } from '../synthetic/work';
 import { describe, expect, it } from 'vitest';
+import { extentOf, readable } from '../../src/layout/extent';
 import { layoutInput } from '../../src/layout/input';
 import { layOut } from '../../src/layout/layout';
 import type { Layout, LayoutInput } from '../../src/layout/measures';
@@ -26,14 +27,15 @@ function modelOf(recording: Recording): InspectorModel {
 
 function laidOut(
   recording: Recording,
-  upward = false
+  upward = false,
+  across = false
 ): {
   model: InspectorModel;
   input: LayoutInput;
   layout: Layout;
 } {
   const model = modelOf(recording);
-  const input = layoutInput(model.store, model.view, null, upward);
+  const input = layoutInput(model.store, model.view, null, upward, across);
   return { model, input, layout: layOut(input) };
 }
 
@@ -56,10 +58,9 @@ function overlaps(
 }
 
 function check({ input, layout }: { input: LayoutInput; layout: Layout }): void {
-  const side = (i: number): number => input.nodeWidth + input.sideWidth[i];
-  expect(overlaps(layout.x, layout.y, side, i => Math.max(NODE_HEIGHT, input.sideHeight[i]))).toBe(
-    0
-  );
+  const side = (i: number): number => input.boxWidth[i];
+  const under = (i: number): number => input.boxHeight[i];
+  expect(overlaps(layout.x, layout.y, side, under)).toBe(0);
   expect(
     overlaps(
       layout.groupX,
@@ -75,20 +76,23 @@ function check({ input, layout }: { input: LayoutInput; layout: Layout }): void 
     expect(layout.x[v] + side(v)).toBeLessThanOrEqual(
       layout.groupX[g] + layout.groupWidth[g] + 0.01
     );
-    expect(layout.y[v] + NODE_HEIGHT).toBeLessThanOrEqual(
+    expect(layout.y[v] + under(v)).toBeLessThanOrEqual(
       layout.groupY[g] + layout.groupHeight[g] + 0.01
     );
   }
   // Edges leave a node on the side that they lead to, and go on in that direction.
-  const [sign, leaves, arrives] = layout.upward ? [-1, 0, NODE_HEIGHT] : [1, NODE_HEIGHT, 0];
+  const [place, route, long] = layout.across
+    ? [layout.x, layout.routeX, input.nodeWidth]
+    : [layout.y, layout.routeY, NODE_HEIGHT];
+  const [sign, leaves, arrives] = layout.upward ? [-1, 0, long] : [1, long, 0];
   for (let e = 0; e < input.edgeFrom.length; e++) {
     const [a, b] = [input.edgeFrom[e], input.edgeTo[e]];
-    const end = layout.y[b] + arrives;
-    let y = layout.y[a] + leaves;
+    const end = place[b] + arrives;
+    let y = place[a] + leaves;
     expect(sign * (end - y)).toBeGreaterThan(0);
     for (let p = layout.routeStart[e]; p < layout.routeStart[e + 1]; p++) {
-      expect(sign * (layout.routeY[p] - y)).toBeGreaterThanOrEqual(-0.01);
-      y = layout.routeY[p];
+      expect(sign * (route[p] - y)).toBeGreaterThanOrEqual(-0.01);
+      y = route[p];
     }
     expect(sign * (end - y)).toBeGreaterThanOrEqual(-0.01);
   }
@@ -110,6 +114,50 @@ describe('layout', () => {
       expect([turned.layout.width, turned.layout.height]).toEqual([layout.width, layout.height]);
       expect(turned.layout.x).toEqual(layout.x);
     }
+  });
+
+  it('lays rows beside each other, in either direction, with nothing over anything', () => {
+    for (const upward of [false, true]) {
+      check(laidOut(residual(), upward, true));
+      check(laidOut(rnn(60), upward, true));
+      for (let seed = 1; seed <= 5; seed++) check(laidOut(dag(400, seed), upward, true));
+    }
+  });
+
+  it('puts a chain with side branches in one line where rows stand beside each other', () => {
+    const { model, input, layout } = laidOut(layers(20, ['TBackward0'], 2), false, true);
+    check({ input, layout });
+    const spine = Array.from(layout.y).filter((_y, box) =>
+      /^(Addmm|Sigmoid|Add)Backward0$/.test(model.store.nameOf(model.view.seqs[box]))
+    );
+    expect(spine.length).toBeGreaterThanOrEqual(40);
+    expect(Math.max(...spine) - Math.min(...spine)).toBeLessThanOrEqual(1);
+  });
+
+  it('knows the size of a drawing without lanes before it is laid out', () => {
+    for (const across of [false, true]) {
+      for (const recording of [residual(), layers(20, ['TBackward0'], 0), rnn(20)]) {
+        const { input, layout } = laidOut(recording, false, across);
+        const { width, height } = extentOf(input);
+        const [long, guess] = across ? [layout.width, width] : [layout.height, height];
+        expect(guess).toBeCloseTo(long, 3);
+      }
+    }
+  });
+
+  it('turns a long narrow graph to the side in a wide view, and in no other', () => {
+    const model = modelOf(layers(20, ['TBackward0'], 0));
+    const wins = (width: number, height: number): boolean => {
+      const [down, right] = [false, true].map(across => {
+        const input = layoutInput(model.store, model.view, null, false, across);
+        return readable(extentOf(input), { width, height }, 0.7, 0.85);
+      });
+      return right > down;
+    };
+    expect(wins(1500, 420)).toBe(true);
+    expect(wins(900, 240)).toBe(true);
+    expect(wins(700, 700)).toBe(false);
+    expect(wins(420, 900)).toBe(false);
   });
 
   it('lets passing edges keep clear of the nodes that they pass', () => {
@@ -147,6 +195,31 @@ describe('layout', () => {
     );
     expect(spine.length).toBeGreaterThanOrEqual(40);
     expect(Math.max(...spine) - Math.min(...spine)).toBeLessThanOrEqual(1);
+  });
+
+  it('stands the nodes of branches beside each other straight, in either direction', () => {
+    const program = new Program(['y = f(a) * g(a)']);
+    const branch = (from: number, length: number): number => {
+      let at = from;
+      for (let i = 0; i < length; i++) at = program.op('SinBackward0', 1, [at], [4]);
+      return at;
+    };
+    const a = program.op('ExpBackward0', 1, [program.leaf('a', [4])], [4]);
+    const ends = [branch(a, 6), branch(a, 6), branch(a, 6)];
+    const sum = program.op('CatBackward0', 1, ends, [12]);
+    program.backward(program.op('SumBackward0', 1, [sum], []), 1);
+    const recording = recordingOf([program.writer.flush()]);
+    for (const across of [false, true]) {
+      const { model, layout } = laidOut(recording, false, across);
+      const place = across ? layout.y : layout.x;
+      const columns = new Map<number, number>();
+      model.view.seqs.forEach((seq, box) => {
+        if (model.store.nameOf(seq) !== 'SinBackward0') return;
+        const column = Math.round(place[box]);
+        columns.set(column, (columns.get(column) ?? 0) + 1);
+      });
+      expect([...columns.values()]).toEqual([6, 6, 6]);
+    }
   });
 
   it('draws a parameter once per use', () => {
