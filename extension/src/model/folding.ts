@@ -2,6 +2,7 @@
 // readable. Pure.
 
 import type { Container } from './container';
+import { containerAt } from './containers';
 
 /** Up to so many nodes a graph opens as a whole. */
 export const WHOLE = 160;
@@ -9,6 +10,15 @@ export const WHOLE = 160;
 const AT_ONCE = 40;
 /** Boxes that a large graph opens with at most. */
 export const FIRST_VIEW = 320;
+
+/** Between a container's key and the place of a node in it. */
+const TRANSPOSE = '#transpose ';
+
+/** The same for the same node of another pass of the same program. */
+function placeOf(root: Container, index: number): string {
+  const container = containerAt(root, index);
+  return `${container.key}${TRANSPOSE}${index - container.first}`;
+}
 
 export class Folding {
   /** grows with every choice */
@@ -40,8 +50,30 @@ export class Folding {
     this.version++;
   }
 
+  /** Gives transposes a box of their own, or back to the badges of what they transpose. */
+  setBoxed(root: Container, indexes: readonly number[], boxed: boolean): void {
+    for (const index of indexes) {
+      if (boxed) this.choices.set(placeOf(root, index), true);
+      else this.choices.delete(placeOf(root, index));
+    }
+    this.version++;
+  }
+
+  /** Those of these transposes that have a box of their own. */
+  boxed(root: Container, stubs: Uint8Array): Set<number> {
+    const found = new Set<number>();
+    const known = [...this.choices.keys()].some(key => key.includes(TRANSPOSE));
+    for (let i = 0; known && i < stubs.length; i++) {
+      if (stubs[i] && this.choices.get(placeOf(root, i))) found.add(i);
+    }
+    return found;
+  }
+
   /** Every container of the graph; choices about other graphs stay. */
   setAll(root: Container, open: boolean): void {
+    for (const key of [...this.choices.keys()]) {
+      if (key.includes(TRANSPOSE)) this.choices.delete(key);
+    }
     const stack = [...root.children];
     for (let at = stack.pop(); at; at = stack.pop()) {
       this.choices.set(at.key, open);

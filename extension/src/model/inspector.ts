@@ -170,7 +170,9 @@ export class InspectorModel {
     this.states = statesAt(store, this.graph, this.axis, this.cursor);
     if (this.viewed !== this.folding.version) {
       this.viewed = this.folding.version;
-      this.view = viewOf(this.graph, this.root, container => this.folding.isOpen(container));
+      const boxed = this.folding.boxed(this.root, this.graph.stubs);
+      const isOpen = (container: Container): boolean => this.folding.isOpen(container);
+      this.view = viewOf(this.graph, this.root, isOpen, boxed);
     }
     this.drawn = viewStates(this.view, this.states);
     const { graph, view, axis, states } = this;
@@ -238,6 +240,30 @@ export class InspectorModel {
   draw(drawing: Partial<Drawing>): void {
     this.drawing = { ...this.drawing, ...drawing };
     this.touch(drawing.colourBy !== undefined);
+  }
+
+  /** The nodes that only transpose a leaf, by their number or by that of the leaf. */
+  private transposes(seq: number | null): number[] {
+    const { graph } = this;
+    const index = seq === null ? -1 : graph.indexOf.get(seq);
+    const leaf = index >= 0 && graph.stubs[index] ? graph.badgeSeq[graph.badgeStart[index]] : seq;
+    return (graph.leafUses.get(leaf ?? -1) ?? []).filter(use => graph.stubs[use] === 1);
+  }
+
+  /**
+   * Draws the transposes of a leaf as boxes of their own, or as part of its badge again; false where
+   * there are none that this would change.
+   */
+  boxTransposes(seq: number | null, boxed: boolean): boolean {
+    const { root, graph, folding } = this;
+    const now = folding.boxed(root, graph.stubs);
+    const change = this.transposes(seq).filter(index => now.has(index) !== boxed);
+    if (change.length === 0) {
+      return false;
+    }
+    folding.setBoxed(root, change, boxed);
+    this.touch();
+    return true;
   }
 
   foldAll(open: boolean): void {

@@ -74,6 +74,7 @@ class Builder {
 
   constructor(
     private readonly isOpen: (container: Container) => boolean,
+    /** nodes that have no box of their own */
     private readonly stubs: Uint8Array
   ) {}
 
@@ -125,13 +126,16 @@ class Builder {
   }
 }
 
-/** The view of a graph with these containers open. */
+/** The view of a graph with these containers open, and boxes for these transposes. */
 export function viewOf(
   graph: Graph,
   root: Container,
-  isOpen: (container: Container) => boolean
+  isOpen: (container: Container) => boolean,
+  boxed: ReadonlySet<number> = new Set()
 ): View {
-  const builder = new Builder(isOpen, graph.stubs);
+  const stubs = boxed.size === 0 ? graph.stubs : graph.stubs.slice();
+  for (const index of boxed) stubs[index] = 0;
+  const builder = new Builder(isOpen, stubs);
   builder.inside(root);
   const { folds, frames, outlines } = builder;
   const groupOf = builder.groupOf.all;

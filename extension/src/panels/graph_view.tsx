@@ -50,7 +50,10 @@ export function GraphView({
           if (seq !== null) presenter.tab.set('node');
           host.current?.focus({ preventScroll: true });
         },
-        open: seq => presenter.open(seq),
+        open: seq => {
+          const opens = !presenter.hides('groups') && model.boxTransposes(seq, true);
+          if (!opens) presenter.open(seq);
+        },
         choose: container => {
           presenter.chooseGroup(container);
           host.current?.focus({ preventScroll: true });

@@ -102,11 +102,11 @@ const KEYS: Key[] = [
   },
   {
     shown: 'C',
-    does: 'Close the group around the node',
+    does: 'Close the group around the node, or the transpose',
     keys: ['c'],
     run: p => p.foldSelected(false)
   },
-  { shown: 'O', does: 'Open the chosen group', keys: ['o'], run: p => p.foldSelected(true) },
+  { shown: 'O', does: 'Open the chosen group, or badge with ᵀ', keys: ['o'], run: p => p.foldSelected(true) },
   {
     shown: 'Shift C, Shift O',
     does: 'Close or open all groups',

@@ -326,6 +326,9 @@ export class Presenter implements Disposable {
   /** Opens the chosen container, or closes the one around what is chosen. */
   foldSelected(open: boolean): void {
     const { model } = this;
+    if (model.group === null && model.boxTransposes(model.selected, open)) {
+      return;
+    }
     const around = model.containerOfSelection();
     if (!around) {
       return;

@@ -372,6 +372,38 @@ describe('a transposed weight', () => {
     expect(model.states.leaf.get(badge)).not.toBe(State.next);
   });
 
+  it('gets a box when its badge is opened, in the next pass, too, and gives it back', () => {
+    const own = modelOf(layers(4));
+    const count = own.view.folds.length;
+    const leaf = own.view.stubOf.get(transposes[1]) ?? -1;
+    const named = (): string[] => [...own.view.seqs].map(seq => own.store.nameOf(seq));
+    expect(own.boxTransposes(own.graph.seqs[0], true)).toBe(false);
+    expect(own.boxTransposes(leaf, true)).toBe(true);
+    expect(own.boxTransposes(leaf, true)).toBe(false);
+    own.refresh();
+    expect(own.view.folds.length).toBe(count + 1);
+    expect(named().filter(name => name === 'TBackward0')).toHaveLength(1);
+    const box = own.view.indexOf.get(transposes[1]);
+    expect(own.view.seqs[box]).toBe(transposes[1]);
+    expect(own.view.stubOf.has(transposes[1])).toBe(false);
+    // The badge is now that of the transpose, and plain.
+    expect([...own.view.badgeSeq.subarray(own.view.badgeStart[box])][0]).toBe(leaf);
+    expect(own.view.badgeKnown[own.view.badgeStart[box]]).toBe(1);
+    // The choice is kept by what the program is, not by numbers.
+    const other = modelOf(layers(4));
+    other.folding.choose(own.folding.chosen);
+    other.show({ kind: 'latest' });
+    other.refresh();
+    expect([...other.view.seqs].map(seq => other.store.nameOf(seq))).toEqual(named());
+    own.select(transposes[1]);
+    expect(own.boxTransposes(own.selected, false)).toBe(true);
+    own.refresh();
+    expect(own.view.folds.length).toBe(count);
+    expect(own.view.stubOf.get(transposes[1])).toBe(leaf);
+    const scene = new Scene(own.store, own.view, layOut(layoutInput(own.store, own.view, null)));
+    expect(scene.boxOf(transposes[1])).toEqual(scene.boxOf(leaf));
+  });
+
   it('keeps its box where two nodes use it', () => {
     const program = new Program(['w = W.t()', 'y = x @ w', 'z = y @ w']);
     const w = program.op('TBackward0', 1, [program.leaf('W', [4, 4])], [4, 4]);
