@@ -12,15 +12,18 @@ import ag_visual as torch
 
 from .test_pages import picture
 
-LAYERS = 20
 
-
-def deep(folder: Path) -> str:
-    """The address of a page with twenty sigmoids, whose gradient vanishes."""
-    net = [m for _ in range(LAYERS) for m in (torch.nn.Linear(8, 8), torch.nn.Sigmoid())]
+def deep(folder: Path, layers: int = 20) -> str:
+    """The address of a page with a net of sigmoids, whose gradient vanishes."""
     torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        *(m for _ in range(layers) for m in (torch.nn.Linear(8, 8), torch.nn.Sigmoid()))
+    )
+    for weight in net.parameters():
+        torch.nn.init.normal_(weight, std=0.15)
     with torch.record() as recorded:
-        torch.nn.Sequential(*net)(torch.ones(4, 8)).pow(2).mean().backward()
+        loss = net(torch.ones(4, 8)).pow(2).mean()
+        loss.backward()
     return recorded.save(folder / "deep.html").as_uri()
 
 
@@ -49,7 +52,7 @@ def test_the_legend_counts_and_goes_from_one_to_the_next(page: Page, tmp_path: P
 def test_boxes_are_coloured_by_a_measure_and_it_is_remembered(
     page: Page, tmp_path: Path, screenshots: Path
 ) -> None:
-    page.goto(deep(tmp_path))
+    page.goto(deep(tmp_path, layers=6))
     by = page.get_by_role("combobox", name="colour")
     expect(by).to_have_value("state")
     scale = page.locator(".agv-legend-scale")
@@ -71,6 +74,8 @@ def test_boxes_are_coloured_by_a_measure_and_it_is_remembered(
         page.reload()
         expect(by).to_have_value("norm")
         expect(scale).to_be_visible()
+        page.locator(".agv-graph").focus()
+        page.keyboard.press(" ")
         picture(page, screenshots / f"colour_norm_{scheme}.png")
 
 

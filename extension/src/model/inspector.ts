@@ -251,8 +251,8 @@ export class InspectorModel {
   }
 
   /**
-   * Draws the transposes of a leaf as boxes of their own, or as part of its badge again; false where
-   * there are none that this would change.
+   * Draws the transposes of a leaf as boxes of their own, or as part of its badge again; false
+   * where there are none that this would change.
    */
   boxTransposes(seq: number | null, boxed: boolean): boolean {
     const { root, graph, folding } = this;

@@ -106,7 +106,12 @@ const KEYS: Key[] = [
     keys: ['c'],
     run: p => p.foldSelected(false)
   },
-  { shown: 'O', does: 'Open the chosen group, or badge with ᵀ', keys: ['o'], run: p => p.foldSelected(true) },
+  {
+    shown: 'O',
+    does: 'Open the chosen group, or badge with ᵀ',
+    keys: ['o'],
+    run: p => p.foldSelected(true)
+  },
   {
     shown: 'Shift C, Shift O',
     does: 'Close or open all groups',
