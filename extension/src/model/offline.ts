@@ -34,7 +34,8 @@ const ANSWERED: ReadonlySet<CommandName> = new Set([
   'card',
   'jacobians',
   'numbers',
-  'local'
+  'local',
+  'weights'
 ]);
 
 /** The arguments of questions that a recording may answer. */
@@ -182,6 +183,8 @@ export class OfflineController implements Controller {
         return (recording?.scalars ?? this.fetched)?.nodes.find(numbers => numbers.seq === seq);
       case 'scalars':
         return this.scalars(seqs);
+      case 'weights':
+        return recording?.weights ?? undefined;
       default:
         return undefined;
     }

@@ -68,6 +68,10 @@ export class Store {
   readonly scopes = new Columns('scopes');
   /** when a backward stood still because its reader stopped it */
   readonly pauses = new Columns('pauses');
+  /** of modules; the newest row of each counts */
+  readonly parameters = new Columns('parameters');
+  /** which of them got no gradient in a pass and those like it, and why */
+  readonly absent = new Columns('absent');
 
   /** rows by node number */
   readonly nodeRow = new IntMap();
@@ -87,6 +91,9 @@ export class Store {
   readonly runsIn = new Chain();
   readonly writesTo = new Chain();
   readonly leavesOn = new Chain();
+  /** rows by parameter */
+  readonly parameterRow = new IntMap();
+  readonly absentOf = new Chain();
   readonly tasks = new Map<number, Task>();
 
   private strings: string[] = [];
@@ -201,7 +208,8 @@ export class Store {
     }
     this.problems.splice(0, this.problems.length - this.limits.problems);
     const { nodes, writes } = this.limits;
-    const others = [this.leaves, this.runs, this.hooks, this.breaks, this.freed, this.calls];
+    const { leaves, hooks, breaks, freed, calls, parameters, absent } = this;
+    const others = [leaves, this.runs, hooks, breaks, freed, calls, parameters, absent];
     if (
       this.nodes.rows > nodes ||
       this.writes.rows > 2 * writes ||
@@ -242,7 +250,7 @@ export class Store {
   private all(): { readonly bytes: number; clear(): void }[] {
     const { nodes, leaves, edges, saved, runs, writes, hooks, breaks, freed } = this;
     const { calls, levels, scopes } = this;
-    const rare = [this.pauses, calls, levels, scopes];
+    const rare = [this.pauses, calls, levels, scopes, this.parameters, this.absent];
     return [nodes, leaves, edges, saved, runs, writes, hooks, breaks, freed, ...rare];
   }
 
@@ -259,7 +267,9 @@ export class Store {
       freed: this.freed.rows,
       calls: this.calls.rows,
       levels: this.levels.rows,
-      scopes: this.scopes.rows
+      scopes: this.scopes.rows,
+      parameters: this.parameters.rows,
+      absent: this.absent.rows
     };
     if (tables.nodes) this.nodes.append(tables.nodes);
     if (tables.leaves) this.leaves.append(tables.leaves);
@@ -274,6 +284,8 @@ export class Store {
     if (tables.levels) this.levels.append(tables.levels);
     if (tables.scopes) this.scopes.append(tables.scopes);
     if (tables.pauses) this.pauses.append(tables.pauses);
+    if (tables.parameters) this.parameters.append(tables.parameters);
+    if (tables.absent) this.absent.append(tables.absent);
     if (tables.tasks) this.takeTasks(tables.tasks);
     if (tables.labels) {
       this.labelled++;
@@ -337,13 +349,20 @@ export class Store {
       this.levelRow.set(levels.at.call[row], row);
     for (let row = from.scopes; row < scopes.rows; row++)
       this.callOf.set(scopes.at.seq[row], scopes.at.call[row]);
+    const { parameters, absent } = this;
+    for (let row = from.parameters; row < parameters.rows; row++)
+      this.parameterRow.set(parameters.at.parameter[row], row);
+    for (let row = from.absent; row < absent.rows; row++)
+      this.absentOf.add(absent.at.parameter[row], row);
   }
 
   private indexes(): { readonly bytes: number; clear(): void }[] {
     const { nodeRow, leafRow, freedRow, callOf, callRow, levelRow } = this;
     const { edgesOf, savedOf, runsOf, hooksOf, breaksOf, runsIn, writesTo, leavesOn } = this;
     const chains = [edgesOf, savedOf, runsOf, hooksOf, breaksOf, runsIn, writesTo, leavesOn];
-    return [nodeRow, leafRow, freedRow, callOf, callRow, levelRow, ...chains];
+    const { parameterRow, absentOf } = this;
+    const maps = [nodeRow, leafRow, freedRow, callOf, callRow, levelRow, parameterRow];
+    return [...maps, absentOf, ...chains];
   }
 
   private reindex(): void {
@@ -362,7 +381,9 @@ export class Store {
       freed: 0,
       calls: 0,
       levels: 0,
-      scopes: 0
+      scopes: 0,
+      parameters: 0,
+      absent: 0
     };
     this.index(start);
   }
@@ -430,6 +451,15 @@ export class Store {
     }
     const { pauses } = this;
     pauses.filter(row => this.tasks.has(pauses.at.task[row]));
+    // They are told once: what the newest row of each says holds for all passes to come.
+    const { parameters, absent } = this;
+    const of = (row: number): number => parameters.at.parameter[row];
+    parameters.filter(row => row === this.parameterRow.get(of(row)));
+    const firstParameter = parameters.rows - this.limits.nodes;
+    parameters.filter(row => row >= firstParameter);
+    absent.filter(row => row === this.absentOf.newest(absent.at.parameter[row]));
+    const firstAbsent = absent.rows - this.limits.nodes;
+    absent.filter(row => row >= firstAbsent);
     this.structure++;
     this.reindex();
   }

@@ -2,9 +2,17 @@
 // per moment, and the newest answer is kept. Panels read these while they draw.
 
 import type { InspectorModel } from '../model/inspector';
+import { newestPass } from '../model/parameters';
 import { STATE_NAMES } from '../model/states';
 import type { Controller } from '../protocol/controller';
-import type { Jacobian, NodeDetails, NodeHooks, Scalars, Values } from '../protocol/schema';
+import type {
+  Jacobian,
+  NodeDetails,
+  NodeHooks,
+  Scalars,
+  Values,
+  Weights
+} from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 
 /** What is known of a request: waiting, an answer, or why there is none. */
@@ -37,6 +45,8 @@ export class Answers implements Disposable {
   private edits = 0;
   private again: ReturnType<typeof setTimeout> | undefined;
   private disposed = false;
+  /** after which pass norms of values were asked for, and when */
+  private weighed = { task: -1, at: -Infinity };
 
   constructor(
     private readonly controller: Controller,
@@ -85,6 +95,26 @@ export class Answers implements Disposable {
     );
   }
 
+  /** Norms of values; while one pass comes after the other they are not asked for at each. */
+  weights(): Answer<Weights> {
+    const { weighed } = this;
+    const task = newestPass(this.model.store);
+    const now = performance.now();
+    if (task !== weighed.task) {
+      if (now - weighed.at > RENEW_MS) this.weighed = { task, at: now };
+      else this.comeBack(RENEW_MS);
+    }
+    return this.ask('weights', String(this.weighed.task), () =>
+      this.controller.request('weights', {})
+    );
+  }
+
+  /** Has all drawn again a moment later. */
+  private comeBack(after: number): void {
+    clearTimeout(this.again);
+    this.again = setTimeout(this.changed, after);
+  }
+
   /** Every number of the graph on screen. */
   scalars(): Answer<Scalars> {
     const { graph, store, axis } = this.model;
@@ -127,8 +157,7 @@ export class Answers implements Disposable {
       this.changed();
       if (answer.kind === 'none' && BUSY.test(answer.why)) {
         // Nothing else may happen that draws what is still being looked at: it asks again then.
-        clearTimeout(this.again);
-        this.again = setTimeout(this.changed, ASK_AGAIN_MS + 1);
+        this.comeBack(ASK_AGAIN_MS + 1);
       }
     };
     request().then(

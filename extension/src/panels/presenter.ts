@@ -17,7 +17,8 @@ import type {
   NodeHooks,
   Problem,
   Site,
-  Values
+  Values,
+  Weights
 } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import type { Container } from '../model/container';
@@ -41,7 +42,8 @@ export interface Notice {
   text: string;
 }
 
-export type Tab = 'node' | 'outline' | 'tensors' | 'hooks' | 'jacobians' | 'problems';
+export type Tab =
+  'node' | 'outline' | 'parameters' | 'tensors' | 'hooks' | 'jacobians' | 'problems';
 
 export class Presenter implements Disposable {
   readonly model: InspectorModel;
@@ -372,6 +374,11 @@ export class Presenter implements Disposable {
 
   jacobians(): Answer<Jacobian[]> {
     return this.answers.jacobians();
+  }
+
+  /** Norms of the values of parameters, of the newest pass that has ended. */
+  weights(): Answer<Weights> {
+    return this.answers.weights();
   }
 
   hooks(): Answer<NodeHooks[]> {

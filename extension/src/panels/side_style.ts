@@ -115,8 +115,52 @@ export const SIDE_CSS = `
 .agv-cell { border: 2px solid var(--agv-ink); box-sizing: border-box; pointer-events: none;
   position: absolute; }
 .agv-check { align-items: center; display: inline-flex; font-size: 12px; gap: 6px; }
-.agv-root[data-agv-size="wide"][data-agv-tab="tensors"][data-agv-side="open"] .agv-mid {
+.agv-root[data-agv-size="wide"][data-agv-tab="tensors"][data-agv-side="open"] .agv-mid,
+.agv-root[data-agv-size="wide"][data-agv-tab="parameters"][data-agv-side="open"] .agv-mid {
   grid-template-columns: minmax(0, 1fr) 620px; }
+.agv-params { container-type: inline-size; }
+.agv-params-bar { align-items: center; display: flex; flex-wrap: wrap; gap: 6px 12px;
+  margin: 8px 0 6px; }
+.agv-params-bar input[type="search"] { background: var(--agv-bg); border-radius: 6px;
+  border: 1px solid var(--agv-line2); color: var(--agv-ink); flex: 0 1 220px; font: inherit;
+  min-width: 0; padding: 3px 8px; }
+.agv-root .agv-params table { table-layout: fixed; width: 100%; }
+.agv-params [data-column="shape"] { width: 86px; }
+.agv-params [data-column="norm"] { width: 78px; }
+.agv-params [data-column="ratio"] { width: 88px; }
+.agv-params [data-column="change"] { width: 68px; }
+.agv-params [data-column="passes"] { width: 86px; }
+.agv-root .agv-params th { background: var(--agv-bg); position: sticky; top: -1px; z-index: 1; }
+.agv-root .agv-params thead button { background: none; border: 0; cursor: pointer; font: inherit;
+  padding: 2px 0; white-space: nowrap; }
+.agv-root .agv-params thead th[data-number="yes"] { text-align: right; }
+.agv-root .agv-params tbody tr:not([aria-hidden]) { cursor: pointer; height: 26px; }
+.agv-root .agv-params tbody tr:hover > * { background: var(--agv-pane); }
+.agv-root .agv-params tbody th, .agv-root .agv-params td { border: 0; font-weight: 400;
+  height: 26px;
+  overflow: hidden; padding: 0 9px 0 0; position: static; text-align: left;
+  text-overflow: ellipsis; vertical-align: middle; white-space: nowrap; }
+.agv-root .agv-params tbody th button { background: none; border: 0; color: var(--agv-ink);
+  max-width: 100%;
+  overflow: hidden; padding: 0; text-align: left; text-overflow: ellipsis; }
+.agv-root .agv-params tr[aria-current="true"] > * { background: var(--agv-group); }
+.agv-root .agv-params td.agv-number { font-variant-numeric: tabular-nums; text-align: right; }
+.agv-root .agv-params [data-none="yes"] td { color: var(--agv-ink2); }
+.agv-root .agv-params .agv-none { color: var(--agv-bad); font-weight: 600; }
+.agv-root .agv-params [data-frozen="yes"] .agv-none { color: var(--agv-ink3); font-weight: 400; }
+.agv-params svg { display: block; overflow: visible; }
+.agv-params path { fill: none; stroke: var(--agv-param); stroke-width: 1.3; }
+.agv-params path[data-bad="yes"] { stroke: var(--agv-bad); stroke-width: 2; }
+.agv-params circle { fill: var(--agv-ink); }
+.agv-root .agv-params-why { background: var(--agv-group); border-radius: 6px; margin: 6px 0;
+  overflow-wrap: anywhere; padding: 6px 10px; }
+@container (max-width: 470px) {
+  .agv-root .agv-params table [data-roomy="room"] { overflow: hidden; padding: 0; width: 0; }
+  .agv-root .agv-params tbody th { direction: rtl; }
+}
+@container (max-width: 380px) {
+  .agv-root .agv-params table [data-roomy="some"] { overflow: hidden; padding: 0; width: 0; }
+}
 .agv-tree { list-style: none; margin: 8px 0 0; padding: 0; }
 .agv-tree li {
   align-items: baseline; border-radius: 4px; cursor: pointer; display: flex; gap: 5px;

@@ -8,6 +8,7 @@ import { Details } from './details';
 import { HookList } from './hooks';
 import { Jacobians } from './jacobians';
 import { OutlineTree } from './outline_tree';
+import { ParameterTable } from './parameters';
 import type { Tab } from './presenter';
 import { Problems } from './problems';
 import { TensorTable } from './tensor_table';
@@ -29,6 +30,13 @@ export interface TabEntry {
 export const TABS: readonly TabEntry[] = [
   { id: 'node', title: m => (m.group ? 'Group' : 'Node'), part: 'the node', Body: Details },
   { id: 'outline', title: 'Outline', part: 'the outline', Body: OutlineTree, control: 'outline' },
+  {
+    id: 'parameters',
+    title: 'Parameters',
+    part: 'the parameters',
+    Body: ParameterTable,
+    control: 'parameters'
+  },
   { id: 'tensors', title: 'Tensors', part: 'the tensors', Body: TensorTable, control: 'tensors' },
   { id: 'hooks', title: 'Hooks', part: 'the hooks', Body: HookList, control: 'hooks' },
   {

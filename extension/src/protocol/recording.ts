@@ -10,7 +10,8 @@ import type {
   Numbers,
   OpCard,
   Scalars,
-  Values
+  Values,
+  Weights
 } from './schema';
 import { RECORDING_FORMAT, VERSION } from './schema';
 import type { Batch } from './decode';
@@ -34,6 +35,8 @@ export interface OpenRecording {
   /** every number of small graphs */
   scalars: Scalars | null;
   jacobians: Jacobian[];
+  /** norms of the values of parameters when it was written */
+  weights: Weights | null;
   lesson: Lesson | null;
   /** as its author gave it; empty without one */
   name: string;
@@ -218,6 +221,25 @@ export function scalarsOf(value: unknown): Scalars | null {
     : null;
 }
 
+function normsOf(value: unknown): Weights['parameters'] {
+  const norms = Object.entries(isObject(value) ? value : {});
+  return Object.fromEntries(
+    norms.filter((each): each is [string, number | string] =>
+      ['number', 'string'].includes(typeof each[1])
+    )
+  );
+}
+
+function weightsOf(value: unknown): Weights | null {
+  return isObject(value)
+    ? {
+        parameters: normsOf(value.parameters),
+        storages: normsOf(value.storages),
+        left_out: typeof value.left_out === 'number' ? value.left_out : 0
+      }
+    : null;
+}
+
 /**
  * Opens a recording given as JSON text or as the parsed object; throws ProtocolError with a
  * sentence to show.
@@ -289,6 +311,7 @@ export function openRecording(source: unknown, alone = false): OpenRecording {
     beside: alone ? null : besideOf(file.beside),
     scalars: scalarsOf(file.scalars),
     jacobians: Array.isArray(file.jacobians) ? file.jacobians.filter(isJacobian) : [],
+    weights: weightsOf(file.weights),
     lesson: readLesson(file.lesson),
     name: textOf(file.name),
     of: Array.isArray(file.of) ? file.of.slice(0, MOST_VARIABLES).map(textOf) : null,

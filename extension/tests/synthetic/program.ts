@@ -61,7 +61,7 @@ export class Program {
     };
   }
 
-  leaf(label: string, shape: number[]): number {
+  leaf(label: string, shape: number[], storage = this.storage()): number {
     const { writer } = this;
     const seq = ++this.seq;
     writer.row('leaves', {
@@ -69,12 +69,48 @@ export class Program {
       label: writer.string(label),
       shape: writer.string(shape.join('×')),
       dtype: writer.string('float32'),
-      storage: this.storage(),
+      storage,
       t: writer.t,
       site: NONE
     });
     this.made.set(seq, { seq, next: [], leaf: true });
     return seq;
+  }
+
+  /** A parameter of a module, as it is told once. */
+  parameter(
+    parameter: number,
+    name: string,
+    shape: number[],
+    storage: number,
+    { module = 1000, trained = true }: { module?: number; trained?: boolean } = {}
+  ): void {
+    const { writer } = this;
+    writer.row('parameters', {
+      parameter,
+      module,
+      order: parameter,
+      name: writer.string(name),
+      shape: writer.string(shape.join('×')),
+      dtype: writer.string('float32'),
+      storage,
+      flags: trained ? 1 : 0,
+      t: writer.t
+    });
+  }
+
+  /** It gets no gradient, from this pass on. line 0: none is to blame. */
+  absent(parameter: number, task: number, kind: string, text: string, line = 0): void {
+    const { writer } = this;
+    writer.row('absent', {
+      parameter,
+      task,
+      kind: writer.string(kind),
+      text: writer.string(text),
+      repair: writer.string(line ? 'remove it' : ''),
+      site: line ? writer.site(this.site(line)) : NONE,
+      t: writer.t
+    });
   }
 
   /** line 0: a node whose source line is unknown. */
