@@ -21,6 +21,7 @@ SHOWN = (
     *("teaching_numbers_light", "transforms_tangent_dark", "transforms_jacobian_light"),
     *("timeline_light", "timeline_dark", "timeline_live_light", "timeline_memory_dark"),
     *("watch_light", "watch_problem_dark", "newest_light"),
+    *("parameters_light", "parameters_dark"),
     *("course_question_light", "course_handout_dark"),
 )
 

@@ -257,11 +257,14 @@ export function ParameterTable(): ReactElement {
     if (own >= 0) show(body.current, own);
   }, [model.selected, graph.task]);
   useLayoutEffect(() => {
-    if (!focusing.current) {
-      return;
+    // One that is out of view is made when the side has been scrolled there.
+    const found = focusing.current
+      ? body.current?.querySelector<HTMLElement>(`[data-row="${current}"] button`)
+      : null;
+    if (found) {
+      focusing.current = false;
+      found.focus({ preventScroll: true });
     }
-    focusing.current = false;
-    body.current?.querySelector<HTMLElement>(`[data-row="${current}"] button`)?.focus();
   });
   if (rows.length === 0) {
     return (
