@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ag_visual import files
 from ag_visual.core.bell import Bell
+from ag_visual.core.node import Node
 from ag_visual.core.source import call_site_of
 from ag_visual.events import instrument, threads
 from ag_visual.events.clock import perf_counter_ns
@@ -35,7 +36,7 @@ from ag_visual.observe.record.jacobians import Jacobians
 from ag_visual.observe.record.leaf_names import Scope, scopes_of
 from ag_visual.observe.record.lesson import Lesson
 from ag_visual.observe.record.recorder import Recorder
-from ag_visual.observe.record.scalars import ScalarLog
+from ag_visual.observe.record.scalars import MOST_NODES, ScalarLog
 from ag_visual.observe.wire.text import fit
 from ag_visual.session.found_problems import FoundProblems
 from ag_visual.session.pause import Gate
@@ -202,13 +203,21 @@ class Session:
                 self._told_too_large()
             if self.followers.data and (self.recorder.on or self.gate.armed):
                 self._tell_followers(task)
-            if (self.numbers.wanted and self.numbers.on) or self.gate.pause_next:
+            if self._keeps_numbers(task):
                 found = [*scopes_of(sys._getframe(1)), self.namespace()]
                 if self.numbers.began(task, found):
                     self.gate.watch = self._arrived
                     self.gate.arm()
         except Exception as error:
             self._failed(error)
+
+    def _keeps_numbers(self, task: LiveBackward) -> bool:
+        """Whether the numbers of a backward are to be kept, if its graph is small enough."""
+        if (self.numbers.wanted and self.numbers.on) or self.gate.pause_next:
+            return True
+        watched = bool(self.pages) and self.recorder.listening and task.parent is None
+        small = len(task.counts) <= MOST_NODES and all(isinstance(n, Node) for n in task.counts)
+        return watched and small and self.numbers.may_watch()
 
     def _tell_followers(self, task: LiveBackward) -> None:
         for follower in list(self.followers):

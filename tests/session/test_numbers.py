@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import ag_visual as ag
+from ag_visual.observe.record.recorder import Allowance
+from ag_visual.observe.record.scalars import ScalarLog
 from ag_visual.session.commands import handle
 from ag_visual.session.session import current
 
@@ -77,3 +79,51 @@ def test_an_answer_at_a_pause_leaves_the_backwards_own_record(command: str) -> N
         session.clear()
     assert found["outputs"][0]["gradient"] == [10.0], "what it went on with"
     assert x.grad.tolist() == [60.0]
+
+
+@pytest.mark.parametrize("scope", ["every", "newest"])
+def test_a_watched_backward_keeps_the_numbers_of_a_small_graph(scope: str) -> None:
+    session = current()
+    page = session.open_page("reader", lambda message, buffers: None)
+    try:
+        if scope == "every":
+            session.start("every", 1)
+        else:
+            session.watch_newest(True)
+            session.recorder.allowance = Allowance(seconds=60.0)
+        session.numbers.allowance = Allowance(seconds=60.0)
+        x = ag.tensor([2.0, 3.0], requires_grad=True)
+        y = (x * x).sum()
+        seqs = sorted([y.grad_fn.seq, y.grad_fn.next_functions[0][0].seq])
+        y.backward()
+        del y
+        nodes = session.numbers.graph(seqs, session.recorder, [])["nodes"]
+        assert [one["inputs"][0]["slopes"] for one in nodes] == [[2.0, 0.0, 0.0, 3.0], [1.0, 1.0]]
+        assert nodes[0]["outputs"][0] == {
+            "shape": [2],
+            "values": [4.0, 9.0],
+            "gradient": [1.0, 1.0],
+        }
+
+        # A long training is not held up: what may be spent is bounded.
+        session.numbers.allowance = Allowance(seconds=0.0)
+        known = set(session.numbers.found)
+        (x * x).sum().backward()
+        assert set(session.numbers.found) == known
+    finally:
+        session.stop()
+        session.watch_newest(False)
+        session.close_page(page)
+        session.recorder.allowance = Allowance()
+        session.numbers = ScalarLog()
+        session.clear()
+
+
+def test_without_a_panel_nothing_is_run_to_look() -> None:
+    session = current()
+    try:
+        with ag.record():
+            (ag.tensor([2.0], requires_grad=True) ** 2).sum().backward()
+        assert session.numbers.found == {}
+    finally:
+        session.clear()

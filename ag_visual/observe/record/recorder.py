@@ -163,16 +163,17 @@ class Recorder:
     def stop(self) -> None:
         """Stop recording; what was recorded stays."""
         self.scope = self.rest
-        if self._listening:
+        if self.listening:
             instrument.sink = None
         self._open.clear()
 
     @property
-    def _listening(self) -> bool:
+    def listening(self) -> bool:
+        """Whether what happens now is recorded."""
         return instrument.sink is self._log
 
     def _listen(self) -> None:
-        if not self._listening:
+        if not self.listening:
             self._since = next(sequence)
             instrument.sink = self._log
 
@@ -180,13 +181,13 @@ class Recorder:
         """A backward begins, in this thread, called from this frame."""
         if self.scope == "newest":
             self._watch(task, frame)
-        elif self._listening:
+        elif self.listening:
             self._begin(task, frame)
 
     def _watch(self, task: LiveBackward, frame: FrameType | None) -> None:
         """Record this backward, if it may be: that is over with its end."""
         now = perf_counter_ns()
-        if not self._listening:
+        if not self.listening:
             nodes = len(task.counts)
             if nodes > NEWEST_NODES:
                 self.unwatched = nodes
@@ -232,7 +233,7 @@ class Recorder:
 
     def losing_tangents(self, since: int) -> None:
         """A level of forward mode that opened before node `since` ends, in this thread."""
-        if not self._listening or self.tangents.full or threading.get_ident() in self.ignored:
+        if not self.listening or self.tangents.full or threading.get_ident() in self.ignored:
             return
         with self._lock:
             self.drain()
@@ -243,7 +244,7 @@ class Recorder:
         """A backward ended: the scopes 'once' and 'every' may change what is recorded next."""
         if self.scope == "newest":
             self._open.discard(task.id)
-            if not self._open and self._listening:
+            if not self._open and self.listening:
                 instrument.sink = None
             return
         if self.scope in ("off", "block") or task.parent is not None:
@@ -252,10 +253,10 @@ class Recorder:
             self.stop()
             if self.on_scope_end is not None:
                 self.on_scope_end()
-        elif self._listening and self.every > 1:
+        elif self.listening and self.every > 1:
             instrument.sink = None
             self._skipped = 1
-        elif not self._listening:
+        elif not self.listening:
             self._skipped += 1
             if self._skipped >= self.every:
                 self._listen()
@@ -280,7 +281,7 @@ class Recorder:
         one end, and pages would see nothing before it did.
         """
         behind = instrument.behind
-        if behind is not None and self._listening:
+        if behind is not None and self.listening:
             behind()
         with self._lock:
             if self.waiting:
@@ -467,7 +468,7 @@ class Recorder:
     def clear(self) -> None:
         """Forget what was recorded. Nodes that still live are recorded again when needed."""
         with self._lock:
-            listening = self._listening
+            listening = self.listening
             self._log = EventLog(HookEffect)
             if listening:
                 instrument.sink = self._log

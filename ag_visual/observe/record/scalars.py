@@ -17,6 +17,7 @@ from ag_visual.arrays.quiet import quietly
 from ag_visual.core.diagnosis.variable_names import tensors_in
 from ag_visual.core.node import Node
 from ag_visual.core.source import resolve
+from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.live import LiveBackward, LiveNode, gradient_array, lanes, written_out
 from ag_visual.observe.formulas.local import (
     NUMBERS,
@@ -34,7 +35,7 @@ from ag_visual.observe.formulas.local import (
 )
 from ag_visual.observe.record.leaf_names import Scope
 from ag_visual.observe.record.node_view import meta_of, outputs_of
-from ag_visual.observe.record.recorder import Recorder
+from ag_visual.observe.record.recorder import Allowance, Recorder
 
 MOST_NODES: Final = 120
 """Nodes of one graph that are looked at number by number."""
@@ -49,9 +50,19 @@ backward stops."""
 NOT_KEPT: Final[dict[str, Any]] = {
     "nodes": [],
     "seq": None,
-    "why": "The numbers of this pass were not kept. Record with torch.record(scalars=True), stop "
-    "in it, or keep its graph with retain_graph=True.",
+    "why": "The numbers of this pass were not kept. Run it again with the panel open, record with "
+    "torch.record(scalars=True), or stop in it.",
 }
+
+OF_ANOTHER: Final[dict[str, Any]] = {
+    "nodes": [],
+    "seq": None,
+    "why": "Another engine made this graph, and its nodes are not run to look: local derivatives "
+    "are known of graphs of this package alone.",
+}
+
+SECONDS_WATCHED: Final = 0.25
+"""The same for backwards that a panel only watches: at first, then a twentieth of the time."""
 
 Numbers = dict[str, Any]
 
@@ -300,6 +311,8 @@ class ScalarLog:
         self.found: dict[int, Numbers] = {}
         self._spent = 0.0
         self.tasks: set[int] = set()  # backwards that are followed
+        self.allowance = Allowance(SECONDS_WATCHED)  # for backwards that nobody asked it for
+        self.allowance.grows = True
         self._lock = threading.Lock()
 
     @property
@@ -331,8 +344,15 @@ class ScalarLog:
             while len(self.found) > MOST_KEPT:
                 del self.found[next(iter(self.found))]
         self.tasks.add(task.id)
-        self._spent += time.thread_time() - start
+        spent = time.thread_time() - start
+        self._spent += spent
+        # What arrives at each node is worked out as well, when it does.
+        self.allowance.spend(2e9 * spent)
         return True
+
+    def may_watch(self) -> bool:
+        """Whether a backward that nobody asked it for may be followed now."""
+        return self.allowance.any_left(perf_counter_ns())
 
     def arrived(self, node: LiveNode, grads: Sequence[Any]) -> None:
         """The gradients with which a node is about to run."""
@@ -362,7 +382,8 @@ class ScalarLog:
             return {"nodes": list(known.values()), "seq": None, "why": ""}
         living = [node for seq in seqs if isinstance(node := recorder.node(seq), Node)]
         if not living and not known:
-            return dict(NOT_KEPT)
+            others = any(recorder.node(seq) is not None for seq in seqs)
+            return dict(OF_ANOTHER if others else NOT_KEPT)
         if not any(seq in known for seq in seqs) and len(living) == len(seqs):
             found = of_living(living, scopes)
             return found if found["why"] or _has_slopes(found["nodes"]) else dict(NOT_KEPT)

@@ -3,14 +3,14 @@
 
 import type { NumberGraph } from '../model/scalars';
 
-export const BOX = { width: 86, height: 40, gap: 6 };
+export const BOX = { width: 96, height: 44, gap: 6 };
 const COLUMN_GAP = 80;
 const GROUP_GAP = 42;
 const MARGIN = { x: 12, top: 34, bottom: 12 };
 const SWEEPS = 4;
 
 /** Between lines that pass a column beside each other: their texts fit in. */
-const LANE = 15;
+const LANE = 17;
 /** Between a box and a line that passes it, and above a line where a caption follows below. */
 const CLEAR = 16;
 
@@ -219,7 +219,7 @@ export interface Label {
   width: number;
 }
 
-const LABEL_HEIGHT = 14;
+const LABEL_HEIGHT = 16;
 /** Where along its line a text may stand, the best places first. */
 const WHERE = [0.3, 0.42, 0.54, 0.66, 0.2, 0.78, 0.36, 0.48, 0.6, 0.72];
 
@@ -268,7 +268,7 @@ export function placeLabels(
     return sum;
   };
   for (const [link, text] of texts) {
-    const width = 6.5 * text.length + 6;
+    const width = 7.6 * text.length + 6;
     let best: Label | null = null;
     let least = Infinity;
     for (const t of WHERE) {

@@ -167,6 +167,33 @@ export function numberGraph(
   return { groups, nums, links, ties, leaving, coming, gaps };
 }
 
+/** Which number the reader chose. */
+export interface ChosenNumber {
+  seq: number;
+  output: number;
+  element: number;
+}
+
+/**
+ * The number that is chosen while a node is selected, or -1: the one that was, also where another
+ * pass took the place of its own and the selection was carried over; else the node's first.
+ */
+export function numberAt(
+  nums: readonly Num[],
+  selected: number | null,
+  chosen: ChosenNumber | null
+): number {
+  const first = nums.findIndex(({ seq }) => seq === selected);
+  if (!chosen || (chosen.seq !== selected && nums.some(({ seq }) => seq === chosen.seq))) {
+    return first;
+  }
+  const same = nums.findIndex(
+    ({ seq, output, element }) =>
+      seq === selected && output === chosen.output && element === chosen.element
+  );
+  return same < 0 ? first : same;
+}
+
 /** 'W1[0,1]' */
 export function nameOf({ groups, nums }: NumberGraph, num: number): string {
   const { group, place } = nums[num];

@@ -4,6 +4,7 @@ import type { KeyboardEvent, ReactElement } from 'react';
 import { useEffect, useRef } from 'react';
 import type { Control } from '../protocol/schema';
 import { nextDirection } from '../model/drawing';
+import type { GraphCanvas } from '../draw/graph_canvas';
 import { bookmarkKey } from './bookmarks';
 import type { Presenter } from './presenter';
 import { useCell, usePresenter } from './presenter';
@@ -26,6 +27,10 @@ const move =
     const seq = box >= 0 ? model.view.seqs[box] : model.selected;
     if (seq !== null) canvas?.reveal(seq);
   };
+
+/** What is larger or smaller: the graph, or the drawing of its numbers. */
+const zoomed = ({ canvas, numbers }: Presenter): Pick<GraphCanvas, 'fit' | 'zoomBy'> | null =>
+  canvas ?? numbers;
 
 const KEYS: Key[] = [
   { shown: 'F8', does: 'Pause before the next node', keys: ['F8'], run: p => p.debugger.pause() },
@@ -139,7 +144,7 @@ const KEYS: Key[] = [
     keys: ['T'],
     run: p => p.draw({ direction: nextDirection(p.model.drawing.direction) })
   },
-  { shown: 'space', does: 'Show the whole graph', keys: [' '], run: p => p.canvas?.fit() },
+  { shown: 'space', does: 'Show the whole graph', keys: [' '], run: p => zoomed(p)?.fit() },
   {
     shown: 'F',
     does: 'Show the selected node',
@@ -153,8 +158,13 @@ const KEYS: Key[] = [
     keys: [],
     run: () => undefined
   },
-  { shown: '+ and −', does: 'Larger, smaller', keys: ['+', '='], run: p => p.canvas?.zoomBy(1.25) },
-  { shown: '', does: '', keys: ['-'], run: p => p.canvas?.zoomBy(0.8) },
+  {
+    shown: '+ and −',
+    does: 'Larger, smaller',
+    keys: ['+', '='],
+    run: p => zoomed(p)?.zoomBy(1.25)
+  },
+  { shown: '', does: '', keys: ['-'], run: p => zoomed(p)?.zoomBy(0.8) },
   { shown: 'W A S D', does: 'Move the view', keys: ['w'], run: p => p.canvas?.panBy(0, PAN) },
   { shown: '', does: '', keys: ['s'], run: p => p.canvas?.panBy(0, -PAN) },
   { shown: '', does: '', keys: ['a'], run: p => p.canvas?.panBy(PAN, 0) },

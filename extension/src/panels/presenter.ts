@@ -65,6 +65,8 @@ export class Presenter implements Disposable {
   readonly drawing = new Cell(0);
   /** set by the graph view while it is mounted */
   canvas: GraphCanvas | null = null;
+  /** set by the drawing of every number while that is mounted in its place */
+  numbers: { zoomBy(factor: number): void; fit(): void } | null = null;
   focusSearch: () => void = () => undefined;
   /** where the page has an address of its own: one that makes the lesson on screen */
   lessonLink: (() => string) | null = null;

@@ -5,18 +5,21 @@ import type { KeyboardEvent, ReactElement } from 'react';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { oneLine } from '../protocol/text';
 import { numberText } from '../model/format';
-import type { NumberGraph } from '../model/scalars';
-import { chainText, nameOf, numberGraph } from '../model/scalars';
+import type { ChosenNumber, NumberGraph } from '../model/scalars';
+import { chainText, nameOf, numberAt, numberGraph } from '../model/scalars';
 import { STATE_NAMES, State } from '../model/states';
 import type { NumberPlaces } from '../layout/scalars';
 import { BOX, pathOf, placeLabels, placeNumbers } from '../layout/scalars';
 import type { Presenter } from './presenter';
 import { useInspector } from './presenter';
+import type { Zoom } from './number_zoom';
+import { useZoom } from './number_zoom';
 import { ViewSwitch } from './view_switch';
 
 /** From so many lines on, only those at the chosen number have their derivative on them. */
 const MOST_LABELS = 90;
-const SMALLEST = 0.72;
+/** Above the drawing: the switch of views. */
+const ABOVE = 46;
 
 /** The gradient of this node arrived at the moment shown, or it is a graph that none ran over. */
 function arrived(presenter: Presenter, seq: number): boolean {
@@ -61,9 +64,20 @@ function neighbour(
   return choice.reduce((best, num) => (far(num) < far(best) ? num : best), choice[0] ?? from);
 }
 
+/** What of the drawing stays while the numbers of another pass come. */
+interface Kept {
+  chosen: ChosenNumber | null;
+  setChosen(chosen: ChosenNumber): void;
+  /** null: fitted */
+  scale: number | null;
+  setScale(scale: number | null): void;
+}
+
 export function ScalarView(): ReactElement {
   const presenter = useInspector();
   const { model } = presenter;
+  const [chosen, setChosen] = useState<ChosenNumber | null>(null);
+  const [scale, setScale] = useState<number | null>(null);
   const answer = presenter.answers.scalars();
   const scalars = answer.kind === 'answer' ? answer.value : null;
   const graph = useMemo(
@@ -84,7 +98,7 @@ export function ScalarView(): ReactElement {
     <div className="agv-scalars agv-graph-like">
       <ViewSwitch />
       {graph ? (
-        <Drawing graph={graph} />
+        <Drawing graph={graph} kept={{ chosen, setChosen, scale, setScale }} />
       ) : (
         <div className="agv-refused" role="status">
           <p>{oneLine(why, 500)}</p>
@@ -106,19 +120,24 @@ export function ScalarView(): ReactElement {
   );
 }
 
-function Drawing({ graph }: { graph: NumberGraph }): ReactElement {
+function Drawing({ graph, kept }: { graph: NumberGraph; kept: Kept }): ReactElement {
+  const { chosen, setChosen } = kept;
   const presenter = useInspector();
   const { model } = presenter;
   const { groups, nums, links, leaving, coming, gaps } = graph;
   const places = useMemo(() => placeNumbers(graph), [graph]);
-  const [chosen, setChosen] = useState<string>('');
   const svg = useRef<SVGSVGElement>(null);
-  const keyOf = (num: number): string =>
-    `${nums[num].seq} ${nums[num].output} ${nums[num].element}`;
-  const found = nums.findIndex((_, i) => keyOf(i) === chosen);
-  // The node that is chosen elsewhere shows its first number.
-  const ofNode = nums.findIndex(({ seq }) => seq === model.selected);
-  const at = found >= 0 && nums[found].seq === model.selected ? found : ofNode;
+  const scroll = useRef<HTMLDivElement>(null);
+  const { width, height } = places;
+  const zoom = useZoom(scroll, { width, height, above: ABOVE }, kept.scale, kept.setScale);
+  const { zoomBy, fit } = zoom;
+  useEffect(() => {
+    presenter.numbers = { zoomBy, fit };
+    return () => {
+      presenter.numbers = null;
+    };
+  }, [presenter, zoomBy, fit]);
+  const at = numberAt(nums, model.selected, chosen);
   const known = (num: number): boolean => arrived(presenter, nums[num].seq);
   const near = new Set(at >= 0 ? [...leaving[at], ...coming[at]] : []);
   const labels = useMemo(() => {
@@ -141,7 +160,8 @@ function Drawing({ graph }: { graph: NumberGraph }): ReactElement {
   }, [at]);
 
   const choose = (num: number): void => {
-    setChosen(keyOf(num));
+    const { seq, output, element } = nums[num];
+    setChosen({ seq, output, element });
     presenter.tab.set('node');
     model.select(nums[num].seq);
     presenter.show();
@@ -158,16 +178,14 @@ function Drawing({ graph }: { graph: NumberGraph }): ReactElement {
     event.preventDefault();
     event.stopPropagation();
   };
-  const { width, height } = places;
   return (
     <>
-      <div className="agv-scalars-scroll">
+      <div ref={scroll} className="agv-scalars-scroll">
         <svg
           ref={svg}
           viewBox={`0 0 ${width} ${height}`}
-          width={width}
-          height={height}
-          style={{ maxWidth: '100%', minWidth: SMALLEST * width, height: 'auto' }}
+          width={width * zoom.scale}
+          height={height * zoom.scale}
           role="group"
           aria-label={`${nums.length} numbers in ${groups.length} tensors, the result at the right`}
         >
@@ -188,15 +206,15 @@ function Drawing({ graph }: { graph: NumberGraph }): ReactElement {
               <rect
                 className="agv-plate"
                 x={x - wide / 2}
-                y={y - 7.5}
+                y={y - 8.5}
                 width={wide}
-                height={15}
+                height={17}
                 rx={4}
               />
               <text
                 className="agv-slope"
                 x={x}
-                y={y + 3.6}
+                y={y + 4.4}
                 textAnchor="middle"
                 data-near={near.has(link) ? 'yes' : undefined}
               >
@@ -250,20 +268,20 @@ function Drawing({ graph }: { graph: NumberGraph }): ReactElement {
                   height={BOX.height}
                   rx={8}
                 />
-                <text className="agv-caption-more" x={x + 7} y={y + 16}>
+                <text className="agv-caption-more" x={x + 7} y={y + 18}>
                   {place}
                 </text>
-                <text className="agv-value" x={x + BOX.width - 8} y={y + 16} textAnchor="end">
+                <text className="agv-value" x={x + BOX.width - 8} y={y + 18} textAnchor="end">
                   {value === null ? '–' : numberText(value)}
                 </text>
-                <text className="agv-caption-more" x={x + 7} y={y + 33}>
+                <text className="agv-caption-more" x={x + 7} y={y + 37}>
                   ∂
                 </text>
                 <text
                   className="agv-grad"
                   data-kind={shown ? undefined : 'none'}
                   x={x + BOX.width - 8}
-                  y={y + 33}
+                  y={y + 37}
                   textAnchor="end"
                 >
                   {shown ? numberText(gradient) : '?'}
@@ -273,6 +291,7 @@ function Drawing({ graph }: { graph: NumberGraph }): ReactElement {
           })}
         </svg>
       </div>
+      {!presenter.hides('zoom') && <ZoomButtons zoom={zoom} />}
       <div className="agv-rule" role="status">
         {at >= 0 ? (
           <code>{chainText(graph, at, known)}</code>
@@ -290,5 +309,44 @@ function Drawing({ graph }: { graph: NumberGraph }): ReactElement {
         )}
       </div>
     </>
+  );
+}
+
+function ZoomButtons({ zoom }: { zoom: Zoom }): ReactElement {
+  return (
+    <div className="agv-zoom" data-agv-over="yes">
+      <button
+        type="button"
+        aria-label="Larger"
+        title="Larger (+)"
+        onClick={() => zoom.zoomBy(1.3)}
+      >
+        +
+      </button>
+      <button
+        type="button"
+        aria-label="Smaller"
+        title="Smaller (−)"
+        onClick={() => zoom.zoomBy(1 / 1.3)}
+      >
+        −
+      </button>
+      <button
+        type="button"
+        aria-label="Fit to the width"
+        title="Fit to the width (space)"
+        aria-pressed={zoom.fitted}
+        onClick={zoom.fit}
+      >
+        <svg width="12" height="12" aria-hidden="true">
+          <path
+            d="M1 4V1H4M8 1H11V4M11 8V11H8M4 11H1V8"
+            fill="none"
+            stroke="currentColor"
+            strokeWidth="1.4"
+          />
+        </svg>
+      </button>
+    </div>
   );
 }

@@ -36,15 +36,17 @@ export const TEACHING_CSS = `
   grid-template-rows: minmax(0, 1fr) auto; background: var(--agv-pane); }
 .agv-root .agv-scalars-scroll { overflow: auto; padding: 46px 14px 14px; display: flex; }
 .agv-root .agv-scalars svg { display: block; margin: auto; flex: none; }
+.agv-root .agv-scalars:hover .agv-zoom, .agv-root .agv-scalars:focus-within .agv-zoom {
+  opacity: 1; }
+.agv-root .agv-zoom button[aria-pressed="true"] { background: var(--agv-group); }
 .agv-root .agv-scalars text { font-family: var(--jp-ui-font-family, system-ui, sans-serif);
-  fill: var(--agv-ink); font-size: 12px; }
-.agv-root .agv-scalars .agv-caption { font-size: 11.5px; font-weight: 650; }
-.agv-root .agv-scalars .agv-caption-more { font-size: 10.5px; fill: var(--agv-ink3);
+  fill: var(--agv-ink); font-size: 13.5px; }
+.agv-root .agv-scalars .agv-caption { font-size: 13px; font-weight: 650; }
+.agv-root .agv-scalars .agv-caption-more { font-size: 12.5px; fill: var(--agv-ink3);
   font-family: var(--agv-mono); }
-.agv-root .agv-scalars .agv-value { font-size: 12px; }
-.agv-root .agv-scalars .agv-grad { font-size: 12px; font-weight: 600; fill: var(--agv-done); }
+.agv-root .agv-scalars .agv-grad { font-weight: 600; fill: var(--agv-done); }
 .agv-root .agv-scalars .agv-grad[data-kind="none"] { fill: var(--agv-ink3); font-weight: 400; }
-.agv-root .agv-scalars .agv-slope { font-size: 10.5px; fill: var(--agv-ink2);
+.agv-root .agv-scalars .agv-slope { font-size: 12.5px; fill: var(--agv-ink2);
   font-family: var(--agv-mono); }
 .agv-root .agv-scalars .agv-slope[data-near="yes"] { fill: var(--agv-ink); font-weight: 700; }
 .agv-root .agv-scalars rect.agv-num { fill: var(--agv-bg); stroke: var(--agv-line2);

@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { BOX, placeLabels, placeNumbers, pointOf } from '../../src/layout/scalars';
-import { chainText, nameOf, numberGraph, opName } from '../../src/model/scalars';
+import { chainText, nameOf, numberAt, numberGraph, opName } from '../../src/model/scalars';
+import { fittedScale } from '../../src/panels/number_zoom';
 import type { Numbers } from '../../src/protocol/schema';
 
 /** z = w @ x with w of 2 numbers; h = relu(z), dead; loss = h * h, named. */
@@ -63,6 +64,35 @@ describe('numbers', () => {
     expect(chainText(graph, 2, () => true)).toBe('∂loss/∂relu[0] = 5 × 1 = 5');
     expect(chainText(graph, 2, num => num === 4)).toBe('∂loss/∂relu[0] = 5 × 1 = ?');
     expect(chainText(graph, 4, () => true)).toContain('the backward begins here');
+  });
+
+  it('stay chosen in the graph of another pass', () => {
+    const chosen = { seq: 2, output: 0, element: 1 };
+    expect(numberAt(graph.nums, 2, chosen)).toBe(3);
+    // Another node was selected elsewhere: its first number.
+    expect(numberAt(graph.nums, 1, chosen)).toBe(0);
+    const later = numberGraph(
+      NODES.map(one => ({
+        ...one,
+        seq: one.seq + 10,
+        inputs: one.inputs.map(input => ({ ...input, seq: input.seq && input.seq + 10 }))
+      })),
+      () => ''
+    );
+    expect(numberAt(later.nums, 12, chosen)).toBe(3);
+    expect(numberAt(later.nums, 13, chosen)).toBe(4);
+    expect(numberAt(later.nums, null, chosen)).toBe(-1);
+  });
+
+  it('are fitted to the width as long as they can be read there', () => {
+    const view = { width: 800, height: 500 };
+    expect(fittedScale({ width: 1000, height: 3000 }, view)).toBe(0.8);
+    expect(fittedScale({ width: 100, height: 100 }, view)).toBe(1.4);
+    // Too wide: scrolled to the side alone, where its height can be had.
+    const scale = fittedScale({ width: 4000, height: 560 }, view);
+    expect(scale).toBeCloseTo(500 / 560);
+    expect(fittedScale({ width: 4000, height: 2000 }, view)).toBe(0.8);
+    expect(fittedScale({ width: 4000, height: 90 }, view)).toBe(1);
   });
 
   it('say where lines are missing', () => {
