@@ -197,6 +197,8 @@ class Typesetter:
 
     def _pow(self, term: Term) -> tuple[Math, int]:
         base, exponent = term.args
+        if type(exponent) in (int, float) and exponent == 1:
+            return self.set(base)
         return self._power_of(base, self.line(exponent))
 
     def _power_of(self, base: Any, exponent: Math) -> tuple[Math, int]:

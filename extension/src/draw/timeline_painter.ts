@@ -86,6 +86,25 @@ export function positionAt(axis: Axis, scale: TimelineScale, x: number): number 
   return (inForward ? 0 : count) + Math.min(found, inForward ? count : axis.runs.length);
 }
 
+/** One slot of the picture: a node by its index, or a row of `runs`. */
+export type Slice = { kind: 'node'; node: number } | { kind: 'run'; run: number };
+
+/** The slice at a pixel; null between and beside them. */
+export function sliceAt(axis: Axis, scale: TimelineScale, x: number): Slice | null {
+  const within = (edges: Float64Array, left: number, count: number): number => {
+    const share = (x - left) / scale.perShare;
+    const at = firstAtLeast(edges, share);
+    const slot = edges[at] > share ? at - 1 : at;
+    return share >= 0 && slot < count ? slot : -1;
+  };
+  if (axis.slots === 0 || x < scale.backward - BETWEEN / 2) {
+    const slot = within(axis.forwardX, scale.forward, axis.forward.length);
+    return slot < 0 ? null : { kind: 'node', node: axis.forward[slot] };
+  }
+  const slot = within(axis.backwardX, scale.backward, axis.runs.length);
+  return slot < 0 ? null : { kind: 'run', run: axis.runs[slot] };
+}
+
 /** Draws slots of a row, skipping to the next pixel where several fall into one. */
 function slots(
   ctx: CanvasRenderingContext2D,

@@ -29,8 +29,20 @@ export interface SavedRow {
   tangent: boolean;
 }
 
+/** What the op was called on comes first, as in its formula; what it made, last. */
+const PLACES: Record<string, number> = { self: 0, input: 0, result: 2 };
+
 /** Saved tensors as they are at the moment shown. */
 export function savedRows(
+  model: InspectorModel,
+  seq: number,
+  details: NodeDetails | null
+): SavedRow[] {
+  const place = ({ name }: SavedRow): number => PLACES[name] ?? 1;
+  return unordered(model, seq, details).sort((a, b) => place(a) - place(b));
+}
+
+function unordered(
   model: InspectorModel,
   seq: number,
   details: NodeDetails | null

@@ -9,7 +9,7 @@ export const TEACHING_CSS = `
 .agv-root .agv-score { flex: none; font-weight: 600; color: var(--agv-save); white-space: nowrap; }
 .agv-root .agv-play { min-width: 64px; justify-content: center; }
 .agv-root .agv-predict { border: 1px solid var(--agv-line2); border-left: 4px solid var(--agv-save);
-  border-radius: 8px; padding: 9px 12px 11px; margin: 10px 0 4px; }
+  border-radius: 8px; padding: 9px 12px 11px; margin: 0 0 14px; }
 .agv-root .agv-predict .agv-row { margin-top: 10px; }
 .agv-root .agv-predict-head { display: flex; justify-content: space-between; gap: 8px; }
 .agv-root .agv-predict-head b { color: var(--agv-save); font-weight: 650; }

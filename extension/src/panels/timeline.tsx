@@ -3,13 +3,21 @@
 
 import type { ReactElement } from 'react';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
-import { countText, plural } from '../model/format';
+import { oneLine } from '../protocol/text';
+import { countText, durationText, numberText, placeText, plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
 import type { Passes } from '../model/passes';
-import { passesOf, tookText } from '../model/passes';
+import { passesOf, runMs, tookText } from '../model/passes';
 import { readPalette } from '../draw/palette';
 import { PASSES_HEIGHT, paintPasses, passAt } from '../draw/passes_painter';
-import { timelineHeight, paintTimeline, positionAt, timelineScale } from '../draw/timeline_painter';
+import type { Slice } from '../draw/timeline_painter';
+import {
+  timelineHeight,
+  paintTimeline,
+  positionAt,
+  sliceAt,
+  timelineScale
+} from '../draw/timeline_painter';
 import { prepare } from '../draw/value_painter';
 import { CompareMenu } from './compare/compare_menu';
 import { useCell, useInspector } from './presenter';
@@ -24,6 +32,37 @@ function seqAt(model: InspectorModel, position: number): number | null {
     return store.runs.at.seq[axis.runs[position - created - 1]] ?? null;
   }
   return position > 0 ? graph.seqs[axis.forward[position - 1]] : null;
+}
+
+/** Pixels that a pointer may move between press and release of one click. */
+const STILL = 4;
+
+function seqOf({ graph, store }: InspectorModel, slice: Slice): number {
+  return slice.kind === 'node' ? graph.seqs[slice.node] : store.runs.at.seq[slice.run];
+}
+
+/** What a slice is, for who points at it; '' for none. coming: norms to come are not told. */
+export function sliceWords(model: InspectorModel, slice: Slice | null, coming: boolean): string {
+  if (!slice) {
+    return '';
+  }
+  const { store, axis, states } = model;
+  const seq = seqOf(model, slice);
+  const name = oneLine(model.titleOf(seq), 60);
+  if (slice.kind === 'node') {
+    const site = model.siteOf(seq);
+    return site ? `${name}, made at ${placeText(site)}` : name;
+  }
+  const { norm } = store.runs.at;
+  const order = axis.runs.indexOf(slice.run);
+  const told = !(coming && order >= states.done) && norm[slice.run] !== -1;
+  return [
+    `${name}, step ${order + 1} of ${axis.slots}`,
+    durationText(runMs(store)(slice.run)),
+    told ? `gradient norm ${numberText(norm[slice.run])}` : ''
+  ]
+    .filter(part => part !== '')
+    .join(', ');
 }
 
 function TaskChooser({ passes }: { passes: Passes }): ReactElement | null {
@@ -157,6 +196,7 @@ export function Timeline(): ReactElement {
   const area = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
+  const pressed = useRef(NaN);
   useEffect(() => {
     const element = area.current;
     if (!element) {
@@ -190,6 +230,10 @@ export function Timeline(): ReactElement {
       const position = positionAt(axis, timelineScale(axis, width), clientX - box.left);
       model.scrub(position >= model.length && presenter.live ? null : position);
     }
+  };
+  const sliceUnder = (clientX: number): Slice | null => {
+    const box = area.current?.getBoundingClientRect();
+    return box ? sliceAt(axis, timelineScale(axis, width), clientX - box.left) : null;
   };
   const position = cursor ?? model.length;
   const key = (event: React.KeyboardEvent): void => {
@@ -232,10 +276,19 @@ export function Timeline(): ReactElement {
         onKeyDown={key}
         onPointerDown={event => {
           event.currentTarget.setPointerCapture(event.pointerId);
+          pressed.current = event.clientX;
           scrubTo(event.clientX);
         }}
         onPointerMove={event => {
-          if (event.buttons & 1) scrubTo(event.clientX);
+          const { clientX, currentTarget } = event;
+          if (event.buttons & 1) scrubTo(clientX);
+          else currentTarget.title = sliceWords(model, sliceUnder(clientX), hidesComing);
+        }}
+        onClick={event => {
+          // The end of a drag is no click.
+          const slice =
+            Math.abs(event.clientX - pressed.current) < STILL ? sliceUnder(event.clientX) : null;
+          if (slice) presenter.goTo(seqOf(model, slice));
         }}
         onDoubleClick={() => {
           const seq = seqAt(model, position);

@@ -14,9 +14,11 @@ import {
   LABELS_WIDTH,
   paintTimeline,
   positionAt,
+  sliceAt,
   timelineScale,
   xOfPosition
 } from '../../src/draw/timeline_painter';
+import { sliceWords } from '../../src/panels/timeline';
 import { layoutInput } from '../../src/layout/input';
 import { layOut } from '../../src/layout/layout';
 import { InspectorModel } from '../../src/model/inspector';
@@ -289,6 +291,33 @@ describe('timeline', () => {
         expect(Math.abs(xOfPosition(model.axis, scale, found) - x)).toBeLessThanOrEqual(20.5);
       }
     }
+  });
+
+  it('knows the slice at each pixel, and where there is none', () => {
+    const { model } = sceneOf(residual({ paused: false, problem: false }));
+    const { axis } = model;
+    const scale = timelineScale(axis, 1000);
+    const middle = (position: number): number =>
+      xOfPosition(axis, scale, position) + 0.2 * scale.perShare;
+    axis.forward.forEach((node, i) =>
+      expect(sliceAt(axis, scale, middle(i))).toEqual({ kind: 'node', node })
+    );
+    axis.runs.forEach((run, i) => {
+      const x = middle(axis.forward.length + i);
+      expect(sliceAt(axis, scale, x)).toEqual({ kind: 'run', run });
+    });
+    expect(sliceAt(axis, scale, LABELS_WIDTH - 1)).toBeNull();
+    expect(sliceAt(axis, scale, 5000)).toBeNull();
+    const [run] = axis.runs;
+    const words = sliceWords(model, { kind: 'run', run }, false);
+    expect(words).toMatch(/^\w+Backward0, step 1 of \d+, .+s, gradient norm 0\.9/);
+    // While a prediction hides what is to come, its norm is no answer.
+    model.scrub(axis.forward.length);
+    model.refresh();
+    expect(sliceWords(model, { kind: 'run', run }, true)).not.toContain('norm');
+    const [node] = axis.forward;
+    expect(sliceWords(model, { kind: 'node', node }, false)).toContain('made at In[4] line');
+    expect(sliceWords(model, null, false)).toBe('');
   });
 
   it('costs the pixels that it fills, not the events', () => {

@@ -8,6 +8,24 @@ import type { NodeDetails } from '../../src/protocol/schema';
 import { residual } from '../synthetic/recordings';
 
 describe('savedRows', () => {
+  it('begin with what the op was called on, and end with what it made', () => {
+    const saved = (name: string): NodeDetails['saved'][number] => ({
+      name,
+      shape: [],
+      dtype: '',
+      bytes: 0,
+      version_then: 0,
+      version_now: 0,
+      storage: 0,
+      shared_with: [],
+      freed: false,
+      own_output: false
+    });
+    const details = { saved: ['result', 'other', 'self'].map(saved) } as unknown as NodeDetails;
+    const rows = savedRows(new InspectorModel(), 1, details);
+    expect(rows.map(({ name }) => name)).toEqual(['self', 'other', 'result']);
+  });
+
   it('keep the size of a tensor that the kernel tells as freed', () => {
     const model = new InspectorModel();
     for (const batch of openRecording(residual({ paused: false, problem: false })).batches) {
