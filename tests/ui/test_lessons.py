@@ -158,8 +158,9 @@ def test_a_cell_sets_up_the_panel_and_the_backward_is_guessed(lab: Lab) -> None:
     lab.pictures("teaching_live_numbers")
     panel.get_by_role("button", name="Nodes").click()
     # Without predicting, playing runs to the end.
-    panel.get_by_role("button", name="8×").click()
-    panel.get_by_role("button", name=re.compile("Predict each gradient")).click()
+    predict = panel.get_by_role("button", name="Predict", exact=True)
+    expect(predict).to_have_attribute("aria-pressed", "true")
+    predict.click()
     panel.get_by_role("button", name="Play", exact=True).click()
     lab.wait_until(lambda: "gradient" in lab.output(2), "the backward to be played to its end")
     lab.run(3)

@@ -203,6 +203,11 @@ export class GraphCanvas {
     else if (this.scene) this.viewpoint.reveal(this.scene, seq);
   }
 
+  /** What the reader presses stays where it is while other parts make room. */
+  press(): void {
+    this.viewpoint.press();
+  }
+
   /** Changes what is open; the container's first node stays under the reader's eye. */
   hold(container: Container, change: () => void): void {
     this.viewpoint.hold(this.model.graph.seqs[container.first]);
@@ -213,6 +218,13 @@ export class GraphCanvas {
   anew(change: () => void): void {
     this.viewpoint.startAnew();
     change();
+  }
+
+  /** Height at which `around`, which this canvas stands in, shows all of the graph; 0: unknown. */
+  roomNeeded(around: HTMLElement): number {
+    const { scene, host } = this;
+    const needed = scene ? this.viewpoint.heightFor(scene) : 0;
+    return needed > 0 ? around.clientHeight - host.clientHeight + needed : 0;
   }
 
   /** A picture of the whole graph where it stays legible, otherwise of what is on screen. */

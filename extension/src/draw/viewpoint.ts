@@ -42,6 +42,8 @@ export class Viewpoint {
   private pristine = true;
   /** moved by its reader last, not along with another one */
   private leads = false;
+  /** what is pressed stays under the pointer while room is made for what it opens */
+  private pressed = -Infinity;
   private reported = [NaN, NaN, NaN];
   private glide: { from: number[]; to: number[]; start: number } | null = null;
 
@@ -159,6 +161,11 @@ export class Viewpoint {
     this.pristine = false;
   }
 
+  /** The side comes or goes with what is pressed now: nothing moves meanwhile. */
+  press(): void {
+    this.pressed = performance.now();
+  }
+
   /**
    * The canvas has another size, its top is `lowered` by so many pixels. Where only its height
    * changed, all stays where it is on the page; otherwise what was in its middle stays there.
@@ -172,13 +179,21 @@ export class Viewpoint {
     const [cx, cy] = [camera.worldX(camera.width / 2), camera.worldY(camera.height / 2)];
     camera.width = width;
     camera.height = height;
-    if (first || (this.pristine && !above)) {
+    if (!first && performance.now() - this.pressed < ARRIVING_MS) {
+      this.pristine = false;
+    } else if (first || (this.pristine && !above)) {
       if (scene) this.home(scene);
     } else if (sameWidth) {
       this.shift(0, -lowered);
     } else {
       camera.centre(cx, cy);
     }
+  }
+
+  /** Height in which all of a scene is seen at its own size, or as small as its width makes it. */
+  heightFor({ bounds }: Scene): number {
+    const k = Math.min(1, (this.camera.width - 2 * MARGIN) / Math.max(1, bounds.width));
+    return HEADER + bounds.height * Math.max(LEGIBLE, k) + MARGIN + FOOTER;
   }
 
   /** The first view: all of it where that can be read, otherwise its beginning. */

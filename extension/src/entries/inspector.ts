@@ -28,16 +28,19 @@ export interface MountOptions {
   host?: 'inline' | 'standalone' | 'lab';
   /** Asks for the numbers of a graph that was recorded without them. */
   numbers?: () => Promise<unknown>;
+  /** Asks for so many pixels of height; without it the height is fixed. */
+  grow?: (height: number) => void;
 }
 
-const INLINE_HEIGHT = 520;
+const INLINE_HEIGHT = 320;
 
 /**
  * Mounts the Inspector; without recording and transport it reads the recording that the page
  * carries.
  */
 export function mount(element: HTMLElement, options: MountOptions = {}): InspectorHandle {
-  const { transport, host = 'inline' } = options;
+  const { transport, host = 'inline', grow } = options;
+  const compact = host === 'inline';
   // A notebook's theme may change under an output: follow it.
   const follows =
     host === 'inline' && element.ownerDocument.body.dataset.jpThemeLight !== undefined;
@@ -48,7 +51,7 @@ export function mount(element: HTMLElement, options: MountOptions = {}): Inspect
   const wheel = host === 'inline' ? 'focused' : 'always';
   const focus = host === 'standalone';
   if (transport) {
-    return mountInspector(element, transport, { theme, wheel, focus });
+    return mountInspector(element, transport, { theme, wheel, focus, compact, grow });
   }
   if (options.profile) {
     const { profile } = options;
@@ -67,8 +70,11 @@ export function mount(element: HTMLElement, options: MountOptions = {}): Inspect
     return address ? webStorage(() => window.sessionStorage, key) : undefined;
   };
   const [storage, choices] = [kept('views'), kept('drawing')];
-  const shown = { theme, wheel, focus, model, lesson, address, storage, choices } as const;
-  return mountInspector(element, controller, shown);
+  const side = (): string => 'ag-visual-inspector:side';
+  const sidePlace = address ? webStorage(() => window.localStorage, side) : undefined;
+  const places = { storage, choices, sidePlace };
+  const shown = { theme, wheel, focus, model, lesson, address, compact, grow } as const;
+  return mountInspector(element, controller, { ...shown, ...places });
 }
 
 /** Mounts what a cell's output shows: a recording, live where that is wanted and possible. */

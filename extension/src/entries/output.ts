@@ -19,6 +19,8 @@ export interface OutputOptions {
   kernel: unknown;
   /** Asks for the numbers of the graph, where the recording has none. */
   numbers?: () => Promise<unknown>;
+  /** Gives the output another height; false: it is fixed. */
+  grow?: ((height: number) => void) | false;
 }
 
 export interface OutputHandle extends Disposable {
@@ -134,8 +136,10 @@ class Output implements OutputHandle {
     }
     this.updateWords();
     const transport = this.controller ?? undefined;
-    const { numbers } = this.options;
-    return this.mount(box, { recording, transport, theme, host: 'inline', numbers });
+    const { numbers, grow } = this.options;
+    const around = (): number => this.root.clientHeight - box.clientHeight;
+    const grown = grow ? (height: number): void => grow(height + around()) : undefined;
+    return this.mount(box, { recording, transport, theme, host: 'inline', numbers, grow: grown });
   }
 
   /** A page that was loaded again may meet another session: its numbers mean other nodes. */

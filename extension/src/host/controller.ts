@@ -17,6 +17,7 @@ import type { Cell } from '../protocol/cell';
 import type { CommandName, Commands, Edit, Site, State } from '../protocol/schema';
 import type { Disposable } from '../protocol/signal';
 import { Signal } from '../protocol/signal';
+import { importedAs, insertCell } from './cells';
 import { LabKernel, uniqueName } from './kernel';
 import { NotebookMarks } from './marks';
 import { openNotebook } from './open_notebook';
@@ -59,7 +60,9 @@ export class NotebookController implements Controller, Disposable {
   constructor(
     private readonly app: JupyterFrontEnd,
     readonly panel: NotebookPanel,
-    readonly watching: Cell<Watching>
+    readonly watching: Cell<Watching>,
+    readonly pinned: Cell<boolean>,
+    readonly openRun: (recording: unknown, name: string) => void
   ) {
     this.marks = new NotebookMarks(panel, (cell, line) => this.onLine.emit({ cell, line }));
     panel.sessionContext.kernelChanged.connect(this.follow, this);
@@ -130,6 +133,14 @@ export class NotebookController implements Controller, Disposable {
 
   openNotebook(name: string): Promise<boolean> {
     return openNotebook(this.app, this.panel, name);
+  }
+
+  importedAs(): string | null {
+    return importedAs(this.panel);
+  }
+
+  insertCell(source: string): Promise<boolean> {
+    return Promise.resolve(insertCell(this.app, this.panel, source));
   }
 
   /** Asks for the nodes of the line on which the notebook's cursor stands; false: it has none. */

@@ -12,7 +12,8 @@ import { Cell } from '../protocol/cell';
 import type { Watching } from '../protocol/controller';
 import type { NotebookController } from './controller';
 import { dock, makeRoom } from './dock';
-import { InspectorPanel, inspectorIcon } from './panel';
+import { inspectorIcon } from './icon';
+import { InspectorPanel } from './panel';
 import { acceptDrops, pickFile, registerRecordings } from './recordings';
 
 const PLUGIN_ID = 'ag-visual-inspector:plugin';
@@ -71,9 +72,11 @@ function activate(
   /** Opens the panel beside a notebook; an open one is shown where it is. */
   const open = (beside: NotebookPanel | null, focus: boolean): InspectorPanel => {
     if (!panel || panel.isDisposed) {
-      panel = new InspectorPanel(app, notebooks, watching);
-      acceptDrops(app, panel.node);
-      void tracker.add(panel);
+      const made = new InspectorPanel(app, notebooks, watching);
+      panel = made;
+      acceptDrops(app, made.node);
+      void tracker.add(made);
+      made.onPinned.connect(() => void tracker.save(made));
     }
     if (!panel.isAttached) {
       dock(app, panel, beside);
@@ -94,6 +97,7 @@ function activate(
       const open = [panel, pins.currentWidget, pins.find(() => true) ?? null];
       const above = open.find(one => one?.isAttached && !one.isDisposed) ?? null;
       void pins.add(pinned);
+      pinned.onPinned.connect(() => void pins.save(pinned));
       dock(app, pinned, notebook, above);
       notebook.context.pathChanged.connect(() => void pins.save(pinned));
     }
@@ -113,7 +117,8 @@ function activate(
   const meant = (): InspectorPanel | null => {
     const notebook = notebooks.currentWidget;
     const own = panel && !panel.isDisposed ? panel : null;
-    return own ?? pins.find(one => one.pinned === notebook) ?? null;
+    const shows = (one: InspectorPanel): boolean => one.notebook === notebook;
+    return (own && shows(own) ? own : null) ?? pins.find(shows) ?? own;
   };
   const controller = (): NotebookController | null => meant()?.controller ?? null;
   const connected = (): boolean => controller()?.status.kind === 'connected';
@@ -137,8 +142,22 @@ function activate(
     label: args => (args.isPalette || args.isLauncher ? 'Open the Inspector' : 'Inspector'),
     caption: 'Watch the backward passes of this notebook',
     icon: inspectorIcon,
-    describedBy: { args: { type: 'object', properties: { focus: { type: 'boolean' } } } },
-    execute: args => open(notebooks.currentWidget, args.focus !== false)
+    describedBy: {
+      args: {
+        type: 'object',
+        properties: { focus: { type: 'boolean' }, pinned: { type: 'string' } }
+      }
+    },
+    execute: args => {
+      const opened = open(notebooks.currentWidget, args.focus !== false);
+      const { pinned } = args;
+      if (typeof pinned === 'string' && pinned) {
+        void notebookAt(pinned).then(notebook => {
+          if (notebook && !opened.isDisposed) opened.pin(notebook);
+        });
+      }
+      return opened;
+    }
   });
   commands.addCommand(CommandIDs.pin, {
     label: 'Open an Inspector That Stays with This Notebook',
@@ -223,7 +242,7 @@ function activate(
   });
   void restorer?.restore(tracker, {
     command: CommandIDs.open,
-    args: () => ({ focus: false }),
+    args: one => ({ focus: false, pinned: one.pinned?.context.path ?? '' }),
     name: () => 'inspector'
   });
   void restorer?.restore(pins, {

@@ -3,33 +3,24 @@
 
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
-import { LabIcon } from '@jupyterlab/ui-components';
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import type { InspectorHandle } from '../panels';
 import { mountInspector } from '../panels';
 import type { TextStorage } from '../panels/bookmarks';
 import { webStorage } from '../panels/bookmarks';
-import type { Cell } from '../protocol/cell';
+import { Cell } from '../protocol/cell';
 import type { Watching } from '../protocol/controller';
 import type { Disposable } from '../protocol/signal';
+import { Signal } from '../protocol/signal';
 import { NotebookController } from './controller';
+import { inspectorIcon } from './icon';
 import { OVERLAY, pausedOverlay } from './overlay';
+import { openRun } from './recordings';
 
 export const PANEL_ID = 'ag-visual-inspector';
 
 const NO_NOTEBOOK = 'Open a notebook: its backward passes are shown here.';
-
-export const inspectorIcon = new LabIcon({
-  name: 'ag-visual:inspector',
-  svgstr:
-    '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 16 16">' +
-    '<g class="jp-icon3" fill="#616161">' +
-    '<rect x="4.5" y="1" width="7" height="4" rx="1"/>' +
-    '<rect x="1" y="11" width="6" height="4" rx="1"/>' +
-    '<rect x="9" y="11" width="6" height="4" rx="1"/>' +
-    '<path d="M7.4 5v2.5L4 9.4V11h1V10l3-1.7 3 1.7v1h1V9.4L8.6 7.5V5z"/></g></svg>'
-});
 
 /**
  * One notebook's Inspector, mounted in an element of its own so that it keeps its view while
@@ -45,11 +36,13 @@ class Mounted implements Disposable {
     app: JupyterFrontEnd,
     notebook: NotebookPanel,
     parent: HTMLElement,
-    watching: Cell<Watching>
+    watching: Cell<Watching>,
+    readonly pinned: Cell<boolean>
   ) {
     this.element.className = 'ag-inspector-host';
     parent.appendChild(this.element);
-    this.controller = new NotebookController(app, notebook, watching);
+    const open = (recording: unknown, name: string): void => openRun(app, recording, name);
+    this.controller = new NotebookController(app, notebook, watching, pinned, open);
     const kept = (what: string): TextStorage =>
       webStorage(
         () => window.localStorage,
@@ -57,7 +50,8 @@ class Mounted implements Disposable {
       );
     this.inspector = mountInspector(this.element, this.controller, {
       storage: kept('views'),
-      choices: kept('drawing')
+      choices: kept('drawing'),
+      sidePlace: webStorage(() => window.localStorage, () => 'ag-visual-inspector:side')
     });
   }
 
@@ -75,6 +69,7 @@ class Mounted implements Disposable {
 
   dispose(): void {
     this.overlay?.dispose();
+    this.pinned.dispose();
     this.inspector.dispose();
     this.controller.dispose();
     this.element.remove();
@@ -85,15 +80,19 @@ export class InspectorPanel extends Widget {
   private readonly mounted = new Map<NotebookPanel, Mounted>();
   private readonly empty = document.createElement('p');
   private current: Mounted | null = null;
+  /** it was opened for one notebook, and goes with it */
+  private readonly alone: boolean;
 
   constructor(
     private readonly app: JupyterFrontEnd,
     private readonly notebooks: INotebookTracker,
     private readonly watching: Cell<Watching>,
     /** the one notebook that it shows; without one, whichever is active */
-    readonly pinned: NotebookPanel | null = null
+    private kept: NotebookPanel | null = null
   ) {
     super();
+    const { kept: pinned } = this;
+    this.alone = pinned !== null;
     this.id = pinned ? `${PANEL_ID}-${pinned.id}` : PANEL_ID;
     this.addClass('ag-inspector-panel');
     this.node.tabIndex = -1;
@@ -104,11 +103,30 @@ export class InspectorPanel extends Widget {
     this.empty.textContent = NO_NOTEBOOK;
     this.node.appendChild(this.empty);
     this.node.setAttribute('role', 'region');
-    this.toggleClass('ag-mod-pinned', pinned !== null);
-    if (!pinned) {
-      notebooks.currentChanged.connect(this.follow, this);
-    }
+    notebooks.currentChanged.connect(this.follow, this);
     this.follow();
+  }
+
+  /** The one notebook that it stays with; null: it shows the active one. */
+  get pinned(): NotebookPanel | null {
+    return this.kept;
+  }
+
+  /** The pin was pressed, or another one was told. */
+  readonly onPinned = new Signal<void>();
+
+  /** Stays with a notebook from now on, or with null follows the active one. */
+  pin(notebook: NotebookPanel | null): void {
+    if (notebook !== this.kept) {
+      this.kept = notebook;
+      this.follow();
+      this.onPinned.emit();
+    }
+  }
+
+  /** The notebook that is shown. */
+  get notebook(): NotebookPanel | null {
+    return this.current?.controller.panel ?? null;
   }
 
   /** The controller of the notebook that is shown. */
@@ -145,7 +163,8 @@ export class InspectorPanel extends Widget {
   }
 
   private follow(): void {
-    const notebook = this.pinned ?? this.notebooks.currentWidget;
+    const notebook = this.kept ?? this.notebooks.currentWidget;
+    this.toggleClass('ag-mod-pinned', this.kept !== null);
     let next: Mounted | null = null;
     if (notebook && !notebook.isDisposed) {
       next = this.mounted.get(notebook) ?? this.mount(notebook);
@@ -153,13 +172,18 @@ export class InspectorPanel extends Widget {
     this.current = next;
     this.mounted.forEach(mounted => {
       mounted.element.hidden = mounted !== next;
+      mounted.pinned.set(this.kept !== null);
     });
     this.empty.hidden = next !== null;
     this.retitle();
   }
 
   private mount(notebook: NotebookPanel): Mounted {
-    const mounted = new Mounted(this.app, notebook, this.node, this.watching);
+    const pinned = new Cell(this.kept !== null);
+    const mounted = new Mounted(this.app, notebook, this.node, this.watching, pinned);
+    pinned.subscribe(() => {
+      if (this.current === mounted) this.pin(pinned.value ? notebook : null);
+    });
     this.mounted.set(notebook, mounted);
     notebook.title.changed.connect(this.retitle, this);
     mounted.controller.onPaused.connect(() => this.retitle());
@@ -167,12 +191,13 @@ export class InspectorPanel extends Widget {
     notebook.disposed.connect(() => {
       this.mounted.delete(notebook);
       mounted.dispose();
-      if (this.pinned) {
+      if (this.alone && this.kept === notebook) {
         this.current = null;
         this.dispose();
-      } else if (this.current === mounted) {
-        this.follow();
+        return;
       }
+      if (this.kept === notebook) this.pin(null);
+      else if (this.current === mounted) this.follow();
     });
     return mounted;
   }
@@ -184,7 +209,7 @@ export class InspectorPanel extends Widget {
   private retitle(): void {
     const shown = this.current?.controller;
     const paused = shown?.paused ?? false;
-    const several = this.pinned !== null || this.notebooks.size > 1;
+    const several = this.kept !== null || this.notebooks.size > 1;
     const name = shown && several ? `Inspector: ${shown.panel.title.label}` : 'Inspector';
     this.title.label = paused ? `${name} (paused)` : name;
     this.title.className = paused ? 'ag-mod-paused' : '';

@@ -16,7 +16,7 @@ import type { Controller } from '../protocol/controller';
 import { kindOfFile } from '../protocol/file_kind';
 import { textOfFile } from '../protocol/recording_file';
 import { oneLine } from '../protocol/text';
-import { inspectorIcon } from './panel';
+import { inspectorIcon } from './icon';
 
 const FILE_TYPE = 'ag-visual-recording';
 const TRACE_TYPE = 'ag-visual-trace';
@@ -93,9 +93,18 @@ class FileFactory extends ABCWidgetFactory<IDocumentWidget<FileView>> {
 
 /** Opens a file of the reader's own disk in a tab. */
 export function openFile(app: JupyterFrontEnd, file: File): void {
-  const view = new FileView(Promise.resolve(file), file.name);
+  openBlob(app, file, file.name);
+}
+
+/** Opens a recording that the kernel sent in a tab. */
+export function openRun(app: JupyterFrontEnd, recording: unknown, name: string): void {
+  openBlob(app, new Blob([JSON.stringify(recording)]), name);
+}
+
+function openBlob(app: JupyterFrontEnd, file: Blob, name: string): void {
+  const view = new FileView(Promise.resolve(file), name);
   view.id = DOMUtils.createDomID();
-  view.title.label = oneLine(file.name, 60);
+  view.title.label = oneLine(name, 60);
   view.title.icon = inspectorIcon;
   view.title.closable = true;
   app.shell.add(view, 'main');

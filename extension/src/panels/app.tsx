@@ -8,6 +8,7 @@ import { earlierText } from '../model/earlier';
 import { Boundary } from './boundary';
 import { CompareView, compareKey } from './compare/compare_view';
 import { GraphView } from './graph_view';
+import { Header } from './header';
 import { keepFocus } from './kept_focus';
 import { KeysSheet, handleKey } from './keys';
 import { LessonBar } from './lesson_bar';
@@ -78,7 +79,7 @@ function Side(): ReactElement {
   const presenter = useInspector();
   const { model } = presenter;
   const chosen = useCell(presenter.tab);
-  const sideOpen = useCell(presenter.sideOpen);
+  const { sideShown, compact } = presenter;
   const { id, part, Body } = TABS.find(tab => tab.id === chosen) ?? TABS[0];
   const place = usePlace(model, id);
   return (
@@ -96,7 +97,7 @@ function Side(): ReactElement {
                   (tab.control !== undefined && presenter.hides(tab.control)) ||
                   tab.shown?.(model) === false
                 }
-                aria-selected={sideOpen && tab.id === id}
+                aria-selected={sideShown && tab.id === id}
                 onClick={() => presenter.openTab(tab.id)}
               >
                 {typeof tab.title === 'string' ? tab.title : tab.title(model)}
@@ -108,12 +109,12 @@ function Side(): ReactElement {
         <button
           type="button"
           style={{ marginLeft: 'auto' }}
-          aria-expanded={sideOpen}
-          aria-label={sideOpen ? 'Hide this side' : 'Show this side'}
-          title={sideOpen ? 'Hide this side' : 'Show this side'}
-          onClick={() => presenter.sideOpen.set(!sideOpen)}
+          aria-expanded={compact ? undefined : sideShown}
+          aria-label={sideShown ? 'Hide this side' : 'Show this side'}
+          title={sideShown ? 'Hide this side' : 'Show this side'}
+          onClick={() => (sideShown ? presenter.closeSide() : presenter.openSide())}
         >
-          {sideOpen ? '×' : '+'}
+          {sideShown ? '×' : '+'}
         </button>
       </div>
       <div ref={place} className="agv-scroll" role="tabpanel" tabIndex={0}>
@@ -125,26 +126,63 @@ function Side(): ReactElement {
   );
 }
 
+/** Pixels from which header and buttons share a row, and buttons have their labels. */
+const ONE_ROW = 1100;
+const LABELLED = 800;
+/** Narrower than this, no button has a label. */
+const TINY = 480;
+/** Narrower than this, an output shows one of two compared graphs at a time. */
+const TABBED = 700;
+/** Pixels that an output has at first, and at most. */
+const OUTPUT = { least: 320, compared: 440, most: 640 };
+
+/** An output grows with its graph, and shrinks no more: what stands below it would jump. */
+function useGrowth(
+  root: React.RefObject<HTMLElement>,
+  grow: ((height: number) => void) | undefined
+): void {
+  const presenter = useInspector();
+  const given = useRef(OUTPUT.least);
+  useEffect(() => {
+    const comparing = presenter.comparing.value;
+    const canvas = comparing ? (comparing.canvases.b ?? comparing.canvases.a) : presenter.canvas;
+    const graph = grow && canvas && root.current ? canvas.roomNeeded(root.current) : 0;
+    const wanted = Math.max(comparing ? OUTPUT.compared : 0, graph);
+    const height = Math.round(Math.min(OUTPUT.most, wanted));
+    if (grow && height > given.current) {
+      given.current = height;
+      grow(height);
+    }
+  });
+}
+
 export function App({
   wheel,
-  focus
+  focus,
+  grow
 }: {
   wheel: 'always' | 'focused';
   focus: boolean;
+  /** asks for so many pixels of height */
+  grow?: (height: number) => void;
 }): ReactElement {
   const presenter = useInspector();
   const root = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState<Size>('wide');
+  const [width, setWidth] = useState(ONE_ROW);
+  useGrowth(root, grow);
   useEffect(() => {
     const element = root.current;
     if (!element) {
       return undefined;
     }
-    const observer = new ResizeObserver(() =>
-      setSize(sizeFor(element.clientWidth, element.clientHeight))
-    );
+    const measure = (): void => {
+      setSize(sizeFor(element.clientWidth, element.clientHeight));
+      setWidth(element.clientWidth);
+    };
+    const observer = new ResizeObserver(measure);
     observer.observe(element);
-    setSize(sizeFor(element.clientWidth, element.clientHeight));
+    measure();
     const focus = keepFocus(element);
     return () => {
       observer.disconnect();
@@ -153,13 +191,16 @@ export function App({
   }, []);
   const theme = useCell(presenter.theme);
   const tab = useCell(presenter.tab);
-  const sideOpen = useCell(presenter.sideOpen);
+  useCell(presenter.sideOpen);
+  useCell(presenter.sideKept);
+  const { compact, sideShown } = presenter;
   const comparing = useCell(presenter.comparing);
   const timed = useCell(presenter.timing.shown) && !comparing;
   const { graph, store } = presenter.model;
   const noGraph = graph.seqs.length === 0;
   const empty = noGraph && store.problems.length === 0;
-  const side = !empty && !timed && !presenter.hides('side');
+  const side = !empty && !timed && !presenter.hides('side') && (sideShown || !compact);
+  const moments = !compact || presenter.ran;
   return (
     <div
       ref={root}
@@ -169,7 +210,10 @@ export function App({
       data-agv-size={size}
       data-agv-graph={noGraph ? 'no' : 'yes'}
       data-agv-tab={tab}
-      data-agv-side={!side ? 'none' : sideOpen ? 'open' : 'closed'}
+      data-agv-side={!side ? 'none' : sideShown ? 'open' : 'closed'}
+      data-agv-compact={compact ? 'yes' : 'no'}
+      data-agv-row={compact || width >= ONE_ROW ? 'one' : 'two'}
+      data-agv-labels={width < TINY ? 'none' : compact || width < LABELLED ? 'few' : 'all'}
       onKeyDown={event => {
         if (comparing ? compareKey(comparing, event) : handleKey(presenter, event)) {
           event.preventDefault();
@@ -177,14 +221,19 @@ export function App({
         }
       }}
     >
-      <Boundary part="the toolbar" className="agv-bar">
-        <Toolbar />
-      </Boundary>
+      <div className="agv-top">
+        <Boundary part="the header" className="agv-header">
+          <Header />
+        </Boundary>
+        <Boundary part="the toolbar" className="agv-bar">
+          <Toolbar />
+        </Boundary>
+      </div>
       <LessonBar />
       <NoticeBar />
       {comparing ? (
         <Boundary part="the comparison" className="agv-mid">
-          <CompareView comparing={comparing} wheel={wheel} />
+          <CompareView comparing={comparing} wheel={wheel} tabs={compact && width < TABBED} />
         </Boundary>
       ) : timed ? (
         <Boundary part="the times" className="agv-mid">
@@ -206,7 +255,7 @@ export function App({
           )}
         </div>
       )}
-      {!noGraph && !comparing && !presenter.hides('timeline') && (
+      {!noGraph && !comparing && moments && !presenter.hides('timeline') && (
         <Boundary part="the timeline" className="agv-time">
           <Timeline />
         </Boundary>

@@ -121,6 +121,7 @@ export function BookmarkMenu(): ReactElement {
   return (
     <Menu
       label="Views"
+      icon="views"
       title="Bookmarks of the view: Shift 1 to 9 set, 1 to 9 go there"
       side="right"
     >

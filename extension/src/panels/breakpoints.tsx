@@ -109,6 +109,8 @@ export function Breakpoints(): ReactElement {
   return (
     <Menu
       label={points.length > 0 ? `Breakpoints ${points.length}` : 'Breakpoints'}
+      icon="breakpoint"
+      badge={points.length > 0 ? String(points.length) : undefined}
       title="Where a backward pass stops"
       side="left"
     >

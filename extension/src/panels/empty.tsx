@@ -6,7 +6,37 @@ import { oneLine } from '../protocol/text';
 import { Course } from './course';
 import { useInspector } from './presenter';
 
-const EXAMPLE = 'x = ag.randn(4, requires_grad=True)\nloss = (x * x).sum()\nloss.backward()';
+/** A first backward, in a notebook that calls the package so; null: it does not import it. */
+export function exampleFor(name: string | null): string {
+  const lines = [
+    `x = ${name ?? 'ag'}.randn(4, requires_grad=True)`,
+    'loss = (x * x).sum()',
+    'loss.backward()'
+  ];
+  return (name === null ? ['import ag_visual as ag', '', ...lines] : lines).join('\n');
+}
+
+/** The lines, and a click that puts them into the notebook. */
+function Example(): ReactElement {
+  const presenter = useInspector();
+  const { controller } = presenter;
+  const source = exampleFor(controller.importedAs?.() ?? null);
+  return (
+    <div className="agv-example">
+      <pre>{source}</pre>
+      {controller.insertCell && (
+        <button
+          type="button"
+          className="agv-btn"
+          title="Puts these lines into a new cell below the active one"
+          onClick={() => void presenter.insertCell(source)}
+        >
+          Insert as a cell
+        </button>
+      )}
+    </div>
+  );
+}
 
 /** One click: a cell with the line below it, which runs. */
 function WatchTorch({ primary = false }: { primary?: boolean }): ReactElement {
@@ -84,7 +114,7 @@ export function Empty(): ReactElement {
       <div className="agv-empty">
         <h2>Recording</h2>
         <p>Run a cell that calls backward(): its graph appears here while it runs.</p>
-        <pre>{EXAMPLE}</pre>
+        <Example />
       </div>
     );
   }
@@ -109,7 +139,7 @@ export function Empty(): ReactElement {
         Record
       </button>
       {watchable && <WatchTorch />}
-      <pre>{EXAMPLE}</pre>
+      <Example />
       <button type="button" className="agv-link" onClick={() => presenter.timing.show(true)}>
         Look at a profile or trace
       </button>

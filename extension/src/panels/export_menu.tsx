@@ -1,4 +1,4 @@
-// What can be saved, cleared and looked up.
+// What can be saved and cleared.
 
 import type { ReactElement } from 'react';
 import { oneLine } from '../protocol/text';
@@ -44,7 +44,7 @@ export function ExportMenu(): ReactElement {
   };
   const parts = presenter.model.graph.seqs.length;
   return (
-    <Menu label="Export" title="Save the graph, or look up the keys" side="right">
+    <Menu label="Export" icon="export" title="Save the graph" side="right">
       {close => (
         <>
           <button type="button" disabled={nothing} onClick={() => (close(), void png())}>
@@ -105,17 +105,6 @@ export function ExportMenu(): ReactElement {
               </button>
             </>
           )}
-          <hr />
-          <button
-            type="button"
-            hidden={presenter.hides('keys')}
-            onClick={() => {
-              close();
-              presenter.helpOpen.set(true);
-            }}
-          >
-            Keys <small>?</small>
-          </button>
         </>
       )}
     </Menu>

@@ -20,6 +20,7 @@ const DIRECTION_WORDS: Record<Direction, string> = {
   down: 'down',
   right: 'right'
 };
+const DOUBLE_CLICK_MS = 450;
 
 export function GraphView({
   wheel,
@@ -39,6 +40,18 @@ export function GraphView({
     if (!host.current || !canvas.current || !minimap.current) {
       return undefined;
     }
+    /** Once a double click would be over, what the side that opened covers comes into view. */
+    const uncover = (seq: number): void => {
+      clearTimeout(covered);
+      covered = setTimeout(() => {
+        const place = graph.placeOf(seq);
+        const room = host.current?.getBoundingClientRect();
+        if (place && room && (place.bottom > room.bottom || place.right > room.right)) {
+          graph.reveal(seq);
+        }
+      }, DOUBLE_CLICK_MS);
+    };
+    let covered: ReturnType<typeof setTimeout> | undefined;
     const graph = new GraphCanvas(
       model,
       host.current,
@@ -46,28 +59,36 @@ export function GraphView({
       minimap.current,
       {
         select: seq => {
+          const before = presenter.sideShown;
+          graph.press();
           model.select(seq);
           if (seq !== null) presenter.tab.set('node');
           host.current?.focus({ preventScroll: true });
+          if (seq !== null && !before && presenter.sideShown) uncover(seq);
         },
         open: seq => {
           const opens = !presenter.hides('groups') && model.boxTransposes(seq, true);
           if (!opens) presenter.open(seq);
         },
         choose: container => {
+          graph.press();
           presenter.chooseGroup(container);
           host.current?.focus({ preventScroll: true });
         },
         fold: (container, open) => {
           if (!presenter.hides('groups')) model.fold(container, open);
         },
-        settled: setLaying
+        settled: laying => {
+          setLaying(laying);
+          presenter.show();
+        }
       },
       { wheel }
     );
     presenter.canvas = graph;
     graph.update();
     return () => {
+      clearTimeout(covered);
       presenter.canvas = null;
       graph.dispose();
     };
@@ -78,6 +99,8 @@ export function GraphView({
   }, [focus]);
   const shown = model.graph.seqs.length > 0 && !model.failure;
   const { upward, direction } = model.drawing;
+  // Of a graph that no backward ran through, an output has no states to explain.
+  const signs = !presenter.hides('legend') && (!presenter.compact || presenter.ran);
   return (
     <div
       ref={host}
@@ -90,7 +113,7 @@ export function GraphView({
     >
       <canvas ref={canvas} aria-hidden="true" />
       <Outline />
-      {shown && !presenter.hides('legend') && <Legend />}
+      {shown && signs && <Legend />}
       {shown && <ViewSwitch />}
       <div className="agv-mini" data-needed="no" data-agv-over="yes">
         <canvas ref={minimap} aria-hidden="true" />

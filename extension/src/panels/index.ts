@@ -37,6 +37,12 @@ export interface InspectorOptions {
   storage?: TextStorage;
   /** The same for how graphs are drawn. */
   choices?: TextStorage;
+  /** Where it is kept whether the side was closed by hand. */
+  sidePlace?: TextStorage;
+  /** A cell's output: little room, the side is a drawer. */
+  compact?: boolean;
+  /** Asks for so many pixels of height, where the host can give them. */
+  grow?: (height: number) => void;
 }
 
 export interface InspectorHandle extends Disposable {
@@ -63,12 +69,8 @@ export function mountInspector(
   options: InspectorOptions = {}
 ): InspectorHandle {
   injectStyle(element);
-  const presenter = new Presenter(
-    controller,
-    options.model,
-    options.storage,
-    options.choices
-  );
+  const { model, storage, choices, compact, sidePlace } = options;
+  const presenter = new Presenter(controller, model, storage, choices, compact, sidePlace);
   const links = new Links(presenter);
   if (options.lesson) presenter.teaching.take(options.lesson);
   if (options.profile) void presenter.timing.read(options.profile.file, options.profile.name);
@@ -89,7 +91,11 @@ export function mountInspector(
     createElement(
       InspectorContext.Provider,
       { value: presenter },
-      createElement(App, { wheel: options.wheel ?? 'always', focus: options.focus ?? false })
+      createElement(App, {
+        wheel: options.wheel ?? 'always',
+        focus: options.focus ?? false,
+        grow: options.grow
+      })
     )
   );
   let disposed = false;

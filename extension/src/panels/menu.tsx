@@ -1,7 +1,9 @@
-// A button with a sheet of choices below it.
+// A button with a sheet of choices below it; inside of another sheet it opens in its place.
 
 import type { ReactElement } from 'react';
-import { useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { createContext, useContext, useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { Icon } from './icons';
+import type { IconName } from './icons';
 
 /** Pixels between a sheet and the edge of the panel. */
 const EDGE = 6;
@@ -25,25 +27,78 @@ function keepInside(sheet: HTMLElement): void {
   sheet.style.translate = `${shift}px`;
 }
 
+const SheetContext = createContext<(() => void) | null>(null);
+
+/** Closes the sheet that this stands in; null outside of one. */
+export function useSheet(): (() => void) | null {
+  return useContext(SheetContext);
+}
+
+interface MenuProps {
+  label: string;
+  title: string;
+  side: 'left' | 'right';
+  icon?: IconName;
+  /** stands beside the icon where the label does not */
+  badge?: string;
+  /** the icon alone, also where there is room for labels */
+  bare?: boolean;
+  children: (close: () => void) => React.ReactNode;
+}
+
+function Face({ label, icon, badge }: Pick<MenuProps, 'label' | 'icon' | 'badge'>): ReactElement {
+  return (
+    <>
+      {icon && <Icon name={icon} />}
+      {icon ? <span className="agv-label">{label}</span> : label}
+      {badge && (
+        <span className="agv-badge" aria-hidden="true">
+          {badge}
+        </span>
+      )}
+    </>
+  );
+}
+
 /**
  * A button with a sheet below it that closes by Escape, by a click elsewhere, or when the focus
  * leaves.
  */
-export function Menu({
-  label,
+export function Menu(props: MenuProps): ReactElement {
+  const around = useSheet();
+  return around ? <Inside {...props} closeAround={around} /> : <Outside {...props} />;
+}
+
+/** A part of a sheet that opens below its button. */
+function Inside({
   title,
-  side,
-  children
-}: {
-  label: string;
-  title: string;
-  side: 'left' | 'right';
-  children: (close: () => void) => React.ReactNode;
-}): ReactElement {
+  children,
+  closeAround,
+  ...face
+}: MenuProps & { closeAround: () => void }): ReactElement {
+  const [open, setOpen] = useState(false);
+  return (
+    <div className="agv-inside">
+      <button
+        type="button"
+        className="agv-btn"
+        aria-expanded={open}
+        title={title}
+        onClick={() => setOpen(!open)}
+      >
+        <Face {...face} />
+      </button>
+      {open && <div className="agv-inside-sheet">{children(closeAround)}</div>}
+    </div>
+  );
+}
+
+function Outside({ title, side, bare, children, ...face }: MenuProps): ReactElement {
   const [open, setOpen] = useState(false);
   const ref = useRef<HTMLDivElement>(null);
   const sheet = useRef<HTMLDivElement>(null);
   const focused = useRef(false);
+  const close = (): void => setOpen(false);
   useLayoutEffect(() => {
     // After each render: what the sheet shows may have changed while it is open.
     if (!sheet.current) {
@@ -92,15 +147,18 @@ export function Menu({
         className="agv-btn"
         aria-haspopup="true"
         aria-expanded={open}
+        data-label={bare ? 'never' : undefined}
         title={title}
         onClick={() => setOpen(!open)}
       >
-        {label}
+        <Face {...face} />
       </button>
       {open && (
-        <div className="agv-sheet" data-side={side} ref={sheet} tabIndex={-1}>
-          {children(() => setOpen(false))}
-        </div>
+        <SheetContext.Provider value={close}>
+          <div className="agv-sheet" data-side={side} ref={sheet} tabIndex={-1}>
+            {children(close)}
+          </div>
+        </SheetContext.Provider>
       )}
     </div>
   );

@@ -1,9 +1,10 @@
 // Playing beside the debugger's controls: on or off, its pace, and predicting before each node.
 
-import type { ReactElement } from 'react';
 import { SPEEDS } from '../protocol/lesson';
 import { Menu } from './menu';
-import { useInspector } from './presenter';
+import type { Presenter } from './presenter';
+import type { Item } from './tool_row';
+import { Tool } from './tool_row';
 
 export function speedText(speed: number): string {
   return `${speed === 0.25 ? '¼' : speed === 0.5 ? '½' : speed}×`;
@@ -18,36 +19,24 @@ const PACE: Record<number, string> = {
   8: '16 nodes a second'
 };
 
-function Icon({ playing, back }: { playing: boolean; back: boolean }): ReactElement {
-  return (
-    <svg width="10" height="10" aria-hidden="true">
-      {playing ? (
-        <rect x="1.5" y="1.5" width="7" height="7" fill="currentColor" />
-      ) : (
-        <path d={back ? 'M9 1 L2 5 L9 9 Z' : 'M1.5 1 L8.5 5 L1.5 9 Z'} fill="currentColor" />
-      )}
-    </svg>
-  );
-}
-
-export function PlayerControls(): ReactElement | null {
-  const presenter = useInspector();
-  const { teaching } = presenter;
+/** The buttons of playing, for the row: Play, its pace, Predict. */
+export function playerItems(presenter: Presenter): Item[] {
+  const { teaching, compact } = presenter;
   const { player, predictor } = teaching;
-  const canPlay = !presenter.hides('play');
-  const canPredict = !presenter.hides('predict');
   if (!player.possible && !player.playing) {
-    return null;
+    return [];
   }
-  const { playing, speed } = player;
-  return (
-    <>
-      {canPlay && (
-        <button
-          type="button"
-          className="agv-btn agv-play"
-          aria-pressed={playing}
-          onClick={() => player.toggle()}
+  const { playing, speed, direction } = player;
+  const items: Item[] = [];
+  if (!presenter.hides('play')) {
+    items.push({
+      id: 'play',
+      keep: compact && !playing ? 'menu' : 7,
+      element: (
+        <Tool
+          icon={playing ? 'playing' : direction === 'back' ? 'playBack' : 'play'}
+          label={playing ? (predictor.asking ? 'Waits for you' : 'Playing') : 'Play'}
+          pressed={playing}
           title={
             playing
               ? 'Stop playing (K)'
@@ -55,46 +44,50 @@ export function PlayerControls(): ReactElement | null {
                 ? 'Step by itself, until a breakpoint or any other control (K)'
                 : 'Go through the moments by itself (K)'
           }
-        >
-          <Icon playing={playing} back={player.direction === 'back'} />
-          {playing ? (predictor.asking ? 'Waits for you' : 'Playing') : 'Play'}
-        </button>
-      )}
-      {(canPlay || canPredict) && (
-        <Menu
-          label={speedText(speed)}
-          title={`Pace of playing: ${speedText(speed)}. Predicting: ${predictor.on ? 'on' : 'off'}`}
-          side="left"
-        >
-          {close => (
-            <>
-              {canPlay &&
-                SPEEDS.map(one => (
-                  <button
-                    key={one}
-                    type="button"
-                    aria-pressed={one === speed}
-                    onClick={() => (player.setSpeed(one), close())}
-                  >
-                    {one === speed ? '● ' : '○ '}
-                    {speedText(one)} <small>{PACE[one]}</small>
-                  </button>
-                ))}
-              {canPlay && canPredict && <hr />}
-              {canPredict && (
-                <button
-                  type="button"
-                  aria-pressed={predictor.on}
-                  onClick={() => (teaching.setPredict(!predictor.on), close())}
-                >
-                  {predictor.on ? '☑ ' : '☐ '}Predict each gradient
-                  <small>it is hidden until you guess it (Q)</small>
-                </button>
-              )}
-            </>
-          )}
+          run={() => player.toggle()}
+        />
+      )
+    });
+    items.push({
+      id: 'pace',
+      keep: compact ? 'menu' : 3,
+      element: (
+        <Menu label={speedText(speed)} title={`Pace of playing: ${speedText(speed)}`} side="left">
+          {close =>
+            SPEEDS.map(one => (
+              <button
+                key={one}
+                type="button"
+                aria-pressed={one === speed}
+                onClick={() => (player.setSpeed(one), close())}
+              >
+                {one === speed ? '● ' : '○ '}
+                {speedText(one)} <small>{PACE[one]}</small>
+              </button>
+            ))
+          }
         </Menu>
-      )}
-    </>
-  );
+      )
+    });
+  }
+  if (!presenter.hides('predict')) {
+    items.push({
+      id: 'predict',
+      keep: compact && !predictor.on ? 'menu' : 6,
+      element: (
+        <Tool
+          icon="predict"
+          label="Predict"
+          pressed={predictor.on}
+          title={
+            predictor.on
+              ? 'Show gradients without guessing them (Q)'
+              : 'Guess each gradient before it is shown (Q)'
+          }
+          run={() => teaching.setPredict(!predictor.on)}
+        />
+      )
+    });
+  }
+  return items;
 }

@@ -44,6 +44,9 @@ export interface Notice {
 
 export type Tab =
   'node' | 'outline' | 'parameters' | 'tensors' | 'hooks' | 'jacobians' | 'problems';
+/** What is kept of a side that was closed by hand. */
+const CLOSED = 'closed';
+
 
 export class Presenter implements Disposable {
   readonly model: InspectorModel;
@@ -54,7 +57,10 @@ export class Presenter implements Disposable {
   readonly timing: Timing;
   readonly notice = new Cell<Notice | null>(null);
   readonly tab = new Cell<Tab>('node');
-  readonly sideOpen = new Cell(true);
+  /** the reader wants the side; it is there when it has something to say */
+  readonly sideOpen: Cell<boolean>;
+  /** the side was opened though nothing is selected */
+  readonly sideKept = new Cell(false);
   readonly helpOpen = new Cell(false);
   /** whose lines are marked in the notebook; null: the newest */
   readonly problem = new Cell<number | null>(null);
@@ -82,8 +88,14 @@ export class Presenter implements Disposable {
     readonly controller: Controller,
     model?: InspectorModel,
     storage: TextStorage | null = null,
-    private readonly choices: TextStorage | null = null
+    private readonly choices: TextStorage | null = null,
+    /** a cell's output: little room, the side is a drawer */
+    readonly compact = false,
+    /** keeps whether the side was closed by hand */
+    sidePlace: TextStorage | null = null
   ) {
+    this.sideOpen = new Cell(sidePlace?.read() !== CLOSED);
+    this.sideOpen.subscribe(() => sidePlace?.write(this.sideOpen.value ? '' : CLOSED));
     this.bookmarks = new Bookmarks(this, storage);
     this.model = model ?? new InspectorModel();
     if (choices) this.model.draw(readDrawing(choices.read()));
@@ -124,8 +136,8 @@ export class Presenter implements Disposable {
     this.watchingKernels.dispose();
     this.refresher.dispose();
     this.answers.dispose();
-    const { notice, tab, sideOpen, helpOpen, problem, theme, comparing, drawing } = this;
-    for (const cell of [notice, tab, sideOpen, helpOpen, problem, theme, comparing, drawing])
+    const { notice, tab, sideOpen, sideKept, helpOpen, problem, theme, comparing, drawing } = this;
+    for (const cell of [notice, tab, sideOpen, sideKept, helpOpen, problem, theme, comparing, drawing])
       cell.dispose();
   }
 
@@ -143,7 +155,30 @@ export class Presenter implements Disposable {
   /** Opens a tab of the side, and the side with it. */
   openTab(tab: Tab): void {
     this.tab.set(tab);
+    this.openSide();
+  }
+
+  openSide(): void {
+    this.sideKept.set(true);
     this.sideOpen.set(true);
+  }
+
+  /** Closes the side: an output's until something is selected, a panel's until it is opened. */
+  closeSide(): void {
+    this.sideKept.set(false);
+    if (this.compact) {
+      this.tab.set('node');
+      this.model.select(null);
+    } else {
+      this.sideOpen.set(false);
+    }
+  }
+
+  /** The side is open: it has something to say, or was asked for. */
+  get sideShown(): boolean {
+    const { selected, group } = this.model;
+    const speaks = this.tab.value !== 'node' || selected !== null || group !== null;
+    return this.sideOpen.value && (speaks || this.sideKept.value);
   }
 
   /** Shows a comparison, or with null the one graph again. */
@@ -191,6 +226,11 @@ export class Presenter implements Disposable {
   get answering(): boolean {
     const { kind } = this.model.status;
     return kind === 'connected' || kind === 'offline';
+  }
+
+  /** A backward ran, or runs: there are moments to look at. */
+  get ran(): boolean {
+    return this.model.store.tasks.size > 0;
   }
 
   get paused(): boolean {
@@ -251,6 +291,13 @@ export class Presenter implements Disposable {
         'error',
         `${site.where} was changed since it ran, or is not a cell: copy the line.`
       );
+    }
+  }
+
+  /** Puts lines into the notebook, to be run by their reader. */
+  async insertCell(source: string): Promise<void> {
+    if (!(await this.controller.insertCell?.(source).catch(() => false))) {
+      this.notify('error', 'No cell could be inserted here: copy the lines.');
     }
   }
 
@@ -406,6 +453,7 @@ export class Presenter implements Disposable {
 
   private refresh(): void {
     this.model.refresh();
+    if (this.model.selected !== null) this.sideKept.set(false);
     this.noticePause();
     const fresh = this.model.takeNewProblems();
     this.teaching.refreshed();

@@ -6,6 +6,8 @@ import type { Presenter } from './presenter';
 export interface Status {
   kind: 'paused' | 'running' | 'recording' | 'past' | 'gone' | 'off';
   text: string;
+  /** what stands beside it says the same: a button's label, the title */
+  said?: boolean;
 }
 
 /** The state of things in a few words. */
@@ -43,7 +45,7 @@ export function statusOf(presenter: Presenter): Status {
     };
   }
   if (status.kind === 'offline') {
-    return { kind: 'off', text: oneLine(status.subject, 60) || 'Recording' };
+    return { kind: 'off', text: oneLine(status.subject, 60) || 'Recording', said: true };
   }
   const task = model.shownTask();
   if (task && task.ended === 'no') {
@@ -52,8 +54,9 @@ export function statusOf(presenter: Presenter): Status {
   if (state.pause_next) {
     return { kind: 'paused', text: 'Pauses at the next backward' };
   }
+  const said = !presenter.hides('record');
   if (state.recording) {
-    return { kind: 'recording', text: 'Recording' };
+    return { kind: 'recording', text: 'Recording', said };
   }
-  return { kind: 'off', text: state.scope === 'newest' ? 'Newest pass' : 'Not recording' };
+  return { kind: 'off', text: state.scope === 'newest' ? 'Newest pass' : 'Not recording', said };
 }

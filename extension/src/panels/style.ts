@@ -3,6 +3,7 @@
 // one set of names.
 
 import { COMPARE_CSS } from './compare/style';
+import { FURNITURE_CSS } from './furniture_style';
 import { TIME_CSS } from './profile/style';
 import { SIDE_CSS } from './side_style';
 import { TEACHING_CSS } from './teaching_style';
@@ -63,12 +64,6 @@ export const CSS = `
 .agv-root .agv-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); white-space: nowrap; }
 
-.agv-root .agv-bar { grid-area: bar; display: flex; flex-wrap: wrap; align-items: center;
-  gap: 6px 8px;
-  min-height: 44px; padding: 6px 14px;
-  border-bottom: 1px solid var(--agv-line); }
-.agv-root .agv-bar > * { flex: none; white-space: nowrap; }
-.agv-root .agv-title { font-weight: 650; margin: 0 6px 0 0; font-size: 13px; }
 .agv-root .agv-pill { display: inline-flex; align-items: center; gap: 7px; border-radius: 14px;
   padding: 2px 12px; font-weight: 600;
   max-width: 300px; min-width: 0; background: var(--agv-group); color: var(--agv-ink2); }
@@ -104,11 +99,7 @@ export const CSS = `
   color: var(--agv-ink3); background: none; border: 0;
   padding: 0; box-shadow: none; }
 .agv-root .agv-btn[data-primary="yes"]:not(:disabled) kbd { color: inherit; opacity: .95; }
-.agv-root .agv-dot { width: 9px; height: 9px; border-radius: 50%; border: 2px solid currentColor; }
-.agv-root .agv-btn[aria-pressed="true"] .agv-dot { background: currentColor; }
-.agv-root .agv-bar > .agv-bar-end { display: flex; flex: 1 1 200px; justify-content: flex-end;
-  align-items: center; gap: 8px; margin-left: auto; }
-.agv-root .agv-search { position: relative; flex: 0 1 190px; min-width: 96px; }
+.agv-root .agv-search { position: relative; flex: 0 1 190px; min-width: 92px; }
 .agv-root .agv-search input { width: 100%; border: 1px solid var(--agv-line2); border-radius: 6px;
   background: var(--agv-bg); color: var(--agv-ink);
   padding: 2px 10px; font: inherit; font-size: 12px; line-height: 18px; height: 24px; }
@@ -249,12 +240,9 @@ ${SIDE_CSS.trim()}
   42%) / minmax(0, 1fr); }
 .agv-root[data-agv-size="narrow"] .agv-side { border-left: 0;
   border-top: 1px solid var(--agv-line); }
-.agv-root[data-agv-size="narrow"] .agv-bar { padding: 6px 10px; gap: 6px; }
-.agv-root[data-agv-size="narrow"] .agv-title, .agv-root[data-agv-size="narrow"] .agv-btn kbd {
-  display: none; }
+.agv-root[data-agv-size="narrow"] .agv-bar { padding: 5px 10px 6px; }
+.agv-root[data-agv-size="narrow"] .agv-header { padding-left: 10px; }
 .agv-root[data-agv-size="narrow"] .agv-scroll { padding: 10px 14px 14px; }
-.agv-root[data-agv-size="middle"] .agv-title,
-  .agv-root[data-agv-size="middle"] .agv-bar .agv-btn kbd { display: none; }
 .agv-root[data-agv-size="middle"] .agv-tabs button { padding: 0 4px; }
 .agv-root[data-agv-size="middle"] .agv-mid { grid-template-columns: minmax(0, 1fr) 312px; }
 .agv-root[data-agv-size="narrow"][data-agv-graph="no"] .agv-mid {
@@ -288,6 +276,6 @@ export function injectStyle(element: Element): void {
   if (styled.has(root)) return;
   styled.add(root);
   const sheet = new CSSStyleSheet();
-  sheet.replaceSync(CSS + COMPARE_CSS + TEACHING_CSS + TIME_CSS);
+  sheet.replaceSync(CSS + COMPARE_CSS + TEACHING_CSS + TIME_CSS + FURNITURE_CSS);
   root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet];
 }

@@ -7,7 +7,6 @@ export const TEACHING_CSS = `
   border-bottom: 1px solid var(--agv-line); max-height: 30vh; overflow: auto; }
 .agv-root .agv-lesson-text { white-space: pre-line; overflow-wrap: anywhere; }
 .agv-root .agv-score { flex: none; font-weight: 600; color: var(--agv-save); white-space: nowrap; }
-.agv-root .agv-play { min-width: 64px; justify-content: center; }
 .agv-root .agv-predict { border: 1px solid var(--agv-line2); border-left: 4px solid var(--agv-save);
   border-radius: 8px; padding: 9px 12px 11px; margin: 0 0 14px; }
 .agv-root .agv-predict .agv-row { margin-top: 10px; }

@@ -1,4 +1,5 @@
-// The top row: what is going on, the commands that act on it, search, export.
+// The row of commands: recording, pausing, stepping, playing, search, export. What does not fit
+// stands in a menu at its end.
 
 import type { ReactElement } from 'react';
 import { useEffect, useRef, useState } from 'react';
@@ -6,124 +7,168 @@ import { BookmarkMenu } from './bookmarks';
 import { Breakpoints } from './breakpoints';
 import { ExportMenu } from './export_menu';
 import { Menu } from './menu';
-import { PlayerControls } from './player_controls';
+import { playerItems } from './player_controls';
+import type { Presenter } from './presenter';
 import { useCell, useInspector } from './presenter';
+import { RunsMenu } from './runs_menu';
+import type { Item } from './tool_row';
+import { Tool, ToolRow } from './tool_row';
 import { WatchMenu } from './watch_menu';
-import { statusOf } from './status';
+
+/** Pixels to which the search shrinks. */
+const LEAST_SEARCH = 92;
 
 export function Toolbar(): ReactElement {
   const presenter = useInspector();
   const comparing = useCell(presenter.comparing);
   const timed = useCell(presenter.timing.shown);
-  const now = statusOf(presenter);
+  const plain = !comparing && !timed;
+  const live = presenter.model.status.kind !== 'offline';
+  const searching = plain && !presenter.hides('search');
+  const items = [
+    ...(live ? liveItems(presenter) : plain ? replayItems(presenter) : []),
+    ...(plain ? playerItems(presenter) : []),
+    ...(plain ? viewItems(presenter) : [])
+  ];
   return (
     <div className="agv-bar" role="toolbar" aria-label="Inspector">
-      <h2 className="agv-title">Inspector</h2>
-      <span className="agv-pill" data-kind={now.kind} role="status" title={now.text}>
-        <span>{now.text}</span>
-      </span>
-      {presenter.model.status.kind !== 'offline' ? (
-        <LiveButtons />
-      ) : comparing || timed ? null : (
-        <ReplayButtons />
-      )}
-      {!comparing && !timed && (
-        <>
-          <PlayerControls />
-          <div className="agv-bar-end">
-            {!presenter.hides('search') && <Search />}
-            <BookmarkMenu />
-            {!presenter.hides('export') && <ExportMenu />}
-          </div>
-        </>
-      )}
+      <ToolRow
+        items={items}
+        fixed={searching && <Search />}
+        least={searching ? LEAST_SEARCH : 0}
+      />
     </div>
   );
 }
 
-function LiveButtons(): ReactElement {
-  const presenter = useInspector();
-  const { model, paused, commandable, reachable } = presenter;
-  const { recording } = model.store.state;
+/** What is seldom needed stands in the menu of an output at once. */
+function seldom({ compact }: Presenter, keep: number): Item['keep'] {
+  return compact ? 'menu' : keep;
+}
+
+function viewItems(presenter: Presenter): Item[] {
+  const { compact } = presenter;
+  const items: Item[] = [
+    { id: 'views', keep: seldom(presenter, 1), element: <BookmarkMenu /> }
+  ];
+  if (!presenter.hides('export')) {
+    items.push({ id: 'export', keep: seldom(presenter, 2), element: <ExportMenu /> });
+  }
+  if (compact && !presenter.hides('side')) {
+    const open = presenter.sideShown;
+    items.push({
+      id: 'side',
+      keep: 'menu',
+      element: (
+        <Tool
+          icon="side"
+          label={open ? 'Hide the side' : 'Show the side'}
+          title="Node, outline, tensors, hooks and problems"
+          run={() => (open ? presenter.closeSide() : presenter.openSide())}
+        />
+      )
+    });
+  }
+  return items;
+}
+
+function liveItems(presenter: Presenter): Item[] {
+  const { model, paused, commandable, reachable, debugger: run } = presenter;
+  const { recording, runs } = model.store.state;
   const { selected } = model;
   const target = selected !== null && selected !== model.store.state.paused?.seq;
   const past = model.cursor !== null && model.cursor < model.length;
-  return (
-    <>
-      {past ? (
-        <button
-          type="button"
-          className="agv-btn"
-          data-primary="yes"
-          onClick={() => model.scrub(null)}
-        >
-          Back to now
-        </button>
-      ) : null}
-      {paused ? (
-        <button
-          type="button"
-          className="agv-btn"
-          hidden={presenter.hides('continue')}
-          disabled={!commandable}
-          onClick={() => presenter.debugger.continue()}
-          title="Run on to the next breakpoint or the end (F9)"
-        >
-          Continue <kbd>F9</kbd>
-        </button>
-      ) : (
-        <>
-          <button
-            type="button"
-            className="agv-btn"
-            hidden={presenter.hides('record')}
-            aria-pressed={recording}
-            disabled={!reachable}
-            onClick={() => void presenter.record(!recording)}
-            title={recording ? 'Stop recording' : 'Record every backward pass from now on'}
-          >
-            <span className="agv-dot" aria-hidden="true" /> Record
-          </button>
-          {!presenter.hides('record') && <WatchMenu />}
-          <button
-            type="button"
-            className="agv-btn"
-            hidden={presenter.hides('pause')}
-            disabled={!commandable || model.store.state.pause_next}
-            onClick={() => presenter.debugger.pause()}
-            title="Stop before the next node that runs (F8)"
-          >
-            Pause <kbd>F8</kbd>
-          </button>
-        </>
-      )}
-      {paused && !presenter.hides('step') && (
-        <>
-          <button
-            type="button"
-            className="agv-btn"
-            data-primary={past ? 'no' : 'yes'}
-            disabled={!commandable}
-            onClick={() => presenter.debugger.step()}
-            title="Run this node, or all of a closed group, and stop again (F10)"
-          >
-            Step <kbd>F10</kbd>
-          </button>
-          <button
-            type="button"
-            className="agv-btn"
-            disabled={!commandable || !target}
-            onClick={() => presenter.debugger.runToSelected()}
-            title="Run on to the selected node (G)"
-          >
-            To node
-          </button>
-          <RunOn />
-        </>
-      )}
-      {!presenter.hides('breakpoints') && <Breakpoints />}
-    </>
+  const items: Item[] = [];
+  const add = (id: string, keep: number, element: ReactElement, there = true): void => {
+    if (there) items.push({ id, keep, element });
+  };
+  add(
+    'now',
+    20,
+    <Tool
+      icon="now"
+      label="Back to now"
+      title="Back to now (Escape)"
+      primary
+      run={() => model.scrub(null)}
+    />,
+    past
   );
+  if (paused) {
+    add(
+      'continue',
+      18,
+      <Tool
+        icon="continue"
+        label="Continue"
+        keys="F9"
+        title="Run on to the next breakpoint or the end (F9)"
+        hidden={presenter.hides('continue')}
+        disabled={!commandable}
+        run={() => run.continue()}
+      />
+    );
+    if (!presenter.hides('step')) {
+      add(
+        'step',
+        19,
+        <Tool
+          icon="step"
+          label="Step"
+          keys="F10"
+          title="Run this node, or all of a closed group, and stop again (F10)"
+          primary={!past}
+          always
+          disabled={!commandable}
+          run={() => run.step()}
+        />
+      );
+      add(
+        'target',
+        12,
+        <Tool
+          icon="target"
+          label="To node"
+          title="Run on to the selected node (G)"
+          disabled={!commandable || !target}
+          run={() => run.runToSelected()}
+        />
+      );
+      add('further', 11, <RunOn />);
+    }
+  } else {
+    add(
+      'record',
+      19,
+      <Tool
+        icon={recording ? 'stop' : 'record'}
+        label={recording ? 'Stop recording' : 'Record'}
+        kind={recording ? 'recording' : undefined}
+        title={recording ? 'Stop recording' : 'Record every backward pass from now on'}
+        always
+        hidden={presenter.hides('record')}
+        disabled={!reachable}
+        run={() => void presenter.record(!recording)}
+      />
+    );
+    add('watch', 9, <WatchMenu />, !presenter.hides('record') && presenter.controller.watching !== undefined);
+    add(
+      'pause',
+      18,
+      <Tool
+        icon="pause"
+        label="Pause"
+        keys="F8"
+        title="Stop before the next node that runs (F8)"
+        hidden={presenter.hides('pause')}
+        disabled={!commandable || model.store.state.pause_next}
+        run={() => run.pause()}
+      />
+    );
+  }
+  add('breakpoints', 10, <Breakpoints />, !presenter.hides('breakpoints'));
+  add('runs', 8, <RunsMenu runs={runs ?? []} />, (runs ?? []).length > 0);
+  return items;
 }
 
 /** Further ways to run on. */
@@ -148,7 +193,7 @@ function RunOn(): ReactElement {
     </button>
   );
   return (
-    <Menu label="Run on" title="Further ways to run on" side="left">
+    <Menu label="Run on" icon="further" title="Further ways to run on" side="left">
       {close => (
         <>
           {item('To the next problem', 'P', () => run.stepToProblem(), close)}
@@ -160,45 +205,56 @@ function RunOn(): ReactElement {
   );
 }
 
-function ReplayButtons(): ReactElement | null {
-  const presenter = useInspector();
+function replayItems(presenter: Presenter): Item[] {
   const { model } = presenter;
   const at = model.cursor ?? model.length;
-  if (presenter.hides('step')) {
-    return null;
+  // A graph that no backward ran through has its forward alone.
+  if (presenter.hides('step') || (presenter.compact && !presenter.ran)) {
+    return [];
   }
-  return (
-    <>
-      <button
-        type="button"
-        className="agv-btn"
-        disabled={at === 0}
-        onClick={() => presenter.debugger.scrubBy(-1)}
-        title="One event back (,)"
-      >
-        Back
-      </button>
-      <button
-        type="button"
-        className="agv-btn"
-        data-primary={at < model.length ? 'yes' : 'no'}
-        disabled={at >= model.length}
-        onClick={() => presenter.debugger.scrubBy(1)}
-        title="One event on (F10 or .)"
-      >
-        Step <kbd>F10</kbd>
-      </button>
-      <button
-        type="button"
-        className="agv-btn"
-        disabled={model.length === 0}
-        onClick={() => model.scrub(model.axis.slots > 0 ? model.axis.forward.length : 0)}
-        title="To the moment before the backward pass"
-      >
-        To the start
-      </button>
-    </>
-  );
+  return [
+    {
+      id: 'back',
+      keep: 15,
+      element: (
+        <Tool
+          icon="back"
+          label="Back"
+          title="One event back (,)"
+          disabled={at === 0}
+          run={() => presenter.debugger.scrubBy(-1)}
+        />
+      )
+    },
+    {
+      id: 'step',
+      keep: 16,
+      element: (
+        <Tool
+          icon="on"
+          label="Step"
+          keys="F10"
+          title="One event on (F10 or .)"
+          primary={at < model.length}
+          disabled={at >= model.length}
+          run={() => presenter.debugger.scrubBy(1)}
+        />
+      )
+    },
+    {
+      id: 'start',
+      keep: 14,
+      element: (
+        <Tool
+          icon="start"
+          label="To the start"
+          title="To the moment before the backward pass"
+          disabled={model.length === 0}
+          run={() => model.scrub(model.axis.slots > 0 ? model.axis.forward.length : 0)}
+        />
+      )
+    }
+  ];
 }
 
 function Search(): ReactElement {

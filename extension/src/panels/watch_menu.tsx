@@ -16,7 +16,7 @@ function Choices({ watching }: { watching: Cell<Watching> }): ReactElement {
   const chosen = useCell(watching);
   const { name } = CHOICES.find(({ choice }) => choice === chosen) ?? CHOICES[0];
   return (
-    <Menu label="Watch" title={`Shown without asking: ${name}`} side="left">
+    <Menu label="Watch" icon="down" title={`Shown without asking: ${name}`} side="left" bare>
       {close =>
         CHOICES.map(({ choice, name, says }) => (
           <button

@@ -138,6 +138,14 @@ export interface Controller {
   watchTorch?(): Promise<boolean>;
   /** Opens a notebook of the course that the kernel wrote; false where it is not found. */
   openNotebook?(name: string): Promise<boolean>;
+  /** The name that the notebook's cells give the package; null where none imports it. */
+  importedAs?(): string | null;
+  /** Puts a cell with this text below the active one; nothing runs. False where it cannot. */
+  insertCell?(source: string): Promise<boolean>;
+  /** Shows a recording that the kernel sent, beside what is shown. */
+  openRun?(recording: unknown, name: string): void;
+  /** The panel stays with this notebook when another one is activated. */
+  readonly pinned?: Cell<boolean>;
   /** The user's choice, remembered over restarts; absent where it cannot be kept. */
   readonly watching?: Cell<Watching>;
   /** Called once when the Inspector is listening: send what was kept. */

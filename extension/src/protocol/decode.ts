@@ -5,6 +5,7 @@ import type {
   Edit,
   Header,
   Problem,
+  Run,
   Site,
   State,
   Table,
@@ -162,7 +163,20 @@ export function readState(value: unknown): State {
     jacobians: asNumber(state.jacobians, 0),
     message: asText(state.message),
     lesson: readLesson(state.lesson),
-    profile: typeof state.profile === 'number' ? state.profile : null
+    profile: typeof state.profile === 'number' ? state.profile : null,
+    name: asText(state.name),
+    runs: Array.isArray(state.runs) ? state.runs.slice(-MOST_RUNS).filter(isObject).map(readRun) : []
+  };
+}
+
+const MOST_RUNS = 100;
+
+function readRun(run: Record<string, unknown>): Run {
+  return {
+    number: asNumber(run.number, 0),
+    name: asText(run.name),
+    nodes: asNumber(run.nodes, 0),
+    passes: asNumber(run.passes, 0)
   };
 }
 

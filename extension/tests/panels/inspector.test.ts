@@ -71,7 +71,7 @@ describe('a live kernel', () => {
     expect(told().slice(2)).toEqual([everything]);
     // Who stops the recording does not want it in the next kernel.
     await page.settle();
-    await page.click('Record');
+    await page.click('Stop recording');
     expect(watching.value).toBe('newest');
     expect(told().slice(3)).toEqual([
       { command: 'record', args: { on: false } },

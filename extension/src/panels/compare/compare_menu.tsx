@@ -20,7 +20,9 @@ const ENDINGS = '.agv,.json,.gz,.html,.htm,application/json,text/html';
 
 /** The passes that the Inspector itself holds. */
 function ownSources({ model, controller }: Presenter): Source[] {
-  const name = controller.kept?.name || model.store.state.name || '';
+  const { kept } = controller;
+  const after = kept?.beside?.recording ? 'after' : '';
+  const name = kept?.name || model.store.state.name || after;
   return sourcesOf(model.store, name, controller.kept);
 }
 

@@ -103,7 +103,7 @@ function SideCanvas({
   useEffect(() => drawn.current?.setPalette(), [theme]);
   const name = side === 'a' ? 'left' : 'right';
   return (
-    <section className="agv-compared" aria-label={`Graph at the ${name}`}>
+    <section className="agv-compared" data-side={side} aria-label={`Graph at the ${name}`}>
       <h3 className="agv-elide" title={oneLine(own.source.title, 300)}>
         {oneLine(own.source.title, 120)}
       </h3>
@@ -141,17 +141,53 @@ function Legend(): ReactElement {
   );
 }
 
-export function CompareView({
+/** One of the two graphs at a time, each behind a tab with its name. */
+function Tabbed({
   comparing,
   wheel
 }: {
   comparing: Comparing;
   wheel: 'always' | 'focused';
 }): ReactElement {
+  const shown = useCell(comparing.shown);
+  return (
+    <div className="agv-compare-tabbed">
+      <div role="tablist" aria-label="The compared graphs" className="agv-compare-tabs">
+        {SIDES.map(side => (
+          <button
+            key={side}
+            type="button"
+            role="tab"
+            className="agv-elide"
+            aria-selected={side === shown}
+            onClick={() => comparing.shown.set(side)}
+          >
+            {side === 'a' ? 'Left: ' : 'Right: '}
+            {oneLine(comparing.model[side].source.title, 120)}
+          </button>
+        ))}
+      </div>
+      <SideCanvas key={shown} comparing={comparing} side={shown} wheel={wheel} />
+    </div>
+  );
+}
+
+const SIDES: readonly Which[] = ['a', 'b'];
+
+export function CompareView({
+  comparing,
+  wheel,
+  tabs
+}: {
+  comparing: Comparing;
+  wheel: 'always' | 'focused';
+  /** there is room for one graph at a time */
+  tabs: boolean;
+}): ReactElement {
   const presenter = useInspector();
   const { comparison } = comparing.model;
   return (
-    <div className="agv-compare">
+    <div className="agv-compare" data-agv-tabs={tabs ? 'yes' : 'no'}>
       <div className="agv-compare-head">
         <p role="status">{oneLine(comparison.summary, 400)}</p>
         <Legend />
@@ -181,8 +217,13 @@ export function CompareView({
           Close
         </button>
       </div>
-      <SideCanvas comparing={comparing} side="a" wheel={wheel} />
-      <SideCanvas comparing={comparing} side="b" wheel={wheel} />
+      {tabs ? (
+        <Tabbed comparing={comparing} wheel={wheel} />
+      ) : (
+        SIDES.map(side => (
+          <SideCanvas key={side} comparing={comparing} side={side} wheel={wheel} />
+        ))
+      )}
       <Differences comparing={comparing} />
     </div>
   );

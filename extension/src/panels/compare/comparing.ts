@@ -1,5 +1,6 @@
 // A comparison that is on screen: its model, its two canvases, and whom to ask about a pair.
 
+import { Cell } from '../../protocol/cell';
 import type { NodeDetails, Values } from '../../protocol/schema';
 import type { Disposable } from '../../protocol/signal';
 import type { Difference } from '../../model/compare/differences';
@@ -15,6 +16,8 @@ const NOT_KEPT: { kind: 'none'; why: string } = { kind: 'none', why: '' };
 
 export class Comparing implements Disposable {
   readonly model: CompareModel;
+  /** the graph that is seen where there is room for one */
+  readonly shown = new Cell<Which>('b');
   readonly canvases: { a: GraphCanvas | null; b: GraphCanvas | null } = { a: null, b: null };
   private linked: Linked | null = null;
   private together = true;
@@ -47,6 +50,7 @@ export class Comparing implements Disposable {
 
   dispose(): void {
     for (const connection of this.connections) connection.dispose();
+    this.shown.dispose();
   }
 
   get linkedTogether(): boolean {
@@ -67,6 +71,8 @@ export class Comparing implements Disposable {
     this.linked = a && b ? new Linked(a, b, () => this.pairs()) : null;
     if (this.linked) this.linked.on = this.together;
     canvas?.update();
+    const { selected } = this.model[side];
+    if (canvas && selected !== null) this.reveal(side, selected);
   }
 
   moved(side: Which): void {
@@ -89,6 +95,7 @@ export class Comparing implements Disposable {
 
   choose(difference: Difference): void {
     const { side, seq } = this.model.choose(difference);
+    this.shown.set(side);
     this.reveal(side, seq);
   }
 

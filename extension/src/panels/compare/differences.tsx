@@ -46,9 +46,9 @@ function GradientMark(): ReactElement {
 function headingOf({ differences, nodes }: Comparison): string {
   const loud = differences.filter(({ kind }) => kind === Kind.equal).length;
   const apart = differences.length - loud;
-  const parts = [apart === 0 ? 'No differences' : plural(apart, 'difference')];
-  if (loud > 0) parts.push(`${plural(loud, 'gradient')} of more than twice or less than half`);
-  parts.push(`${plural(nodes.equal, 'node')} equal`);
+  const parts = apart > 0 ? [plural(apart, 'difference')] : loud > 0 ? [] : ['No differences'];
+  if (loud > 0) parts.push(`${plural(loud, 'gradient')} at least doubled or halved`);
+  parts.push(`${plural(nodes.equal, 'equal node')}`);
   return parts.join(', ');
 }
 
@@ -200,7 +200,7 @@ function Pair({ comparing }: { comparing: Comparing }): ReactElement {
   const [left, right] = [knownOf(comparing, 'a', a), knownOf(comparing, 'b', b)];
   if (!left && !right) {
     return (
-      <div className="agv-compare-pair">
+      <div className="agv-compare-pair" data-empty="yes">
         <p className="agv-quiet">
           Select a node in one of the graphs, or a difference below: its partner is selected with
           it.

@@ -68,4 +68,33 @@ export const COMPARE_CSS = `
   align-items: center; justify-content: center; pointer-events: none; font-weight: 600;
   border: 2px dashed var(--agv-accent); border-radius: 10px; color: var(--agv-ink);
   background: color-mix(in srgb, var(--agv-bg) 85%, transparent); }
+.agv-root .agv-compare-tabbed { display: grid; grid-area: a; min-width: 0; min-height: 0;
+  grid-template: auto minmax(0, 1fr) / minmax(0, 1fr); }
+.agv-root .agv-compare-tabbed .agv-compared > h3 { display: none; }
+.agv-root .agv-compare-tabbed .agv-compared { grid-template-rows: minmax(0, 1fr); }
+.agv-root .agv-compare-tabs { display: flex; gap: 2px; padding: 0 8px;
+  border-bottom: 1px solid var(--agv-line); }
+.agv-root .agv-compare-tabs button { flex: 0 1 auto; border: 0; background: none; padding: 0 8px;
+  min-height: 28px; font-size: 12px; color: var(--agv-ink2);
+  border-bottom: 2px solid transparent; border-top: 2px solid transparent; }
+.agv-root .agv-compare-tabs button[aria-selected="true"] { color: var(--agv-ink); font-weight: 600;
+  border-bottom-color: var(--agv-accent); }
+.agv-root .agv-compare-tabs button:focus-visible { outline-offset: -2px; }
+.agv-root[data-agv-compact="yes"] .agv-compare {
+  grid-template: "head head head" auto "side a b" minmax(0, 1fr)
+    / minmax(200px, 300px) minmax(0, 1fr) minmax(0, 1fr); }
+.agv-root[data-agv-compact="yes"] .agv-compare > [data-side="a"] { grid-area: a; }
+.agv-root[data-agv-compact="yes"] .agv-compare > [data-side="b"] { grid-area: b; }
+.agv-root[data-agv-compact="yes"] .agv-compare > .agv-compare-side { grid-area: side;
+  grid-template: auto minmax(0, 1fr) / minmax(0, 1fr); border-left: 0; border-top: 0;
+  border-right: 1px solid var(--agv-line); }
+.agv-root[data-agv-compact="yes"] .agv-compare-pair { max-height: 150px; border-right: 0;
+  border-bottom: 1px solid var(--agv-line); }
+.agv-root[data-agv-compact="yes"] .agv-compare[data-agv-tabs="yes"] {
+  grid-template: "head head" auto "side a" minmax(0, 1fr)
+    / minmax(150px, 45%) minmax(0, 1fr); }
+.agv-root[data-agv-compact="yes"] .agv-compare-pair[data-empty="yes"] { display: none; }
+.agv-root[data-agv-compact="yes"] .agv-compare-list { grid-row: 2; padding-top: 4px; }
+.agv-root[data-agv-compact="yes"] [data-agv-tabs="yes"] .agv-compare-legend { display: none; }
+.agv-root[data-agv-compact="yes"] .agv-compare-head { gap: 4px 8px; padding: 4px 10px; }
 `;
