@@ -27,7 +27,7 @@ from ag_visual.bridge.saved import (
     read_saved,
     read_unpacked,
 )
-from ag_visual.events.live import SavedField
+from ag_visual.events.live import FIRST, SavedField
 from ag_visual.events.log import CUT, EventLog, HookField, Saved as SavedColumns
 from ag_visual.events.memory import CallSite
 from ag_visual.events.node_record import sequence
@@ -237,6 +237,15 @@ class TorchNode:
         with DisableTorchFunction():
             variable = self.variable
             return None if variable is None else array_of(variable)
+
+    def standing(self) -> tuple[int, Any] | None:
+        """How often a leaf's values were written, and the first numbers of its gradient."""
+        with DisableTorchFunction():
+            variable = self.variable
+            grad = None if variable is None else variable.grad
+            if grad is None or grad.layout is not torch.strided or grad.device.type != "cpu":
+                return None
+            return variable._version, array_of(grad).flat[:FIRST]
 
     def tangent(self) -> Any:
         """Tangents of torch's forward mode are not followed."""

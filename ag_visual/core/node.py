@@ -16,13 +16,15 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
+
 from ag_visual import dtypes
 from ag_visual.arrays.backend import backend_of
 from ag_visual.core import modes, saved, source
 from ag_visual.core.hooks import HookTable, NodeHooks, RemovableHandle, register
 from ag_visual.devices import device as Device
 from ag_visual.events import instrument
-from ag_visual.events.live import SavedField
+from ag_visual.events.live import FIRST, SavedField
 from ag_visual.events.log import EventLog, HookField
 from ag_visual.events.node_record import sequence
 from ag_visual.sizes import Size
@@ -249,6 +251,10 @@ class Node:
         """The tangent of a leaf's variable; this is no leaf."""
         return None
 
+    def standing(self) -> tuple[int, Any] | None:
+        """A leaf's writes, and the first numbers of its gradient; this is no leaf."""
+        return None
+
     def emit_birth(self, log: EventLog) -> None:
         """Emit into this log what its birth would have told."""
         saved.report_node(self, log)
@@ -394,6 +400,13 @@ class AccumulateGrad(Node):
 
     def value(self) -> Any:
         return self.variable._array
+
+    def standing(self) -> tuple[int, Any] | None:
+        grad = self.variable._grad
+        array = None if grad is None else grad._array
+        if type(array) is not np.ndarray:
+            return None
+        return self.variable._storage.writes, array.flat[:FIRST]
 
     def tangent(self) -> Any:
         return saved.tangent_of(self.variable)

@@ -22,6 +22,9 @@ tasks: Iterator[int] = itertools.count(1)
 WRITTEN_OUT = 1 << 20
 """Elements up to which observers look at sparse gradients as if they were dense."""
 
+FIRST = 64
+"""Numbers of a gradient that `LiveNode.standing` gives."""
+
 
 class SavedField(NamedTuple):
     """What is known of one saved field without looking at its values."""
@@ -94,6 +97,11 @@ class LiveNode(Protocol):
     def value(self) -> Any:
         """The array of a leaf's variable; None of other nodes."""
 
+    def standing(self) -> tuple[int, Any] | None:
+        """How often a leaf's values were written, and the first numbers of the gradient that it has
+        (a NumPy array); None where it has none, or one that cannot be looked at for nothing.
+        """
+
     def tangent(self) -> Any:
         """The array of the tangent that a leaf's variable has now; None of other nodes."""
 
@@ -108,10 +116,10 @@ class LiveBackward(Protocol):
     thread: int
     order: int  # nodes that have run
     total: int  # nodes that will
+    call_site: CallSite  # where in the user's code it was called
     parent: Any  # the backward inside of which it runs, or None
     starts: Sequence[Any]  # edges to its roots, each a tuple whose first item is the node
     counts: Mapping[Any, Any]  # by all nodes that it may reach
-    call_site: CallSite
 
 
 class Engine(Protocol):

@@ -17,7 +17,7 @@ from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.memory import CallSite
 from ag_visual.events.node_record import FORMAT, NodeSchema, NodeStreams, node_record, row
 
-BEGIN, END, HOOK, RANGE, CUT, PAUSE = range(6)
+BEGIN, END, HOOK, RANGE, CUT, PAUSE, ODD, HELD, MISSED = range(9)
 
 Event = tuple[Any, ...]
 # What is rare, as a tuple. The kind first; t in perf_counter_ns.
@@ -28,6 +28,10 @@ Event = tuple[Any, ...]
 #   CUT   t, thread, seq, input's name, how it left the graph, code and lasti of where, seq of the
 #         node that made what it was taken from (-1: unknown), that was a leaf
 #   PAUSE t, thread, task, since: a backward that was stopped goes on
+#   ODD   t, thread, task, seq, name of what it saved, that is its own output, elements, and how
+#         many of them are NaN, infinite, zero, negative, beyond (-1, 1)
+#   HELD  t, thread, task, seq of a leaf that has a gradient, updates since it had none, such leaves
+#   MISSED t, thread, task, backwards before it that were not recorded
 #   RANGE t, thread, range, range around it (0: none, -1: this range ends), name, kind (of a module:
 #         its class), of the level of a transform: kind, depth, size, code, lasti (else None)
 

@@ -381,7 +381,7 @@ class Session:
                 oldest = min(self.pages.values(), key=lambda page: page.heard)
                 del self.pages[oldest.id]
             page = self.pages[id] = Page(id, send, self.recorder, self.id)
-            self.recorder.allowance.grows = True
+            self.recorder.allowance.grows = self.recorder.looks.grows = True
         self.changed()
         return page
 
@@ -390,7 +390,7 @@ class Session:
         with self._lock:
             if self.pages.get(page.id) is page:
                 del self.pages[page.id]
-            self.recorder.allowance.grows = bool(self.pages)
+            self.recorder.allowance.grows = self.recorder.looks.grows = bool(self.pages)
 
     def pages_named(self, id: str | None) -> list[Page]:
         """The page of that id, or all without one."""

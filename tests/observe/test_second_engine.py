@@ -70,6 +70,9 @@ class Step:
     def hook_fields(self) -> list[HookField]:
         return [HookField("pre", hook.__name__, 0, i, None) for i, hook in enumerate(self.hooks)]
 
+    def standing(self) -> None:
+        return None
+
     def kept_gradients(self) -> list[Any]:
         return [None if self.variable is None else self.variable.grad]
 

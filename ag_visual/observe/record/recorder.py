@@ -22,9 +22,22 @@ from ag_visual.core import modes
 from ag_visual.events import instrument
 from ag_visual.events.clock import perf_counter_ns
 from ag_visual.events.live import LiveBackward, LiveNode
-from ag_visual.events.log import BEGIN, CUT, LEAF, RUN, WRITE, Event, EventLog
+from ag_visual.events.log import (
+    BEGIN,
+    CUT,
+    HELD,
+    LEAF,
+    MISSED,
+    ODD,
+    RUN,
+    WRITE,
+    Event,
+    EventLog,
+)
 from ag_visual.events.node_record import sequence, thread_of, time_of
+from ag_visual.observe.diagnose.odd_values import OddValues
 from ag_visual.observe.record.graph import emit_births, walk
+from ag_visual.observe.record.held_gradients import HeldGradients
 from ag_visual.observe.record.hook_effect import HookEffect
 from ag_visual.observe.record.leaf_names import Labels
 from ag_visual.observe.record.parameters import Parameters
@@ -113,6 +126,7 @@ class Recorder:
         self.scope: Scope = "off"
         self.rest: Literal["off", "newest"] = "off"  # the scope while nobody records
         self.allowance = Allowance()  # of the scope 'newest'
+        self.looks = Allowance()  # of looking at backwards that it does not record
         self.unwatched = 0  # nodes of the last backward that was too large for it
         self._open: set[int] = set()  # the backwards that it watches now
         self._called_in: CodeType | None = None  # the code that called the last backward
@@ -122,6 +136,9 @@ class Recorder:
         self.labels = Labels()
         self.parameters = Parameters()
         self.tangents = Tangents()
+        self.held = HeldGradients()
+        self.odd = OddValues()
+        self._missed = 0  # backwards since the last one that was recorded
         self.on_scope_end: Callable[[], None] | None = None
         self._log = EventLog(HookEffect)
         self._dead: deque[_NodeRef] = deque()
@@ -158,6 +175,8 @@ class Recorder:
         self.scope = scope
         self.every = every if scope == "every" else 1
         self._skipped = 0
+        self.odd, self.held = OddValues(), HeldGradients()
+        self._missed = 0
         self._listen()
 
     def stop(self) -> None:
@@ -182,26 +201,49 @@ class Recorder:
         if self.scope == "newest":
             self._watch(task, frame)
         elif self.listening:
-            self._begin(task, frame)
+            self._tell_values(task, self._begin(task, frame))
+        else:
+            self.held.forget()
+            self._missed += self.on
 
     def _watch(self, task: LiveBackward, frame: FrameType | None) -> None:
         """Record this backward, if it may be: that is over with its end."""
         now = perf_counter_ns()
         if not self.listening:
             nodes = len(task.counts)
+            if task.parent is not None:
+                return
             if nodes > NEWEST_NODES:
                 self.unwatched = nodes
+                self.held.forget()
+                self._missed += 1
                 return
-            if task.parent is not None or not self.allowance.any_left(now):
+            if not self.allowance.any_left(now) and not self._remarkable(task, now):
+                self._missed += 1
                 return
         self._open.add(task.id)
         self._listen()
-        self._begin(task, frame)
+        sinks = self._begin(task, frame)
         # What follows takes several times as long: its runs, encoding and sending all.
-        self.allowance.spend(10 * (perf_counter_ns() - now))
+        begun = perf_counter_ns()
+        self._tell_values(task, sinks)
+        self.allowance.spend(10 * (begun - now) + perf_counter_ns() - begun)
 
-    def _begin(self, task: LiveBackward, frame: FrameType | None) -> None:
-        """Tell what a backward begins with that nobody has told yet."""
+    def _remarkable(self, task: LiveBackward, now: int) -> bool:
+        """Whether a reader will ask for this backward: the first loss that is not finite, or
+        gradients that nobody zeroes.
+        """
+        looks = self.looks
+        if not looks.any_left(now):
+            self.held.forget()
+            return False
+        self.held.of(filter(_is_leaf, task.counts))
+        found = self.held.tells or self.odd.new_in(task)
+        looks.spend(perf_counter_ns() - now)
+        return found
+
+    def _begin(self, task: LiveBackward, frame: FrameType | None) -> list[LiveNode]:
+        """Tell what a backward begins with that nobody has told yet; the leaves it may reach."""
         log = self._log
         if log.nodes_waiting > TOO_LONG:
             self.drain()
@@ -230,6 +272,19 @@ class Recorder:
             )
         if modes.duals:
             self.tangents.keep(task.counts)
+        return sinks
+
+    def _tell_values(self, task: LiveBackward, sinks: list[LiveNode]) -> None:
+        """Tell what is odd in what the graph saved, and gradients that were there before."""
+        emit, now = self._log.emit, perf_counter_ns()
+        for seq, *counts in self.odd.of(task):
+            emit((ODD, now, task.thread, task.id, seq, *counts))
+        if self._missed:
+            emit((MISSED, now, task.thread, task.id, self._missed))
+            self._missed = 0
+        held = self.held.of(sinks)
+        if held is not None:
+            emit((HELD, now, task.thread, task.id, *held))
 
     def losing_tangents(self, since: int) -> None:
         """A level of forward mode that opened before node `since` ends, in this thread."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ag_visual.core import source
 from ag_visual.events import threads
-from ag_visual.events.log import BEGIN, CUT, END, HOOK, PAUSE, RANGE, Event
+from ag_visual.events.log import BEGIN, CUT, END, HELD, HOOK, MISSED, ODD, PAUSE, RANGE, Event
 from ag_visual.events.node_record import NodeSchema
 from ag_visual.observe.wire import schema
 from ag_visual.observe.wire.streams import Fields, NodeReader, Nodes, Records, integers, read_runs
@@ -229,7 +229,7 @@ class _Steps:
 
 def by_kind(events: Iterable[Event]) -> Kinds:
     """Events sorted by their kind."""
-    kinds: Kinds = [[] for _ in range(6)]
+    kinds: Kinds = [[] for _ in range(9)]
     for event in events:
         kinds[event[0]].append(event)
     return kinds
@@ -297,6 +297,13 @@ class Encoder:
             tables["parameters"] = self._parameters(facts)
         if missing:
             tables["absent"] = self._absent(missing)
+        if kinds[ODD]:
+            tables["odd"] = self._odd(kinds[ODD])
+        if kinds[HELD]:
+            tables["held"] = self._held(kinds[HELD])
+        if kinds[MISSED]:
+            _, times, _, tasks, passes = zip(*kinds[MISSED], strict=True)
+            tables["missed"] = {"task": tasks, "passes": passes, "t": self._times(times)}
         if labels:
             seqs, texts = zip(*labels, strict=True)
             tables["labels"] = {"seq": seqs, "label": self._ids(texts)}
@@ -464,6 +471,28 @@ class Encoder:
             "task": tasks,
             "since": self._times(since),
             "thread": [threads.numbers[ident] for ident in idents],
+            "t": self._times(times),
+        }
+
+    def _odd(self, events: Sequence[Event]) -> dict[str, Any]:
+        _, times, _, tasks, seqs, names, own, *counts = zip(*events, strict=True)
+        numbers = ("elements", "nan", "inf", "zero", "negative", "beyond")
+        return {
+            "seq": seqs,
+            "task": tasks,
+            "name": self._ids(names),
+            "flags": own,
+            **dict(zip(numbers, counts, strict=True)),
+            "t": self._times(times),
+        }
+
+    def _held(self, events: Sequence[Event]) -> dict[str, Any]:
+        _, times, _, tasks, seqs, updates, leaves = zip(*events, strict=True)
+        return {
+            "task": tasks,
+            "seq": seqs,
+            "updates": updates,
+            "leaves": leaves,
             "t": self._times(times),
         }
 

@@ -38,7 +38,7 @@ def thin(chunk: Chunk, alive: Array) -> tuple[Chunk, Dropped]:
     for table, column in (("nodes", "seq"), ("leaves", "seq"), ("edges", "src"), ("saved", "node")):
         if table in tables:
             masks[table] = among(tables[table][column], alive)
-    for table in ("runs", "hooks", "breaks", "labels", "scopes"):
+    for table in ("runs", "hooks", "breaks", "labels", "scopes", "odd"):
         if table in tables:
             masks[table] = among(tables[table]["seq"], alive)
     if "runs" in tables:
@@ -65,9 +65,10 @@ def thin(chunk: Chunk, alive: Array) -> tuple[Chunk, Dropped]:
         kept = tables["runs"]["task"][masks["runs"]] if "runs" in tables else np.zeros(0)
         masks["tasks"] = np.isin(tasks["task"], kept)
         dropped.steps = int(np.count_nonzero((tasks["ended"] != 0) & ~masks["tasks"]))
-    if "pauses" in tables:
-        kept = tables["runs"]["task"][masks["runs"]] if "runs" in tables else np.zeros(0)
-        masks["pauses"] = np.isin(tables["pauses"]["task"], kept)
+    for table in ("pauses", "held", "missed"):
+        if table in tables:
+            kept = tables["runs"]["task"][masks["runs"]] if "runs" in tables else np.zeros(0)
+            masks[table] = np.isin(tables[table]["task"], kept)
     thinned: Tables = {}
     for table, columns in tables.items():
         mask = masks[table]

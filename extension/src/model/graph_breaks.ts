@@ -52,12 +52,13 @@ function leavesBelow(store: Store, maker: number, idle: boolean): Set<string> {
 /** The detached inputs of one node, by the moment shown. */
 export function breaksOf(model: InspectorModel, seq: number): GraphBreak[] {
   const { store, graph, states } = model;
+  const reached = (): Set<string> => new Set(Array.from(graph.leaves, leaf => store.label(leaf)));
+  return store.breaksOf.newest(seq) === -1 ? [] : breaksIn(store, seq, reached(), states.t);
+}
+
+function breaksIn(store: Store, seq: number, reached: Set<string>, until: number): GraphBreak[] {
   const { at } = store.breaks;
-  const rows = store.breaksOf.rows(seq).filter(row => at.t[row] <= states.t);
-  if (rows.length === 0) {
-    return [];
-  }
-  const reached = new Set(Array.from(graph.leaves, leaf => store.label(leaf)));
+  const rows = store.breaksOf.rows(seq).filter(row => at.t[row] <= until);
   return rows.map(row => {
     const kind = store.string(at.kind[row]);
     const site = store.site(at.site[row]);
@@ -76,8 +77,19 @@ export function breaksOf(model: InspectorModel, seq: number): GraphBreak[] {
   });
 }
 
-/** All detached inputs of the graph on screen, the newest node first. */
-export function breaksOfGraph(model: InspectorModel): GraphBreak[] {
-  const { store, graph } = model;
-  return store.breaks.rows === 0 ? [] : Array.from(graph.seqs).flatMap(seq => breaksOf(model, seq));
+/** All detached inputs of these nodes of one graph, which may name its leaves, too. */
+export function breaksAmong(store: Store, nodes: Iterable<number>): GraphBreak[] {
+  const all = [...nodes];
+  const cut = all.filter(seq => store.breaksOf.newest(seq) !== -1);
+  if (cut.length === 0) {
+    return [];
+  }
+  const reached = new Set<string>();
+  for (const seq of all) {
+    for (const row of store.edgesOf.rows(seq)) {
+      const leaf = store.edges.at.dst[row];
+      if (store.leafRow.has(leaf)) reached.add(store.label(leaf));
+    }
+  }
+  return cut.flatMap(seq => breaksIn(store, seq, reached, Infinity));
 }

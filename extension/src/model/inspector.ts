@@ -18,10 +18,14 @@ import { Container } from './container';
 import { containerAt, containersOf } from './containers';
 import type { Drawing } from './drawing';
 import { PLAIN_DRAWING } from './drawing';
+import { cutsAmong } from './findings/cuts';
+import type { Finding } from './findings/finding';
+import { Ledger, findingsOfPass, onceSeen } from './findings/ledger';
 import { Folding } from './folding';
 import type { Graph } from './graph';
 import { NO_GRAPH, graphOfNewest, graphOfTask, neighbours } from './graph';
 import { Lines } from './lines';
+import { passMs } from './passes';
 import { search } from './search';
 import type { Flag, NodeState, States } from './states';
 import { State, statesAt } from './states';
@@ -77,6 +81,9 @@ export class InspectorModel {
   /** grows with every change of anything */
   version = 0;
 
+  /** what all passes so far are remarkable for */
+  readonly ledger = new Ledger();
+  private found: { of: string; graph: Graph; findings: Finding[] } | null = null;
   private readonly carried = new Carried();
   private linesKnown: { graph: Graph; lines: Lines } | null = null;
   private readonly signal = new Signal<void>();
@@ -88,6 +95,7 @@ export class InspectorModel {
 
   constructor(limits?: Limits) {
     this.store = new Store(limits);
+    this.store.onEnd = task => this.ledger.take(this.store, task, passMs(this.store, task));
     this.states = statesAt(this.store, NO_GRAPH, NO_AXIS, null);
     this.drawn = this.states;
   }
@@ -490,6 +498,28 @@ export class InspectorModel {
 
   problemsOf(seq: number): Problem[] {
     return this.store.problems.filter(problem => problem.node_seq === seq);
+  }
+
+  /** What all passes so far, and the one that is stopped, are remarkable for, the gravest first. */
+  get findings(): Finding[] {
+    const { store, ledger, graph, status } = this;
+    const task = this.shownTask();
+    const open = task?.ended === 'no' && store.state.paused ? task : null;
+    const order = store.state.paused?.order ?? 0;
+    const idle = !status.busy;
+    const of = [ledger.version, idle, open?.task, order, store.structure].join(' ');
+    if (this.found?.of !== of || this.found.graph !== graph) {
+      const findings = ledger.list(idle);
+      // A pass that has not ended is in no list; a graph without one has only what cuts it.
+      const also = open
+        ? findingsOfPass(store, open)
+        : task === null && graph.seqs.length > 0
+          ? cutsAmong(store, graph.seqs).map(cut => onceSeen(cut, null))
+          : [];
+      findings.push(...also.filter(({ key }) => !findings.some(known => known.key === key)));
+      this.found = { of, graph, findings };
+    }
+    return this.found.findings;
   }
 
   /** Problems that nobody has solved, the newest last. */

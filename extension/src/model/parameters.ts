@@ -4,7 +4,7 @@
 
 import type { Site, Weights } from '../protocol/schema';
 import { NONE } from '../protocol/schema';
-import { breaksOfGraph } from './graph_breaks';
+import { breaksAmong } from './graph_breaks';
 import type { InspectorModel } from './inspector';
 import type { Store } from './store';
 
@@ -233,7 +233,7 @@ function reasonOf(store: Store, number: number, task: number): Why {
 /** Which leaves get nothing because a backward gave None, and which one. */
 function givenNone(model: InspectorModel): Map<string, Why> {
   const found = new Map<string, Why>();
-  for (const { kind, seq, site, without } of breaksOfGraph(model)) {
+  for (const { kind, seq, site, without } of breaksAmong(model.store, model.graph.seqs)) {
     if (kind !== 'none') continue;
     const text = `the backward of \`${model.titleOf(seq)}\` returned None for it`;
     for (const name of without)

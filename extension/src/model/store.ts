@@ -19,6 +19,10 @@ export interface Task {
   end: number;
   thread: number;
   root: number;
+  /** from 1, in the order in which they began, those between that were not recorded included */
+  number: number;
+  /** how many before it were not recorded */
+  missed: number;
 }
 
 export interface Limits {
@@ -72,6 +76,9 @@ export class Store {
   readonly parameters = new Columns('parameters');
   /** which of them got no gradient in a pass and those like it, and why */
   readonly absent = new Columns('absent');
+  /** what ops saved that they cannot use; gradients that were there as a backward began */
+  readonly odd = new Columns('odd');
+  readonly held = new Columns('held');
 
   /** rows by node number */
   readonly nodeRow = new IntMap();
@@ -89,6 +96,8 @@ export class Store {
   readonly breaksOf = new Chain();
   /** rows by backward pass, by storage */
   readonly runsIn = new Chain();
+  readonly oddIn = new Chain();
+  readonly heldIn = new Chain();
   readonly writesTo = new Chain();
   readonly leavesOn = new Chain();
   /** rows by parameter */
@@ -96,6 +105,13 @@ export class Store {
   readonly absentOf = new Chain();
   readonly tasks = new Map<number, Task>();
 
+  /** told each backward pass that ended, while all that it was is still there */
+  onEnd: ((task: Task) => void) | null = null;
+
+  /** backward passes so far, those that were not recorded included */
+  passes = 0;
+  private readonly missed = new Map<number, number>();
+  private ended: Task[] = [];
   private strings: string[] = [];
   private sites: Site[] = [];
   private readonly labels = new Map<number, number>();
@@ -191,6 +207,7 @@ export class Store {
     for (const site of batch.sites) {
       this.sites.push(site);
     }
+    this.ended = [];
     this.takeTables(batch.tables);
     const { tasks, nodes: born, runs } = batch.tables;
     const ended = tasks?.ended.includes(1) || tasks?.ended.includes(2);
@@ -207,6 +224,7 @@ export class Store {
       }
     }
     this.problems.splice(0, this.problems.length - this.limits.problems);
+    for (const task of this.ended) this.onEnd?.(task);
     const { nodes, writes } = this.limits;
     const { leaves, hooks, breaks, freed, calls, parameters, absent } = this;
     const others = [leaves, this.runs, hooks, breaks, freed, calls, parameters, absent];
@@ -229,6 +247,8 @@ export class Store {
     this.problems = [];
     this.coalesced = {};
     this.droppedSteps = 0;
+    this.passes = 0;
+    this.missed.clear();
     this.underWay = false;
     this.forgotten = { steps: 0, nodes: 0 };
     this.structure++;
@@ -250,7 +270,8 @@ export class Store {
   private all(): { readonly bytes: number; clear(): void }[] {
     const { nodes, leaves, edges, saved, runs, writes, hooks, breaks, freed } = this;
     const { calls, levels, scopes } = this;
-    const rare = [this.pauses, calls, levels, scopes, this.parameters, this.absent];
+    const { pauses, parameters, absent, odd, held } = this;
+    const rare = [pauses, calls, levels, scopes, parameters, absent, odd, held];
     return [nodes, leaves, edges, saved, runs, writes, hooks, breaks, freed, ...rare];
   }
 
@@ -269,7 +290,9 @@ export class Store {
       levels: this.levels.rows,
       scopes: this.scopes.rows,
       parameters: this.parameters.rows,
-      absent: this.absent.rows
+      absent: this.absent.rows,
+      odd: this.odd.rows,
+      held: this.held.rows
     };
     if (tables.nodes) this.nodes.append(tables.nodes);
     if (tables.leaves) this.leaves.append(tables.leaves);
@@ -286,6 +309,12 @@ export class Store {
     if (tables.pauses) this.pauses.append(tables.pauses);
     if (tables.parameters) this.parameters.append(tables.parameters);
     if (tables.absent) this.absent.append(tables.absent);
+    if (tables.odd) this.odd.append(tables.odd);
+    if (tables.held) this.held.append(tables.held);
+    const { missed } = tables;
+    for (let row = 0; missed && row < missed.rows; row++) {
+      this.missed.set(missed.task[row], missed.passes[row]);
+    }
     if (tables.tasks) this.takeTasks(tables.tasks);
     if (tables.labels) {
       this.labelled++;
@@ -305,6 +334,8 @@ export class Store {
       const id = rows.task[row];
       const ended = rows.ended[row];
       const known = this.tasks.get(id);
+      const missed = known?.missed ?? this.missed.get(id) ?? 0;
+      this.missed.delete(id);
       if (ended === 0 || !known) {
         this.tasks.set(id, {
           task: id,
@@ -315,18 +346,23 @@ export class Store {
           ended: ended === 0 ? 'no' : ended === 1 ? 'well' : 'in error',
           end: ended === 0 ? Infinity : rows.t[row],
           thread: rows.thread[row],
-          root: rows.root[row]
+          root: rows.root[row],
+          number: known?.number ?? (this.passes += 1 + missed),
+          missed
         });
       } else {
         known.ended = ended === 1 ? 'well' : 'in error';
         known.end = rows.t[row];
       }
+      if (ended !== 0) this.ended.push(this.tasks.get(id) as Task);
     }
   }
 
   private index(from: { [name: string]: number }): void {
     const { nodes, leaves, edges, saved, runs, writes, hooks, breaks, freed } = this;
-    const { calls, levels, scopes } = this;
+    const { calls, levels, scopes, odd, held } = this;
+    for (let row = from.odd; row < odd.rows; row++) this.oddIn.add(odd.at.task[row], row);
+    for (let row = from.held; row < held.rows; row++) this.heldIn.add(held.at.task[row], row);
     for (let row = from.nodes; row < nodes.rows; row++) this.nodeRow.set(nodes.at.seq[row], row);
     for (let row = from.leaves; row < leaves.rows; row++) {
       this.leafRow.set(leaves.at.seq[row], row);
@@ -362,7 +398,7 @@ export class Store {
     const chains = [edgesOf, savedOf, runsOf, hooksOf, breaksOf, runsIn, writesTo, leavesOn];
     const { parameterRow, absentOf } = this;
     const maps = [nodeRow, leafRow, freedRow, callOf, callRow, levelRow, parameterRow];
-    return [...maps, absentOf, ...chains];
+    return [...maps, absentOf, this.oddIn, this.heldIn, ...chains];
   }
 
   private reindex(): void {
@@ -383,7 +419,9 @@ export class Store {
       levels: 0,
       scopes: 0,
       parameters: 0,
-      absent: 0
+      absent: 0,
+      odd: 0,
+      held: 0
     };
     this.index(start);
   }
@@ -449,8 +487,6 @@ export class Store {
     for (const { task, root } of [...this.tasks.values()]) {
       if (root !== NONE && !present(root)) this.tasks.delete(task);
     }
-    const { pauses } = this;
-    pauses.filter(row => this.tasks.has(pauses.at.task[row]));
     // They are told once: what the newest row of each says holds for all passes to come.
     const { parameters, absent } = this;
     const of = (row: number): number => parameters.at.parameter[row];
@@ -460,6 +496,9 @@ export class Store {
     absent.filter(row => row === this.absentOf.newest(absent.at.parameter[row]));
     const firstAbsent = absent.rows - this.limits.nodes;
     absent.filter(row => row >= firstAbsent);
+    for (const table of [this.pauses, this.odd, this.held]) {
+      table.filter(row => this.tasks.has(table.at.task[row]));
+    }
     this.structure++;
     this.reindex();
   }

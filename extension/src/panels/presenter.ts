@@ -25,6 +25,7 @@ import type { Container } from '../model/container';
 import type { Drawing } from '../model/drawing';
 import { readDrawing } from '../model/drawing';
 import { InspectorModel } from '../model/inspector';
+import type { Heights } from '../model/passes';
 import type { GraphCanvas } from '../draw/graph_canvas';
 import type { Answer } from './answers';
 import { Answers } from './answers';
@@ -65,6 +66,8 @@ export class Presenter implements Disposable {
   /** whose lines are marked in the notebook; null: the newest */
   readonly problem = new Cell<number | null>(null);
   readonly theme = new Cell<Theme>('light');
+  /** what the bars of passes are as high as */
+  readonly heights = new Cell<Heights>('gradient');
   /** two backward passes side by side in place of one */
   readonly comparing = new Cell<Comparing | null>(null);
   /** grows with every change of the model, of answers and of a lesson */
@@ -136,9 +139,11 @@ export class Presenter implements Disposable {
     this.watchingKernels.dispose();
     this.refresher.dispose();
     this.answers.dispose();
-    const { notice, tab, sideOpen, sideKept, helpOpen, problem, theme, comparing, drawing } = this;
-    for (const cell of [notice, tab, sideOpen, sideKept, helpOpen, problem, theme, comparing, drawing])
+    const { notice, tab, sideOpen, sideKept, helpOpen, problem, theme, comparing } = this;
+    const { heights, drawing } = this;
+    for (const cell of [notice, tab, sideOpen, sideKept, helpOpen, problem, theme, comparing, heights])
       cell.dispose();
+    drawing.dispose();
   }
 
   /** The model, an answer or the lesson changed: draw what shows them again. */

@@ -1,10 +1,12 @@
-// Cards for in-place mistakes: what happened, who saved, who wrote since, and the repair beside it.
+// Cards for in-place mistakes: what happened, who saved, who wrote since, and the repair beside it;
+// and the findings of all passes.
 
 import type { ReactElement } from 'react';
 import type { Problem, Site } from '../protocol/schema';
 import { block, oneLine } from '../protocol/text';
+import { moduleOf } from '../model/findings/pass';
 import { countText, plural } from '../model/format';
-import { Hints } from './hints';
+import { FindingCard, SolvedFinding } from './findings';
 import { useCell, useInspector } from './presenter';
 import { SourceLink, Words } from './source_link';
 
@@ -12,22 +14,35 @@ export function Problems(): ReactElement {
   const { model } = useInspector();
   const open = model.openProblems.reverse();
   const solved = model.store.problems.filter(problem => problem.solved).reverse();
+  const { findings } = model;
+  const grave = findings.filter(({ matters, solved }) => matters && !solved);
+  const others = findings.filter(({ matters, solved }) => !matters && !solved);
+  const mended = findings.filter(({ solved }) => solved);
   return (
     <>
       {open.map(problem => (
         <Card key={problem.id} problem={problem} />
       ))}
-      {open.length === 0 && (
+      {grave.map(finding => (
+        <FindingCard key={finding.key} finding={finding} />
+      ))}
+      {open.length + grave.length === 0 && (
         <p className="agv-quiet" style={{ margin: 0 }}>
-          {solved.length > 0
+          {solved.length + mended.length > 0
             ? 'No problems any more.'
-            : 'No problems. In-place writes that break a backward pass are explained here, with ' +
-              'both lines and a repair.'}
+            : 'No problems. In-place writes that break a backward pass, and gradients that are ' +
+              'NaN, vanish, explode or stay away, are explained here with lines and a repair.'}
         </p>
       )}
-      <Hints />
+      {others.length > 0 && <div className="agv-sec">Worth a look</div>}
+      {others.map(finding => (
+        <FindingCard key={finding.key} finding={finding} />
+      ))}
       {solved.map(problem => (
         <Solved key={problem.id} problem={problem} />
+      ))}
+      {mended.map(finding => (
+        <SolvedFinding key={finding.key} finding={finding} />
       ))}
     </>
   );
@@ -53,6 +68,9 @@ function Card({ problem }: { problem: Problem }): ReactElement {
   const { model } = presenter;
   const { node_seq: seq, repair, times = 1 } = problem;
   const shown = seq !== null && model.graph.indexOf.has(seq);
+  const { name: module, exact } =
+    seq === null ? { name: '', exact: true } : moduleOf(model.store, seq);
+  const near = !exact;
   useCell(presenter.problem);
   const marked = presenter.shownProblem()?.id === problem.id;
   const mark = (): void => {
@@ -73,6 +91,12 @@ function Card({ problem }: { problem: Problem }): ReactElement {
           </span>
         )}
       </h3>
+      {module && (
+        <p className="agv-when">
+          {near ? 'next to ' : ''}
+          <code>{oneLine(module, 80)}</code>
+        </p>
+      )}
       {problem.detail && (
         <p>
           <Words text={problem.detail} />

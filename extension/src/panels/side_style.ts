@@ -245,12 +245,12 @@ export const SIDE_CSS = `
 .agv-root .agv-solved .agv-card { margin-top: 8px; }
 .agv-root .agv-card[data-solved="yes"] { border-left-color: var(--agv-done); }
 .agv-root .agv-card p { margin: 0; color: var(--agv-ink2); }
-.agv-hints { list-style: none; margin: 0; padding: 0; }
-.agv-root .agv-hints li { color: var(--agv-ink2); display: grid; gap: 0 8px;
-  overflow-wrap: anywhere;
-  grid-template-columns: 16px minmax(0, 1fr); padding: 4px 0; }
-.agv-hint-sign { color: var(--agv-ink3); font-weight: 650; text-align: center; }
-.agv-hint-sign[data-kind="nonfinite"] { color: var(--agv-bad); }
+.agv-root .agv-sign { display: inline-block; min-width: 17px; margin-right: 5px; text-align: center;
+  color: var(--agv-ink3); }
+.agv-root .agv-finding[data-matters="yes"] .agv-sign { color: var(--agv-bad); }
+.agv-root .agv-finding[data-matters="no"] { border-left-color: var(--agv-line2); }
+.agv-root .agv-finding[data-solved="yes"] .agv-sign { color: var(--agv-ink3); }
+.agv-root .agv-when { font-size: 12px; color: var(--agv-ink3) !important; }
 .agv-root .agv-dead { border-left: 3px dotted var(--agv-ink3); padding-left: 8px; }
 .agv-root .agv-strip { list-style: none; margin: 11px 0 0; padding: 0; }
 .agv-root .agv-strip li { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0 9px;

@@ -219,7 +219,10 @@ ${SIDE_CSS.trim()}
   width: 22px; height: 20px; padding: 0; line-height: 1; }
 .agv-root .agv-step:disabled { color: var(--agv-line2); }
 .agv-root .agv-step:hover:not(:disabled) { background: var(--agv-group); }
-.agv-root .agv-passes { display: block; cursor: pointer; flex: none; }
+.agv-root .agv-passes { display: block; cursor: pointer; flex: none; touch-action: none; }
+.agv-root .agv-passes:focus-visible { outline-offset: -2px; }
+.agv-root .agv-first { white-space: nowrap; }
+.agv-root .agv-heights { width: auto; min-width: 30px; padding: 0 5px; font-size: 11px; }
 .agv-root .agv-axis { display: block; position: relative; cursor: ew-resize;
   touch-action: none; }
 .agv-root .agv-axis:focus-visible { outline-offset: -2px; }

@@ -53,6 +53,7 @@ export const TABS: readonly TabEntry[] = [
     part: 'the problems',
     Body: Problems,
     control: 'problems',
-    count: m => m.openProblems.length
+    count: m =>
+      m.openProblems.length + m.findings.filter(({ matters, solved }) => matters && !solved).length
   }
 ];

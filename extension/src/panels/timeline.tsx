@@ -9,7 +9,6 @@ import type { InspectorModel } from '../model/inspector';
 import type { Passes } from '../model/passes';
 import { passesOf, runMs, tookText } from '../model/passes';
 import { readPalette } from '../draw/palette';
-import { PASSES_HEIGHT, paintPasses, passAt } from '../draw/passes_painter';
 import type { Slice } from '../draw/timeline_painter';
 import {
   timelineHeight,
@@ -20,6 +19,7 @@ import {
 } from '../draw/timeline_painter';
 import { prepare } from '../draw/value_painter';
 import { CompareMenu } from './compare/compare_menu';
+import { FirstOf, HeightSwitch, PassBars } from './pass_bars';
 import { useCell, useInspector } from './presenter';
 import { SourceLink } from './source_link';
 import { statusOf } from './status';
@@ -69,6 +69,7 @@ function TaskChooser({ passes }: { passes: Passes }): ReactElement | null {
   const { model } = useInspector();
   const task = model.shownTask();
   const ids = model.tasks.map(({ task: id }) => id).sort((a, b) => a - b);
+  const all = model.store.passes;
   const site = task ? model.store.site(task.site) : null;
   if (ids.length === 0) {
     return (
@@ -80,7 +81,8 @@ function TaskChooser({ passes }: { passes: Passes }): ReactElement | null {
     );
   }
   const at = task ? ids.indexOf(task.task) : ids.length;
-  const took = task && task.ended !== 'no' ? tookText(passes, at) : '';
+  const bar = task ? passes.ids.indexOf(task.task) : -1;
+  const took = bar >= 0 && task?.ended !== 'no' ? tookText(passes, bar) : '';
   return (
     <>
       <button
@@ -94,7 +96,7 @@ function TaskChooser({ passes }: { passes: Passes }): ReactElement | null {
       </button>
       <span className="agv-elide">
         {task
-          ? `backward ${countText(at + 1)} of ${countText(ids.length)}`
+          ? `backward ${countText(task.number)} of ${countText(all)}`
           : 'newest nodes, no backward yet'}
         {task?.ended === 'in error' && <span className="agv-stale"> failed</span>}
       </span>
@@ -119,46 +121,6 @@ function TaskChooser({ passes }: { passes: Passes }): ReactElement | null {
         </button>
       )}
     </>
-  );
-}
-
-/** All passes that are kept, one bar each; a click shows one. The buttons above do the same. */
-function PassBars({ passes, width }: { passes: Passes; width: number }): ReactElement | null {
-  const presenter = useInspector();
-  const { model } = presenter;
-  const theme = useCell(presenter.theme);
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const shown = model.shownTask()?.task ?? null;
-  useLayoutEffect(() => {
-    const root = canvas.current?.parentElement;
-    const ctx = canvas.current && width > 0 && prepare(canvas.current, width, PASSES_HEIGHT);
-    if (ctx && root) paintPasses(ctx, passes, shown, readPalette(root), width);
-  }, [passes, shown, width, theme]);
-  if (passes.ids.length < 2) {
-    return null;
-  }
-  const at = (event: React.MouseEvent): number => {
-    const { left } = event.currentTarget.getBoundingClientRect();
-    return passAt(passes, width, event.clientX - left);
-  };
-  return (
-    <canvas
-      ref={canvas}
-      className="agv-passes"
-      aria-hidden="true"
-      onPointerMove={event => {
-        const i = at(event);
-        const { ids } = passes;
-        event.currentTarget.title =
-          i < 0
-            ? ''
-            : `backward ${countText(i + 1)} of ${countText(ids.length)}, ${tookText(passes, i)}`;
-      }}
-      onClick={event => {
-        const i = at(event);
-        if (i >= 0) model.show({ kind: 'task', task: passes.ids[i] });
-      }}
-    />
   );
 }
 
@@ -210,7 +172,11 @@ export function Timeline(): ReactElement {
   const { axis, states, graph, cursor, selected, store } = model;
   const hidesComing = presenter.teaching.predictor.hidesComing;
   const { batch, epoch, session, state } = store;
-  const passes = useMemo(() => passesOf(store), [store, batch, epoch, session, state]);
+  const { ledger } = model;
+  const passes = useMemo(
+    () => passesOf(store, ledger),
+    [store, ledger, ledger.version, batch, epoch, session, state]
+  );
   useLayoutEffect(() => {
     if (!canvas.current || !area.current || width === 0) {
       return;
@@ -258,6 +224,8 @@ export function Timeline(): ReactElement {
     <div className="agv-time">
       <div className="agv-time-head">
         <TaskChooser passes={passes} />
+        <FirstOf passes={passes} />
+        <HeightSwitch passes={passes} />
         <CompareMenu />
         <Counts />
       </div>

@@ -270,6 +270,47 @@ export const TABLES = {
     /** milliseconds since the session began */
     t: 'f64',
   },
+  odd: {
+    /** a node that saved numbers which its op cannot take or give */
+    seq: 'u32',
+    /** the backward pass */
+    task: 'u32',
+    /** what it saved: self, result, ... */
+    name: 'u32',
+    /** 1: the node's own output */
+    flags: 'u8',
+    elements: 'f64',
+    /** how many of them are NaN */
+    nan: 'f64',
+    /** how many are infinite, of either sign */
+    inf: 'f64',
+    zero: 'f64',
+    negative: 'f64',
+    /** how many are 1 or more, or -1 or less */
+    beyond: 'f64',
+    /** milliseconds since the session began */
+    t: 'f64',
+  },
+  held: {
+    /** the backward pass */
+    task: 'u32',
+    /** a leaf whose gradient is still there as this backward begins */
+    seq: 'u32',
+    /** how often its values changed since it last had none */
+    updates: 'u32',
+    /** leaves of this backward of which the same is true */
+    leaves: 'u32',
+    /** milliseconds since the session began */
+    t: 'f64',
+  },
+  missed: {
+    /** the backward pass */
+    task: 'u32',
+    /** backward passes just before it that were not recorded */
+    passes: 'u32',
+    /** milliseconds since the session began */
+    t: 'f64',
+  },
   scopes: {
     /** the node's number, in order of creation */
     seq: 'u32',
@@ -346,6 +387,9 @@ export const MEANINGS = {
   levels: {
     kind: 'string',
     site: 'site',
+  },
+  odd: {
+    name: 'string',
   },
   labels: {
     label: 'string',

@@ -3,7 +3,8 @@ import type { Palette } from '../../src/draw/palette';
 import { LABELS_WIDTH } from '../../src/draw/timeline_painter';
 import { InspectorModel } from '../../src/model/inspector';
 import type { Passes } from '../../src/model/passes';
-import { passesOf } from '../../src/model/passes';
+import { bitOf } from '../../src/model/findings/finding';
+import { heightsOf, passesOf } from '../../src/model/passes';
 import { NONE } from '../../src/protocol/schema';
 import { Program } from '../synthetic/program';
 import { expect, test } from 'vitest';
@@ -117,8 +118,29 @@ test('a bar for each pass, of those that share a pixel the longest', () => {
     expect(drawn.rects).toBeLessThan(800);
     expect(drawn.texts).toEqual(['passes']);
   }
+  // Signs: the gravest of those that share its room, and no more of them than there is room for.
+  few.kinds[1] = bitOf('vanishing') | bitOf('nonfinite');
+  many.kinds.fill(bitOf('dead'));
+  for (const [all, signs] of [
+    [few, 1],
+    [many, 65]
+  ] as const) {
+    const { ctx, drawn } = fakeContext();
+    paintPasses(ctx, all, 2, { bad: 'bad' } as Palette, 800, 'gradient');
+    expect(drawn.texts.length - 1).toBeLessThanOrEqual(signs);
+    expect(drawn.texts[1]).toBe(signs === 1 ? '✕' : '○');
+  }
+  few.kinds[1] = 0;
+  many.kinds.fill(0);
   const wide = barWidth(50_000, 800);
   expect(passAt(many, 800, LABELS_WIDTH + Math.floor(20_000 * wide))).toBe(20_000);
+});
+
+test('bars of gradients are as high as the logarithm of their norm', () => {
+  const all = passes([1, 1, 1, 1, 1]);
+  all.norms.set([1e-4, 1e-2, 1, NaN, 0]);
+  const [a, b, c, nan, zero] = heightsOf(all, 'gradient');
+  expect([b - a, c, nan, zero]).toEqual([expect.closeTo(c - b), 1, 1, 0]);
 });
 
 function passes(ms: number[]): Passes {

@@ -210,27 +210,39 @@ export class Program {
   backward(
     root: number,
     line: number,
-    options: { until?: number; retain?: boolean; nanAt?: number } = {}
+    options: {
+      until?: number;
+      retain?: boolean;
+      nanAt?: number;
+      /** the gradient's norm at a node; undefined: a plain one */
+      norm?: (seq: number) => number | undefined;
+      /** how many cells had run */
+      count?: number;
+    } = {}
   ): number {
     const { writer } = this;
     const task = ++this.taskId;
     const order = this.order(root);
     writer.t += 0.3;
     const begun = { task, total: order.length, retain: options.retain ? 1 : 0, thread: 0 };
-    const site = writer.site({ ...this.site(line), execution_count: (this.count ?? 0) + 2 });
+    const execution_count = options.count ?? (this.count ?? 0) + 2;
+    const site = writer.site({ ...this.site(line), execution_count });
     writer.row('tasks', { ...begun, t: writer.t, site, ended: 0, root });
     const until = Math.min(options.until ?? order.length, order.length);
     for (let i = 0; i < until; i++) {
       const t0 = writer.t;
       writer.t += 0.03 + ((order[i] * 104729) % 17) / 150;
-      const bad = options.nanAt !== undefined && i >= options.nanAt;
+      const given = options.norm?.(order[i]);
+      const late = i >= (options.nanAt ?? Infinity);
+      const bad = given === undefined ? late : !Number.isFinite(given);
+      const plain = 0.9 * Math.exp((-4 * i) / order.length) * (1 + 0.4 * Math.sin(i));
       writer.row('runs', {
         seq: order[i],
         task,
         order: i,
         t0,
         t1: writer.t,
-        norm: bad ? NaN : 0.9 * Math.exp((-4 * i) / order.length) * (1 + 0.4 * Math.sin(i)),
+        norm: given ?? (bad ? NaN : plain),
         flags: bad ? 1 : 0
       });
     }

@@ -1,0 +1,73 @@
+"""Which gradients are still there as a backward begins although their leaves were written since.
+
+A loop that zeroes them, however seldom, has each of them at zero or None as some backward begins.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ag_visual.events.live import LiveNode
+
+MOST: Final = 64
+"""Leaves of one backward that are looked at, of those that have a gradient."""
+
+TELLING: Final = 3
+"""Updates of a leaf with the same gradient in which no loop zeroes that is in order."""
+
+
+@dataclass(slots=True)
+class _Leaf:
+    ref: weakref.ref[Any]
+    writes: int
+    updates: int = 0
+
+
+class HeldGradients:
+    """Follows leaves from backward to backward, none of which may be missed."""
+
+    def __init__(self) -> None:
+        self._leaves: dict[int, _Leaf] = {}
+        self.tells = False  # in the backward looked at last a gradient outlived so many updates
+
+    def forget(self) -> None:
+        """A backward was not looked at: before it or after, gradients may have been zeroed."""
+        if self._leaves:
+            self._leaves = {}
+
+    def of(self, sinks: Iterable[LiveNode]) -> tuple[int, int, int] | None:
+        """(seq of a leaf, updates since its gradient was zero or None, leaves of which that holds).
+
+        Of the leaf with the most updates; None below two: the last step may not be over.
+        """
+        leaves, looked = self._leaves, 0
+        self.tells = False
+        most, seq, count = 0, 0, 0
+        for node in sinks:
+            standing = node.standing()
+            if standing is None and not leaves:
+                continue
+            ref = weakref.ref(node.variable)
+            key = id(ref)
+            looked += standing is not None
+            if standing is None or looked > MOST or not standing[1].any():
+                leaves.pop(key, None)
+                continue
+            known = leaves.get(key)
+            if known is None or known.ref is not ref:
+                leaves[key] = _Leaf(ref, standing[0])
+                continue
+            if known.writes != standing[0]:
+                known.writes = standing[0]
+                known.updates += 1
+                self.tells |= known.updates == TELLING
+            if known.updates > 1:
+                count += 1
+            if known.updates > most:
+                most, seq = known.updates, node.seq
+        if len(leaves) > 2 * MOST:
+            self._leaves = {key: leaf for key, leaf in leaves.items() if leaf.ref() is not None}
+        return (seq, most, count) if most > 1 else None

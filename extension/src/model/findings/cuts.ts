@@ -1,0 +1,61 @@
+// Inputs that had left the graph: the line that cut it, and the parameters that starve. Pure.
+
+import { plural } from '../format';
+import type { GraphBreak } from '../graph_breaks';
+import { breaksAmong } from '../graph_breaks';
+import type { Found, Line } from './finding';
+import { placeKey } from './nonfinite';
+import type { Pass } from './pass';
+import { moduleOf, moduleOfLabel } from './pass';
+import type { Store } from '../store';
+
+/** Lines that are told of one pass. */
+const MOST = 8;
+
+/** One finding for each line that cut. nodes: those of a graph, in any order. */
+export function cutsAmong(store: Store, nodes: Iterable<number>): Found[] {
+  const found = new Map<string, Found>();
+  for (const cut of breaksAmong(store, nodes)) {
+    const one = said(store, cut);
+    const known = found.get(one.key);
+    if (!known || (one.matters && !known.matters)) found.set(one.key, one);
+  }
+  return [...found.values()]
+    .sort((a, b) => Number(b.matters) - Number(a.matters))
+    .slice(0, MOST);
+}
+
+function said(store: Store, { seq, input, words, site, without }: GraphBreak): Found {
+  const [name] = without;
+  const others = without.length - 1;
+  const module = name ? moduleOfLabel(name) : moduleOf(store, seq).name;
+  const where = store.siteOf(seq);
+  const node = store.label(seq) || store.nameOf(seq);
+  const lines: Line[] = [];
+  if (site) lines.push({ site, says: words });
+  if (where && where.where !== site?.where) {
+    lines.push({ site: where, says: `uses it as \`${input}\`` });
+  }
+  const also = others > 0 ? `, and ${plural(others, 'other')}` : '';
+  const more = without.slice(1, 6).map(one => `\`${one}.grad\``);
+  return {
+    kind: 'cut',
+    key: `cut ${site ? placeKey(site) : `${node} ${input}`} ${words}`,
+    // Where a parameter gets nothing at all, a person asks; the others may be meant so.
+    matters: name !== undefined,
+    title: name
+      ? `\`${name}.grad\` stays None${also}: ${words}`
+      : `No gradient flows to \`${input}\` of \`${node}\`: ${words}`,
+    detail: more.length > 0 ? `So ${more.length > 1 ? 'do' : 'does'} ${more.join(', ')}.` : '',
+    lines,
+    module,
+    advice: null,
+    without,
+    seq,
+    order: -1
+  };
+}
+
+export function cuts(pass: Pass): Found[] {
+  return pass.store.breaks.rows === 0 ? [] : cutsAmong(pass.store, pass.orderOf.keys());
+}

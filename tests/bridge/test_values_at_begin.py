@@ -1,0 +1,143 @@
+"""What a backward begins with: numbers that ops cannot use, gradients that were never zeroed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import ag_visual
+from ag_visual.observe.record.held_gradients import MOST, HeldGradients
+
+from ..oracle import torch
+
+
+@pytest.fixture(params=["ag_visual", "torch"])
+def engine(request: pytest.FixtureRequest) -> Iterator[Any]:
+    if request.param == "ag_visual":
+        yield ag_visual
+        return
+    with ag_visual.watch(torch):
+        yield torch
+
+
+def table(name: str, program: Callable[[], object]) -> list[dict[str, Any]]:
+    with ag_visual.record() as recorded:
+        program()
+    found = recorded.recording
+    columns = found.tables.get(name, {})
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return [row | ({"name": found.strings[row["name"]]} if "name" in row else {}) for row in rows]
+
+
+def test_zeros_that_go_into_a_log_are_counted(engine: Any) -> None:
+    p = engine.tensor([0.0, 0.0, 0.5, 2.0], requires_grad=True)
+    row, product = table("odd", lambda: (engine.log(p * 1) * p).sum().backward())
+    counts = [row[key] for key in ("elements", "zero", "negative", "beyond", "nan", "inf")]
+    assert (row["name"], row["flags"], counts) == ("self", 0, [4, 2, 0, 1, 0, 0])
+    assert product["inf"] == 2, "the loss is not finite: what the product saved is told, too"
+
+
+def test_fine_numbers_are_not_told(engine: Any) -> None:
+    x = engine.tensor([0.5, 2.0], requires_grad=True)
+    z = engine.tensor([0.0, -2.0], requires_grad=True)
+
+    def program() -> None:
+        (x.log() + x.sqrt() + 1 / x + x.exp() + (x / 3).asin() + x.norm()).sum().backward()
+        (z**2 + z**3.0 + (z * z) ** 1.5 + z.exp()).sum().backward()
+
+    assert table("odd", program) == []
+
+
+def test_a_loss_that_is_not_finite_has_its_whole_graph_looked_through_once(engine: Any) -> None:
+    x = engine.tensor([[1.0, float("nan")], [2.0, 3.0]])
+    w = engine.ones((2, 2), requires_grad=True)
+
+    def program() -> None:
+        for _ in range(3):
+            ((engine.tanh(x @ w) * 2) ** 2).sum().backward()
+
+    rows = table("odd", program)
+    assert {row["task"] for row in rows} == {rows[0]["task"]}
+    assert {row["name"] for row in rows} == {"self", "result"}, "of the product, tanh, the square"
+    assert rows[0]["nan"] == 1, "the data itself, before what was made of it"
+
+
+def test_a_power_needs_what_its_exponent_asks_for(engine: Any) -> None:
+    z = engine.tensor([0.0, 1.0], requires_grad=True)
+    [row] = table("odd", lambda: (z**0.5).sum().backward())
+    assert row["zero"] == 1
+
+
+def step(w: Any, engine: Any) -> None:
+    (w * w).sum().backward()
+    with engine.no_grad():
+        w -= 0.01 * w.grad
+
+
+def test_gradients_that_nobody_zeroes_are_told(engine: Any) -> None:
+    w = engine.ones(3, requires_grad=True)
+    rows = table("held", lambda: [step(w, engine) for _ in range(5)])
+    assert [(row["updates"], row["leaves"]) for row in rows] == [(2, 1), (3, 1)]
+
+
+def loops(engine: Any) -> dict[str, Callable[[Any, Any], None]]:
+    def none(w: Any, v: Any) -> None:
+        w.grad = None
+        step(w, engine)
+
+    def zeros(w: Any, v: Any) -> None:
+        step(w, engine)
+        w.grad.zero_()
+
+    def several_passes(w: Any, v: Any) -> None:
+        for _ in range(4):
+            (w * w).sum().backward()
+        step(w, engine)
+        w.grad = None
+
+    def two_players(w: Any, v: Any) -> None:
+        w.grad = None
+        step(w, engine)
+        v.grad = None
+        (w * v).sum().backward()
+        with engine.no_grad():
+            v -= 0.01 * v.grad
+
+    def no_update(w: Any, v: Any) -> None:
+        (w * w).sum().backward()
+
+    return {f.__name__: f for f in (none, zeros, several_passes, two_players, no_update)}
+
+
+@pytest.mark.parametrize("loop", sorted(loops(None)))
+def test_loops_that_zero_them_at_some_time_are_not(engine: Any, loop: str) -> None:
+    w, v = engine.ones(3, requires_grad=True), engine.ones(3, requires_grad=True)
+    once = loops(engine)[loop]
+    assert table("held", lambda: [once(w, v) for _ in range(6)]) == []
+
+
+def test_a_backward_that_was_missed_may_have_been_the_one_that_zeroed() -> None:
+    held = HeldGradients()
+    w = ag_visual.ones(3, requires_grad=True)
+    found = []
+    for i in range(6):
+        loss = (w * w).sum()
+        found.append(held.of([loss.grad_fn.next_functions[0][0].next_functions[0][0]]))
+        loss.backward()
+        with ag_visual.no_grad():
+            w -= 0.01 * w.grad
+        if i == 2:
+            held.forget()
+    assert [one and one[1] for one in found] == [None, None, None, None, None, 2]
+
+
+def test_leaves_that_are_gone_are_forgotten() -> None:
+    held = HeldGradients()
+    for _ in range(5 * MOST):
+        w = ag_visual.ones(2, requires_grad=True)
+        loss = (w * w).sum()
+        loss.backward(retain_graph=True)
+        held.of([loss.grad_fn.next_functions[0][0].next_functions[0][0]])
+    assert len(held._leaves) <= 2 * MOST + 1
