@@ -68,20 +68,39 @@ def _lu_factor(a: Host) -> tuple[Host, Host, Host]:
 
 
 def _eliminate(a: Host, lu: Host, pivots: Host, info: Host) -> None:
-    """Elimination with partial pivoting, one column of all matrices at a time."""
-    lu[...] = a
-    every = numpy.arange(len(lu))
+    """Elimination with partial pivoting, one column of all matrices at a time.
+
+    The same place of all matrices is a row of memory: rows of so few numbers as a matrix has cost
+    more to begin than to compute.
+    """
+    all_ = numpy.array(a.transpose(1, 2, 0), order="C")
     for i in range(pivots.shape[1]):
-        column = lu[:, i:, i]
+        column = all_[i:, i]
         size = abs(column.real) + abs(column.imag) if column.dtype.kind == "c" else abs(column)
-        best = i + size.argmax(-1)
-        pivots[:, i] = best + 1
-        lu[every, i], lu[every, best] = lu[every, best], lu[every, i].copy()
-        pivot = lu[:, i, i, None]
+        best = size.argmax(0)
+        pivots[:, i] = best + (i + 1)
+        _swap(all_, best, i)
+        pivot = all_[i, i]
         zero = pivot == 0
-        info[(info == 0) & zero[:, 0]] = i + 1
-        lu[:, i + 1 :, i] /= numpy.where(zero, 1, pivot)
-        lu[:, i + 1 :, i + 1 :] -= lu[:, i + 1 :, i, None] * lu[:, i, None, i + 1 :]
+        if zero.any():
+            info[(info == 0) & zero] = i + 1
+            pivot = numpy.where(zero, 1, pivot)
+        below = all_[i + 1 :, i]
+        below /= pivot
+        all_[i + 1 :, i + 1 :] -= below[:, None] * all_[i, i + 1 :]
+    lu[...] = all_.transpose(2, 0, 1)
+
+
+def _swap(rows: Host, best: Host, i: int) -> None:
+    """Exchange row i with row i + best, of (rows, ..., matrices)."""
+    if not best.any():
+        return
+    for r in range(i + 1, len(rows)):
+        here = best == r - i
+        if here.any():
+            upper = numpy.where(here, rows[r], rows[i])
+            numpy.copyto(rows[r], rows[i], where=here)
+            rows[i] = upper
 
 
 def lu_solve(xp: Any, lu: Array, pivots: Array, b: Array, transpose: int = 0) -> Array:
@@ -114,12 +133,10 @@ def _order(pivots: Host, m: int) -> Host:
     count, k = pivots.shape
     if count <= _MANY * k:
         return numpy.array([_swapped(each, m) for each in pivots.tolist()], int).reshape(count, m)
-    order = numpy.tile(numpy.arange(m), (count, 1))
-    every = numpy.arange(count)
+    order = numpy.repeat(numpy.arange(m), count).reshape(m, count)
     for i in range(k):
-        swapped = pivots[:, i] - 1
-        order[every, i], order[every, swapped] = order[every, swapped], order[every, i].copy()
-    return order
+        _swap(order, pivots[:, i] - (i + 1), i)
+    return order.T
 
 
 def _swapped(pivots: list[int], m: int) -> list[int]:
@@ -194,10 +211,30 @@ _MANY = 4
 def _substituted(a: Host, b: Host, x: Host, upper: bool, unit: bool) -> Host:
     """Forward (backward, if upper) substitution, one row of all matrices at a time."""
     n = a.shape[-1]
+    if n <= _SMALL and x.shape[-1] <= _SMALL:
+        return _substituted_small(a, b, x, upper, unit)
     for i in reversed(range(n)) if upper else range(n):
         done = slice(i + 1, n) if upper else slice(0, i)
         row = b[:, i] - numpy.matmul(a[:, i, None, done], x[:, done])[:, 0]
         x[:, i] = row if unit else row / a[:, i, i, None]
+    return x
+
+
+# Up to so many rows and columns the sums of products are worth no call of BLAS for each matrix.
+_SMALL = 8
+
+
+def _substituted_small(a: Host, b: Host, x: Host, upper: bool, unit: bool) -> Host:
+    """The same, with the same place of all matrices as a row of memory."""
+    n = a.shape[-1]
+    all_, found = (numpy.array(y.transpose(1, 2, 0), order="C") for y in (a, b))
+    for i in reversed(range(n)) if upper else range(n):
+        row = found[i]
+        for j in range(i + 1, n) if upper else range(i):
+            row -= all_[i, j] * found[j]
+        if not unit:
+            row /= all_[i, i]
+    x[...] = found.transpose(2, 0, 1)
     return x
 
 
