@@ -268,7 +268,7 @@ class Recorder:
             self._called_in = code
             unseen = self.scope == "newest"
             self.parameters.took(
-                task, frame, leaves, catch_up=self.drain, node=self.node, unseen=unseen
+                task, frame, leaves, catch_up=self._tell_cuts, node=self.node, unseen=unseen
             )
         if modes.duals:
             self.tangents.keep(task.counts)
@@ -285,6 +285,11 @@ class Recorder:
         held = self.held.of(sinks)
         if held is not None:
             emit((HELD, now, task.thread, task.id, *held))
+
+    def _tell_cuts(self) -> None:
+        """Have all told that has left a graph up to now."""
+        if instrument.behind is not None or any(e[0] == CUT for e in self._log.events.copy()):
+            self.drain()
 
     def losing_tangents(self, since: int) -> None:
         """A level of forward mode that opened before node `since` ends, in this thread."""

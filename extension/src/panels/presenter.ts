@@ -43,11 +43,10 @@ export interface Notice {
   text: string;
 }
 
-export type Tab =
-  'node' | 'outline' | 'parameters' | 'tensors' | 'hooks' | 'jacobians' | 'problems';
+export type Tab = 'node' | 'outline' | 'parameters' | 'tensors' | 'hooks' | 'jacobians' |
+  'problems';
 /** What is kept of a side that was closed by hand. */
 const CLOSED = 'closed';
-
 
 export class Presenter implements Disposable {
   readonly model: InspectorModel;
