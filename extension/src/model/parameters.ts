@@ -242,6 +242,47 @@ function givenNone(model: InspectorModel): Map<string, Why> {
   return found;
 }
 
+/** A module's parameter that a pass left out. */
+export interface Missing {
+  name: string;
+  number: number;
+  storage: number;
+  why: Why;
+}
+
+/** Parameters that require grad, of the modules that these leaves belong to, beside the leaves. */
+export function missingBeside(store: Store, leaves: Iterable<number>, task: number): Missing[] {
+  const { parameters } = store;
+  const { at } = parameters;
+  const owners = new Owners(store);
+  const [there, modules] = [new Set<number>(), new Set<number>()];
+  for (const seq of leaves) {
+    const leaf = store.leafRow.get(seq);
+    const row = leaf < 0 ? -1 : owners.of(leaf, seq);
+    if (row < 0) continue;
+    there.add(row);
+    modules.add(at.module[row]);
+  }
+  const found: Missing[] = [];
+  for (let row = 0; row < parameters.rows; row++) {
+    const newest = store.parameterRow.get(at.parameter[row]) === row;
+    const left = newest && modules.has(at.module[row]) && !there.has(row);
+    if (!left || (at.flags[row] & 1) === 0) continue;
+    const [number, storage] = [at.parameter[row], at.storage[row]];
+    const why = reasonOf(store, number, task);
+    found.push({ name: store.string(at.name[row]), number, storage, why });
+  }
+  return found;
+}
+
+/** Whether any pass that is kept gave it a gradient. */
+export function everGot(store: Store, storage: number): boolean {
+  const { leavesOn, leaves, runsOf } = store;
+  for (let row = leavesOn.newest(storage); row !== -1; row = leavesOn.before(row))
+    if (runsOf.newest(leaves.at.seq[row]) !== -1) return true;
+  return false;
+}
+
 function weightOf(weights: Weights | null, number: number | null, storage: number): number | null {
   const value =
     number === null ? weights?.storages[storage] : weights?.parameters[number];

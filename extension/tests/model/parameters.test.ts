@@ -164,6 +164,47 @@ describe('parametersOf', () => {
   });
 });
 
+describe('findings', () => {
+  it('name what got none once, with the line, and leave out what is frozen', () => {
+    const training = new Training();
+    for (let i = 0; i < 3; i++) training.step();
+    const found = training.model.findings.filter(({ kind }) => kind === 'none');
+    expect(found.map(({ title, matters }) => [title, matters])).toEqual([
+      ['`model.scale.grad` stays None: cut by detach', true]
+    ]);
+    expect(found[0].lines.map(({ site }) => site.line)).toEqual([2]);
+    expect(found[0]).toMatchObject({ module: 'model', passes: 3, advice: { text: 'remove it' } });
+  });
+
+  it('say those that are cut off, or unused, for one reason in one', () => {
+    const { program, model } = new Training();
+    const w = program.leaf('w', [2], 1);
+    program.parameter(W, 'w', [2], 1);
+    for (const [number, name] of [[21, 'a'], [22, 'b'], [23, 'c']] as const) {
+      program.parameter(number, name, [2], 100 + number);
+      program.absent(number, 1, 'unused', 'not used in this pass');
+    }
+    program.backward(program.op('MulBackward0', 1, [w], [2]), 3);
+    const { header, buffer } = program.writer.flush();
+    model.take(decodeBatch(header, buffer));
+    model.refresh();
+    const [found] = model.findings;
+    expect(found.title).toBe('`a.grad` stays None, and 2 others: not used in this pass');
+    expect(found.detail).toBe('So do `b`, `c`.');
+  });
+
+  it('do not count one that another pass gives a gradient', () => {
+    const training = new Training();
+    const { program, model } = training;
+    const scale = program.leaf('model.scale', [4], 4);
+    program.backward(program.op('MulBackward0', 1, [scale], [4]), 1);
+    program.absent(SCALE, 2, 'unused', 'not used in this pass');
+    training.step();
+    const found = model.findings.filter(({ kind }) => kind === 'none');
+    expect(found.map(({ matters }) => matters)).toEqual([false]);
+  });
+});
+
 describe('historyOf', () => {
   it('has the last passes, the oldest first', () => {
     const training = new Training();

@@ -2,10 +2,10 @@
 // line here.
 
 import { accumulation } from './accumulation';
-import { cuts } from './cuts';
 import { exploding, vanishing } from './depth';
 import type { Found } from './finding';
 import { growth } from './growth';
+import { leftOut } from './left_out';
 import { nonfinite } from './nonfinite';
 import type { Pass } from './pass';
 import { PERSISTENT } from './thresholds';
@@ -32,5 +32,5 @@ export const FINDERS: readonly Finder[] = [
   { find: exploding, inARow: PERSISTENT },
   { find: vanishing, inARow: PERSISTENT },
   { find: zeros, inARow: PERSISTENT },
-  { find: cuts, inARow: 1 }
+  { find: leftOut, inARow: 1 }
 ];
