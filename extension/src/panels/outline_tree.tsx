@@ -6,8 +6,11 @@ import { useEffect, useRef, useState } from 'react';
 import { oneLine } from '../protocol/text';
 import { levelOf, measureText, valueOf } from '../model/colouring';
 import type { Container } from '../model/container';
-import { countText, plural } from '../model/format';
+import { numberText, placeText, plural } from '../model/format';
+import { KIND_SIGNS, KIND_WORDS, gradientKind } from '../model/gradient_kind';
 import type { InspectorModel } from '../model/inspector';
+import type { NodeState } from '../model/states';
+import { STATE_NAMES, State } from '../model/states';
 import { nodeWords } from './outline';
 import { useInspector } from './presenter';
 
@@ -43,6 +46,41 @@ function rowsOf(model: InspectorModel): { rows: Row[]; more: number } {
   };
   walk(root, 1);
   return { rows, more };
+}
+
+const INDENT = 14;
+/** A node's name stands where the title of a group at its level does: after the fold. */
+const BESIDE_FOLD = 21;
+
+/** What a state looks like in one character; a remarkable gradient has its own. */
+const STATE_SIGNS: Partial<Record<NodeState, string>> = {
+  [State.next]: '▸',
+  [State.running]: '▸',
+  [State.done]: '✓',
+  [State.problem]: '✕'
+};
+
+/** Columns: the name and its expression, the gradient's norm, a sign for what it is. */
+function NodeRow({ seq }: { seq: number }): ReactElement {
+  const { model, teaching } = useInspector();
+  const at = model.graph.indexOf.get(seq);
+  const hidden = teaching.predictor.hides(seq);
+  const norm = at < 0 || hidden ? -1 : model.states.norm[at];
+  const kind = at < 0 || hidden ? 'plain' : gradientKind(model.states, at);
+  const state = model.stateOf(seq);
+  const site = model.siteOf(seq);
+  const text = site ? oneLine(site.text || site.source_line, 60) : '';
+  return (
+    <>
+      <span className="agv-elide" title={text && site ? `${placeText(site)}: ${text}` : undefined}>
+        {oneLine(model.titleOf(seq), 60)} <code className="agv-quiet">{text}</code>
+      </span>
+      <span className="agv-number">{norm === -1 ? '' : numberText(norm)}</span>
+      <span className="agv-sign" data-kind={kind} title={KIND_WORDS[kind] || STATE_NAMES[state]}>
+        {KIND_SIGNS[kind] || STATE_SIGNS[state] || ''}
+      </span>
+    </>
+  );
 }
 
 function keyOf(row: Row): string {
@@ -136,6 +174,11 @@ export function OutlineTree(): ReactElement {
           Open all
         </button>
       </div>
+      <div className="agv-tree-head" aria-hidden="true">
+        <span>name</span>
+        <span>norm</span>
+        <span>sign</span>
+      </div>
       <ul ref={tree} className="agv-tree" role="tree" aria-label="Groups and nodes" onKeyDown={key}>
         {rows.map((row, i) => {
           const group = row.kind === 'group' ? row.group : null;
@@ -149,7 +192,8 @@ export function OutlineTree(): ReactElement {
               aria-expanded={group ? open : undefined}
               aria-selected={name === chosen}
               tabIndex={i === at ? 0 : -1}
-              style={{ paddingLeft: 14 * (row.level - 1) + 2 }}
+              aria-label={row.kind === 'node' ? nodeWords(model, row.seq) : undefined}
+              style={{ paddingLeft: INDENT * (row.level - 1) + (group ? 2 : BESIDE_FOLD) }}
               onFocus={() => setFocused(name)}
               onClick={() => choose(row)}
               onDoubleClick={() => group && presenter.fold(group, !open)}
@@ -170,14 +214,11 @@ export function OutlineTree(): ReactElement {
                     <b>{oneLine(group.title, 80)}</b>{' '}
                     <span className="agv-quiet">{oneLine(group.detail, 60)}</span>
                   </span>
-                  <span className="agv-quiet" aria-label={plural(group.nodes, 'node')}>
-                    {countText(group.nodes)}
-                  </span>
+                  <span className="agv-quiet">{plural(group.nodes, 'node')}</span>
+                  <span className="agv-sign" />
                 </>
               ) : (
-                <span className="agv-elide">
-                  {row.kind === 'node' ? nodeWords(model, row.seq) : ''}
-                </span>
+                row.kind === 'node' && <NodeRow seq={row.seq} />
               )}
               <Swatch model={model} row={row} />
             </li>

@@ -173,6 +173,14 @@ export const SIDE_CSS = `
 .agv-swatch { align-items: center; color: var(--agv-ink2); display: inline-flex; flex: none;
   font-size: 11px; font-variant-numeric: tabular-nums; gap: 5px; }
 .agv-swatch i { border: 1px solid var(--agv-line2); border-radius: 3px; height: 11px; width: 11px; }
+.agv-tree-head { color: var(--agv-ink3); display: flex; font-size: 11px; gap: 5px;
+  margin-top: 8px; }
+.agv-tree-head > :first-child { flex: 1; padding-left: 21px; }
+.agv-root .agv-tree-head + .agv-tree { margin-top: 0; }
+.agv-tree-head > :last-child, .agv-tree .agv-sign { flex: none; text-align: center; width: 26px; }
+.agv-tree .agv-sign { color: var(--agv-ink2); }
+.agv-tree .agv-sign[data-kind="nonfinite"] { color: var(--agv-bad); }
+.agv-tree .agv-number { font-variant-numeric: tabular-nums; }
 .agv-fold { color: var(--agv-ink2); flex: none; text-align: center; width: 14px; }
 .agv-root .agv-hooks { list-style: none; margin: 4px 0 0; padding: 0; }
 .agv-root .agv-hook { display: grid; grid-template-columns: 22px minmax(0, 1fr); padding: 4px 0 5px;
