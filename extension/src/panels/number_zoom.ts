@@ -5,7 +5,7 @@ import type { RefObject } from 'react';
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react';
 
 /** Below this its texts are smaller than 10 pixels. */
-const LEAST_FITTED = 0.8;
+const LEAST_FITTED = 0.75;
 const MOST_FITTED = 1.4;
 const LEAST = 0.25;
 const MOST = 4;

@@ -87,11 +87,12 @@ describe('numbers', () => {
   it('are fitted to the width as long as they can be read there', () => {
     const view = { width: 800, height: 500 };
     expect(fittedScale({ width: 1000, height: 3000 }, view)).toBe(0.8);
+    expect(fittedScale({ width: 1050, height: 300 }, view)).toBeCloseTo(800 / 1050);
     expect(fittedScale({ width: 100, height: 100 }, view)).toBe(1.4);
     // Too wide: scrolled to the side alone, where its height can be had.
     const scale = fittedScale({ width: 4000, height: 560 }, view);
     expect(scale).toBeCloseTo(500 / 560);
-    expect(fittedScale({ width: 4000, height: 2000 }, view)).toBe(0.8);
+    expect(fittedScale({ width: 4000, height: 2000 }, view)).toBe(0.75);
     expect(fittedScale({ width: 4000, height: 90 }, view)).toBe(1);
   });
 
