@@ -90,11 +90,16 @@ function render({ model, el }) {
     event.preventDefault();
     send({ check: given() });
   };
+  // JupyterLab takes Enter from text fields of outputs: the browser would not send the form.
+  const onKey = event => {
+    if (event.key === 'Enter' && event.target.type === 'text' && !event.shiftKey) onSubmit(event);
+  };
   const onShow = () => {
     check.focus();
     send({ show: given() });
   };
   form.addEventListener('submit', onSubmit);
+  form.addEventListener('keydown', onKey);
   show.addEventListener('click', onShow);
   model.on('change:replies', reply);
   reply();
