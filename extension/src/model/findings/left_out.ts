@@ -1,5 +1,5 @@
 // What a pass gives no gradient: parameters that it left out, with the line that cut them off, and
-// other inputs that had left the graph. Pure; linear in the parameters of the modules that took part.
+// other inputs that had left the graph. Pure; linear in the parameters of its modules.
 
 import type { Site } from '../../protocol/schema';
 import { plural } from '../format';
