@@ -17,6 +17,7 @@ HERE = Path(__file__).parent
 # the pictures that the documentation shows; docs/images/README.md says what was checked in each
 SHOWN = (
     *("inspector_light", "inspector_dark", "problem_light"),
+    *("runs_light", "output_drawer_dark"),
     *("tour_trained", "output_live_light", "standalone_light"),
     *("teaching_numbers_light", "transforms_tangent_dark", "transforms_jacobian_light"),
     *("timeline_light", "timeline_dark", "timeline_live_light", "timeline_memory_dark"),

@@ -102,7 +102,7 @@ def test_an_output_is_as_high_as_its_graph_and_has_a_drawer(lab: Lab) -> None:
     expect(shown.locator(".agv-side, .agv-time, .agv-legend")).to_have_count(0)
     assert 320 <= height(shown) <= 640
     search = shown.get_by_role("textbox", name="Find node")
-    search.fill("relu")
+    search.fill("ReluBackward0")
     search.press("Enter")
     expect(shown.get_by_role("heading", name="ReluBackward0")).to_be_visible()
     shown.get_by_role("button", name="More").click()

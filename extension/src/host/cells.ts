@@ -15,9 +15,8 @@ function lastName(source: string, pattern: RegExp, plain: string): string | null
 /** The name that these cells give the package; null where none imports it. */
 export function nameOfPackage(sources: readonly string[]): string | null {
   const all = sources.join('\n');
-  return (
-    lastName(all, IMPORT, 'ag_visual') ?? (AS_TORCH.test(all) ? lastName(all, TORCH, 'torch') : null)
-  );
+  const own = lastName(all, IMPORT, 'ag_visual');
+  return own ?? (AS_TORCH.test(all) ? lastName(all, TORCH, 'torch') : null);
 }
 
 export function importedAs({ content }: NotebookPanel): string | null {

@@ -126,8 +126,9 @@ function Side(): ReactElement {
   );
 }
 
-/** Pixels from which header and buttons share a row, and buttons have their labels. */
+/** Pixels from which header and buttons share a row, and buttons have labels. */
 const ONE_ROW = 1100;
+const OUTPUT_ROW = 600;
 const LABELLED = 800;
 /** Narrower than this, no button has a label. */
 const TINY = 480;
@@ -201,6 +202,8 @@ export function App({
   const empty = noGraph && store.problems.length === 0;
   const side = !empty && !timed && !presenter.hides('side') && (sideShown || !compact);
   const moments = !compact || presenter.ran;
+  // A picture in an output has few buttons.
+  const oneRow = width >= ONE_ROW || (compact && (width >= OUTPUT_ROW || !presenter.live));
   return (
     <div
       ref={root}
@@ -212,7 +215,7 @@ export function App({
       data-agv-tab={tab}
       data-agv-side={!side ? 'none' : sideShown ? 'open' : 'closed'}
       data-agv-compact={compact ? 'yes' : 'no'}
-      data-agv-row={compact || width >= ONE_ROW ? 'one' : 'two'}
+      data-agv-row={oneRow ? 'one' : 'two'}
       data-agv-labels={width < TINY ? 'none' : compact || width < LABELLED ? 'few' : 'all'}
       onKeyDown={event => {
         if (comparing ? compareKey(comparing, event) : handleKey(presenter, event)) {

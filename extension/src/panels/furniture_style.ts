@@ -73,7 +73,8 @@ export const FURNITURE_CSS = `
 .agv-root .agv-sheet input[type="checkbox"] { margin: 0 5px 0 0; vertical-align: -2px; }
 
 .agv-root[data-agv-row="one"] .agv-top { flex-direction: row; align-items: center; }
-.agv-root[data-agv-row="one"] .agv-header { flex: 0 1 auto; max-width: 44%; padding: 4px 0 4px 14px; }
+.agv-root[data-agv-row="one"] .agv-header { flex: 0 1 auto; max-width: 44%;
+  padding: 4px 0 4px 14px; }
 .agv-root[data-agv-row="one"] .agv-bar { flex: 1 1 0; padding: 6px 10px; }
 .agv-root[data-agv-row="one"] .agv-header-end { margin-left: 0; }
 

@@ -140,9 +140,8 @@ export class Presenter implements Disposable {
     this.answers.dispose();
     const { notice, tab, sideOpen, sideKept, helpOpen, problem, theme, comparing } = this;
     const { heights, drawing } = this;
-    for (const cell of [notice, tab, sideOpen, sideKept, helpOpen, problem, theme, comparing, heights])
-      cell.dispose();
-    drawing.dispose();
+    for (const cell of [notice, tab, sideOpen, sideKept, helpOpen, problem]) cell.dispose();
+    for (const cell of [theme, comparing, heights, drawing]) cell.dispose();
   }
 
   /** The model, an answer or the lesson changed: draw what shows them again. */

@@ -1,5 +1,5 @@
-// The recordings of blocks that ended and that the kernel keeps: one is opened beside the panel, two
-// are compared.
+// The recordings of blocks that ended and that the kernel keeps: one is opened beside the panel,
+// two are compared.
 
 import type { ReactElement } from 'react';
 import { useState } from 'react';

@@ -151,7 +151,8 @@ function liveItems(presenter: Presenter): Item[] {
         run={() => void presenter.record(!recording)}
       />
     );
-    add('watch', 9, <WatchMenu />, !presenter.hides('record') && presenter.controller.watching !== undefined);
+    const choosing = presenter.controller.watching !== undefined;
+    add('watch', 9, <WatchMenu />, choosing && !presenter.hides('record'));
     add(
       'pause',
       18,

@@ -165,19 +165,22 @@ export function readState(value: unknown): State {
     lesson: readLesson(state.lesson),
     profile: typeof state.profile === 'number' ? state.profile : null,
     name: asText(state.name),
-    runs: Array.isArray(state.runs) ? state.runs.slice(-MOST_RUNS).filter(isObject).map(readRun) : []
+    runs: Array.isArray(state.runs) ? readRuns(state.runs) : []
   };
 }
 
 const MOST_RUNS = 100;
 
-function readRun(run: Record<string, unknown>): Run {
-  return {
-    number: asNumber(run.number, 0),
-    name: asText(run.name),
-    nodes: asNumber(run.nodes, 0),
-    passes: asNumber(run.passes, 0)
-  };
+function readRuns(runs: unknown[]): Run[] {
+  return runs
+    .slice(-MOST_RUNS)
+    .filter(isObject)
+    .map(run => ({
+      number: asNumber(run.number, 0),
+      name: asText(run.name),
+      nodes: asNumber(run.nodes, 0),
+      passes: asNumber(run.passes, 0)
+    }));
 }
 
 const MOST_LINES = 200;

@@ -12,7 +12,8 @@ describe('nameOfPackage', () => {
   });
 
   it('knows programs whose torch is the package', () => {
-    expect(nameOfPackage(['%load_ext ag_visual\n%ag_visual as_torch', 'import torch'])).toBe('torch');
+    const magic = '%load_ext ag_visual\n%ag_visual as_torch';
+    expect(nameOfPackage([magic, 'import torch'])).toBe('torch');
     expect(nameOfPackage(['import torch'])).toBeNull();
   });
 

@@ -75,7 +75,8 @@ describe('the row of buttons', () => {
     // For screen readers alone: the button says the same.
     expect(page.element.querySelector('.agv-pill')?.classList.contains('agv-hidden')).toBe(true);
     await page.click('Stop recording');
-    expect(kernel.asked.filter(({ command }) => command === 'record').map(({ args }) => args)).toEqual([
+    const asked = kernel.asked.filter(({ command }) => command === 'record');
+    expect(asked.map(({ args }) => args)).toEqual([
       { on: true, scope: 'every', every: 1 },
       { on: false }
     ]);
@@ -251,12 +252,14 @@ describe('an output', () => {
   it('keeps playing, views and export in one menu', async () => {
     const page = await offline(picture, { compact: true });
     await page.click('More');
-    const folded = [...page.element.querySelectorAll('.agv-folded > * > button, .agv-folded > button')];
+    const inside = '.agv-folded > * > button, .agv-folded > button';
+    const folded = [...page.element.querySelectorAll(inside)];
     expect(folded.map(button => button.textContent)).toEqual([
       'Play', '1×', 'Predict', 'Views', 'Export', 'Show the side'
     ]);
     const sheet = page.element.querySelector('.agv-sheet') as HTMLElement;
-    const entry = [...sheet.querySelectorAll('button')].find(b => b.textContent === 'Show the side');
+    const buttons = [...sheet.querySelectorAll('button')];
+    const entry = buttons.find(one => one.textContent === 'Show the side');
     await act(async () => entry?.click());
     await page.settle();
     expect(side(page)).toBe('open');
@@ -265,13 +268,15 @@ describe('an output', () => {
 
   it('asks for the height that its graph needs, at most 640 pixels', async () => {
     const asked: number[] = [];
-    await offline(picture, { compact: true, grow: height => void asked.push(height) });
+    const keep = (height: number): void => void asked.push(height);
+    await offline(picture, { compact: true, grow: keep });
     expect(asked).toEqual([640]);
     const small: number[] = [];
     const program = new Program(['y = x * 2']);
     program.op('MulBackward0', 1, [program.leaf('x', [2])], [2]);
     const little = recordingOf([program.writer.flush()]);
-    await offline(little, { compact: true, grow: height => void small.push(height) });
+    const grow = (height: number): void => void small.push(height);
+    await offline(little, { compact: true, grow });
     expect(small).toEqual([]);
   });
 });

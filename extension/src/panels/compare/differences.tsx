@@ -48,7 +48,7 @@ function headingOf({ differences, nodes }: Comparison): string {
   const apart = differences.length - loud;
   const parts = apart > 0 ? [plural(apart, 'difference')] : loud > 0 ? [] : ['No differences'];
   if (loud > 0) parts.push(`${plural(loud, 'gradient')} at least doubled or halved`);
-  parts.push(`${plural(nodes.equal, 'equal node')}`);
+  if (nodes.equal > 0) parts.push(plural(nodes.equal, 'equal node'));
   return parts.join(', ');
 }
 
