@@ -23,6 +23,7 @@ SHOWN = (
     *("timeline_light", "timeline_dark", "timeline_live_light", "timeline_memory_dark"),
     *("colour_norm_light", "colour_norm_dark"),
     *("watch_light", "watch_problem_dark", "newest_light"),
+    *("findings_light", "findings_dark"),
     *("parameters_light", "parameters_dark"),
     *("course_question_light", "course_handout_dark"),
 )

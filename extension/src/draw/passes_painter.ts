@@ -1,6 +1,6 @@
-// One bar per backward pass, as high as its gradient or as it took long, with the sign of the gravest
-// finding above it: the overview of all that was recorded. Any number of them costs no more than the
-// pixels that they fill. Pure drawing.
+// One bar per backward pass, as high as its gradient or as it took long, and above it the sign of
+// the gravest finding: the overview of all that was recorded. Any number of them costs no more than
+// the pixels that they fill. Pure drawing.
 
 import { SIGNS, gravest } from '../model/findings/finding';
 import type { Heights, Passes } from '../model/passes';

@@ -1,5 +1,5 @@
-// The strip of passes: a bar for each, with the signs of findings. A click, a drag or the arrow keys
-// show one; buttons go to the first with a finding.
+// The strip of passes: a bar for each, with the signs of findings. A click, a drag or the arrow
+// keys show one; buttons go to the first with a finding.
 
 import type { ReactElement } from 'react';
 import { useLayoutEffect, useRef } from 'react';
