@@ -63,6 +63,18 @@ REPORTED = {
         ["Use detach() so that the error appears"],
         "out.detach().zero_()",
     ),
+    "write to an element through data": (
+        "silent",
+        "out=a.sigmoid() #S\nout.data[0]=0 #W\nout.sum().backward()",
+        ["Use detach() so that the error appears"],
+        "out.detach()[0] = 0",
+    ),
+    "operator through data": (
+        "silent",
+        "out=a.sigmoid() #S\nout.data+=out.data_ptr() #W\nout.sum().backward()",
+        ["Use detach() so that the error appears"],
+        "out.detach().add_(out.data_ptr())",
+    ),
     "manual step on a leaf": (
         "leaf-inplace",
         "w-=0.1*w.grad #W",

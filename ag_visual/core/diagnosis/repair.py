@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from ag_visual.core.diagnosis.source_rewrite import (
     Place,
+    as_detached,
     as_out_of_place,
     assignment,
     in_list,
@@ -199,8 +200,7 @@ def _silent(write: Place, leaf: bool) -> Repair:
         )
     code: str | None = None
     if write.statement is not None and not is_block(write.statement):
-        text = ast.unparse(write.statement)
-        code = text.replace(".data", ".detach()") if ".data" in text else None
+        code = as_detached(write.statement)
     shown = f": {_quoted(code)}" if code else ""
     return Repair(
         "A write through .data is invisible to autograd and gives a wrong gradient. Use detach() "

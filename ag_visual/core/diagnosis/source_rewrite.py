@@ -133,6 +133,31 @@ class _Exchanged(ast.NodeTransformer):
         return super().generic_visit(node)
 
 
+class _Detached(ast.NodeTransformer):
+    """Puts `x.detach()` in the place of `x.data`, where that is read."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if node.attr != "data" or not isinstance(node.ctx, ast.Load):
+            return node
+        return ast.Call(ast.Attribute(node.value, "detach"), [], [])
+
+
+def as_detached(statement: ast.stmt) -> str | None:
+    """`x.data.add_(1)` and `x.data += 1` as `x.detach().add_(1)`; None where no `.data` is read."""
+    before = ast.unparse(statement)
+    tree = ast.parse(before)
+    (line,) = tree.body
+    if isinstance(line, ast.AugAssign) and isinstance(line.target, ast.Attribute):
+        method = next((name for name, op in _OPERATORS.items() if isinstance(line.op, op)), None)
+        if method is None:
+            return None
+        read = ast.Attribute(line.target.value, line.target.attr, ast.Load())
+        line = ast.Expr(ast.Call(ast.Attribute(read, method), [line.value], []))
+    after = ast.unparse(_Detached().visit(line))
+    return after if after != before else None
+
+
 def _canonical(text: str) -> str | None:
     tree = parsed(text)
     return ast.unparse(tree) if tree else None
