@@ -89,7 +89,9 @@ def test_modules_are_groups_that_open_and_close(lab: Lab) -> None:
     lab.page.keyboard.press("Enter")
     lab.wait_until(lambda: "layers.29" in lab.model(BOXES), "the blocks")
 
-    # The box stands at the border: a first click leaves it there for the second.
+    # The side that has come covers them: F brings what is selected into the middle.
+    lab.page.keyboard.press("f")
+    # A first click leaves a box where it is for the second.
     at = place_of(lab, "layers.28")
     lab.page.mouse.click(*at)
     expect(panel.get_by_role("heading", name="layers.28")).to_be_visible()

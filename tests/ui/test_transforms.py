@@ -69,7 +69,7 @@ def test_a_lane_can_be_picked_and_levels_are_groups(lab: Lab) -> None:
     # tanh of half the sum of the example: of (1.89, 1.9, 1.91), and of (1.2, 1.21, 1.22).
     for number, value in ("63", "0.993"), ("40", "0.948"):
         lane.fill(number)
-        one = panel.get_by_role("img", name=f"Values of shape 2: all {value}")
+        one = panel.get_by_role("img", name=f"Values of shape [2]: all {value}")
         expect(one).to_be_visible()
     one.scroll_into_view_if_needed()
     lab.pictures("transforms_lane")
@@ -83,8 +83,8 @@ def test_a_lane_can_be_picked_and_levels_are_groups(lab: Lab) -> None:
 def test_a_tangent_stands_beside_its_value(lab: Lab) -> None:
     lab.open("transforms/dual.ipynb", [LANES, DUAL])
     panel = paused(lab)
-    expect(panel.get_by_role("img", name="The value: values of shape 2:")).to_be_visible()
-    tangent = panel.get_by_role("img", name="The tangent: values of shape 2:")
+    expect(panel.get_by_role("img", name="The value: values of shape [2]:")).to_be_visible()
+    tangent = panel.get_by_role("img", name="The tangent: values of shape [2]:")
     expect(tangent).to_be_visible()
     tangent.scroll_into_view_if_needed()
     lab.pictures("transforms_tangent")
@@ -92,7 +92,7 @@ def test_a_tangent_stands_beside_its_value(lab: Lab) -> None:
     lab.wait_until(lambda: lab.model("model.store.state.paused === null"), "the end of the pause")
     # The level has ended, and the node gave back what it saved: it is remembered.
     lab.select("TanhBackward0")
-    expect(panel.get_by_role("img", name="The tangent: values of shape 2:")).to_be_visible()
+    expect(panel.get_by_role("img", name="The tangent: values of shape [2]:")).to_be_visible()
 
 
 def test_a_jacobian_is_a_heat_map_that_leads_to_its_tensors(lab: Lab) -> None:

@@ -100,7 +100,7 @@ def avg_pool(
     wide = xp.float32 if input.dtype.itemsize == 2 else input.dtype
     around = _around(spatial, size, kernel_size, stride, padding)
     if around == tuple(spatial):
-        padded = input.astype(wide, copy=False)
+        padded = xp.ascontiguousarray(input).astype(wide, copy=False)
     else:
         padded = xp.zeros((*lead, *around), wide)
         padded[_inside(spatial, padding)] = input

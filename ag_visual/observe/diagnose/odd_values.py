@@ -119,7 +119,7 @@ def _array(node: LiveNode, name: str) -> Any:
     """A saved array of floating point numbers that is looked at without much ado; or None."""
     try:
         array = whole(node.saved_array(name))
-    except LookupError:
+    except (LookupError, RuntimeError):  # gone, or without values: inside of a transform
         return None
     plain = type(array) is np.ndarray and array.dtype.kind not in "biuSV"
     return array if plain and 0 < array.size <= LARGEST else None

@@ -301,8 +301,11 @@ def _types() -> tuple[type, ...]:
 
 
 def _storage(tensor: Any) -> int:
+    """The number of a tensor's storage, 0 where its engine tells none."""
     engine = live.engine_of(tensor)
-    return int(tensor._storage.uid if engine is None else engine.storage_of(tensor))
+    if engine is not None:
+        return engine.storage_of(tensor)
+    return int(tensor._storage.uid) if isinstance(tensor, Tensor) else 0
 
 
 def _fact(one: _Parameter, tensor: Any, order: int, name: str, now: int) -> Fact | None:
