@@ -130,10 +130,13 @@ def _take_control(session: Any, kernel: Any) -> bool:
 
 
 def _know_cells(session: Any, shell: Any) -> None:
-    """Whether a cell runs: requests are served in a moment where none does."""
+    """Whether a cell runs: requests are served in a moment where none does. Of each cell the first
+    backward is watched.
+    """
 
     def before(info: Any) -> None:
         session.at_rest = False
+        session.recorder.allowance.once_more()
 
     def after(result: Any) -> None:
         session.at_rest = True

@@ -264,10 +264,14 @@ def test_watching_stops_where_its_time_is_spent(recorder):
     recorder.allowance.spend(recorder.allowance.most)
     (x * x).backward()
     assert recorder.waiting == 0
+    recorder.allowance.once_more()  # as a cell begins
+    for _ in range(3):
+        (x * x).backward()
+    assert tables(recorder)["tasks"]["ended"].tolist() == [0, 1]
     recorder.allowance.grows = True
     recorder.allowance.share = 1e9  # a moment brings all of it back
     (x * x).backward()
-    assert tables(recorder)["tasks"]["ended"].tolist() == [0, 1]
+    assert tables(recorder)["tasks"]["ended"].tolist() == [0, 1, 0, 1]
 
 
 def test_a_backward_that_is_too_large_is_not_watched_but_told(recorder, monkeypatch):

@@ -185,6 +185,8 @@ def test_a_profile_is_followed_as_it_runs(lab: Lab, folder: Path) -> None:
     shown = lab.inspector()
     lab.run(0)
     lab.start(1)
+    # The empty panel is as high as it will be: nothing moves under the pointer.
+    expect(shown.get_by_text("Course: 8 lessons")).to_be_visible()
     shown.get_by_role("button", name="Look at a profile or trace").click()
     head = shown.locator(".agv-timing-head")
     expect(head).to_contain_text("Running profile")

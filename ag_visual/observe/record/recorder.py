@@ -115,6 +115,10 @@ class Allowance:
         """So much was done."""
         self._left -= nanoseconds
 
+    def once_more(self) -> None:
+        """A person has begun something: once it may be done, whatever was spent before."""
+        self._left = max(self._left, 1.0)
+
 
 class Recorder:
     """One recording at a time. `start` and `stop` set and clear the event sink.
