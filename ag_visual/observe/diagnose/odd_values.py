@@ -173,18 +173,25 @@ def _tensors(node: LiveNode) -> Iterator[tuple[str, bool, Any]]:
 
 
 def _near_finite(task: LiveBackward) -> bool:
-    """Whether what the nodes next to the roots saved, and gave by that, is finite."""
+    """Whether what the nodes next to the roots saved, and gave by that, is finite.
+
+    Below a node that saved a value of the graph nothing is looked at: a pass pays for one or two.
+    """
     pending = [edge[0] for edge in task.starts]
     seen = set(pending)
     for node in pending:  # it grows
         if node.leaf:
             continue
         edge = _EDGES.get(node.name())
-        for name, _, array in _tensors(node):
+        edges = node.next_functions
+        known = False
+        for name, own, array in _tensors(node):
             given = edge is not None and edge[0] == name and node.name() in _GIVE
             if not (_is(edge[1], array) if edge is not None and given else _finite(array)):
                 return False
-        for below, _ in node.next_functions:
+            # Of two factors the one that is saved may be a constant.
+            known = known or own or (name == "self" and edges[0][0] is not None)
+        for below, _ in () if known else edges:
             if below is not None and below not in seen and len(pending) < NEAR:
                 seen.add(below)
                 pending.append(below)

@@ -97,10 +97,10 @@ class Allowance:
     time that passes comes back while `grows`.
     """
 
-    def __init__(self, seconds: float = 0.05, share: float = 0.05) -> None:
+    def __init__(self, seconds: float = 0.05, share: float = 0.05, *, grows: bool = False) -> None:
         self.most = seconds * 1e9
         self.share = share
-        self.grows = False
+        self.grows = grows
         self._left = self.most
         self._at = perf_counter_ns()
 
@@ -131,6 +131,7 @@ class Recorder:
         self.rest: Literal["off", "newest"] = "off"  # the scope while nobody records
         self.allowance = Allowance()  # of the scope 'newest'
         self.looks = Allowance()  # of looking at backwards that it does not record
+        self.reads = Allowance(grows=True)  # of reading what a recorded one has saved
         self.unwatched = 0  # nodes of the last backward that was too large for it
         self._open: set[int] = set()  # the backwards that it watches now
         self._called_in: CodeType | None = None  # the code that called the last backward
@@ -178,6 +179,7 @@ class Recorder:
             raise ValueError(f"every should be 1 or more, but is {every}")
         self.scope = scope
         self.every = every if scope == "every" else 1
+        self.reads = Allowance(grows=True)
         self._skipped = 0
         self.odd, self.held = OddValues(), HeldGradients()
         self._missed = 0
@@ -281,8 +283,10 @@ class Recorder:
     def _tell_values(self, task: LiveBackward, sinks: list[LiveNode]) -> None:
         """Tell what is odd in what the graph saved, and gradients that were there before."""
         emit, now = self._log.emit, perf_counter_ns()
-        for seq, *counts in self.odd.of(task):
-            emit((ODD, now, task.thread, task.id, seq, *counts))
+        if self.reads.any_left(now):
+            for seq, *counts in self.odd.of(task):
+                emit((ODD, now, task.thread, task.id, seq, *counts))
+            self.reads.spend(perf_counter_ns() - now)
         if self._missed:
             emit((MISSED, now, task.thread, task.id, self._missed))
             self._missed = 0
