@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ag_visual.arrays.kernels import recurrent as kernels
+from ag_visual.dispatch.families import zeros_like
 from ag_visual.dispatch.record import Sample
 from ag_visual.dispatch.table import op
 from ag_visual.dispatch.vmap import slice_by_slice
@@ -172,7 +173,7 @@ class _Recorded:
         F = self.F
         kinds = {"h": g_h, "c": g_c} if cx_ is not None else {"h": g_h}
         ends = {
-            name: F.zeros_like(self.begin[name]) if given is None else given
+            name: zeros_like(F, self.begin[name]) if given is None else given
             for name, given in kinds.items()
         }
         rows = len(self.steps[-1]["h"])
