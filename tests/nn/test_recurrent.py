@@ -176,6 +176,30 @@ def test_extremes(kind: str) -> None:
     agree(program)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_that_are_not_finite(kind: str) -> None:
+    """What is shut lets none of them through, what is open does, from either end."""
+
+    def program(t: Any) -> Any:
+        made = layer(t, kind, bidirectional=True)
+        for p in made.parameters():
+            p.detach().abs_()
+        x = (
+            t.tensor([2.0, 1.0, -99.0, 1.0, -99.0], dtype=t.float64)
+            .reshape(5, 1, 1)
+            .repeat(1, 1, 2)
+        )
+        x.requires_grad_()
+        start = t.zeros(2, 1, 3, dtype=t.float64, requires_grad=True)
+        out = made(x, (start, start) if kind == "LSTM" else start)[0]
+        odd = t.zeros_like(out)
+        odd[0], odd[2, :, 1], odd[4] = float("nan"), float("inf"), float("nan")
+        out.backward(odd)
+        return [out, x.grad, start.grad]
+
+    agree(program)
+
+
 def test_sixteen_bits() -> None:
     """Computed in float32, rounded at the end."""
     made = layer(ag, "GRU", ag.bfloat16)

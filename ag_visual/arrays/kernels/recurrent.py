@@ -268,7 +268,7 @@ def backward(
         else:
             states = run.turned(xp, output)
             slopes = 1 - (states * states if mode == TANH else (states <= 0).astype(kind))
-            _elman_back(xp, slopes, weight, g, now[0], not backwards)
+            _elman_back(xp, slopes, weight, g, now[0], mode, not backwards)
             rows[...] = slopes
         for end, state in zip(ends, now, strict=True):
             end[: run.size] = state.T
@@ -316,13 +316,19 @@ def _cells_before(
 
 
 def _elman_back(
-    xp: Any, slopes: Array, weight: Array, g: Array | None, d_h: Array, backwards: bool
+    xp: Any, slopes: Array, weight: Array, g: Array | None, d_h: Array, mode: int, backwards: bool
 ) -> None:
-    """Makes of the slopes the gradients of what goes into the function, and of d_h that of h."""
+    """Makes of the slopes the gradients of what goes into the function, and of d_h that of h.
+
+    A relu that is shut lets nothing through, not even a gradient that is not finite.
+    """
     for s, arrived in _steps(backwards, slopes, slopes if g is None else g):
         if g is not None:
             xp.add(d_h, arrived, d_h)
-        xp.multiply(s, d_h, s)
+        if mode == RELU:
+            s[...] = xp.where(s, d_h, 0)
+        else:
+            xp.multiply(s, d_h, s)
         xp.dot(weight, s, out=d_h)
 
 
