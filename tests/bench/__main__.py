@@ -6,7 +6,8 @@ browser. Others measure something else instead: `--timeline` opening a profile o
 in a browser, and moving in it; `--transforms` function transforms, forward mode and gradcheck;
 `--profile` what a profile costs; `--recording` what a recording costs, as medians over turns;
 `--watching` what `ag.watch(torch)` costs torch; `--layers [WORDS]` the layers of real programs, as
-medians over turns, those alone whose name holds the words.
+medians over turns, those alone whose name holds the words; `--endurance MINUTES` a panel beside two
+notebooks that train, one of which loses its kernel again and again.
 """
 
 from __future__ import annotations
@@ -132,12 +133,17 @@ def main() -> None:
     parser.add_argument("--recording", action="store_true")
     parser.add_argument("--watching", action="store_true")
     parser.add_argument("--layers", nargs="?", const="", metavar="WORDS")
+    parser.add_argument("--endurance", type=float, metavar="MINUTES")
     options = parser.parse_args()
     if options.timeline:
         from . import timeline
 
         timeline.main()
         return
+    if options.endurance is not None:
+        from . import endurance
+
+        raise SystemExit(endurance.main(options.endurance))
 
     import torch
 
