@@ -154,12 +154,11 @@ class Endurance:
                 print("errors in the page:", *self.errors, sep="\n")
                 return 1
             self.page.wait_for_timeout(20_000)
-        lab.pictures("endurance")
         print(f"{self.kills} kernels killed, no error in the page")
         return 0
 
 
-def main(minutes: float, pictures: Path | None = None) -> int:
+def main(minutes: float) -> int:
     """Run for so long; 0 if the panel was alive all the time."""
     chromium = shutil.which("chromium")
     if chromium is None:
@@ -172,7 +171,7 @@ def main(minutes: float, pictures: Path | None = None) -> int:
         try:
             page = browser.new_page(viewport={"width": 1560, "height": 900})
             page.set_default_timeout(60_000)
-            lab = Lab(server, page, pictures or Path(folder))
+            lab = Lab(server, page, Path(folder))
             return Endurance(lab, page, minutes).run()
         finally:
             browser.close()
