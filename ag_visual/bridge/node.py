@@ -60,8 +60,8 @@ class TorchNode:
     """A node of torch's graph: `events.live.LiveNode`."""
 
     __slots__ = (
-        *("__weakref__", "_cuts", "_name", "_tensor", "_variable", "above", "call_site"),
-        *("computes", "freed", "hook", "hooks", "kind", "leaf", "made", "next_functions"),
+        *("__weakref__", "_name", "_tensor", "_variable", "above", "call_site"),
+        *("computes", "cuts", "freed", "hook", "hooks", "kind", "leaf", "made", "next_functions"),
         *("outputs", "saved", "seq", "simple", "task", "thread"),
     )
 
@@ -85,9 +85,9 @@ class TorchNode:
         self.hooks: list[Hooked] | None = None
         if len(metadata) > 1:
             self.freed, self.hooks = metadata.get(FREED), metadata.get(HOOKS)
-            self._cuts: tuple[str, list[Cut]] | None = metadata.get(CUTS)
+            self.cuts: tuple[str, list[Any]] | None = metadata.get(CUTS)
         else:
-            self._cuts = None
+            self.cuts = None
         self.task: Any = None  # the backward that is about to run it
         self.hook: Any = None  # what this package has put into torch's node
         self.above: weakref.ref[TorchNode] | list[weakref.ref[TorchNode]] | None = None
@@ -278,11 +278,17 @@ class TorchNode:
         code, lasti = self.call_site or (None, 0)
         when = {"made": self.made, "thread": self.thread}
         log.node(self, self.kind, code, lasti, self.outputs, edges, saved, **when)
-        if self._cuts is not None:
-            op, cuts = self._cuts
-            for at, kind, place, source, leaf in cuts:
+        if self.cuts is not None:
+            op, cuts = self.cuts
+            for at, kind, place, maker, leaf in cuts:
                 how = _argument(op, at), kind, *(place or (None, 0))
-                log.emit((CUT, self.made, self.thread, self.seq, *how, _maker(source()), leaf))
+                log.emit((CUT, self.made, self.thread, self.seq, *how, maker, leaf))
+
+    def find_makers(self) -> None:
+        """Take down which nodes made what left a graph: those tensors are alive now, or never."""
+        if self.cuts is not None:
+            op, cuts = self.cuts
+            self.cuts = op, [(*how, _maker(source()), leaf) for *how, source, leaf in cuts]
 
     # Finding torch's own node ------------------------------------------------------------------
 

@@ -87,6 +87,9 @@ def discover(
                 unwired.append((node, below))
     for node, below in unwired:
         _wire(node, below, known)
+    for node in new:
+        if node.cuts is not None:
+            node.find_makers()
     for function, tensor in (*roots, *others):
         if tensor is not None:
             known[function].made_tensor(tensor)

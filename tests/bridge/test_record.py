@@ -268,3 +268,14 @@ def test_what_left_a_graph_on_its_way_into_an_operation_is_recorded() -> None:
         ("CatBackward0", "tensors", "detach", 0, "ExpBackward0"),
     ]
     assert len({row["site"] for row in rows(found, "breaks")}) == 2
+
+
+def test_what_made_a_cut_off_tensor_is_known_when_the_tensor_is_gone() -> None:
+    with ag.watch(torch) as watched:
+        made, judge = (torch.ones(2, requires_grad=True) for _ in range(2))
+        fake = made.exp()
+        (judge * fake.detach()).sum().backward()
+        del fake
+    found = watched.recording
+    names = dict(zip(found.tables["nodes"]["seq"], texts(found, "nodes", "name"), strict=True))
+    assert [names.get(row["maker"]) for row in rows(found, "breaks")] == ["ExpBackward0"]
