@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 import ag_visual as torch
 
@@ -57,6 +57,42 @@ def test_the_buttons_are_one_row_at_any_width(page: Page, tmp_path) -> None:
     page.set_viewport_size({"width": 1280, "height": 700})
     expect(more).to_have_count(0)
     expect(export).to_be_visible()
+
+
+def overlap(one: FloatRect, other: FloatRect) -> bool:
+    return (
+        one["x"] < other["x"] + other["width"]
+        and other["x"] < one["x"] + one["width"]
+        and one["y"] < other["y"] + other["height"]
+        and other["y"] < one["y"] + one["height"]
+    )
+
+
+def test_tabs_are_one_row_and_nothing_lies_over_a_graph_in_a_low_view(page: Page, tmp_path) -> None:
+    x = torch.zeros(2, requires_grad=True)
+    with torch.record() as recorded:
+        (torch.log(x) * x).sum().backward()
+    page.goto(recorded.save(tmp_path / "low.html").as_uri())
+    page.get_by_role("tab", name="Problems").click()
+    tabs = page.locator(".agv-tabs [role=tab]")
+    expect(tabs.locator(".agv-count")).to_have_text("1")
+    for width in (800, 1000, 1560):
+        page.set_viewport_size({"width": width, "height": 700})
+        tops = tabs.evaluate_all("all => all.filter(e => !e.hidden).map(e => e.offsetTop)")
+        assert len(tops) == 6
+        assert len(set(tops)) == 1, f"{width} pixels"
+    page.get_by_role("button", name="Hide this side").click()
+    page.set_viewport_size({"width": 800, "height": 440})
+    colour = page.locator(".agv-legend-by").bounding_box()
+    assert colour is not None
+    for other in (".agv-views", ".agv-zoom"):
+        beside = page.locator(other).bounding_box()
+        assert beside is not None
+        assert not overlap(colour, beside), other
+    graph = page.locator(".agv-graph").bounding_box()
+    assert graph is not None
+    assert graph["height"] < 340
+    assert colour["y"] + colour["height"] < graph["y"] + 46, "above where graphs begin"
 
 
 def test_a_pinned_panel_stays_and_runs_are_reached_in_it(lab: Lab) -> None:

@@ -7,12 +7,10 @@ import type { Colouring } from '../model/colouring';
 import { TOGETHER, valueText } from '../model/colouring';
 import type { Marks } from '../model/compare/model';
 import type { Drawing } from '../model/drawing';
-import { PLAIN_DRAWING } from '../model/drawing';
 import { plural } from '../model/format';
 import type { InspectorModel } from '../model/inspector';
 import type { States } from '../model/states';
 import type { View } from '../model/view';
-import { extentOf, readable } from '../layout/extent';
 import { layoutInput } from '../layout/input';
 import type { Layout } from '../layout/measures';
 import { LayoutRunner } from '../layout/run';
@@ -28,7 +26,8 @@ import type { Frame } from './painter';
 import { paint } from './painter';
 import { bitmapOf, svgOf } from './pictures';
 import { Scene } from './scene';
-import { LEGIBLE, READING, Viewpoint } from './viewpoint';
+import { Turning } from './turning';
+import { Viewpoint } from './viewpoint';
 
 /** What a canvas needs of a model: the Inspector's own, or one side of a comparison. */
 export type Drawable = Pick<
@@ -37,8 +36,8 @@ export type Drawable = Pick<
 > & {
   readonly cursor?: number | null;
   readonly pointed?: readonly number[];
-  /** how its reader wants it drawn; without it, downward */
-  readonly drawing?: Drawing;
+  /** how its reader wants it drawn */
+  readonly drawing: Drawing;
   readonly colouring?: Colouring | null;
 };
 
@@ -54,6 +53,8 @@ export interface GraphEvents {
   settled(laying: boolean): void;
   /** the reader moved the view; called once a frame */
   moved?(): void;
+  /** edges lead another way than before; the graphs beside it follow */
+  turned?(): void;
 }
 
 export interface GraphOptions {
@@ -61,6 +62,8 @@ export interface GraphOptions {
   wheel: 'always' | 'focused';
   /** marks of a comparison for the view that is drawn */
   marks?: (view: View) => Marks;
+  /** which way it leads, with the graphs beside it */
+  turning?: Turning;
 }
 
 interface Wanted {
@@ -68,8 +71,6 @@ interface Wanted {
   states: States;
 }
 
-/** So many times better the other direction must be for a graph to be turned by itself. */
-const STAYS = 1.25;
 /** Frames closer than this are one frame. */
 const FRAME_MS = 12;
 
@@ -98,8 +99,7 @@ export class GraphCanvas {
   private shownBefore = false;
   private ratio = 1;
   private top = 0;
-  /** what `auto` chose, for which graph in which room */
-  private chosen = { across: false, signature: '', room: '' };
+  private readonly turning: Turning;
 
   constructor(
     private readonly model: Drawable,
@@ -115,6 +115,7 @@ export class GraphCanvas {
     }
     this.ctx = ctx;
     this.labels = new Labels(ctx);
+    this.turning = options.turning ?? new Turning([model]);
     this.viewpoint = new Viewpoint(
       () => this.overlays(),
       () => this.request()
@@ -147,7 +148,7 @@ export class GraphCanvas {
       this.seek(this.scene);
       this.follow();
     } else if (graph.seqs.length === 0) {
-      this.chosen = { across: false, signature: '', room: '' };
+      this.turning.forget();
       this.wanted = null;
       this.scene = null;
       this.states = states;
@@ -309,39 +310,22 @@ export class GraphCanvas {
   }
 
   private get drawing(): Drawing {
-    return this.model.drawing ?? { ...PLAIN_DRAWING, direction: 'down' };
+    return this.model.drawing;
   }
 
   /** Edges lead to the side now. */
   get across(): boolean {
     const { direction } = this.drawing;
-    return direction === 'auto' ? this.chosen.across : direction === 'right';
+    return direction === 'auto' ? this.turning.across : direction === 'right';
   }
 
-  /**
-   * Chooses the direction in which more of a graph can be read at once, when there is another graph
-   * or the panel has another size. What opens and closes beside the graph or in it is no reason: a
-   * click on a node would turn the graph.
-   */
   private choose(): void {
-    const { model, chosen, host, camera } = this;
-    const { signature } = model.graph;
+    if (this.drawing.direction !== 'auto') {
+      return;
+    }
+    const { host, camera } = this;
     const { clientWidth, clientHeight } = host.closest<HTMLElement>('.agv-root') ?? host;
-    const room = `${clientWidth} ${clientHeight}`;
-    const same = chosen.signature === signature && chosen.room === room;
-    if (this.drawing.direction !== 'auto' || same || camera.width <= 1) {
-      return;
-    }
-    if (model.view.seqs.length === 0) {
-      return;
-    }
-    const first = chosen.signature === '';
-    const [down, right] = [false, true].map(across => {
-      const input = layoutInput(model.store, model.view, null, false, across);
-      return readable(extentOf(input), camera, LEGIBLE, READING);
-    });
-    const better = chosen.across ? right * STAYS >= down : right > down * (first ? 1 : STAYS);
-    this.chosen = { across: better, signature, room };
+    if (this.turning.choose(camera, `${clientWidth} ${clientHeight}`)) this.events.turned?.();
   }
 
   /** Goes to what was to be shown before it had a place. */

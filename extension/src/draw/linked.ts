@@ -5,7 +5,10 @@ import { rising } from '../model/compare/align';
 import type { GraphCanvas } from './graph_canvas';
 import type { Scene } from './scene';
 
-/** Places that correspond: from (x, y) to (x + dx, toY). Sorted by y, both rising. */
+/**
+ * Places that correspond: from (x, y) to (x + dx, toY). Sorted by y, both rising. y runs along the
+ * edges: down, or to the side in graphs that lead there.
+ */
 interface Anchor {
   y: number;
   toY: number;
@@ -25,7 +28,9 @@ export function anchorsOf(
   for (const [one, other] of pairs) {
     const from = a.boxOf(one);
     const to = b.boxOf(other);
-    if (from && to) places.push({ x: from.x, y: from.y, toX: to.x, toY: to.y });
+    if (!from || !to) continue;
+    if (a.layout.across) places.push({ x: from.y, y: from.x, toX: to.y, toY: to.x });
+    else places.push({ x: from.x, y: from.y, toX: to.x, toY: to.y });
   }
   places.sort((p, q) => p.y - q.y || p.toY - q.toY);
   // One anchor for each row: several nodes of a row differ in x alone.
@@ -42,7 +47,7 @@ export function anchorsOf(
   return rising(rows.map(({ toY }, i) => [i, toY])).map(([i]) => rows[i]);
 }
 
-/** The point of b that corresponds to (x, y) of a. */
+/** The point of b that corresponds to (x, y) of a; y along the edges. */
 export function follow(anchors: readonly Anchor[], x: number, y: number): { x: number; y: number } {
   if (anchors.length === 0) {
     return { x, y };
@@ -80,7 +85,8 @@ export class Linked {
   /** Brings the other canvas to where this one looks. */
   moved(by: 'a' | 'b'): void {
     const { a, b } = this;
-    if (!this.on || !a.scene || !b.scene) {
+    // While they turn, one leads elsewhere than the other.
+    if (!this.on || !a.scene || !b.scene || a.scene.layout.across !== b.scene.layout.across) {
       return;
     }
     if (this.scenes[0] !== a.scene || this.scenes[1] !== b.scene) {
@@ -93,7 +99,10 @@ export class Linked {
     const { camera } = from;
     const x = camera.worldX(camera.width / 2);
     const y = camera.worldY(camera.height / 2);
-    const place = follow(by === 'a' ? this.anchors.forth : this.anchors.back, x, y);
-    to.goAlong(place.x, place.y, camera.k);
+    const { across } = a.scene.layout;
+    const anchors = by === 'a' ? this.anchors.forth : this.anchors.back;
+    const place = across ? follow(anchors, y, x) : follow(anchors, x, y);
+    if (across) to.goAlong(place.y, place.x, camera.k);
+    else to.goAlong(place.x, place.y, camera.k);
   }
 }

@@ -201,7 +201,7 @@ export function App({
   const noGraph = graph.seqs.length === 0;
   const empty = noGraph && store.problems.length === 0;
   const side = !empty && !timed && !presenter.hides('side') && (sideShown || !compact);
-  const moments = !compact || presenter.ran;
+  const { moments } = presenter;
   // A picture in an output has few buttons.
   const oneRow = width >= ONE_ROW || (compact && (width >= OUTPUT_ROW || !presenter.live));
   return (

@@ -82,11 +82,11 @@ export const FURNITURE_CSS = `
 .agv-root[data-agv-compact="yes"] .agv-header { max-width: 62%; min-width: 96px; }
 .agv-root[data-agv-compact="yes"] .agv-search { flex-basis: 130px; }
 .agv-root[data-agv-compact="yes"][data-agv-side="open"] .agv-mid {
-  grid-template-columns: minmax(0, 1fr) minmax(0, min(312px, 55%)); }
+  grid-template-columns: minmax(0, 1fr) minmax(0, min(360px, 55%)); }
 .agv-root[data-agv-compact="yes"][data-agv-side="open"] .agv-side {
   border-left: 1px solid var(--agv-line); border-top: 0; }
 .agv-root[data-agv-compact="yes"] .agv-tabs { padding: 0 4px 0 8px; }
-.agv-root[data-agv-compact="yes"] .agv-tabs button { padding: 0 4px; }
+.agv-root[data-agv-compact="yes"] .agv-tabs button { padding: 0 2px; }
 .agv-root[data-agv-compact="yes"] .agv-scroll { padding: 10px 14px 14px; }
 
 .agv-root .agv-example { display: flex; flex-direction: column; align-items: flex-end; gap: 6px;

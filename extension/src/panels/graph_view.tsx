@@ -100,7 +100,7 @@ export function GraphView({
   const shown = model.graph.seqs.length > 0 && !model.failure;
   const { upward, direction } = model.drawing;
   // Of a graph that no backward ran through, an output has no states to explain.
-  const signs = !presenter.hides('legend') && (!presenter.compact || presenter.ran);
+  const signs = !presenter.hides('legend') && presenter.moments;
   return (
     <div
       ref={host}

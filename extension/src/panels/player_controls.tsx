@@ -23,7 +23,7 @@ const PACE: Record<number, string> = {
 export function playerItems(presenter: Presenter): Item[] {
   const { teaching, compact } = presenter;
   const { player, predictor } = teaching;
-  if (!player.possible && !player.playing) {
+  if ((!player.possible && !player.playing) || !presenter.moments) {
     return [];
   }
   const { playing, speed, direction } = player;

@@ -236,6 +236,11 @@ export class Presenter implements Disposable {
     return this.model.store.tasks.size > 0;
   }
 
+  /** Time is gone through here: an output of a graph that no backward ran through has none. */
+  get moments(): boolean {
+    return !this.compact || this.ran;
+  }
+
   get paused(): boolean {
     return this.model.store.state.paused !== null;
   }

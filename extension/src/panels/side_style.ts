@@ -5,18 +5,18 @@ export const SIDE_CSS = `
   min-width: 0; min-height: 0;
   border-left: 1px solid var(--agv-line);
   background: var(--agv-bg); }
-.agv-root .agv-tabs { display: flex; align-items: stretch; gap: 2px; padding: 0 8px;
-  border-bottom: 1px solid var(--agv-line); min-height: 34px; }
-.agv-root .agv-tabs [role="tablist"] { display: flex; flex-wrap: wrap; }
-.agv-root .agv-tabs button { border: 0; background: none; padding: 0 6px; min-height: 32px;
+.agv-root .agv-tabs { display: flex; align-items: stretch; gap: 2px;
+  padding: 0 4px 0 8px; border-bottom: 1px solid var(--agv-line); min-height: 34px; }
+.agv-root .agv-tabs [role="tablist"] { display: flex; flex-wrap: wrap; column-gap: 1px; }
+.agv-root .agv-tabs button { border: 0; background: none; padding: 0 3px; min-height: 32px;
   color: var(--agv-ink2);
   border-bottom: 2px solid transparent;
-  border-top: 2px solid transparent; font-size: 12px; }
+  border-top: 2px solid transparent; font-size: 11.5px; }
 .agv-root .agv-tabs button[aria-selected="true"] { color: var(--agv-ink); font-weight: 600;
   border-bottom-color: var(--agv-accent); }
 .agv-root .agv-tabs button:focus-visible { outline-offset: -2px; }
-.agv-root .agv-count { display: inline-block; margin-left: 6px; min-width: 17px; padding: 0 5px;
-  border-radius: 9px; background: var(--agv-bad-bg);
+.agv-root .agv-count { display: inline-block; margin-left: 4px; min-width: 8px; padding: 0 4px;
+  text-align: center; border-radius: 9px; background: var(--agv-bad-bg);
   color: var(--agv-bad); font-size: 11px; line-height: 17px; font-weight: 600; }
 .agv-root .agv-scroll { overflow: auto; padding: 14px 16px 18px; min-height: 0; }
 .agv-root .agv-scroll:focus-visible { outline-offset: -2px; }
@@ -267,7 +267,7 @@ export const SIDE_CSS = `
   top: 24px;
   bottom: -1px; width: 1.5px; background: var(--agv-line2); }
 .agv-root .agv-strip code { display: block; grid-column: 2; color: var(--agv-ink2); }
-.agv-root .agv-v { min-width: 36px; text-align: center; border: 1.5px solid var(--agv-line2);
+.agv-root .agv-v { align-self: start; min-width: 36px; text-align: center; border: 1.5px solid var(--agv-line2);
   border-radius: 12px; padding: 0 8px; font-size: 11.5px;
   line-height: 19px; background: var(--agv-bg); color: var(--agv-ink2); }
 .agv-root .agv-v[data-kind="saved"] { border-color: var(--agv-save); color: var(--agv-save);

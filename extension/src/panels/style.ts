@@ -246,8 +246,8 @@ ${SIDE_CSS.trim()}
 .agv-root[data-agv-size="narrow"] .agv-bar { padding: 5px 10px 6px; }
 .agv-root[data-agv-size="narrow"] .agv-header { padding-left: 10px; }
 .agv-root[data-agv-size="narrow"] .agv-scroll { padding: 10px 14px 14px; }
-.agv-root[data-agv-size="middle"] .agv-tabs button { padding: 0 4px; }
-.agv-root[data-agv-size="middle"] .agv-mid { grid-template-columns: minmax(0, 1fr) 312px; }
+.agv-root[data-agv-size="middle"] .agv-tabs button { padding: 0 2px; }
+.agv-root[data-agv-size="middle"] .agv-mid { grid-template-columns: minmax(0, 1fr) 360px; }
 .agv-root[data-agv-size="narrow"][data-agv-graph="no"] .agv-mid {
   grid-template: minmax(150px, 34%) minmax(0, 1fr) / minmax(0, 1fr); }
 .agv-root .agv-scroll .agv-failed { padding: 0; }
@@ -259,9 +259,11 @@ ${SIDE_CSS.trim()}
   border-top: 1px solid var(--agv-line); grid-template-rows: auto; }
 .agv-root[data-agv-side="closed"] .agv-scroll { display: none; }
 @container (max-height: 340px) {
-  .agv-root .agv-legend-kind, .agv-root .agv-legend-scale { display: none; } .agv-root .agv-mini {
-  width: 84px;
-  height: 58px; } }
+  .agv-root .agv-legend-kind, .agv-root .agv-legend-scale { display: none; }
+  .agv-root .agv-legend { inset: 13px 56px auto auto; max-width: none; }
+  .agv-root .agv-mini { width: 84px; height: 58px; } }
+@container (max-height: 340px) and (max-width: 440px) {
+  .agv-root .agv-legend { display: none; } }
 @container (max-width: 420px) { .agv-root .agv-legend-kind { display: none; } }
 @media (prefers-reduced-motion: reduce) { .agv-root * { transition: none !important;
   animation: none !important; } }

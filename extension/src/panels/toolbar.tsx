@@ -209,8 +209,7 @@ function RunOn(): ReactElement {
 function replayItems(presenter: Presenter): Item[] {
   const { model } = presenter;
   const at = model.cursor ?? model.length;
-  // A graph that no backward ran through has its forward alone.
-  if (presenter.hides('step') || (presenter.compact && !presenter.ran)) {
+  if (presenter.hides('step') || !presenter.moments) {
     return [];
   }
   return [

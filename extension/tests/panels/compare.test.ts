@@ -5,7 +5,10 @@ import { act } from 'react';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deltaText } from '../../src/panels/compare/differences';
-import { follow } from '../../src/draw/linked';
+import { anchorsOf, follow } from '../../src/draw/linked';
+import { Scene } from '../../src/draw/scene';
+import { layoutInput } from '../../src/layout/input';
+import { layOut } from '../../src/layout/layout';
 import { InspectorModel } from '../../src/model/inspector';
 import { OfflineController } from '../../src/model/offline';
 import type { Recording } from '../../src/protocol/schema';
@@ -133,7 +136,35 @@ describe('textOfFile', () => {
   });
 });
 
+function sceneToTheSide(recording: Recording): Scene {
+  const model = new InspectorModel();
+  new OfflineController(recording).fill(model);
+  model.refresh();
+  const input = layoutInput(model.store, model.view, null, false, true);
+  return new Scene(model.store, model.view, layOut(input));
+}
+
 describe('linked views', () => {
+  it('turn by the keys that turn the graph behind them', async () => {
+    const page = await offline(rnn(10));
+    await pick(page, gzipSync(JSON.stringify(rnn(12))), 'longer.agv');
+    const graph = page.element.querySelector('.agv-compared .agv-graph') as Element;
+    await page.press('T', graph);
+    await page.press('t', graph);
+    expect(page.handle.model.drawing).toMatchObject({ direction: 'down', upward: true });
+  });
+
+  it('meet in graphs that lead to the side, too', () => {
+    const [short, long] = [rnn(10), rnn(12)].map(sceneToTheSide);
+    const pairs = [...short.graph.seqs].map((seq, i) => [seq, long.graph.seqs[i]] as const);
+    const anchors = anchorsOf(short, long, pairs);
+    expect(anchors.length).toBeGreaterThan(2);
+    const [first] = anchors;
+    const box = short.boxOf(short.graph.seqs[0]);
+    expect(anchors.some(({ y }) => y === box?.x)).toBe(true);
+    expect(first.y).toBeLessThan(anchors[anchors.length - 1].y);
+  });
+
   it('interpolate between pairs, so that nothing jumps', () => {
     const anchors = [
       { y: 0, toY: 0, dx: 0 },

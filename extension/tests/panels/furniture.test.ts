@@ -266,6 +266,16 @@ describe('an output', () => {
     expect(page.element.querySelector('.agv-sheet')).toBeNull();
   });
 
+  it('that no backward ran through has nothing to play', async () => {
+    const program = new Program(['y = x * 2']);
+    program.op('MulBackward0', 1, [program.leaf('x', [2])], [2]);
+    const made = recordingOf([program.writer.flush()]);
+    const page = await offline({ ...made, of: ['y'] }, { compact: true });
+    await page.click('More');
+    const folded = [...page.element.querySelectorAll('.agv-folded button')];
+    expect(folded.map(button => button.textContent)).toEqual(['Views', 'Export', 'Show the side']);
+  });
+
   it('asks for the height that its graph needs, at most 640 pixels', async () => {
     const asked: number[] = [];
     const keep = (height: number): void => void asked.push(height);

@@ -8,6 +8,8 @@ import { Folding } from '../folding';
 import type { Graph } from '../graph';
 import { NO_GRAPH, graphOfNewest, graphOfTask } from '../graph';
 import { timeAxis } from '../axis';
+import type { Drawing } from '../drawing';
+import { PLAIN_DRAWING } from '../drawing';
 import type { States } from '../states';
 import { Flag, State, statesAt } from '../states';
 import type { Store } from '../store';
@@ -38,6 +40,7 @@ export class Side {
   selected: number | null = null;
   group: Container | null = null;
   readonly hits: number[] = [];
+  drawing: Drawing = PLAIN_DRAWING;
   facts: Facts;
   private viewed = -1;
   private built = '';

@@ -5,6 +5,7 @@ import { useEffect, useRef } from 'react';
 import { oneLine } from '../../protocol/text';
 import { KIND_MARKS, KIND_NAMES, Kind } from '../../model/compare/differences';
 import type { Which } from '../../model/compare/model';
+import { nextDirection } from '../../model/drawing';
 import { GraphCanvas } from '../../draw/graph_canvas';
 import { useCell, useInspector } from '../presenter';
 import type { Comparing } from './comparing';
@@ -32,7 +33,9 @@ export function compareKey(comparing: Comparing, event: KeyboardEvent): boolean 
     d: () => comparing.panBy(-PAN, 0),
     ArrowDown: () => comparing.step(1),
     ArrowUp: () => comparing.step(-1),
-    l: () => comparing.link(!comparing.linkedTogether)
+    l: () => comparing.link(!comparing.linkedTogether),
+    t: () => comparing.draw({ upward: !comparing.drawing.upward }),
+    T: () => comparing.draw({ direction: nextDirection(comparing.drawing.direction) })
   };
   if (event.key === 'Escape') {
     comparing.close();
@@ -89,9 +92,10 @@ function SideCanvas({
         settled: laying => {
           if (!laying) comparing.moved(side);
         },
-        moved: () => comparing.moved(side)
+        moved: () => comparing.moved(side),
+        turned: () => comparing.turned(side)
       },
-      { wheel, marks: view => model.marks(side, view) }
+      { wheel, marks: view => model.marks(side, view), turning: comparing.turning }
     );
     drawn.current = graph;
     comparing.attach(side, graph);

@@ -5,10 +5,12 @@ import type { NodeDetails, Values } from '../../protocol/schema';
 import type { Disposable } from '../../protocol/signal';
 import type { Difference } from '../../model/compare/differences';
 import type { Which } from '../../model/compare/model';
+import type { Drawing } from '../../model/drawing';
 import { CompareModel } from '../../model/compare/model';
 import type { Source } from '../../model/compare/side';
 import type { GraphCanvas } from '../../draw/graph_canvas';
 import { Linked } from '../../draw/linked';
+import { Turning } from '../../draw/turning';
 import type { Answer } from '../answers';
 import type { Presenter } from '../presenter';
 
@@ -18,6 +20,8 @@ export class Comparing implements Disposable {
   readonly model: CompareModel;
   /** the graph that is seen where there is room for one */
   readonly shown = new Cell<Which>('b');
+  /** both graphs lead the same way */
+  readonly turning: Turning;
   readonly canvases: { a: GraphCanvas | null; b: GraphCanvas | null } = { a: null, b: null };
   private linked: Linked | null = null;
   private together = true;
@@ -29,14 +33,35 @@ export class Comparing implements Disposable {
     b: Source
   ) {
     this.model = new CompareModel(a, b);
+    this.turning = new Turning([this.model.a, this.model.b]);
+    this.dress();
     this.connections = [
-      this.model.changed.connect(() => this.draw()),
+      this.model.changed.connect(() => this.redraw()),
       presenter.model.changed.connect(() => this.follow())
     ];
   }
 
+  get drawing(): Drawing {
+    return this.presenter.model.drawing;
+  }
+
+  /** Changes how the reader wants graphs drawn, these and the one behind them. */
+  draw(drawing: Partial<Drawing>): void {
+    this.presenter.draw(drawing);
+  }
+
+  /** Both sides are drawn as the reader wants graphs drawn; true when that was another way. */
+  private dress(): boolean {
+    const { drawing } = this;
+    const { a, b } = this.model;
+    const other = a.drawing !== drawing;
+    a.drawing = b.drawing = drawing;
+    return other;
+  }
+
   /** What was recorded grew: a pass may have gone on, or left to make room. */
   private follow(): void {
+    if (this.dress()) this.redraw();
     this.model.update();
     if (this.model.a.graph.seqs.length === 0 || this.model.b.graph.seqs.length === 0) {
       this.close();
@@ -75,6 +100,10 @@ export class Comparing implements Disposable {
     if (canvas && selected !== null) this.reveal(side, selected);
   }
 
+  turned(side: Which): void {
+    this.canvases[side === 'a' ? 'b' : 'a']?.update();
+  }
+
   moved(side: Which): void {
     this.linked?.moved(side);
   }
@@ -87,7 +116,7 @@ export class Comparing implements Disposable {
     }
   }
 
-  private draw(): void {
+  private redraw(): void {
     this.canvases.a?.update();
     this.canvases.b?.update();
     this.presenter.show();
