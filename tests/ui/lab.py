@@ -361,6 +361,18 @@ class Lab:
         ended = lambda: self.page.evaluate("window.ended")  # noqa: E731
         self.wait_until(ended, f"cell {cell} to end", patience=CELL_SECONDS)
 
+    def execute(self, code: str) -> None:
+        """Have the kernel run what no cell shows."""
+        done = self.page.evaluate(
+            f"""async code => {{
+                const {{kernel}} = {NOTEBOOK}.sessionContext.session;
+                const asked = kernel.requestExecute({{code, store_history: false}});
+                return (await asked.done).content.status;
+            }}""",
+            code,
+        )
+        assert done == "ok", code
+
     def run_all(self) -> list[str]:
         return [self.run(index) for index in self.code_cells()]
 

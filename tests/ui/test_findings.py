@@ -15,8 +15,9 @@ from .lab import Lab, Server
 START = """\
 import ag_visual as torch
 from ag_visual import nn
-torch.manual_seed(0)
+torch.manual_seed(0)"""
 # However slow the machine is: there is time to look at each pass, if not to record it.
+PATIENT = """\
 from ag_visual.session.session import current
 current().recorder.looks.share = 1e9"""
 
@@ -27,6 +28,7 @@ class Clicks:
     def __init__(self, lab: Lab, server: Server, name: str, cells: list[str]) -> None:
         make_watching(server)
         lab.open(f"findings/{name}.ipynb", [START, *cells], kernel=WATCHING)
+        lab.execute(PATIENT)
         self.lab = lab
         self.panel = lab.inspector()
         self.count = 0
